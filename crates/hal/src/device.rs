@@ -1,0 +1,311 @@
+//! The traits that drivers offer and clients use: [`Device`], [`PreparedModel`], [`Buffer`],
+//! [`Burst`].
+//!
+//! They are the canonical form of the interfaces: one method for what the versions spell in
+//! several, results instead of callbacks. A call that takes time blocks its caller; whoever needs
+//! the asynchronous methods of the interface files wraps these.
+
+use crate::capabilities::Capabilities;
+use crate::codes::{DeviceStatus, DeviceType, ExecutionPreference, HalVersion, Priority};
+use crate::error::{Error, ExecutionError, Result};
+use crate::extension::Extension;
+use crate::fence::SyncFence;
+use crate::memory::Memory;
+use crate::model::Model;
+use crate::request::{OutputShape, Request};
+use crate::time::{Deadline, Timing};
+use crate::{BYTE_SIZE_OF_CACHE_TOKEN, MAX_NUMBER_OF_CACHE_FILES};
+use std::any::Any;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Names a compilation in the client's cache.
+pub type CacheToken = [u8; BYTE_SIZE_OF_CACHE_TOKEN];
+
+/// Whether a device can run an operation of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Support {
+    /// It can.
+    Yes,
+    /// It cannot, for this reason.
+    No(String),
+}
+
+impl Support {
+    /// Whether the device can run it.
+    pub fn is_yes(&self) -> bool {
+        matches!(self, Self::Yes)
+    }
+}
+
+/// How many cache files a device wants for a prepared model; 0 and 0: it does not cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheFilesNeeded {
+    /// Files that may hold executable or otherwise trusted data.
+    pub model: u32,
+    /// Files that hold constants.
+    pub data: u32,
+}
+
+impl CacheFilesNeeded {
+    /// Whether both numbers are at most [`MAX_NUMBER_OF_CACHE_FILES`].
+    pub fn is_valid(self) -> bool {
+        self.model <= MAX_NUMBER_OF_CACHE_FILES && self.data <= MAX_NUMBER_OF_CACHE_FILES
+    }
+}
+
+/// How to prepare a model.
+#[derive(Debug)]
+pub struct PrepareOptions {
+    /// What the client would rather have. 1.0 implies [`ExecutionPreference::FastSingleAnswer`].
+    pub preference: ExecutionPreference,
+    /// Rank among the client's prepared models. Older calls imply [`Priority::Medium`].
+    pub priority: Priority,
+    /// When the result is no longer wanted.
+    pub deadline: Option<Deadline>,
+    /// Where to save the model cache; empty: nowhere.
+    pub model_cache: Vec<OwnedFd>,
+    /// Where to save the data cache; empty: nowhere.
+    pub data_cache: Vec<OwnedFd>,
+    /// Names the compilation in the client's cache.
+    pub token: CacheToken,
+}
+
+impl Default for PrepareOptions {
+    fn default() -> Self {
+        Self {
+            preference: ExecutionPreference::FastSingleAnswer,
+            priority: Priority::Medium,
+            deadline: None,
+            model_cache: Vec::new(),
+            data_cache: Vec::new(),
+            token: [0; BYTE_SIZE_OF_CACHE_TOKEN],
+        }
+    }
+}
+
+/// How to run a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ExecutionOptions {
+    /// Whether to measure [`Timing`].
+    pub measure: bool,
+    /// When the result is no longer wanted.
+    pub deadline: Option<Deadline>,
+    /// For how long each WHILE may run; `None`: 2 s.
+    pub loop_timeout: Option<Duration>,
+}
+
+/// What a successful execution says besides its outputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Execution {
+    /// One per output, in request order.
+    pub output_shapes: Vec<OutputShape>,
+    /// Both `None` unless asked for.
+    pub timing: Timing,
+}
+
+/// An execution behind sync fences that has been launched.
+#[derive(Debug)]
+pub struct FencedExecution {
+    /// Signals when the execution has ended; `None`: it has ended already.
+    pub sync_fence: Option<SyncFence>,
+    /// What became of it.
+    pub info: Box<dyn FencedExecutionInfo>,
+}
+
+/// What becomes of a fenced execution (`IFencedExecutionCallback`).
+pub trait FencedExecutionInfo: fmt::Debug + Send + Sync {
+    /// Timing from launch to end, and from the last fence to end; again and again the same.
+    ///
+    /// # Errors
+    /// `GENERAL_FAILURE` before the fence has signalled; the execution's own error after.
+    fn get(&self) -> Result<(Timing, Timing)>;
+}
+
+/// A use that a buffer is allocated for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BufferRole {
+    /// Index into the prepared models of the same call.
+    pub model_index: u32,
+    /// Index of the input or output of that model's main subgraph.
+    pub io_index: u32,
+    /// How likely the buffer is used so: above 0, at most 1.
+    pub frequency: f32,
+}
+
+/// What to allocate (contract: ALLOC).
+#[derive(Clone, Default)]
+pub struct BufferDescription {
+    /// Dimensions known to the client; empty: none.
+    pub dimensions: Vec<u32>,
+    /// The models that `roles` refer to.
+    pub prepared_models: Vec<Arc<dyn PreparedModel>>,
+    /// Uses as input.
+    pub input_roles: Vec<BufferRole>,
+    /// Uses as output.
+    pub output_roles: Vec<BufferRole>,
+}
+
+/// A device that runs models.
+pub trait Device: Send + Sync {
+    /// The service instance name: vendor and device with one `-` between (DEV-INFO-3).
+    fn name(&self) -> &str;
+
+    /// The newest interface that the device offers.
+    fn version(&self) -> HalVersion {
+        HalVersion::LATEST
+    }
+
+    /// Names this build of the driver; not empty (DEV-INFO-1).
+    fn version_string(&self) -> String;
+
+    /// The kind of processor.
+    fn device_type(&self) -> DeviceType;
+
+    /// What the device is doing.
+    fn status(&self) -> DeviceStatus {
+        DeviceStatus::Available
+    }
+
+    /// How fast and how frugal it is.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The extensions it fully supports.
+    fn supported_extensions(&self) -> Vec<Extension> {
+        Vec::new()
+    }
+
+    /// How many cache files it wants.
+    fn cache_files_needed(&self) -> CacheFilesNeeded {
+        CacheFilesNeeded::default()
+    }
+
+    /// For each operation of the main subgraph, in order, whether the device can run it. If it
+    /// can run all of them, preparing the model succeeds (DEV-SUP-3).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the model is not valid for `version`.
+    fn supported_operations(&self, model: &Model, version: HalVersion) -> Result<Vec<Support>>;
+
+    /// Compiles a model.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the model is not valid for `version`, `MISSED_DEADLINE_*`, or what
+    /// the device could not do.
+    fn prepare_model(
+        &self,
+        model: &Model,
+        version: HalVersion,
+        options: PrepareOptions,
+    ) -> Result<Arc<dyn PreparedModel>>;
+
+    /// Loads what an earlier preparation saved (contract: section 6).
+    ///
+    /// # Errors
+    /// `GENERAL_FAILURE` if the device does not cache, or the files are not what it saved.
+    fn prepare_model_from_cache(
+        &self,
+        _deadline: Option<Deadline>,
+        _model_cache: Vec<OwnedFd>,
+        _data_cache: Vec<OwnedFd>,
+        _token: &CacheToken,
+    ) -> Result<Arc<dyn PreparedModel>> {
+        Err(Error::failure(format!("{} does not cache compilations", self.name())))
+    }
+
+    /// Allocates a buffer that the driver manages (contract: section 13).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a wrong description, `GENERAL_FAILURE` for one not supported.
+    fn allocate(&self, _description: &BufferDescription) -> Result<Arc<dyn Buffer>> {
+        Err(Error::failure(format!("{} does not manage buffers", self.name())))
+    }
+}
+
+/// A model that is ready to run. All methods may be called from any thread at any time.
+pub trait PreparedModel: Send + Sync + Any {
+    /// Runs a request and returns when it has ended.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a wrong request; `OUTPUT_INSUFFICIENT_SIZE`, with shapes, where a
+    /// buffer is too short; `MISSED_DEADLINE_*`; otherwise what went wrong while computing.
+    fn execute(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> Result<Execution, ExecutionError>;
+
+    /// Launches a request that runs once all fences have signalled (contract: section 12).
+    ///
+    /// # Errors
+    /// As the contract says; `GENERAL_FAILURE` where it is not supported.
+    fn execute_fenced(
+        &self,
+        _request: &Request,
+        _wait_for: &[SyncFence],
+        _options: &ExecutionOptions,
+        _timeout_after_fences: Option<Duration>,
+    ) -> Result<FencedExecution> {
+        Err(Error::failure("this prepared model does not run behind fences"))
+    }
+
+    /// Opens a channel for many executions in close succession (contract: section 11).
+    ///
+    /// # Errors
+    /// `GENERAL_FAILURE` where it is not supported.
+    fn configure_burst(&self) -> Result<Box<dyn Burst>> {
+        Err(Error::failure("this prepared model has no bursts"))
+    }
+}
+
+/// A buffer that the driver manages (`IBuffer`, 1.3).
+pub trait Buffer: Send + Sync {
+    /// Stands for the buffer in requests while it lives; never 0.
+    fn token(&self) -> u32;
+
+    /// Copies the buffer out.
+    ///
+    /// # Errors
+    /// `GENERAL_FAILURE` if it holds nothing; `INVALID_ARGUMENT` if the size differs.
+    fn copy_to(&self, destination: &Memory) -> Result<()>;
+
+    /// Copies memory in, as a value of these dimensions (empty: the allocated ones).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if size or dimensions do not fit.
+    fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> Result<()>;
+}
+
+/// A channel for many executions in close succession.
+pub trait Burst: Send + Sync {
+    /// Runs a request and returns when it has ended; deadlines do not apply (BURST-14).
+    ///
+    /// # Errors
+    /// As [`PreparedModel::execute`].
+    fn execute(&self, request: &Request, measure: bool) -> Result<Execution, ExecutionError>;
+
+    /// Lets go of what the channel keeps of this memory.
+    fn free_memory(&self, memory: &Memory);
+}
+
+impl fmt::Debug for BufferDescription {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("BufferDescription")
+            .field("dimensions", &self.dimensions)
+            .field("prepared_models", &self.prepared_models.len())
+            .field("input_roles", &self.input_roles)
+            .field("output_roles", &self.output_roles)
+            .finish()
+    }
+}
+
+/// The shapes alone, for messages and tests.
+impl Execution {
+    /// The dimensions of one output.
+    pub fn dimensions(&self, output: usize) -> Option<&[u32]> {
+        self.output_shapes.get(output).map(|shape: &OutputShape| &*shape.dimensions)
+    }
+}

@@ -1,0 +1,98 @@
+//! [`OperationError`]: what is wrong with an operation, and [`Fault`]: that, or not known yet.
+
+use hal::OperationType;
+use std::fmt;
+
+/// What an error is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// The operation as a whole.
+    Operation,
+    /// An input, by position; with the name that the definition gives it.
+    Input(usize, &'static str),
+    /// An output, by position; with the name that the definition gives it.
+    Output(usize, &'static str),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation => formatter.write_str("the operation"),
+            Self::Input(index, "") => write!(formatter, "input {index}"),
+            Self::Input(index, name) => write!(formatter, "input {index} ({name})"),
+            Self::Output(index, "") => write!(formatter, "output {index}"),
+            Self::Output(index, name) => write!(formatter, "output {index} ({name})"),
+        }
+    }
+}
+
+/// An operation does not keep to its definition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{operation}: {what} of {subject} is {found}, expected {expected}")]
+pub struct OperationError {
+    /// The operation.
+    pub operation: OperationType,
+    /// Which of its arguments.
+    pub subject: Subject,
+    /// Which property of the argument: `rank`, `scale`, `value`.
+    pub what: &'static str,
+    /// What it is.
+    pub found: String,
+    /// What the definition asks for.
+    pub expected: String,
+}
+
+/// Why a question about an operation has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The answer depends on a value or dimension that is not known yet. While a model is being
+    /// validated that is ordinary; when the operation runs, everything is known.
+    #[error("{operation}: {what} of {subject} is not known yet")]
+    NotKnown {
+        /// The operation.
+        operation: OperationType,
+        /// Which of its arguments.
+        subject: Subject,
+        /// Which property: `value`, `dimensions`.
+        what: &'static str,
+    },
+    /// The operation is wrong.
+    #[error(transparent)]
+    Invalid(#[from] OperationError),
+    /// Memory that the operation needs cannot be had.
+    #[error("{operation}: {bytes} bytes cannot be had")]
+    OutOfMemory {
+        /// The operation.
+        operation: OperationType,
+        /// How many bytes were wanted.
+        bytes: u64,
+    },
+    /// This build has no definition of the operation.
+    #[error("{operation} is not implemented")]
+    NotImplemented {
+        /// The operation.
+        operation: OperationType,
+    },
+}
+
+impl Fault {
+    /// `Ok(None)` for something that is not known yet, so that validation can pass over it.
+    ///
+    /// # Errors
+    /// All other faults.
+    pub fn pass_over_unknown<T>(result: Result<T, Self>) -> Result<Option<T>, Self> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Self::NotKnown { .. }) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// The status that an execution which met this fault ends with (contract: EXEC-7).
+    pub fn execution_status(&self) -> hal::ErrorStatus {
+        match self {
+            Self::OutOfMemory { .. } => hal::ErrorStatus::ResourceExhaustedTransient,
+            _ => hal::ErrorStatus::GeneralFailure,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What every operation of the Neural Networks HAL means.
+//!
+//! One operation, one file under [`operations`] (or one tight family): its typed arguments, its
+//! signature by version, validation, output shapes, reference kernel and tests. Each implements
+//! [`Operation`]; the list in [`operations`] enters it into [`AnyOperation`].
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`operations`] | the operations |
+//! | [`operation`] | the trait they all implement |
+//! | [`signature`] | argument types by version, as data |
+//! | [`call`] | an operation with its actual arguments, as far as they are known |
+//! | [`shape`] | dimensions, as far as they are known |
+//! | [`rules`] | rules that several operations share: padding, broadcasting, requantisation |
+//! | [`validate`] | [`Model`](hal::Model) to [`ValidModel`] |
+//! | [`error`] | what is wrong with an operation |
+
+
+pub mod call;
+pub mod error;
+pub mod operation;
+pub mod operations;
+pub mod rules;
+pub mod shape;
+pub mod signature;
+pub mod validate;
+
+pub use call::{Argument, ArgumentSource, Call, Output, Since, Value};
+pub use error::{Fault, OperationError, Subject};
+pub use operation::Operation;
+pub use operations::AnyOperation;
+pub use shape::Shape;
+pub use signature::{Form, Parameter, ParameterType, Presence, Row, Signature};
+pub use validate::{ValidModel, ValidationError, validate};

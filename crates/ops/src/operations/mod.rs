@@ -1,0 +1,118 @@
+//! The operations, a file each or a file per tight family.
+//!
+//! The list below is the only place where an operation is entered.
+
+use crate::call::{Call, Output, Since};
+use crate::error::Fault;
+use crate::operation::Operation;
+use crate::shape::Shape;
+use crate::signature::Signature;
+use hal::OperationType;
+
+/// Enters the operations: a row a Rust type, with the operations that it stands for.
+macro_rules! operations {
+    (
+        implemented { $( $module:ident :: $Type:ident => $($Row:ident)+; )* }
+        not implemented { $($Missing:ident)* }
+    ) => {
+        $( pub mod $module; )*
+        $( pub use $module::$Type; )*
+
+        /// The decoded arguments of any operation.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs)] // Each variant is named after the type it holds.
+        pub enum AnyOperation {
+            $( $Type($Type), )*
+        }
+
+        /// The argument types of an operation; `None` if this build does not define it.
+        pub fn signature(operation: OperationType) -> Option<&'static Signature> {
+            match operation {
+                $( $(OperationType::$Row)|+ => Some($Type::signature(operation)), )*
+                $(OperationType::$Missing |)*
+                OperationType::OemOperation | OperationType::Extension(_) => None,
+            }
+        }
+
+        /// See [`Operation::since`].
+        pub fn since(call: &Call<'_>) -> Since {
+            match call.operation() {
+                $( $(OperationType::$Row)|+ => $Type::since(call), )*
+                $(OperationType::$Missing |)*
+                OperationType::OemOperation | OperationType::Extension(_) => Since::ALWAYS,
+            }
+        }
+
+        /// See [`Operation::validate`].
+        ///
+        /// # Errors
+        /// [`Fault::Invalid`], or [`Fault::NotImplemented`] without a definition.
+        pub fn validate(call: &Call<'_>) -> Result<(), Fault> {
+            match call.operation() {
+                $( $(OperationType::$Row)|+ => $Type::validate(call), )*
+                $(OperationType::$Missing |)*
+                OperationType::OemOperation | OperationType::Extension(_) => {
+                    Err(Fault::NotImplemented { operation: call.operation() })
+                }
+            }
+        }
+
+        impl AnyOperation {
+            /// See [`Operation::decode`].
+            ///
+            /// # Errors
+            /// As [`Operation::decode`]; [`Fault::NotImplemented`] without a definition.
+            pub fn decode(call: &Call<'_>) -> Result<Self, Fault> {
+                match call.operation() {
+                    $( $(OperationType::$Row)|+ => $Type::decode(call).map(Self::$Type), )*
+                    $(OperationType::$Missing |)*
+                    OperationType::OemOperation | OperationType::Extension(_) => {
+                        Err(Fault::NotImplemented { operation: call.operation() })
+                    }
+                }
+            }
+
+            /// See [`Operation::output_shapes`].
+            ///
+            /// # Errors
+            /// As [`Operation::output_shapes`].
+            pub fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
+                match self {
+                    $( Self::$Type(operation) => operation.output_shapes(call), )*
+                }
+            }
+
+            /// See [`Operation::reference`].
+            ///
+            /// # Errors
+            /// As [`Operation::reference`].
+            pub fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
+                match self {
+                    $( Self::$Type(operation) => operation.reference(call), )*
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    implemented {
+        activation::Activation => Relu Relu1 Relu6 Tanh Logistic;
+        arithmetic::Arithmetic => Add Sub Mul Div;
+        conv_2d::Conv2d => Conv2d;
+    }
+    not implemented {
+        AveragePool2d Concatenation DepthwiseConv2d DepthToSpace Dequantize EmbeddingLookup Floor
+        FullyConnected HashtableLookup L2Normalization L2Pool2d LocalResponseNormalization
+        LshProjection Lstm MaxPool2d Reshape ResizeBilinear Rnn Softmax SpaceToDepth Svdf
+        BatchToSpaceNd Mean Pad SpaceToBatchNd Squeeze StridedSlice Transpose Abs Argmax Argmin
+        AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
+        Cast ChannelShuffle DetectionPostprocessing Equal Exp ExpandDims Gather GenerateProposals
+        Greater GreaterEqual GroupedConv2d HeatmapMaxKeypoint InstanceNormalization Less LessEqual
+        Log LogicalAnd LogicalNot LogicalOr LogSoftmax Maximum Minimum Neg NotEqual PadV2 Pow Prelu
+        Quantize Quantized16bitLstm RandomMultinomial ReduceAll ReduceAny ReduceMax ReduceMin
+        ReduceProd ReduceSum RoiAlign RoiPooling Rsqrt Select Sin Slice Split Sqrt Tile TopkV2
+        TransposeConv2d UnidirectionalSequenceLstm UnidirectionalSequenceRnn ResizeNearestNeighbor
+        QuantizedLstm If While Elu HardSwish Fill Rank BatchMatmul Pack MirrorPad Reverse
+    }
+}

@@ -1,0 +1,87 @@
+//! Layouts of image tensors: where height, width and channels are.
+
+/// The order of axes of an image tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Layout {
+    /// `[batch, height, width, channels]`
+    #[default]
+    Nhwc,
+    /// `[batch, channels, height, width]`
+    Nchw,
+}
+
+impl Layout {
+    /// The layout that an operation's flag asks for.
+    pub fn from_flag(is_nchw: bool) -> Self {
+        if is_nchw { Self::Nchw } else { Self::Nhwc }
+    }
+
+    /// The axis of the channels.
+    pub fn channel_axis(self) -> usize {
+        match self {
+            Self::Nhwc => 3,
+            Self::Nchw => 1,
+        }
+    }
+
+    /// The lengths of a tensor in this layout, in the order batch, height, width, channels.
+    pub fn to_nhwc<T: Copy>(self, [a, b, c, d]: [T; 4]) -> [T; 4] {
+        match self {
+            Self::Nhwc => [a, b, c, d],
+            Self::Nchw => [a, c, d, b],
+        }
+    }
+
+    /// Lengths given in the order batch, height, width, channels, as this layout orders them.
+    pub fn from_nhwc<T: Copy>(self, [batch, height, width, channels]: [T; 4]) -> [T; 4] {
+        match self {
+            Self::Nhwc => [batch, height, width, channels],
+            Self::Nchw => [batch, channels, height, width],
+        }
+    }
+
+    /// Elements of a tensor in this layout, brought into NHWC order. `lengths` are in the order
+    /// batch, height, width, channels.
+    pub fn elements_to_nhwc<T: Copy>(self, elements: Vec<T>, lengths: [usize; 4]) -> Vec<T> {
+        let [batch, height, width, channels] = lengths;
+        match self {
+            Self::Nhwc => elements,
+            Self::Nchw => exchange(&elements, batch, channels, height * width),
+        }
+    }
+
+    /// Elements in NHWC order, brought into this layout. `lengths` as above.
+    pub fn elements_from_nhwc<T: Copy>(self, elements: Vec<T>, lengths: [usize; 4]) -> Vec<T> {
+        let [batch, height, width, channels] = lengths;
+        match self {
+            Self::Nhwc => elements,
+            Self::Nchw => exchange(&elements, batch, height * width, channels),
+        }
+    }
+}
+
+/// Each of `batch` matrices of `rows` by `columns`, transposed.
+fn exchange<T: Copy>(elements: &[T], batch: usize, rows: usize, columns: usize) -> Vec<T> {
+    let mut exchanged = Vec::with_capacity(elements.len());
+    for matrix in (0..batch).map(|index| index * rows * columns) {
+        for column in 0..columns {
+            exchanged.extend((0..rows).map(|row| elements[matrix + row * columns + column]));
+        }
+    }
+    exchanged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let lengths = [2, 1, 2, 3];
+        let nhwc: Vec<u32> = (0..12).collect();
+        let nchw = Layout::Nchw.elements_from_nhwc(nhwc.clone(), lengths);
+        assert_eq!(nchw[..6], [0, 3, 1, 4, 2, 5]);
+        assert_eq!(Layout::Nchw.elements_to_nhwc(nchw, lengths), nhwc);
+        assert_eq!(Layout::Nchw.to_nhwc(Layout::Nchw.from_nhwc(lengths)), lengths);
+    }
+}

@@ -1,0 +1,8 @@
+//! Rules that several operations share, each in a file named after it.
+
+pub mod activation_range;
+pub mod broadcast;
+pub mod convolution;
+pub mod layout;
+pub mod padding;
+pub mod requantize;
