@@ -1,0 +1,25 @@
+//! Runs test vectors against any [`hal::Device`].
+//!
+//! A vector is a small model with the values to feed it and the values it must produce, or the
+//! statement that it must be refused ([`vectors`] reads the format). Each vector is run in several
+//! [`suites`]; [`compare`] judges the outputs; a [`Report`] sums up by operation and by suite.
+//!
+//! ```no_run
+//! # fn run(device: &dyn hal::Device) -> Result<(), conformance::VectorError> {
+//! let vectors = conformance::Vectors::open("shared/conformance".as_ref())?;
+//! let report = conformance::run(device, &vectors, &conformance::Selection::default(), |_| ())?;
+//! println!("{report}");
+//! # Ok(()) }
+//! ```
+
+pub mod compare;
+pub mod instance;
+pub mod report;
+pub mod runner;
+pub mod suites;
+pub mod vectors;
+
+pub use report::Report;
+pub use runner::{Selection, run};
+pub use suites::Suite;
+pub use vectors::{Case, VectorError, Vectors};

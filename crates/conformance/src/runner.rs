@@ -1,0 +1,98 @@
+//! [`run`]: every selected vector, on all processors.
+
+use crate::report::{Outcome, Report};
+use crate::suites::Suite;
+use crate::vectors::{Case, VectorError, Vectors};
+use hal::{Device, OperationType};
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Which vectors to run, in which suites.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// Only cases whose name or specification contains this text; empty: all.
+    pub filter: String,
+    /// Only models of these operations; `None`: all.
+    pub operations: Option<Vec<OperationType>>,
+    /// In these suites.
+    pub suites: Vec<Suite>,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self { filter: String::new(), operations: None, suites: Suite::ALL.to_vec() }
+    }
+}
+
+impl Selection {
+    /// Whether a case is to be run.
+    pub fn includes(&self, case: &Case) -> bool {
+        (case.name.contains(&self.filter) || case.spec.contains(&self.filter))
+            && self.operations.as_ref().is_none_or(|operations| {
+                case.operation_types().iter().all(|operation| operations.contains(operation))
+            })
+    }
+}
+
+/// Runs all selected vectors. `progress` hears the number of files done.
+///
+/// # Errors
+/// The first file that cannot be read.
+pub fn run(
+    device: &dyn Device,
+    vectors: &Vectors,
+    selection: &Selection,
+    progress: impl Fn(usize) + Sync,
+) -> Result<Report, VectorError> {
+    let files = vectors.files();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results = Mutex::new(Vec::with_capacity(files.len()));
+    let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(file) = files.get(index) else { break };
+                    let outcomes = vectors.cases(file).and_then(|cases| {
+                        let mut outcomes = Vec::new();
+                        for case in cases {
+                            outcomes.extend(run_case(device, &case?, selection));
+                        }
+                        Ok(outcomes)
+                    });
+                    lock(&results).push((index, outcomes));
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(index, _)| *index);
+    let mut report = Report::default();
+    for (_, outcomes) in results {
+        report.outcomes.extend(outcomes?);
+    }
+    Ok(report)
+}
+
+fn run_case(device: &dyn Device, case: &Case, selection: &Selection) -> Vec<Outcome> {
+    if !selection.includes(case) {
+        return Vec::new();
+    }
+    let suites = selection.suites.iter().filter(|suite| suite.includes(case));
+    suites
+        .map(|suite| Outcome {
+            case: case.name.clone(),
+            spec: case.spec.clone(),
+            operations: case.ops.clone(),
+            suite: *suite,
+            failure: suite.run(device, case).err(),
+        })
+        .collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,254 @@
+//! The [`Suite`]s: the forms in which a vector is run.
+
+use crate::compare::{self, elements};
+use crate::instance::{Instance, with_signed_quantisation};
+use crate::vectors::Case;
+use hal::{
+    Device, ErrorStatus, Execution, ExecutionError, ExecutionOptions, HalVersion, OutputShape,
+    PrepareOptions, PreparedModel, Request, RequestBuilder,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A form in which vectors are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Suite {
+    /// As the vector stands, twice on one prepared model.
+    Generated,
+    /// The same with every dimension of the outputs unknown to the model.
+    DynamicOutputShape,
+    /// Unknown output dimensions, and a buffer one byte too short: it must be said which, with the
+    /// right shape.
+    ShortOutput,
+    /// The same with unsigned quantised tensors made signed.
+    QuantizationCoupling,
+    /// The model validates for the version it claims, and for nothing older.
+    Compliance,
+    /// The model is refused, or its execution fails.
+    Validation,
+    /// A loop that never ends is broken off.
+    Timeout,
+}
+
+impl Suite {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Generated,
+        Self::DynamicOutputShape,
+        Self::ShortOutput,
+        Self::QuantizationCoupling,
+        Self::Compliance,
+        Self::Validation,
+        Self::Timeout,
+    ];
+
+    /// The suite's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Generated => "generated",
+            Self::DynamicOutputShape => "dynamic_output_shape",
+            Self::ShortOutput => "short_output",
+            Self::QuantizationCoupling => "quantization_coupling",
+            Self::Compliance => "compliance",
+            Self::Validation => "validation",
+            Self::Timeout => "timeout",
+        }
+    }
+
+    /// The suite with this name, if there is one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|suite| suite.name() == name)
+    }
+
+    /// Whether a vector is run in this form.
+    pub fn includes(self, case: &Case) -> bool {
+        let listed_as = match self {
+            Self::ShortOutput => Self::DynamicOutputShape.name(),
+            other => other.name(),
+        };
+        case.is_in_suite(listed_as)
+    }
+
+    /// Runs a vector.
+    ///
+    /// # Errors
+    /// A sentence that says what went wrong.
+    pub fn run(self, device: &dyn Device, case: &Case) -> Result<(), String> {
+        let instance = |case: &Case| Instance::new(case).map_err(|error| error.to_string());
+        match self {
+            Self::Generated => run_and_compare(device, case, &instance(case)?),
+            Self::DynamicOutputShape => {
+                run_and_compare(device, case, &instance(case)?.with_unknown_output_shapes())
+            }
+            Self::ShortOutput => {
+                short_output(device, case, &instance(case)?.with_unknown_output_shapes())
+            }
+            Self::QuantizationCoupling => {
+                let case = with_signed_quantisation(case);
+                run_and_compare(device, &case, &instance(&case)?)
+            }
+            Self::Compliance => compliance(device, case, &instance(case)?),
+            Self::Validation => must_fail(device, &instance(case)?).map(|_| ()),
+            Self::Timeout => timeout(device, &instance(case)?),
+        }
+    }
+}
+
+impl std::fmt::Display for Suite {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+fn prepare(device: &dyn Device, instance: &Instance) -> hal::Result<Arc<dyn PreparedModel>> {
+    device.prepare_model(&instance.model, HalVersion::LATEST, PrepareOptions::default())
+}
+
+fn execute(prepared: &dyn PreparedModel, request: &Request) -> Result<Execution, ExecutionError> {
+    prepared.execute(request, &ExecutionOptions::default())
+}
+
+fn run_and_compare(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(), String> {
+    let prepared =
+        prepare(device, instance).map_err(|error| format!("preparing failed: {error}"))?;
+    for round in ["first", "second"] {
+        let request = instance.request(None).map_err(|error| error.to_string())?;
+        let execution = execute(&*prepared, &request)
+            .map_err(|failed| format!("{round} execution failed: {}", failed.error))?;
+        judge(case, instance, &request, &execution)
+            .map_err(|what| format!("{round} execution: {what}"))?;
+    }
+    Ok(())
+}
+
+fn judge(
+    case: &Case,
+    instance: &Instance,
+    request: &Request,
+    execution: &Execution,
+) -> Result<(), String> {
+    if execution.output_shapes.len() != instance.expected.len() {
+        return Err(format!(
+            "{} output shapes, expected {}",
+            execution.output_shapes.len(),
+            instance.expected.len()
+        ));
+    }
+    for (index, shape) in execution.output_shapes.iter().enumerate() {
+        let operand = &case.main.operands[case.main.outputs[index] as usize];
+        let found = RequestBuilder::read_output(request, index).map_err(|it| it.to_string())?;
+        if let Some(tolerance) = case.multinomial_tolerance {
+            let logits = &case.main.operands[case.main.inputs[0] as usize];
+            let logits = elements(logits.operand_type, logits.data.as_deref().unwrap_or_default());
+            compare::distribution(&logits, &elements(operand.operand_type, &found), tolerance)?;
+            continue;
+        }
+        if operand.ignored {
+            continue;
+        }
+        let said = |what: String| format!("output {index} ({}): {what}", operand.name);
+        if !shape.is_sufficient {
+            return Err(said("the buffer is called too short".into()));
+        }
+        if shape.dimensions != instance.dimensions[index] {
+            let (found, expected) = (&shape.dimensions, &instance.dimensions[index]);
+            return Err(said(format!("shape {found:?}, expected {expected:?}")));
+        }
+        let Some(tolerance) = case.tolerances.get(index).copied().flatten() else { continue };
+        let expected = &instance.expected[index];
+        let found = &found[..expected.len()];
+        if let Some(difference) =
+            compare::difference(operand.operand_type, expected, found, tolerance)
+        {
+            return Err(said(difference.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// Shortens one output after the other; those of one byte cannot be.
+fn short_output(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(), String> {
+    let prepared =
+        prepare(device, instance).map_err(|error| format!("preparing failed: {error}"))?;
+    for (shortened, expected) in instance.expected.iter().enumerate() {
+        let operand = &case.main.operands[case.main.outputs[shortened] as usize];
+        if expected.len() <= 1 || operand.ignored || operand.dimensions.is_empty() {
+            continue;
+        }
+        let request = instance.request(Some(shortened)).map_err(|error| error.to_string())?;
+        let failed = match execute(&*prepared, &request) {
+            Ok(_) => return Err(format!("output {shortened} is too short, but that was accepted")),
+            Err(failed) => failed,
+        };
+        if failed.error.status() != ErrorStatus::OutputInsufficientSize {
+            return Err(format!("output {shortened} is too short: {}", failed.error));
+        }
+        for (index, shape) in failed.output_shapes.iter().enumerate() {
+            let wanted = OutputShape {
+                dimensions: instance.dimensions[index].clone(),
+                is_sufficient: index != shortened,
+            };
+            let ignored = case.main.operands[case.main.outputs[index] as usize].ignored;
+            if *shape != wanted && !ignored {
+                return Err(format!(
+                    "output {shortened} is too short; shape of output {index} is {shape:?}, \
+                     expected {wanted:?}"
+                ));
+            }
+        }
+        if failed.output_shapes.len() != instance.expected.len() {
+            return Err(format!("output {shortened} is too short, and not all shapes were given"));
+        }
+    }
+    Ok(())
+}
+
+fn compliance(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(), String> {
+    let claimed = case.min_hal.ok_or("the vector claims no version")?;
+    for version in HalVersion::ALL.iter().filter(|version| **version <= claimed) {
+        let answer = device.supported_operations(&instance.model, *version);
+        match answer {
+            Ok(_) if *version < claimed => {
+                return Err(format!("valid for {version}, but needs {claimed}"));
+            }
+            Err(error) if *version == claimed => {
+                return Err(format!("not valid for {claimed}: {error}"));
+            }
+            Err(error) if error.status() != ErrorStatus::InvalidArgument => {
+                return Err(format!("refused for {version} with {error}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The failure, wherever it comes.
+fn must_fail(device: &dyn Device, instance: &Instance) -> Result<hal::Error, String> {
+    let prepared = match prepare(device, instance) {
+        Ok(prepared) => prepared,
+        Err(error) => return Ok(error),
+    };
+    let request = instance.request(None).map_err(|error| error.to_string())?;
+    // Loops of these vectors end after few rounds or never: the default limit would only be waited
+    // for.
+    let options = ExecutionOptions {
+        loop_timeout: Some(Duration::from_millis(1)),
+        ..ExecutionOptions::default()
+    };
+    match prepared.execute(&request, &options) {
+        Ok(_) => Err("accepted and executed, but must fail".into()),
+        Err(failed) if !failed.output_shapes.is_empty() => {
+            Err(format!("failed as it must, but with output shapes: {}", failed.error))
+        }
+        Err(failed) => Ok(failed.error),
+    }
+}
+
+fn timeout(device: &dyn Device, instance: &Instance) -> Result<(), String> {
+    let error = must_fail(device, instance)?;
+    match error.status() {
+        ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent => Ok(()),
+        _ => Err(format!("broken off with {error}, expected a missed deadline")),
+    }
+}
