@@ -1,0 +1,271 @@
+"""Control flow, variables, several graphs and signatures."""
+
+import numpy as np
+from flatbuffers import flexbuffers
+
+from . import graph, judge
+from .single import draw, random
+
+SHAPE = (2, 3)
+
+
+def model(name, build):
+    """A case from a function that fills a File and gives the runs."""
+    def make():
+        file = graph.File()
+        runs = build(file)
+        return judge.Made(file.finish(), runs, "schema", keeps_state=build is variables)
+    return name, make
+
+
+def unary_graph(file, name, op, constant, shape=SHAPE):
+    """A graph `op(x, constant)`."""
+    branch = file.graph(name)
+    x = branch.input("x", shape)
+    y = branch.tensor("y", shape)
+    branch.outputs(*branch.op(op, [x, branch.const("c", np.float32(constant))], [y]))
+    return branch
+
+
+def if_plain(file):
+    main = file.graph()
+    condition, x = main.input("condition", (), "bool"), main.input("x", SHAPE)
+    y = main.tensor("y", SHAPE)
+    then, other = (unary_graph(file, name, op, 3) for name, op in (("then", "ADD"), ("else", "MUL")))
+    main.outputs(*main.op("IF", [condition, x], [y], thenSubgraphIndex=then.number,
+                          elseSubgraphIndex=other.number))
+    value = draw(random("if"), SHAPE)
+    return [judge.Run([np.array(choice), value]) for choice in (True, False)]
+
+
+def if_computed(file):
+    """The condition is computed, both branches see two values and give two."""
+    main = file.graph()
+    x, y = main.input("x", SHAPE), main.input("y", SHAPE)
+    total = main.tensor("total", ())
+    main.op("SUM", [x, main.const("axes", np.array([0, 1], np.int32))], [total])
+    condition = main.tensor("condition", (), "bool")
+    main.op("GREATER", [total, main.const("zero", np.float32(0))], [condition])
+    numbers = []
+    for name, ops in (("then", ("ADD", "MUL")), ("else", ("SUB", "MAXIMUM"))):
+        branch = file.graph(name)
+        a, b = branch.input("a", SHAPE), branch.input("b", SHAPE)
+        results = [branch.op(op, [a, b], [branch.tensor(op, SHAPE)])[0] for op in ops]
+        branch.outputs(*results)
+        numbers.append(branch.number)
+    outputs = [main.tensor(f"output{i}", SHAPE) for i in range(2)]
+    main.op("IF", [condition, x, y], outputs, thenSubgraphIndex=numbers[0],
+            elseSubgraphIndex=numbers[1])
+    last = main.tensor("last", SHAPE)
+    main.outputs(outputs[0], *main.op("NEG", [outputs[1]], [last]))
+    rng = random("if computed")
+    value = np.abs(draw(rng, SHAPE))
+    return [judge.Run([sign * value, draw(rng, SHAPE)]) for sign in (1, -1)]
+
+
+def if_nested(file):
+    main = file.graph()
+    inputs = [main.input("first", (), "bool"), main.input("second", (), "bool"), main.input("x", SHAPE)]
+    y = main.tensor("y", SHAPE)
+    outer = file.graph("outer_then")
+    leaf = [unary_graph(file, f"leaf{i}", "MUL", i + 2) for i in range(2)]
+    other = file.graph("outer_else")
+    for branch, body in ((outer, "IF"), (other, "NEG")):
+        condition, x = branch.input("condition", (), "bool"), branch.input("x", SHAPE)
+        out = branch.tensor("y", SHAPE)
+        if body == "IF":
+            branch.op("IF", [condition, x], [out], thenSubgraphIndex=leaf[0].number,
+                      elseSubgraphIndex=leaf[1].number)
+        else:
+            branch.op("NEG", [x], [out])
+        branch.outputs(out)
+    main.outputs(*main.op("IF", inputs, [y], thenSubgraphIndex=outer.number,
+                          elseSubgraphIndex=other.number))
+    value = draw(random("if nested"), SHAPE)
+    return [judge.Run([np.array(a), np.array(b), value])
+            for a, b in ((True, True), (True, False), (False, True))]
+
+
+def if_different_shapes(file):
+    """The branches give outputs of different sizes."""
+    main = file.graph()
+    condition, x = main.input("condition", (), "bool"), main.input("x", SHAPE)
+    y = main.tensor("y", (None, None))
+    numbers = []
+    for name, multiples in (("then", (2, 1)), ("else", (1, 3))):
+        branch = file.graph(name)
+        a = branch.input("x", SHAPE)
+        out = branch.tensor("y", (SHAPE[0] * multiples[0], SHAPE[1] * multiples[1]))
+        branch.op("TILE", [a, branch.const("multiples", np.array(multiples, np.int32))], [out])
+        branch.outputs(out)
+        numbers.append(branch.number)
+    main.outputs(*main.op("IF", [condition, x], [y], thenSubgraphIndex=numbers[0],
+                          elseSubgraphIndex=numbers[1]))
+    value = draw(random("if shapes"), SHAPE)
+    return [judge.Run([np.array(choice), value]) for choice in (True, False)]
+
+
+def while_graphs(file, limit_from_input, step_op, factor):
+    """Condition `i < limit` and body `i + 1, x op factor`."""
+    names = ("i", "x") + (("limit",) if limit_from_input else ())
+
+    def inputs(branch):
+        return [branch.input(name, SHAPE if name == "x" else (), "float32" if name == "x" else "int32")
+                for name in names]
+
+    condition = file.graph("condition")
+    state = inputs(condition)
+    limit = state[2] if limit_from_input else condition.const("limit", np.int32(5))
+    less = condition.tensor("less", (), "bool")
+    condition.outputs(*condition.op("LESS", [state[0], limit], [less]))
+    body = file.graph("body")
+    state = inputs(body)
+    following = body.tensor("next", (), "int32")
+    body.op("ADD", [state[0], body.const("one", np.int32(1))], [following])
+    result = body.tensor("result", SHAPE)
+    body.op(step_op, [state[1], body.const("factor", np.float32(factor))], [result])
+    body.outputs(following, result, *state[2:])
+    return dict(condSubgraphIndex=condition.number, bodySubgraphIndex=body.number)
+
+
+def while_loop(limit_from_input):
+    def build(file):
+        main = file.graph()
+        inputs = [main.input("i", (), "int32"), main.input("x", SHAPE)]
+        if limit_from_input:
+            inputs.append(main.input("limit", (), "int32"))
+        outputs = [main.tensor("i_out", (), "int32"), main.tensor("x_out", SHAPE)]
+        if limit_from_input:
+            outputs.append(main.tensor("limit_out", (), "int32"))
+        main.op("WHILE", inputs, outputs, **while_graphs(file, limit_from_input, "MUL", 1.25))
+        main.outputs(*outputs[:2])
+        value = draw(random("while"), SHAPE)
+        if limit_from_input:
+            return [judge.Run([np.array(start, np.int32), value, np.array(limit, np.int32)])
+                    for start, limit in ((0, 4), (2, 9), (7, 3))]
+        return [judge.Run([np.array(start, np.int32), value]) for start in (0, 4, 9)]
+    return build
+
+
+def while_growing(file):
+    """A value grows by one row with each turn."""
+    main = file.graph()
+    i, x = main.input("i", (), "int32"), main.input("x", (1, 3))
+    outputs = [main.tensor("i_out", (), "int32"), main.tensor("x_out", (None, 3))]
+    condition = file.graph("condition")
+    state = [condition.input("i", (), "int32"), condition.input("x", (None, 3))]
+    less = condition.tensor("less", (), "bool")
+    condition.outputs(*condition.op("LESS", [state[0], condition.const("limit", np.int32(4))], [less]))
+    body = file.graph("body")
+    state = [body.input("i", (), "int32"), body.input("x", (None, 3))]
+    following, row, grown = (body.tensor("next", (), "int32"), body.tensor("row", (1, 3)),
+                             body.tensor("grown", (None, 3)))
+    body.op("ADD", [state[0], body.const("one", np.int32(1))], [following])
+    body.op("REDUCE_MAX", [state[1], body.const("axis", np.array([0], np.int32))], [row], keepDims=True)
+    body.op("CONCATENATION", [state[1], row], [grown], axis=0)
+    body.outputs(following, grown)
+    main.op("WHILE", [i, x], outputs, condSubgraphIndex=condition.number, bodySubgraphIndex=body.number)
+    main.outputs(*outputs)
+    return [judge.Run([np.array(0, np.int32), draw(random("growing"), (1, 3))])]
+
+
+def variables(file):
+    """CALL_ONCE sets a variable, the main graph adds to it and reads it."""
+    main, setup = file.graph(), file.graph("setup")
+    x = main.input("x", SHAPE)
+
+    def handle(graph_):
+        return graph_.op("VAR_HANDLE", [], [graph_.tensor("handle", (), "resource")],
+                         container="", sharedName="v")[0]
+
+    start = setup.const("start", draw(random("variable"), SHAPE))
+    setup.op("ASSIGN_VARIABLE", [handle(setup), start], [])
+    setup.outputs()
+    main.op("CALL_ONCE", [], [], initSubgraphIndex=setup.number)
+    variable = handle(main)
+    old, new, read = (main.tensor(name, SHAPE) for name in ("old", "new", "read"))
+    main.op("READ_VARIABLE", [variable], [old])
+    main.op("ADD", [old, x], [new])
+    main.op("ASSIGN_VARIABLE", [variable, new], [])
+    main.outputs(*main.op("READ_VARIABLE", [variable], [read]))
+    rng = random("variables")
+    return [judge.Run([draw(rng, SHAPE)]) for _ in range(3)]
+
+
+def signatures(file):
+    """Two signatures on two graphs; names differ from the tensors'."""
+    runs = []
+    for key, op in (("add", "ADD"), ("multiply", "MUL")):
+        graph_ = file.graph(key)
+        a, b = graph_.input("tensor_a", SHAPE), graph_.input("tensor_b", SHAPE)
+        out = graph_.tensor("tensor_out", SHAPE)
+        graph_.outputs(*graph_.op(op, [a, b], [out]))
+        file.signature(key, graph_, {"left": a, "right": b}, {"result": out})
+        rng = random(key)
+        runs.append(judge.Run([draw(rng, SHAPE), draw(rng, SHAPE)], key))
+    return runs
+
+
+def composite(file):
+    """STABLEHLO_COMPOSITE with its decomposition in a graph of its own."""
+    main, body = file.graph(), file.graph("decomposition")
+    x, y = main.input("x", SHAPE), main.tensor("y", SHAPE)
+    a = body.input("a", SHAPE)
+    square, out = body.tensor("square", SHAPE), body.tensor("out", SHAPE)
+    body.op("MUL", [a, a], [square])
+    body.outputs(*body.op("ADD", [square, a], [out]))
+    main.outputs(*main.op("STABLEHLO_COMPOSITE", [x], [y], name="test.square_plus",
+                          decompositionSubgraphIndex=body.number, version=1,
+                          compositeAttributes=np.frombuffer(flexbuffers.Dumps({}), np.uint8)))
+    return [judge.Run([draw(random("composite"), SHAPE)])]
+
+
+def passing_through(file):
+    """An output that is an input, one that is a constant, one that is given twice."""
+    main = file.graph()
+    x = main.input("x", SHAPE)
+    constant = main.const("constant", draw(random("through"), SHAPE))
+    y = main.tensor("y", SHAPE)
+    main.op("ADD", [x, constant], [y])
+    main.outputs(x, constant, y, y)
+    return [judge.Run([draw(random("through x"), SHAPE)])]
+
+
+def unused(file):
+    """An input that nobody reads, a constant that nobody reads, a dead operator."""
+    main = file.graph()
+    x, _ = main.input("x", SHAPE), main.input("unused", (4,))
+    main.const("unused_constant", np.zeros(7, np.float32))
+    dead, y = main.tensor("dead", SHAPE), main.tensor("y", SHAPE)
+    main.op("NEG", [x], [dead])
+    main.outputs(*main.op("RELU", [x], [y]))
+    rng = random("unused")
+    return [judge.Run([draw(rng, SHAPE), draw(rng, (4,))])]
+
+
+def diamond(file):
+    """One tensor read by several operators, one of them twice."""
+    main = file.graph()
+    x = main.input("x", SHAPE)
+    a, b, c, d = (main.tensor(name, SHAPE) for name in "abcd")
+    main.op("TANH", [x], [a])
+    main.op("MUL", [a, a], [b])
+    main.op("SUB", [a, x], [c])
+    main.outputs(*main.op("ADD", [b, c], [d]), a)
+    return [judge.Run([draw(random("diamond"), SHAPE)])]
+
+
+def all_cases():
+    yield model("if_plain", if_plain)
+    yield model("if_computed", if_computed)
+    yield model("if_nested", if_nested)
+    yield model("if_different_shapes", if_different_shapes)
+    yield model("while_constant_limit", while_loop(False))
+    yield model("while_limit_given_at_run_time", while_loop(True))
+    yield model("while_growing", while_growing)
+    yield model("variables", variables)
+    yield model("signatures_two", signatures)
+    yield model("composite", composite)
+    yield model("graph_passing_through", passing_through)
+    yield model("graph_unused", unused)
+    yield model("graph_diamond", diamond)

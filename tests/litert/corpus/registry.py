@@ -1,0 +1,25 @@
+"""The list of all cases: name to a function that gives a judge.Made.
+
+Families are loaded when asked for, as TensorFlow takes seconds to import."""
+
+import importlib
+
+from . import single
+
+# family: module with `all_cases()` that yields single.Single or (name, maker).
+FAMILIES = {"weights": "ops_weights", "elementwise": "ops_elementwise", "shape": "ops_shape",
+            "reduce": "ops_reduce", "image": "ops_image", "recurrent": "recurrent",
+            "control": "control", "files": "files", "networks": "networks", "wheels": "wheels"}
+
+
+def cases(family):
+    """Ordered dict of one family."""
+    module = importlib.import_module(f"corpus.{FAMILIES[family]}")
+    found = {}
+    for entry in module.all_cases():
+        pairs = single.cases(entry) if isinstance(entry, single.Single) else [entry]
+        for name, maker in pairs:
+            if name in found:
+                raise ValueError(f"two cases are called {name}")
+            found[name] = maker
+    return found
