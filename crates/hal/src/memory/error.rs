@@ -1,0 +1,108 @@
+//! [`MemoryError`]
+
+use super::MemoryKind;
+use crate::codes::ErrorStatus;
+
+/// Why memory cannot be had or used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// The name is no kind of memory (contract: MEM-1).
+    #[error("{found:?} is no kind of memory")]
+    UnknownKind {
+        /// The name.
+        found: String,
+    },
+    /// The handle does not hold what the kind wants (contract: MEM-2).
+    #[error("{kind}: the handle holds {descriptors} descriptors and {integers} integers")]
+    Handle {
+        /// The kind.
+        kind: MemoryKind,
+        /// Descriptors found.
+        descriptors: usize,
+        /// Integers found.
+        integers: usize,
+    },
+    /// No bytes (contract: MEM-2).
+    #[error("{kind}: the size is 0")]
+    Empty {
+        /// The kind.
+        kind: MemoryKind,
+    },
+    /// Protection bits other than read and write (contract: MEM-2).
+    #[error("the protection is {found:#x}, expected a combination of read (1) and write (2)")]
+    Protection {
+        /// The bits.
+        found: i32,
+    },
+    /// Writing is asked for, but the descriptor is open for reading only, or the reverse.
+    #[error("the descriptor does not allow the access that is asked for")]
+    Access,
+    /// More is declared than the descriptor holds (contract: MEM-5).
+    #[error("{declared} bytes are declared, but the file ends after {held}")]
+    Size {
+        /// Offset and size together.
+        declared: u64,
+        /// What the descriptor holds.
+        held: u64,
+    },
+    /// The kind cannot be read or written by the CPU here.
+    #[error("{kind} cannot be mapped here: {why}")]
+    NotMappable {
+        /// The kind.
+        kind: MemoryKind,
+        /// Why.
+        why: &'static str,
+    },
+    /// A range lies outside the memory.
+    #[error("{length} bytes at {offset} lie outside of {size}")]
+    Range {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// Bytes that there are.
+        size: u64,
+    },
+    /// Memory that may only be read is written, or the reverse.
+    #[error("the memory may not be {0}")]
+    Forbidden(&'static str),
+    /// The file was cut short while in use (contract: MEM-5).
+    #[error("the file was cut short while in use")]
+    CutShort,
+    /// The system refused.
+    #[error("{call}: {why}")]
+    System {
+        /// Which call.
+        call: &'static str,
+        /// The system's words.
+        why: String,
+        /// Whether it was out of memory or descriptors.
+        exhausted: bool,
+    },
+}
+
+impl MemoryError {
+    pub(super) fn system(call: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
+        use rustix::io::Errno;
+        move |error| Self::System {
+            call,
+            why: error.to_string(),
+            exhausted: matches!(error, Errno::NOMEM | Errno::MFILE | Errno::NFILE | Errno::NOSPC),
+        }
+    }
+
+    /// The status that goes with it: the client's fault, the system's, or lack of memory.
+    pub fn status(&self) -> ErrorStatus {
+        match self {
+            Self::System { exhausted: true, .. } => ErrorStatus::ResourceExhaustedTransient,
+            Self::System { .. } | Self::CutShort => ErrorStatus::GeneralFailure,
+            _ => ErrorStatus::InvalidArgument,
+        }
+    }
+}
+
+impl From<MemoryError> for crate::Error {
+    fn from(error: MemoryError) -> Self {
+        Self::new(error.status(), error)
+    }
+}
