@@ -1,0 +1,145 @@
+//! [`ValidModel`]: a model that keeps the rules, with what is known of it before running.
+
+use super::constant::Constant;
+use crate::call::{ArgumentSource, Call, Value};
+use crate::shape::Shape;
+use hal::model::SubgraphName;
+use hal::{HalVersion, Model, Operand, OperandLifeTime, Subgraph};
+use std::sync::Arc;
+
+/// A model that was found valid. Only [`validate`](super::validate) makes one, so whoever holds
+/// one need not check again: every index of its operations is in range, every operation with a
+/// definition gets argument types that it takes, subgraphs do not refer to each other in circles.
+///
+/// Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct ValidModel(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    model: Model,
+    version: HalVersion,
+    oldest_version: HalVersion,
+    main: Knowledge,
+    referenced: Vec<Knowledge>,
+}
+
+/// What is known of a subgraph's operands, by index.
+#[derive(Debug, Default)]
+pub(super) struct Knowledge {
+    pub(super) constants: Vec<Option<Constant>>,
+    pub(super) shapes: Vec<Shape>,
+}
+
+impl ValidModel {
+    /// `main` and `referenced` hold an entry per operand.
+    pub(super) fn new(
+        model: Model,
+        version: HalVersion,
+        oldest_version: HalVersion,
+        main: Knowledge,
+        referenced: Vec<Knowledge>,
+    ) -> Self {
+        Self(Arc::new(Inner { model, version, oldest_version, main, referenced }))
+    }
+
+    /// The model as the client handed it over. Constants in its pools may have changed since:
+    /// take them from [`Self::constant`].
+    pub fn model(&self) -> &Model {
+        &self.0.model
+    }
+
+    /// The version whose rules it was checked by.
+    pub fn version(&self) -> HalVersion {
+        self.0.version
+    }
+
+    /// The oldest version whose rules it keeps.
+    pub fn oldest_version(&self) -> HalVersion {
+        self.0.oldest_version
+    }
+
+    /// The subgraph that a request runs.
+    pub fn main(&self) -> &Subgraph {
+        &self.0.model.main
+    }
+
+    /// The subgraph that `SUBGRAPH` operands with this offset refer to.
+    ///
+    /// # Panics
+    /// If there is none. Every `SUBGRAPH` operand of the model has one.
+    pub fn referenced(&self, index: usize) -> &Subgraph {
+        &self.0.model.referenced[index]
+    }
+
+    /// A subgraph by name.
+    ///
+    /// # Panics
+    /// As [`Self::referenced`].
+    pub fn subgraph(&self, name: SubgraphName) -> &Subgraph {
+        match name {
+            SubgraphName::Main => self.main(),
+            SubgraphName::Referenced(index) => self.referenced(index),
+        }
+    }
+
+    /// An operand.
+    ///
+    /// # Panics
+    /// If there is no such subgraph or operand.
+    pub fn operand(&self, subgraph: SubgraphName, operand: u32) -> &Operand {
+        &self.subgraph(subgraph).operands[operand as usize]
+    }
+
+    /// The value of an operand, if it is a constant.
+    ///
+    /// # Panics
+    /// As [`Self::operand`].
+    pub fn constant(&self, subgraph: SubgraphName, operand: u32) -> Option<&Constant> {
+        self.knowledge(subgraph).constants[operand as usize].as_ref()
+    }
+
+    /// The dimensions of an operand, as far as they are known before running: what the model
+    /// declares and what the operation that writes it makes of its arguments, together. A length
+    /// of 0 really means none. Scalars have rank 0.
+    ///
+    /// # Panics
+    /// As [`Self::operand`].
+    pub fn shape(&self, subgraph: SubgraphName, operand: u32) -> &Shape {
+        &self.knowledge(subgraph).shapes[operand as usize]
+    }
+
+    /// An operation with what is known of its arguments before running.
+    ///
+    /// # Panics
+    /// If there is no such subgraph or operation.
+    pub fn call(&self, subgraph: SubgraphName, operation: usize) -> Call<'_> {
+        let graph = self.subgraph(subgraph);
+        self.knowledge(subgraph).call(graph, operation)
+    }
+
+    fn knowledge(&self, subgraph: SubgraphName) -> &Knowledge {
+        match subgraph {
+            SubgraphName::Main => &self.0.main,
+            SubgraphName::Referenced(index) => &self.0.referenced[index],
+        }
+    }
+}
+
+impl Knowledge {
+    /// An operation with what is known of its arguments. Its indexes are in range.
+    pub(super) fn call<'a>(&'a self, graph: &'a Subgraph, operation: usize) -> Call<'a> {
+        let source = |index: &u32| {
+            let index = *index as usize;
+            let operand = &graph.operands[index];
+            let value = match (&self.constants[index], operand.lifetime) {
+                (_, OperandLifeTime::NoValue) => Value::Omitted,
+                (Some(constant), _) => constant.value(),
+                (None, _) => Value::NotKnown,
+            };
+            ArgumentSource { operand, shape: self.shapes[index].clone(), value }
+        };
+        let step = &graph.operations[operation];
+        Call::new(step.operation_type, step.inputs.iter().map(source), step.outputs.iter().map(source))
+    }
+}
