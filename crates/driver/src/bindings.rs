@@ -1,0 +1,301 @@
+//! [`Bindings`]: the arguments of an execution, checked.
+//!
+//! Everything about sizes has been looked at: what an engine gets here it may use without a second
+//! check. The bytes themselves belong to the client, who may change them at any time; they can
+//! only be copied.
+
+use hal::memory::{MemoryError, MemoryView};
+use hal::{OperandType, OutputShape};
+use ops::Shape;
+use std::sync::OnceLock;
+
+/// The arguments of one execution.
+#[derive(Debug)]
+pub struct Bindings {
+    inputs: Vec<BoundInput>,
+    outputs: Vec<BoundOutput>,
+    written: Vec<MemoryView>,
+}
+
+/// Bytes in the client's memory, which lie within it.
+#[derive(Debug, Clone)]
+pub struct Region {
+    view: MemoryView,
+    offset: u64,
+    length: u64,
+}
+
+/// An input of an execution.
+#[derive(Debug, Clone)]
+pub struct BoundInput {
+    operand_type: OperandType,
+    shape: Shape,
+    value: Option<Region>,
+}
+
+/// An output of an execution, which the engine delivers exactly once.
+#[derive(Debug)]
+pub struct BoundOutput {
+    index: usize,
+    operand_type: OperandType,
+    shape: Shape,
+    place: Option<Region>,
+    delivered: OnceLock<OutputShape>,
+}
+
+/// Where an output's bytes go.
+#[derive(Debug)]
+pub enum Room {
+    /// To these bytes, as many as the output has.
+    Enough(Region),
+    /// Nowhere: the client's buffer is too short and will be told the shape.
+    TooShort,
+    /// Nowhere: the client left the output out.
+    NotWanted,
+}
+
+/// Why an output could not be delivered. Most of these are defects of an engine.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeliveryError {
+    /// It was delivered before.
+    #[error("output {output} was delivered twice")]
+    Twice {
+        /// The output.
+        output: usize,
+    },
+    /// The execution ended without it.
+    #[error("output {output} was not delivered")]
+    Missing {
+        /// The output.
+        output: usize,
+    },
+    /// Its shape is not what model and request say.
+    #[error("output {output} turned out to have shape {found}, but was declared with {expected}")]
+    Shape {
+        /// The output.
+        output: usize,
+        /// The shape it has.
+        found: Shape,
+        /// What model and request say.
+        expected: Shape,
+    },
+    /// It has not as many bytes as its type and shape say.
+    #[error("output {output} ({operand_type} {shape}) was delivered with {found} bytes")]
+    Size {
+        /// The output.
+        output: usize,
+        /// Its type.
+        operand_type: OperandType,
+        /// Its shape.
+        shape: Shape,
+        /// The bytes it has.
+        found: u64,
+    },
+    /// The client's memory could not be written.
+    #[error("output {output}")]
+    Memory {
+        /// The output.
+        output: usize,
+        /// Why not.
+        #[source]
+        error: MemoryError,
+    },
+}
+
+impl Bindings {
+    /// `written` is the memory that outputs lie in, each once.
+    pub(crate) fn new(
+        inputs: Vec<BoundInput>,
+        outputs: Vec<BoundOutput>,
+        written: Vec<MemoryView>,
+    ) -> Self {
+        Self { inputs, outputs, written }
+    }
+
+    /// The inputs, in the order of the main subgraph's.
+    pub fn inputs(&self) -> &[BoundInput] {
+        &self.inputs
+    }
+
+    /// The outputs, in the order of the main subgraph's.
+    pub fn outputs(&self) -> &[BoundOutput] {
+        &self.outputs
+    }
+
+    /// What was delivered, after the program has run: an entry per output, in order.
+    ///
+    /// # Errors
+    /// [`DeliveryError::Missing`]
+    pub fn output_shapes(&self) -> Result<Vec<OutputShape>, DeliveryError> {
+        self.outputs
+            .iter()
+            .map(|output| {
+                let delivered = output.delivered.get().cloned();
+                delivered.ok_or(DeliveryError::Missing { output: output.index })
+            })
+            .collect()
+    }
+
+    /// Brings what was written to where the client's other mappings see it (contract: MEM-4).
+    pub(crate) fn flush(&self) -> Result<(), MemoryError> {
+        self.written.iter().try_for_each(MemoryView::flush)
+    }
+}
+
+impl Region {
+    /// The caller has checked that the bytes lie within the view.
+    pub(crate) fn new(view: MemoryView, offset: u64, length: u64) -> Self {
+        Self { view, offset, length }
+    }
+
+    /// The memory that the bytes lie in.
+    pub fn view(&self) -> &MemoryView {
+        &self.view
+    }
+
+    /// Bytes from the view's beginning to the first of these; a multiple of nothing (REQ-13).
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Number of bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Copies the bytes out, each of them once.
+    ///
+    /// # Errors
+    /// [`MemoryError`], for instance where the client took the memory away.
+    pub fn read_to_vec(&self) -> Result<Vec<u8>, MemoryError> {
+        self.view.read_to_vec(self.offset, self.length)
+    }
+
+    /// Copies the bytes into `destination`, which is as long.
+    ///
+    /// # Errors
+    /// As [`Region::read_to_vec`].
+    ///
+    /// # Panics
+    /// If `destination` is longer or shorter.
+    pub fn read(&self, destination: &mut [u8]) -> Result<(), MemoryError> {
+        assert_eq!(destination.len() as u64, self.length, "length of a bound argument");
+        self.view.read(self.offset, destination)
+    }
+
+    /// Copies `source` to `offset` bytes from the first of these.
+    ///
+    /// # Errors
+    /// As [`Region::read_to_vec`].
+    ///
+    /// # Panics
+    /// If that reaches beyond the last byte.
+    pub fn write(&self, offset: u64, source: &[u8]) -> Result<(), MemoryError> {
+        let end = offset.checked_add(source.len() as u64);
+        assert!(end.is_some_and(|end| end <= self.length), "write beyond a bound argument");
+        self.view.write(self.offset + offset, source)
+    }
+
+    /// The first bytes.
+    fn first(&self, length: u64) -> Self {
+        Self { view: self.view.clone(), offset: self.offset, length: length.min(self.length) }
+    }
+}
+
+impl BoundInput {
+    pub(crate) fn new(operand_type: OperandType, shape: Shape, region: Region) -> Self {
+        Self { operand_type, shape, value: Some(region) }
+    }
+
+    pub(crate) fn omitted(operand_type: OperandType, shape: Shape) -> Self {
+        Self { operand_type, shape, value: None }
+    }
+
+    /// The element type.
+    pub fn operand_type(&self) -> OperandType {
+        self.operand_type
+    }
+
+    /// The shape; fully known where there is a value, except for an extension's type.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Where the value lies, as many bytes as type and shape say; `None` if it is left out.
+    pub fn value(&self) -> Option<&Region> {
+        self.value.as_ref()
+    }
+}
+
+impl BoundOutput {
+    pub(crate) fn new(
+        index: usize,
+        operand_type: OperandType,
+        shape: Shape,
+        region: Region,
+    ) -> Self {
+        Self { index, operand_type, shape, place: Some(region), delivered: OnceLock::new() }
+    }
+
+    pub(crate) fn omitted(index: usize, operand_type: OperandType, shape: Shape) -> Self {
+        Self { index, operand_type, shape, place: None, delivered: OnceLock::new() }
+    }
+
+    /// The element type.
+    pub fn operand_type(&self) -> OperandType {
+        self.operand_type
+    }
+
+    /// What model and request say of the shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Delivers the value.
+    ///
+    /// # Errors
+    /// [`DeliveryError`], see there. Too short a buffer is no error here.
+    pub fn deliver(&self, dimensions: &[u32], bytes: &[u8]) -> Result<(), DeliveryError> {
+        if let Room::Enough(region) = self.begin(dimensions, bytes.len() as u64)? {
+            region.write(0, bytes).map_err(|error| self.memory_error(error))?;
+        }
+        Ok(())
+    }
+
+    /// Says the final shape, in exchange for the place to write the value to: for engines that do
+    /// not have it in one piece. `size` is in bytes.
+    ///
+    /// # Errors
+    /// [`DeliveryError`], see there. Too short a buffer is no error here.
+    pub fn begin(&self, dimensions: &[u32], size: u64) -> Result<Room, DeliveryError> {
+        let output = self.index;
+        let found = Shape::known(dimensions.iter().copied());
+        if self.shape.merge(&found).is_none() {
+            let expected = self.shape.clone();
+            return Err(DeliveryError::Shape { output, found, expected });
+        }
+        let expected_size = self.operand_type.element_size().and_then(|element| {
+            found.element_count().map(|count| count.saturating_mul(u64::from(element)))
+        });
+        if expected_size.is_some_and(|expected| expected != size) {
+            let operand_type = self.operand_type;
+            return Err(DeliveryError::Size { output, operand_type, shape: found, found: size });
+        }
+        let room = match &self.place {
+            None => Room::NotWanted,
+            Some(place) if place.length < size => Room::TooShort,
+            Some(place) => Room::Enough(place.first(size)),
+        };
+        let delivered = OutputShape {
+            dimensions: dimensions.to_vec(),
+            is_sufficient: !matches!(room, Room::TooShort),
+        };
+        self.delivered.set(delivered).map_err(|_| DeliveryError::Twice { output })?;
+        Ok(room)
+    }
+
+    fn memory_error(&self, error: MemoryError) -> DeliveryError {
+        DeliveryError::Memory { output: self.index, error }
+    }
+}

@@ -1,0 +1,175 @@
+//! [`Budget`]: what preparing or running may take, asked between operations and inside loops.
+
+use hal::time::loop_timeout;
+use hal::{Deadline, ErrorStatus, ExecutionOptions, Priority};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What preparing or running may take.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    deadline: Option<Deadline>,
+    loop_timeout: Duration,
+    cancellation: Cancellation,
+    priority: Priority,
+}
+
+/// Why work was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Interruption {
+    /// The deadline had passed before the work began.
+    #[error("the deadline had passed before the work began")]
+    TooLateToStart,
+    /// The deadline passed while the work was under way.
+    #[error("the deadline passed while the work was under way")]
+    DeadlinePassed,
+    /// A WHILE's condition was still true when its time was over (contract: QOS-7).
+    #[error("a WHILE was still going on after {limit:?}")]
+    LoopTimeout {
+        /// For how long it was allowed to run.
+        limit: Duration,
+    },
+    /// Nobody wants the result any more.
+    #[error("the work was cancelled")]
+    Cancelled,
+}
+
+impl Interruption {
+    /// The status that the client sees (contract: QOS-5).
+    pub fn status(self) -> ErrorStatus {
+        match self {
+            Self::TooLateToStart => ErrorStatus::MissedDeadlinePersistent,
+            Self::DeadlinePassed | Self::LoopTimeout { .. } => ErrorStatus::MissedDeadlineTransient,
+            Self::Cancelled => ErrorStatus::GeneralFailure,
+        }
+    }
+}
+
+/// A switch that stops work from outside. Clones are the same switch.
+#[derive(Debug, Clone, Default)]
+pub struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    /// A switch that has not been thrown.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Throws the switch; the work notices when it next asks its budget.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the switch has been thrown.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::unlimited()
+    }
+}
+
+impl Budget {
+    /// No deadline, the default loop timeout, medium priority.
+    pub fn unlimited() -> Self {
+        Self::new(None, Priority::Medium)
+    }
+
+    /// The default loop timeout, and what is given.
+    pub fn new(deadline: Option<Deadline>, priority: Priority) -> Self {
+        Self {
+            deadline,
+            loop_timeout: loop_timeout(None),
+            cancellation: Cancellation::new(),
+            priority,
+        }
+    }
+
+    /// What an execution may take.
+    pub fn for_execution(options: &ExecutionOptions, priority: Priority) -> Self {
+        Self {
+            loop_timeout: loop_timeout(options.loop_timeout),
+            ..Self::new(options.deadline, priority)
+        }
+    }
+
+    /// The same with another time for each WHILE, clamped to what the interface
+    /// allows (contract: QOS-8).
+    #[must_use]
+    pub fn with_loop_timeout(mut self, timeout: Duration) -> Self {
+        self.loop_timeout = loop_timeout(Some(timeout));
+        self
+    }
+
+    /// The same with a switch that stops the work.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancellation: Cancellation) -> Self {
+        self.cancellation = cancellation;
+        self
+    }
+
+    /// Rank among the client's prepared models.
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// For how long each WHILE may run.
+    pub fn loop_timeout(&self) -> Duration {
+        self.loop_timeout
+    }
+
+    /// To be asked once, before work begins.
+    ///
+    /// # Errors
+    /// [`Interruption::TooLateToStart`], [`Interruption::Cancelled`]
+    pub fn check_before_start(&self) -> Result<(), Interruption> {
+        self.check().map_err(|interruption| match interruption {
+            Interruption::DeadlinePassed => Interruption::TooLateToStart,
+            other => other,
+        })
+    }
+
+    /// To be asked between operations and inside long ones.
+    ///
+    /// # Errors
+    /// [`Interruption::DeadlinePassed`], [`Interruption::Cancelled`]
+    pub fn check(&self) -> Result<(), Interruption> {
+        if self.cancellation.is_cancelled() {
+            return Err(Interruption::Cancelled);
+        }
+        match self.deadline {
+            Some(deadline) if deadline.has_passed() => Err(Interruption::DeadlinePassed),
+            _ => Ok(()),
+        }
+    }
+
+    /// A clock for one run of a WHILE; nested loops have each their own (contract: QOS-8).
+    pub fn loop_clock(&self) -> LoopClock {
+        LoopClock { started: Instant::now(), limit: self.loop_timeout }
+    }
+}
+
+/// Measures one run of a WHILE, all rounds together.
+#[derive(Debug, Clone, Copy)]
+pub struct LoopClock {
+    started: Instant,
+    limit: Duration,
+}
+
+impl LoopClock {
+    /// To be asked after the condition has turned out true, so that a loop that ends never times
+    /// out afterwards (contract: QOS-9).
+    ///
+    /// # Errors
+    /// [`Interruption::LoopTimeout`]
+    pub fn check(&self) -> Result<(), Interruption> {
+        if self.started.elapsed() > self.limit {
+            return Err(Interruption::LoopTimeout { limit: self.limit });
+        }
+        Ok(())
+    }
+}

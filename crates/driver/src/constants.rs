@@ -1,0 +1,129 @@
+//! [`Constants`]: a model's constants, read out of the client's memory once.
+
+use crate::error::{EngineError, MemoryUse};
+use hal::DataLocation;
+use hal::memory::MemoryView;
+use hal::model::SubgraphName;
+use ops::ValidModel;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A model's constants in memory that nobody else can write.
+///
+/// Constants may overlap each other. What several of them share is read once, so a small model
+/// cannot make us copy one pool a thousand times (contract: SEC-3).
+#[derive(Debug, Clone)]
+pub struct Constants {
+    places: HashMap<Key, Place>,
+    size: u64,
+}
+
+/// Subgraph, and index of the operand there.
+type Key = (SubgraphName, u32);
+
+#[derive(Debug, Clone)]
+enum Place {
+    /// Private already: part of the model, or copied by the validator, whose copy is the one that
+    /// was checked.
+    Private(ops::validate::Constant),
+    /// Part of what was copied out of a pool.
+    Block { block: Arc<Vec<u8>>, range: Range<usize> },
+}
+
+/// A constant that still lies in a pool.
+#[derive(Debug, Clone, Copy)]
+struct InPool {
+    key: Key,
+    location: DataLocation,
+}
+
+impl Constants {
+    /// Reads all constants, of all subgraphs.
+    ///
+    /// # Errors
+    /// Memory cannot be read, or the constants would take more than `limit` bytes.
+    pub fn read(model: &ValidModel, limit: u64) -> Result<Self, EngineError> {
+        let mut constants = Self { places: HashMap::new(), size: 0 };
+        let mut by_pool = BTreeMap::<u32, Vec<InPool>>::new();
+        for (subgraph, graph) in model.model().subgraphs() {
+            for operand in 0..u32::try_from(graph.operands.len()).unwrap_or(u32::MAX) {
+                let Some(constant) = model.constant(subgraph, operand) else { continue };
+                let key = (subgraph, operand);
+                if constant.known().is_some() {
+                    constants.places.insert(key, Place::Private(constant.clone()));
+                } else {
+                    let location = graph.operands[operand as usize].location;
+                    by_pool.entry(location.pool_index).or_default().push(InPool { key, location });
+                }
+            }
+        }
+        for (pool, mut of_pool) in by_pool {
+            let view = model.model().pools[pool as usize].view()?;
+            of_pool.sort_by_key(|constant| constant.location.offset);
+            for together in Runs(&of_pool) {
+                constants.read_block(&view, together, limit)?;
+            }
+        }
+        Ok(constants)
+    }
+
+    /// Reads constants that lie close together.
+    fn read_block(
+        &mut self,
+        view: &MemoryView,
+        together: &[InPool],
+        limit: u64,
+    ) -> Result<(), EngineError> {
+        let start = together.iter().map(|it| u64::from(it.location.offset)).min().unwrap_or(0);
+        let end = together.iter().map(|it| it.location.end()).max().unwrap_or(start);
+        let (wanted, live) = (end - start, self.size);
+        if live.saturating_add(wanted) > limit {
+            let user = MemoryUse::Constants;
+            return Err(EngineError::MemoryLimit { user, wanted, live, limit });
+        }
+        self.size += wanted;
+        let block = Arc::new(view.read_to_vec(start, wanted)?);
+        for InPool { key, location } in together {
+            // What does not fit the address space could not have been read.
+            let first = usize::try_from(u64::from(location.offset) - start).unwrap_or(usize::MAX);
+            let range = first..first.saturating_add(location.length as usize);
+            self.places.insert(*key, Place::Block { block: Arc::clone(&block), range });
+        }
+        Ok(())
+    }
+
+    /// The bytes of a constant; `None` if the operand is none.
+    pub fn bytes(&self, subgraph: SubgraphName, operand: u32) -> Option<&[u8]> {
+        match self.places.get(&(subgraph, operand))? {
+            Place::Private(constant) => constant.known(),
+            Place::Block { block, range } => block.get(range.clone()),
+        }
+    }
+
+    /// Bytes that were copied out of pools.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// Splits constants of one pool, sorted by offset, into runs without gaps between.
+struct Runs<'a>(&'a [InPool]);
+
+impl<'a> Iterator for Runs<'a> {
+    type Item = &'a [InPool];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut end = self.0.first()?.location.end();
+        let count = self.0.iter().take_while(|constant| {
+            let joins = u64::from(constant.location.offset) <= end;
+            if joins {
+                end = end.max(constant.location.end());
+            }
+            joins
+        });
+        let (together, rest) = self.0.split_at(count.count());
+        self.0 = rest;
+        Some(together)
+    }
+}

@@ -1,0 +1,96 @@
+//! [`DriverDevice`]: a [`hal::Device`] over any engine.
+
+use crate::budget::Budget;
+use crate::engine::{CompileOptions, Engine};
+use crate::error::EngineError;
+use crate::interface::Interface;
+use crate::prepared::Prepared;
+use crate::support::{expect_supported, supported_operations};
+use hal::{
+    Capabilities, Device, DeviceType, Error, Extension, HalVersion, Model, PrepareOptions,
+    PreparedModel, Result, Support,
+};
+use ops::ValidModel;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A driver: the contract, over an engine.
+#[derive(Debug)]
+pub struct DriverDevice<E> {
+    engine: E,
+}
+
+impl<E: Engine> DriverDevice<E> {
+    /// A driver over this engine.
+    pub fn new(engine: E) -> Self {
+        Self { engine }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &E {
+        &self.engine
+    }
+}
+
+impl<E: Engine> Device for DriverDevice<E> {
+    fn name(&self) -> &str {
+        self.engine.name()
+    }
+
+    fn version_string(&self) -> String {
+        self.engine.version_string()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        self.engine.device_type()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.engine.capabilities()
+    }
+
+    fn supported_extensions(&self) -> Vec<Extension> {
+        self.engine.extensions()
+    }
+
+    fn supported_operations(&self, model: &Model, version: HalVersion) -> Result<Vec<Support>> {
+        let model = validate(model, version)?;
+        guarded(|| Ok(supported_operations(&self.engine, &model)))
+    }
+
+    /// Compiles on the caller's thread. A valid model with operations that the engine does not
+    /// support is a `GENERAL_FAILURE` (contract: PREP-5) whose reason is
+    /// [`UnsupportedOperations`](crate::UnsupportedOperations). Cache files are left alone: not
+    /// saving is always allowed (contract: PREP-8).
+    fn prepare_model(
+        &self,
+        model: &Model,
+        version: HalVersion,
+        options: PrepareOptions,
+    ) -> Result<Arc<dyn PreparedModel>> {
+        // Arguments before deadlines (contract: GEN-4).
+        let model = validate(model, version)?;
+        let budget = Budget::new(options.deadline, options.priority);
+        budget.check_before_start().map_err(EngineError::from)?;
+        let options = CompileOptions { preference: options.preference, priority: options.priority };
+        let program = guarded(|| {
+            expect_supported(&self.engine, &model).map_err(Error::failure)?;
+            self.engine.compile(&model, &options, &budget)
+        })?;
+        Ok(Arc::new(Prepared::new(Interface::of(&model), Arc::new(program), options.priority)))
+    }
+}
+
+fn validate(model: &Model, version: HalVersion) -> Result<ValidModel> {
+    // A panic in here is a defect of ours, and yet no reason to take the service down (GEN-8).
+    guarded(|| Ok(ops::validate(model, version).map_err(Error::from)?))
+}
+
+/// Runs what an engine does and turns a panic into an error (contract: GEN-8). Nothing that the
+/// driver keeps is changed inside, so nothing can be left half done.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(Error::from),
+        Err(payload) => Err(EngineError::panicked(&*payload).into()),
+    }
+}

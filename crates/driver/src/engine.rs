@@ -1,0 +1,87 @@
+//! [`Engine`] and [`Program`]: what a piece of silicon has to do to become a driver.
+
+use crate::bindings::Bindings;
+use crate::budget::Budget;
+use crate::error::{EngineError, OperationPlace};
+use crate::observer::Observer;
+use hal::{Capabilities, DeviceType, ExecutionPreference, Extension, Priority, Support};
+use ops::ValidModel;
+
+/// Turns valid models into programs.
+///
+/// All methods may be called from any thread at any time. An engine that panics fails the call it
+/// was asked in, and only that.
+pub trait Engine: Send + Sync + 'static {
+    /// What it makes of a model.
+    type Program: Program;
+
+    /// The service instance name: vendor and device with one `-` between (DEV-INFO-3).
+    fn name(&self) -> &str;
+
+    /// Names this build among all builds for this device (DEV-INFO-1). Not empty.
+    fn version_string(&self) -> String;
+
+    /// The kind of processor.
+    fn device_type(&self) -> DeviceType;
+
+    /// How fast and how frugal it is.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The extensions it fully supports.
+    fn extensions(&self) -> Vec<Extension> {
+        Vec::new()
+    }
+
+    /// Whether it can run one operation of a model, in whichever subgraph. For IF and WHILE the
+    /// question is about the operation itself: the driver asks about the subgraphs' operations
+    /// one by one (contract: DEV-SUP-4).
+    fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support;
+
+    /// Makes a program of a model whose operations it supports. The program keeps what it needs:
+    /// the model is the client's. Long work asks the budget now and then.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    fn compile(
+        &self,
+        model: &ValidModel,
+        options: &CompileOptions,
+        budget: &Budget,
+    ) -> Result<Self::Program, EngineError>;
+}
+
+/// How to compile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompileOptions {
+    /// What the client would rather have.
+    pub preference: ExecutionPreference,
+    /// Rank among the client's prepared models.
+    pub priority: Priority,
+}
+
+/// A model that is ready to run, by any number of threads at once.
+pub trait Program: Send + Sync + 'static {
+    /// Computes the outputs of one request and delivers each of them, see
+    /// [`BoundOutput`](crate::BoundOutput), also those whose buffer is too short. Asks the budget
+    /// between operations and inside loops.
+    ///
+    /// # Errors
+    /// See [`EngineError`]. Too short a buffer is none.
+    fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError>;
+}
+
+/// What an execution gets besides its arguments.
+#[derive(Clone, Copy)]
+pub struct RunContext<'a> {
+    /// What it may take.
+    pub budget: &'a Budget,
+    /// Who watches, if anyone does.
+    pub observer: Option<&'a dyn Observer>,
+}
+
+impl<'a> RunContext<'a> {
+    /// Nobody watches.
+    pub fn new(budget: &'a Budget) -> Self {
+        Self { budget, observer: None }
+    }
+}

@@ -1,0 +1,139 @@
+//! [`EngineError`]: what can go wrong while compiling or running.
+
+use crate::bindings::DeliveryError;
+use crate::budget::Interruption;
+use hal::model::SubgraphName;
+use hal::{ErrorStatus, OperationType};
+use ops::{Fault, Shape};
+use std::any::Any;
+use std::fmt;
+
+/// An operation of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OperationPlace {
+    /// Which subgraph.
+    pub subgraph: SubgraphName,
+    /// Its index there.
+    pub index: usize,
+    /// What it does.
+    pub operation_type: OperationType,
+}
+
+impl fmt::Display for OperationPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "operation {} ({}) of {}", self.index, self.operation_type, self.subgraph)
+    }
+}
+
+/// What an engine needs memory for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemoryUse {
+    /// A model's constants.
+    Constants,
+    /// A request's inputs.
+    Inputs,
+    /// The results of an operation.
+    Operation(OperationPlace),
+}
+
+impl fmt::Display for MemoryUse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constants => formatter.write_str("constants"),
+            Self::Inputs => formatter.write_str("inputs"),
+            Self::Operation(place) => place.fmt(formatter),
+        }
+    }
+}
+
+/// Why an engine could not compile a model or run a program.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The budget was used up.
+    #[error(transparent)]
+    Interrupted(#[from] Interruption),
+    /// An operation met a value or shape that its definition excludes, or no memory.
+    #[error("{place}")]
+    Operation {
+        /// Which operation.
+        place: OperationPlace,
+        /// What it met.
+        #[source]
+        fault: Fault,
+    },
+    /// An operand turned out to have another shape than it was declared with.
+    #[error("{place}: operand {operand} has shape {found}, but was declared with {expected}")]
+    Shape {
+        /// The operation that computes it or takes it into a subgraph.
+        place: OperationPlace,
+        /// Index of the operand in the subgraph that declares it.
+        operand: u32,
+        /// The shape it turned out to have.
+        found: Shape,
+        /// The shape it was declared with.
+        expected: Shape,
+    },
+    /// Values alive at once would exceed what the engine grants itself.
+    #[error("{user}: {wanted} more bytes beside {live} exceed the limit of {limit}")]
+    MemoryLimit {
+        /// What wanted more.
+        user: MemoryUse,
+        /// How much it wanted.
+        wanted: u64,
+        /// How much there was.
+        live: u64,
+        /// How much there may be.
+        limit: u64,
+    },
+    /// Memory of the model or the request could not be read or written.
+    #[error(transparent)]
+    Memory(#[from] hal::memory::MemoryError),
+    /// A result could not be delivered.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
+    /// The engine panicked, which is a defect of the engine.
+    #[error("the engine panicked: {message}")]
+    Panicked {
+        /// What it said.
+        message: String,
+    },
+    /// Anything else, with its own status.
+    #[error(transparent)]
+    Other(#[from] hal::Error),
+}
+
+impl EngineError {
+    /// The status that the client sees.
+    pub fn status(&self) -> ErrorStatus {
+        match self {
+            Self::Interrupted(interruption) => interruption.status(),
+            Self::Operation { fault, .. } => fault.execution_status(),
+            Self::MemoryLimit { .. } => ErrorStatus::ResourceExhaustedPersistent,
+            Self::Memory(error) => error.status(),
+            Self::Other(error) => error.status(),
+            Self::Shape { .. } | Self::Delivery(_) | Self::Panicked { .. } => {
+                ErrorStatus::GeneralFailure
+            }
+        }
+    }
+
+    /// What a caught panic said.
+    pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        let message = payload
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "nothing that can be shown".to_owned());
+        Self::Panicked { message }
+    }
+}
+
+impl From<EngineError> for hal::Error {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Other(error) => error,
+            error => Self::new(error.status(), error),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The contract of the Neural Networks HAL, over any [`Engine`].
+//!
+//! Whoever implements [`Engine`] and [`Program`] gets a complete driver: [`DriverDevice`] is a
+//! [`hal::Device`] that validates models, checks requests, keeps deadlines, reports output shapes
+//! and survives an engine that panics.
+//!
+//! ```text
+//! Model    --ops::validate-->  ValidModel  --Engine::compile-->  Program
+//! Request  --Interface::bind-> Bindings    --Program::run-->     outputs, delivered
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`engine`] | what an engine does: [`Engine`], [`Program`] |
+//! | [`budget`] | what work may take: [`Budget`] |
+//! | [`interface`] | what requests must fit, and the one place that checks them: [`Interface::bind`] |
+//! | [`bindings`] | the checked arguments: [`BoundInput`], [`BoundOutput`] |
+//! | [`constants`] | a model's constants, read once: [`Constants`] |
+//! | [`support`] | which operations an engine can run, control flow included |
+//! | [`device`], [`prepared`] | the [`hal::Device`] and [`hal::PreparedModel`] |
+//! | [`observer`] | watching every operation's results: [`Observer`] |
+//! | [`error`] | what can go wrong inside: [`EngineError`] |
+
+pub mod bindings;
+pub mod budget;
+pub mod constants;
+pub mod device;
+pub mod engine;
+pub mod error;
+pub mod interface;
+pub mod observer;
+pub mod prepared;
+pub mod support;
+
+pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Room};
+pub use budget::{Budget, Cancellation, Interruption, LoopClock};
+pub use constants::Constants;
+pub use device::DriverDevice;
+pub use engine::{CompileOptions, Engine, Program, RunContext};
+pub use error::{EngineError, MemoryUse, OperationPlace};
+pub use interface::{Interface, RequestError, Subject, UsedFor};
+pub use observer::{ObservedOutput, Observer, Round};
+pub use prepared::Prepared;
+pub use support::UnsupportedOperations;

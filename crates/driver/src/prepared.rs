@@ -1,0 +1,126 @@
+//! [`Prepared`]: a [`hal::PreparedModel`] over any program.
+
+use crate::bindings::Bindings;
+use crate::budget::Budget;
+use crate::device::guarded;
+use crate::engine::{Program, RunContext};
+use crate::error::EngineError;
+use crate::interface::{Interface, UsedFor};
+use crate::observer::Observer;
+use hal::{
+    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, PreparedModel, Priority,
+    Request, Timing,
+};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A prepared model of a [`DriverDevice`](crate::DriverDevice), whichever its engine.
+pub struct Prepared {
+    interface: Interface,
+    program: Arc<dyn Program>,
+    priority: Priority,
+}
+
+impl Prepared {
+    pub(crate) fn new(interface: Interface, program: Arc<dyn Program>, priority: Priority) -> Self {
+        Self { interface, program, priority }
+    }
+
+    /// The prepared model behind the trait, if it is a driver's.
+    pub fn of(prepared: &dyn PreparedModel) -> Option<&Self> {
+        let any: &dyn Any = prepared;
+        any.downcast_ref()
+    }
+
+    /// What requests must fit.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// As [`PreparedModel::execute`], with someone who watches.
+    ///
+    /// # Errors
+    /// As [`PreparedModel::execute`].
+    pub fn execute_observed(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        observer: &dyn Observer,
+    ) -> Result<Execution, ExecutionError> {
+        self.run(request, options, Some(observer))
+    }
+
+    fn run(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        observer: Option<&dyn Observer>,
+    ) -> Result<Execution, ExecutionError> {
+        let called = Instant::now();
+        // Arguments before deadlines (contract: GEN-4).
+        let bindings = self.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
+        let budget = Budget::for_execution(options, self.priority);
+        budget.check_before_start().map_err(|late| Error::from(EngineError::from(late)))?;
+        let launched = Instant::now();
+        guarded(|| self.program.run(&bindings, &RunContext { budget: &budget, observer }))?;
+        let on_device = launched.elapsed();
+        let output_shapes = conclude(&bindings)?;
+        let timing = if options.measure {
+            Timing { time_on_device: Some(on_device), time_in_driver: Some(called.elapsed()) }
+        } else {
+            Timing::NONE
+        };
+        Ok(Execution { output_shapes, timing })
+    }
+}
+
+/// The shapes of what was delivered, if every buffer was long enough (contract: SHAPE-4).
+fn conclude(bindings: &Bindings) -> Result<Vec<hal::OutputShape>, ExecutionError> {
+    let output_shapes = bindings.output_shapes().map_err(EngineError::from).map_err(Error::from)?;
+    bindings.flush().map_err(Error::from)?;
+    if output_shapes.iter().all(|shape| shape.is_sufficient) {
+        return Ok(output_shapes);
+    }
+    let error = Error::new(ErrorStatus::OutputInsufficientSize, TooShort(output_shapes.clone()));
+    Err(ExecutionError { error, output_shapes })
+}
+
+/// Outputs did not fit into their buffers.
+#[derive(Debug, Clone)]
+struct TooShort(Vec<hal::OutputShape>);
+
+impl fmt::Display for TooShort {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("too short a buffer for")?;
+        let short = self.0.iter().enumerate().filter(|(_, shape)| !shape.is_sufficient);
+        for (nth, (output, shape)) in short.enumerate() {
+            let separator = if nth == 0 { "" } else { "," };
+            write!(formatter, "{separator} output {output} of shape {:?}", shape.dimensions)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for TooShort {}
+
+impl PreparedModel for Prepared {
+    fn execute(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> Result<Execution, ExecutionError> {
+        self.run(request, options, None)
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Prepared")
+            .field("interface", &self.interface)
+            .field("priority", &self.priority)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,89 @@
+//! [`ReferenceEngine`]
+
+use crate::DEVICE_NAME;
+use crate::memory::default_memory_limit;
+use crate::program::ReferenceProgram;
+use driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
+use hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
+use ops::{Signature, ValidModel};
+
+/// The engine behind `nnhal-reference`.
+#[derive(Debug, Clone)]
+pub struct ReferenceEngine {
+    memory_limit: u64,
+}
+
+impl Default for ReferenceEngine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReferenceEngine {
+    /// An engine with [`default_memory_limit`].
+    pub fn new() -> Self {
+        Self::with_memory_limit(default_memory_limit())
+    }
+
+    /// An engine whose models may have so many bytes of constants, and whose executions so many
+    /// bytes of values alive at once. Beyond that they end with `RESOURCE_EXHAUSTED_PERSISTENT`.
+    /// What a kernel needs for itself while it computes comes on top.
+    pub fn with_memory_limit(memory_limit: u64) -> Self {
+        Self { memory_limit }
+    }
+}
+
+impl Engine for ReferenceEngine {
+    type Program = ReferenceProgram;
+
+    fn name(&self) -> &str {
+        DEVICE_NAME
+    }
+
+    fn version_string(&self) -> String {
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Cpu
+    }
+
+    /// Plain loops take many times as long as a CPU driver that means to be fast.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::uniform(PerformanceInfo { exec_time: 20.0, power_usage: 20.0 })
+    }
+
+    fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
+        let defined = match place.operation_type {
+            OperationType::If | OperationType::While => true,
+            OperationType::OemOperation => {
+                return Support::No("only its vendor knows what it does".to_owned());
+            }
+            OperationType::Extension(_) => {
+                return Support::No("the device has no extensions".to_owned());
+            }
+            other => Signature::of(other).is_some(),
+        };
+        if !defined {
+            return Support::No(format!("{} is not implemented", place.operation_type));
+        }
+        let subgraph = model.subgraph(place.subgraph);
+        let operation = &subgraph.operations[place.index];
+        for operand in operation.inputs.iter().chain(&operation.outputs) {
+            let operand_type = subgraph.operands[*operand as usize].operand_type;
+            if operand_type.is_oem() || matches!(operand_type, OperandType::Extension(_)) {
+                return Support::No(format!("operand {operand} is of type {operand_type}"));
+            }
+        }
+        Support::Yes
+    }
+
+    fn compile(
+        &self,
+        model: &ValidModel,
+        _options: &CompileOptions,
+        budget: &Budget,
+    ) -> Result<ReferenceProgram, EngineError> {
+        ReferenceProgram::new(model, self.memory_limit, budget)
+    }
+}

@@ -1,0 +1,399 @@
+//! [`Interpreter`]: one execution.
+//!
+//! Subgraphs under way are a list of [`Frame`]s, not calls of calls: a model may nest them deeper
+//! than a stack is (contract: GEN-8).
+
+use crate::memory::Ledger;
+use crate::program::{Action, Graph, ReferenceProgram, Step};
+use crate::value::{Tensor, Value};
+use driver::{
+    Bindings, EngineError, LoopClock, MemoryUse, ObservedOutput, OperationPlace, Round, RunContext,
+};
+use hal::OperandLifeTime;
+use ops::{AnyOperation, ArgumentSource, Call, Fault, OperationError, Shape, Signature, Subject};
+use std::rc::Rc;
+use std::time::Instant;
+
+/// One execution of a program.
+pub(crate) struct Interpreter<'run> {
+    program: &'run ReferenceProgram,
+    bindings: &'run Bindings,
+    context: &'run RunContext<'run>,
+    ledger: Ledger,
+    /// The control flow that led to the innermost frame.
+    rounds: Vec<Round>,
+}
+
+/// A subgraph under way.
+struct Frame<'run> {
+    graph: &'run Graph,
+    /// By operand: what inputs hold and what operations have computed, while it is still wanted.
+    values: Vec<Option<Value<'run>>>,
+    /// Index of the step under way.
+    step: usize,
+    purpose: Purpose<'run>,
+}
+
+/// Why a subgraph runs, that is, what is done with its results.
+enum Purpose<'run> {
+    /// It is the main one.
+    Main,
+    /// A branch of an IF: its results are the IF's.
+    Branch,
+    /// The condition of a WHILE.
+    Condition(Loop<'run>),
+    /// The body of a WHILE: its results are the next round's inputs.
+    Body(Loop<'run>),
+}
+
+/// A WHILE under way (contract: CF-9).
+struct Loop<'run> {
+    /// The inputs of condition and body: first those that the body computes anew, then those that
+    /// never change.
+    variables: Vec<Value<'run>>,
+    clock: LoopClock,
+    round: u64,
+}
+
+impl<'run> Interpreter<'run> {
+    pub(crate) fn new(
+        program: &'run ReferenceProgram,
+        bindings: &'run Bindings,
+        context: &'run RunContext<'run>,
+    ) -> Self {
+        let ledger = Ledger::new(program.memory_limit());
+        Self { program, bindings, context, ledger, rounds: Vec::new() }
+    }
+
+    pub(crate) fn run(mut self) -> Result<(), EngineError> {
+        let mut main = Frame::new(self.program.graph(0), Purpose::Main);
+        for (operand, input) in main.graph.inputs.iter().zip(self.read_inputs()?) {
+            main.values[*operand as usize] = Some(input);
+        }
+        let mut frames = vec![main];
+        while let Some(mut frame) = frames.pop() {
+            let Some(step) = frame.graph.steps.get(frame.step) else {
+                let results = self.results(&frame);
+                match frames.last_mut() {
+                    None => return self.deliver(&results),
+                    Some(caller) => {
+                        self.rounds.pop();
+                        if let Some(next) = self.conclude(frame.purpose, results, caller)? {
+                            frames.push(next);
+                        }
+                    }
+                }
+                continue;
+            };
+            self.context.budget.check()?;
+            match step.action {
+                Action::Compute => {
+                    self.compute(&mut frame, step)?;
+                    frame.step += 1;
+                    frames.push(frame);
+                }
+                Action::Branch { .. } | Action::Loop { .. } => {
+                    let inner = self.enter_control_flow(&mut frame, step)?;
+                    frames.extend([frame, inner]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the request's inputs, each byte once (contract: SEC-1).
+    fn read_inputs(&self) -> Result<Vec<Value<'run>>, EngineError> {
+        let mut values = Vec::with_capacity(self.bindings.inputs().len());
+        for input in self.bindings.inputs() {
+            let Some(region) = input.value() else {
+                values.push(Value::Omitted);
+                continue;
+            };
+            let charge = self.ledger.charge(region.length(), MemoryUse::Inputs)?;
+            let bytes = region.read_to_vec()?;
+            // The driver has seen to it that the shape of what has a value is known.
+            let dimensions = input.shape().to_known().unwrap_or_default();
+            values.push(Value::Tensor(Rc::new(Tensor { dimensions, bytes, _charge: charge })));
+        }
+        Ok(values)
+    }
+
+    /// Runs an operation by its reference kernel.
+    fn compute(&self, frame: &mut Frame<'run>, step: &Step) -> Result<(), EngineError> {
+        let place = step.place;
+        let started = self.context.observer.map(|_| Instant::now());
+        let inputs: Vec<Value<'_>> =
+            step.inputs.iter().map(|operand| self.value(frame, *operand)).collect();
+        let declared: Vec<Shape> =
+            step.outputs.iter().map(|operand| self.declared(frame, *operand)).collect();
+        let graph = frame.graph;
+        let call = Call::new(
+            place.operation_type,
+            step.inputs.iter().zip(&inputs).map(|(operand, value)| ArgumentSource {
+                operand: &graph.operands[*operand as usize],
+                shape: value.shape().unwrap_or_else(|| self.declared(frame, *operand)),
+                value: value.for_call(),
+            }),
+            step.outputs.iter().zip(&declared).map(|(operand, shape)| ArgumentSource {
+                operand: &graph.operands[*operand as usize],
+                shape: shape.clone(),
+                value: ops::Value::NotKnown,
+            }),
+        );
+        let failed = |fault| EngineError::Operation { place, fault };
+        if inputs.iter().any(|input| matches!(input, Value::Omitted)) {
+            // Which arguments a request leaves out is new here (contract: REQ-2).
+            signature(&call).and_then(|signature| signature.since(&call)).map_err(failed)?;
+        }
+        ops::operations::validate(&call).map_err(failed)?;
+        let operation = AnyOperation::decode(&call).map_err(failed)?;
+        let shapes = operation.output_shapes(&call).map_err(failed)?;
+        for ((operand, declared), shape) in step.outputs.iter().zip(&declared).zip(shapes) {
+            let shape = merge(place, *operand, &shape, declared)?;
+            let element = graph.operands[*operand as usize].operand_type.element_size();
+            let wanted = shape
+                .element_count()
+                .map_or(0, |count| count.saturating_mul(u64::from(element.unwrap_or(0))));
+            self.ledger.expect_room(wanted, MemoryUse::Operation(place))?;
+        }
+        let outputs = operation.reference(&call).map_err(failed)?;
+        let mut results = Vec::with_capacity(outputs.len());
+        for ((operand, declared), output) in step.outputs.iter().zip(&declared).zip(outputs) {
+            let found = Shape::known(output.dimensions.iter().copied());
+            merge(place, *operand, &found, declared)?;
+            let bytes = output.bytes.len() as u64;
+            let charge = self.ledger.charge(bytes, MemoryUse::Operation(place))?;
+            results.push(Value::Tensor(Rc::new(Tensor {
+                dimensions: output.dimensions,
+                bytes: output.bytes,
+                _charge: charge,
+            })));
+        }
+        drop(inputs);
+        if let (Some(observer), Some(started)) = (self.context.observer, started) {
+            observer.duration(place, started.elapsed());
+        }
+        frame.forget(&step.last_reads);
+        self.store(frame, step, results)
+    }
+
+    /// The frame that an IF or WHILE begins with.
+    fn enter_control_flow(
+        &mut self,
+        frame: &mut Frame<'run>,
+        step: &Step,
+    ) -> Result<Frame<'run>, EngineError> {
+        let mut inputs: Vec<Value<'run>> =
+            step.inputs.iter().map(|operand| self.value(frame, *operand)).collect();
+        frame.forget(&step.last_reads);
+        match step.action {
+            Action::Loop { condition, .. } => {
+                let variables = inputs.split_off(2);
+                let clock = self.context.budget.loop_clock();
+                let state = Loop { variables: variables.clone(), clock, round: 0 };
+                self.enter(step, condition, 0, variables, Purpose::Condition(state))
+            }
+            Action::Branch { then, otherwise } => {
+                let arguments = inputs.split_off(3);
+                let (graph, input) =
+                    if is_true(step.place, 0, &inputs[0])? { (then, 1) } else { (otherwise, 2) };
+                self.enter(step, graph, input, arguments, Purpose::Branch)
+            }
+            Action::Compute => Err(EngineError::Operation {
+                place: step.place,
+                fault: Fault::NotImplemented { operation: step.place.operation_type },
+            }),
+        }
+    }
+
+    /// A frame for a subgraph that `caller` refers to with one of its inputs.
+    fn enter(
+        &mut self,
+        caller: &Step,
+        graph: usize,
+        subgraph_input: usize,
+        arguments: Vec<Value<'run>>,
+        purpose: Purpose<'run>,
+    ) -> Result<Frame<'run>, EngineError> {
+        let round = match &purpose {
+            Purpose::Condition(state) | Purpose::Body(state) => state.round,
+            Purpose::Main | Purpose::Branch => 0,
+        };
+        self.rounds.push(Round { place: caller.place, subgraph_input, round });
+        let mut frame = Frame::new(self.program.graph(graph), purpose);
+        for (operand, argument) in frame.graph.inputs.iter().zip(arguments) {
+            if let Some(found) = argument.shape() {
+                merge(caller.place, *operand, &found, &frame.graph.declared[*operand as usize])?;
+            }
+            frame.values[*operand as usize] = Some(argument);
+        }
+        Ok(frame)
+    }
+
+    /// Does with a subgraph's results what it was run for: gives them to the caller, or goes on
+    /// with another subgraph.
+    fn conclude(
+        &mut self,
+        purpose: Purpose<'run>,
+        results: Vec<Value<'run>>,
+        caller: &mut Frame<'run>,
+    ) -> Result<Option<Frame<'run>>, EngineError> {
+        let step = &caller.graph.steps[caller.step];
+        let outputs = match (purpose, step.action) {
+            (Purpose::Condition(mut state), Action::Loop { body, .. }) => {
+                let condition = results.first().unwrap_or(&Value::Omitted);
+                if is_true(step.place, 0, condition)? {
+                    // Only now, so that a loop that ends is never late (contract: QOS-9).
+                    state.clock.check()?;
+                    let arguments = state.variables.clone();
+                    // What the body computes anew is the body's to free.
+                    let renewed = self.program.graph(body).outputs.len();
+                    state.variables.iter_mut().take(renewed).for_each(|it| *it = Value::Omitted);
+                    return self.enter(step, body, 1, arguments, Purpose::Body(state)).map(Some);
+                }
+                let mut outputs = state.variables;
+                outputs.truncate(step.outputs.len());
+                outputs
+            }
+            (Purpose::Body(mut state), Action::Loop { condition, .. }) => {
+                for (variable, result) in state.variables.iter_mut().zip(results) {
+                    *variable = result;
+                }
+                state.round += 1;
+                let arguments = state.variables.clone();
+                let purpose = Purpose::Condition(state);
+                return self.enter(step, condition, 0, arguments, purpose).map(Some);
+            }
+            _ => results,
+        };
+        self.store(caller, step, outputs)?;
+        caller.step += 1;
+        Ok(None)
+    }
+
+    /// Keeps the results of a step for those who want them.
+    fn store(
+        &self,
+        frame: &mut Frame<'run>,
+        step: &Step,
+        results: Vec<Value<'run>>,
+    ) -> Result<(), EngineError> {
+        for (output, (operand, result)) in step.outputs.iter().zip(results).enumerate() {
+            let index = *operand as usize;
+            let Some((dimensions, bytes)) = result.dimensions().zip(result.bytes()) else {
+                // A WHILE can hand an argument that was left out on to its own result.
+                return Err(left_out(step.place, Subject::Output(output, "")));
+            };
+            let found = Shape::known(dimensions.iter().copied());
+            merge(step.place, *operand, &found, &self.declared(frame, *operand))?;
+            if let Some(observer) = self.context.observer {
+                observer.output(&ObservedOutput {
+                    place: step.place,
+                    output,
+                    operand: *operand,
+                    rounds: &self.rounds,
+                    operand_type: frame.graph.operands[index].operand_type,
+                    dimensions,
+                    bytes,
+                });
+            }
+            if frame.graph.wanted[index] {
+                frame.values[index] = Some(result);
+            }
+        }
+        Ok(())
+    }
+
+    /// What an operand holds.
+    fn value(&self, frame: &Frame<'run>, operand: u32) -> Value<'run> {
+        let graph = frame.graph;
+        let described = &graph.operands[operand as usize];
+        match described.lifetime {
+            OperandLifeTime::ConstantCopy | OperandLifeTime::ConstantReference => {
+                match self.program.constants().bytes(graph.name, operand) {
+                    Some(bytes) => Value::Constant { dimensions: &described.dimensions, bytes },
+                    None => Value::Omitted,
+                }
+            }
+            OperandLifeTime::NoValue | OperandLifeTime::Subgraph => Value::Omitted,
+            OperandLifeTime::TemporaryVariable
+            | OperandLifeTime::SubgraphInput
+            | OperandLifeTime::SubgraphOutput => {
+                frame.values[operand as usize].clone().unwrap_or(Value::Omitted)
+            }
+        }
+    }
+
+    /// What is said of an operand's shape, by the model and, of an output, by the request.
+    fn declared(&self, frame: &Frame<'run>, operand: u32) -> Shape {
+        let graph = frame.graph;
+        if matches!(frame.purpose, Purpose::Main)
+            && let Some(output) = graph.output_index[operand as usize]
+        {
+            return self.bindings.outputs()[output].shape().clone();
+        }
+        graph.declared[operand as usize].clone()
+    }
+
+    /// The results of a subgraph that has run.
+    fn results(&self, frame: &Frame<'run>) -> Vec<Value<'run>> {
+        frame.graph.outputs.iter().map(|operand| self.value(frame, *operand)).collect()
+    }
+
+    fn deliver(&self, results: &[Value<'run>]) -> Result<(), EngineError> {
+        for (output, result) in self.bindings.outputs().iter().zip(results) {
+            if let Some((dimensions, bytes)) = result.dimensions().zip(result.bytes()) {
+                output.deliver(dimensions, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'run> Frame<'run> {
+    fn new(graph: &'run Graph, purpose: Purpose<'run>) -> Self {
+        Self { graph, values: vec![None; graph.operands.len()], step: 0, purpose }
+    }
+
+    /// Frees values that nobody reads any more.
+    fn forget(&mut self, operands: &[u32]) {
+        for operand in operands {
+            self.values[*operand as usize] = None;
+        }
+    }
+}
+
+fn signature(call: &Call<'_>) -> Result<&'static Signature, Fault> {
+    Signature::of(call.operation())
+        .ok_or_else(|| Fault::NotImplemented { operation: call.operation() })
+}
+
+/// What is found and what is declared, together.
+fn merge(
+    place: OperationPlace,
+    operand: u32,
+    found: &Shape,
+    declared: &Shape,
+) -> Result<Shape, EngineError> {
+    declared.merge(found).ok_or_else(|| EngineError::Shape {
+        place,
+        operand,
+        found: found.clone(),
+        expected: declared.clone(),
+    })
+}
+
+/// The truth of a `TENSOR_BOOL8` of shape `[1]` (contract: CF-9).
+fn is_true(place: OperationPlace, input: usize, value: &Value<'_>) -> Result<bool, EngineError> {
+    match value.bytes() {
+        Some([byte, ..]) => Ok(*byte != 0),
+        _ => Err(left_out(place, Subject::Input(input, "condition"))),
+    }
+}
+
+fn left_out(place: OperationPlace, subject: Subject) -> EngineError {
+    let operation = place.operation_type;
+    let (found, expected) = ("left out".to_owned(), "a value".to_owned());
+    let error = OperationError { operation, subject, what: "value", found, expected };
+    EngineError::Operation { place, fault: error.into() }
+}

@@ -1,0 +1,48 @@
+//! The interpreting engine: runs a model one operation after the other, each by the plain reference
+//! kernel of its definition. It is the judge of what is right, not fast.
+//!
+//! ```
+//! use hal::{ExecutionOptions, HalVersion, OperandSpec, OperationType, PrepareOptions};
+//! use hal::{RequestBuilder, SubgraphBuilder};
+//!
+//! let mut graph = SubgraphBuilder::new();
+//! let x = graph.input("x", OperandSpec::tensor_float32([2]));
+//! let y = graph.operation(OperationType::Relu, [x], OperandSpec::tensor_float32([2]));
+//! graph.output(y);
+//! let model = graph.into_model()?;
+//!
+//! let device = reference::device();
+//! let prepared = device.prepare_model(&model, HalVersion::LATEST, PrepareOptions::default())?;
+//! let mut request = RequestBuilder::new();
+//! request.input(&[(-1.5_f32).to_le_bytes(), 2.5_f32.to_le_bytes()].concat()).output(8);
+//! let request = request.build()?;
+//! let execution = prepared.execute(&request, &ExecutionOptions::default())?;
+//! assert_eq!(execution.dimensions(0), Some(&[2][..]));
+//! assert_eq!(RequestBuilder::read_output(&request, 0)?[4..], 2.5_f32.to_le_bytes());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Everything that is not known before is settled when an operation runs: shapes (even ranks),
+//! arguments that a request leaves out, the branch of an IF, the rounds of a WHILE. Nesting of
+//! subgraphs takes heap, not stack.
+
+mod engine;
+mod interpreter;
+mod memory;
+mod program;
+mod value;
+
+pub use engine::ReferenceEngine;
+pub use memory::default_memory_limit;
+pub use program::ReferenceProgram;
+
+use driver::DriverDevice;
+use std::sync::Arc;
+
+/// The service instance name.
+pub const DEVICE_NAME: &str = "nnhal-reference";
+
+/// The reference device, with [`default_memory_limit`].
+pub fn device() -> Arc<dyn hal::Device> {
+    Arc::new(DriverDevice::new(ReferenceEngine::new()))
+}

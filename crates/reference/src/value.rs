@@ -1,0 +1,55 @@
+//! [`Value`]: what an operand holds while a program runs.
+
+use crate::memory::Charge;
+use ops::Shape;
+use std::rc::Rc;
+
+/// What an operand holds. Cloning shares it.
+#[derive(Debug, Clone)]
+pub(crate) enum Value<'program> {
+    /// Nothing: an optional argument that is left out.
+    Omitted,
+    /// A constant of the model, wherever it was passed to.
+    Constant { dimensions: &'program [u32], bytes: &'program [u8] },
+    /// An input, or what an operation computed.
+    Tensor(Rc<Tensor>),
+}
+
+/// Elements of a tensor, or a scalar.
+#[derive(Debug)]
+pub(crate) struct Tensor {
+    pub(crate) dimensions: Vec<u32>,
+    pub(crate) bytes: Vec<u8>,
+    /// Gives the bytes back to the ledger.
+    pub(crate) _charge: Charge,
+}
+
+impl Value<'_> {
+    /// The dimensions; `None` if there is no value.
+    pub(crate) fn dimensions(&self) -> Option<&[u32]> {
+        match self {
+            Self::Omitted => None,
+            Self::Constant { dimensions, .. } => Some(dimensions),
+            Self::Tensor(tensor) => Some(&tensor.dimensions),
+        }
+    }
+
+    /// The elements; `None` if there is no value.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Omitted => None,
+            Self::Constant { bytes, .. } => Some(bytes),
+            Self::Tensor(tensor) => Some(&tensor.bytes),
+        }
+    }
+
+    /// The shape; `None` if there is no value.
+    pub(crate) fn shape(&self) -> Option<Shape> {
+        self.dimensions().map(|dimensions| Shape::known(dimensions.iter().copied()))
+    }
+
+    /// The value as operations see it.
+    pub(crate) fn for_call(&self) -> ops::Value<'_> {
+        self.bytes().map_or(ops::Value::Omitted, ops::Value::Known)
+    }
+}
