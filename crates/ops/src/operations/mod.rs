@@ -9,6 +9,9 @@ use crate::shape::Shape;
 use crate::signature::Signature;
 use hal::OperationType;
 
+#[cfg(test)]
+mod testing;
+
 /// Enters the operations: a row a Rust type, with the operations that it stands for.
 macro_rules! operations {
     (
@@ -100,9 +103,10 @@ operations! {
         activation::Activation => Relu Relu1 Relu6 Tanh Logistic;
         arithmetic::Arithmetic => Add Sub Mul Div;
         conv_2d::Conv2d => Conv2d;
+        depthwise_conv_2d::DepthwiseConv2d => DepthwiseConv2d;
     }
     not implemented {
-        AveragePool2d Concatenation DepthwiseConv2d DepthToSpace Dequantize EmbeddingLookup Floor
+        AveragePool2d Concatenation DepthToSpace Dequantize EmbeddingLookup Floor
         FullyConnected HashtableLookup L2Normalization L2Pool2d LocalResponseNormalization
         LshProjection Lstm MaxPool2d Reshape ResizeBilinear Rnn Softmax SpaceToDepth Svdf
         BatchToSpaceNd Mean Pad SpaceToBatchNd Squeeze StridedSlice Transpose Abs Argmax Argmin

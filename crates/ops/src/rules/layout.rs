@@ -1,5 +1,8 @@
 //! Layouts of image tensors: where height, width and channels are.
 
+use crate::call::Argument;
+use crate::error::Fault;
+
 /// The order of axes of an image tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
@@ -38,6 +41,19 @@ impl Layout {
             Self::Nhwc => [batch, height, width, channels],
             Self::Nchw => [batch, channels, height, width],
         }
+    }
+
+    /// The lengths of an image tensor that is an input, in the order batch, height, width,
+    /// channels, as far as they are known.
+    ///
+    /// # Errors
+    /// The rank is not 4, or another length than the batch's is 0.
+    pub fn image_lengths(self, image: &Argument<'_>) -> Result<[Option<u32>; 4], Fault> {
+        let lengths = self.to_nhwc(image.known_lengths_of()?);
+        if lengths[1..].contains(&Some(0)) {
+            return Err(image.wrong("shape", &image.shape, "no length of 0 but the batch's"));
+        }
+        Ok(lengths)
     }
 
     /// Elements of a tensor in this layout, brought into NHWC order. `lengths` are in the order

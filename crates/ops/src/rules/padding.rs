@@ -21,15 +21,16 @@ pub enum Padding {
 }
 
 impl Padding {
-    /// Reads a padding scheme: 1 is SAME, 2 is VALID.
+    /// Reads a padding scheme: 1 is SAME, 2 is VALID, and 0 (NONE in the interface's files) does
+    /// not pad either.
     ///
     /// # Errors
     /// [`Fault::NotKnown`], or another number.
     pub fn decode_scheme(argument: &Argument<'_>) -> Result<Self, Fault> {
         match argument.i32()? {
             1 => Ok(Self::Same),
-            2 => Ok(Self::Valid),
-            other => Err(argument.wrong("value", other, "1 (SAME) or 2 (VALID)")),
+            0 | 2 => Ok(Self::Valid),
+            other => Err(argument.wrong("value", other, "0 (NONE), 1 (SAME) or 2 (VALID)")),
         }
     }
 
@@ -69,31 +70,43 @@ impl Window {
             Padding::Valid => (0, 0),
             Padding::Same => {
                 let places = u64::from(length.div_ceil(self.stride));
-                let covered =
-                    places.saturating_sub(1) * u64::from(self.stride) + self.extent(taps);
+                let covered = places.saturating_sub(1) * u64::from(self.stride) + self.extent(taps);
                 let total = covered.saturating_sub(length.into());
                 (total / 2, total - total / 2)
             }
         }
     }
 
-    /// Number of places of the window: `(padded - extent) / stride + 1`; 0 for an empty axis.
-    /// `None` where the window does not fit the padded axis, or the number exceeds 32 bits.
+    /// Number of places of the window: `(padded - extent) / stride + 1`. `None` where the window
+    /// does not fit the padded axis, or the number exceeds 32 bits.
     pub fn places(&self, length: u32, taps: u32) -> Option<u32> {
         let (before, after) = self.padding(length, taps);
         let padded = u64::from(length) + before + after;
         let free = padded.checked_sub(self.extent(taps))?;
         u32::try_from(free / u64::from(self.stride) + 1).ok()
     }
+}
 
-    /// The taps of the window at one place that lie on an axis of `length` elements, not on its
-    /// padding: pairs of tap and element.
-    pub fn taps(
+/// How the elements of a result meet those of an input along one axis, through the taps of a
+/// window.
+pub trait Slide {
+    /// The taps of the window at one place of the result, each with the element that it meets on
+    /// an axis of `length` elements. Taps on the padding are left out.
+    fn taps(
         &self,
         place: usize,
         length: usize,
         taps: usize,
-    ) -> impl Iterator<Item = (usize, usize)> + Clone + use<> {
+    ) -> impl Iterator<Item = (usize, usize)> + Clone;
+}
+
+impl Slide for Window {
+    fn taps(
+        &self,
+        place: usize,
+        length: usize,
+        taps: usize,
+    ) -> impl Iterator<Item = (usize, usize)> + Clone {
         let (before, _) = self.padding(to_u32(length), to_u32(taps));
         let (stride, dilation) = (self.stride as usize, self.dilation as usize);
         let before = usize::try_from(before).unwrap_or(usize::MAX);
@@ -119,33 +132,25 @@ fn to_u32(length: usize) -> u32 {
 }
 
 impl Window2d {
-    /// Reads explicit padding and strides as they follow each other in an argument list from
-    /// `first` on: left, right, top, bottom, stride across the width, stride across the height.
+    /// Reads padding and strides as they follow each other in an argument list from `first` on,
+    /// without dilation. Explicit: left, right, top, bottom, stride across the width, stride
+    /// across the height. Implicit: scheme and the strides. Also gives the position behind.
     ///
     /// # Errors
-    /// [`Fault::NotKnown`], a negative padding, a stride that is not above 0.
-    pub fn decode_explicit(call: &Call<'_>, first: usize) -> Result<Self, Fault> {
+    /// [`Fault::NotKnown`], a negative padding, an unknown scheme, a stride that is not above 0.
+    pub fn decode(call: &Call<'_>, first: usize, explicit: bool) -> Result<(Self, usize), Fault> {
         let input = |offset| call.input(first + offset);
         let along = |padding, stride: &Argument<'_>| {
             Ok::<_, Fault>(Window { padding, stride: stride.positive()?, dilation: 1 })
         };
-        Ok(Self {
-            width: along(Padding::decode_explicit(input(0), input(1))?, input(4))?,
-            height: along(Padding::decode_explicit(input(2), input(3))?, input(5))?,
-        })
-    }
-
-    /// Reads a padding scheme and strides as they follow each other in an argument list from
-    /// `first` on: scheme, stride across the width, stride across the height.
-    ///
-    /// # Errors
-    /// [`Fault::NotKnown`], an unknown scheme, a stride that is not above 0.
-    pub fn decode_scheme(call: &Call<'_>, first: usize) -> Result<Self, Fault> {
-        let padding = Padding::decode_scheme(call.input(first))?;
-        let along = |stride: &Argument<'_>| {
-            Ok::<_, Fault>(Window { padding, stride: stride.positive()?, dilation: 1 })
-        };
-        Ok(Self { width: along(call.input(first + 1))?, height: along(call.input(first + 2))? })
+        if explicit {
+            let width = along(Padding::decode_explicit(input(0), input(1))?, input(4))?;
+            let height = along(Padding::decode_explicit(input(2), input(3))?, input(5))?;
+            return Ok((Self { height, width }, first + 6));
+        }
+        let padding = Padding::decode_scheme(input(0))?;
+        let (width, height) = (along(padding, input(1))?, along(padding, input(2))?);
+        Ok((Self { height, width }, first + 3))
     }
 
     /// Reads the optional dilation factors, width first.
@@ -165,7 +170,8 @@ impl Window2d {
     /// Height and width of the result, as far as they are known.
     ///
     /// # Errors
-    /// The window does not fit the padded input.
+    /// An explicit padding is as wide as the window or wider, so that the window could lie on
+    /// nothing else; or the window does not fit the padded input.
     pub fn output_lengths(
         &self,
         call: &Call<'_>,
@@ -173,11 +179,22 @@ impl Window2d {
         taps: [Option<u32>; 2],
     ) -> Result<[Option<u32>; 2], Fault> {
         let along = |window: &Window, length: Option<u32>, taps: Option<u32>| {
-            let (Some(length), Some(taps)) = (length, taps) else { return Ok(None) };
+            let Some(taps) = taps else { return Ok(None) };
+            let extent = window.extent(taps);
+            if let Padding::Explicit { before, after } = window.padding
+                && u64::from(before.max(after)) >= extent
+            {
+                return Err(call.wrong(
+                    "padding",
+                    format!("{before} and {after}"),
+                    format!("less than the window, which is {extent} wide"),
+                ));
+            }
+            let Some(length) = length else { return Ok(None) };
             let places = window.places(length, taps).ok_or_else(|| {
                 call.wrong(
                     "window",
-                    format!("{} elements wide", window.extent(taps)),
+                    format!("{extent} wide"),
                     format!("at most the padded length of an axis of {length}"),
                 )
             })?;

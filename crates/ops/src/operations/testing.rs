@@ -1,0 +1,249 @@
+//! [`Example`]: a call written by hand, for the tests of operations.
+
+use crate::call::{ArgumentSource, Call, Output, Value};
+use crate::error::Fault;
+use crate::operations::{self, AnyOperation};
+use crate::shape::Shape;
+use crate::signature::Signature;
+use hal::{HalVersion, OperandSpec, OperandType, OperationType};
+use half::f16;
+
+/// A call with its arguments. Elements are written as `f64`, whatever their type is: the stored
+/// number for quantised types and integers, 0 or 1 for truth values.
+#[derive(Debug, Clone)]
+pub struct Example {
+    operation: OperationType,
+    inputs: Vec<Given>,
+    outputs: Vec<Given>,
+}
+
+#[derive(Debug, Clone)]
+struct Given {
+    operand: hal::Operand,
+    shape: Shape,
+    value: GivenValue,
+}
+
+#[derive(Debug, Clone)]
+enum GivenValue {
+    Omitted,
+    NotKnown,
+    Known(Vec<u8>),
+}
+
+impl Given {
+    fn new(spec: OperandSpec, shape: Shape, value: GivenValue) -> Self {
+        let operand = hal::Operand {
+            operand_type: spec.operand_type,
+            dimensions: spec.dimensions,
+            number_of_consumers: 0,
+            scale: spec.scale,
+            zero_point: spec.zero_point,
+            lifetime: hal::OperandLifeTime::TemporaryVariable,
+            location: hal::DataLocation::default(),
+            extra_params: spec.extra_params,
+        };
+        Self { operand, shape, value }
+    }
+
+    fn known(spec: OperandSpec, elements: &[f64]) -> Self {
+        let count: u32 = spec.dimensions.iter().product();
+        assert_eq!(elements.len(), count as usize, "elements of {:?}", spec.dimensions);
+        let shape = Shape::known(spec.dimensions.iter().copied());
+        let bytes = to_bytes(spec.operand_type, elements);
+        Self::new(spec, shape, GivenValue::Known(bytes))
+    }
+
+    fn not_known(spec: OperandSpec) -> Self {
+        let shape = Shape::of_model(&spec.dimensions);
+        Self::new(spec, shape, GivenValue::NotKnown)
+    }
+
+    fn source(&self) -> ArgumentSource<'_> {
+        let value = match &self.value {
+            GivenValue::Omitted => Value::Omitted,
+            GivenValue::NotKnown => Value::NotKnown,
+            GivenValue::Known(bytes) => Value::Known(bytes),
+        };
+        ArgumentSource { operand: &self.operand, shape: self.shape.clone(), value }
+    }
+}
+
+/// A tensor of any type. Quantised ones step by 1/2; the zero points are 128 and 0 where a type has
+/// one. Channel scales need [`OperandSpec::tensor_quant8_symm_per_channel`].
+pub fn tensor(operand_type: OperandType, dimensions: impl Into<Vec<u32>>) -> OperandSpec {
+    let spec = OperandSpec::new(operand_type, dimensions);
+    match operand_type {
+        OperandType::TensorQuant8Asymm => spec.quantized(0.5, 128),
+        _ if operand_type.quantized_range().is_some() => spec.quantized(0.5, 0),
+        _ => spec,
+    }
+}
+
+impl Example {
+    /// A call without arguments.
+    pub fn new(operation: OperationType) -> Self {
+        Self { operation, inputs: Vec::new(), outputs: Vec::new() }
+    }
+
+    /// One more input, everything about it known. A dimension of 0 means none.
+    pub fn input(mut self, spec: OperandSpec, elements: &[f64]) -> Self {
+        self.inputs.push(Given::known(spec, elements));
+        self
+    }
+
+    /// One more input, known as a model knows it. A dimension of 0 means unknown.
+    pub fn input_to_come(mut self, spec: OperandSpec) -> Self {
+        self.inputs.push(Given::not_known(spec));
+        self
+    }
+
+    /// One more input that is left out.
+    pub fn omitted(mut self, spec: OperandSpec) -> Self {
+        let shape = Shape::of_model(&spec.dimensions);
+        self.inputs.push(Given::new(spec, shape, GivenValue::Omitted));
+        self
+    }
+
+    /// More inputs: `INT32` scalars.
+    pub fn int32s<const N: usize>(self, values: [i32; N]) -> Self {
+        values.into_iter().fold(self, |example, value| {
+            example.input(OperandSpec::scalar(OperandType::Int32), &[f64::from(value)])
+        })
+    }
+
+    /// One more input: a `BOOL`.
+    pub fn bool(self, value: bool) -> Self {
+        self.input(OperandSpec::scalar(OperandType::Bool), &[f64::from(u8::from(value))])
+    }
+
+    /// One more output.
+    pub fn output(mut self, spec: OperandSpec) -> Self {
+        self.outputs.push(Given::not_known(spec));
+        self
+    }
+
+    /// With another input in place of one.
+    pub fn with_input(mut self, index: usize, spec: OperandSpec, elements: &[f64]) -> Self {
+        self.inputs[index] = Given::known(spec, elements);
+        self
+    }
+
+    /// With another input in place of one, of which the value is not known.
+    pub fn with_input_to_come(mut self, index: usize, spec: OperandSpec) -> Self {
+        self.inputs[index] = Given::not_known(spec);
+        self
+    }
+
+    /// With another `INT32` in place of an input.
+    pub fn with_int32(self, index: usize, value: i32) -> Self {
+        self.with_input(index, OperandSpec::scalar(OperandType::Int32), &[f64::from(value)])
+    }
+
+    /// With another output in place of the first.
+    pub fn with_output(mut self, spec: OperandSpec) -> Self {
+        self.outputs[0] = Given::not_known(spec);
+        self
+    }
+
+    /// The call.
+    pub fn call(&self) -> Call<'_> {
+        Call::new(
+            self.operation,
+            self.inputs.iter().map(Given::source),
+            self.outputs.iter().map(Given::source),
+        )
+    }
+
+    /// The oldest version that allows it.
+    pub fn since(&self) -> Result<HalVersion, Fault> {
+        let call = self.call();
+        let signature = Signature::of(self.operation).expect("an operation that is implemented");
+        Ok(signature.since(&call)?.max(operations::since(&call).version))
+    }
+
+    /// The outputs' shapes after every check that comes before computing. What is not known is
+    /// passed over, as for a model.
+    pub fn shapes(&self) -> Result<Vec<Shape>, Fault> {
+        self.since()?;
+        let call = self.call();
+        operations::validate(&call)?;
+        let shapes = AnyOperation::decode(&call).and_then(|it| it.output_shapes(&call));
+        let unknown = || vec![Shape::UNKNOWN; self.outputs.len()];
+        Ok(Fault::pass_over_unknown(shapes)?.unwrap_or_else(unknown))
+    }
+
+    /// The outputs. The computed shapes must be those that were foretold.
+    pub fn run(&self) -> Result<Vec<Output>, Fault> {
+        let shapes = self.shapes()?;
+        let call = self.call();
+        let outputs = AnyOperation::decode(&call)?.reference(&call)?;
+        for (shape, output) in shapes.iter().zip(&outputs) {
+            let computed = Shape::known(output.dimensions.iter().copied());
+            assert_eq!(shape.merge(&computed), Some(computed), "foretold {shape}");
+        }
+        Ok(outputs)
+    }
+
+    /// Dimensions and elements of the first output.
+    pub fn result(&self) -> (Vec<u32>, Vec<f64>) {
+        let output = self.run().unwrap_or_else(|fault| panic!("{fault}")).swap_remove(0);
+        let elements = from_bytes(self.outputs[0].operand.operand_type, &output.bytes);
+        (output.dimensions, elements)
+    }
+
+    /// Why it is refused.
+    pub fn refusal(&self) -> String {
+        match self.run() {
+            Ok(outputs) => panic!("accepted: {outputs:?}"),
+            Err(fault @ Fault::Invalid(_)) => fault.to_string(),
+            Err(fault) => panic!("not refused, but {fault}"),
+        }
+    }
+}
+
+/// Asserts that numbers are equal to within `tolerance`, absolute and relative.
+#[track_caller]
+pub fn assert_close(found: &[f64], expected: &[f64], tolerance: f64) {
+    let close = found.len() == expected.len()
+        && found.iter().zip(expected).all(|(x, y)| (x - y).abs() <= tolerance * y.abs().max(1.0));
+    assert!(close, "found {found:?}\nexpected {expected:?}");
+}
+
+/// The elements as they are stored.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Tests write what fits.
+fn to_bytes(operand_type: OperandType, elements: &[f64]) -> Vec<u8> {
+    let bytes = |element: &f64| match operand_type {
+        OperandType::TensorFloat32 | OperandType::Float32 => {
+            (*element as f32).to_le_bytes().to_vec()
+        }
+        OperandType::TensorFloat16 | OperandType::Float16 => {
+            f16::from_f64(*element).to_le_bytes().to_vec()
+        }
+        _ => {
+            let size = operand_type.element_size().expect("a type with a size") as usize;
+            (*element as i64).to_le_bytes()[..size].to_vec()
+        }
+    };
+    elements.iter().flat_map(bytes).collect()
+}
+
+/// The reverse of [`to_bytes`].
+fn from_bytes(operand_type: OperandType, bytes: &[u8]) -> Vec<f64> {
+    let size = operand_type.element_size().expect("a type with a size") as usize;
+    let unsigned = matches!(
+        operand_type,
+        OperandType::TensorQuant8Asymm | OperandType::TensorQuant16Asymm | OperandType::TensorBool8
+    );
+    let element = |bytes: &[u8]| match (operand_type, bytes) {
+        (OperandType::TensorFloat32, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
+        (OperandType::TensorFloat16, &[a, b]) => f16::from_le_bytes([a, b]).to_f64(),
+        (_, &[a]) if unsigned => f64::from(a),
+        (_, &[a]) => f64::from(a.cast_signed()),
+        (_, &[a, b]) if unsigned => f64::from(u16::from_le_bytes([a, b])),
+        (_, &[a, b]) => f64::from(i16::from_le_bytes([a, b])),
+        (_, &[a, b, c, d]) => f64::from(i32::from_le_bytes([a, b, c, d])),
+        _ => panic!("{operand_type} has elements of {size} bytes"),
+    };
+    bytes.chunks(size).map(element).collect()
+}
