@@ -12,6 +12,7 @@
 //! | [`call`] | an operation with its actual arguments, as far as they are known |
 //! | [`shape`] | dimensions, as far as they are known |
 //! | [`rules`] | rules that several operations share: padding, broadcasting, requantisation |
+//! | [`simplify`] | leaving out arguments that hold their default |
 //! | [`validate`] | [`Model`](hal::Model) to [`ValidModel`] |
 //! | [`error`] | what is wrong with an operation |
 
@@ -23,6 +24,7 @@ pub mod operations;
 pub mod rules;
 pub mod shape;
 pub mod signature;
+pub mod simplify;
 pub mod validate;
 
 pub use call::{Argument, ArgumentSource, Call, Output, Since, Value};

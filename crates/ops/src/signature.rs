@@ -52,6 +52,8 @@ pub struct Parameter {
     pub parameter_type: ParameterType,
     /// Whether something must.
     pub presence: Presence,
+    /// What a scalar counts as where the list ends before it: an `INT32`, or a `BOOL` as 0 or 1.
+    pub default: Option<i32>,
 }
 
 /// What may stand in a place.
@@ -100,7 +102,12 @@ impl Form {
 
 impl Parameter {
     const fn new(name: &'static str, parameter_type: ParameterType) -> Self {
-        Self { name, parameter_type, presence: Presence::Required }
+        // Every optional flag of the interface is off unless said otherwise.
+        let default = match parameter_type {
+            ParameterType::Fixed(OperandType::Bool) => Some(0),
+            _ => None,
+        };
+        Self { name, parameter_type, presence: Presence::Required, default }
     }
 
     /// The type in a column of the row.
@@ -156,6 +163,12 @@ impl Parameter {
             _ => Presence::Trailing(since),
         };
         Self { presence, ..self }
+    }
+
+    /// The same place, with what it counts as where the list ends before it.
+    #[must_use]
+    pub const fn defaults_to(self, value: i32) -> Self {
+        Self { default: Some(value), ..self }
     }
 
     /// The same place, standing for any number of arguments, at least so many.
@@ -258,6 +271,35 @@ impl Signature {
             (None, Some((_, error))) => Err(error.into()),
             (None, None) => Err(self.wrong_count(call)),
         }
+    }
+
+    /// How many of `count` inputs the list can do without: those at the end of which `is_default`,
+    /// asked with position and default, says that they hold it. The list stays one that a form has.
+    pub(crate) fn removable_inputs(
+        &self,
+        input_types: &[OperandType],
+        is_default: impl Fn(usize, i32) -> bool,
+    ) -> usize {
+        let count = input_types.len();
+        let fits = |form: &&Form| {
+            align(form.inputs, count).is_some_and(|laid| {
+                laid.parameters.iter().zip(input_types).all(|(parameter, operand_type)| {
+                    match parameter.parameter_type {
+                        ParameterType::Fixed(fixed) => fixed == *operand_type,
+                        _ => true,
+                    }
+                })
+            })
+        };
+        let Some(form) = self.forms.iter().find(fits) else { return 0 };
+        let at_most = (0..count)
+            .rev()
+            .take_while(|index| {
+                let default = form.inputs.get(*index).and_then(|parameter| parameter.default);
+                default.is_some_and(|default| is_default(*index, default))
+            })
+            .count();
+        (0..=at_most).rev().find(|removed| align(form.inputs, count - removed).is_some()).unwrap_or(0)
     }
 
     fn wrong_count(&self, call: &Call<'_>) -> Fault {
