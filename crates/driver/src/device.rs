@@ -10,7 +10,6 @@ use hal::{
     Capabilities, Device, DeviceType, Error, Extension, HalVersion, Model, PrepareOptions,
     PreparedModel, Result, Support,
 };
-use ops::ValidModel;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -54,8 +53,7 @@ impl<E: Engine> Device for DriverDevice<E> {
     }
 
     fn supported_operations(&self, model: &Model, version: HalVersion) -> Result<Vec<Support>> {
-        let model = validate(model, version)?;
-        guarded(|| Ok(supported_operations(&self.engine, &model)))
+        guarded(|| Ok(supported_operations(&self.engine, &ops::validate(model, version)?)))
     }
 
     /// Compiles on the caller's thread. A valid model with operations that the engine does not
@@ -68,29 +66,27 @@ impl<E: Engine> Device for DriverDevice<E> {
         version: HalVersion,
         options: PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>> {
-        // Arguments before deadlines (contract: GEN-4).
-        let model = validate(model, version)?;
-        let budget = Budget::new(options.deadline, options.priority);
-        budget.check_before_start().map_err(EngineError::from)?;
-        let options = CompileOptions { preference: options.preference, priority: options.priority };
-        let program = guarded(|| {
+        guarded(|| {
+            // Arguments before deadlines (contract: GEN-4).
+            let model = ops::validate(model, version)?;
+            let budget = Budget::new(options.deadline, options.priority);
+            budget.check_before_start().map_err(EngineError::from)?;
             expect_supported(&self.engine, &model).map_err(Error::failure)?;
-            self.engine.compile(&model, &options, &budget)
-        })?;
-        Ok(Arc::new(Prepared::new(Interface::of(&model), Arc::new(program), options.priority)))
+            let compile =
+                CompileOptions { preference: options.preference, priority: options.priority };
+            let program = self.engine.compile(&model, &compile, &budget)?;
+            let prepared: Arc<dyn PreparedModel> =
+                Arc::new(Prepared::new(Interface::of(&model), Arc::new(program), options.priority));
+            Ok(prepared)
+        })
     }
 }
 
-fn validate(model: &Model, version: HalVersion) -> Result<ValidModel> {
-    // A panic in here is a defect of ours, and yet no reason to take the service down (GEN-8).
-    guarded(|| Ok(ops::validate(model, version).map_err(Error::from)?))
-}
-
-/// Runs what an engine does and turns a panic into an error (contract: GEN-8). Nothing that the
-/// driver keeps is changed inside, so nothing can be left half done.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(result) => result.map_err(Error::from),
-        Err(payload) => Err(EngineError::panicked(&*payload).into()),
-    }
+/// Does some work and turns a panic into an error, whether the engine's or ours (contract: GEN-8).
+/// Nothing that the driver keeps is changed inside, so nothing can be left half done.
+pub(crate) fn guarded<T, E: From<EngineError>>(
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|payload| Err(EngineError::panicked(&*payload).into()))
 }

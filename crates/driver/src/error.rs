@@ -60,7 +60,7 @@ pub enum EngineError {
         place: OperationPlace,
         /// What it met.
         #[source]
-        fault: Fault,
+        fault: Box<Fault>,
     },
     /// An operand turned out to have another shape than it was declared with.
     #[error("{place}: operand {operand} has shape {found}, but was declared with {expected}")]
@@ -104,6 +104,11 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// What an operation met.
+    pub fn operation(place: OperationPlace, fault: Fault) -> Self {
+        Self::Operation { place, fault: Box::new(fault) }
+    }
+
     /// The status that the client sees.
     pub fn status(&self) -> ErrorStatus {
         match self {
@@ -135,5 +140,11 @@ impl From<EngineError> for hal::Error {
             EngineError::Other(error) => error,
             error => Self::new(error.status(), error),
         }
+    }
+}
+
+impl From<EngineError> for hal::ExecutionError {
+    fn from(error: EngineError) -> Self {
+        hal::Error::from(error).into()
     }
 }

@@ -49,7 +49,7 @@ impl Prepared {
         options: &ExecutionOptions,
         observer: &dyn Observer,
     ) -> Result<Execution, ExecutionError> {
-        self.run(request, options, Some(observer))
+        guarded(|| self.run(request, options, Some(observer)))
     }
 
     fn run(
@@ -62,13 +62,14 @@ impl Prepared {
         // Arguments before deadlines (contract: GEN-4).
         let bindings = self.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
         let budget = Budget::for_execution(options, self.priority);
-        budget.check_before_start().map_err(|late| Error::from(EngineError::from(late)))?;
+        budget.check_before_start().map_err(EngineError::from)?;
         let launched = Instant::now();
-        guarded(|| self.program.run(&bindings, &RunContext { budget: &budget, observer }))?;
+        self.program.run(&bindings, &RunContext { budget: &budget, observer })?;
         let on_device = launched.elapsed();
         let output_shapes = conclude(&bindings)?;
         let timing = if options.measure {
-            Timing { time_on_device: Some(on_device), time_in_driver: Some(called.elapsed()) }
+            let in_driver = called.elapsed();
+            Timing { time_on_device: Some(on_device), time_in_driver: Some(in_driver) }
         } else {
             Timing::NONE
         };
@@ -78,8 +79,8 @@ impl Prepared {
 
 /// The shapes of what was delivered, if every buffer was long enough (contract: SHAPE-4).
 fn conclude(bindings: &Bindings) -> Result<Vec<hal::OutputShape>, ExecutionError> {
-    let output_shapes = bindings.output_shapes().map_err(EngineError::from).map_err(Error::from)?;
-    bindings.flush().map_err(Error::from)?;
+    let output_shapes = bindings.output_shapes().map_err(EngineError::from)?;
+    bindings.flush().map_err(EngineError::from)?;
     if output_shapes.iter().all(|shape| shape.is_sufficient) {
         return Ok(output_shapes);
     }
@@ -111,7 +112,7 @@ impl PreparedModel for Prepared {
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
-        self.run(request, options, None)
+        guarded(|| self.run(request, options, None))
     }
 }
 

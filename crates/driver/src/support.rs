@@ -29,10 +29,18 @@ impl std::error::Error for UnsupportedOperations {}
 
 /// For each operation of the main subgraph whether the engine can run it.
 pub(crate) fn supported_operations<E: Engine>(engine: &E, model: &ValidModel) -> Vec<Support> {
-    let unsupported = first_unsupported_by_subgraph(engine, model);
-    let main = model.main();
-    (0..main.operations.len())
-        .map(|index| operation_support(engine, model, SubgraphName::Main, index, &unsupported))
+    let verdicts = verdicts(engine, model);
+    (0..model.main().operations.len())
+        .map(|index| {
+            let place = place(model, SubgraphName::Main, index);
+            match operation_verdict(engine, model, place, &verdicts) {
+                Ok(()) => Support::Yes,
+                Err(Obstacle { place: culprit, reason }) if culprit == place => Support::No(reason),
+                Err(Obstacle { place: culprit, reason }) => {
+                    Support::No(format!("{culprit}: {reason}"))
+                }
+            }
+        })
         .collect()
 }
 
@@ -41,54 +49,37 @@ pub(crate) fn expect_supported<E: Engine>(
     engine: &E,
     model: &ValidModel,
 ) -> Result<(), UnsupportedOperations> {
-    let main = model.main();
     let operations: Vec<_> = supported_operations(engine, model)
         .into_iter()
         .enumerate()
         .filter_map(|(index, support)| match support {
             Support::Yes => None,
-            Support::No(reason) => Some((place(SubgraphName::Main, main, index), reason)),
+            Support::No(reason) => Some((place(model, SubgraphName::Main, index), reason)),
         })
         .collect();
     if operations.is_empty() { Ok(()) } else { Err(UnsupportedOperations { operations }) }
 }
 
-fn place(name: SubgraphName, subgraph: &Subgraph, index: usize) -> OperationPlace {
-    OperationPlace {
-        subgraph: name,
-        index,
-        operation_type: subgraph.operations[index].operation_type,
-    }
+fn place(model: &ValidModel, subgraph: SubgraphName, index: usize) -> OperationPlace {
+    let operation_type = model.subgraph(subgraph).operations[index].operation_type;
+    OperationPlace { subgraph, index, operation_type }
 }
 
-/// What is known of a referenced subgraph: not looked at yet, all supported, or the first that is
-/// not.
-type Verdict = Option<Result<(), String>>;
-
-fn operation_support<E: Engine>(
-    engine: &E,
-    model: &ValidModel,
-    name: SubgraphName,
-    index: usize,
-    verdicts: &[Verdict],
-) -> Support {
-    let subgraph = model.subgraph(name);
-    let support = engine.supports(model, place(name, subgraph, index));
-    if !support.is_yes() {
-        return support;
-    }
-    for referenced in references(subgraph, index) {
-        if let Some(Some(Err(reason))) = verdicts.get(referenced) {
-            return Support::No(reason.clone());
-        }
-    }
-    Support::Yes
+/// The operation that keeps another, or a subgraph, from being supported: itself, or one inside.
+#[derive(Debug, Clone)]
+struct Obstacle {
+    place: OperationPlace,
+    reason: String,
 }
 
-/// For each referenced subgraph that can be reached whether all its operations, transitively, are
-/// supported. Goes without recursion, innermost subgraphs first, and visits each once, so the work
-/// is linear in the model however deep it is. Validation has refused cycles (contract: CF-5).
-fn first_unsupported_by_subgraph<E: Engine>(engine: &E, model: &ValidModel) -> Vec<Verdict> {
+/// Whether a referenced subgraph is supported; `None` while that is not known.
+type Verdict = Option<Result<(), Obstacle>>;
+
+/// Whether each referenced subgraph that can be reached is supported, with all that it refers to.
+///
+/// Goes without recursion, innermost subgraphs first, and visits each once, so the work is linear
+/// in the model however deep it is. Validation has refused cycles (contract: CF-5).
+fn verdicts<E: Engine>(engine: &E, model: &ValidModel) -> Vec<Verdict> {
     let referenced = &model.model().referenced;
     let mut verdicts: Vec<Verdict> = vec![None; referenced.len()];
     let mut entered = vec![false; referenced.len()];
@@ -101,8 +92,7 @@ fn first_unsupported_by_subgraph<E: Engine>(engine: &E, model: &ValidModel) -> V
             pending.pop();
         } else {
             entered[index] = true;
-            let inner = all_references(&referenced[index]);
-            pending.extend(inner.filter(|inner| verdicts[*inner].is_none()));
+            pending.extend(all_references(&referenced[index]).filter(|inner| !entered[*inner]));
         }
     }
     verdicts
@@ -113,18 +103,25 @@ fn subgraph_verdict<E: Engine>(
     model: &ValidModel,
     index: usize,
     verdicts: &[Verdict],
-) -> Result<(), String> {
+) -> Result<(), Obstacle> {
     let name = SubgraphName::Referenced(index);
-    let subgraph = &model.model().referenced[index];
-    for operation in 0..subgraph.operations.len() {
-        if let Support::No(reason) = operation_support(engine, model, name, operation, verdicts) {
-            // A reason from further inside names its operation already.
-            let inner = references(subgraph, operation).next().is_some();
-            let place = place(name, subgraph, operation);
-            return Err(if inner { reason } else { format!("{place}: {reason}") });
-        }
+    (0..model.subgraph(name).operations.len()).try_for_each(|operation| {
+        operation_verdict(engine, model, place(model, name, operation), verdicts)
+    })
+}
+
+fn operation_verdict<E: Engine>(
+    engine: &E,
+    model: &ValidModel,
+    place: OperationPlace,
+    verdicts: &[Verdict],
+) -> Result<(), Obstacle> {
+    if let Support::No(reason) = engine.supports(model, place) {
+        return Err(Obstacle { place, reason });
     }
-    Ok(())
+    references(model.subgraph(place.subgraph), place.index)
+        .filter_map(|referenced| verdicts[referenced].clone())
+        .collect()
 }
 
 fn all_references(subgraph: &Subgraph) -> impl Iterator<Item = usize> {

@@ -140,7 +140,7 @@ impl<'run> Interpreter<'run> {
                 value: ops::Value::NotKnown,
             }),
         );
-        let failed = |fault| EngineError::Operation { place, fault };
+        let failed = |fault| EngineError::operation(place, fault);
         if inputs.iter().any(|input| matches!(input, Value::Omitted)) {
             // Which arguments a request leaves out is new here (contract: REQ-2).
             signature(&call).and_then(|signature| signature.since(&call)).map_err(failed)?;
@@ -199,10 +199,10 @@ impl<'run> Interpreter<'run> {
                     if is_true(step.place, 0, &inputs[0])? { (then, 1) } else { (otherwise, 2) };
                 self.enter(step, graph, input, arguments, Purpose::Branch)
             }
-            Action::Compute => Err(EngineError::Operation {
-                place: step.place,
-                fault: Fault::NotImplemented { operation: step.place.operation_type },
-            }),
+            Action::Compute => {
+                let operation = step.place.operation_type;
+                Err(EngineError::operation(step.place, Fault::NotImplemented { operation }))
+            },
         }
     }
 
@@ -395,5 +395,5 @@ fn left_out(place: OperationPlace, subject: Subject) -> EngineError {
     let operation = place.operation_type;
     let (found, expected) = ("left out".to_owned(), "a value".to_owned());
     let error = OperationError { operation, subject, what: "value", found, expected };
-    EngineError::Operation { place, fault: error.into() }
+    EngineError::operation(place, error.into())
 }

@@ -1,0 +1,133 @@
+//! Which operations are supported, and what happens to models with others (DEV-SUP, PREP-5).
+
+mod engine;
+
+use driver::UnsupportedOperations;
+use engine::{Scripted, relu, vector};
+use hal::{
+    Device, ErrorStatus, HalVersion, Model, ModelBuilder, OperandSpec, OperationType,
+    PrepareOptions, SubgraphBuilder, Support,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn no_tanh() -> Scripted {
+    Scripted::idle().supporting(|_, place| match place.operation_type {
+        OperationType::Tanh => Support::No("no hyperbolic functions".to_owned()),
+        _ => Support::Yes,
+    })
+}
+
+/// A subgraph of one operation on a vector.
+fn unary(operation: OperationType) -> SubgraphBuilder {
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", vector(2));
+    let y = graph.operation(operation, [x], vector(2));
+    graph.output(y);
+    graph
+}
+
+/// Appends IF between two subgraphs.
+fn choose(
+    graph: &mut SubgraphBuilder,
+    then: hal::builder::SubgraphId,
+    otherwise: hal::builder::SubgraphId,
+) {
+    let condition = graph.constant(OperandSpec::tensor_bool8([1]), &[true]);
+    let (then, otherwise) = (graph.subgraph(then), graph.subgraph(otherwise));
+    let x = graph.input("x", vector(2));
+    let y = graph.operation(OperationType::If, [condition, then, otherwise, x], vector(2));
+    graph.output(y);
+}
+
+fn support(engine: Scripted, model: &Model) -> Vec<Support> {
+    engine.device().supported_operations(model, HalVersion::V1_3).unwrap()
+}
+
+#[test]
+fn dev_sup_2_and_5_one_answer_per_operation_with_a_reason() {
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", vector(2));
+    let y = graph.operation(OperationType::Relu, [x], vector(2));
+    let z = graph.operation(OperationType::Tanh, [y], vector(2));
+    graph.output(z);
+    assert_eq!(
+        support(no_tanh(), &graph.into_model().unwrap()),
+        [Support::Yes, Support::No("no hyperbolic functions".to_owned())]
+    );
+}
+
+#[test]
+fn dev_sup_1_an_invalid_model_is_refused() {
+    let newer = relu(
+        OperandSpec::tensor_quant8_asymm_signed([1], 1.0, 0),
+        OperandSpec::tensor_quant8_asymm_signed([1], 1.0, 0),
+    );
+    let error =
+        Scripted::idle().device().supported_operations(&newer, HalVersion::V1_2).unwrap_err();
+    assert_eq!(error.status(), ErrorStatus::InvalidArgument);
+}
+
+#[test]
+fn dev_sup_4_control_flow_is_supported_only_with_all_that_is_inside() {
+    let mut builder = ModelBuilder::new();
+    let good = builder.reference(unary(OperationType::Relu));
+    let bad = builder.reference(unary(OperationType::Tanh));
+    let mut middle = SubgraphBuilder::new();
+    choose(&mut middle, good, bad);
+    let middle = builder.reference(middle);
+    let mut main = SubgraphBuilder::new();
+    choose(&mut main, good, middle);
+    let model = builder.build(main).unwrap();
+    let reason = "operation 0 (TANH) of referenced subgraph 1: no hyperbolic functions";
+    assert_eq!(support(no_tanh(), &model), [Support::No(reason.to_owned())]);
+    assert_eq!(support(Scripted::idle(), &model), [Support::Yes]);
+
+    let no_if = Scripted::idle().supporting(|_, place| match place.operation_type {
+        OperationType::If => Support::No("no branches".to_owned()),
+        _ => Support::Yes,
+    });
+    assert_eq!(support(no_if, &model), [Support::No("no branches".to_owned())]);
+}
+
+#[test]
+fn cf_5_and_sec_3_a_deep_lattice_of_subgraphs_is_asked_about_once() {
+    const DEPTH: usize = 20_000;
+    let mut builder = ModelBuilder::new();
+    let mut inner = builder.reference(unary(OperationType::Relu));
+    for _ in 0..DEPTH {
+        let mut graph = SubgraphBuilder::new();
+        // Both branches are the same subgraph: 2^DEPTH ways through.
+        choose(&mut graph, inner, inner);
+        inner = builder.reference(graph);
+    }
+    let mut main = SubgraphBuilder::new();
+    choose(&mut main, inner, inner);
+    let model = builder.build(main).unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let engine = Scripted::idle().supporting(move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Support::Yes
+    });
+    assert_eq!(support(engine, &model), [Support::Yes]);
+    assert_eq!(asked.load(Ordering::Relaxed), DEPTH + 2);
+}
+
+#[test]
+fn prep_5_a_model_with_unsupported_operations_is_not_prepared() {
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", vector(2));
+    let y = graph.operation(OperationType::Tanh, [x], vector(2));
+    graph.output(y);
+    let device = no_tanh().device();
+    let model = graph.into_model().unwrap();
+    let error = device
+        .prepare_model(&model, HalVersion::V1_3, PrepareOptions::default())
+        .err()
+        .expect("a refusal");
+    assert_eq!(error.status(), ErrorStatus::GeneralFailure);
+    let unsupported: &UnsupportedOperations = error.reason().unwrap();
+    assert_eq!(unsupported.operations.len(), 1);
+    assert_eq!(unsupported.operations[0].0.to_string(), "operation 0 (TANH) of main subgraph");
+}
