@@ -102,21 +102,31 @@ operations! {
     implemented {
         activation::Activation => Relu Relu1 Relu6 Tanh Logistic;
         arithmetic::Arithmetic => Add Sub Mul Div;
+        control_flow::ControlFlow => If While;
         conv_2d::Conv2d => Conv2d;
         depthwise_conv_2d::DepthwiseConv2d => DepthwiseConv2d;
+        dequantize::Dequantize => Dequantize;
+        hard_swish::HardSwish => HardSwish;
+        maximum_minimum::MaximumMinimum => Maximum Minimum;
+        pooling::Pooling => AveragePool2d MaxPool2d L2Pool2d;
+        prelu::Prelu => Prelu;
+        quantize::Quantize => Quantize;
+        reduce::Reduce => Mean ReduceAll ReduceAny ReduceMax ReduceMin ReduceProd ReduceSum;
+        resize::Resize => ResizeBilinear ResizeNearestNeighbor;
+        softmax::Softmax => Softmax;
     }
     not implemented {
-        AveragePool2d Concatenation DepthToSpace Dequantize EmbeddingLookup Floor
-        FullyConnected HashtableLookup L2Normalization L2Pool2d LocalResponseNormalization
-        LshProjection Lstm MaxPool2d Reshape ResizeBilinear Rnn Softmax SpaceToDepth Svdf
-        BatchToSpaceNd Mean Pad SpaceToBatchNd Squeeze StridedSlice Transpose Abs Argmax Argmin
+        Concatenation DepthToSpace EmbeddingLookup Floor
+        FullyConnected HashtableLookup L2Normalization LocalResponseNormalization
+        LshProjection Lstm Reshape Rnn SpaceToDepth Svdf
+        BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose Abs Argmax Argmin
         AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
         Cast ChannelShuffle DetectionPostprocessing Equal Exp ExpandDims Gather GenerateProposals
         Greater GreaterEqual GroupedConv2d HeatmapMaxKeypoint InstanceNormalization Less LessEqual
-        Log LogicalAnd LogicalNot LogicalOr LogSoftmax Maximum Minimum Neg NotEqual PadV2 Pow Prelu
-        Quantize Quantized16bitLstm RandomMultinomial ReduceAll ReduceAny ReduceMax ReduceMin
-        ReduceProd ReduceSum RoiAlign RoiPooling Rsqrt Select Sin Slice Split Sqrt Tile TopkV2
-        TransposeConv2d UnidirectionalSequenceLstm UnidirectionalSequenceRnn ResizeNearestNeighbor
-        QuantizedLstm If While Elu HardSwish Fill Rank BatchMatmul Pack MirrorPad Reverse
+        Log LogicalAnd LogicalNot LogicalOr LogSoftmax Neg NotEqual PadV2 Pow
+        Quantized16bitLstm RandomMultinomial
+        RoiAlign RoiPooling Rsqrt Select Sin Slice Split Sqrt Tile TopkV2
+        TransposeConv2d UnidirectionalSequenceLstm UnidirectionalSequenceRnn
+        QuantizedLstm Elu Fill Rank BatchMatmul Pack MirrorPad Reverse
     }
 }

@@ -110,10 +110,11 @@ impl Slide for Window {
         let (before, _) = self.padding(to_u32(length), to_u32(taps));
         let (stride, dilation) = (self.stride as usize, self.dilation as usize);
         let before = usize::try_from(before).unwrap_or(usize::MAX);
-        (0..taps).filter_map(move |tap| {
-            let element = (place * stride + tap * dilation).checked_sub(before)?;
-            (element < length).then_some((tap, element))
-        })
+        // From the padding's beginning: where the window begins, the input, and what is behind it.
+        let (window, behind) = (place * stride, before.saturating_add(length));
+        let first = before.saturating_sub(window).div_ceil(dilation);
+        let end = behind.saturating_sub(window).div_ceil(dilation);
+        (first..end.min(taps)).map(move |tap| (tap, window + tap * dilation - before))
     }
 }
 
@@ -233,6 +234,10 @@ mod tests {
         let same = window(Padding::Same, 1, 1);
         assert_eq!(same.taps(0, 3, 3).collect::<Vec<_>>(), [(1, 0), (2, 1)]);
         assert_eq!(same.taps(2, 3, 3).collect::<Vec<_>>(), [(0, 1), (1, 2)]);
+        let spread = window(Padding::Explicit { before: 3, after: 3 }, 2, 2);
+        assert_eq!(spread.taps(0, 4, 4).collect::<Vec<_>>(), [(2, 1), (3, 3)]);
+        assert_eq!(spread.taps(1, 4, 4).collect::<Vec<_>>(), [(1, 1), (2, 3)]);
+        assert_eq!(spread.taps(0, 1, 2).count(), 0);
     }
 
     #[test]
