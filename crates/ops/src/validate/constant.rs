@@ -6,12 +6,13 @@ use hal::{Memory, Model, Operand, OperandLifeTime, OperandType};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Up to so many bytes, a constant in a pool that can decide an index, a branch or a shape is
-/// copied while the model is validated. It is far above what any list of axes or lengths needs,
-/// and bounds the copies by the size of the model, whatever the pools hold (contract: SEC-3).
+/// Up to so many bytes the value of a constant is looked at while the model is validated; and if
+/// it lies in a pool and can decide an index, a branch or a shape, it is copied then. Far above
+/// what any list of axes or lengths needs, and it bounds copies and work by the size of the model,
+/// whatever the pools hold and however many operations read the same constant (contract: SEC-3).
 pub const PARAMETER_BYTES: u32 = 4096;
 
-/// The value of an operand of lifetime `CONSTANT_COPY` or `CONSTANT_REFERENCE`.
+/// The value of an operand of lifetime `CONSTANT_COPY`, `CONSTANT_REFERENCE` or `SUBGRAPH`.
 ///
 /// Cloning is cheap: bytes are shared.
 #[derive(Debug, Clone)]
@@ -48,6 +49,11 @@ impl Constant {
                     Source::Pool { memory: memory.clone(), offset, length }
                 }
             }
+            OperandLifeTime::Subgraph => Source::Private {
+                bytes: offset.to_le_bytes().into(),
+                start: 0,
+                end: size_of_val(&offset),
+            },
             _ => return Ok(None),
         };
         Ok(Some(Self(source)))
@@ -62,8 +68,9 @@ impl Constant {
     }
 
     /// The bytes, if they are private to this process. Always so for scalars, and for integer and
-    /// boolean tensors of up to [`PARAMETER_BYTES`]: whoever needs such a value must take it from
-    /// here, because it is the one that was validated.
+    /// boolean tensors of up to [`PARAMETER_BYTES`]: such a value must be taken from here, because
+    /// this is the one that was validated. Longer ones in a pool were not looked at: whoever
+    /// decides by them reads them once and checks what was read.
     pub fn known(&self) -> Option<&[u8]> {
         match &self.0 {
             Source::Private { bytes, start, end } => bytes.get(*start..*end),
@@ -91,16 +98,18 @@ impl Constant {
     pub fn read(&self) -> Result<Cow<'_, [u8]>, MemoryError> {
         match &self.0 {
             Source::Private { bytes, start, end } => Ok(Cow::Borrowed(&bytes[*start..*end])),
-            Source::Pool { memory, offset, length } => memory
-                .view()?
-                .read_to_vec(u64::from(*offset), u64::from(*length))
-                .map(Cow::Owned),
+            Source::Pool { memory, offset, length } => {
+                memory.view()?.read_to_vec(u64::from(*offset), u64::from(*length)).map(Cow::Owned)
+            }
         }
     }
 
-    /// What an operation may know of it before running.
-    pub fn value(&self) -> Value<'_> {
-        self.known().map_or(Value::NotKnown, Value::Known)
+    /// What an operation is told of it while the model is validated.
+    pub(super) fn value(&self) -> Value<'_> {
+        match self.known() {
+            Some(bytes) if bytes.len() <= PARAMETER_BYTES as usize => Value::Known(bytes),
+            _ => Value::NotKnown,
+        }
     }
 }
 

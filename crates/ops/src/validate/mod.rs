@@ -1,18 +1,42 @@
 //! From a [`Model`] that a client hands over to a [`ValidModel`] (contract: section 8).
+//!
+//! Validation first looks at what needs no meaning: words of newer versions, the table of
+//! extensions, each operand by itself, the lists of indexes, circles of subgraphs. Only then, when
+//! every index is in range, it asks the operations for their definitions.
+//!
+//! Time and memory are linear in the size of the model, whatever it says of itself (contract:
+//! SEC-3): nothing recurses, subgraphs are checked once however often they are referred to, and
+//! the values that definitions look at are bounded ([`PARAMETER_BYTES`]), as are shapes
+//! ([`MAX_RANK`]).
 
 mod constant;
+mod control_flow;
 mod error;
+mod extension;
+mod graph;
+mod operand;
+mod operation;
 mod valid_model;
 
 pub use constant::{Constant, PARAMETER_BYTES};
+pub use control_flow::{ControlFlowError, Party, Role};
 pub use error::ValidationError;
+pub use extension::ExtensionError;
+pub use graph::{GraphError, Side};
+pub use operand::{MAX_RANK, OperandError};
+pub use operation::OperationMistake;
 pub use valid_model::ValidModel;
 
-use crate::shape::Shape;
+use control_flow::Subgraphs;
+use extension::Prefixes;
+use hal::model::SubgraphName;
 use hal::{HalVersion, Model, Subgraph};
 use valid_model::Knowledge;
 
 /// Checks a model by the rules of a version of the interface.
+///
+/// Operations of a vendor, and operations that this build does not define, keep a model valid:
+/// that a device lacks them is said in another place (contract: DEV-SUP-5, MODEL-28).
 ///
 /// # Errors
 /// The first rule that the model breaks.
@@ -20,27 +44,65 @@ pub fn validate(model: &Model, version: HalVersion) -> Result<ValidModel, Valida
     if let Some(obstacle) = model.stands_in_the_way_of(version).into_iter().next() {
         return Err(ValidationError::Newer { version, obstacle });
     }
-    let knowledge = |graph: &Subgraph| Knowledge {
-        constants: graph
-            .operands
-            .iter()
-            .map(|operand| Constant::of(model, operand).ok().flatten())
-            .collect(),
-        shapes: graph.operands.iter().map(|operand| Shape::of_model(&operand.dimensions)).collect(),
-    };
-    Ok(ValidModel::new(
-        model.clone(),
-        version,
-        model.oldest_expressible(),
-        knowledge(&model.main),
-        model.referenced.iter().map(knowledge).collect(),
-    ))
+    let prefixes = Prefixes::read(&model.extension_name_to_prefix)?;
+    for (subgraph, graph) in model.subgraphs() {
+        check_operands(model, &prefixes, subgraph, graph)?;
+    }
+    for (subgraph, graph) in model.subgraphs() {
+        graph::check(graph).map_err(|error| ValidationError::Graph { subgraph, error })?;
+    }
+    if let Some(index) = control_flow::find_cycle(model) {
+        return Err(ValidationError::Cycle { subgraph: SubgraphName::Referenced(index) });
+    }
+    let subgraphs = Subgraphs::new(model);
+    let mut oldest = model.oldest_expressible();
+    let mut knowledge = Vec::with_capacity(model.subgraph_count());
+    for (subgraph, graph) in model.subgraphs() {
+        let mut known = Knowledge::of(model, graph).map_err(|(operand, error)| {
+            let operand_type = graph.operands[operand].operand_type;
+            ValidationError::Operand { subgraph, operand, operand_type, error }
+        })?;
+        let needed = operation::check_all(&subgraphs, &prefixes, subgraph, &mut known, version)
+            .map_err(|(operation, error)| {
+                let operation_type = graph.operations[operation].operation_type;
+                ValidationError::Operation { subgraph, operation, operation_type, error }
+            })?;
+        oldest = oldest.max(needed);
+        knowledge.push(known);
+    }
+    Ok(ValidModel::new(model.clone(), version, oldest, knowledge))
 }
 
-/// The oldest version whose rules the model keeps.
+/// The oldest version whose rules the model keeps. Later versions allow all that earlier ones do,
+/// so it keeps those of every later one as well.
 ///
 /// # Errors
-/// It keeps those of none: see [`validate`].
+/// It keeps the rules of no version: the first that it breaks of the latest.
 pub fn oldest_version(model: &Model) -> Result<HalVersion, ValidationError> {
     Ok(validate(model, HalVersion::LATEST)?.oldest_version())
+}
+
+fn check_operands(
+    model: &Model,
+    prefixes: &Prefixes,
+    subgraph: SubgraphName,
+    graph: &Subgraph,
+) -> Result<(), ValidationError> {
+    let empty = |what| Err(ValidationError::Empty { subgraph, what });
+    if graph.operands.is_empty() {
+        return empty("operands");
+    }
+    if graph.operations.is_empty() {
+        return empty("operations");
+    }
+    for (operand, it) in graph.operands.iter().enumerate() {
+        let operand_type = it.operand_type;
+        operand::check(model, prefixes, it).map_err(|error| ValidationError::Operand {
+            subgraph,
+            operand,
+            operand_type,
+            error,
+        })?;
+    }
+    Ok(())
 }

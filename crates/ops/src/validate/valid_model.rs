@@ -1,6 +1,7 @@
 //! [`ValidModel`]: a model that keeps the rules, with what is known of it before running.
 
 use super::constant::Constant;
+use super::operand::OperandError;
 use crate::call::{ArgumentSource, Call, Value};
 use crate::shape::Shape;
 use hal::model::SubgraphName;
@@ -20,8 +21,8 @@ struct Inner {
     model: Model,
     version: HalVersion,
     oldest_version: HalVersion,
-    main: Knowledge,
-    referenced: Vec<Knowledge>,
+    /// The main subgraph's, then those of the referenced ones.
+    knowledge: Vec<Knowledge>,
 }
 
 /// What is known of a subgraph's operands, by index.
@@ -32,15 +33,14 @@ pub(super) struct Knowledge {
 }
 
 impl ValidModel {
-    /// `main` and `referenced` hold an entry per operand.
+    /// `knowledge` holds an entry for the main subgraph and one for each referenced one.
     pub(super) fn new(
         model: Model,
         version: HalVersion,
         oldest_version: HalVersion,
-        main: Knowledge,
-        referenced: Vec<Knowledge>,
+        knowledge: Vec<Knowledge>,
     ) -> Self {
-        Self(Arc::new(Inner { model, version, oldest_version, main, referenced }))
+        Self(Arc::new(Inner { model, version, oldest_version, knowledge }))
     }
 
     /// The model as the client handed it over. Constants in its pools may have changed since:
@@ -91,7 +91,8 @@ impl ValidModel {
         &self.subgraph(subgraph).operands[operand as usize]
     }
 
-    /// The value of an operand, if it is a constant.
+    /// The value of an operand, if it is a constant. That of a `SUBGRAPH` operand is the index of
+    /// the subgraph, as 4 bytes, little endian.
     ///
     /// # Panics
     /// As [`Self::operand`].
@@ -120,13 +121,31 @@ impl ValidModel {
 
     fn knowledge(&self, subgraph: SubgraphName) -> &Knowledge {
         match subgraph {
-            SubgraphName::Main => &self.0.main,
-            SubgraphName::Referenced(index) => &self.0.referenced[index],
+            SubgraphName::Main => &self.0.knowledge[0],
+            SubgraphName::Referenced(index) => &self.0.knowledge[index + 1],
         }
     }
 }
 
 impl Knowledge {
+    /// What the model itself says of a subgraph's operands, whose locations were checked.
+    pub(super) fn of(model: &Model, graph: &Subgraph) -> Result<Self, (usize, OperandError)> {
+        let mut knowledge = Self::default();
+        for (index, operand) in graph.operands.iter().enumerate() {
+            let constant = Constant::of(model, operand).map_err(|error| {
+                let pool = operand.location.pool_index;
+                (index, OperandError::Unreadable { pool, error })
+            })?;
+            knowledge.constants.push(constant);
+            knowledge.shapes.push(if operand.operand_type.is_scalar() {
+                Shape::known([])
+            } else {
+                Shape::of_model(&operand.dimensions)
+            });
+        }
+        Ok(knowledge)
+    }
+
     /// An operation with what is known of its arguments. Its indexes are in range.
     pub(super) fn call<'a>(&'a self, graph: &'a Subgraph, operation: usize) -> Call<'a> {
         let source = |index: &u32| {
@@ -140,6 +159,10 @@ impl Knowledge {
             ArgumentSource { operand, shape: self.shapes[index].clone(), value }
         };
         let step = &graph.operations[operation];
-        Call::new(step.operation_type, step.inputs.iter().map(source), step.outputs.iter().map(source))
+        Call::new(
+            step.operation_type,
+            step.inputs.iter().map(source),
+            step.outputs.iter().map(source),
+        )
     }
 }
