@@ -114,10 +114,11 @@ operations! {
         reduce::Reduce => Mean ReduceAll ReduceAny ReduceMax ReduceMin ReduceProd ReduceSum;
         resize::Resize => ResizeBilinear ResizeNearestNeighbor;
         softmax::Softmax => Softmax;
+        fully_connected::FullyConnected => FullyConnected;
     }
     not implemented {
         Concatenation DepthToSpace EmbeddingLookup Floor
-        FullyConnected HashtableLookup L2Normalization LocalResponseNormalization
+        HashtableLookup L2Normalization LocalResponseNormalization
         LshProjection Lstm Reshape Rnn SpaceToDepth Svdf
         BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose Abs Argmax Argmin
         AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit

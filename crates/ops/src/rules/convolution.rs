@@ -301,7 +301,10 @@ impl<S: Slide> Products<'_, S> {
 }
 
 /// The stored values of a quantised tensor, less its zero point.
-fn centred(argument: &Argument<'_>) -> Result<Vec<i32>, Fault> {
+///
+/// # Errors
+/// [`Fault::NotKnown`], or the argument is left out.
+pub fn centred(argument: &Argument<'_>) -> Result<Vec<i32>, Fault> {
     let mut elements = argument.integers()?;
     for element in &mut elements {
         *element = element.wrapping_sub(argument.zero_point);
