@@ -202,7 +202,7 @@ impl<'run> Interpreter<'run> {
             Action::Compute => {
                 let operation = step.place.operation_type;
                 Err(EngineError::operation(step.place, Fault::NotImplemented { operation }))
-            },
+            }
         }
     }
 
