@@ -11,13 +11,16 @@
 //! | TANH | `tanh(x)` | scale 1/128, zero point 128 (signed: 0) |
 //! | LOGISTIC | `1 / (1 + exp(-x))` | scale 1/256, zero point 0 (signed: -128) |
 //!
+//! The definition of the quantised TANH and LOGISTIC is the function of the real input, so their
+//! result here is the stored value nearest to it. Implementations in fixed-point arithmetic may be
+//! one step away.
+//!
 //! Source: `types.hal` 1.0, 1.2 (float16, quantised TANH, zero batch), 1.3 (signed).
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
-use crate::rules::activation_range;
-use crate::rules::requantize::quantize;
+use crate::rules::{activation_range, real};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use hal::{FusedActivation, HalVersion, OperandType, OperationType};
@@ -106,30 +109,15 @@ impl Operation for Activation {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        let dimensions = input.dimensions()?;
-        Ok(vec![match (self, output.operand_type.quantized_range()) {
-            (_, None) => {
-                let elements: Vec<f32> =
-                    input.f32s()?.into_iter().map(|element| self.real(element)).collect();
-                output.with_f32s(dimensions, &elements)
-            }
-            (Self::Clamp(activation), Some(_)) => {
+        Ok(vec![match self {
+            Self::Clamp(activation) if output.is_quantized() => {
                 let (least, greatest) = activation_range::stored(*activation, output);
-                let elements: Vec<i32> = input
-                    .integers()?
-                    .into_iter()
-                    .map(|element| element.clamp(least, greatest))
-                    .collect();
+                let dimensions = input.dimensions()?;
+                let mut elements = output.allocate(&dimensions)?;
+                elements.extend(input.integers()?.into_iter().map(|it| it.clamp(least, greatest)));
                 output.with_integers(dimensions, &elements)
             }
-            (_, Some(range)) => {
-                let elements: Vec<i32> = input
-                    .reals()?
-                    .into_iter()
-                    .map(|x| quantize(self.real(x), output.scale, output.zero_point, range))
-                    .collect();
-                output.with_integers(dimensions, &elements)
-            }
+            _ => real::map(input, output, |x| self.real(x))?,
         }])
     }
 }
@@ -141,8 +129,8 @@ impl Activation {
             Self::Clamp(activation) => {
                 activation_range::clamp(x, activation_range::real(activation))
             }
-            Self::Tanh => x.tanh(),
-            Self::Logistic => 1.0 / (1.0 + (-x).exp()),
+            Self::Tanh => real::round(f64::from(x).tanh()),
+            Self::Logistic => real::round(1.0 / (1.0 + (-f64::from(x)).exp())),
         }
     }
 }

@@ -7,8 +7,11 @@
 //! | output 0 | output | the common shape | as the inputs |
 //!
 //! Quantised (not DIV): `output = requantise(input0 op input1)`. For MUL the output's scale must be
-//! above the product of the inputs' scales. Integers take no activation; dividing them rounds
-//! towards minus infinity, and dividing by 0 is an error.
+//! above the product of the inputs' scales.
+//!
+//! Integers take no activation. Sums and products that 32 bits cannot hold wrap. Dividing rounds
+//! towards minus infinity; dividing by 0, which the definition leaves open, gives 0 as in the
+//! reference implementation, so that a quotient which a SELECT throws away does no harm.
 //!
 //! Source: `types.hal` 1.0 (ADD, MUL), 1.1 (SUB, DIV), 1.2 and 1.3 (further types).
 
@@ -20,6 +23,7 @@ use crate::rules::{activation_range, broadcast};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use std::cmp::Ordering;
 
 /// Which of the four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +49,11 @@ pub struct Arithmetic {
 
 const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_0,
-    &[Parameter::column("input0", 0), Parameter::column("input1", 0), Parameter::int32("activation")],
+    &[
+        Parameter::column("input0", 0),
+        Parameter::column("input1", 0),
+        Parameter::int32("activation"),
+    ],
     &[Parameter::column("output", 0)],
 )];
 
@@ -88,8 +96,8 @@ impl Operation for Arithmetic {
         a.expect_rank_in(0..=4)?;
         b.expect_rank_in(0..=4)?;
         let product = a.scale * b.scale;
-        if call.operation() == OperationType::Mul && output.is_quantized() && output.scale <= product
-        {
+        let is_above = output.scale.partial_cmp(&product) == Some(Ordering::Greater);
+        if call.operation() == OperationType::Mul && output.is_quantized() && !is_above {
             return Err(output.wrong("scale", output.scale, format!("above {product}")));
         }
         Ok(())
@@ -117,26 +125,20 @@ impl Operation for Arithmetic {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (a, b, output) = (call.input(0), call.input(1), call.output(0));
-        let shape = broadcast::shape(call, a, b)?;
-        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
-        let common: Vec<usize> = dimensions.iter().map(|length| *length as usize).collect();
-        output.allocate::<u8>(&dimensions)?;
-        let pairs = || -> Result<_, Fault> {
-            let of_a = broadcast::positions(&a.lengths()?, &common);
-            Ok(of_a.into_iter().zip(broadcast::positions(&b.lengths()?, &common)))
-        };
+        let (dimensions, pairs) = broadcast::pairs(call, a, b)?;
         Ok(vec![if output.is_float() {
             let (of_a, of_b) = (a.f32s()?, b.f32s()?);
             let range = activation_range::real(self.activation);
-            let elements: Vec<f32> = pairs()?
-                .map(|(i, j)| activation_range::clamp(self.reals(of_a[i], of_b[j]), range))
-                .collect();
+            let mut elements = output.allocate(&dimensions)?;
+            elements.extend(
+                pairs.map(|(i, j)| activation_range::clamp(self.reals(of_a[i], of_b[j]), range)),
+            );
             output.with_f32s(dimensions, &elements)
         } else {
             let (of_a, of_b) = (a.integers()?, b.integers()?);
             let combine = self.integers(call);
-            let elements: Vec<i32> =
-                pairs()?.map(|(i, j)| combine(of_a[i], of_b[j])).collect::<Result<_, _>>()?;
+            let mut elements = output.allocate(&dimensions)?;
+            elements.extend(pairs.map(|(i, j)| combine(of_a[i], of_b[j])));
             output.with_integers(dimensions, &elements)
         }])
     }
@@ -153,43 +155,39 @@ impl Arithmetic {
     }
 
     /// The operation on stored integers.
-    fn integers<'a>(
-        &self,
-        call: &'a Call<'_>,
-    ) -> Box<dyn Fn(i32, i32) -> Result<i32, Fault> + 'a> {
+    fn integers<'a>(&self, call: &'a Call<'_>) -> Box<dyn Fn(i32, i32) -> i32 + 'a> {
         let (a, b, output) = (call.input(0), call.input(1), call.output(0));
         let range = activation_range::stored(self.activation, output);
+        let is_quantized = output.is_quantized();
         match self.operator {
-            _ if output.operand_type == OperandType::TensorInt32 => {
-                let operator = self.operator;
-                Box::new(move |x, y| match operator {
-                    Operator::Add => Ok(x.wrapping_add(y)),
-                    Operator::Sub => Ok(x.wrapping_sub(y)),
-                    Operator::Mul => Ok(x.wrapping_mul(y)),
-                    Operator::Div if y == 0 => Err(b.wrong("value", 0, "a divisor other than 0")),
-                    Operator::Div => Ok(floor_div(x, y)),
-                })
-            }
+            Operator::Add if !is_quantized => Box::new(i32::wrapping_add),
+            Operator::Sub if !is_quantized => Box::new(i32::wrapping_sub),
+            Operator::Mul if !is_quantized => Box::new(i32::wrapping_mul),
+            Operator::Div => Box::new(floor_div),
             Operator::Mul => {
                 let real = f64::from(a.scale * b.scale) / f64::from(output.scale);
                 let multiplier = Multiplier::from_real(real);
                 Box::new(move |x, y| {
                     let product = (x - a.zero_point) * (y - b.zero_point);
                     let stored = output.zero_point.saturating_add(multiplier.apply(product));
-                    Ok(stored.clamp(range.0, range.1))
+                    stored.clamp(range.0, range.1)
                 })
             }
-            _ => {
+            Operator::Add | Operator::Sub => {
                 let sum = QuantizedSum::new(a, b, output);
                 let sign = if self.operator == Operator::Sub { -1 } else { 1 };
-                Box::new(move |x, y| Ok(sum.stored(x, y, sign).clamp(range.0, range.1)))
+                Box::new(move |x, y| sum.stored(x, y, sign).clamp(range.0, range.1))
             }
         }
     }
 }
 
-/// Rounded towards minus infinity. The one quotient that 32 bits cannot hold wraps.
+/// Rounded towards minus infinity; 0 for a divisor of 0. The one quotient that 32 bits cannot hold
+/// wraps.
 fn floor_div(x: i32, y: i32) -> i32 {
+    if y == 0 {
+        return 0;
+    }
     let quotient = x.wrapping_div(y);
     let inexact = x.wrapping_rem(y) != 0;
     if inexact && (x < 0) != (y < 0) { quotient - 1 } else { quotient }

@@ -101,33 +101,43 @@ macro_rules! operations {
 operations! {
     implemented {
         activation::Activation => Relu Relu1 Relu6 Tanh Logistic;
+        arg_min_max::ArgMinMax => Argmax Argmin;
         arithmetic::Arithmetic => Add Sub Mul Div;
+        comparison::Comparison => Equal NotEqual Less LessEqual Greater GreaterEqual;
         control_flow::ControlFlow => If While;
         conv_2d::Conv2d => Conv2d;
         depthwise_conv_2d::DepthwiseConv2d => DepthwiseConv2d;
         dequantize::Dequantize => Dequantize;
+        elementwise::Elementwise => Abs Exp Floor Log Neg Rsqrt Sin Sqrt;
+        elu::Elu => Elu;
+        fully_connected::FullyConnected => FullyConnected;
         hard_swish::HardSwish => HardSwish;
+        log_softmax::LogSoftmax => LogSoftmax;
+        logical::Logical => LogicalAnd LogicalOr LogicalNot;
         maximum_minimum::MaximumMinimum => Maximum Minimum;
         pooling::Pooling => AveragePool2d MaxPool2d L2Pool2d;
+        pow::Pow => Pow;
         prelu::Prelu => Prelu;
         quantize::Quantize => Quantize;
+        random_multinomial::RandomMultinomial => RandomMultinomial;
         reduce::Reduce => Mean ReduceAll ReduceAny ReduceMax ReduceMin ReduceProd ReduceSum;
         resize::Resize => ResizeBilinear ResizeNearestNeighbor;
+        select::Select => Select;
         softmax::Softmax => Softmax;
-        fully_connected::FullyConnected => FullyConnected;
+        top_k_v2::TopKV2 => TopkV2;
     }
     not implemented {
-        Concatenation DepthToSpace EmbeddingLookup Floor
+        Concatenation DepthToSpace EmbeddingLookup
         HashtableLookup L2Normalization LocalResponseNormalization
         LshProjection Lstm Reshape Rnn SpaceToDepth Svdf
-        BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose Abs Argmax Argmin
+        BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose
         AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
-        Cast ChannelShuffle DetectionPostprocessing Equal Exp ExpandDims Gather GenerateProposals
-        Greater GreaterEqual GroupedConv2d HeatmapMaxKeypoint InstanceNormalization Less LessEqual
-        Log LogicalAnd LogicalNot LogicalOr LogSoftmax Neg NotEqual PadV2 Pow
-        Quantized16bitLstm RandomMultinomial
-        RoiAlign RoiPooling Rsqrt Select Sin Slice Split Sqrt Tile TopkV2
+        Cast ChannelShuffle DetectionPostprocessing ExpandDims Gather GenerateProposals
+        GroupedConv2d HeatmapMaxKeypoint InstanceNormalization
+        PadV2
+        Quantized16bitLstm
+        RoiAlign RoiPooling Slice Split Tile
         TransposeConv2d UnidirectionalSequenceLstm UnidirectionalSequenceRnn
-        QuantizedLstm Elu Fill Rank BatchMatmul Pack MirrorPad Reverse
+        QuantizedLstm Fill Rank BatchMatmul Pack MirrorPad Reverse
     }
 }

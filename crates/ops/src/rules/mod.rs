@@ -5,4 +5,6 @@ pub mod broadcast;
 pub mod convolution;
 pub mod layout;
 pub mod padding;
+pub mod real;
 pub mod requantize;
+pub mod slices;

@@ -4,6 +4,9 @@
 //! kernels, which is gemmlowp's: a real factor becomes a 32-bit mantissa and a power of two, the
 //! product is rounded twice, and both roundings go to the nearest, halves away from zero.
 
+use crate::call::Argument;
+use crate::error::Fault;
+
 /// A real factor as `mantissa * 2^(exponent - 31)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Multiplier {
@@ -92,6 +95,17 @@ pub fn saturate(value: i64) -> i32 {
 pub fn quantize(real: f32, scale: f32, zero_point: i32, range: (i32, i32)) -> i32 {
     let steps = (real / scale).round() as i32;
     steps.saturating_add(zero_point).clamp(range.0, range.1)
+}
+
+/// The elements of an argument, quantised as another one is: what they stand for, stored anew. The
+/// stored values of a type without quantisation stay what they are.
+///
+/// # Errors
+/// [`Fault::NotKnown`], or the argument is left out.
+pub fn requantized(argument: &Argument<'_>, like: &Argument<'_>) -> Result<Vec<i32>, Fault> {
+    let Some(range) = like.operand_type.quantized_range() else { return argument.integers() };
+    let store = |real| quantize(real, like.scale, like.zero_point, range);
+    Ok(argument.reals()?.into_iter().map(store).collect())
 }
 
 #[cfg(test)]
