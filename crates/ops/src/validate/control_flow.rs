@@ -417,3 +417,6 @@ pub(super) fn check(
     }
 }
 
+
+#[cfg(test)]
+mod tests;

@@ -106,3 +106,6 @@ fn check_operands(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -183,3 +183,6 @@ fn merged(
     Ok(shape)
 }
 
+
+#[cfg(test)]
+mod tests;
