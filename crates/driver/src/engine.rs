@@ -1,4 +1,82 @@
 //! [`Engine`] and [`Program`]: what a piece of silicon has to do to become a driver.
+//!
+//! An engine that can do nothing but one RELU on float32, and yet is a whole device:
+//!
+//! ```
+//! use driver::{
+//!     Bindings, Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program,
+//!     RunContext,
+//! };
+//! use hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
+//! use ops::ValidModel;
+//!
+//! struct Rectifier;
+//! struct OneRelu;
+//!
+//! impl Engine for Rectifier {
+//!     type Program = OneRelu;
+//!     fn name(&self) -> &str {
+//!         "example-rectifier"
+//!     }
+//!     fn version_string(&self) -> String {
+//!         "1".to_owned()
+//!     }
+//!     fn device_type(&self) -> DeviceType {
+//!         DeviceType::Other
+//!     }
+//!     fn capabilities(&self) -> Capabilities {
+//!         Capabilities::uniform(PerformanceInfo::AS_CPU)
+//!     }
+//!     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
+//!         let [operation] = &model.main().operations[..] else {
+//!             return Support::No("only one operation".to_owned());
+//!         };
+//!         let input = model.operand(place.subgraph, operation.inputs[0]);
+//!         match (operation.operation_type, input.operand_type) {
+//!             (OperationType::Relu, OperandType::TensorFloat32) => Support::Yes,
+//!             _ => Support::No("only RELU of float32".to_owned()),
+//!         }
+//!     }
+//!     fn compile(
+//!         &self,
+//!         _model: &ValidModel,
+//!         _options: &CompileOptions,
+//!         _budget: &Budget,
+//!     ) -> Result<OneRelu, EngineError> {
+//!         Ok(OneRelu)
+//!     }
+//! }
+//!
+//! impl Program for OneRelu {
+//!     fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError> {
+//!         let input = &bindings.inputs()[0];
+//!         let mut bytes = match input.value() {
+//!             Some(region) => region.read_to_vec()?,
+//!             None => return Err(hal::Error::failure("the input is left out").into()),
+//!         };
+//!         context.budget.check()?;
+//!         for element in bytes.as_chunks_mut::<4>().0 {
+//!             *element = f32::from_le_bytes(*element).max(0.0).to_le_bytes();
+//!         }
+//!         let dimensions = input.shape().to_known().unwrap_or_default();
+//!         Ok(bindings.outputs()[0].deliver(&dimensions, &bytes)?)
+//!     }
+//! }
+//!
+//! use hal::{ExecutionOptions, HalVersion, OperandSpec, PrepareOptions, RequestBuilder};
+//! let device: Box<dyn hal::Device> = Box::new(DriverDevice::new(Rectifier));
+//! let mut graph = hal::SubgraphBuilder::new();
+//! let x = graph.input("x", OperandSpec::tensor_float32([0]));
+//! let y = graph.operation(OperationType::Relu, [x], OperandSpec::tensor_float32([0]));
+//! graph.output(y);
+//! let model = graph.into_model()?;
+//! let prepared = device.prepare_model(&model, HalVersion::V1_3, PrepareOptions::default())?;
+//! let mut request = RequestBuilder::new();
+//! request.input_shaped(&(-2.5_f32).to_le_bytes(), &[1]).output(4);
+//! let execution = prepared.execute(&request.build()?, &ExecutionOptions::default())?;
+//! assert_eq!(execution.dimensions(0), Some(&[1][..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::bindings::Bindings;
 use crate::budget::Budget;

@@ -164,3 +164,75 @@ fn dev_info_and_dev_cap_the_device_describes_itself() {
     assert!(capabilities.operand_performance.iter().all(|row| row.info.is_valid()));
     assert!(capabilities.of(OperandType::TensorFloat32).exec_time > 1.0);
 }
+
+#[test]
+fn sec_1_inputs_that_change_while_they_are_read_give_wrong_values_at_worst() {
+    // The axis decides a shape: out of range it must be refused, whenever it changed.
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", OperandSpec::tensor_float32([2, 3]));
+    let axes = graph.input("axes", OperandSpec::tensor_int32([1]));
+    let keep = graph.scalar_i32(0);
+    let mean = graph.operation(OperationType::Mean, [x, axes, keep], vector(0));
+    graph.output(mean);
+    let prepared = prepare(&graph.into_model().unwrap());
+    let request = request(&[(&[], &[0; 24]), (&[], &[0; 4])], &[12]);
+    let hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
+    let view = memory.view().unwrap();
+    let offset = u64::from(request.inputs[1].location.offset);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let axes = [0, 1, i32::MAX, i32::MIN, -1].into_iter().cycle();
+            for axis in axes.take_while(|_| !stop.load(std::sync::atomic::Ordering::Relaxed)) {
+                view.write(offset, &axis.to_le_bytes()).unwrap();
+            }
+        });
+        for _ in 0..2000 {
+            match run(&*prepared, &request) {
+                Ok(outputs) => assert!(matches!(outputs[0].0[..], [2 | 3])),
+                Err(failed) => assert_eq!(failed.error.status(), ErrorStatus::GeneralFailure),
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+mod laws {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `relu(x + y) * x`, with shapes as given.
+    fn model(x: &[u32], y: &[u32], rest: &[u32]) -> hal::Model {
+        let mut graph = SubgraphBuilder::new();
+        let rest = OperandSpec::tensor_float32(rest);
+        let x = graph.input("x", OperandSpec::tensor_float32(x));
+        let y = graph.input("y", OperandSpec::tensor_float32(y));
+        let none = graph.scalar_i32(0);
+        let sum = graph.operation(OperationType::Add, [x, y, none], rest.clone());
+        let relu = graph.operation(OperationType::Relu, [sum], rest.clone());
+        let product = graph.operation(OperationType::Mul, [relu, x, none], rest);
+        graph.output(product);
+        graph.into_model().unwrap()
+    }
+
+    proptest! {
+        /// Whenever shapes become known, the results are the same.
+        #[test]
+        fn prep_10_unknown_shapes_give_what_known_shapes_give(
+            rows in 1..4_u32,
+            columns in 1..4_u32,
+            unknown_rank: bool,
+            seed in prop::collection::vec(-2.0..2.0_f32, 12),
+        ) {
+            let (whole, row) = ([rows, columns], [columns]);
+            let x = f32s(&seed[..(rows * columns) as usize]);
+            let y = f32s(&seed[..columns as usize]);
+            let known = prepare(&model(&whole, &row, &whole));
+            let unknown = if unknown_rank { model(&[], &[], &[]) } else { model(&[0, 0], &[0], &[0, 0]) };
+            let unknown = prepare(&unknown);
+            let request = request(&[(&whole, &x), (&row, &y)], &[x.len()]);
+            let expected = run(&*known, &request).unwrap();
+            prop_assert_eq!(run(&*unknown, &request).unwrap(), expected);
+        }
+    }
+}

@@ -69,10 +69,13 @@ fn sec_3_constants_are_limited_and_overlapping_ones_count_once() {
     assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent);
 }
 
+/// Where an output belongs, its dimensions and bytes.
+type Seen = (String, Vec<u32>, Vec<u8>);
+
 /// Writes down what it is told.
 #[derive(Default)]
 struct Record {
-    outputs: Mutex<Vec<(String, Vec<u32>, Vec<u8>)>>,
+    outputs: Mutex<Vec<Seen>>,
     durations: Mutex<Vec<OperationPlace>>,
 }
 
