@@ -148,3 +148,212 @@ impl Operation for DepthwiseConv2d {
         Ok(vec![convolution.reference(call, &shape)?])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use HalVersion::{V1_0, V1_2, V1_3};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
+    use hal::OperandSpec;
+
+    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
+        OperandSpec::tensor_float32(dimensions)
+    }
+
+    fn int32s(length: u32, scale: f32) -> OperandSpec {
+        OperandSpec::tensor_int32([length]).quantized(scale, 0)
+    }
+
+    /// Two pixels, (1, 10) and (2, 20), under filters of two taps, two for each channel.
+    fn two_pixels() -> Example {
+        Example::new(OperationType::DepthwiseConv2d)
+            .input(float([1, 1, 2, 2]), &[1.0, 10.0, 2.0, 20.0])
+            .input(float([1, 1, 2, 4]), &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
+            .input(float([4]), &[0.0, 100.0, 0.0, 0.0])
+    }
+
+    fn explicit(padding: [i32; 4], stride: [i32; 2]) -> Example {
+        two_pixels().int32s(padding).int32s(stride).int32s([2, 0]).output(float([0; 4]))
+    }
+
+    fn implicit(scheme: i32) -> Example {
+        two_pixels().int32s([scheme, 1, 1, 2, 0]).output(float([0; 4]))
+    }
+
+    #[test]
+    fn values_by_hand() {
+        // 1*1 + 2*5, 1*2 + 2*6 + 100, 10*3 + 20*7, 10*4 + 20*8
+        let valid = implicit(2).result();
+        assert_eq!(valid, (vec![1, 1, 1, 4], vec![11.0, 114.0, 170.0, 200.0]));
+        assert_eq!(explicit([0; 4], [1, 1]).result(), valid);
+        // SAME pads to the right, where the second tap meets nothing: 2*1, 2*2 + 100, 20*3, 20*4.
+        let values = vec![11.0, 114.0, 170.0, 200.0, 2.0, 104.0, 60.0, 80.0];
+        assert_eq!(implicit(1).result(), (vec![1, 1, 2, 4], values));
+        // Padded on the left, in strides of two: only the second tap meets the first pixel.
+        let left = explicit([1, 0, 0, 0], [2, 1]);
+        assert_eq!(left.result(), (vec![1, 1, 1, 4], vec![5.0, 106.0, 70.0, 80.0]));
+    }
+
+    #[test]
+    fn dilation_spreads_the_taps() {
+        let example = |dilation| {
+            Example::new(OperationType::DepthwiseConv2d)
+                .input(float([1, 2, 3, 1]), &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+                .input(float([1, 2, 2, 1]), &[1.0, 10.0, 100.0, 1000.0])
+                .input(float([1]), &[0.0])
+                .int32s([2, 1, 1, 1, 0])
+                .bool(false)
+                .int32s(dilation)
+                .output(float([0; 4]))
+        };
+        assert_eq!(example([1, 1]).result(), (vec![1, 1, 2, 1], vec![5421.0, 6532.0]));
+        assert_eq!(example([2, 1]).result(), (vec![1, 1, 1, 1], vec![6431.0]));
+        assert!(example([1, 2]).refusal().contains("window of the operation is 3 wide"));
+    }
+
+    #[test]
+    fn layouts_differ_only_in_order() {
+        let nchw =
+            implicit(2).bool(true).with_input(0, float([1, 2, 1, 2]), &[1.0, 2.0, 10.0, 20.0]);
+        assert_eq!(nchw.result(), (vec![1, 4, 1, 1], implicit(2).result().1));
+    }
+
+    #[test]
+    fn quantised_values_by_hand() {
+        // Sums of stored values less zero points: 2 * 4 + 1 = 9 and 2 * -6 + 1 = -11 quarters.
+        let example = |operand_type, zero: f64| {
+            Example::new(OperationType::DepthwiseConv2d)
+                .input(tensor(operand_type, [1, 1, 1, 1]), &[zero + 2.0])
+                .input(tensor(operand_type, [1, 1, 1, 2]), &[zero + 4.0, zero - 6.0])
+                .input(int32s(2, 0.25), &[1.0, 1.0])
+                .int32s([2, 1, 1, 2, 0])
+                .output(tensor(operand_type, [0; 4]))
+                .result()
+                .1
+        };
+        // 4.5 and -5.5 steps: gemmlowp's high product rounds halves up.
+        assert_eq!(example(TensorQuant8AsymmSigned, 0.0), [5.0, -5.0]);
+        assert_eq!(example(TensorQuant8Asymm, 128.0), [133.0, 123.0]);
+    }
+
+    #[test]
+    fn channel_scales_lie_along_the_last_axis() {
+        let filter = |scales: &[f32], axis| {
+            OperandSpec::tensor_quant8_symm_per_channel([1, 1, 1, 2], scales, axis)
+        };
+        let example = |filter| {
+            Example::new(OperationType::DepthwiseConv2d)
+                .input(tensor(TensorQuant8Asymm, [1, 1, 1, 2]), &[130.0, 132.0])
+                .input(filter, &[3.0, 3.0])
+                .input(int32s(2, 0.0), &[0.0, -4.0])
+                .int32s([2, 1, 1, 1, 0])
+                .output(tensor(TensorQuant8Asymm, [0; 4]))
+        };
+        // 2 * 3 in steps of 1/2, and 4 * 3 - 4 in steps of 1.
+        assert_eq!(example(filter(&[1.0, 2.0], 3)).result().1, [134.0, 144.0]);
+        assert_eq!(
+            example(filter(&[1.0, 2.0], 0)).refusal(),
+            "DEPTHWISE_CONV_2D: channel dimension of input 1 (filter) is 0, expected 3"
+        );
+        assert_eq!(
+            example(filter(&[1.0], 3)).refusal(),
+            "DEPTHWISE_CONV_2D: number of scales of input 1 (filter) is 1, expected 2"
+        );
+    }
+
+    #[test]
+    fn an_empty_batch_gives_an_empty_batch() {
+        let empty = implicit(2).with_input(0, float([0, 1, 2, 2]), &[]);
+        assert_eq!(empty.result(), (vec![0, 1, 1, 4], vec![]));
+    }
+
+    #[test]
+    fn what_is_known_of_the_shape_is_told() {
+        let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
+        let input = |dimensions: &[u32]| implicit(2).with_input_to_come(0, float(dimensions));
+        assert_eq!(shape(input(&[0, 1, 0, 2])), Shape::new([None, Some(1), None, Some(4)]));
+        let unknown = implicit(2).with_input_to_come(1, float([]));
+        assert_eq!(shape(unknown.clone()), Shape::new([Some(1), None, None, Some(4)]));
+        let only_bias = unknown.with_input_to_come(0, float([]));
+        assert_eq!(shape(only_bias), Shape::new([None, None, None, Some(4)]));
+    }
+
+    #[test]
+    fn each_row_has_its_version() {
+        let example = |input, filter: OperandSpec, bias: OperandSpec| {
+            Example::new(OperationType::DepthwiseConv2d)
+                .input_to_come(tensor(input, [1; 4]))
+                .input_to_come(filter)
+                .input_to_come(bias)
+                .int32s([1, 1, 1, 1, 0])
+                .output(tensor(input, [1; 4]))
+        };
+        let filter = |operand_type| tensor(operand_type, [1; 4]);
+        let per_channel = OperandSpec::tensor_quant8_symm_per_channel([1; 4], &[0.5], 3);
+        let unsigned = example(TensorQuant8Asymm, filter(TensorQuant8Asymm), int32s(1, 0.25));
+        let signed = filter(TensorQuant8AsymmSigned);
+        let rows = [
+            (example(TensorFloat32, filter(TensorFloat32), float([1])), V1_0),
+            (unsigned.clone(), V1_0),
+            (example(TensorFloat16, filter(TensorFloat16), tensor(TensorFloat16, [1])), V1_2),
+            (example(TensorQuant8Asymm, per_channel.clone(), int32s(1, 0.0)), V1_2),
+            (example(TensorQuant8AsymmSigned, signed, int32s(1, 0.25)), V1_3),
+            (example(TensorQuant8AsymmSigned, per_channel, int32s(1, 0.0)), V1_3),
+        ];
+        for (example, version) in rows {
+            assert_eq!(example.since(), Ok(version));
+            example.shapes().unwrap();
+        }
+        let narrow = OperandSpec::tensor_quant8_asymm([1; 4], 0.25, 0);
+        assert_eq!(unsigned.clone().with_output(narrow).since(), Ok(V1_2));
+        assert_eq!(unsigned.clone().bool(false).since(), Ok(V1_2));
+        assert_eq!(unsigned.bool(false).int32s([1, 1]).since(), Ok(V1_2));
+        let long = explicit([0; 4], [1, 1]);
+        assert_eq!(long.since(), Ok(V1_0));
+        assert_eq!(long.clone().bool(false).since(), Ok(V1_2));
+        assert_eq!(long.bool(false).int32s([1, 1]).since(), Ok(V1_2));
+    }
+
+    #[test]
+    fn what_the_definition_excludes_is_refused() {
+        let table = [
+            (implicit(2).with_int32(6, 0), "value of input 6 (depth multiplier) is 0"),
+            (
+                implicit(2).with_int32(6, 1),
+                "shape of input 1 (filter) is [1, 1, 2, 4], expected length 2 along axis 3",
+            ),
+            (implicit(2).with_int32(7, 9), "value of input 7 (activation) is 9"),
+            (
+                implicit(2).with_input(1, float([2, 1, 1, 4]), &[0.0; 8]),
+                "shape of input 1 (filter) is [2, 1, 1, 4], expected length 1 along axis 0",
+            ),
+            (
+                implicit(2).with_input(2, float([2]), &[0.0; 2]),
+                "shape of input 2 (bias) is [2], expected length 4 along axis 0",
+            ),
+            (
+                implicit(2).with_input(0, float([1, 1, 2, 0]), &[]),
+                "shape of input 0 (input) is [1, 1, 2, 0], expected no length of 0",
+            ),
+            (explicit([2, 0, 0, 0], [1, 1]), "padding of the operation is 2 and 0"),
+            (explicit([0, 0, 0, 1], [1, 1]), "padding of the operation is 0 and 1"),
+            (explicit([0, 0, 0, -1], [1, 1]), "value of input 6 (padding bottom) is -1"),
+            (explicit([0; 4], [1, 0]), "value of input 8 (stride height) is 0"),
+            (
+                implicit(2).bool(false).int32s([1]),
+                "number of arguments of the operation is 10 inputs and 1 outputs",
+            ),
+            (
+                implicit(2)
+                    .with_int32(6, i32::MAX)
+                    .with_input_to_come(0, float([1, 1, 2, 1 << 30])),
+                "output depth of the operation is 1073741824 * 2147483647, expected below 2^32",
+            ),
+        ];
+        for (example, reason) in table {
+            let refusal = example.refusal();
+            assert!(refusal.contains(reason), "{refusal}\nnot: {reason}");
+        }
+    }
+}

@@ -125,6 +125,8 @@ operations! {
         select::Select => Select;
         softmax::Softmax => Softmax;
         top_k_v2::TopKV2 => TopkV2;
+        grouped_conv_2d::GroupedConv2d => GroupedConv2d;
+        transpose_conv_2d::TransposeConv2d => TransposeConv2d;
     }
     not implemented {
         Concatenation DepthToSpace EmbeddingLookup
@@ -133,11 +135,11 @@ operations! {
         BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose
         AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
         Cast ChannelShuffle DetectionPostprocessing ExpandDims Gather GenerateProposals
-        GroupedConv2d HeatmapMaxKeypoint InstanceNormalization
+        HeatmapMaxKeypoint InstanceNormalization
         PadV2
         Quantized16bitLstm
         RoiAlign RoiPooling Slice Split Tile
-        TransposeConv2d UnidirectionalSequenceLstm UnidirectionalSequenceRnn
+        UnidirectionalSequenceLstm UnidirectionalSequenceRnn
         QuantizedLstm Fill Rank BatchMatmul Pack MirrorPad Reverse
     }
 }
