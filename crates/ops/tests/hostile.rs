@@ -1,0 +1,106 @@
+//! Whatever a client sends, validation answers: it never panics, and its answers for the versions
+//! fit together.
+
+mod garbage;
+mod samples;
+
+use garbage::Source;
+use hal::{HalVersion, Model};
+use ops::validate::oldest_version;
+use proptest::prelude::*;
+use std::time::{Duration, Instant};
+
+/// Later versions allow all that earlier ones do, and [`oldest_version`] tells from which on.
+fn check_versions(model: &Model) -> Result<(), TestCaseError> {
+    let oldest = oldest_version(model).ok();
+    for version in HalVersion::ALL.iter().copied() {
+        let result = ops::validate(model, version);
+        let expected = oldest.is_some_and(|oldest| version >= oldest);
+        prop_assert_eq!(result.is_ok(), expected, "{}: {:?}", version, result);
+        if let Err(error) = result {
+            prop_assert!(!error.to_string().is_empty());
+            prop_assert!(!error.rule().is_empty());
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn gen_8_wild_models_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        check_versions(&garbage::wild(&mut Source::new(&bytes)))?;
+    }
+
+    #[test]
+    fn gen_8_damaged_models_do_no_harm(
+        sample in any::<prop::sample::Index>(),
+        bytes in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let mut samples = samples::all();
+        let mut model = samples.swap_remove(sample.index(samples.len())).model;
+        garbage::damage(&mut model, &mut Source::new(&bytes));
+        check_versions(&model)?;
+    }
+}
+
+/// Fails if validating takes more than `limit`. Linear work stays far below, work that grows with
+/// the square of the model does not.
+fn expect_fast(model: &Model, limit: Duration) {
+    let start = Instant::now();
+    let result = ops::validate(model, HalVersion::LATEST);
+    assert!(start.elapsed() < limit, "{:?}: {:?}", start.elapsed(), result.err());
+    assert!(result.is_ok(), "{result:?}");
+}
+
+#[test]
+fn sec_3_large_models_take_time_in_proportion() {
+    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    let count = 100_000;
+    let spec = || OperandSpec::tensor_float32([]);
+    let mut graph = SubgraphBuilder::new();
+    let first = graph.input("x", OperandSpec::tensor_float32([2, 1, 3]));
+    let last = (0..count).fold(first, |x, _| graph.operation(OperationType::Relu, [x], spec()));
+    graph.output(last);
+    expect_fast(&graph.into_model().unwrap(), Duration::from_secs(20));
+}
+
+#[test]
+fn sec_3_many_operations_that_read_one_large_constant_take_time_in_proportion() {
+    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", OperandSpec::tensor_float32([2, 2]));
+    let axes = vec![0_i32; 1 << 20];
+    let axes = graph.constant(OperandSpec::tensor_int32([1 << 20]), &axes);
+    let keep = graph.scalar_i32(1);
+    for _ in 0..10_000 {
+        graph.operation(OperationType::Mean, [x, axes, keep], OperandSpec::tensor_float32([]));
+    }
+    expect_fast(&graph.into_model().unwrap(), Duration::from_secs(20));
+}
+
+#[test]
+fn sec_3_long_lists_of_scales_are_compared_once() {
+    use hal::{ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
+    let channels = 1 << 20;
+    let scales = vec![1.0_f32; channels as usize];
+    // Not shared: each operand has a list of its own, as models from other processes have.
+    let spec = || OperandSpec::tensor_quant8_symm_per_channel([channels], &scales, 0);
+    let truth = || OperandSpec::tensor_bool8([1]);
+    let mut branch = SubgraphBuilder::new();
+    branch.input("x", spec());
+    let constant = branch.constant(truth(), &[true]);
+    let y = branch.operation(OperationType::LogicalNot, [constant], truth());
+    branch.output(y);
+    let mut builder = ModelBuilder::new();
+    let branch = builder.reference(branch);
+    let mut main = SubgraphBuilder::new();
+    let condition = main.input("condition", truth());
+    let x = main.input("x", spec());
+    let branch = main.subgraph(branch);
+    for _ in 0..10_000 {
+        main.operation(OperationType::If, [condition, branch, branch, x], truth());
+    }
+    expect_fast(&builder.build(main).unwrap(), Duration::from_secs(20));
+}
