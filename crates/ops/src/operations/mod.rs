@@ -127,19 +127,23 @@ operations! {
         top_k_v2::TopKV2 => TopkV2;
         grouped_conv_2d::GroupedConv2d => GroupedConv2d;
         transpose_conv_2d::TransposeConv2d => TransposeConv2d;
+        batch_matmul::BatchMatmul => BatchMatmul;
+        instance_normalization::InstanceNormalization => InstanceNormalization;
+        l2_normalization::L2Normalization => L2Normalization;
+        local_response_normalization::LocalResponseNormalization => LocalResponseNormalization;
     }
     not implemented {
         Concatenation DepthToSpace EmbeddingLookup
-        HashtableLookup L2Normalization LocalResponseNormalization
+        HashtableLookup 
         LshProjection Lstm Reshape Rnn SpaceToDepth Svdf
         BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose
         AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
         Cast ChannelShuffle DetectionPostprocessing ExpandDims Gather GenerateProposals
-        HeatmapMaxKeypoint InstanceNormalization
+        HeatmapMaxKeypoint 
         PadV2
         Quantized16bitLstm
         RoiAlign RoiPooling Slice Split Tile
         UnidirectionalSequenceLstm UnidirectionalSequenceRnn
-        QuantizedLstm Fill Rank BatchMatmul Pack MirrorPad Reverse
+        QuantizedLstm Fill Rank Pack MirrorPad Reverse
     }
 }

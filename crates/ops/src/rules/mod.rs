@@ -3,6 +3,7 @@
 pub mod activation_range;
 pub mod broadcast;
 pub mod convolution;
+pub mod inverse_square_root;
 pub mod layout;
 pub mod padding;
 pub mod real;
