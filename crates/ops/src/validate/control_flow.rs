@@ -417,6 +417,5 @@ pub(super) fn check(
     }
 }
 
-
 #[cfg(test)]
 mod tests;

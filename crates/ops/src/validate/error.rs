@@ -67,7 +67,7 @@ pub enum ValidationError {
         /// What it does.
         operation_type: OperationType,
         /// What is wrong with it.
-        error: OperationMistake,
+        error: Box<OperationMistake>,
     },
     /// A subgraph refers to itself, perhaps by way of others (contract: CF-5).
     #[error("the {subgraph} refers to itself, perhaps by way of others")]

@@ -65,6 +65,7 @@ pub fn validate(model: &Model, version: HalVersion) -> Result<ValidModel, Valida
         let needed = operation::check_all(&subgraphs, &prefixes, subgraph, &mut known, version)
             .map_err(|(operation, error)| {
                 let operation_type = graph.operations[operation].operation_type;
+                let error = Box::new(error);
                 ValidationError::Operation { subgraph, operation, operation_type, error }
             })?;
         oldest = oldest.max(needed);

@@ -183,6 +183,5 @@ fn merged(
     Ok(shape)
 }
 
-
 #[cfg(test)]
 mod tests;

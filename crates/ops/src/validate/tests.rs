@@ -1,7 +1,8 @@
 use super::*;
 use crate::shape::Shape;
 use hal::{
-    ErrorStatus, ExtensionNameAndPrefix, ModelBuilder, OperandSpec, OperationType, SubgraphBuilder,
+    ErrorStatus, ExtensionNameAndPrefix, Memory, ModelBuilder, OperandSpec, OperandType,
+    OperationType, SubgraphBuilder,
 };
 
 fn relu(spec: OperandSpec) -> Model {
@@ -112,4 +113,39 @@ fn an_error_is_an_invalid_argument_that_keeps_its_reason() {
     assert_eq!(hal_error.status(), ErrorStatus::InvalidArgument);
     assert_eq!(hal_error.reason::<ValidationError>(), Some(&error));
     assert_eq!(hal_error.to_string(), "INVALID_ARGUMENT: the main subgraph has no operands");
+}
+
+/// ADD of `x` and a constant in a pool that cannot be mapped here.
+fn constants_in_a_hardware_buffer(activation_too: bool) -> Model {
+    let fd = Memory::allocate(8).unwrap().parts().0[0].try_clone().unwrap();
+    let memory = Memory::from_parts("hardware_buffer_blob", vec![fd], &[], 8).unwrap();
+    let mut builder = ModelBuilder::new();
+    let pool = builder.pool(memory);
+    let spec = || OperandSpec::tensor_float32([1]);
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", spec());
+    let constant = graph.constant_in_pool(spec(), pool, 0, 4);
+    let activation = if activation_too {
+        graph.constant_in_pool(OperandSpec::scalar(OperandType::Int32), pool, 4, 4)
+    } else {
+        graph.scalar_i32(0)
+    };
+    let y = graph.operation(OperationType::Add, [x, constant, activation], spec());
+    graph.output(y);
+    builder.build(graph).unwrap()
+}
+
+#[test]
+fn prep_12_pools_that_cannot_be_mapped_matter_only_where_values_are_needed() {
+    let model = constants_in_a_hardware_buffer(false);
+    assert_eq!(oldest_version(&model), Ok(HalVersion::V1_2));
+    assert_eq!(validate(&model, HalVersion::V1_1).unwrap_err().rule(), "MEM-1");
+
+    let model = constants_in_a_hardware_buffer(true);
+    let error = validate(&model, HalVersion::V1_2).unwrap_err();
+    assert_eq!((error.rule(), error.status()), ("PREP-12", ErrorStatus::InvalidArgument));
+    assert!(matches!(
+        error,
+        ValidationError::Operand { error: OperandError::Unreadable { pool: 0, .. }, .. }
+    ));
 }

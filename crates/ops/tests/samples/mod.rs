@@ -73,8 +73,7 @@ fn convolve(filter: OperandSpec, filter_bytes: &[u8], trailing: bool) -> Model {
     let image = graph.input("image", quant([1, 6, 6, 1]));
     let bias_scale = if filter.scale == 0.0 { 0.0 } else { 0.5 * filter.scale };
     let filter = graph.constant_bytes(filter, filter_bytes);
-    let bias =
-        graph.constant(OperandSpec::tensor_int32([2]).quantized(bias_scale, 0), &[1_i32, 2]);
+    let bias = graph.constant(OperandSpec::tensor_int32([2]).quantized(bias_scale, 0), &[1_i32, 2]);
     let mut inputs = vec![image, filter, bias];
     inputs.extend([1, 1, 1, 1, 2, 2, 3].map(|value| graph.scalar_i32(value)));
     if trailing {
@@ -93,8 +92,7 @@ fn convolution() -> Model {
 }
 
 fn convolution_by_channel() -> Model {
-    let filter =
-        OperandSpec::tensor_quant8_symm_per_channel([2, 3, 3, 1], &[0.25, 0.5], 0);
+    let filter = OperandSpec::tensor_quant8_symm_per_channel([2, 3, 3, 1], &[0.25, 0.5], 0);
     convolve(filter, &[3; 18], true)
 }
 
@@ -114,12 +112,7 @@ fn constants_in_pools() -> Model {
     let x = graph.input("x", float([2, 4]));
     let weight = graph.constant_in_pool(float([2, 4]), weights, 0, 32);
     let row = graph.constant_in_pool(float([4]), weights, 5, 16);
-    let none = graph.constant_in_pool(
-        OperandSpec::scalar(OperandType::Int32),
-        parameters,
-        3,
-        4,
-    );
+    let none = graph.constant_in_pool(OperandSpec::scalar(OperandType::Int32), parameters, 3, 4);
     let difference = graph.operation(OperationType::Sub, [x, weight, none], float([2, 4]));
     let quotient = graph.operation(OperationType::Div, [difference, row, none], float([2, 4]));
     graph.output(quotient);
@@ -141,8 +134,7 @@ fn unknown_shapes() -> Model {
 /// Operations of two extensions and one of the interface's, with an argument left out.
 fn extension() -> Model {
     let operand_type = |number| OperandType::Extension(ExtensionType::new(0x10, number).unwrap());
-    let operation =
-        |prefix| OperationType::Extension(ExtensionType::new(prefix, 1).unwrap());
+    let operation = |prefix| OperationType::Extension(ExtensionType::new(prefix, 1).unwrap());
     let mut builder = ModelBuilder::new();
     builder.extension("com.example.first", 0x10);
     builder.extension("com.example.second", 0x11);

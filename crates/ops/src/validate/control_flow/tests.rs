@@ -69,13 +69,13 @@ fn while_model(results: usize) -> Model {
 fn error_of(model: &Model) -> (ControlFlowError, &'static str) {
     let error = validate(model, HalVersion::V1_3).expect_err("a mistake");
     let rule = error.rule();
-    match error {
-        ValidationError::Operation {
-            error: OperationMistake::ControlFlow(error),
-            operation: 0,
-            subgraph: SubgraphName::Main,
-            ..
-        } => (error, rule),
+    let ValidationError::Operation { error, operation: 0, subgraph: SubgraphName::Main, .. } =
+        error
+    else {
+        panic!("{error}");
+    };
+    match *error {
+        OperationMistake::ControlFlow(error) => (error, rule),
         other => panic!("{other}"),
     }
 }

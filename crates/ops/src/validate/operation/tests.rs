@@ -46,7 +46,7 @@ fn mistake(model: &Model, version: HalVersion) -> (usize, OperationMistake, &'st
     let error = validate(model, version).expect_err("a mistake");
     let rule = error.rule();
     match error {
-        ValidationError::Operation { operation, error, .. } => (operation, error, rule),
+        ValidationError::Operation { operation, error, .. } => (operation, *error, rule),
         other => panic!("{other}"),
     }
 }
@@ -232,14 +232,10 @@ fn model_17_shapes_that_follow_fit_32_bits() {
 fn model_17_a_length_of_zero_is_ordinary_where_none_is_declared() {
     let declared = Shape::new([None, Some(u32::MAX)]);
     let inferred = Shape::new([Some(0), None]);
-    let merged = |declared: &Shape| {
-        merged(0, OperandType::TensorFloat32, declared, inferred.clone())
-    };
+    let merged =
+        |declared: &Shape| merged(0, OperandType::TensorFloat32, declared, inferred.clone());
     assert_eq!(merged(&declared), Ok(Shape::known([0, u32::MAX])));
-    assert!(matches!(
-        merged(&Shape::known([1, 1])),
-        Err(OperationMistake::OutputShape { .. })
-    ));
+    assert!(matches!(merged(&Shape::known([1, 1])), Err(OperationMistake::OutputShape { .. })));
 }
 
 #[test]
