@@ -134,3 +134,184 @@ impl Activation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, assert_close, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
+    use OperationType::{Logistic, Relu, Relu1, Relu6, Tanh};
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    /// Scale and zero point of the output: the input's, or what the definition fixes.
+    fn output_of(operation: OperationType, input: &OperandSpec) -> OperandSpec {
+        let is_unsigned = input.operand_type == TensorQuant8Asymm;
+        let output = input.clone();
+        match operation {
+            _ if input.scale == 0.0 => output,
+            Tanh => output.quantized(1.0 / 128.0, if is_unsigned { 128 } else { 0 }),
+            Logistic => output.quantized(1.0 / 256.0, if is_unsigned { 0 } else { -128 }),
+            _ => output,
+        }
+    }
+
+    fn example(operation: OperationType, input: OperandSpec, elements: &[f64]) -> Example {
+        let output = output_of(operation, &input);
+        Example::new(operation).input(input, elements).output(output)
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        for operation in [Relu, Relu1, Relu6, Tanh, Logistic] {
+            let quant8 = if operation == Tanh { HalVersion::V1_2 } else { HalVersion::V1_0 };
+            for (operand_type, since) in [
+                (TensorFloat32, Some(HalVersion::V1_0)),
+                (TensorFloat16, Some(HalVersion::V1_2)),
+                (TensorQuant8Asymm, Some(quant8)),
+                (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+                (OperandType::TensorInt32, None),
+            ] {
+                let found = example(operation, tensor(operand_type, [1]), &[0.0]);
+                assert_eq!(found.since().ok(), since, "{operation} {operand_type}");
+                assert_eq!(found.run().is_ok(), since.is_some(), "{operation} {operand_type}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let five = example(Relu, tensor(TensorFloat32, [1; 5]), &[0.0]);
+        assert_eq!(five.refusal(), "RELU: rank of input 0 (input) is 5, expected 0 to 4");
+        let input = OperandSpec::tensor_quant8_asymm([1], 0.5, 3);
+        let with_output = |operation, scale, zero_point| {
+            example(operation, input.clone(), &[0.0])
+                .with_output(OperandSpec::tensor_quant8_asymm([1], scale, zero_point))
+                .refusal()
+        };
+        assert_eq!(
+            with_output(Relu6, 0.25, 3),
+            "RELU6: scale of output 0 (output) is 0.25, expected 0.5 as input 0 (input)"
+        );
+        assert_eq!(
+            with_output(Relu1, 0.5, 4),
+            "RELU1: zero point of output 0 (output) is 4, expected 3 as input 0 (input)"
+        );
+        assert_eq!(
+            with_output(Tanh, 0.5, 128),
+            "TANH: scale of output 0 (output) is 0.5, expected 0.0078125"
+        );
+        assert_eq!(
+            with_output(Tanh, 1.0 / 128.0, 0),
+            "TANH: zero point of output 0 (output) is 0, expected 128"
+        );
+        assert_eq!(
+            with_output(Logistic, 1.0 / 256.0, 1),
+            "LOGISTIC: zero point of output 0 (output) is 1, expected 0"
+        );
+        let input = OperandSpec::tensor_quant8_asymm_signed([1], 0.5, 3);
+        let output = OperandSpec::tensor_quant8_asymm_signed([1], 1.0 / 256.0, 0);
+        assert_eq!(
+            example(Logistic, input, &[0.0]).with_output(output).refusal(),
+            "LOGISTIC: zero point of output 0 (output) is 0, expected -128"
+        );
+    }
+
+    #[test]
+    fn the_output_has_the_shape_of_the_input() {
+        let shapes = |dimensions: &[u32]| {
+            let argument = tensor(TensorFloat32, dimensions);
+            Example::new(Tanh).input_to_come(argument.clone()).output(argument).shapes()
+        };
+        assert_eq!(shapes(&[2, 0]), Ok(vec![Shape::new([Some(2), None])]));
+        assert_eq!(shapes(&[]), Ok(vec![Shape::UNKNOWN]));
+        assert_eq!(example(Tanh, tensor(TensorFloat32, [0, 2]), &[]).result(), (vec![0, 2], vec![]));
+    }
+
+    #[test]
+    fn floats_of_both_widths_by_hand() {
+        for operand_type in [TensorFloat32, TensorFloat16] {
+            let result = |operation| {
+                let input = tensor(operand_type, [4]);
+                example(operation, input, &[-10.0, -0.5, 0.5, 10.0]).result().1
+            };
+            assert_eq!(result(Relu), [0.0, 0.0, 0.5, 10.0]);
+            assert_eq!(result(Relu1), [-1.0, -0.5, 0.5, 1.0]);
+            assert_eq!(result(Relu6), [0.0, 0.0, 0.5, 6.0]);
+            // tanh(x) = (e^2x - 1) / (e^2x + 1), with e = 2.718281828459045.
+            let tolerance = if operand_type == TensorFloat16 { 5e-4 } else { 1e-7 };
+            assert_close(
+                &result(Tanh),
+                &[-0.999_999_995_9, -0.462_117_157_3, 0.462_117_157_3, 0.999_999_995_9],
+                tolerance,
+            );
+            assert_close(
+                &result(Logistic),
+                &[4.539_786_87e-5, 0.377_540_668_8, 0.622_459_331_2, 0.999_954_602_1],
+                tolerance,
+            );
+        }
+    }
+
+    #[test]
+    fn infinities_have_their_limits() {
+        let result = |operation| {
+            let input = tensor(TensorFloat32, [2]);
+            example(operation, input, &[f64::NEG_INFINITY, f64::INFINITY]).result().1
+        };
+        assert_eq!(result(Tanh), [-1.0, 1.0]);
+        assert_eq!(result(Logistic), [0.0, 1.0]);
+        assert_eq!(result(Relu6), [0.0, 6.0]);
+    }
+
+    #[test]
+    fn quantized_values_by_hand() {
+        // Steps of 0.5 from 128, so -20, -1, 0, 1, 20.
+        let result = |operation| {
+            let input = OperandSpec::tensor_quant8_asymm([5], 0.5, 128);
+            example(operation, input, &[88.0, 126.0, 128.0, 130.0, 168.0]).result().1
+        };
+        assert_eq!(result(Relu), [128.0, 128.0, 128.0, 130.0, 168.0]);
+        assert_eq!(result(Relu1), [126.0, 126.0, 128.0, 130.0, 130.0]);
+        assert_eq!(result(Relu6), [128.0, 128.0, 128.0, 130.0, 140.0]);
+        // tanh(1) = 0.76159 is 97.5 steps of 1/128; tanh(20) would be the 256th.
+        assert_eq!(result(Tanh), [0.0, 31.0, 128.0, 225.0, 255.0]);
+        // 1 / (1 + e) = 0.26894 is 68.8 steps of 1/256; 1 would be the 256th.
+        assert_eq!(result(Logistic), [0.0, 69.0, 128.0, 187.0, 255.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantized_result_is_the_step_nearest_to_the_real_one(
+            operation in prop::sample::select(vec![Relu, Relu1, Relu6, Tanh, Logistic]),
+            operand_type in prop::sample::select(vec![TensorQuant8Asymm, TensorQuant8AsymmSigned]),
+            scale in 0.001_f32..1.0,
+            zero_point in 0..256_i32,
+            stored in 0..256_i32,
+        ) {
+            let shift = if operand_type == TensorQuant8Asymm { 0 } else { 128 };
+            let input = OperandSpec::new(operand_type, [1]).quantized(scale, zero_point - shift);
+            let output = output_of(operation, &input);
+            let found = example(operation, input, &[f64::from(stored - shift)]).result().1[0];
+            let x = f64::from(scale) * f64::from(stored - zero_point);
+            let value = match operation {
+                Relu => x.max(0.0),
+                Relu1 => x.clamp(-1.0, 1.0),
+                Relu6 => x.clamp(0.0, 6.0),
+                Tanh => x.tanh(),
+                _ => 1.0 / (1.0 + (-x).exp()),
+            };
+            let least = -f64::from(shift);
+            let exact = value / f64::from(output.scale) + f64::from(output.zero_point);
+            let exact = exact.clamp(least, least + 255.0);
+            prop_assert!((found - exact).abs() < 0.501, "{found} for {exact}");
+        }
+
+        #[test]
+        fn the_logistic_function_is_a_shifted_tangent(x in -30.0_f32..30.0) {
+            let logistic = f64::from(Activation::Logistic.real(x));
+            let tangent = f64::from(Activation::Tanh.real(x / 2.0));
+            prop_assert!((logistic - (tangent + 1.0) / 2.0).abs() < 1e-7);
+        }
+    }
+}

@@ -76,3 +76,102 @@ impl Operation for LogSoftmax {
         Ok(vec![output.with_f32s(dimensions, &elements)])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, assert_close, tensor};
+    use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    fn example(input: OperandSpec, elements: &[f64], beta: f64, axis: i32) -> Example {
+        let float16 = input.operand_type == TensorFloat16;
+        let beta_type = if float16 { Float16 } else { Float32 };
+        Example::new(OperationType::LogSoftmax)
+            .input(input.clone(), elements)
+            .input(OperandSpec::scalar(beta_type), &[beta])
+            .int32s([axis])
+            .output(OperandSpec::new(input.operand_type, []))
+    }
+
+    #[test]
+    fn model_25_both_types_came_with_1_2() {
+        for operand_type in [TensorFloat32, TensorFloat16] {
+            let call = example(tensor(operand_type, [1]), &[0.0], 1.0, 0);
+            assert_eq!(call.since(), Ok(HalVersion::V1_2));
+            assert_eq!(call.result().1, [0.0]);
+        }
+        let quantized = example(tensor(OperandType::TensorQuant8Asymm, [1]), &[0.0], 1.0, 0);
+        assert!(quantized.since().is_err());
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let vector = tensor(TensorFloat32, [2]);
+        assert_eq!(
+            example(vector.clone(), &[0.0, 0.0], -2.0, 0).refusal(),
+            "LOG_SOFTMAX: value of input 1 (beta) is -2, expected above 0"
+        );
+        assert_eq!(
+            example(vector.clone(), &[0.0, 0.0], 1.0, 1).refusal(),
+            "LOG_SOFTMAX: value of input 2 (axis) is 1, expected an axis of a tensor of rank 1"
+        );
+        assert_eq!(
+            example(vector, &[0.0, 0.0], 1.0, 0)
+                .with_input(1, OperandSpec::scalar(Float16), &[1.0])
+                .refusal(),
+            "LOG_SOFTMAX: type of input 1 (beta) is FLOAT16, expected FLOAT32"
+        );
+    }
+
+    #[test]
+    fn values_by_hand() {
+        // Shares of 1, 2, 3, 4 in 10 along the middle axis, and of equal ones.
+        let elements = [1.0, 5.0, 2.0, 5.0, 3.0, 5.0, 4.0, 5.0].map(f64::ln);
+        let expected = [0.1, 0.25, 0.2, 0.25, 0.3, 0.25, 0.4, 0.25].map(f64::ln);
+        for (operand_type, tolerance) in [(TensorFloat32, 1e-6), (TensorFloat16, 2e-3)] {
+            for axis in [1, -2] {
+                let input = tensor(operand_type, [1, 4, 2]);
+                let (dimensions, found) = example(input, &elements, 1.0, axis).result();
+                assert_eq!(dimensions, [1, 4, 2]);
+                assert_close(&found, &expected, tolerance);
+            }
+        }
+    }
+
+    #[test]
+    fn shares_too_small_for_a_float_have_a_logarithm() {
+        let found = example(tensor(TensorFloat32, [2]), &[0.0, 1000.0], 1.0, 0).result().1;
+        assert_eq!(found, [-1000.0, 0.0]);
+    }
+
+    #[test]
+    fn nothing_stays_nothing() {
+        for axis in [0, 1] {
+            let found = example(tensor(TensorFloat32, [2, 0]), &[], 1.0, axis).result();
+            assert_eq!(found, (vec![2, 0], vec![]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_logarithm_of_softmax(
+            elements in prop::collection::vec(-5.0_f64..5.0, 6),
+            beta in 0.1_f64..2.0,
+            axis in 0..2,
+        ) {
+            let input = tensor(TensorFloat32, [2, 3]);
+            let found = example(input.clone(), &elements, beta, axis).result().1;
+            let softmax = Example::new(OperationType::Softmax)
+                .input(input.clone(), &elements)
+                .input(OperandSpec::scalar(Float32), &[beta])
+                .int32s([axis])
+                .output(input)
+                .result()
+                .1;
+            let exponentials: Vec<f64> = found.into_iter().map(f64::exp).collect();
+            assert_close(&exponentials, &softmax, 1e-6);
+        }
+    }
+}

@@ -103,6 +103,7 @@ operations! {
         activation::Activation => Relu Relu1 Relu6 Tanh Logistic;
         arg_min_max::ArgMinMax => Argmax Argmin;
         arithmetic::Arithmetic => Add Sub Mul Div;
+        batch_matmul::BatchMatmul => BatchMatmul;
         comparison::Comparison => Equal NotEqual Less LessEqual Greater GreaterEqual;
         control_flow::ControlFlow => If While;
         conv_2d::Conv2d => Conv2d;
@@ -111,7 +112,11 @@ operations! {
         elementwise::Elementwise => Abs Exp Floor Log Neg Rsqrt Sin Sqrt;
         elu::Elu => Elu;
         fully_connected::FullyConnected => FullyConnected;
+        grouped_conv_2d::GroupedConv2d => GroupedConv2d;
         hard_swish::HardSwish => HardSwish;
+        instance_normalization::InstanceNormalization => InstanceNormalization;
+        l2_normalization::L2Normalization => L2Normalization;
+        local_response_normalization::LocalResponseNormalization => LocalResponseNormalization;
         log_softmax::LogSoftmax => LogSoftmax;
         logical::Logical => LogicalAnd LogicalOr LogicalNot;
         maximum_minimum::MaximumMinimum => Maximum Minimum;
@@ -125,21 +130,16 @@ operations! {
         select::Select => Select;
         softmax::Softmax => Softmax;
         top_k_v2::TopKV2 => TopkV2;
-        grouped_conv_2d::GroupedConv2d => GroupedConv2d;
         transpose_conv_2d::TransposeConv2d => TransposeConv2d;
-        batch_matmul::BatchMatmul => BatchMatmul;
-        instance_normalization::InstanceNormalization => InstanceNormalization;
-        l2_normalization::L2Normalization => L2Normalization;
-        local_response_normalization::LocalResponseNormalization => LocalResponseNormalization;
     }
     not implemented {
         Concatenation DepthToSpace EmbeddingLookup
-        HashtableLookup 
+        HashtableLookup
         LshProjection Lstm Reshape Rnn SpaceToDepth Svdf
         BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose
         AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
         Cast ChannelShuffle DetectionPostprocessing ExpandDims Gather GenerateProposals
-        HeatmapMaxKeypoint 
+        HeatmapMaxKeypoint
         PadV2
         Quantized16bitLstm
         RoiAlign RoiPooling Slice Split Tile
