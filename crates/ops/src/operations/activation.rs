@@ -225,7 +225,10 @@ mod tests {
         };
         assert_eq!(shapes(&[2, 0]), Ok(vec![Shape::new([Some(2), None])]));
         assert_eq!(shapes(&[]), Ok(vec![Shape::UNKNOWN]));
-        assert_eq!(example(Tanh, tensor(TensorFloat32, [0, 2]), &[]).result(), (vec![0, 2], vec![]));
+        assert_eq!(
+            example(Tanh, tensor(TensorFloat32, [0, 2]), &[]).result(),
+            (vec![0, 2], vec![])
+        );
     }
 
     #[test]

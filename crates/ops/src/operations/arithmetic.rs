@@ -236,7 +236,11 @@ mod tests {
     use proptest::prelude::*;
 
     /// A call on two vectors of their own types, without an activation.
-    fn example(operation: OperationType, a: (OperandSpec, &[f64]), b: (OperandSpec, &[f64])) -> Example {
+    fn example(
+        operation: OperationType,
+        a: (OperandSpec, &[f64]),
+        b: (OperandSpec, &[f64]),
+    ) -> Example {
         let output = OperandSpec { dimensions: vec![], ..a.0.clone() };
         let output = if output.scale == 0.0 { output } else { output.quantized(10.0, 0) };
         Example::new(operation).input(a.0, a.1).input(b.0, b.1).int32s([0]).output(output)

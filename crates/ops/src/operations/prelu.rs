@@ -108,3 +108,112 @@ impl Quantized {
         scaled.saturating_add(zero_of_output)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    fn example(input: (OperandSpec, &[f64]), alpha: (OperandSpec, &[f64])) -> Example {
+        let output = OperandSpec { dimensions: vec![], ..input.0.clone() };
+        Example::new(OperationType::Prelu)
+            .input(input.0, input.1)
+            .input(alpha.0, alpha.1)
+            .output(output)
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        for (operand_type, since) in [
+            (TensorFloat32, Some(HalVersion::V1_2)),
+            (TensorFloat16, Some(HalVersion::V1_2)),
+            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
+            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+            (OperandType::TensorInt32, None),
+        ] {
+            let five = tensor(operand_type, [1; 5]);
+            let call = example((five.clone(), &[0.0]), (five, &[0.0]));
+            assert_eq!(call.since().ok(), since, "{operand_type}");
+            assert_eq!(call.run().is_ok(), since.is_some());
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let call = |alpha| example((tensor(TensorFloat32, [2]), &[0.0; 2]), (alpha, &[0.0; 3]));
+        assert_eq!(
+            call(tensor(TensorFloat32, [3])).refusal(),
+            "PRELU: shapes of the operation is [2] and [3], expected shapes that broadcast"
+        );
+        assert_eq!(
+            call(tensor(TensorFloat16, [3])).refusal(),
+            "PRELU: type of input 1 (alpha) is TENSOR_FLOAT16, expected TENSOR_FLOAT32"
+        );
+    }
+
+    #[test]
+    fn floats_of_both_widths_by_hand() {
+        for operand_type in [TensorFloat32, TensorFloat16] {
+            let input = (tensor(operand_type, [2, 2]), &[-4.0, 4.0, 0.0, -1.0][..]);
+            let alpha = (tensor(operand_type, [2]), &[0.25, -2.0][..]);
+            assert_eq!(example(input, alpha).result(), (vec![2, 2], vec![-1.0, 4.0, 0.0, 2.0]));
+        }
+    }
+
+    #[test]
+    fn either_side_is_broadcast_even_over_nothing() {
+        let shapes = |input: &[u32], alpha: &[u32]| {
+            Example::new(OperationType::Prelu)
+                .input_to_come(tensor(TensorFloat32, input))
+                .input_to_come(tensor(TensorFloat32, alpha))
+                .output(tensor(TensorFloat32, []))
+                .shapes()
+        };
+        assert_eq!(shapes(&[4, 1, 2], &[5, 4, 3, 1]), Ok(vec![Shape::known([5, 4, 3, 2])]));
+        assert_eq!(shapes(&[0, 1], &[2]), Ok(vec![Shape::new([None, Some(2)])]));
+        let empty = (tensor(TensorFloat32, [0, 2]), &[][..]);
+        let alpha = (tensor(TensorFloat32, [2]), &[1.0, 1.0][..]);
+        assert_eq!(example(empty, alpha).result(), (vec![0, 2], vec![]));
+    }
+
+    #[test]
+    fn quantized_values_by_hand() {
+        // In steps of 0.5 from 100: 5, 0, -5; alpha is 0.25 * (2 - 0) = 0.5; the output is in steps
+        // of 0.1 from 50.
+        let input = OperandSpec::tensor_quant8_asymm([3], 0.5, 100);
+        let alpha = OperandSpec::tensor_quant8_asymm([1], 0.25, 0);
+        let call = example((input, &[110.0, 100.0, 90.0]), (alpha, &[2.0]))
+            .with_output(OperandSpec::tensor_quant8_asymm([], 0.1, 50));
+        assert_eq!(call.result().1, [100.0, 50.0, 25.0]);
+        let fine = call.with_output(OperandSpec::tensor_quant8_asymm([], 0.01, 50));
+        assert_eq!(fine.result().1, [255.0, 50.0, 0.0]);
+    }
+
+    proptest! {
+        /// Requantising rounds twice.
+        #[test]
+        fn a_quantized_result_is_within_three_quarters_of_a_step(
+            scales in [0.01_f32..2.0, 0.01..2.0, 0.01..2.0],
+            zero_points in [-128..128_i32, -128..128, -128..128],
+            stored in [-128..128_i32, -128..128],
+        ) {
+            let spec = |index: usize| {
+                OperandSpec::tensor_quant8_asymm_signed([1], scales[index], zero_points[index])
+            };
+            let found = example((spec(0), &[stored[0].into()]), (spec(1), &[stored[1].into()]))
+                .with_output(spec(2))
+                .result()
+                .1[0];
+            let real = |index: usize| {
+                f64::from(scales[index]) * f64::from(stored[index] - zero_points[index])
+            };
+            let value = if real(0) < 0.0 { real(0) * real(1) } else { real(0) };
+            let exact = value / f64::from(scales[2]) + f64::from(zero_points[2]);
+            let exact = exact.clamp(-128.0, 127.0);
+            prop_assert!((found - exact).abs() < 0.76, "{found} for {exact}");
+        }
+    }
+}

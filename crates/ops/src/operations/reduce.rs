@@ -264,3 +264,255 @@ fn product(product: f64, element: f32) -> f64 {
 fn rounded(sum: i64, count: usize) -> i32 {
     if count == 0 { 0 } else { (sum as f64 / count as f64).round() as i32 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, assert_close, tensor};
+    use OperationType::{Mean, ReduceAll, ReduceAny, ReduceMax, ReduceMin, ReduceProd, ReduceSum};
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    const ALL: [OperationType; 7] =
+        [Mean, ReduceAll, ReduceAny, ReduceMax, ReduceMin, ReduceProd, ReduceSum];
+
+    fn example(
+        operation: OperationType,
+        input: OperandSpec,
+        elements: &[f64],
+        axes: &[i32],
+        keep_dims: bool,
+    ) -> Example {
+        let output = OperandSpec { dimensions: vec![], ..input.clone() };
+        let axis_list = tensor(OperandType::TensorInt32, [u32::try_from(axes.len()).unwrap()]);
+        let axes: Vec<f64> = axes.iter().copied().map(f64::from).collect();
+        let call = Example::new(operation).input(input, elements).input(axis_list, &axes);
+        let call = match operation {
+            Mean => call.int32s([i32::from(keep_dims)]),
+            _ => call.bool(keep_dims),
+        };
+        call.output(output)
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        use HalVersion::{V1_1, V1_2, V1_3};
+        let floats = [(TensorFloat32, V1_2), (TensorFloat16, V1_2)];
+        let quantized = [(TensorQuant8Asymm, V1_2), (TensorQuant8AsymmSigned, V1_3)];
+        for operation in ALL {
+            let expected = match operation {
+                Mean => vec![
+                    (TensorFloat32, V1_1),
+                    (TensorQuant8Asymm, V1_1),
+                    (TensorFloat16, V1_2),
+                    (TensorQuant8AsymmSigned, V1_3),
+                ],
+                ReduceAll | ReduceAny => vec![(TensorBool8, V1_2)],
+                ReduceMax | ReduceMin => [floats, quantized].concat(),
+                _ => floats.to_vec(),
+            };
+            for operand_type in [
+                TensorFloat32,
+                TensorFloat16,
+                TensorQuant8Asymm,
+                TensorQuant8AsymmSigned,
+                TensorBool8,
+            ] {
+                let since = expected.iter().find(|row| row.0 == operand_type).map(|row| row.1);
+                let call = example(operation, tensor(operand_type, [1]), &[0.0], &[0], false);
+                assert_eq!(call.since().ok(), since, "{operation} {operand_type}");
+                assert_eq!(call.run().is_ok(), since.is_some(), "{operation} {operand_type}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let matrix = tensor(TensorFloat32, [1, 2]);
+        for axis in [2, -3, i32::MIN] {
+            assert_eq!(
+                example(Mean, matrix.clone(), &[0.0; 2], &[axis], false).refusal(),
+                format!(
+                    "MEAN: value of input 1 (axes) is {axis}, expected an axis of a tensor of rank 2"
+                )
+            );
+        }
+        let good = example(ReduceSum, matrix, &[0.0; 2], &[1], true);
+        assert_eq!(
+            good.clone().with_input(0, tensor(TensorFloat32, [1; 5]), &[0.0]).refusal(),
+            "REDUCE_SUM: rank of input 0 (input) is 5, expected 1 to 4"
+        );
+        assert_eq!(
+            good.clone().with_input(1, tensor(OperandType::TensorInt32, [1, 1]), &[0.0]).refusal(),
+            "REDUCE_SUM: rank of input 1 (axes) is 2, expected 1"
+        );
+        assert_eq!(
+            good.with_int32(2, 1).refusal(),
+            "REDUCE_SUM: type of input 2 (keep dims) is INT32, expected BOOL"
+        );
+        for operation in [Mean, ReduceMax, ReduceMin] {
+            let input = OperandSpec::tensor_quant8_asymm([1], 0.5, 3);
+            let call = example(operation, input, &[0.0], &[0], true);
+            assert_eq!(
+                call.with_output(OperandSpec::tensor_quant8_asymm([1], 0.25, 3)).refusal(),
+                format!(
+                    "{operation}: scale of output 0 (output) is 0.25, expected 0.5 as input 0 (input)"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn axes_vanish_or_become_1() {
+        let dimensions = |axes: &[i32], keep_dims| {
+            example(ReduceSum, tensor(TensorFloat32, [2, 3, 4]), &[0.0; 24], axes, keep_dims)
+                .result()
+                .0
+        };
+        assert_eq!(dimensions(&[1], false), [2, 4]);
+        assert_eq!(dimensions(&[1], true), [2, 1, 4]);
+        assert_eq!(dimensions(&[-1, 0], false), [3]);
+        assert_eq!(dimensions(&[0, -3, 0], true), [1, 3, 4]);
+        assert_eq!(dimensions(&[0, 1, 2], false), [1]);
+        assert_eq!(dimensions(&[2, 1, 0], true), [1, 1, 1]);
+        assert_eq!(dimensions(&[], false), [2, 3, 4]);
+        // For MEAN, keep dims is a number.
+        for (number, expected) in [(-1, vec![2]), (0, vec![2]), (7, vec![2, 1])] {
+            let call = example(Mean, tensor(TensorFloat32, [2, 2]), &[0.0; 4], &[1], true);
+            assert_eq!(call.with_int32(2, number).result().0, expected);
+        }
+    }
+
+    #[test]
+    fn shapes_are_told_as_far_as_they_are_known() {
+        let shapes = |dimensions: &[u32], keep_dims| {
+            example(ReduceSum, tensor(TensorFloat32, [1, 1, 1]), &[0.0], &[-1], keep_dims)
+                .with_input_to_come(0, tensor(TensorFloat32, dimensions))
+                .shapes()
+                .unwrap()
+                .swap_remove(0)
+        };
+        assert_eq!(shapes(&[2, 0, 0], true), Shape::new([Some(2), None, Some(1)]));
+        assert_eq!(shapes(&[2, 0, 0], false), Shape::new([Some(2), None]));
+        assert_eq!(shapes(&[], true), Shape::UNKNOWN);
+        let axes_to_come = example(ReduceSum, tensor(TensorFloat32, [1]), &[0.0], &[0], true)
+            .with_input_to_come(1, tensor(OperandType::TensorInt32, [1]));
+        assert_eq!(axes_to_come.shapes(), Ok(vec![Shape::UNKNOWN]));
+    }
+
+    #[test]
+    fn floats_of_both_widths_by_hand() {
+        for operand_type in [TensorFloat32, TensorFloat16] {
+            let result = |operation, axes: &[i32]| {
+                let input = tensor(operand_type, [2, 3]);
+                let elements = [1.0, -2.0, 4.0, 0.5, 8.0, -3.0];
+                example(operation, input, &elements, axes, false).result().1
+            };
+            assert_eq!(result(Mean, &[0]), [0.75, 3.0, 0.5]);
+            assert_eq!(result(ReduceSum, &[0]), [1.5, 6.0, 1.0]);
+            assert_eq!(result(ReduceSum, &[1]), [3.0, 5.5]);
+            assert_eq!(result(ReduceProd, &[1]), [-8.0, -12.0]);
+            assert_eq!(result(ReduceMax, &[1]), [4.0, 8.0]);
+            assert_eq!(result(ReduceMin, &[1]), [-2.0, -3.0]);
+            assert_eq!(result(ReduceMin, &[0, 1]), [-3.0]);
+            assert_eq!(result(ReduceMax, &[]), [1.0, -2.0, 4.0, 0.5, 8.0, -3.0]);
+        }
+    }
+
+    #[test]
+    fn sums_do_not_lose_small_summands() {
+        let elements = [1e8, 1.0, 1.0, 1.0, -1e8, 1.0];
+        let input = tensor(TensorFloat32, [6]);
+        let sum = |operation| example(operation, input.clone(), &elements, &[0], false).result().1;
+        assert_eq!(sum(ReduceSum), [4.0]);
+        assert_close(&sum(Mean), &[4.0 / 6.0], 1e-7);
+    }
+
+    #[test]
+    fn special_numbers_of_floats() {
+        let result = |operation, elements: &[f64]| {
+            let input = tensor(TensorFloat32, [u32::try_from(elements.len()).unwrap()]);
+            example(operation, input, elements, &[0], false).result().1[0]
+        };
+        assert_eq!(result(ReduceProd, &[f64::INFINITY, 0.0, 2.0]), 0.0);
+        assert_eq!(result(ReduceMax, &[f64::NEG_INFINITY]), f64::NEG_INFINITY);
+        assert!(result(ReduceMax, &[1.0, f64::NAN, 2.0]).is_nan());
+        assert!(result(ReduceMin, &[1.0, f64::NAN, 2.0]).is_nan());
+        assert!(result(ReduceSum, &[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+    }
+
+    #[test]
+    fn nothing_has_a_neutral_element() {
+        let result = |operation, operand_type| {
+            example(operation, tensor(operand_type, [1, 0]), &[], &[1], true).result()
+        };
+        assert!(result(Mean, TensorFloat32).1[0].is_nan());
+        assert_eq!(result(Mean, TensorQuant8Asymm), (vec![1, 1], vec![128.0]));
+        assert_eq!(result(ReduceSum, TensorFloat32).1, [0.0]);
+        assert_eq!(result(ReduceProd, TensorFloat16).1, [1.0]);
+        assert_eq!(result(ReduceMax, TensorFloat32).1, [f64::NEG_INFINITY]);
+        assert_eq!(result(ReduceMin, TensorQuant8AsymmSigned).1, [127.0]);
+        assert_eq!(result(ReduceAll, TensorBool8).1, [1.0]);
+        assert_eq!(result(ReduceAny, TensorBool8).1, [0.0]);
+        let along_the_other = example(ReduceSum, tensor(TensorFloat32, [3, 0]), &[], &[0], false);
+        assert_eq!(along_the_other.result(), (vec![0], vec![]));
+    }
+
+    #[test]
+    fn truth_values_by_hand() {
+        let elements = [1.0, 2.0, 1.0, 0.0, 0.0, 0.0];
+        let result = |operation, axis| {
+            example(operation, tensor(TensorBool8, [3, 2]), &elements, &[axis], false).result().1
+        };
+        assert_eq!(result(ReduceAll, 1), [1.0, 0.0, 0.0]);
+        assert_eq!(result(ReduceAny, 1), [1.0, 1.0, 0.0]);
+        assert_eq!(result(ReduceAny, 0), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn quantized_means_round_halves_away_from_the_zero_point() {
+        let mean = |elements: &[f64]| {
+            let length = u32::try_from(elements.len()).unwrap();
+            let input = OperandSpec::tensor_quant8_asymm([length], 0.5, 100);
+            example(Mean, input, elements, &[0], false).result().1[0]
+        };
+        assert_eq!(mean(&[100.0, 101.0]), 101.0);
+        assert_eq!(mean(&[100.0, 99.0]), 99.0);
+        assert_eq!(mean(&[100.0, 100.0, 101.0]), 100.0);
+        assert_eq!(mean(&[255.0; 7]), 255.0);
+    }
+
+    proptest! {
+        /// Over all axes but one it is the same as one axis after the other.
+        #[test]
+        fn axes_can_be_reduced_one_after_the_other(
+            elements in prop::collection::vec(-9..10_i32, 24),
+            operation in prop::sample::select(vec![ReduceMax, ReduceMin, ReduceSum]),
+            kept in 0..3_usize,
+        ) {
+            let lengths = [2, 3, 4];
+            let elements: Vec<f64> = elements.into_iter().map(f64::from).collect();
+            let axes: Vec<i32> = [0, 1, 2].into_iter().filter(|axis| *axis as usize != kept).collect();
+            let both = example(operation, tensor(TensorFloat32, lengths), &elements, &axes, true);
+            let mut partial = (lengths.to_vec(), elements);
+            for axis in axes {
+                let input = tensor(TensorFloat32, partial.0);
+                partial = example(operation, input, &partial.1, &[axis], true).result();
+            }
+            prop_assert_eq!(both.result(), partial);
+        }
+
+        #[test]
+        fn a_quantized_mean_is_the_step_nearest_to_the_real_one(
+            stored in prop::collection::vec(-128..128_i32, 1..20),
+            zero_point in -128..128_i32,
+        ) {
+            let length = u32::try_from(stored.len()).unwrap();
+            let elements: Vec<f64> = stored.iter().copied().map(f64::from).collect();
+            let input = OperandSpec::tensor_quant8_asymm_signed([length], 0.1, zero_point);
+            let found = example(Mean, input, &elements, &[0], false).result().1[0];
+            let exact = elements.iter().sum::<f64>() / f64::from(length);
+            prop_assert!((found - exact).abs() <= 0.5);
+        }
+    }
+}

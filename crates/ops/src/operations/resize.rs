@@ -120,8 +120,8 @@ static BILINEAR: Signature = Signature {
     operation: OperationType::ResizeBilinear,
     rows: ROWS,
     forms: &[
-        Form::new(HalVersion::V1_0, BILINEAR_BY_SIZE, OUTPUTS),
         Form::new(HalVersion::V1_2, BILINEAR_BY_SCALE, OUTPUTS),
+        Form::new(HalVersion::V1_0, BILINEAR_BY_SIZE, OUTPUTS),
     ],
 };
 
@@ -129,8 +129,8 @@ static NEAREST_NEIGHBOR: Signature = Signature {
     operation: OperationType::ResizeNearestNeighbor,
     rows: ROWS,
     forms: &[
-        Form::new(HalVersion::V1_2, BY_SIZE, OUTPUTS),
         Form::new(HalVersion::V1_2, BY_SCALE, OUTPUTS),
+        Form::new(HalVersion::V1_2, BY_SIZE, OUTPUTS),
     ],
 };
 
@@ -338,3 +338,6 @@ impl Resize {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

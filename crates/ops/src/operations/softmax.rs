@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn huge_inputs_stay_within_range() {
-        let result = |elements: &[f64]| example(tensor(TensorFloat32, [1, 2]), elements, 1.0).result().1;
+        let result =
+            |elements: &[f64]| example(tensor(TensorFloat32, [1, 2]), elements, 1.0).result().1;
         assert_eq!(result(&[3e38, 3e38]), [0.5, 0.5]);
         assert_eq!(result(&[-3e38, 3e38]), [0.0, 1.0]);
         assert_eq!(result(&[f64::NEG_INFINITY, 0.0]), [0.0, 1.0]);
