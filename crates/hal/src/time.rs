@@ -3,7 +3,7 @@
 use crate::codes::UnknownCode;
 use std::time::Duration;
 
-/// How long an execution took (contract: TIME).
+/// How long an execution took (contract: TIME-1, TIME-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timing {
     /// On the processor itself; `None` if not measured.
@@ -19,7 +19,8 @@ impl Timing {
     pub const NOT_AVAILABLE: u64 = u64::MAX;
 
     /// Time on the device and in the driver in microseconds, as the interface carries them:
-    /// rounded up, [`Timing::NOT_AVAILABLE`] where not measured.
+    /// both rounded up, so that the order of the two stays, and [`Timing::NOT_AVAILABLE`] where not
+    /// measured.
     pub fn to_microseconds(self) -> (u64, u64) {
         (microseconds(self.time_on_device), microseconds(self.time_in_driver))
     }
@@ -38,7 +39,7 @@ fn microseconds(duration: Option<Duration>) -> u64 {
 }
 
 /// A point of the steady clock (`CLOCK_MONOTONIC`) after which a result is not wanted any more
-/// (contract: QOS-2).
+/// (contract: QOS-2). The earlier of two is the smaller: `a.min(b)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Deadline {
     nanoseconds_since_epoch: u64,
@@ -110,9 +111,15 @@ mod tests {
     fn time_2_both_times_are_rounded_up() {
         let timing = Timing {
             time_on_device: Some(Duration::from_nanos(1)),
-            time_in_driver: Some(Duration::from_nanos(1000)),
+            time_in_driver: Some(Duration::from_nanos(1001)),
         };
-        assert_eq!(timing.to_microseconds(), (1, 1));
+        assert_eq!(timing.to_microseconds(), (1, 2));
+        let whole = Timing { time_on_device: Some(Duration::from_nanos(1000)), ..Timing::NONE };
+        assert_eq!(whole.to_microseconds(), (1, u64::MAX));
+        assert_eq!(
+            Timing::from_microseconds(1, u64::MAX),
+            Timing { time_on_device: Some(Duration::from_micros(1)), time_in_driver: None }
+        );
         assert_eq!(Timing::NONE.to_microseconds(), (u64::MAX, u64::MAX));
         assert_eq!(Timing::from_microseconds(u64::MAX, u64::MAX), Timing::NONE);
         let endless = Timing { time_on_device: Some(Duration::MAX), ..Timing::NONE };
@@ -126,6 +133,20 @@ mod tests {
         assert!(!Deadline::after(Duration::MAX).has_passed());
         assert!(Deadline::from_nanoseconds_since_epoch(0).has_passed());
         assert_eq!(Deadline::from_nanoseconds_since_epoch(0).remaining(), Duration::ZERO);
+    }
+
+    #[test]
+    fn qos_2_a_deadline_is_a_point_of_the_steady_clock() {
+        // `Instant` is the same clock: nothing else here may tell what that is.
+        let clock = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let clock = u64::try_from(clock.tv_sec).unwrap() * 1_000_000_000;
+        let deadline = Deadline::after(Duration::from_secs(10)).nanoseconds_since_epoch();
+        assert!((clock + 10_000_000_000..clock + 15_000_000_000).contains(&deadline));
+        let (early, late) = (
+            Deadline::from_nanoseconds_since_epoch(1),
+            Deadline { nanoseconds_since_epoch: deadline },
+        );
+        assert_eq!(late.min(early), early);
     }
 
     #[test]

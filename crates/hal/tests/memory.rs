@@ -2,10 +2,12 @@
 
 use hal::memory::{MemoryError, MemoryKind, Protection};
 use hal::{ErrorStatus, Memory};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::io::pwrite;
+use rustix::fs::{
+    MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open,
+};
+use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd, pwrite};
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 fn memfd(bytes: &[u8]) -> OwnedFd {
     let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
@@ -15,6 +17,23 @@ fn memfd(bytes: &[u8]) -> OwnedFd {
 
 fn share(fd: &OwnedFd) -> OwnedFd {
     fd.try_clone().unwrap()
+}
+
+/// The same file, opened anew with other flags.
+fn reopened(fd: &OwnedFd, flags: OFlags) -> OwnedFd {
+    open(format!("/proc/self/fd/{}", fd.as_raw_fd()), flags, Mode::empty()).unwrap()
+}
+
+fn length(fd: &OwnedFd) -> u64 {
+    u64::try_from(rustix::fs::fstat(fd).unwrap().st_size).unwrap()
+}
+
+/// Memory with these bytes that is accessed by position, and some that is mapped.
+fn of_both_backings(bytes: &[u8]) -> [Memory; 2] {
+    let positioned = Memory::from_ashmem(memfd(bytes), bytes.len() as u64).unwrap();
+    let mapped = Memory::from_bytes(bytes).unwrap();
+    assert!(!positioned.view().unwrap().is_mapped() && mapped.view().unwrap().is_mapped());
+    [positioned, mapped]
 }
 
 #[test]
@@ -110,14 +129,171 @@ fn mem_5_a_file_cut_short_later_is_an_error_and_no_signal() {
     let view = memory.view().unwrap();
     assert_eq!(view.read_to_vec(8000, 1).unwrap(), [7]);
     ftruncate(&fd, 100).unwrap();
-    assert_eq!(view.read_to_vec(8000, 1).unwrap_err(), MemoryError::CutShort);
+    assert_eq!(
+        view.read_to_vec(8000, 1).unwrap_err(),
+        MemoryError::CutShort { expected: 8001, found: 8000 }
+    );
+    assert_eq!(
+        view.read_to_vec(96, 8).unwrap_err(),
+        MemoryError::CutShort { expected: 104, found: 100 }
+    );
     assert_eq!(view.read_to_vec(0, 100).unwrap(), [7; 100]);
 }
 
 #[test]
 fn mem_5_memory_of_our_own_cannot_be_cut_short() {
     let memory = Memory::allocate(4096).unwrap();
-    assert!(ftruncate(&memory.parts().0[0], 0).is_err());
+    assert_eq!(ftruncate(&memory, 0), Err(Errno::PERM));
+    assert_eq!(ftruncate(&memory, 8192), Err(Errno::PERM));
+    assert_eq!(fcntl_add_seals(&memory, SealFlags::WRITE), Err(Errno::PERM));
+}
+
+/// What a mapping would be made of has a seal against shrinking, but shrank before it got that.
+#[test]
+fn mem_5_a_file_cut_short_and_then_sealed_is_an_error_and_no_signal() {
+    let fd = memfd(&[7; 8192]);
+    let memory = Memory::from_ashmem(share(&fd), 8192).unwrap();
+    ftruncate(&fd, 100).unwrap();
+    fcntl_add_seals(&fd, SealFlags::SHRINK).unwrap();
+    let refused = memory.view().unwrap_err();
+    assert_eq!(refused, MemoryError::Size { declared: 8192, held: 100 });
+    assert_eq!(refused.status(), ErrorStatus::InvalidArgument);
+    // A refusal is not for ever.
+    ftruncate(&fd, 8192).unwrap();
+    let view = memory.view().unwrap();
+    assert!(view.is_mapped());
+    assert_eq!(view.read_to_vec(99, 2).unwrap(), [7, 0]);
+}
+
+#[test]
+fn mem_5_a_file_cut_short_is_not_made_longer_by_writing() {
+    let fd = memfd(&[7; 8192]);
+    let view = Memory::from_ashmem(share(&fd), 8192).unwrap().view().unwrap();
+    ftruncate(&fd, 100).unwrap();
+    assert_eq!(
+        view.write(96, &[1; 8]).unwrap_err(),
+        MemoryError::CutShort { expected: 104, found: 100 }
+    );
+    assert_eq!(length(&fd), 100);
+    view.write(96, &[1; 4]).unwrap();
+}
+
+/// The kernel writes to the end of such a file, whatever the position.
+#[test]
+fn mem_5_a_descriptor_that_appends_is_not_written() {
+    let fd = memfd(&[7; 8]);
+    let appending = || reopened(&fd, OFlags::RDWR | OFlags::APPEND);
+    assert!(matches!(
+        Memory::from_file(appending(), Protection::READ_WRITE, 0, 8).unwrap_err(),
+        MemoryError::Access { allowed: Protection::READ, .. }
+    ));
+    let memory = Memory::from_ashmem(appending(), 8).unwrap();
+    assert!(!memory.is_writable());
+    assert!(memory.view().unwrap().write(0, &[1]).is_err());
+    assert_eq!(length(&fd), 8);
+}
+
+#[test]
+fn mem_2_descriptors_of_other_things_are_refused() {
+    let (reading, writing) = rustix::pipe::pipe().unwrap();
+    let directory = File::open("/").unwrap().into();
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    for fd in [reading, directory, socket.into()] {
+        let refused = Memory::from_file(fd, Protection::READ, 0, 8).unwrap_err();
+        assert_eq!(refused, MemoryError::NotMemory);
+        assert_eq!(refused.status(), ErrorStatus::InvalidArgument);
+    }
+    drop(writing);
+    let none = Protection { read: false, write: false };
+    let named = reopened(&memfd(&[0; 8]), OFlags::PATH);
+    assert_eq!(
+        Memory::from_file(named, Protection::READ, 0, 8).unwrap_err(),
+        MemoryError::Access { asked: Protection::READ, allowed: none }
+    );
+}
+
+#[test]
+fn mem_6_offsets_beyond_32_bits_are_kept_whole() {
+    let (fd, offset) = (memfd(&[]), (7_u64 << 32) + (1 << 31) + 5);
+    pwrite(&fd, &[1, 2, 3], offset).unwrap();
+    let low = i32::MIN + 5;
+    let memory = Memory::from_parts("mmap_fd", vec![share(&fd)], &[1, low, 7], 3).unwrap();
+    assert_eq!(memory.view().unwrap().read_to_vec(0, 3).unwrap(), [1, 2, 3]);
+    assert_eq!(memory.parts().1, [1, low, 7]);
+    let memory = Memory::from_file(fd, Protection::READ, offset, 3).unwrap();
+    assert_eq!((memory.name(), memory.parts().1), ("mmap_fd", &[1, low, 7][..]));
+}
+
+/// A file with holes may say any length. The process must not abort for want of room.
+#[test]
+fn sec_3_a_copy_for_which_there_is_no_room_is_an_error() {
+    let (fd, size) = (memfd(&[]), 1 << 60);
+    ftruncate(&fd, size).unwrap();
+    let view = Memory::from_ashmem(fd, size).unwrap().view().unwrap();
+    let refused = view.read_to_vec(0, size).unwrap_err();
+    assert_eq!(refused, MemoryError::NoRoom { length: size });
+    assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
+}
+
+#[test]
+fn bytes_are_made_zero_and_nothing_beside_them() {
+    for memory in of_both_backings(&[7; 20_000]) {
+        let view = memory.view().unwrap();
+        view.fill_zero(1, 19_998).unwrap();
+        view.fill_zero(0, 0).unwrap();
+        let bytes = view.read_to_vec(0, 20_000).unwrap();
+        assert_eq!((bytes[0], bytes[19_999]), (7, 7));
+        assert!(bytes[1..19_999].iter().all(|byte| *byte == 0));
+        assert!(matches!(view.fill_zero(1, 20_000), Err(MemoryError::Range { .. })));
+        assert_eq!(view.read_to_vec(0, 1).unwrap(), [7]);
+    }
+}
+
+#[test]
+fn bytes_are_copied_between_memories_of_any_backing() {
+    let bytes: Vec<u8> = (0..=250).cycle().take(20_000).collect();
+    for source in of_both_backings(&bytes) {
+        for target in of_both_backings(&[0xFF; 19_000]) {
+            let (source, target) = (source.view().unwrap(), target.view().unwrap());
+            target.copy_from(3, &source, 1000, 18_990).unwrap();
+            let copied = target.read_to_vec(0, 19_000).unwrap();
+            assert_eq!(copied[..3], [0xFF; 3]);
+            assert_eq!(copied[3..18_993], bytes[1000..19_990]);
+            assert_eq!(copied[18_993..], [0xFF; 7]);
+            // Neither range may lie outside, and nothing is copied if one does.
+            let refused = target.copy_from(0, &source, 19_000, 1001).unwrap_err();
+            assert_eq!(refused, MemoryError::Range { offset: 19_000, length: 1001, size: 20_000 });
+            let refused = target.copy_from(18_000, &source, 0, 1001).unwrap_err();
+            assert_eq!(refused, MemoryError::Range { offset: 18_000, length: 1001, size: 19_000 });
+            assert_eq!(target.read_to_vec(0, 19_000).unwrap(), copied);
+        }
+    }
+}
+
+/// The system does not map what cannot be read: such memory is written by position.
+#[test]
+fn a_descriptor_for_writing_only_is_written() {
+    let fd = memfd(&[0; 8]);
+    fcntl_add_seals(&fd, SealFlags::SHRINK).unwrap();
+    let only_write = Protection { read: false, write: true };
+    let writing = || reopened(&fd, OFlags::WRONLY);
+    let memory = Memory::from_file(writing(), only_write, 0, 8).unwrap();
+    memory.view().unwrap().write(2, &[5]).unwrap();
+    let other = Memory::from_ashmem(share(&fd), 8).unwrap().view().unwrap();
+    assert_eq!(other.read_to_vec(0, 4).unwrap(), [0, 0, 5, 0]);
+    // Ashmem is for reading, in the least.
+    assert_eq!(
+        Memory::from_ashmem(writing(), 8).unwrap_err(),
+        MemoryError::Access { asked: Protection::READ, allowed: only_write }
+    );
+}
+
+#[test]
+fn clones_are_the_same_memory_and_others_are_not() {
+    let memory = Memory::from_bytes(&[1]).unwrap();
+    assert!(memory.is_same(&memory.clone()));
+    let other = Memory::from_ashmem(share(&memory.parts().0[0]), 1).unwrap();
+    assert!(!memory.is_same(&other));
 }
 
 #[test]
@@ -153,7 +329,7 @@ fn req_12_read_only_memory_is_not_written() {
     let read_only = OwnedFd::from(File::open("/proc/self/exe").unwrap());
     assert_eq!(
         Memory::from_file(read_only, Protection::READ_WRITE, 0, 8).unwrap_err(),
-        MemoryError::Access
+        MemoryError::Access { asked: Protection::READ_WRITE, allowed: Protection::READ }
     );
     fcntl_add_seals(&fd, SealFlags::WRITE).unwrap();
     assert!(!Memory::from_ashmem(fd, 8).unwrap().view().unwrap().is_writable());
@@ -169,15 +345,21 @@ fn hardware_buffers_are_kept_but_not_read_here() {
     assert!(matches!(refused, MemoryError::NotMappable { .. }));
 }
 
+/// Each through a mapping of its own, as processes would.
 #[test]
 fn sec_1_threads_may_read_and_write_at_once() {
     let memory = Memory::allocate(4096).unwrap();
+    let view = || {
+        let view = Memory::from_ashmem(share(&memory.parts().0[0]), 4096).unwrap().view().unwrap();
+        assert!(view.is_mapped());
+        view
+    };
     std::thread::scope(|scope| {
         for value in [0x00_u8, 0xFF] {
-            let view = memory.view().unwrap();
+            let view = view();
             scope.spawn(move || (0..500).for_each(|_| view.write(0, &[value; 4096]).unwrap()));
         }
-        let view = memory.view().unwrap();
+        let view = view();
         scope.spawn(move || {
             for _ in 0..500 {
                 let bytes = view.read_to_vec(0, 4096).unwrap();
@@ -197,6 +379,23 @@ fn sec_6_descriptors_are_closed_with_the_memory() {
         let memory = Memory::from_ashmem(share(&fd), 8).unwrap();
         memory.view().unwrap();
         assert!(Memory::from_ashmem(share(&fd), 9).is_err());
+        assert!(Memory::from_parts("ashmem", vec![share(&fd), share(&fd)], &[], 8).is_err());
+        assert!(Memory::from_parts("ion", vec![share(&fd)], &[], 8).is_err());
     }
     assert!(open() < before + 100);
+}
+
+#[test]
+fn sec_6_descriptors_are_closed_in_other_programs() {
+    let inherited = || {
+        let fd = memfd(&[0; 8]);
+        fcntl_setfd(&fd, FdFlags::empty()).unwrap();
+        vec![fd]
+    };
+    for (name, integers) in [("ashmem", &[][..]), ("mmap_fd", &[1, 0, 0]), ("hardware_buffer", &[])]
+    {
+        let memory = Memory::from_parts(name, inherited(), integers, 8).unwrap();
+        assert_eq!(fcntl_getfd(&memory).unwrap(), FdFlags::CLOEXEC, "{name}");
+    }
+    assert_eq!(fcntl_getfd(Memory::allocate(8).unwrap()).unwrap(), FdFlags::CLOEXEC);
 }

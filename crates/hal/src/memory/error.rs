@@ -1,6 +1,6 @@
 //! [`MemoryError`]
 
-use super::MemoryKind;
+use super::{MemoryKind, Protection};
 use crate::codes::ErrorStatus;
 
 /// Why memory cannot be had or used.
@@ -13,7 +13,10 @@ pub enum MemoryError {
         found: String,
     },
     /// The handle does not hold what the kind wants (contract: MEM-2).
-    #[error("{kind}: the handle holds {descriptors} descriptors and {integers} integers")]
+    #[error(
+        "{kind}: the handle holds {descriptors} descriptors and {integers} integers, expected \
+         {expected}"
+    )]
     Handle {
         /// The kind.
         kind: MemoryKind,
@@ -21,6 +24,8 @@ pub enum MemoryError {
         descriptors: usize,
         /// Integers found.
         integers: usize,
+        /// What was expected.
+        expected: &'static str,
     },
     /// No bytes (contract: MEM-2).
     #[error("{kind}: the size is 0")]
@@ -34,13 +39,22 @@ pub enum MemoryError {
         /// The bits.
         found: i32,
     },
-    /// Writing is asked for, but the descriptor is open for reading only, or the reverse.
-    #[error("the descriptor does not allow the access that is asked for")]
-    Access,
+    /// The descriptor does not allow what is asked for: it is open for reading only, say, or for
+    /// appending, or sealed.
+    #[error("{asked} is asked for, but the descriptor allows {allowed}")]
+    Access {
+        /// What is asked for.
+        asked: Protection,
+        /// What the descriptor was opened for, less what seals forbid.
+        allowed: Protection,
+    },
+    /// The descriptor is neither a file nor device memory: a pipe, say, or a directory.
+    #[error("the descriptor is neither a file nor memory")]
+    NotMemory,
     /// More is declared than the descriptor holds (contract: MEM-5).
-    #[error("{declared} bytes are declared, but the file ends after {held}")]
+    #[error("bytes up to {declared} are declared, but the descriptor holds {held}")]
     Size {
-        /// Offset and size together.
+        /// Offset and size together, `u64::MAX` if that overflows.
         declared: u64,
         /// What the descriptor holds.
         held: u64,
@@ -67,8 +81,19 @@ pub enum MemoryError {
     #[error("the memory may not be {0}")]
     Forbidden(&'static str),
     /// The file was cut short while in use (contract: MEM-5).
-    #[error("the file was cut short while in use")]
-    CutShort,
+    #[error("the file was cut short while in use: bytes up to {expected} expected, found {found}")]
+    CutShort {
+        /// Where in the file the range ends.
+        expected: u64,
+        /// Where the file ends, or before that.
+        found: u64,
+    },
+    /// There is no room in this process for a copy.
+    #[error("no memory for a copy of {length} bytes")]
+    NoRoom {
+        /// Bytes.
+        length: u64,
+    },
     /// The system refused.
     #[error("{call}: {why}")]
     System {
@@ -94,8 +119,10 @@ impl MemoryError {
     /// The status that goes with it: the client's fault, the system's, or lack of memory.
     pub fn status(&self) -> ErrorStatus {
         match self {
-            Self::System { exhausted: true, .. } => ErrorStatus::ResourceExhaustedTransient,
-            Self::System { .. } | Self::CutShort => ErrorStatus::GeneralFailure,
+            Self::System { exhausted: true, .. } | Self::NoRoom { .. } => {
+                ErrorStatus::ResourceExhaustedTransient
+            }
+            Self::System { .. } | Self::CutShort { .. } => ErrorStatus::GeneralFailure,
             _ => ErrorStatus::InvalidArgument,
         }
     }

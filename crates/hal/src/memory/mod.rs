@@ -1,7 +1,8 @@
 //! [`Memory`]: pools of a model or request, which other processes may change while we use them.
 //!
 //! Shared memory never becomes a slice. A [`MemoryView`] copies bytes in and out, so that a byte
-//! that is checked is the byte that is used. See there how memory that shrinks is survived.
+//! that is checked is the byte that is used (contract: SEC-1). See there how memory that shrinks is
+//! survived.
 //!
 //! | kind | from | handle | meaning |
 //! |---|---|---|---|
@@ -10,8 +11,27 @@
 //! | `hardware_buffer_blob` | 1.2 | an `AHardwareBuffer` | bytes; Android only |
 //! | `hardware_buffer` | 1.2 | an `AHardwareBuffer` | not accessible to a general driver |
 //!
+//! Descriptors become the memory's own, are marked close-on-exec, and are closed with its last
+//! clone, or at once where a constructor refuses them (contract: SEC-6).
+//!
+//! What is not here: hardware buffers can be named and passed on, but not read or written, because
+//! only Android can lock them; a dma-buf is accessed without the calls that bracket CPU use, which
+//! buffers of some devices need.
+//!
 //! Source: contract, section 15.
+//!
+//! ```
+//! # fn main() -> Result<(), hal::memory::MemoryError> {
+//! let memory = hal::Memory::from_bytes(&[1, 2, 3, 4])?;
+//! let view = memory.view()?;
+//! view.write(1, &[9])?;
+//! assert_eq!(view.read_to_vec(0, 3)?, [1, 9, 3]);
+//! assert!(view.read_to_vec(3, 2).is_err(), "only 4 bytes");
+//! # Ok(())
+//! # }
+//! ```
 
+mod descriptor;
 mod error;
 mod mapping;
 mod view;
@@ -20,14 +40,11 @@ pub use error::MemoryError;
 pub use view::MemoryView;
 
 use crate::codes::HalVersion;
-use rustix::fs::{
-    FileType, MemfdFlags, OFlags, SealFlags, SeekFrom, fcntl_add_seals, fcntl_get_seals,
-    fcntl_getfl, fstat, ftruncate, memfd_create, seek,
-};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::{FdFlags, fcntl_setfd};
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
-use view::Extent;
 
 /// A kind of memory, by the name that it has in `hidl_memory`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,11 +77,22 @@ impl MemoryKind {
             .find(|kind| kind.name() == name)
     }
 
-    /// The oldest version of the interface that has this kind.
+    /// The oldest version of the interface that has this kind (contract: MEM-1).
     pub const fn since(self) -> HalVersion {
         match self {
             Self::Ashmem | Self::MmapFd => HalVersion::V1_0,
             Self::HardwareBufferBlob | Self::HardwareBuffer => HalVersion::V1_2,
+        }
+    }
+}
+
+impl MemoryKind {
+    /// What its handle must hold, in words.
+    const fn handle(self) -> &'static str {
+        match self {
+            Self::Ashmem => "1 descriptor and no integers",
+            Self::MmapFd => "1 descriptor and 3 integers",
+            Self::HardwareBufferBlob | Self::HardwareBuffer => "at least 1 descriptor",
         }
     }
 }
@@ -105,27 +133,41 @@ impl Protection {
     }
 }
 
-/// A piece of memory that is shared with others. Cloning shares it.
+impl fmt::Display for Protection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match (self.read, self.write) {
+            (false, false) => "neither reading nor writing",
+            (true, false) => "reading",
+            (false, true) => "writing",
+            (true, true) => "reading and writing",
+        })
+    }
+}
+
+/// A piece of memory that is shared with others: a pool of a model or request. Cloning shares it.
 #[derive(Debug, Clone)]
 pub struct Memory(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     kind: MemoryKind,
-    fds: Vec<OwnedFd>,
+    /// One at least; shared with the view.
+    fds: Arc<[OwnedFd]>,
     integers: Vec<i32>,
     offset: u64,
     size: u64,
     protection: Protection,
-    is_file: bool,
-    view: OnceLock<Result<MemoryView, MemoryError>>,
+    /// Only a view, no error: the next attempt may succeed.
+    view: OnceLock<MemoryView>,
 }
 
 impl Memory {
-    /// New memory of `size` bytes, all 0. It can neither shrink nor grow; kind `ashmem`.
+    /// New memory of `size` bytes, all 0 (contract: SEC-2). It can neither shrink nor grow, not
+    /// even by those it is shared with; kind `ashmem`. The system finds the pages when they are
+    /// first touched.
     ///
     /// # Errors
-    /// `size` is 0, or the system has no more.
+    /// [`MemoryError::Empty`], or [`MemoryError::System`] if the system has no more.
     pub fn allocate(size: u64) -> Result<Self, MemoryError> {
         let kind = MemoryKind::Ashmem;
         if size == 0 {
@@ -136,34 +178,42 @@ impl Memory {
         ftruncate(&fd, size).map_err(MemoryError::system("ftruncate"))?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(MemoryError::system("fcntl"))?;
-        Ok(Self::new(kind, vec![fd], vec![], 0, size, Protection::READ_WRITE, true))
+        Ok(Self::new(kind, vec![fd], vec![], 0, size, Protection::READ_WRITE))
     }
 
     /// New memory that holds these bytes; kind `ashmem`.
     ///
     /// # Errors
-    /// There are no bytes, or the system has no more memory.
+    /// As [`Memory::allocate`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MemoryError> {
         let memory = Self::allocate(bytes.len() as u64)?;
         memory.view()?.write(0, bytes)?;
         Ok(memory)
     }
 
-    /// Memory of kind `ashmem` out of a descriptor that came from elsewhere.
+    /// Memory of kind `ashmem` out of a descriptor that came from elsewhere: its first `size`
+    /// bytes, to be read and written as far as the descriptor allows it.
     ///
     /// # Errors
-    /// `size` is 0 or exceeds what the descriptor holds.
+    /// [`MemoryError::Empty`]; [`MemoryError::Size`] if the descriptor holds less (contract:
+    /// MEM-5); [`MemoryError::NotMemory`]; [`MemoryError::Access`] if it cannot even be read.
     pub fn from_ashmem(fd: OwnedFd, size: u64) -> Result<Self, MemoryError> {
         let kind = MemoryKind::Ashmem;
-        let allowed = allowed_access(&fd)?;
-        let is_file = check_size(&fd, kind, 0, size)?;
-        Ok(Self::new(kind, vec![fd], vec![], 0, size, allowed, is_file))
+        let allowed = descriptor::allowed(&fd)?;
+        if !allowed.read {
+            return Err(MemoryError::Access { asked: Protection::READ, allowed });
+        }
+        descriptor::check_size(&fd, kind, 0, size)?;
+        Ok(Self::new(kind, vec![fd], vec![], 0, size, allowed))
     }
 
-    /// A part of a file; kind `mmap_fd`. `offset` need be no multiple of the page size.
+    /// `size` bytes of a file from byte `offset` on, which need be no multiple of the page size
+    /// (contract: MEM-3); kind `mmap_fd`.
     ///
     /// # Errors
-    /// `size` is 0, the part lies outside the file, or the descriptor does not allow the access.
+    /// [`MemoryError::Empty`]; [`MemoryError::Size`] if the file ends before (contract: MEM-5);
+    /// [`MemoryError::NotMemory`]; [`MemoryError::Access`] if the descriptor does not allow what
+    /// `protection` asks for: it is open for reading only, say, or open for appending.
     pub fn from_file(
         fd: OwnedFd,
         protection: Protection,
@@ -171,21 +221,25 @@ impl Memory {
         size: u64,
     ) -> Result<Self, MemoryError> {
         let kind = MemoryKind::MmapFd;
-        let allowed = allowed_access(&fd)?;
+        let allowed = descriptor::allowed(&fd)?;
         if (protection.read && !allowed.read) || (protection.write && !allowed.write) {
-            return Err(MemoryError::Access);
+            return Err(MemoryError::Access { asked: protection, allowed });
         }
-        let is_file = check_size(&fd, kind, offset, size)?;
+        descriptor::check_size(&fd, kind, offset, size)?;
         let [low, high] = halves(offset);
         let integers = vec![protection.bits(), low, high];
-        Ok(Self::new(kind, vec![fd], integers, offset, size, protection, is_file))
+        Ok(Self::new(kind, vec![fd], integers, offset, size, protection))
     }
 
     /// Memory out of the pieces of a `hidl_memory`: name, descriptors and integers of the handle,
-    /// size. Hardware buffers are kept as they are; the descriptors are closed with the memory.
+    /// size in bytes. A hardware buffer is kept as it is, with whatever size it is said to have. A
+    /// null handle has no descriptors. Whether the version of the interface knows the kind is for
+    /// the caller to ask ([`MemoryKind::since`]).
     ///
     /// # Errors
-    /// The pieces break one of MEM-1, MEM-2, MEM-5.
+    /// [`MemoryError::UnknownKind`] (contract: MEM-1), [`MemoryError::Handle`] and
+    /// [`MemoryError::Protection`] (MEM-2), and those of [`Memory::from_ashmem`] and
+    /// [`Memory::from_file`]. All descriptors are closed.
     pub fn from_parts(
         name: &str,
         mut fds: Vec<OwnedFd>,
@@ -194,7 +248,6 @@ impl Memory {
     ) -> Result<Self, MemoryError> {
         let kind = MemoryKind::from_name(name)
             .ok_or_else(|| MemoryError::UnknownKind { found: name.to_owned() })?;
-        let handle = MemoryError::Handle { kind, descriptors: fds.len(), integers: integers.len() };
         match (kind, fds.len(), integers) {
             (MemoryKind::Ashmem, 1, []) => Self::from_ashmem(fds.swap_remove(0), size),
             (MemoryKind::MmapFd, 1, &[protection, low, high]) => {
@@ -204,9 +257,17 @@ impl Memory {
             }
             // A handle of a hardware buffer has whatever its allocator put into it, but something.
             (MemoryKind::HardwareBufferBlob | MemoryKind::HardwareBuffer, 1.., _) => {
-                Ok(Self::new(kind, fds, integers.to_vec(), 0, size, Protection::READ_WRITE, false))
+                for fd in &fds {
+                    fcntl_setfd(fd, FdFlags::CLOEXEC).map_err(MemoryError::system("fcntl"))?;
+                }
+                Ok(Self::new(kind, fds, integers.to_vec(), 0, size, Protection::READ_WRITE))
             }
-            _ => Err(handle),
+            _ => Err(MemoryError::Handle {
+                kind,
+                descriptors: fds.len(),
+                integers: integers.len(),
+                expected: kind.handle(),
+            }),
         }
     }
 
@@ -217,15 +278,19 @@ impl Memory {
         offset: u64,
         size: u64,
         protection: Protection,
-        is_file: bool,
     ) -> Self {
-        let view = OnceLock::new();
-        Self(Arc::new(Inner { kind, fds, integers, offset, size, protection, is_file, view }))
+        let (fds, view) = (fds.into(), OnceLock::new());
+        Self(Arc::new(Inner { kind, fds, integers, offset, size, protection, view }))
     }
 
     /// The kind.
     pub fn kind(&self) -> MemoryKind {
         self.0.kind
+    }
+
+    /// The kind's name in `hidl_memory`.
+    pub fn name(&self) -> &'static str {
+        self.0.kind.name()
     }
 
     /// Number of bytes; may exceed what 32-bit locations can address (contract: MEM-6).
@@ -238,7 +303,13 @@ impl Memory {
         self.0.protection
     }
 
-    /// Descriptors and integers of the handle, to be sent elsewhere.
+    /// Whether it may be written.
+    pub fn is_writable(&self) -> bool {
+        self.0.protection.write
+    }
+
+    /// Descriptors and integers of the handle, to be sent elsewhere with [`Memory::name`] and
+    /// [`Memory::size`]; [`Memory::from_parts`] is the way back.
     pub fn parts(&self) -> (&[OwnedFd], &[i32]) {
         (&self.0.fds, &self.0.integers)
     }
@@ -248,26 +319,39 @@ impl Memory {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Access to the bytes; made once.
+    /// Access to the bytes. Made once and shared by all clones; an attempt that fails leaves
+    /// nothing behind.
     ///
     /// # Errors
-    /// The kind is not accessible here, or the system refuses.
+    /// [`MemoryError::NotMappable`] for hardware buffers; [`MemoryError::Size`] if the file has
+    /// been cut short since; [`MemoryError::System`] if the system refuses.
     pub fn view(&self) -> Result<MemoryView, MemoryError> {
-        self.0.view.get_or_init(|| self.make_view()).clone()
+        if let Some(view) = self.0.view.get() {
+            return Ok(view.clone());
+        }
+        let view = self.make_view()?;
+        Ok(self.0.view.get_or_init(|| view).clone())
     }
 
     fn make_view(&self) -> Result<MemoryView, MemoryError> {
-        let Inner { kind, offset, size, protection, is_file, .. } = *self.0;
+        let Inner { kind, ref fds, offset, size, protection, .. } = *self.0;
         let why = match kind {
             MemoryKind::HardwareBufferBlob => "hardware buffers are Android's",
             MemoryKind::HardwareBuffer => "its format is not bytes",
             MemoryKind::Ashmem | MemoryKind::MmapFd => {
-                let (readable, writable) = (protection.read, protection.write);
-                let extent = Extent { offset, size, readable, writable, is_file };
-                return MemoryView::new(&self.0.fds[0], extent);
+                // Once more: a file that was open to all may have been cut short, then sealed.
+                let nature = descriptor::check_size(&fds[0], kind, offset, size)?;
+                return MemoryView::new(Arc::clone(fds), nature, offset, size, protection);
             }
         };
         Err(MemoryError::NotMappable { kind, why })
+    }
+}
+
+/// The first descriptor of the handle.
+impl AsFd for Memory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.fds[0].as_fd()
     }
 }
 
@@ -275,32 +359,4 @@ impl Memory {
 #[allow(clippy::cast_possible_truncation)] // Cutting is what is meant.
 fn halves(number: u64) -> [i32; 2] {
     [(number as u32).cast_signed(), ((number >> 32) as u32).cast_signed()]
-}
-
-/// What a descriptor was opened for, less what a seal forbids.
-fn allowed_access(fd: &OwnedFd) -> Result<Protection, MemoryError> {
-    let flags = fcntl_getfl(fd).map_err(MemoryError::system("fcntl"))?;
-    let sealed = fcntl_get_seals(fd)
-        .is_ok_and(|seals| seals.intersects(SealFlags::WRITE | SealFlags::FUTURE_WRITE));
-    let mode = flags & OFlags::RWMODE;
-    Ok(Protection { read: mode != OFlags::WRONLY, write: mode != OFlags::RDONLY && !sealed })
-}
-
-/// Refuses sizes beyond what the descriptor holds (MEM-5). Says whether it is a file.
-fn check_size(fd: &OwnedFd, kind: MemoryKind, offset: u64, size: u64) -> Result<bool, MemoryError> {
-    if size == 0 {
-        return Err(MemoryError::Empty { kind });
-    }
-    let stat = fstat(fd).map_err(MemoryError::system("fstat"))?;
-    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    let held = if is_file {
-        u64::try_from(stat.st_size).unwrap_or(0)
-    } else {
-        // Device memory (ashmem, dma-buf) tells its size as the position of its end.
-        seek(fd, SeekFrom::End(0)).map_err(MemoryError::system("lseek"))?
-    };
-    match offset.checked_add(size) {
-        Some(declared) if declared <= held => Ok(is_file),
-        declared => Err(MemoryError::Size { declared: declared.unwrap_or(u64::MAX), held }),
-    }
 }

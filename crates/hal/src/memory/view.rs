@@ -1,20 +1,33 @@
 //! [`MemoryView`]: the only access to the bytes of a [`Memory`](super::Memory).
 
+use super::Protection;
+use super::descriptor::Nature;
 use super::error::MemoryError;
 use super::mapping::Mapping;
-use rustix::fs::{SealFlags, fcntl_get_seals, fdatasync};
+use rustix::fs::{fdatasync, fstat};
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+/// Bytes that go through a buffer on the stack at a time.
+const PORTION: usize = 8192;
+
 /// Reads and writes copies of memory that others may change at the same time. Offsets and lengths
-/// are in bytes.
+/// are in bytes. Cloning shares it; any thread may use it at any time.
+///
+/// It never gives a slice of the memory itself: what another process can change while we look would
+/// be undefined behaviour behind a `&[u8]`. A copy that is made while others write has old or new
+/// bytes in any mixture (contract: SEC-1, CONC-2).
 ///
 /// How it is done depends on what the descriptor is:
 ///
-/// - memory that cannot shrink (a sealed memfd; device memory such as ashmem) is mapped;
+/// - memory that cannot shrink (a memfd sealed so; device memory such as ashmem) is mapped;
 /// - any other file is read and written by position, because touching a mapped page that the file
-///   no longer has kills the process (contract: MEM-5). A file that is cut short gives an error.
+///   no longer has kills the process by a signal (contract: MEM-5). With a file that is cut short,
+///   accesses to the missing part fail with [`MemoryError::CutShort`].
+///
+/// Every range is checked: one that lies outside gives [`MemoryError::Range`], and nothing is read,
+/// written or allocated.
 #[derive(Debug, Clone)]
 pub struct MemoryView(Arc<Inner>);
 
@@ -22,47 +35,44 @@ pub struct MemoryView(Arc<Inner>);
 struct Inner {
     backing: Backing,
     size: u64,
-    readable: bool,
-    writable: bool,
+    protection: Protection,
 }
 
 #[derive(Debug)]
 enum Backing {
     Mapped(Mapping),
-    Positioned { fd: OwnedFd, offset: u64 },
-}
-
-/// Which part of a descriptor a view shows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
-    pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) readable: bool,
-    pub(super) writable: bool,
-    /// Whether the descriptor is a file that has positions, or else device memory.
-    pub(super) is_file: bool,
+    /// The first descriptor, from a byte on.
+    Positioned {
+        fds: Arc<[OwnedFd]>,
+        base: u64,
+    },
 }
 
 impl MemoryView {
-    pub(super) fn new(fd: &OwnedFd, extent: Extent) -> Result<Self, MemoryError> {
-        let Extent { offset, size, readable, writable, is_file } = extent;
-        let cannot_shrink =
-            !is_file || fcntl_get_seals(fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
-        let length = usize::try_from(size).ok().filter(|_| cannot_shrink);
-        let backing = match length {
-            Some(length) => {
-                Backing::Mapped(Mapping::new(fd.as_fd(), offset, length, readable, writable)?)
-            }
-            None => {
-                let fd = fd.try_clone().map_err(|error| MemoryError::System {
-                    call: "dup",
-                    why: error.to_string(),
-                    exhausted: true,
-                })?;
-                Backing::Positioned { fd, offset }
-            }
+    /// A view of `size` bytes from `offset` on of the first descriptor, which were just found to be
+    /// there.
+    pub(super) fn new(
+        fds: Arc<[OwnedFd]>,
+        nature: Nature,
+        offset: u64,
+        size: u64,
+        protection: Protection,
+    ) -> Result<Self, MemoryError> {
+        let map = || {
+            let length =
+                usize::try_from(size).map_err(|_| MemoryError::system("mmap")(Errno::OVERFLOW))?;
+            let Protection { read, write } = protection;
+            Mapping::new(fds[0].as_fd(), offset, length, read, write).map(Backing::Mapped)
         };
-        Ok(Self(Arc::new(Inner { backing, size, readable, writable })))
+        let mapped = match nature {
+            Nature::Device => Some(map()?),
+            // Position serves as well where the system will not map: a descriptor that is open for
+            // writing only, no room in the address space.
+            Nature::FixedFile => map().ok(),
+            Nature::File => None,
+        };
+        let backing = mapped.unwrap_or(Backing::Positioned { fds, base: offset });
+        Ok(Self(Arc::new(Inner { backing, size, protection })))
     }
 
     /// Number of bytes.
@@ -72,7 +82,7 @@ impl MemoryView {
 
     /// Whether it may be written.
     pub fn is_writable(&self) -> bool {
-        self.0.writable
+        self.0.protection.write
     }
 
     /// Whether it is mapped, rather than read and written by position.
@@ -91,31 +101,30 @@ impl MemoryView {
         }
     }
 
-    /// Copies bytes out.
+    fn check_readable(&self, offset: u64, length: u64) -> Result<(), MemoryError> {
+        self.check_range(offset, length)?;
+        if self.0.protection.read { Ok(()) } else { Err(MemoryError::Forbidden("read")) }
+    }
+
+    fn check_writable(&self, offset: u64, length: u64) -> Result<(), MemoryError> {
+        self.check_range(offset, length)?;
+        if self.0.protection.write { Ok(()) } else { Err(MemoryError::Forbidden("written")) }
+    }
+
+    /// Copies bytes out. After an error, any part of `destination` may have been filled.
     ///
     /// # Errors
-    /// The range lies outside, the memory may not be read, or the file was cut short.
+    /// [`MemoryError::Range`]; [`MemoryError::Forbidden`] if the memory may not be read;
+    /// [`MemoryError::CutShort`]; [`MemoryError::System`].
     pub fn read(&self, offset: u64, destination: &mut [u8]) -> Result<(), MemoryError> {
-        self.check_range(offset, destination.len() as u64)?;
-        if !self.0.readable {
-            return Err(MemoryError::Forbidden("read"));
-        }
+        self.check_readable(offset, destination.len() as u64)?;
         match &self.0.backing {
             Backing::Mapped(mapping) => {
                 mapping.read(to_usize(offset), destination);
                 Ok(())
             }
-            Backing::Positioned { fd, offset: base } => {
-                let mut done = 0;
-                while done < destination.len() {
-                    match pread(fd, &mut destination[done..], base + offset + done as u64) {
-                        Ok(0) => return Err(MemoryError::CutShort),
-                        Ok(count) => done += count,
-                        Err(Errno::INTR) => {}
-                        Err(error) => return Err(MemoryError::system("pread")(error)),
-                    }
-                }
-                Ok(())
+            Backing::Positioned { fds, base } => {
+                read_at(&fds[0], base.saturating_add(offset), destination)
             }
         }
     }
@@ -123,60 +132,134 @@ impl MemoryView {
     /// Copies bytes out into a new vector; nothing is allocated for a range that lies outside.
     ///
     /// # Errors
-    /// As [`MemoryView::read`].
+    /// As [`MemoryView::read`], and [`MemoryError::NoRoom`].
     pub fn read_to_vec(&self, offset: u64, length: u64) -> Result<Vec<u8>, MemoryError> {
-        self.check_range(offset, length)?;
-        let mut bytes = vec![0; to_usize(length)];
+        self.check_readable(offset, length)?;
+        let (mut bytes, count) = (Vec::new(), to_usize(length));
+        // A file with holes can be as long as it likes: `vec!` would abort the process.
+        bytes.try_reserve_exact(count).map_err(|_| MemoryError::NoRoom { length })?;
+        bytes.resize(count, 0);
         self.read(offset, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Copies bytes in.
+    /// Copies bytes in. After an error, any part of the range may have been written.
+    ///
+    /// A file that was cut short is an error and is not made longer, except that it may grow again
+    /// within the range if it is cut at the very moment of writing.
     ///
     /// # Errors
-    /// The range lies outside, the memory may not be written, or the system refuses.
+    /// [`MemoryError::Range`]; [`MemoryError::Forbidden`] if the memory may not be written;
+    /// [`MemoryError::CutShort`]; [`MemoryError::System`].
     pub fn write(&self, offset: u64, source: &[u8]) -> Result<(), MemoryError> {
-        self.check_range(offset, source.len() as u64)?;
-        if !self.0.writable {
-            return Err(MemoryError::Forbidden("written"));
-        }
+        self.check_writable(offset, source.len() as u64)?;
         match &self.0.backing {
             Backing::Mapped(mapping) => {
                 mapping.write(to_usize(offset), source);
                 Ok(())
             }
-            Backing::Positioned { fd, offset: base } => {
-                let mut done = 0;
-                while done < source.len() {
-                    match pwrite(fd, &source[done..], base + offset + done as u64) {
-                        Ok(0) => return Err(MemoryError::CutShort),
-                        Ok(count) => done += count,
-                        Err(Errno::INTR) => {}
-                        Err(error) => return Err(MemoryError::system("pwrite")(error)),
-                    }
-                }
-                Ok(())
+            Backing::Positioned { fds, base } => {
+                write_at(&fds[0], base.saturating_add(offset), source)
             }
         }
     }
 
-    /// Brings what was written to the file (contract: MEM-4). Nothing to do for mapped memory,
-    /// which has no file behind it.
+    /// Makes bytes 0.
     ///
     /// # Errors
-    /// The system refuses.
+    /// As [`MemoryView::write`].
+    pub fn fill_zero(&self, offset: u64, length: u64) -> Result<(), MemoryError> {
+        self.check_writable(offset, length)?;
+        let zeros = [0; PORTION];
+        portions(length).try_for_each(|(done, count)| self.write(offset + done, &zeros[..count]))
+    }
+
+    /// Copies `length` bytes from `source_offset` of another view to `offset` of this one, through
+    /// a small buffer. Where both are parts of the same memory that overlap, the values of the
+    /// overlap are not specified.
+    ///
+    /// # Errors
+    /// Those of [`MemoryView::read`] for the source and of [`MemoryView::write`] for this view;
+    /// both ranges are checked before anything is copied.
+    pub fn copy_from(
+        &self,
+        offset: u64,
+        source: &Self,
+        source_offset: u64,
+        length: u64,
+    ) -> Result<(), MemoryError> {
+        source.check_readable(source_offset, length)?;
+        self.check_writable(offset, length)?;
+        let mut buffer = [0; PORTION];
+        portions(length).try_for_each(|(done, count)| {
+            source.read(source_offset + done, &mut buffer[..count])?;
+            self.write(offset + done, &buffer[..count])
+        })
+    }
+
+    /// Brings what was written to the file (contract: MEM-4). Nothing to do for mapped memory,
+    /// which has no file behind it, nor for memory that may not be written.
+    ///
+    /// # Errors
+    /// [`MemoryError::System`]
     pub fn flush(&self) -> Result<(), MemoryError> {
         match &self.0.backing {
-            Backing::Positioned { fd, .. } if self.0.writable => {
-                fdatasync(fd).map_err(MemoryError::system("fdatasync"))
+            Backing::Positioned { fds, .. } if self.0.protection.write => {
+                fdatasync(&fds[0]).map_err(MemoryError::system("fdatasync"))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Offsets and lengths within a view that fits the address space, as `check_range` established for
-/// mapped memory, and as vectors need.
+/// Fills `destination` with what lies at `position`, in as many steps as the system wants.
+fn read_at(fd: &OwnedFd, position: u64, destination: &mut [u8]) -> Result<(), MemoryError> {
+    let expected = position.saturating_add(destination.len() as u64);
+    let mut done = 0;
+    while done < destination.len() {
+        let found = position.saturating_add(done as u64);
+        match pread(fd, &mut destination[done..], found) {
+            Ok(0) => return Err(MemoryError::CutShort { expected, found }),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(MemoryError::system("pread")(error)),
+        }
+    }
+    Ok(())
+}
+
+/// The reverse. Asks first whether the file still reaches so far: writing would make it longer.
+fn write_at(fd: &OwnedFd, position: u64, source: &[u8]) -> Result<(), MemoryError> {
+    let expected = position.saturating_add(source.len() as u64);
+    let stat = fstat(fd).map_err(MemoryError::system("fstat"))?;
+    let found = u64::try_from(stat.st_size).unwrap_or(0);
+    if found < expected {
+        return Err(MemoryError::CutShort { expected, found });
+    }
+    let mut done = 0;
+    while done < source.len() {
+        let found = position.saturating_add(done as u64);
+        match pwrite(fd, &source[done..], found) {
+            Ok(0) => return Err(MemoryError::CutShort { expected, found }),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(MemoryError::system("pwrite")(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Cuts `length` bytes into pieces that fit the buffer: where each begins, how long it is.
+fn portions(length: u64) -> impl Iterator<Item = (u64, usize)> {
+    let portion = PORTION as u64;
+    (0..length.div_ceil(portion)).map(move |index| {
+        let done = index * portion;
+        (done, to_usize((length - done).min(portion)))
+    })
+}
+
+/// For numbers of which it is known that they fit: offsets within a mapping, lengths of a buffer.
+/// A vector of any other length finds no room.
 fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
