@@ -251,9 +251,8 @@ impl<'run> Interpreter<'run> {
                     state.variables.iter_mut().take(renewed).for_each(|it| *it = Value::Omitted);
                     return self.enter(step, body, 1, arguments, Purpose::Body(state)).map(Some);
                 }
-                let mut outputs = state.variables;
-                outputs.truncate(step.outputs.len());
-                outputs
+                // The first of them, as many as the WHILE has results.
+                state.variables
             }
             (Purpose::Body(mut state), Action::Loop { condition, .. }) => {
                 for (variable, result) in state.variables.iter_mut().zip(results) {

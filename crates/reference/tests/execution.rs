@@ -6,6 +6,7 @@ use hal::{
     DeviceType, ErrorStatus, HalVersion, Memory, ModelBuilder, OperandSpec, OperandType,
     OperationType, PrepareOptions, RequestArgument, SubgraphBuilder, Support,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use support::{binary, f32s, failure, prepare, request, run, vector};
 
 #[test]
@@ -95,6 +96,24 @@ fn req_2_leaving_out_what_an_operation_needs_fails_when_it_runs() {
 }
 
 #[test]
+fn req_2_an_argument_that_must_not_be_left_out_gets_no_default() {
+    // The list may end before the axis, but if it goes on there must be a value.
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", vector(2));
+    let beta = graph.scalar_f32(1.0);
+    let axis = graph.input("axis", OperandSpec::scalar(OperandType::Int32));
+    let y = graph.operation(OperationType::Softmax, [x, beta, axis], vector(2));
+    graph.output(y);
+    let prepared = prepare(&graph.into_model().unwrap());
+    let mut request = request(&[(&[], &[0; 8]), (&[], &[0; 4])], &[8]);
+    assert!(run(&*prepared, &request).is_ok());
+    request.inputs[1] = RequestArgument::omitted();
+    let (status, text) = failure(run(&*prepared, &request));
+    assert_eq!(status, ErrorStatus::GeneralFailure);
+    assert!(text.contains("SOFTMAX: value of input 2 (axis) is left out"), "{text}");
+}
+
+#[test]
 fn prep_11_constants_in_pools_are_read_while_preparing_and_may_overlap() {
     let pool = Memory::from_bytes(&f32s(&[0.0, 1.0, 2.0, 3.0])).unwrap();
     let mut builder = ModelBuilder::new();
@@ -179,21 +198,22 @@ fn sec_1_inputs_that_change_while_they_are_read_give_wrong_values_at_worst() {
     let hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
     let view = memory.view().unwrap();
     let offset = u64::from(request.inputs[1].location.offset);
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let axes = [0, 1, i32::MAX, i32::MIN, -1].into_iter().cycle();
-            for axis in axes.take_while(|_| !stop.load(std::sync::atomic::Ordering::Relaxed)) {
+            for axis in axes.take_while(|_| !stop.load(Ordering::Relaxed)) {
                 view.write(offset, &axis.to_le_bytes()).unwrap();
             }
         });
-        for _ in 0..2000 {
-            match run(&*prepared, &request) {
+        let results: Vec<_> = (0..2000).map(|_| run(&*prepared, &request)).collect();
+        stop.store(true, Ordering::Relaxed);
+        for result in results {
+            match result {
                 Ok(outputs) => assert!(matches!(outputs[0].0[..], [2 | 3])),
                 Err(failed) => assert_eq!(failed.error.status(), ErrorStatus::GeneralFailure),
             }
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
 
