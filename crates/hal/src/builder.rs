@@ -480,6 +480,16 @@ impl SubgraphBuilder {
         }
     }
 
+    /// Whether an operand of this builder is the result of an operation, and not an output yet.
+    ///
+    /// # Panics
+    /// If the operand belongs to another builder.
+    pub fn is_result(&self, operand: OperandId) -> bool {
+        assert_eq!(operand.graph, self.id, "the operand belongs to another builder");
+        let lifetime = self.subgraph.operands[operand.index as usize].lifetime;
+        lifetime == OperandLifeTime::TemporaryVariable
+    }
+
     /// Number of operations so far.
     pub fn operation_count(&self) -> usize {
         self.subgraph.operations.len()

@@ -1,0 +1,65 @@
+//! `nnhal devices`
+
+use super::{print, print_json};
+use crate::devices;
+use crate::error::Result;
+use hal::{Device, HalVersion, OperationType};
+use serde::Serialize;
+
+/// The arguments of `nnhal devices`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  nnhal devices --json")]
+pub struct Arguments {
+    /// One JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Description {
+    name: String,
+    default: bool,
+    version: &'static str,
+    version_string: String,
+    device_type: &'static str,
+    status: &'static str,
+    operations: usize,
+}
+
+/// Lists the devices.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let descriptions: Vec<_> = devices::all().iter().map(|device| describe(&**device)).collect();
+    if arguments.json {
+        return print_json(&serde_json::json!({ "devices": descriptions }));
+    }
+    let mut text = String::new();
+    for description in descriptions {
+        let default = if description.default { " (default)" } else { "" };
+        text += &format!(
+            "{}{default}\n  type {}, status {}, HAL {}\n  {}\n  {} operations defined\n",
+            description.name,
+            description.device_type,
+            description.status,
+            description.version,
+            description.version_string,
+            description.operations,
+        );
+    }
+    print(&text)
+}
+
+fn describe(device: &dyn Device) -> Description {
+    Description {
+        name: device.name().to_owned(),
+        default: device.name() == devices::DEFAULT,
+        version: device.version().name(),
+        version_string: device.version_string(),
+        device_type: device.device_type().name(),
+        status: device.status().name(),
+        operations: OperationType::FUNDAMENTAL
+            .iter()
+            .filter(|operation| operation.since() <= HalVersion::LATEST)
+            .filter(|operation| ops::Signature::of(**operation).is_some())
+            .count(),
+    }
+}

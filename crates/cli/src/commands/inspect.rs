@@ -1,0 +1,211 @@
+//! `nnhal inspect`
+
+use super::{print, print_json, shape};
+use crate::devices;
+use crate::error::Result;
+use crate::session;
+use hal::{HalVersion, Operand, OperandLifeTime, Support};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use tflite::Import;
+
+/// The arguments of `nnhal inspect`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  nnhal inspect assets/digits/digits_int8.tflite")]
+pub struct Arguments {
+    /// The .tflite file
+    model: PathBuf,
+    /// One JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Description {
+    inputs: Vec<Value>,
+    outputs: Vec<Value>,
+    operations: Vec<OperationRow>,
+    subgraphs: usize,
+    constants: usize,
+    constant_bytes: u64,
+    /// The oldest version that allows the model, or why none does.
+    hal_version: Option<&'static str>,
+    hal_version_error: Option<String>,
+    devices: Vec<DeviceRow>,
+}
+
+#[derive(Serialize)]
+struct Value {
+    name: String,
+    #[serde(rename = "type")]
+    operand_type: String,
+    shape: Vec<u32>,
+    scale: f32,
+    zero_point: i32,
+}
+
+#[derive(Serialize)]
+struct OperationRow {
+    index: usize,
+    #[serde(rename = "type")]
+    operation_type: String,
+    origin: String,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    /// By device: nothing if it is supported, else the reason.
+    unsupported: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct DeviceRow {
+    name: String,
+    supported: usize,
+    error: Option<String>,
+}
+
+/// Describes a model.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let import = session::import(&arguments.model)?;
+    let description = describe(&import);
+    if arguments.json { print_json(&description) } else { print(&text(&description)) }
+}
+
+fn describe(import: &Import) -> Description {
+    let main = &import.model.main;
+    let value = |name: &str, index: u32| {
+        let operand = &main.operands[index as usize];
+        Value {
+            name: name.to_owned(),
+            operand_type: operand.operand_type.to_string(),
+            shape: operand.dimensions.clone(),
+            scale: operand.scale,
+            zero_point: operand.zero_point,
+        }
+    };
+    let values = |names: &[tflite::TensorDescription], indexes: &[u32]| {
+        names.iter().zip(indexes).map(|(it, index)| value(&it.name, *index)).collect()
+    };
+    let all_devices = devices::all();
+    let answers: Vec<_> = all_devices
+        .iter()
+        .map(|device| device.supported_operations(&import.model, HalVersion::LATEST))
+        .collect();
+    let version = ops::validate::oldest_version(&import.model);
+    let constants: Vec<&Operand> = import
+        .model
+        .subgraphs()
+        .flat_map(|(_, subgraph)| &subgraph.operands)
+        .filter(|operand| operand.lifetime.is_constant())
+        .collect();
+    let operations = main.operations.iter().enumerate().map(|(index, operation)| OperationRow {
+        index,
+        operation_type: operation.operation_type.to_string(),
+        origin: import.operator_origin.get(index).map(ToString::to_string).unwrap_or_default(),
+        inputs: operation.inputs.iter().map(|it| short(&main.operands[*it as usize])).collect(),
+        outputs: operation.outputs.iter().map(|it| short(&main.operands[*it as usize])).collect(),
+        unsupported: all_devices
+            .iter()
+            .zip(&answers)
+            .filter_map(|(device, answer)| match answer.as_ref().ok()?.get(index)? {
+                Support::Yes => None,
+                Support::No(reason) => Some((device.name().to_owned(), reason.clone())),
+            })
+            .collect(),
+    });
+    Description {
+        inputs: values(&import.inputs, &main.inputs),
+        outputs: values(&import.outputs, &main.outputs),
+        operations: operations.collect(),
+        subgraphs: import.model.subgraph_count(),
+        constants: constants.len(),
+        constant_bytes: constants.iter().map(|operand| u64::from(operand.location.length)).sum(),
+        hal_version: version.as_ref().ok().map(|version| version.name()),
+        hal_version_error: version.err().map(|error| error.to_string()),
+        devices: all_devices
+            .iter()
+            .zip(&answers)
+            .map(|(device, answer)| DeviceRow {
+                name: device.name().to_owned(),
+                supported: answer
+                    .iter()
+                    .flatten()
+                    .filter(|support| support.is_yes())
+                    .count(),
+                error: answer.as_ref().err().map(ToString::to_string),
+            })
+            .collect(),
+    }
+}
+
+/// Type and shape of an argument in a few letters.
+fn short(operand: &Operand) -> String {
+    let name = operand.operand_type.to_string();
+    let name = name.strip_prefix("TENSOR_").unwrap_or(&name).to_lowercase();
+    let kind = match operand.lifetime {
+        OperandLifeTime::ConstantCopy | OperandLifeTime::ConstantReference => "=",
+        OperandLifeTime::NoValue => return "-".into(),
+        _ => "",
+    };
+    if operand.operand_type.is_scalar() {
+        return format!("{kind}{name}");
+    }
+    let lengths = if operand.dimensions.is_empty() { "..." } else { &shape(&operand.dimensions) };
+    format!("{kind}{name}[{lengths}]")
+}
+
+fn text(description: &Description) -> String {
+    let mut text = String::new();
+    for (kind, values) in [("input ", &description.inputs), ("output", &description.outputs)] {
+        for value in values {
+            text += &format!(
+                "{kind} {}: {} {}",
+                value.name,
+                value.operand_type,
+                shape(&value.shape)
+            );
+            if value.scale != 0.0 {
+                text += &format!(", scale {}, zero point {}", value.scale, value.zero_point);
+            }
+            text += "\n";
+        }
+    }
+    text += &format!(
+        "{} constants, {} bytes; {} subgraphs\n",
+        description.constants, description.constant_bytes, description.subgraphs
+    );
+    match (&description.hal_version, &description.hal_version_error) {
+        (Some(version), _) => text += &format!("needs HAL {version}\n"),
+        (None, error) => {
+            text += &format!("valid in no version: {}\n", error.as_deref().unwrap_or_default());
+        }
+    }
+    text += &format!("\n{} operations (= marks constants)\n", description.operations.len());
+    for row in &description.operations {
+        text += &format!(
+            "{:4} {:24} {} -> {}",
+            row.index,
+            row.operation_type,
+            row.inputs.join(" "),
+            row.outputs.join(" ")
+        );
+        if !row.origin.is_empty() {
+            text += &format!("   from {}", row.origin);
+        }
+        text += "\n";
+        for (device, reason) in &row.unsupported {
+            text += &format!("       not on {device}: {reason}\n");
+        }
+    }
+    text += "\n";
+    for device in &description.devices {
+        match &device.error {
+            Some(error) => text += &format!("{}: {error}\n", device.name),
+            None => {
+                let (supported, all) = (device.supported, description.operations.len());
+                text += &format!("{}: {supported} of {all} operations supported\n", device.name);
+            }
+        }
+    }
+    text
+}

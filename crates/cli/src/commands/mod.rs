@@ -1,0 +1,47 @@
+//! The subcommands, a file each.
+
+use crate::error::{CliError, Result};
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+
+pub mod bench;
+pub mod compare;
+pub mod conformance;
+pub mod devices;
+pub mod inspect;
+pub mod run;
+
+/// Writes to standard output. A reader that has gone away (`| head`) is not an error.
+pub fn print(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(CliError::file(Path::new("standard output"))(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes one JSON object on a line of its own.
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string(value).map_err(|error| CliError::Input(error.to_string()))?;
+    print(&(text + "\n"))
+}
+
+/// A shape for people: `1x224x224x3`, with `?` where it is not known.
+pub fn shape(dimensions: &[u32]) -> String {
+    if dimensions.is_empty() {
+        return "scalar or unknown rank".into();
+    }
+    let lengths = dimensions.iter().map(|length| match length {
+        0 => "?".into(),
+        length => length.to_string(),
+    });
+    lengths.collect::<Vec<_>>().join("x")
+}
+
+/// A duration for people.
+pub fn milliseconds(duration: std::time::Duration) -> String {
+    format!("{:.3} ms", duration.as_secs_f64() * 1e3)
+}

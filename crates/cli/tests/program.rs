@@ -1,0 +1,172 @@
+//! The program as a person uses it: what it prints, and its exit codes.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn asset(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/digits").join(name)
+}
+
+fn nnhal() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_nnhal"))
+}
+
+/// Exit code, standard output, standard error.
+fn outcome(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn json_of(command: &mut Command) -> Value {
+    let (code, stdout, stderr) = outcome(command);
+    assert_eq!(code, 0, "{stderr}");
+    serde_json::from_str(stdout.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn a_digit_is_read() {
+    for model in ["digits_float32.tflite", "digits_int8.tflite"] {
+        let mut command = nnhal();
+        command.arg("run").arg(asset(model)).arg("--input").arg(asset("digit_7.png"));
+        command.arg("--labels").arg(asset("labels.txt")).args(["--top", "3"]);
+        let (code, stdout, stderr) = outcome(&mut command);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains("(pixel - 0) / 255"), "{stdout}");
+        let classes: Vec<&str> = stdout.lines().filter(|line| line.starts_with("  ")).collect();
+        assert_eq!(classes.len(), 3);
+        assert!(classes[0].ends_with('7'), "{stdout}");
+
+        let json = json_of(command.arg("--json"));
+        assert_eq!(json["outputs"][0]["top"][0]["label"], "7");
+        assert_eq!(json["outputs"][0]["shape"], serde_json::json!([1, 10]));
+    }
+}
+
+#[test]
+fn outputs_are_written_and_can_be_read_back_as_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = nnhal();
+    command.arg("run").arg(asset("digits_float32.tflite")).args(["--fill", "random"]);
+    command.arg("--output-dir").arg(folder.path()).arg("--json");
+    let file = json_of(&mut command)["outputs"][0]["file"].as_str().unwrap().to_owned();
+    let bytes = std::fs::read(&file).unwrap();
+    assert_eq!(&bytes[1..6], b"NUMPY");
+    assert_eq!(bytes.len() % 64, 10 * 4 % 64);
+
+    // Ten probabilities are no image of 8 by 8.
+    let mut command = nnhal();
+    command.arg("run").arg(asset("digits_float32.tflite")).arg("--input").arg(&file);
+    let (code, _, stderr) = outcome(&mut command);
+    assert_eq!(code, 3);
+    assert!(stderr.contains("expected [1, 8, 8, 1]"), "{stderr}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outputs() {
+    let run = |seed: &str| {
+        let mut command = nnhal();
+        command.arg("run").arg(asset("digits_int8.tflite"));
+        json_of(command.args(["--fill", "random", "--seed", seed, "--json"]))["outputs"].clone()
+    };
+    assert_eq!(run("1"), run("1"));
+    assert_ne!(run("1"), run("2"));
+}
+
+#[test]
+fn a_model_is_described() {
+    let mut command = nnhal();
+    command.arg("inspect").arg(asset("digits_int8.tflite"));
+    let (code, stdout, _) = outcome(&mut command);
+    assert_eq!(code, 0);
+    assert!(stdout.contains("needs HAL 1.3"), "{stdout}");
+    assert!(stdout.contains("DEPTHWISE_CONV_2D"), "{stdout}");
+    let json = json_of(command.arg("--json"));
+    let operations = json["operations"].as_array().unwrap();
+    assert_eq!(json["devices"][0]["supported"], operations.len());
+    assert!(json["constant_bytes"].as_u64().unwrap() > 1000);
+}
+
+#[test]
+fn a_benchmark_ends_in_one_object() {
+    let mut command = nnhal();
+    command.arg("bench").arg(asset("digits_float32.tflite"));
+    let json = json_of(command.args(["--threads", "1", "--runs", "5", "--warmup", "1", "--json"]));
+    for name in ["median_us", "min_us", "p90_us", "prepare_us", "peak_rss_kb"] {
+        assert!(json[name].as_f64().unwrap() > 0.0, "{name}: {json}");
+    }
+    assert!(json["min_us"].as_f64() <= json["median_us"].as_f64());
+}
+
+#[test]
+fn a_device_agrees_with_itself() {
+    let mut command = nnhal();
+    command.arg("compare").arg(asset("digits_int8.tflite")).args(["--fill", "random"]);
+    command.args(["--devices", "nnhal-reference,nnhal-reference"]);
+    let json = json_of(command.arg("--json"));
+    assert_eq!(json["agree"], true);
+    assert!(json["compared"].as_u64().unwrap() >= 10);
+}
+
+#[test]
+fn devices_are_listed() {
+    let json = json_of(nnhal().args(["devices", "--json"]));
+    assert_eq!(json["devices"][0]["name"], "nnhal-reference");
+    assert!(json["devices"][0]["operations"].as_u64().unwrap() >= 35);
+}
+
+#[test]
+fn wrong_usage_is_told_from_bad_files() {
+    assert_eq!(outcome(nnhal().arg("no-such-command")).0, 2);
+    assert_eq!(outcome(nnhal().args(["run", "/no/such/file.tflite"])).0, 3);
+    let mut command = nnhal();
+    command.arg("run").arg(asset("digits_float32.tflite")).args(["--device", "nobody"]);
+    let (code, _, stderr) = outcome(&mut command);
+    assert_eq!(code, 3);
+    assert!(stderr.contains("nnhal-reference"), "{stderr}");
+    let mut command = nnhal();
+    command.arg("run").arg(asset("digits_float32.tflite")).args(["--input", "nobody=x.npy"]);
+    let (code, _, stderr) = outcome(&mut command);
+    assert_eq!(code, 3);
+    assert!(stderr.contains("serving_default_image"), "{stderr}");
+}
+
+#[test]
+fn a_damaged_model_is_an_error_and_no_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(asset("digits_float32.tflite")).unwrap();
+    for (name, bytes) in [
+        ("empty", &b""[..]),
+        ("short", &whole[..100]),
+        ("half", &whole[..whole.len() / 2]),
+        ("text", b"this is not a model at all, whatever its name says"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let (code, stdout, stderr) = outcome(nnhal().arg("run").arg(&path));
+        assert_eq!((code, stdout.as_str()), (3, ""), "{name}: {stderr}");
+        assert!(stderr.starts_with("nnhal: "), "{name}: {stderr}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_nnhal"))
+        .args(["inspect"])
+        .arg(asset("digits_float32.tflite"))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn help_has_an_example() {
+    for command in ["run", "inspect", "devices", "bench", "compare", "conformance"] {
+        let (code, stdout, _) = outcome(nnhal().args([command, "--help"]));
+        assert_eq!(code, 0);
+        assert!(stdout.contains("Example"), "{command}");
+    }
+}

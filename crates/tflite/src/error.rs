@@ -1,0 +1,81 @@
+//! [`ImportError`]
+
+use std::fmt;
+
+/// Why a file could not be imported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// The file has no bytes, or cannot be shared with a device.
+    #[error("{0}")]
+    Memory(#[from] hal::memory::MemoryError),
+    /// The file is no TensorFlow Lite model.
+    #[error("not a TensorFlow Lite model: {0}")]
+    Format(String),
+    /// Something in the file contradicts the format.
+    #[error("{place}: {what}")]
+    Malformed {
+        /// Where in the file.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The model has operators that the HAL has nothing for; all of them are listed.
+    #[error("{} operators have no counterpart:{}", .0.len(), Listed(.0))]
+    Unsupported(Vec<UnsupportedOperator>),
+    /// The pieces do not make a model.
+    #[error("{0}")]
+    Build(#[from] hal::BuildError),
+}
+
+/// An operator that the HAL has nothing for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsupportedOperator {
+    /// Index of the subgraph.
+    pub subgraph: usize,
+    /// Index of the operator in its subgraph.
+    pub index: usize,
+    /// Its name in the format, or the name of a custom operator.
+    pub operator: String,
+    /// Its version.
+    pub version: i32,
+    /// Its tensors: name, type and shape.
+    pub tensors: Vec<String>,
+    /// Why there is no counterpart.
+    pub reason: String,
+}
+
+impl fmt::Display for UnsupportedOperator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subgraph, index, operator, version, tensors, reason } = self;
+        write!(formatter, "operator {index} of subgraph {subgraph}, {operator} version {version}")?;
+        write!(formatter, " ({}): {reason}", tensors.join(", "))
+    }
+}
+
+struct Listed<'a>(&'a [UnsupportedOperator]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|operator| write!(formatter, "\n  {operator}"))
+    }
+}
+
+/// Why one operator cannot be imported; becomes an [`UnsupportedOperator`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason(pub(crate) String);
+
+impl Reason {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<planus::Error> for Reason {
+    fn from(error: planus::Error) -> Self {
+        Self(format!("its options cannot be read: {error}"))
+    }
+}

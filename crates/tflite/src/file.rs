@@ -1,0 +1,443 @@
+//! The file's contents as plain data, with every index checked.
+
+use crate::error::ImportError;
+use crate::schema::{self, BuiltinOperator};
+use planus::ReadAsRoot;
+
+/// What a file holds.
+#[derive(Debug)]
+pub(crate) struct File<'a> {
+    pub(crate) graphs: Vec<Graph<'a>>,
+    pub(crate) buffers: Vec<Buffer<'a>>,
+    pub(crate) signatures: Vec<Signature>,
+    pub(crate) description: String,
+}
+
+/// Which operator it is.
+#[derive(Debug, Clone)]
+pub(crate) struct OperatorCode {
+    pub(crate) kind: OperatorKind,
+    pub(crate) version: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OperatorKind {
+    Builtin(BuiltinOperator),
+    Custom(String),
+    /// A code that is newer than the schema.
+    Unknown(i32),
+}
+
+impl std::fmt::Display for OperatorKind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Builtin(builtin) => formatter.write_str(schema::operator_name(*builtin as i32)),
+            Self::Custom(name) => write!(formatter, "custom {name}"),
+            Self::Unknown(code) => write!(formatter, "builtin {code}"),
+        }
+    }
+}
+
+/// A subgraph. Indexes are within range; -1 is kept where the format allows it.
+#[derive(Debug)]
+pub(crate) struct Graph<'a> {
+    pub(crate) tensors: Vec<Tensor<'a>>,
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
+    pub(crate) operators: Vec<Operator<'a>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Operator<'a> {
+    pub(crate) code: OperatorCode,
+    /// `None` where an optional argument is left out.
+    pub(crate) inputs: Vec<Option<usize>>,
+    pub(crate) outputs: Vec<usize>,
+    pub(crate) table: schema::OperatorRef<'a>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tensor<'a> {
+    pub(crate) name: String,
+    /// The code of its type, see [`schema::TensorType`].
+    pub(crate) type_code: i8,
+    pub(crate) shape: Vec<u32>,
+    /// The shape with `None` where it is not known, if the file has one.
+    pub(crate) signature: Option<Vec<Option<u32>>>,
+    pub(crate) buffer: usize,
+    pub(crate) quantization: Option<Quantization>,
+    pub(crate) is_variable: bool,
+    pub(crate) sparsity: Option<schema::SparsityParametersRef<'a>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Quantization {
+    pub(crate) scales: Vec<f32>,
+    pub(crate) zero_points: Vec<i64>,
+    pub(crate) dimension: u32,
+}
+
+/// Where a constant's bytes lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Buffer<'a> {
+    /// From the beginning of the file.
+    pub(crate) offset: usize,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// A named set of inputs and outputs of a subgraph: names and tensor indexes.
+#[derive(Debug, Clone)]
+pub(crate) struct Signature {
+    pub(crate) name: String,
+    pub(crate) graph: usize,
+    pub(crate) inputs: Vec<(String, usize)>,
+    pub(crate) outputs: Vec<(String, usize)>,
+}
+
+/// Bounds what is made out of a file: vectors of a hostile one may all share the same bytes.
+struct Meter {
+    left: usize,
+}
+
+/// Elements read out for each byte of the file. Real files share a few vectors.
+const ELEMENTS_PER_BYTE: usize = 16;
+/// Elements that any file may have.
+const ELEMENTS_AT_LEAST: usize = 1 << 16;
+
+impl Meter {
+    fn take(&mut self, count: usize) -> Result<(), ImportError> {
+        match self.left.checked_sub(count) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(ImportError::Format("its parts are more than the file can hold".into())),
+        }
+    }
+}
+
+/// Adds the place to an error of the FlatBuffers runtime, or to a sentence.
+fn malformed<E: std::fmt::Display>(place: impl Into<String>) -> impl FnOnce(E) -> ImportError {
+    let place = place.into();
+    move |error| ImportError::Malformed { place, what: error.to_string() }
+}
+
+impl<'a> File<'a> {
+    /// Reads the tables of a file.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImportError> {
+        let is_model = bytes.get(4..8) == Some(b"TFL3");
+        if !is_model {
+            let what = "bytes 4 to 7 are not \"TFL3\"";
+            return Err(ImportError::Format(what.into()));
+        }
+        let model = schema::ModelRef::read_as_root(bytes).map_err(malformed("root"))?;
+        let version = model.version().map_err(malformed("version"))?;
+        if version != 3 {
+            return Err(ImportError::Format(format!("schema version {version}, expected 3")));
+        }
+        let mut meter =
+            Meter { left: bytes.len().saturating_mul(ELEMENTS_PER_BYTE).max(ELEMENTS_AT_LEAST) };
+        let operator_codes = read_operator_codes(&model, &mut meter)?;
+        let buffers = read_buffers(&model, bytes, &mut meter)?;
+        let mut graphs = Vec::new();
+        for (index, table) in
+            model.subgraphs().map_err(malformed("subgraphs"))?.into_iter().flatten().enumerate()
+        {
+            let place = format!("subgraph {index}");
+            meter.take(1)?;
+            let table = table.map_err(malformed(&*place))?;
+            graphs.push(read_graph(&place, &table, &operator_codes, buffers.len(), &mut meter)?);
+        }
+        if graphs.is_empty() {
+            return Err(ImportError::Format("it has no subgraph".into()));
+        }
+        let signatures = read_signatures(&model, &graphs, &mut meter)?;
+        let description = model.description().map_err(malformed("description"))?;
+        Ok(Self {
+            description: description.unwrap_or_default().to_owned(),
+            graphs,
+            buffers,
+            signatures,
+        })
+    }
+}
+
+fn read_operator_codes(
+    model: &schema::ModelRef<'_>,
+    meter: &mut Meter,
+) -> Result<Vec<OperatorCode>, ImportError> {
+    let place = "operator codes";
+    let mut codes = Vec::new();
+    for table in model.operator_codes().map_err(malformed(place))?.into_iter().flatten() {
+        meter.take(1)?;
+        let read = || -> planus::Result<OperatorCode> {
+            let table = table?;
+            // Files written before the byte ran out have the code in the older field only.
+            let code = table.builtin_code()?.max(i32::from(table.deprecated_builtin_code()?));
+            let custom = table.custom_code()?;
+            let kind = match BuiltinOperator::try_from(code) {
+                Ok(BuiltinOperator::Custom) => {
+                    OperatorKind::Custom(custom.unwrap_or_default().to_owned())
+                }
+                Ok(builtin) => OperatorKind::Builtin(builtin),
+                Err(_) => OperatorKind::Unknown(code),
+            };
+            Ok(OperatorCode { kind, version: table.version()? })
+        };
+        codes.push(read().map_err(malformed(place))?);
+    }
+    Ok(codes)
+}
+
+fn read_buffers<'a>(
+    model: &schema::ModelRef<'a>,
+    bytes: &'a [u8],
+    meter: &mut Meter,
+) -> Result<Vec<Buffer<'a>>, ImportError> {
+    let mut buffers = Vec::new();
+    for (index, table) in
+        model.buffers().map_err(malformed("buffers"))?.into_iter().flatten().enumerate()
+    {
+        meter.take(1)?;
+        let place = || malformed(format!("buffer {index}"));
+        let table = table.map_err(place())?;
+        let outside = table.offset().map_err(malformed(format!("buffer {index}")))?;
+        let data = if outside > 1 {
+            let size = table.size().map_err(malformed(format!("buffer {index}")))?;
+            let from = usize::try_from(outside).ok();
+            let to = outside.checked_add(size).and_then(|to| usize::try_from(to).ok());
+            let range = from.zip(to).and_then(|(from, to)| bytes.get(from..to));
+            range.ok_or_else(|| {
+                malformed(format!("buffer {index}"))(format!(
+                    "{size} bytes at {outside} lie outside of the file's {}",
+                    bytes.len()
+                ))
+            })?
+        } else {
+            table.data().map_err(malformed(format!("buffer {index}")))?.unwrap_or_default()
+        };
+        // Both slices are of one file, so the difference is where the buffer begins in it.
+        let offset = data.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
+        let offset = if data.is_empty() { 0 } else { offset };
+        buffers.push(Buffer { offset, bytes: data });
+    }
+    Ok(buffers)
+}
+
+fn read_graph<'a>(
+    place: &str,
+    table: &schema::SubGraphRef<'a>,
+    codes: &[OperatorCode],
+    buffer_count: usize,
+    meter: &mut Meter,
+) -> Result<Graph<'a>, ImportError> {
+    let mut tensors = Vec::new();
+    for (index, tensor) in
+        table.tensors().map_err(malformed(place))?.into_iter().flatten().enumerate()
+    {
+        let place = format!("{place}, tensor {index}");
+        let tensor = tensor.map_err(malformed(&*place))?;
+        tensors.push(read_tensor(&place, &tensor, buffer_count, meter)?);
+    }
+    let count = tensors.len();
+    let mut operators = Vec::new();
+    for (index, operator) in
+        table.operators().map_err(malformed(place))?.into_iter().flatten().enumerate()
+    {
+        let place = format!("{place}, operator {index}");
+        let operator = operator.map_err(malformed(&*place))?;
+        operators.push(read_operator(&place, operator, codes, count, meter)?);
+    }
+    let mut indexes = |what: &str, vector: planus::Result<Option<planus::Vector<'a, i32>>>| {
+        let place = format!("{place}, {what}");
+        let read = read_indexes(&place, vector, count, meter)?;
+        read.into_iter()
+            .map(|index| index.ok_or_else(|| malformed(&*place)("an index is -1")))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Graph {
+        inputs: indexes("inputs", table.inputs())?,
+        outputs: indexes("outputs", table.outputs())?,
+        tensors,
+        operators,
+    })
+}
+
+/// Indexes of tensors; -1 becomes `None`.
+fn read_indexes(
+    place: &str,
+    vector: planus::Result<Option<planus::Vector<'_, i32>>>,
+    count: usize,
+    meter: &mut Meter,
+) -> Result<Vec<Option<usize>>, ImportError> {
+    let Some(vector) = vector.map_err(malformed(place))? else { return Ok(Vec::new()) };
+    meter.take(vector.len())?;
+    vector
+        .iter()
+        .map(|index| match usize::try_from(index) {
+            Ok(index) if index < count => Ok(Some(index)),
+            Err(_) if index == -1 => Ok(None),
+            _ => Err(malformed(place)(format!("there is no tensor {index}, only {count}"))),
+        })
+        .collect()
+}
+
+fn read_operator<'a>(
+    place: &str,
+    table: schema::OperatorRef<'a>,
+    codes: &[OperatorCode],
+    tensor_count: usize,
+    meter: &mut Meter,
+) -> Result<Operator<'a>, ImportError> {
+    meter.take(1)?;
+    let code = table.opcode_index().map_err(malformed(place))?;
+    let code = codes
+        .get(code as usize)
+        .ok_or_else(|| malformed(place)(format!("there is no operator code {code}")))?;
+    let mut present = |what: &str, vector| {
+        let place = format!("{place}, {what}");
+        let read = read_indexes(&place, vector, tensor_count, meter)?;
+        read.into_iter()
+            .map(|index| index.ok_or_else(|| malformed(&*place)("an index is -1")))
+            .collect::<Result<Vec<usize>, _>>()
+    };
+    let outputs = present("outputs", table.outputs())?;
+    Ok(Operator {
+        code: code.clone(),
+        inputs: read_indexes(&format!("{place}, inputs"), table.inputs(), tensor_count, meter)?,
+        outputs,
+        table,
+    })
+}
+
+fn read_tensor<'a>(
+    place: &str,
+    table: &schema::TensorRef<'a>,
+    buffer_count: usize,
+    meter: &mut Meter,
+) -> Result<Tensor<'a>, ImportError> {
+    meter.take(1)?;
+    let shape = lengths(table.shape().map_err(malformed(place))?, meter)?;
+    let signature = lengths(table.shape_signature().map_err(malformed(place))?, meter)?;
+    let shape = shape
+        .into_iter()
+        .map(|length| length.ok_or_else(|| malformed(place)("a length is negative")))
+        .collect::<Result<Vec<_>, _>>()?;
+    if !signature.is_empty() && signature.len() != shape.len() {
+        return Err(malformed(place)(format!(
+            "the shape has rank {}, its signature {}",
+            shape.len(),
+            signature.len()
+        )));
+    }
+    let buffer = table.buffer().map_err(malformed(place))? as usize;
+    if buffer >= buffer_count.max(1) {
+        return Err(malformed(place)(format!("there is no buffer {buffer}, only {buffer_count}")));
+    }
+    let name = table.name().map_err(malformed(place))?.unwrap_or_default();
+    meter.take(name.len())?;
+    Ok(Tensor {
+        name: name.to_owned(),
+        type_code: table.type_().map_err(malformed(place))?,
+        shape,
+        signature: Some(signature).filter(|signature| !signature.is_empty()),
+        buffer,
+        quantization: read_quantization(place, table, meter)?,
+        is_variable: table.is_variable().map_err(malformed(place))?,
+        sparsity: table.sparsity().map_err(malformed(place))?,
+    })
+}
+
+/// Lengths of axes; negative ones become `None`.
+fn lengths(
+    vector: Option<planus::Vector<'_, i32>>,
+    meter: &mut Meter,
+) -> Result<Vec<Option<u32>>, ImportError> {
+    let Some(vector) = vector else { return Ok(Vec::new()) };
+    meter.take(vector.len())?;
+    Ok(vector.iter().map(|length| u32::try_from(length).ok()).collect())
+}
+
+fn read_quantization(
+    place: &str,
+    table: &schema::TensorRef<'_>,
+    meter: &mut Meter,
+) -> Result<Option<Quantization>, ImportError> {
+    let Some(table) = table.quantization().map_err(malformed(place))? else { return Ok(None) };
+    let scales = table.scale().map_err(malformed(place))?;
+    let zero_points = table.zero_point().map_err(malformed(place))?;
+    let dimension = table.quantized_dimension().map_err(malformed(place))?;
+    let dimension = u32::try_from(dimension)
+        .map_err(|_| malformed(place)(format!("the quantised axis is {dimension}")))?;
+    meter.take(scales.map_or(0, |it| it.len()) + zero_points.map_or(0, |it| it.len()))?;
+    let quantization = Quantization {
+        scales: scales.map(|scales| scales.iter().collect()).unwrap_or_default(),
+        zero_points: zero_points.map(|points| points.iter().collect()).unwrap_or_default(),
+        dimension,
+    };
+    Ok(Some(quantization).filter(|quantization| !quantization.scales.is_empty()))
+}
+
+fn read_signatures(
+    model: &schema::ModelRef<'_>,
+    graphs: &[Graph<'_>],
+    meter: &mut Meter,
+) -> Result<Vec<Signature>, ImportError> {
+    let mut signatures = Vec::new();
+    for (index, table) in
+        model.signature_defs().map_err(malformed("signatures"))?.into_iter().flatten().enumerate()
+    {
+        let place = format!("signature {index}");
+        meter.take(1)?;
+        let table = table.map_err(malformed(&*place))?;
+        let graph = table.subgraph_index().map_err(malformed(&*place))? as usize;
+        let Some(tensors) = graphs.get(graph).map(|graph| graph.tensors.len()) else {
+            return Err(malformed(place)(format!("there is no subgraph {graph}")));
+        };
+        let mut names = |maps: planus::Result<Option<planus::Vector<'_, _>>>| {
+            let mut names = Vec::new();
+            for map in maps.map_err(malformed(&*place))?.into_iter().flatten() {
+                let map: schema::TensorMapRef<'_> =
+                    planus::Result::map_err(map, malformed(&*place))?;
+                let name = map.name().map_err(malformed(&*place))?.unwrap_or_default();
+                meter.take(1 + name.len())?;
+                let tensor = map.tensor_index().map_err(malformed(&*place))? as usize;
+                if tensor >= tensors {
+                    return Err(malformed(&*place)(format!("there is no tensor {tensor}")));
+                }
+                names.push((name.to_owned(), tensor));
+            }
+            Ok(names)
+        };
+        signatures.push(Signature {
+            inputs: names(table.inputs())?,
+            outputs: names(table.outputs())?,
+            name: table.signature_key().map_err(malformed(&*place))?.unwrap_or_default().into(),
+            graph,
+        });
+    }
+    Ok(signatures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_spelled_as_the_format_does() {
+        for (builtin, name) in [
+            (BuiltinOperator::DepthwiseConv2d, "DEPTHWISE_CONV_2D"),
+            (BuiltinOperator::TopkV2, "TOPK_V2"),
+            (BuiltinOperator::StablehloCase, "STABLEHLO_CASE"),
+        ] {
+            assert_eq!(OperatorKind::Builtin(builtin).to_string(), name);
+        }
+    }
+
+    #[test]
+    fn other_files_are_told_apart() {
+        assert!(File::read(b"").is_err());
+        assert!(File::read(b"\0\0\0\0TFL2\0\0\0\0").is_err());
+        assert!(File::read(b"\xFF\xFF\xFF\xFFTFL3").is_err());
+    }
+}

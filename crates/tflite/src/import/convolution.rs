@@ -1,0 +1,321 @@
+//! CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL.
+
+use super::operand::{Activation, padding_scheme};
+use super::tensor::Element;
+use super::{GraphImporter, Imported};
+use crate::error::Reason;
+use crate::file::Operator;
+use crate::schema::{
+    ActivationFunctionType, BuiltinOperator, BuiltinOptionsRef, FullyConnectedOptionsWeightsFormat,
+    Padding,
+};
+use hal::{ExtraParams, OperandId, OperandSpec, OperandType, OperationType};
+
+/// The options that all sliding windows have.
+struct Window {
+    padding: Padding,
+    stride_width: i32,
+    stride_height: i32,
+    dilation_width: i32,
+    dilation_height: i32,
+    activation: Activation,
+}
+
+impl GraphImporter<'_, '_> {
+    pub(super) fn convolution(
+        &mut self,
+        builtin: BuiltinOperator,
+        operator: &Operator<'_>,
+    ) -> Option<Imported> {
+        Some(match builtin {
+            BuiltinOperator::Conv2d => self.conv_2d(operator),
+            BuiltinOperator::DepthwiseConv2d => self.depthwise_conv_2d(operator),
+            BuiltinOperator::TransposeConv => self.transpose_conv(operator),
+            BuiltinOperator::FullyConnected => self.fully_connected(operator),
+            BuiltinOperator::BatchMatmul => self.batch_matmul(operator),
+            _ => return None,
+        })
+    }
+
+    fn conv_2d(&mut self, operator: &Operator<'_>) -> Imported {
+        let Some(BuiltinOptionsRef::Conv2DOptions(options)) = operator.table.builtin_options()?
+        else {
+            return Err(Reason::new("it has no options"));
+        };
+        let window = Window {
+            padding: options.padding()?,
+            stride_width: options.stride_w()?,
+            stride_height: options.stride_h()?,
+            dilation_width: options.dilation_w_factor()?,
+            dilation_height: options.dilation_h_factor()?,
+            activation: Activation::of(options.fused_activation_function()?)?,
+        };
+        let input = self.input_tensor(operator, 0)?;
+        let filter = self.input_tensor(operator, 1)?;
+        let channels = self.shape(filter)?;
+        let channels = *channels.first().unwrap_or(&0);
+        let is_grouped = match (self.tensor(input).shape.get(3), self.tensor(filter).shape.get(3)) {
+            (Some(of_input), Some(of_filter)) => of_input != of_filter && *of_filter != 0,
+            _ => false,
+        };
+        let mut inputs = self.weighted(operator, channels)?;
+        inputs.push(self.builder.scalar_i32(padding_scheme(window.padding)));
+        inputs.push(self.builder.scalar_i32(window.stride_width));
+        inputs.push(self.builder.scalar_i32(window.stride_height));
+        if is_grouped {
+            let groups = self.tensor(input).shape[3] / self.tensor(filter).shape[3];
+            if (window.dilation_width, window.dilation_height) != (1, 1) {
+                return Err(Reason::new("the HAL has no grouped convolution with dilation"));
+            }
+            let groups = i32::try_from(groups).map_err(|_| Reason::new("too many groups"))?;
+            inputs.push(self.builder.scalar_i32(groups));
+            inputs.push(self.activation_operand(window.activation));
+            inputs.push(self.builder.scalar_bool(false));
+            let operation = OperationType::GroupedConv2d;
+            return self.emit_activated(operator, operation, &inputs, window.activation);
+        }
+        inputs.push(self.activation_operand(window.activation));
+        self.push_dilation(&mut inputs, &window);
+        self.emit_activated(operator, OperationType::Conv2d, &inputs, window.activation)
+    }
+
+    fn depthwise_conv_2d(&mut self, operator: &Operator<'_>) -> Imported {
+        let Some(BuiltinOptionsRef::DepthwiseConv2DOptions(options)) =
+            operator.table.builtin_options()?
+        else {
+            return Err(Reason::new("it has no options"));
+        };
+        let window = Window {
+            padding: options.padding()?,
+            stride_width: options.stride_w()?,
+            stride_height: options.stride_h()?,
+            dilation_width: options.dilation_w_factor()?,
+            dilation_height: options.dilation_h_factor()?,
+            activation: Activation::of(options.fused_activation_function()?)?,
+        };
+        let input = self.input_tensor(operator, 0)?;
+        let filter = self.input_tensor(operator, 1)?;
+        let channels = *self.shape(filter)?.get(3).unwrap_or(&0);
+        // The file's own multiplier is not always filled in; the shapes have it too.
+        let multiplier = match self.tensor(input).shape.get(3) {
+            Some(depth) if *depth != 0 && channels % depth == 0 => channels / depth,
+            _ => u32::try_from(options.depth_multiplier()?).unwrap_or(0),
+        };
+        let multiplier = i32::try_from(multiplier).map_err(|_| Reason::new("too many channels"))?;
+        let mut inputs = self.weighted(operator, channels)?;
+        inputs.push(self.builder.scalar_i32(padding_scheme(window.padding)));
+        inputs.push(self.builder.scalar_i32(window.stride_width));
+        inputs.push(self.builder.scalar_i32(window.stride_height));
+        inputs.push(self.builder.scalar_i32(multiplier));
+        inputs.push(self.activation_operand(window.activation));
+        self.push_dilation(&mut inputs, &window);
+        self.emit_activated(operator, OperationType::DepthwiseConv2d, &inputs, window.activation)
+    }
+
+    /// The layout flag and the dilations, where they are not the default.
+    fn push_dilation(&mut self, inputs: &mut Vec<OperandId>, window: &Window) {
+        if (window.dilation_width, window.dilation_height) != (1, 1) {
+            inputs.push(self.builder.scalar_bool(false));
+            inputs.push(self.builder.scalar_i32(window.dilation_width));
+            inputs.push(self.builder.scalar_i32(window.dilation_height));
+        }
+    }
+
+    /// Input, filter and bias of a convolution with so many output channels.
+    fn weighted(&mut self, operator: &Operator<'_>, channels: u32) -> Imported<Vec<OperandId>> {
+        let input = self.input_tensor(operator, 0)?;
+        let filter = self.input_tensor(operator, 1)?;
+        let bias = operator.inputs.get(2).copied().flatten();
+        let input_operand = self.operand(input)?;
+        let filter_operand = self.weights(input, filter)?;
+        let bias_operand = self.bias(input_operand, filter_operand, bias, channels)?;
+        Ok(vec![input_operand, filter_operand, bias_operand])
+    }
+
+    /// Weights in the type that goes with the input: dequantised beside floats.
+    fn weights(&mut self, input: usize, filter: usize) -> Imported<OperandId> {
+        match (self.element(input)?, self.element(filter)?) {
+            (Element::Float32, Element::Float32)
+            | (Element::Float16, Element::Float16)
+            | (Element::Uint8, Element::Uint8)
+            | (Element::Int8, Element::Int8) => self.operand(filter),
+            (Element::Float32, Element::Float16 | Element::Int8 | Element::Uint8) => {
+                self.as_float32(filter)
+            }
+            (of_input, of_filter) => Err(Reason::new(format!(
+                "the HAL has no {of_filter:?} weights beside {of_input:?} activations"
+            ))),
+        }
+    }
+
+    /// The bias in the type and scale that the HAL asks for; zeros where there is none.
+    fn bias(
+        &mut self,
+        input: OperandId,
+        filter: OperandId,
+        bias: Option<usize>,
+        channels: u32,
+    ) -> Imported<OperandId> {
+        let (input, filter) = (self.builder.spec(input), self.builder.spec(filter));
+        let spec = match input.operand_type {
+            OperandType::TensorFloat32 | OperandType::TensorFloat16 => {
+                OperandSpec::new(input.operand_type, [channels])
+            }
+            _ if matches!(filter.extra_params, ExtraParams::ChannelQuant(_)) => {
+                OperandSpec::tensor_int32([channels])
+            }
+            _ => OperandSpec::tensor_int32([channels]).quantized(input.scale * filter.scale, 0),
+        };
+        let Some(bias) = bias else {
+            let element = spec.operand_type.element_size().unwrap_or(4) as usize;
+            let count = usize::try_from(channels).unwrap_or(0);
+            if count > 1 << 24 {
+                return Err(Reason::new(format!("{channels} channels are too many")));
+            }
+            return Ok(self.builder.constant_bytes(spec, &vec![0; element * count]));
+        };
+        match (spec.operand_type, self.element(bias)?) {
+            (OperandType::TensorFloat32, Element::Float32)
+            | (OperandType::TensorFloat16, Element::Float16) => self.operand(bias),
+            (OperandType::TensorFloat32, Element::Float16) => self.as_float32(bias),
+            (OperandType::TensorInt32, Element::Int32) if self.is_constant(bias) => {
+                self.constant_with(bias, OperandSpec { dimensions: vec![channels], ..spec })
+            }
+            (wanted, found) => {
+                Err(Reason::new(format!("the bias is {found:?}, and the HAL wants {wanted}")))
+            }
+        }
+    }
+
+    fn transpose_conv(&mut self, operator: &Operator<'_>) -> Imported {
+        let Some(BuiltinOptionsRef::TransposeConvOptions(options)) =
+            operator.table.builtin_options()?
+        else {
+            return Err(Reason::new("it has no options"));
+        };
+        let input = self.input_tensor(operator, 2)?;
+        let filter = self.input_tensor(operator, 1)?;
+        let channels = *self.shape(filter)?.first().unwrap_or(&0);
+        let activation = Activation::of(options.fused_activation_function()?)?;
+        let input_operand = self.operand(input)?;
+        let filter_operand = self.weights(input, filter)?;
+        let bias = operator.inputs.get(3).copied().flatten();
+        let bias = self.bias(input_operand, filter_operand, bias, channels)?;
+        let shape = self.input(operator, 0)?;
+        let inputs = [
+            input_operand,
+            filter_operand,
+            bias,
+            shape,
+            self.builder.scalar_i32(padding_scheme(options.padding()?)),
+            self.builder.scalar_i32(options.stride_w()?),
+            self.builder.scalar_i32(options.stride_h()?),
+            self.activation_operand(activation),
+            self.builder.scalar_bool(false),
+        ];
+        self.emit_activated(operator, OperationType::TransposeConv2d, &inputs, activation)
+    }
+
+    fn fully_connected(&mut self, operator: &Operator<'_>) -> Imported {
+        let (mut activation, mut keep) = (ActivationFunctionType::None, false);
+        if let Some(BuiltinOptionsRef::FullyConnectedOptions(options)) =
+            operator.table.builtin_options()?
+        {
+            if options.weights_format()? != FullyConnectedOptionsWeightsFormat::Default {
+                return Err(Reason::new("its weights are shuffled"));
+            }
+            activation = options.fused_activation_function()?;
+            keep = options.keep_num_dims()?;
+        }
+        let activation = Activation::of(activation)?;
+        let input = self.input_tensor(operator, 0)?;
+        let filter = self.input_tensor(operator, 1)?;
+        let [units, width] = *self.shape(filter)? else {
+            return Err(Reason::new("its weights are not a matrix"));
+        };
+        let output = self.output_tensor(operator, 0)?;
+        if activation == Activation::Tanh && !self.element(output)?.is_float() {
+            return Err(Reason::new("the range before a fused TANH is not known"));
+        }
+        let mut inputs = self.weighted(operator, units)?;
+        if matches!(self.builder.spec(inputs[1]).extra_params, ExtraParams::ChannelQuant(_)) {
+            return self.fully_connected_by_channel(operator, &inputs, width, activation);
+        }
+        inputs.push(self.activation_operand(activation));
+        let rows = self.spec(output)?;
+        let is_matrix = self.rank(output) == 2 && !keep;
+        if is_matrix {
+            return self.emit_activated(
+                operator,
+                OperationType::FullyConnected,
+                &inputs,
+                activation,
+            );
+        }
+        // The HAL's result is always a matrix; the file's keeps the input's other axes.
+        let count = self.shape(output)?.iter().product::<u32>() / units.max(1);
+        let matrix = OperandSpec { dimensions: vec![count, units], ..rows };
+        let mut result =
+            self.builder.operation(OperationType::FullyConnected, &inputs, matrix.clone());
+        if activation == Activation::Tanh {
+            result = self.builder.operation(OperationType::Tanh, [result], matrix);
+        }
+        self.reshape_to(result, output)?;
+        let _ = input;
+        Ok(())
+    }
+
+    /// The HAL's FULLY_CONNECTED has one scale; with one each it is a convolution of 1 by 1.
+    fn fully_connected_by_channel(
+        &mut self,
+        operator: &Operator<'_>,
+        weighted: &[OperandId],
+        width: u32,
+        activation: Activation,
+    ) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        let input = self.input_tensor(operator, 0)?;
+        let filter = self.input_tensor(operator, 1)?;
+        let units = self.shape(filter)?[0];
+        let count = self.shape(input)?.iter().product::<u32>() / width.max(1);
+        let image =
+            OperandSpec { dimensions: vec![count, 1, 1, width], ..self.builder.spec(weighted[0]) };
+        let image = self.reshape(weighted[0], image);
+        let mut taps = self.builder.spec(weighted[1]);
+        taps.dimensions = vec![units, 1, 1, width];
+        let taps = self.constant_with(filter, taps)?;
+        let mut inputs = vec![image, taps, weighted[2]];
+        inputs.extend([2, 1, 1].map(|value| self.builder.scalar_i32(value)));
+        inputs.push(self.activation_operand(activation));
+        let pixels = OperandSpec { dimensions: vec![count, 1, 1, units], ..self.spec(output)? };
+        let pixels = self.builder.operation(OperationType::Conv2d, &inputs, pixels);
+        self.reshape_to(pixels, output)
+    }
+
+    fn batch_matmul(&mut self, operator: &Operator<'_>) -> Imported {
+        let (mut adjoint_x, mut adjoint_y) = (false, false);
+        if let Some(BuiltinOptionsRef::BatchMatMulOptions(options)) =
+            operator.table.builtin_options()?
+        {
+            (adjoint_x, adjoint_y) = (options.adj_x()?, options.adj_y()?);
+        }
+        let (x, y) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
+        let output = self.output_tensor(operator, 0)?;
+        let is_hybrid = self.element(x)? != self.element(y)?;
+        let (x_operand, y_operand) = if is_hybrid {
+            (self.as_float32(x)?, self.as_float32(y)?)
+        } else {
+            (self.operand(x)?, self.operand(y)?)
+        };
+        if self.rank(x) != self.rank(y) {
+            return Err(Reason::new("the HAL's BATCH_MATMUL does not broadcast ranks"));
+        }
+        let inputs = [
+            x_operand,
+            y_operand,
+            self.builder.scalar_bool(adjoint_x),
+            self.builder.scalar_bool(adjoint_y),
+        ];
+        self.emit(OperationType::BatchMatmul, &inputs, output)
+    }
+}

@@ -1,0 +1,380 @@
+//! From the file's tables to a model.
+//!
+//! [`GraphImporter`] keeps, for each tensor, the operand that holds it; the other modules translate
+//! a family of operators each.
+
+mod control_flow;
+mod convolution;
+mod elementwise;
+mod movement;
+mod normalisation;
+mod operand;
+mod pooling;
+mod quantisation;
+mod recurrent;
+mod reduction;
+mod resize;
+mod tensor;
+
+use crate::error::{ImportError, Reason, UnsupportedOperator};
+use crate::file::{File, Graph, Operator, OperatorKind};
+use crate::{Import, OperatorOrigin, Signature, State, TensorDescription};
+use hal::builder::PoolId;
+use hal::builder::SubgraphId;
+use hal::{Memory, ModelBuilder, OperandId, OperandSpec, OperationType, SubgraphBuilder};
+
+/// Subgraphs within subgraphs; deeper files are refused rather than followed.
+const MOST_NESTED: usize = 32;
+
+/// What the import of one operator gives.
+type Imported<T = ()> = Result<T, Reason>;
+
+/// Imports subgraph 0 and what it refers to.
+pub(crate) fn import(file: &File<'_>, pool: Memory) -> Result<Import, ImportError> {
+    let mut model = ModelBuilder::new();
+    let pool = model.pool(pool);
+    let mut graphs = Graphs {
+        file,
+        model,
+        pool,
+        imported: vec![Progress::NotBegun; file.graphs.len()],
+        problems: Vec::new(),
+    };
+    let finished = graphs.import(0, 0)?;
+    if !graphs.problems.is_empty() {
+        return Err(ImportError::Unsupported(graphs.problems));
+    }
+    let main = &file.graphs[0];
+    let described = |tensor: usize| describe(file, main, tensor);
+    let mut inputs: Vec<_> = main.inputs.iter().map(|tensor| described(*tensor)).collect();
+    let mut outputs: Vec<_> = main.outputs.iter().map(|tensor| described(*tensor)).collect();
+    let mut states = Vec::new();
+    for tensor in &finished.states {
+        states.push(State { input: inputs.len(), output: outputs.len() });
+        inputs.push(described(*tensor));
+        outputs.push(described(*tensor));
+    }
+    Ok(Import {
+        model: graphs.model.build(finished.builder)?,
+        inputs,
+        outputs,
+        states,
+        signatures: file
+            .signatures
+            .iter()
+            .map(|signature| Signature {
+                name: signature.name.clone(),
+                subgraph: signature.graph,
+                inputs: signature.inputs.clone(),
+                outputs: signature.outputs.clone(),
+            })
+            .collect(),
+        operator_origin: finished.origins,
+        description: file.description.clone(),
+    })
+}
+
+fn describe(file: &File<'_>, graph: &Graph<'_>, index: usize) -> TensorDescription {
+    let tensor = &graph.tensors[index];
+    let signature_name = file
+        .signatures
+        .iter()
+        .filter(|signature| signature.graph == 0)
+        .flat_map(|signature| signature.inputs.iter().chain(&signature.outputs))
+        .find(|(_, of)| *of == index)
+        .map(|(name, _)| name.clone());
+    TensorDescription {
+        name: tensor.name.clone(),
+        signature_name,
+        type_name: tensor::type_name(tensor.type_code),
+        shape: tensor::known_lengths(tensor),
+    }
+}
+
+/// All subgraphs, imported as they are needed.
+struct Graphs<'f, 'a> {
+    file: &'f File<'a>,
+    model: ModelBuilder,
+    pool: PoolId,
+    imported: Vec<Progress>,
+    problems: Vec<UnsupportedOperator>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    NotBegun,
+    UnderWay,
+    Done(SubgraphId),
+}
+
+/// An imported subgraph.
+struct Finished {
+    builder: SubgraphBuilder,
+    origins: Vec<OperatorOrigin>,
+    /// The variable tensors, in the order of their inputs and outputs.
+    states: Vec<usize>,
+}
+
+impl<'f, 'a> Graphs<'f, 'a> {
+    fn import(&mut self, index: usize, depth: usize) -> Result<Finished, ImportError> {
+        let malformed = |what: &str| ImportError::Malformed {
+            place: format!("subgraph {index}"),
+            what: what.into(),
+        };
+        if depth > MOST_NESTED {
+            return Err(malformed("subgraphs are nested too deep"));
+        }
+        self.imported[index] = Progress::UnderWay;
+        let file = self.file;
+        let graph = &file.graphs[index];
+        let mut importer = GraphImporter::new(file, graph, self.pool);
+        importer.declare_inputs().map_err(|Reason(what)| malformed(&what))?;
+        for (position, operator) in graph.operators.iter().enumerate() {
+            let before = importer.builder.operation_count();
+            let outcome = importer.operator(operator, self, depth);
+            let outcome = match outcome {
+                Err(Stop::Import(error)) => return Err(error),
+                Err(Stop::Reason(reason)) => Err(reason),
+                Ok(()) => Ok(()),
+            };
+            if let Err(Reason(reason)) = outcome {
+                self.problems.push(unsupported(graph, index, position, operator, reason));
+                importer.assume_outputs(operator);
+            }
+            let origin = OperatorOrigin {
+                index: Some(position),
+                operator: operator.code.kind.to_string(),
+            };
+            let added = importer.builder.operation_count() - before;
+            importer.origins.extend(std::iter::repeat_n(origin, added));
+        }
+        importer.declare_outputs().map_err(|Reason(what)| malformed(&what))?;
+        if index != 0 && !importer.states.is_empty() {
+            return Err(malformed("variable tensors in a subgraph other than the main one"));
+        }
+        let (builder, origins) = (importer.builder, importer.origins);
+        let states = importer.states.into_iter().map(|(tensor, _)| tensor).collect();
+        Ok(Finished { builder, origins, states })
+    }
+
+    /// The subgraph as something that IF and WHILE can refer to.
+    fn reference(&mut self, index: usize, depth: usize) -> Result<SubgraphId, Stop> {
+        match self.imported.get(index) {
+            None => Err(Reason::new(format!("there is no subgraph {index}")).into()),
+            Some(Progress::Done(id)) => Ok(*id),
+            Some(Progress::UnderWay) => Err(Reason::new("subgraphs refer to each other").into()),
+            Some(Progress::NotBegun) => {
+                let finished = self.import(index, depth + 1).map_err(Stop::Import)?;
+                let id = self.model.reference(finished.builder);
+                self.imported[index] = Progress::Done(id);
+                Ok(id)
+            }
+        }
+    }
+}
+
+/// Why an operator's import stopped: for a reason of its own, or for one that ends everything.
+enum Stop {
+    Reason(Reason),
+    Import(ImportError),
+}
+
+impl From<Reason> for Stop {
+    fn from(reason: Reason) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+impl From<planus::Error> for Stop {
+    fn from(error: planus::Error) -> Self {
+        Self::Reason(error.into())
+    }
+}
+
+fn unsupported(
+    graph: &Graph<'_>,
+    subgraph: usize,
+    index: usize,
+    operator: &Operator<'_>,
+    reason: String,
+) -> UnsupportedOperator {
+    let tensors = operator
+        .inputs
+        .iter()
+        .flatten()
+        .chain(&operator.outputs)
+        .map(|tensor| {
+            let tensor = &graph.tensors[*tensor];
+            let name = tensor::type_name(tensor.type_code);
+            format!("{:?} {name} {:?}", tensor.name, tensor.shape)
+        })
+        .collect();
+    UnsupportedOperator {
+        subgraph,
+        index,
+        operator: operator.code.kind.to_string(),
+        version: operator.code.version,
+        tensors,
+        reason,
+    }
+}
+
+/// One subgraph on its way.
+struct GraphImporter<'f, 'a> {
+    file: &'f File<'a>,
+    graph: &'f Graph<'a>,
+    pool: PoolId,
+    builder: SubgraphBuilder,
+    /// By tensor: the operand that holds it, once there is one.
+    operands: Vec<Option<OperandId>>,
+    /// Whether any input has a dimension that is not known: then the shapes that the file gives
+    /// for what is computed are those of one example only.
+    is_dynamic: bool,
+    /// Variable tensors that an operator uses, and the operand of their new value.
+    states: Vec<(usize, Option<OperandId>)>,
+    origins: Vec<OperatorOrigin>,
+}
+
+impl<'f, 'a> GraphImporter<'f, 'a> {
+    fn new(file: &'f File<'a>, graph: &'f Graph<'a>, pool: PoolId) -> Self {
+        let is_dynamic = graph.inputs.iter().any(|input| {
+            let signature = &graph.tensors[*input].signature;
+            signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
+        });
+        Self {
+            file,
+            graph,
+            pool,
+            builder: SubgraphBuilder::new(),
+            operands: vec![None; graph.tensors.len()],
+            is_dynamic,
+            states: Vec::new(),
+            origins: Vec::new(),
+        }
+    }
+
+    fn declare_inputs(&mut self) -> Imported {
+        for input in &self.graph.inputs {
+            if self.operands[*input].is_some() {
+                return Err(Reason::new(format!("tensor {input} is an input twice")));
+            }
+            let spec = self.spec_of_input(*input)?;
+            let name = self.graph.tensors[*input].name.clone();
+            self.operands[*input] = Some(self.builder.input(name, spec));
+        }
+        // State tensors become inputs behind those of the file.
+        for (tensor, description) in self.graph.tensors.iter().enumerate() {
+            let is_written = |operator: &Operator<'_>| operator.inputs.contains(&Some(tensor));
+            if description.is_variable
+                && self.operands[tensor].is_none()
+                && self.graph.operators.iter().any(is_written)
+            {
+                let spec = self.spec(tensor)?;
+                let operand = self.builder.input(description.name.clone(), spec);
+                self.operands[tensor] = Some(operand);
+                self.states.push((tensor, None));
+            }
+        }
+        Ok(())
+    }
+
+    fn declare_outputs(&mut self) -> Imported {
+        let before = self.builder.operation_count();
+        let states: Vec<Imported<OperandId>> = self
+            .states
+            .iter()
+            .map(|(tensor, new)| {
+                new.ok_or_else(|| Reason::new(format!("state tensor {tensor} is never written")))
+            })
+            .collect();
+        let mut given: Vec<OperandId> = Vec::new();
+        for output in self.graph.outputs.clone() {
+            given.push(self.operand(output)?);
+        }
+        for state in states {
+            given.push(state?);
+        }
+        let mut already = std::collections::HashSet::new();
+        for operand in given {
+            // What is an input, a constant, or an output already, needs a copy of its own.
+            let operand = if !self.builder.is_result(operand) || !already.insert(operand) {
+                let spec = self.builder.spec(operand);
+                let copy = self.builder.operation(OperationType::Cast, [operand], spec);
+                already.insert(copy);
+                copy
+            } else {
+                operand
+            };
+            self.builder.output(operand);
+        }
+        let origin = OperatorOrigin { index: None, operator: "copy of an output".into() };
+        let added = self.builder.operation_count() - before;
+        self.origins.extend(std::iter::repeat_n(origin, added));
+        Ok(())
+    }
+
+    /// After a failure: makes operands for the outputs, so that what follows can be judged too. The
+    /// model is not used.
+    fn assume_outputs(&mut self, operator: &Operator<'_>) {
+        for output in &operator.outputs {
+            if self.operands[*output].is_none() {
+                let spec = self.spec(*output);
+                let spec = spec.unwrap_or_else(|_| OperandSpec::tensor_float32([]));
+                self.operands[*output] = Some(self.builder.temporary(spec));
+            }
+        }
+        for state in &mut self.states {
+            if state.1.is_none() && operator.inputs.contains(&Some(state.0)) {
+                state.1 = self.operands[state.0];
+            }
+        }
+    }
+
+    fn operator(
+        &mut self,
+        operator: &'f Operator<'a>,
+        graphs: &mut Graphs<'f, 'a>,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        use crate::schema::BuiltinOperator as B;
+        for output in &operator.outputs {
+            if self.operands[*output].is_some() {
+                return Err(Reason::new(format!("tensor {output} is written twice")).into());
+            }
+        }
+        let builtin = match &operator.code.kind {
+            OperatorKind::Builtin(builtin) => *builtin,
+            OperatorKind::Custom(name) => return Ok(self.custom(operator, name)?),
+            OperatorKind::Unknown(_) => {
+                return Err(Reason::new("the operator is newer than this program").into());
+            }
+        };
+        match builtin {
+            B::If => return self.if_operator(operator, graphs, depth),
+            B::While => return self.while_operator(operator, graphs, depth),
+            _ => {}
+        }
+        let handled = [
+            Self::convolution,
+            Self::pooling,
+            Self::elementwise,
+            Self::movement,
+            Self::normalisation,
+            Self::reduction,
+            Self::resize,
+            Self::quantisation,
+            Self::recurrent,
+        ]
+        .iter()
+        .find_map(|family| family(self, builtin, operator));
+        handled.unwrap_or_else(|| Err(Reason::new("the HAL has no such operation")))?;
+        Ok(())
+    }
+
+    fn custom(&mut self, operator: &Operator<'_>, name: &str) -> Imported {
+        match name {
+            "TFLite_Detection_PostProcess" => self.detection_postprocessing(operator),
+            _ => Err(Reason::new("the HAL has no such operation")),
+        }
+    }
+}

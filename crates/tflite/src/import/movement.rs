@@ -1,0 +1,748 @@
+//! Operators that move elements and change shapes.
+
+use super::tensor::Element;
+use super::{GraphImporter, Imported};
+use crate::error::Reason;
+use crate::file::Operator;
+use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode};
+use hal::{OperandId, OperandSpec, OperandType, OperationType as O};
+
+impl GraphImporter<'_, '_> {
+    pub(super) fn movement(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
+        Some(match builtin {
+            B::Reshape => self.reshape_operator(operator),
+            B::Squeeze => self.squeeze(operator),
+            B::ExpandDims => self.expand_dims(operator),
+            B::Concatenation => self.concatenation(operator),
+            B::Pad => self.pad(operator, O::Pad),
+            B::Padv2 => self.pad_v2(operator),
+            B::MirrorPad => self.mirror_pad(operator),
+            B::Transpose => self.with_integers(operator, O::Transpose),
+            B::StridedSlice => self.strided_slice(operator),
+            B::Slice => self.slice(operator),
+            B::Split => self.split(operator),
+            B::SplitV => self.split_v(operator),
+            B::Pack => self.pack(operator),
+            B::Unpack => self.unpack(operator),
+            B::Tile => self.with_integers(operator, O::Tile),
+            B::BroadcastTo => self.broadcast_to(operator),
+            B::Gather => self.gather(operator),
+            B::ReverseV2 => self.reverse(operator),
+            B::DepthToSpace => self.blocks(operator, O::DepthToSpace),
+            B::SpaceToDepth => self.blocks(operator, O::SpaceToDepth),
+            B::BatchToSpaceNd => self.batch_to_space_nd(operator),
+            B::SpaceToBatchNd => self.space_to_batch_nd(operator),
+            B::Fill => self.fill(operator),
+            B::Rank => self.rank_operator(operator),
+            B::Shape => self.shape_operator(operator),
+            B::Range => self.range(operator),
+            B::Cast => self.cast(operator),
+            B::EmbeddingLookup => self.embedding_lookup(operator),
+            _ => return None,
+        })
+    }
+
+    /// An operand with other dimensions, all known.
+    pub(super) fn reshape(&mut self, operand: OperandId, spec: OperandSpec) -> OperandId {
+        if self.builder.spec(operand).dimensions == spec.dimensions {
+            return operand;
+        }
+        let lengths: Vec<i32> =
+            spec.dimensions.iter().map(|length| i32::try_from(*length).unwrap_or(0)).collect();
+        let shape = self.integer_vector(&lengths);
+        let operation =
+            if spec.operand_type == OperandType::TensorInt32 || is_bool(&spec) { None } else { Some(O::Reshape) };
+        match operation {
+            Some(operation) => self.builder.operation(operation, [operand, shape], spec),
+            None => self.reshape_integers(operand, shape, spec),
+        }
+    }
+
+    /// RESHAPE has no form for integers and truth values in the HAL; SQUEEZE neither. They go by
+    /// way of float32 where that is exact for the values of shapes and indexes.
+    fn reshape_integers(
+        &mut self,
+        operand: OperandId,
+        shape: OperandId,
+        spec: OperandSpec,
+    ) -> OperandId {
+        let from = self.builder.spec(operand);
+        let float = OperandSpec::tensor_float32(from.dimensions);
+        let float = self.builder.operation(O::Cast, [operand], float);
+        let reshaped = OperandSpec::tensor_float32(spec.dimensions.clone());
+        let reshaped = self.builder.operation(O::Reshape, [float, shape], reshaped);
+        self.builder.operation(O::Cast, [reshaped], spec)
+    }
+
+    /// Gives a tensor the elements of an operand.
+    pub(super) fn reshape_to(&mut self, operand: OperandId, output: usize) -> Imported {
+        let shape = self.shape(output)?;
+        let spec = self.spec_with(output, shape)?;
+        let reshaped = self.reshape(operand, spec);
+        let reshaped = if reshaped == operand && !self.builder.is_result(operand) {
+            let spec = self.builder.spec(operand);
+            self.builder.operation(O::Cast, [operand], spec)
+        } else {
+            reshaped
+        };
+        self.set(output, reshaped);
+        Ok(())
+    }
+
+    fn reshape_operator(&mut self, operator: &Operator<'_>) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        let input = self.input(operator, 0)?;
+        if let Ok(shape) = self.shape(output) {
+            if self.tensor(output).signature.is_none() || !self.is_dynamic {
+                let spec = self.spec_with(output, shape)?;
+                let reshaped = self.reshape(input, spec);
+                self.set(output, reshaped);
+                return Ok(());
+            }
+        }
+        // The shape is a tensor if there is one, else an attribute.
+        if operator.inputs.get(1).copied().flatten().is_some() {
+            let shape = self.input(operator, 1)?;
+            return self.emit(O::Reshape, &[input, shape], output);
+        }
+        let Some(BuiltinOptionsRef::ReshapeOptions(options)) = operator.table.builtin_options()?
+        else {
+            return Err(Reason::new("its shape is missing"));
+        };
+        let Some(shape) = options.new_shape()? else {
+            return Err(Reason::new("its shape is missing"));
+        };
+        if shape.len() > 16 {
+            return Err(Reason::new("its shape has too many axes"));
+        }
+        let shape: Vec<i32> = shape.iter().collect();
+        let shape = self.integer_vector(&shape);
+        self.emit(O::Reshape, &[input, shape], output)
+    }
+
+    fn squeeze(&mut self, operator: &Operator<'_>) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        let input = self.input(operator, 0)?;
+        if self.shape(output).is_ok() {
+            return self.reshape_to(input, output);
+        }
+        let mut axes: Vec<i32> = Vec::new();
+        if let Some(BuiltinOptionsRef::SqueezeOptions(options)) = operator.table.builtin_options()?
+            && let Some(given) = options.squeeze_dims()?
+        {
+            axes.extend(given.iter().take(16));
+        }
+        let axes = if axes.is_empty() {
+            self.builder.omitted(OperandSpec::tensor_int32([1]))
+        } else {
+            self.integer_vector(&axes)
+        };
+        self.emit(O::Squeeze, &[input, axes], output)
+    }
+
+    fn expand_dims(&mut self, operator: &Operator<'_>) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        let input = self.input(operator, 0)?;
+        if self.shape(output).is_ok() {
+            return self.reshape_to(input, output);
+        }
+        let axis = self.constant_integer(operator, 1)?;
+        let axis = self.builder.scalar_i32(axis);
+        self.emit(O::ExpandDims, &[input, axis], output)
+    }
+
+    fn concatenation(&mut self, operator: &Operator<'_>) -> Imported {
+        let (mut axis, mut function) = (0, crate::schema::ActivationFunctionType::None);
+        if let Some(BuiltinOptionsRef::ConcatenationOptions(options)) =
+            operator.table.builtin_options()?
+        {
+            (axis, function) = (options.axis()?, options.fused_activation_function()?);
+        }
+        let activation = super::operand::Activation::of(function)?;
+        let output = self.output_tensor(operator, 0)?;
+        let axis = non_negative_axis(axis, self.rank(output))?;
+        let mut inputs = Vec::with_capacity(operator.inputs.len() + 1);
+        for at in 0..operator.inputs.len() {
+            inputs.push(self.input(operator, at)?);
+        }
+        inputs.push(self.builder.scalar_i32(axis));
+        let following = match activation.fused() {
+            hal::FusedActivation::None => None,
+            hal::FusedActivation::Relu => Some(O::Relu),
+            hal::FusedActivation::Relu1 => Some(O::Relu1),
+            hal::FusedActivation::Relu6 => Some(O::Relu6),
+        };
+        if self.element(output)? == Element::Bool {
+            return Err(Reason::new("the HAL has no form for truth values"));
+        }
+        match following {
+            None => self.emit(O::Concatenation, &inputs, output),
+            Some(following) => {
+                let spec = self.spec(output)?;
+                let all = self.builder.operation(O::Concatenation, &inputs, spec);
+                self.emit(following, &[all], output)
+            }
+        }
+    }
+
+    fn pad(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
+        self.emit_for(operator, operation, &inputs)
+    }
+
+    fn pad_v2(&mut self, operator: &Operator<'_>) -> Imported {
+        let (input, value) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 2)?);
+        let scalar = match self.element(input)? {
+            Element::Float32 => {
+                let value = self.constant_floats(value)?;
+                self.builder.scalar_f32(value.first().copied().unwrap_or(0.0))
+            }
+            Element::Uint8 | Element::Int8 => {
+                let bytes = self.constant_bytes(value)?;
+                let stored = match (self.element(value)?, bytes.first()) {
+                    (Element::Int8, Some(byte)) => i32::from(byte.cast_signed()),
+                    (_, Some(byte)) => i32::from(*byte),
+                    (_, None) => return Err(Reason::new("the padding value is empty")),
+                };
+                self.builder.scalar_i32(stored)
+            }
+            other => return Err(Reason::new(format!("the HAL does not pad {other:?}"))),
+        };
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, scalar];
+        self.emit_for(operator, O::PadV2, &inputs)
+    }
+
+    fn mirror_pad(&mut self, operator: &Operator<'_>) -> Imported {
+        let mode = match operator.table.builtin_options()? {
+            Some(BuiltinOptionsRef::MirrorPadOptions(options)) => options.mode()?,
+            _ => MirrorPadMode::Reflect,
+        };
+        let mode = match mode {
+            MirrorPadMode::Reflect => 0,
+            MirrorPadMode::Symmetric => 1,
+        };
+        let inputs = [
+            self.input(operator, 0)?,
+            self.input(operator, 1)?,
+            self.builder.scalar_i32(mode),
+        ];
+        self.emit_for(operator, O::MirrorPad, &inputs)
+    }
+
+    /// An operation whose second input is a vector of integers in both worlds.
+    fn with_integers(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
+        self.emit_for(operator, operation, &inputs)
+    }
+
+    fn slice(&mut self, operator: &Operator<'_>) -> Imported {
+        let inputs =
+            [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
+        self.emit_for(operator, O::Slice, &inputs)
+    }
+
+    fn strided_slice(&mut self, operator: &Operator<'_>) -> Imported {
+        let Some(BuiltinOptionsRef::StridedSliceOptions(options)) =
+            operator.table.builtin_options()?
+        else {
+            return Err(Reason::new("it has no options"));
+        };
+        let masks = Masks {
+            begin: options.begin_mask()?,
+            end: options.end_mask()?,
+            ellipsis: options.ellipsis_mask()?,
+            new_axis: options.new_axis_mask()?,
+            shrink: options.shrink_axis_mask()?,
+        };
+        if options.offset()? {
+            return Err(Reason::new("its ends are relative to its begins"));
+        }
+        let output = self.output_tensor(operator, 0)?;
+        let input_tensor = self.input_tensor(operator, 0)?;
+        let input = self.input(operator, 0)?;
+        let rank = self.rank(input_tensor);
+        let is_plain = masks.ellipsis == 0 && masks.new_axis == 0;
+        let given = self.integers(self.input_tensor(operator, 1)?)?.map(|begins| begins.len());
+        if is_plain && given.is_none_or(|given| given == rank) && self.rank(output) > 0 {
+            let inputs = [
+                input,
+                self.input(operator, 1)?,
+                self.input(operator, 2)?,
+                self.input(operator, 3)?,
+                self.builder.scalar_i32(masks.begin),
+                self.builder.scalar_i32(masks.end),
+                self.builder.scalar_i32(masks.shrink),
+            ];
+            return self.emit(O::StridedSlice, &inputs, output);
+        }
+        // The HAL has one entry for each axis: write them all out, cut, and name the axes anew.
+        let full = masks.spell_out(
+            rank,
+            &self.constant_integers(operator, 1)?,
+            &self.constant_integers(operator, 2)?,
+            &self.constant_integers(operator, 3)?,
+        )?;
+        let cut = full.cut_shape(&self.shape(input_tensor)?)?;
+        let spec = self.spec_with(output, cut)?;
+        let inputs = [
+            input,
+            self.integer_vector(&full.begins),
+            self.integer_vector(&full.ends),
+            self.integer_vector(&full.strides),
+            self.builder.scalar_i32(full.begin_mask),
+            self.builder.scalar_i32(full.end_mask),
+            self.builder.scalar_i32(0),
+        ];
+        let piece = self.builder.operation(O::StridedSlice, inputs, spec);
+        self.reshape_to(piece, output)
+    }
+
+    fn split(&mut self, operator: &Operator<'_>) -> Imported {
+        let axis = self.constant_integer(operator, 0)?;
+        let input_tensor = self.input_tensor(operator, 1)?;
+        let axis = non_negative_axis(axis, self.rank(input_tensor))?;
+        let count = i32::try_from(operator.outputs.len()).unwrap_or(0);
+        let inputs = [
+            self.input(operator, 1)?,
+            self.builder.scalar_i32(axis),
+            self.builder.scalar_i32(count),
+        ];
+        let specs = operator.outputs.iter().map(|output| self.spec(*output));
+        let specs = specs.collect::<Imported<Vec<_>>>()?;
+        let results: Vec<OperandId> =
+            specs.into_iter().map(|spec| self.builder.temporary(spec)).collect();
+        self.builder.operation_into(O::Split, inputs, &results);
+        for (output, result) in operator.outputs.iter().zip(results) {
+            self.set(*output, result);
+        }
+        Ok(())
+    }
+
+    fn split_v(&mut self, operator: &Operator<'_>) -> Imported {
+        let input_tensor = self.input_tensor(operator, 0)?;
+        let input = self.input(operator, 0)?;
+        let axis = self.constant_integer(operator, 2)?;
+        let rank = self.rank(input_tensor);
+        let axis = usize::try_from(non_negative_axis(axis, rank)?).unwrap_or(0);
+        let mut begin = 0_i32;
+        for output in &operator.outputs {
+            let shape = self.shape(*output)?;
+            let sizes: Vec<i32> =
+                shape.iter().map(|length| i32::try_from(*length).unwrap_or(0)).collect();
+            let mut begins = vec![0; rank];
+            let (Some(at), Some(size)) = (begins.get_mut(axis), sizes.get(axis)) else {
+                return Err(Reason::new("its parts have another rank"));
+            };
+            *at = begin;
+            begin = begin.saturating_add(*size);
+            let inputs = [input, self.integer_vector(&begins), self.integer_vector(&sizes)];
+            self.emit(O::Slice, &inputs, *output)?;
+        }
+        Ok(())
+    }
+
+    fn pack(&mut self, operator: &Operator<'_>) -> Imported {
+        let axis = match operator.table.builtin_options()? {
+            Some(BuiltinOptionsRef::PackOptions(options)) => options.axis()?,
+            _ => 0,
+        };
+        let output = self.output_tensor(operator, 0)?;
+        let axis = non_negative_axis(axis, self.rank(output))?;
+        let is_scalars = operator.inputs.iter().flatten().all(|input| self.rank(*input) == 0);
+        let mut inputs = Vec::with_capacity(operator.inputs.len() + 1);
+        for at in 0..operator.inputs.len() {
+            inputs.push(self.input(operator, at)?);
+        }
+        let axis = self.builder.scalar_i32(axis);
+        if is_scalars {
+            // Scalars are vectors of one here already.
+            inputs.push(axis);
+            return self.emit(O::Concatenation, &inputs, output);
+        }
+        inputs.insert(0, axis);
+        self.emit(O::Pack, &inputs, output)
+    }
+
+    fn unpack(&mut self, operator: &Operator<'_>) -> Imported {
+        let axis = match operator.table.builtin_options()? {
+            Some(BuiltinOptionsRef::UnpackOptions(options)) => options.axis()?,
+            _ => 0,
+        };
+        let input_tensor = self.input_tensor(operator, 0)?;
+        let input = self.input(operator, 0)?;
+        let shape = self.shape(input_tensor)?;
+        let axis = usize::try_from(non_negative_axis(axis, shape.len())?).unwrap_or(0);
+        let mut cut = shape.clone();
+        cut[axis] = 1;
+        let sizes: Vec<i32> =
+            cut.iter().map(|length| i32::try_from(*length).unwrap_or(0)).collect();
+        for (index, output) in operator.outputs.iter().enumerate() {
+            let mut begins = vec![0; shape.len()];
+            begins[axis] = i32::try_from(index).unwrap_or(i32::MAX);
+            let spec = self.spec_with(*output, cut.clone())?;
+            let inputs = [input, self.integer_vector(&begins), self.integer_vector(&sizes)];
+            let piece = self.builder.operation(O::Slice, inputs, spec);
+            self.reshape_to(piece, *output)?;
+        }
+        Ok(())
+    }
+
+    fn broadcast_to(&mut self, operator: &Operator<'_>) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        let target = self.shape(output)?;
+        let input = self.input(operator, 0)?;
+        let result = self.broadcast(input, &target)?;
+        if result == input {
+            return self.emit(O::Cast, &[input], output);
+        }
+        self.set(output, result);
+        Ok(())
+    }
+
+    fn gather(&mut self, operator: &Operator<'_>) -> Imported {
+        let (mut axis, mut batch) = (0, 0);
+        if let Some(BuiltinOptionsRef::GatherOptions(options)) = operator.table.builtin_options()? {
+            (axis, batch) = (options.axis()?, options.batch_dims()?);
+        }
+        if batch != 0 {
+            return Err(Reason::new("the HAL does not gather by batch"));
+        }
+        let (input, indices) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
+        let output = self.output_tensor(operator, 0)?;
+        let axis = non_negative_axis(axis, self.rank(input))?;
+        let is_scalar = self.rank(indices) == 0;
+        let axis_operand = self.builder.scalar_i32(axis);
+        let inputs = [self.operand(input)?, axis_operand, self.operand(indices)?];
+        if !is_scalar {
+            return self.emit(O::Gather, &inputs, output);
+        }
+        let mut kept = self.shape(input)?;
+        if let Some(length) = kept.get_mut(usize::try_from(axis).unwrap_or(0)) {
+            *length = 1;
+        }
+        let spec = self.spec_with(output, kept)?;
+        let piece = self.builder.operation(O::Gather, inputs, spec);
+        self.reshape_to(piece, output)
+    }
+
+    fn reverse(&mut self, operator: &Operator<'_>) -> Imported {
+        let input_tensor = self.input_tensor(operator, 0)?;
+        let rank = self.rank(input_tensor);
+        let output = self.output_tensor(operator, 0)?;
+        let axes = self.constant_integers(operator, 1)?;
+        let mut operand = self.input(operator, 0)?;
+        let spec = self.spec(output)?;
+        if axes.is_empty() {
+            return self.emit(O::Cast, &[operand], output);
+        }
+        for axis in axes {
+            let axis = non_negative_axis(axis, rank)?;
+            let axis = self.integer_vector(&[axis]);
+            operand = self.builder.operation(O::Reverse, [operand, axis], spec.clone());
+        }
+        self.set(output, operand);
+        Ok(())
+    }
+
+    fn blocks(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
+        let size = match operator.table.builtin_options()? {
+            Some(BuiltinOptionsRef::DepthToSpaceOptions(options)) => options.block_size()?,
+            Some(BuiltinOptionsRef::SpaceToDepthOptions(options)) => options.block_size()?,
+            _ => return Err(Reason::new("it has no options")),
+        };
+        let inputs = [self.input(operator, 0)?, self.builder.scalar_i32(size)];
+        self.emit_for(operator, operation, &inputs)
+    }
+
+    fn batch_to_space_nd(&mut self, operator: &Operator<'_>) -> Imported {
+        let input_tensor = self.input_tensor(operator, 0)?;
+        let output = self.output_tensor(operator, 0)?;
+        if self.rank(input_tensor) != 4 {
+            return Err(Reason::new("the HAL has this for images only"));
+        }
+        let crops = self.constant_integers(operator, 2)?;
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
+        if crops.iter().all(|crop| *crop == 0) {
+            return self.emit(O::BatchToSpaceNd, &inputs, output);
+        }
+        // The HAL crops nothing: cut the border off behind it.
+        let (&[top, bottom, left, right], &[block_height, block_width]) =
+            (&*crops, &*self.constant_integers(operator, 1)?)
+        else {
+            return Err(Reason::new("the HAL has this for images only"));
+        };
+        let (_, _) = (block_height, block_width);
+        let cut = self.shape(output)?;
+        let [batch, height, width, depth] = *cut else {
+            return Err(Reason::new("the HAL has this for images only"));
+        };
+        let signed = |length: u32| i32::try_from(length).unwrap_or(i32::MAX);
+        let whole = |length: u32, crops: i32| {
+            u32::try_from(i64::from(length) + i64::from(crops))
+                .map_err(|_| Reason::new("its crops are out of range"))
+        };
+        let full = vec![batch, whole(height, top + bottom)?, whole(width, left + right)?, depth];
+        let spec = self.spec_with(output, full)?;
+        let uncut = self.builder.operation(O::BatchToSpaceNd, inputs, spec);
+        let begins = self.integer_vector(&[0, top, left, 0]);
+        let sizes = self.integer_vector(&cut.iter().map(|it| signed(*it)).collect::<Vec<_>>());
+        self.emit(O::Slice, &[uncut, begins, sizes], output)
+    }
+
+    fn space_to_batch_nd(&mut self, operator: &Operator<'_>) -> Imported {
+        let input_tensor = self.input_tensor(operator, 0)?;
+        if self.rank(input_tensor) != 4 {
+            return Err(Reason::new("the HAL has this for images only"));
+        }
+        let inputs =
+            [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
+        self.emit_for(operator, O::SpaceToBatchNd, &inputs)
+    }
+
+    fn fill(&mut self, operator: &Operator<'_>) -> Imported {
+        let value = self.input_tensor(operator, 1)?;
+        let scalar = match self.element(value)? {
+            Element::Float32 => {
+                let value = self.constant_floats(value)?;
+                self.builder.scalar_f32(value.first().copied().unwrap_or(0.0))
+            }
+            Element::Int32 | Element::Int64 => {
+                let value = self.constant_integer(operator, 1)?;
+                self.builder.scalar_i32(value)
+            }
+            other => return Err(Reason::new(format!("the HAL does not fill with {other:?}"))),
+        };
+        let inputs = [self.input(operator, 0)?, scalar];
+        self.emit_for(operator, O::Fill, &inputs)
+    }
+
+    fn constant_result(&mut self, output: usize, integers: &[i32]) -> Imported {
+        if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
+            return Err(Reason::new("its result is not integer"));
+        }
+        let operand = self.integer_vector(integers);
+        self.set(output, operand);
+        Ok(())
+    }
+
+    fn rank_operator(&mut self, operator: &Operator<'_>) -> Imported {
+        let input = self.input_tensor(operator, 0)?;
+        let output = self.output_tensor(operator, 0)?;
+        let rank = i32::try_from(self.rank(input)).unwrap_or(i32::MAX);
+        self.constant_result(output, &[rank])
+    }
+
+    fn shape_operator(&mut self, operator: &Operator<'_>) -> Imported {
+        let input = self.input_tensor(operator, 0)?;
+        let output = self.output_tensor(operator, 0)?;
+        let lengths = if self.rank(input) == 0 { Vec::new() } else { self.shape(input)? };
+        let lengths: Vec<i32> =
+            lengths.iter().map(|length| i32::try_from(*length).unwrap_or(i32::MAX)).collect();
+        self.constant_result(output, &lengths)
+    }
+
+    fn range(&mut self, operator: &Operator<'_>) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
+            return Err(Reason::new("only ranges of constant integers have a counterpart"));
+        }
+        let start = i64::from(self.constant_integer(operator, 0)?);
+        let limit = i64::from(self.constant_integer(operator, 1)?);
+        let step = i64::from(self.constant_integer(operator, 2)?);
+        let distance = limit - start;
+        if step == 0 || distance != 0 && (distance > 0) != (step > 0) {
+            return Err(Reason::new("its step does not lead to its limit"));
+        }
+        let count = distance.abs().div_euclid(step.abs())
+            + i64::from(distance.abs().rem_euclid(step.abs()) != 0);
+        if count > 1 << 20 {
+            return Err(Reason::new("it is too long"));
+        }
+        let integers: Vec<i32> = (0..count)
+            .filter_map(|index| i32::try_from(start + index * step).ok())
+            .collect();
+        self.constant_result(output, &integers)
+    }
+
+    fn cast(&mut self, operator: &Operator<'_>) -> Imported {
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        for tensor in [input, output] {
+            if self.element(tensor)? == Element::Int16 || self.element(tensor)? == Element::Int8 {
+                return Err(Reason::new("the HAL does not cast small signed integers"));
+            }
+        }
+        if self.element(input)? == Element::Bool || self.element(output)? == Element::Bool {
+            return self.cast_bool(operator, input, output);
+        }
+        let inputs = [self.input(operator, 0)?];
+        self.emit(O::Cast, &inputs, output)
+    }
+
+    /// The HAL does not cast truth values: to numbers it selects, from numbers it compares.
+    fn cast_bool(&mut self, operator: &Operator<'_>, input: usize, output: usize) -> Imported {
+        let operand = self.input(operator, 0)?;
+        if self.element(output)? == Element::Bool {
+            let zero = match self.element(input)? {
+                Element::Int32 | Element::Int64 => self.integer_vector(&[0]),
+                Element::Float32 | Element::Float16 => self.float_like(input, 0.0)?,
+                _ => return Err(Reason::new("the HAL does not cast between these")),
+            };
+            return self.emit(O::NotEqual, &[operand, zero], output);
+        }
+        let shape = self.shape(input)?;
+        let spec = self.spec_with(output, shape.clone())?;
+        let count = shape.iter().try_fold(1_usize, |count, length| {
+            count.checked_mul(*length as usize).filter(|count| *count < 1 << 24)
+        });
+        let Some(count) = count else { return Err(Reason::new("it is too large")) };
+        let (one, zero) = match self.element(output)? {
+            Element::Int32 | Element::Int64 => (
+                self.builder.constant(spec.clone(), &vec![1_i32; count]),
+                self.builder.constant(spec, &vec![0_i32; count]),
+            ),
+            Element::Float32 => (
+                self.builder.constant(spec.clone(), &vec![1.0_f32; count]),
+                self.builder.constant(spec, &vec![0.0_f32; count]),
+            ),
+            _ => return Err(Reason::new("the HAL does not cast between these")),
+        };
+        self.emit(O::Select, &[operand, one, zero], output)
+    }
+
+    fn embedding_lookup(&mut self, operator: &Operator<'_>) -> Imported {
+        let (lookups, values) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
+        let output = self.output_tensor(operator, 0)?;
+        let values = if self.element(output)? == Element::Float32 {
+            self.as_float32(values)?
+        } else {
+            self.operand(values)?
+        };
+        let inputs = [self.operand(lookups)?, values];
+        self.emit(O::EmbeddingLookup, &inputs, output)
+    }
+}
+
+fn is_bool(spec: &OperandSpec) -> bool {
+    spec.operand_type == OperandType::TensorBool8
+}
+
+/// An axis counted from the front.
+pub(super) fn non_negative_axis(axis: i32, rank: usize) -> Imported<i32> {
+    let signed = i32::try_from(rank.max(1)).unwrap_or(i32::MAX);
+    let axis = if axis < 0 { axis.saturating_add(signed) } else { axis };
+    if (0..signed).contains(&axis) {
+        Ok(axis)
+    } else {
+        Err(Reason::new(format!("there is no axis {axis} in rank {rank}")))
+    }
+}
+
+/// The masks of STRIDED_SLICE: a bit an entry.
+struct Masks {
+    begin: i32,
+    end: i32,
+    ellipsis: i32,
+    new_axis: i32,
+    shrink: i32,
+}
+
+/// A slice with an entry for each axis of the input.
+struct FullSlice {
+    begins: Vec<i32>,
+    ends: Vec<i32>,
+    strides: Vec<i32>,
+    begin_mask: i32,
+    end_mask: i32,
+}
+
+impl Masks {
+    fn spell_out(
+        &self,
+        rank: usize,
+        begins: &[i32],
+        ends: &[i32],
+        strides: &[i32],
+    ) -> Imported<FullSlice> {
+        let count = begins.len();
+        if ends.len() != count || strides.len() != count || count > 31 || rank > 31 {
+            return Err(Reason::new("its vectors have different lengths"));
+        }
+        let has = |mask: i32, entry: usize| mask >> entry & 1 != 0;
+        let of_input =
+            (0..count).filter(|it| !has(self.new_axis, *it) && !has(self.ellipsis, *it)).count();
+        let mut full = FullSlice {
+            begins: vec![],
+            ends: vec![],
+            strides: vec![],
+            begin_mask: 0,
+            end_mask: 0,
+        };
+        let take_all = |full: &mut FullSlice| {
+            full.begin_mask |= 1 << full.begins.len();
+            full.end_mask |= 1 << full.begins.len();
+            full.begins.push(0);
+            full.ends.push(0);
+            full.strides.push(1);
+        };
+        for entry in 0..count {
+            if has(self.ellipsis, entry) {
+                for _ in of_input..rank {
+                    take_all(&mut full);
+                }
+            } else if !has(self.new_axis, entry) {
+                let axis = full.begins.len();
+                let is_shrunk = has(self.shrink, entry);
+                full.begin_mask |= i32::from(has(self.begin, entry) && !is_shrunk) << axis;
+                // The end of a shrunk axis is one behind its begin; -1 has nothing behind it.
+                let end = if is_shrunk { begins[entry].wrapping_add(1) } else { ends[entry] };
+                let to_the_end = is_shrunk && end == 0 || has(self.end, entry) && !is_shrunk;
+                full.end_mask |= i32::from(to_the_end) << axis;
+                full.begins.push(begins[entry]);
+                full.ends.push(end);
+                full.strides.push(if is_shrunk { 1 } else { strides[entry] });
+            }
+        }
+        while full.begins.len() < rank {
+            take_all(&mut full);
+        }
+        if full.begins.len() == rank {
+            Ok(full)
+        } else {
+            Err(Reason::new("it has more entries than the input has axes"))
+        }
+    }
+}
+
+impl FullSlice {
+    /// The shape of the piece that is cut out.
+    fn cut_shape(&self, shape: &[u32]) -> Imported<Vec<u32>> {
+        let mut cut = Vec::with_capacity(shape.len());
+        for (axis, length) in shape.iter().enumerate() {
+            let length = i64::from(*length);
+            let stride = i64::from(self.strides[axis]);
+            if stride == 0 {
+                return Err(Reason::new("a stride is 0"));
+            }
+            let clamped = |position: i32| {
+                let position = i64::from(position);
+                let position = if position < 0 { position + length } else { position };
+                if stride > 0 { position.clamp(0, length) } else { position.clamp(-1, length - 1) }
+            };
+            let is_masked = |mask: i32| mask >> axis & 1 != 0;
+            let begin = match is_masked(self.begin_mask) {
+                true if stride > 0 => 0,
+                true => length - 1,
+                false => clamped(self.begins[axis]),
+            };
+            let end = match is_masked(self.end_mask) {
+                true if stride > 0 => length,
+                true => -1,
+                false => clamped(self.ends[axis]),
+            };
+            let distance = if stride > 0 { end - begin } else { begin - end };
+            let count = if distance <= 0 { 0 } else { (distance + stride.abs() - 1) / stride.abs() };
+            cut.push(u32::try_from(count).unwrap_or(0));
+        }
+        Ok(cut)
+    }
+}

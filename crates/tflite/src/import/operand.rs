@@ -1,0 +1,392 @@
+//! Tensors as operands: types, shapes, constants; and the small steps that all families share.
+
+use super::tensor::{Element, known_lengths, type_name};
+use super::{GraphImporter, Imported};
+use crate::error::Reason;
+use crate::file::{Operator, Tensor};
+use crate::schema::{ActivationFunctionType, Padding};
+use half::f16;
+use hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationType};
+use std::borrow::Cow;
+
+/// Constants of at least so many bytes stay in the file.
+const LARGE: usize = 128;
+
+/// What follows an operation: an activation that the HAL can fuse, or one that it cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activation {
+    Fused(FusedActivation),
+    Tanh,
+}
+
+impl Activation {
+    pub(super) fn of(function: ActivationFunctionType) -> Imported<Self> {
+        Ok(Self::Fused(match function {
+            ActivationFunctionType::None => FusedActivation::None,
+            ActivationFunctionType::Relu => FusedActivation::Relu,
+            ActivationFunctionType::ReluN1To1 => FusedActivation::Relu1,
+            ActivationFunctionType::Relu6 => FusedActivation::Relu6,
+            ActivationFunctionType::Tanh => return Ok(Self::Tanh),
+            ActivationFunctionType::SignBit => {
+                return Err(Reason::new("the HAL has no activation SIGN_BIT"));
+            }
+        }))
+    }
+
+    pub(super) fn fused(self) -> FusedActivation {
+        match self {
+            Self::Fused(fused) => fused,
+            Self::Tanh => FusedActivation::None,
+        }
+    }
+}
+
+/// The HAL's number for a padding scheme.
+pub(super) fn padding_scheme(padding: Padding) -> i32 {
+    match padding {
+        Padding::Same => 1,
+        Padding::Valid => 2,
+    }
+}
+
+impl<'f> GraphImporter<'f, '_> {
+    pub(super) fn tensor(&self, index: usize) -> &'f Tensor<'f> {
+        &self.graph.tensors[index]
+    }
+
+    pub(super) fn element(&self, index: usize) -> Imported<Element> {
+        let tensor = self.tensor(index);
+        Element::of(tensor).ok_or_else(|| {
+            Reason::new(format!("the HAL has no type {}", type_name(tensor.type_code)))
+        })
+    }
+
+    /// The tensor index of an input that must be there.
+    pub(super) fn input_tensor(&self, operator: &Operator<'_>, at: usize) -> Imported<usize> {
+        operator.inputs.get(at).copied().flatten().ok_or_else(|| {
+            Reason::new(format!("input {at} is missing; there are {}", operator.inputs.len()))
+        })
+    }
+
+    /// The tensor index of an output that must be there.
+    pub(super) fn output_tensor(&self, operator: &Operator<'_>, at: usize) -> Imported<usize> {
+        operator.outputs.get(at).copied().ok_or_else(|| {
+            Reason::new(format!("output {at} is missing; there are {}", operator.outputs.len()))
+        })
+    }
+
+    /// The operand of an input that must be there.
+    pub(super) fn input(&mut self, operator: &Operator<'_>, at: usize) -> Imported<OperandId> {
+        let tensor = self.input_tensor(operator, at)?;
+        self.operand(tensor)
+    }
+
+    /// The dimensions of a tensor as the HAL writes them: 0 is unknown, rank 0 is `[1]`.
+    fn dimensions(&self, index: usize, is_computed: bool) -> Vec<u32> {
+        let tensor = self.tensor(index);
+        let lengths = known_lengths(tensor);
+        if lengths.is_empty() {
+            return vec![1];
+        }
+        let is_example_only = is_computed && self.is_dynamic && tensor.signature.is_none();
+        lengths
+            .into_iter()
+            .map(|length| if is_example_only { 0 } else { length.unwrap_or(0) })
+            .collect()
+    }
+
+    /// The dimensions of a tensor, if all are known.
+    pub(super) fn shape(&self, index: usize) -> Imported<Vec<u32>> {
+        let is_computed = !self.graph.inputs.contains(&index) && !self.is_constant(index);
+        let dimensions = self.dimensions(index, is_computed);
+        if dimensions.contains(&0) {
+            return Err(Reason::new(format!(
+                "the shape of {:?} must be known here",
+                self.tensor(index).name
+            )));
+        }
+        Ok(dimensions)
+    }
+
+    /// The number of axes that the file gives a tensor; 0 for a scalar.
+    pub(super) fn rank(&self, index: usize) -> usize {
+        self.tensor(index).shape.len()
+    }
+
+    pub(super) fn spec(&self, index: usize) -> Imported<OperandSpec> {
+        self.spec_with(index, self.dimensions(index, true))
+    }
+
+    pub(super) fn spec_of_input(&self, index: usize) -> Imported<OperandSpec> {
+        self.spec_with(index, self.dimensions(index, false))
+    }
+
+    /// The tensor's type and quantisation with these dimensions.
+    pub(super) fn spec_with(&self, index: usize, dimensions: Vec<u32>) -> Imported<OperandSpec> {
+        let operand_type = match self.element(index)? {
+            Element::Float32 => OperandType::TensorFloat32,
+            Element::Float16 => OperandType::TensorFloat16,
+            Element::Int32 | Element::Int64 => OperandType::TensorInt32,
+            Element::Bool => OperandType::TensorBool8,
+            Element::Uint8 => OperandType::TensorQuant8Asymm,
+            Element::Int8 => OperandType::TensorQuant8AsymmSigned,
+            Element::Int16 => OperandType::TensorQuant16Symm,
+        };
+        let spec = OperandSpec::new(operand_type, dimensions);
+        if operand_type.quantized_range().is_none() {
+            return Ok(spec);
+        }
+        let tensor = self.tensor(index);
+        let Some(quantization) = &tensor.quantization else {
+            // Plain bytes: the HAL's types always have a scale.
+            return Ok(spec.quantized(1.0, 0));
+        };
+        let zero_point = |at: usize| quantization.zero_points.get(at).copied().unwrap_or(0);
+        if let [scale] = *quantization.scales {
+            let zero_point = i32::try_from(zero_point(0))
+                .map_err(|_| Reason::new(format!("the zero point is {}", zero_point(0))))?;
+            return Ok(spec.quantized(scale, zero_point));
+        }
+        if operand_type != OperandType::TensorQuant8AsymmSigned
+            || quantization.zero_points.iter().any(|zero_point| *zero_point != 0)
+        {
+            return Err(Reason::new(
+                "the HAL has scales by channel only for int8 with zero points 0",
+            ));
+        }
+        Ok(OperandSpec::tensor_quant8_symm_per_channel(
+            spec.dimensions,
+            &quantization.scales,
+            quantization.dimension,
+        ))
+    }
+
+    /// Whether the file holds the tensor's value.
+    pub(super) fn is_constant(&self, index: usize) -> bool {
+        let tensor = self.tensor(index);
+        let is_empty =
+            self.file.buffers.get(tensor.buffer).is_none_or(|buffer| buffer.bytes.is_empty());
+        tensor.buffer != 0 && !is_empty && !tensor.is_variable
+    }
+
+    /// The operand that holds a tensor; a constant is made one on first use.
+    pub(super) fn operand(&mut self, index: usize) -> Imported<OperandId> {
+        if let Some(operand) = self.operands[index] {
+            return Ok(operand);
+        }
+        let operand = self.constant(index)?;
+        let name = self.tensor(index).name.clone();
+        self.builder.name(operand, name);
+        self.operands[index] = Some(operand);
+        Ok(operand)
+    }
+
+    fn constant(&mut self, index: usize) -> Imported<OperandId> {
+        let spec = self.spec_with(index, self.dimensions(index, false))?;
+        self.constant_with(index, spec)
+    }
+
+    /// The constant of a tensor as an operand of this type and shape, whose element must have the
+    /// same size.
+    pub(super) fn constant_with(&mut self, index: usize, spec: OperandSpec) -> Imported<OperandId> {
+        let bytes = self.constant_bytes(index)?;
+        let tensor = self.tensor(index);
+        let buffer = self.file.buffers[tensor.buffer];
+        let stays = matches!(bytes, Cow::Borrowed(_)) && bytes.len() >= LARGE;
+        match (stays, u32::try_from(buffer.offset), u32::try_from(bytes.len())) {
+            (true, Ok(offset), Ok(length)) => {
+                Ok(self.builder.constant_in_pool(spec, self.pool, offset, length))
+            }
+            _ => Ok(self.builder.constant_bytes(spec, &bytes)),
+        }
+    }
+
+    /// The bytes of a constant tensor as the HAL stores them.
+    pub(super) fn constant_bytes(&self, index: usize) -> Imported<Cow<'f, [u8]>> {
+        let tensor = self.tensor(index);
+        if !self.is_constant(index) {
+            return Err(Reason::new(format!("{:?} is read before it is written", tensor.name)));
+        }
+        if tensor.sparsity.is_some() {
+            return Err(Reason::new(format!("{:?} is sparse", tensor.name)));
+        }
+        let element = self.element(index)?;
+        let buffer = self.file.buffers[tensor.buffer];
+        let count = tensor.shape.iter().try_fold(element.bytes(), |size, length| {
+            size.checked_mul(usize::try_from(*length).ok()?)
+        });
+        if count != Some(buffer.bytes.len()) {
+            return Err(Reason::new(format!(
+                "{:?} has {} bytes, which its shape {:?} does not need",
+                tensor.name,
+                buffer.bytes.len(),
+                tensor.shape
+            )));
+        }
+        if element != Element::Int64 {
+            return Ok(Cow::Borrowed(buffer.bytes));
+        }
+        let (integers, _) = buffer.bytes.as_chunks();
+        let mut narrow = Vec::with_capacity(buffer.bytes.len() / 2);
+        for integer in integers {
+            let integer = i64::from_le_bytes(*integer);
+            let integer = i32::try_from(integer).map_err(|_| {
+                Reason::new(format!("{:?} holds {integer}, beyond 32 bits", tensor.name))
+            })?;
+            narrow.extend_from_slice(&integer.to_le_bytes());
+        }
+        Ok(Cow::Owned(narrow))
+    }
+
+    /// The integers of a constant tensor; `None` if it is computed.
+    pub(super) fn integers(&self, index: usize) -> Imported<Option<Vec<i32>>> {
+        if !self.is_constant(index) {
+            return Ok(None);
+        }
+        if !matches!(self.element(index)?, Element::Int32 | Element::Int64) {
+            return Err(Reason::new(format!("{:?} must hold integers", self.tensor(index).name)));
+        }
+        let bytes = self.constant_bytes(index)?;
+        Ok(Some(bytes.as_chunks().0.iter().map(|chunk| i32::from_le_bytes(*chunk)).collect()))
+    }
+
+    /// The integers of an input that must be constant.
+    pub(super) fn constant_integers(
+        &self,
+        operator: &Operator<'_>,
+        at: usize,
+    ) -> Imported<Vec<i32>> {
+        let index = self.input_tensor(operator, at)?;
+        self.integers(index)?
+            .ok_or_else(|| Reason::new(format!("input {at} must be constant for the HAL")))
+    }
+
+    /// The single integer of an input that must be constant.
+    pub(super) fn constant_integer(&self, operator: &Operator<'_>, at: usize) -> Imported<i32> {
+        match *self.constant_integers(operator, at)? {
+            [one] => Ok(one),
+            ref all => Err(Reason::new(format!("input {at} has {} elements, not one", all.len()))),
+        }
+    }
+
+    /// The floats of a constant float tensor.
+    pub(super) fn constant_floats(&self, index: usize) -> Imported<Vec<f32>> {
+        let bytes = self.constant_bytes(index)?;
+        match self.element(index)? {
+            Element::Float32 => {
+                Ok(bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
+            }
+            Element::Float16 => {
+                Ok(bytes.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it).to_f32()).collect())
+            }
+            _ => Err(Reason::new(format!("{:?} must hold floats", self.tensor(index).name))),
+        }
+    }
+
+    /// A constant vector of integers.
+    pub(super) fn integer_vector(&mut self, integers: &[i32]) -> OperandId {
+        let length = u32::try_from(integers.len()).unwrap_or(u32::MAX);
+        self.builder.constant(OperandSpec::tensor_int32([length]), integers)
+    }
+
+    /// Says that an operand holds a tensor.
+    pub(super) fn set(&mut self, index: usize, operand: OperandId) {
+        let name = self.tensor(index).name.clone();
+        self.builder.name(operand, name);
+        self.operands[index] = Some(operand);
+    }
+
+    /// An operation whose result is a tensor of the file.
+    pub(super) fn emit(
+        &mut self,
+        operation: OperationType,
+        inputs: &[OperandId],
+        output: usize,
+    ) -> Imported {
+        let spec = self.spec(output)?;
+        let operand = self.builder.operation(operation, inputs, spec);
+        self.set(output, operand);
+        Ok(())
+    }
+
+    /// An operation whose result is the operator's only output.
+    pub(super) fn emit_for(
+        &mut self,
+        operator: &Operator<'_>,
+        operation: OperationType,
+        inputs: &[OperandId],
+    ) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        self.emit(operation, inputs, output)
+    }
+
+    /// An operation that takes its activation among its inputs, and the activation behind it where
+    /// the HAL cannot fuse it.
+    pub(super) fn emit_activated(
+        &mut self,
+        operator: &Operator<'_>,
+        operation: OperationType,
+        inputs: &[OperandId],
+        activation: Activation,
+    ) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        if activation == Activation::Tanh {
+            if !self.element(output)?.is_float() {
+                return Err(Reason::new("the range before a fused TANH is not known"));
+            }
+            let spec = self.spec(output)?;
+            let before = self.builder.operation(operation, inputs, spec);
+            return self.emit(OperationType::Tanh, &[before], output);
+        }
+        self.emit(operation, inputs, output)
+    }
+
+    pub(super) fn activation_operand(&mut self, activation: Activation) -> OperandId {
+        self.builder.scalar_i32(activation.fused().code())
+    }
+
+    /// A float32 constant that broadcasts, in the float type of a tensor.
+    pub(super) fn float_like(&mut self, tensor: usize, value: f32) -> Imported<OperandId> {
+        match self.element(tensor)? {
+            Element::Float32 => {
+                Ok(self.builder.constant(OperandSpec::tensor_float32([1]), &[value]))
+            }
+            Element::Float16 => Ok(self
+                .builder
+                .constant(OperandSpec::tensor_float16([1]), &[f16::from_f32(value)])),
+            _ => Err(Reason::new("only floats have a counterpart")),
+        }
+    }
+
+    /// The tensor as float32: dequantised if need be.
+    pub(super) fn as_float32(&mut self, index: usize) -> Imported<OperandId> {
+        let operand = self.operand(index)?;
+        let spec = self.builder.spec(operand);
+        let operation = match spec.operand_type {
+            OperandType::TensorFloat32 => return Ok(operand),
+            OperandType::TensorFloat16 => OperationType::Cast,
+            _ => OperationType::Dequantize,
+        };
+        let float = OperandSpec::tensor_float32(spec.dimensions);
+        Ok(self.builder.operation(operation, [operand], float))
+    }
+
+    /// Gives a tensor the value of a float32 operand: quantised if need be.
+    pub(super) fn emit_float32(&mut self, float: OperandId, output: usize) -> Imported {
+        let spec = self.spec(output)?;
+        let operation = match spec.operand_type {
+            OperandType::TensorFloat32 => {
+                self.set(output, float);
+                return Ok(());
+            }
+            OperandType::TensorFloat16 => OperationType::Cast,
+            OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned => {
+                OperationType::Quantize
+            }
+            other => return Err(Reason::new(format!("the HAL does not quantise to {other}"))),
+        };
+        let operand = self.builder.operation(operation, [float], spec);
+        self.set(output, operand);
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D.
+
+use super::operand::{Activation, padding_scheme};
+use super::tensor::Element;
+use super::{GraphImporter, Imported};
+use crate::error::Reason;
+use crate::file::Operator;
+use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
+use hal::OperationType as O;
+
+impl GraphImporter<'_, '_> {
+    pub(super) fn pooling(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
+        Some(match builtin {
+            B::AveragePool2d => self.pool(operator, O::AveragePool2d),
+            B::MaxPool2d => self.pool(operator, O::MaxPool2d),
+            B::L2Pool2d => self.pool(operator, O::L2Pool2d),
+            _ => return None,
+        })
+    }
+
+    fn pool(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
+        let Some(BuiltinOptionsRef::Pool2DOptions(options)) = operator.table.builtin_options()?
+        else {
+            return Err(Reason::new("it has no options"));
+        };
+        let output = self.output_tensor(operator, 0)?;
+        if self.element(output)? == Element::Int16 {
+            return Err(Reason::new("the HAL has no 16-bit form"));
+        }
+        let activation = Activation::of(options.fused_activation_function()?)?;
+        let inputs = [
+            self.input(operator, 0)?,
+            self.builder.scalar_i32(padding_scheme(options.padding()?)),
+            self.builder.scalar_i32(options.stride_w()?),
+            self.builder.scalar_i32(options.stride_h()?),
+            self.builder.scalar_i32(options.filter_width()?),
+            self.builder.scalar_i32(options.filter_height()?),
+            self.activation_operand(activation),
+        ];
+        self.emit_activated(operator, operation, &inputs, activation)
+    }
+}

@@ -1,0 +1,38 @@
+//! QUANTIZE and DEQUANTIZE.
+
+use super::tensor::Element;
+use super::{GraphImporter, Imported};
+use crate::error::Reason;
+use crate::file::Operator;
+use crate::schema::BuiltinOperator as B;
+use hal::OperationType as O;
+
+impl GraphImporter<'_, '_> {
+    pub(super) fn quantisation(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
+        Some(match builtin {
+            B::Quantize => self.quantize(operator),
+            B::Dequantize => self.dequantize(operator),
+            _ => return None,
+        })
+    }
+
+    fn quantize(&mut self, operator: &Operator<'_>) -> Imported {
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        // From one scale to another the HAL goes by way of floats.
+        let float = self.as_float32(input)?;
+        if self.element(output)? == Element::Int16 {
+            return Err(Reason::new("the HAL does not quantise to 16 bits"));
+        }
+        self.emit_float32(float, output)
+    }
+
+    fn dequantize(&mut self, operator: &Operator<'_>) -> Imported {
+        let input = self.input_tensor(operator, 0)?;
+        let operand = self.operand(input)?;
+        match self.element(input)? {
+            Element::Float16 => self.emit_for(operator, O::Cast, &[operand]),
+            Element::Int16 => Err(Reason::new("the HAL does not dequantise 16 bits")),
+            _ => self.emit_for(operator, O::Dequantize, &[operand]),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! MEAN, SUM, REDUCE_*, ARG_MAX, ARG_MIN, TOPK_V2.
+
+use super::movement::non_negative_axis;
+use super::tensor::Element;
+use super::{GraphImporter, Imported};
+use crate::error::Reason;
+use crate::file::Operator;
+use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
+use hal::{OperandSpec, OperationType as O};
+
+impl GraphImporter<'_, '_> {
+    pub(super) fn reduction(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
+        Some(match builtin {
+            B::Mean => self.mean(operator),
+            B::Sum => self.reduce(operator, O::ReduceSum, true),
+            B::ReduceProd => self.reduce(operator, O::ReduceProd, true),
+            B::ReduceMax => self.reduce(operator, O::ReduceMax, false),
+            B::ReduceMin => self.reduce(operator, O::ReduceMin, false),
+            B::ReduceAny => self.reduce(operator, O::ReduceAny, false),
+            B::ReduceAll => self.reduce(operator, O::ReduceAll, false),
+            B::ArgMax => self.arg(operator, O::Argmax),
+            B::ArgMin => self.arg(operator, O::Argmin),
+            B::TopkV2 => self.top_k(operator),
+            _ => return None,
+        })
+    }
+
+    fn keeps_axes(operator: &Operator<'_>) -> Imported<bool> {
+        Ok(match operator.table.builtin_options()? {
+            Some(BuiltinOptionsRef::ReducerOptions(options)) => options.keep_dims()?,
+            _ => false,
+        })
+    }
+
+    fn mean(&mut self, operator: &Operator<'_>) -> Imported {
+        let keep = Self::keeps_axes(operator)?;
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        let axes = self.input(operator, 1)?;
+        let keep = self.builder.scalar_i32(i32::from(keep));
+        let (of_input, of_output) = (self.spec(input)?, self.spec(output)?);
+        #[allow(clippy::float_cmp)] // Either the file repeats the number or it does not.
+        let is_same = of_input.scale == of_output.scale
+            && of_input.zero_point == of_output.zero_point
+            && of_input.operand_type == of_output.operand_type;
+        if is_same {
+            let inputs = [self.operand(input)?, axes, keep];
+            return self.emit(O::Mean, &inputs, output);
+        }
+        let float = self.as_float32(input)?;
+        let spec = OperandSpec::tensor_float32(of_output.dimensions);
+        let result = self.builder.operation(O::Mean, [float, axes, keep], spec);
+        self.emit_float32(result, output)
+    }
+
+    /// A reduction; sums and products the HAL has for floats only.
+    fn reduce(&mut self, operator: &Operator<'_>, operation: O, float_only: bool) -> Imported {
+        let keep = Self::keeps_axes(operator)?;
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        let axes = self.input(operator, 1)?;
+        let keep = self.builder.scalar_bool(keep);
+        let element = self.element(input)?;
+        match element {
+            Element::Int32 | Element::Int64 => {
+                Err(Reason::new("the HAL does not reduce integers"))
+            }
+            _ if float_only && element.is_quantised() => {
+                let float = self.as_float32(input)?;
+                let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
+                let result = self.builder.operation(operation, [float, axes, keep], spec);
+                self.emit_float32(result, output)
+            }
+            Element::Int16 => Err(Reason::new("the HAL has no 16-bit form")),
+            _ => {
+                let inputs = [self.operand(input)?, axes, keep];
+                self.emit(operation, &inputs, output)
+            }
+        }
+    }
+
+    fn arg(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
+        let input = self.input_tensor(operator, 0)?;
+        let axis = self.constant_integer(operator, 1)?;
+        let axis = non_negative_axis(axis, self.rank(input))?;
+        let inputs = [self.operand(input)?, self.builder.scalar_i32(axis)];
+        self.emit_for(operator, operation, &inputs)
+    }
+
+    fn top_k(&mut self, operator: &Operator<'_>) -> Imported {
+        let count = self.constant_integer(operator, 1)?;
+        let inputs = [self.input(operator, 0)?, self.builder.scalar_i32(count)];
+        let (values, indices) =
+            (self.output_tensor(operator, 0)?, self.output_tensor(operator, 1)?);
+        let specs = [self.spec(values)?, self.spec(indices)?];
+        let results = self.builder.operation_with_outputs(O::TopkV2, inputs, specs);
+        self.set(values, results[0]);
+        self.set(indices, results[1]);
+        Ok(())
+    }
+}

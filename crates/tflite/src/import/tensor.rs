@@ -1,0 +1,65 @@
+//! The file's tensors: types and shapes.
+
+use crate::file::Tensor;
+use crate::schema::TensorType;
+
+/// The element types that the HAL knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Element {
+    Float32,
+    Float16,
+    Int32,
+    Int64,
+    Uint8,
+    Int8,
+    Int16,
+    Bool,
+}
+
+impl Element {
+    /// `None` for a type that the HAL does not know.
+    pub(super) fn of(tensor: &Tensor<'_>) -> Option<Self> {
+        Some(match TensorType::try_from(tensor.type_code).ok()? {
+            TensorType::Float32 => Self::Float32,
+            TensorType::Float16 => Self::Float16,
+            TensorType::Int32 => Self::Int32,
+            TensorType::Int64 => Self::Int64,
+            TensorType::Uint8 => Self::Uint8,
+            TensorType::Int8 => Self::Int8,
+            TensorType::Int16 => Self::Int16,
+            TensorType::Bool => Self::Bool,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Int64 => 8,
+            Self::Float32 | Self::Int32 => 4,
+            Self::Float16 | Self::Int16 => 2,
+            Self::Uint8 | Self::Int8 | Self::Bool => 1,
+        }
+    }
+
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, Self::Float32 | Self::Float16)
+    }
+
+    pub(super) fn is_quantised(self) -> bool {
+        matches!(self, Self::Uint8 | Self::Int8 | Self::Int16)
+    }
+}
+
+/// The type as the format calls it.
+pub(super) fn type_name(code: i8) -> String {
+    TensorType::try_from(code)
+        .map_or_else(|_| format!("type {code}"), |known| format!("{known:?}").to_uppercase())
+}
+
+/// The lengths of all axes, `None` where the file says that they are not known.
+pub(super) fn known_lengths(tensor: &Tensor<'_>) -> Vec<Option<u32>> {
+    match &tensor.signature {
+        Some(signature) => signature.clone(),
+        None => tensor.shape.iter().copied().map(Some).collect(),
+    }
+}

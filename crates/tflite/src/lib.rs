@@ -1,0 +1,134 @@
+//! Reads a `.tflite` file (FlatBuffers schema 3) into a [`hal::Model`].
+//!
+//! ```no_run
+//! let import = tflite::import_file("digits.tflite".as_ref())?;
+//! for input in &import.inputs {
+//!     println!("{}: {} {:?}", input.name, input.type_name, input.shape);
+//! }
+//! # Ok::<(), tflite::ImportError>(())
+//! ```
+//!
+//! Large constants stay in the file: the model refers to it as a pool. For parsing, a private copy
+//! is taken and dropped, because a file can change while it is read.
+//!
+//! # What becomes of the operators
+//!
+//! Each becomes the HAL operation of the same meaning, or several; what has no counterpart is named,
+//! all of it at once ([`ImportError::Unsupported`]). Worth knowing:
+//!
+//! - a tensor of rank 0 becomes one of shape `[1]`, since the HAL's empty shape means unknown rank;
+//! - 64-bit integers become 32-bit ones; constants that do not fit are refused;
+//! - weights of 8 bits beside float activations are dequantised first, which is more exact than
+//!   TensorFlow Lite's own kernels for them;
+//! - state that the file keeps in variable tensors becomes inputs and outputs ([`State`]).
+
+mod error;
+mod file;
+mod import;
+#[allow(missing_docs)]
+mod schema;
+
+pub use error::{ImportError, UnsupportedOperator};
+
+use file::File;
+use hal::Memory;
+use hal::memory::Protection;
+use std::fmt;
+use std::path::Path;
+
+/// A model, and what its file says about it.
+#[derive(Debug)]
+pub struct Import {
+    /// The model.
+    pub model: hal::Model,
+    /// By input of the model; those of [`Import::states`] come last.
+    pub inputs: Vec<TensorDescription>,
+    /// By output of the model; those of [`Import::states`] come last.
+    pub outputs: Vec<TensorDescription>,
+    /// The file's signatures.
+    pub signatures: Vec<Signature>,
+    /// Values that go from one execution to the next.
+    pub states: Vec<State>,
+    /// By operation of the main subgraph: where it comes from.
+    pub operator_origin: Vec<OperatorOrigin>,
+    /// The file's own description.
+    pub description: String,
+}
+
+/// An input or output as the file describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TensorDescription {
+    /// The tensor's name.
+    pub name: String,
+    /// The name that a signature gives it, if one does.
+    pub signature_name: Option<String>,
+    /// The element type as the format calls it: `FLOAT32`.
+    pub type_name: String,
+    /// The dimensions, `None` where not known; empty for a scalar.
+    pub shape: Vec<Option<u32>>,
+}
+
+/// A value that goes from one execution to the next, 0 at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// The input of the model that takes it.
+    pub input: usize,
+    /// The output of the model that gives it.
+    pub output: usize,
+}
+
+/// A named set of inputs and outputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// Its name: `serving_default`.
+    pub name: String,
+    /// The subgraph it belongs to; 0 is the one that is imported as main.
+    pub subgraph: usize,
+    /// Names and tensor indexes.
+    pub inputs: Vec<(String, usize)>,
+    /// Names and tensor indexes.
+    pub outputs: Vec<(String, usize)>,
+}
+
+/// The operator of the file that an operation comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorOrigin {
+    /// Its index in the main subgraph; `None` for what the import itself adds.
+    pub index: Option<usize>,
+    /// Its name.
+    pub operator: String,
+}
+
+impl fmt::Display for OperatorOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            Some(index) => write!(formatter, "{} {index}", self.operator),
+            None => formatter.write_str(&self.operator),
+        }
+    }
+}
+
+/// Imports a file. Its large constants stay in it.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_file(path: &Path) -> Result<Import, ImportError> {
+    let file = std::fs::File::open(path)?;
+    let size = file.metadata()?.len();
+    let pool = Memory::from_file(file.into(), Protection::READ, 0, size)?;
+    import_pool(pool)
+}
+
+/// Imports a file that is in memory.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
+    import_pool(Memory::from_bytes(bytes)?)
+}
+
+fn import_pool(pool: Memory) -> Result<Import, ImportError> {
+    let bytes = pool.view()?.read_to_vec(0, pool.size())?;
+    let file = File::read(&bytes)?;
+    import::import(&file, pool)
+}

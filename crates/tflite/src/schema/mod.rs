@@ -1,0 +1,35 @@
+//! The file format: `tflite.fbs` beside this file, and what the build script makes of it.
+//!
+//! Reading is checked at every step: an offset, length or string that the file does not hold gives
+//! an error where it is followed. Writers are made as well; tests use them.
+
+#[allow(
+    unsafe_code,
+    missing_docs,
+    dead_code,
+    unused_qualifications,
+    unreachable_pub,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::missing_safety_doc,
+    clippy::ptr_as_ptr,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/schema.rs"));
+}
+
+pub use generated::tflite::*;
+
+/// The name of a builtin operator's code in the schema.
+pub(crate) fn operator_name(code: i32) -> &'static str {
+    let operators = include_str!("tflite.fbs").split_once("enum BuiltinOperator");
+    let lines = operators.map_or("", |(_, rest)| rest).lines();
+    lines
+        .take_while(|line| *line != "}")
+        .filter_map(|line| line.trim().trim_end_matches(',').split_once(" = "))
+        .find(|(_, number)| number.parse() == Ok(code))
+        .map_or("?", |(name, _)| name)
+}
