@@ -17,8 +17,8 @@
 use crate::call::{Call, Output, Since};
 use crate::error::Fault;
 use crate::operation::Operation;
-use crate::rules::activation_range;
 use crate::rules::convolution::{self, centred, filter_lengths, output_channels};
+use crate::rules::{activation_range, real};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
@@ -112,8 +112,7 @@ impl Operation for FullyConnected {
                     let products =
                         row.iter().zip(weights).map(|(x, w)| f64::from(*x) * f64::from(*w));
                     let sum = f64::from(*bias) + products.sum::<f64>();
-                    #[allow(clippy::cast_possible_truncation)]
-                    elements.push(activation_range::clamp(sum as f32, range));
+                    elements.push(activation_range::clamp(real::round(sum), range));
                 }
             }
             return Ok(vec![output.with_f32s(dimensions, &elements)]);

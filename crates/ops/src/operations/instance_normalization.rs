@@ -86,8 +86,9 @@ impl Operation for InstanceNormalization {
         let mut elements = self.layout.elements_to_nhwc(input.f32s()?, sizes);
         let [_, height, width, channels] = sizes;
         let (gamma, beta) = (f64::from(self.gamma), f64::from(self.beta));
-        // No image of an empty tensor is looked at, whatever its other lengths are.
-        for image in elements.chunks_exact_mut((height * width * channels).max(1)) {
+        // An empty tensor has no images to look at, whatever its other lengths are.
+        let image_size = height.saturating_mul(width).saturating_mul(channels).max(1);
+        for image in elements.chunks_exact_mut(image_size) {
             for channel in 0..channels {
                 let values = || image.iter().skip(channel).step_by(channels).copied();
                 let mean = mean(values().map(f64::from));
@@ -178,6 +179,9 @@ mod tests {
             let empty = example(FLOAT32, dimensions, &[], [1.0, 0.0, 0.0], false);
             assert_eq!(empty.result(), (dimensions.to_vec(), vec![]));
         }
+        let longest = [0, u32::MAX, u32::MAX, u32::MAX];
+        let empty = example(FLOAT32, longest, &[], [1.0, 0.0, 0.0], true);
+        assert_eq!(empty.result(), (longest.to_vec(), vec![]));
     }
 
     #[test]

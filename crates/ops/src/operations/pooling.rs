@@ -27,6 +27,7 @@ use crate::operation::Operation;
 use crate::rules::activation_range;
 use crate::rules::layout::Layout;
 use crate::rules::padding::{Slide, Window2d};
+use crate::rules::real;
 use crate::rules::requantize::saturate;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
@@ -208,13 +209,13 @@ impl Pooling {
     }
 
     /// The result for real numbers, summed in double precision.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // Wanted roundings.
+    #[allow(clippy::cast_precision_loss)] // Counts stay far below 2^53.
     fn real(&self, seen: &[f32]) -> f32 {
         let mean = |sum: f64| sum / seen.len() as f64;
         let wide = seen.iter().copied().map(f64::from);
         match self.reduction {
-            Reduction::Average => mean(wide.sum()) as f32,
-            Reduction::L2 => mean(wide.map(|element| element * element).sum()).sqrt() as f32,
+            Reduction::Average => real::round(mean(wide.sum())),
+            Reduction::L2 => real::round(mean(wide.map(|element| element * element).sum()).sqrt()),
             Reduction::Max => seen.iter().copied().fold(f32::NEG_INFINITY, f32::max),
         }
     }

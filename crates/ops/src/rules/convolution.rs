@@ -6,6 +6,7 @@ use crate::error::Fault;
 use crate::rules::activation_range;
 use crate::rules::layout::Layout;
 use crate::rules::padding::Slide;
+use crate::rules::real;
 use crate::rules::requantize::Multiplier;
 use crate::shape::Shape;
 use crate::signature::Row;
@@ -226,8 +227,7 @@ impl<S: Slide> Convolution<S> {
                 runs.for_each_product(|at_input, at_filter| {
                     sum += f64::from(images[at_input]) * f64::from(filter[at_filter]);
                 });
-                #[allow(clippy::cast_possible_truncation)] // The rounding that is wanted.
-                elements.push(activation_range::clamp(sum as f32, range));
+                elements.push(activation_range::clamp(real::round(sum), range));
             });
             let elements = self.layout.elements_from_nhwc(elements, sizes.output);
             return Ok(output.with_f32s(dimensions, &elements));

@@ -78,6 +78,10 @@ impl Layout {
 
 /// Each of `batch` matrices of `rows` by `columns`, transposed.
 fn exchange<T: Copy>(elements: &[T], batch: usize, rows: usize, columns: usize) -> Vec<T> {
+    // Without elements the other lengths may be such that counting to them takes forever.
+    if elements.is_empty() {
+        return Vec::new();
+    }
     let mut exchanged = Vec::with_capacity(elements.len());
     for matrix in (0..batch).map(|index| index * rows * columns) {
         for column in 0..columns {
@@ -99,5 +103,14 @@ mod tests {
         assert_eq!(nchw[..6], [0, 3, 1, 4, 2, 5]);
         assert_eq!(Layout::Nchw.elements_to_nhwc(nchw, lengths), nhwc);
         assert_eq!(Layout::Nchw.to_nhwc(Layout::Nchw.from_nhwc(lengths)), lengths);
+    }
+
+    #[test]
+    fn no_elements_take_no_time() {
+        let longest = u32::MAX as usize;
+        for lengths in [[1, longest, longest, 0], [longest, 0, longest, longest]] {
+            assert_eq!(Layout::Nchw.elements_to_nhwc(Vec::<u8>::new(), lengths), []);
+            assert_eq!(Layout::Nchw.elements_from_nhwc(Vec::<u8>::new(), lengths), []);
+        }
     }
 }
