@@ -124,3 +124,114 @@ impl ArgMinMax {
         indexes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use OperationType::{Argmax, Argmin};
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    fn example(
+        operation: OperationType,
+        input: OperandSpec,
+        elements: &[f64],
+        axis: i32,
+    ) -> Example {
+        let call = Example::new(operation).input(input, elements).int32s([axis]);
+        call.output(tensor(TensorInt32, []))
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        for operation in [Argmax, Argmin] {
+            for (operand_type, since) in [
+                (TensorFloat32, Some(HalVersion::V1_2)),
+                (TensorFloat16, Some(HalVersion::V1_2)),
+                (TensorInt32, Some(HalVersion::V1_2)),
+                (TensorQuant8Asymm, Some(HalVersion::V1_2)),
+                (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+                (OperandType::TensorBool8, None),
+            ] {
+                let call = example(operation, tensor(operand_type, [1; 5]), &[1.0], 4);
+                assert_eq!(call.since().ok(), since, "{operation} {operand_type}");
+                assert_eq!(call.run().is_ok(), since.is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        for axis in [2, -3] {
+            assert_eq!(
+                example(Argmin, tensor(TensorFloat32, [1, 2]), &[0.0; 2], axis).refusal(),
+                format!(
+                    "ARGMIN: value of input 1 (axis) is {axis}, expected an axis of a tensor of rank 2"
+                )
+            );
+        }
+        assert_eq!(
+            example(Argmax, tensor(TensorFloat32, [2, 0]), &[], 1).refusal(),
+            "ARGMAX: shape of input 0 (input) is [2, 0], expected at least one element along axis 1"
+        );
+    }
+
+    #[test]
+    fn values_by_hand() {
+        for operand_type in
+            [TensorFloat32, TensorFloat16, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned]
+        {
+            let result = |operation, axis| {
+                let elements = [3.0, 9.0, 1.0, 7.0, 2.0, 8.0];
+                example(operation, tensor(operand_type, [2, 3]), &elements, axis).result()
+            };
+            assert_eq!(result(Argmax, 1), (vec![2], vec![1.0, 2.0]));
+            assert_eq!(result(Argmin, -1), (vec![2], vec![2.0, 1.0]));
+            assert_eq!(result(Argmax, 0), (vec![3], vec![1.0, 0.0, 1.0]));
+            assert_eq!(result(Argmin, -2), (vec![3], vec![0.0, 1.0, 0.0]));
+        }
+    }
+
+    #[test]
+    fn of_equal_elements_the_first_one_counts() {
+        let result = |operation, elements: &[f64]| {
+            let input = tensor(TensorFloat32, [u32::try_from(elements.len()).unwrap()]);
+            example(operation, input, elements, 0).result()
+        };
+        assert_eq!(result(Argmax, &[1.0, 5.0, 5.0]), (vec![1], vec![1.0]));
+        assert_eq!(result(Argmin, &[0.0, -0.0, 5.0]).1, [0.0]);
+        assert_eq!(result(Argmax, &[1.0, f64::NAN, 2.0]).1, [2.0]);
+        assert_eq!(result(Argmin, &[f64::NAN, 1.0, 2.0]).1, [0.0]);
+    }
+
+    #[test]
+    fn the_axis_vanishes_as_far_as_shapes_are_known() {
+        let shapes = |dimensions: &[u32]| {
+            example(Argmax, tensor(TensorFloat32, [1, 1]), &[0.0], -1)
+                .with_input_to_come(0, tensor(TensorFloat32, dimensions))
+                .shapes()
+        };
+        assert_eq!(shapes(&[2, 0, 0]), Ok(vec![Shape::new([Some(2), None])]));
+        assert_eq!(shapes(&[0]), Ok(vec![Shape::known([1])]));
+        assert_eq!(shapes(&[]), Ok(vec![Shape::UNKNOWN]));
+        let none = example(Argmax, tensor(TensorFloat32, [0, 2]), &[], 1);
+        assert_eq!(none.result(), (vec![0], vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_before_is_as_good_and_nothing_behind_is_better(
+            elements in prop::collection::vec(-4..5_i32, 1..9),
+        ) {
+            let as_floats: Vec<f64> = elements.iter().copied().map(f64::from).collect();
+            let input = tensor(TensorInt32, [u32::try_from(elements.len()).unwrap()]);
+            let found = example(Argmax, input.clone(), &as_floats, 0).result().1[0];
+            let index = (0..elements.len()).find(|index| *index as f64 == found).unwrap();
+            prop_assert!(elements[..index].iter().all(|other| *other < elements[index]));
+            prop_assert!(elements[index..].iter().all(|other| *other <= elements[index]));
+            let negated: Vec<f64> = as_floats.iter().map(|element| -element).collect();
+            prop_assert_eq!(example(Argmin, input, &negated, 0).result().1[0], found);
+        }
+    }
+}

@@ -85,3 +85,72 @@ impl Operation for Logical {
         Ok(vec![output.with_bools(dimensions, &elements)])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use OperandType::TensorBool8;
+    use OperationType::{LogicalAnd, LogicalNot, LogicalOr};
+
+    fn example(operation: OperationType, inputs: &[(&[u32], &[f64])]) -> Example {
+        let call = inputs.iter().fold(Example::new(operation), |call, (dimensions, elements)| {
+            call.input(tensor(TensorBool8, *dimensions), elements)
+        });
+        call.output(tensor(TensorBool8, []))
+    }
+
+    #[test]
+    fn model_25_truth_values_came_with_1_2() {
+        let five: (&[u32], &[f64]) = (&[1; 5], &[1.0]);
+        for (operation, inputs) in
+            [(LogicalAnd, &[five; 2][..]), (LogicalOr, &[five; 2]), (LogicalNot, &[five])]
+        {
+            assert_eq!(example(operation, inputs).since(), Ok(HalVersion::V1_2));
+            assert!(example(operation, inputs).run().is_ok());
+            let floats = tensor(OperandType::TensorFloat32, [1]);
+            assert_eq!(
+                example(operation, inputs).with_input(0, floats, &[1.0]).refusal(),
+                format!(
+                    "{operation}: type of input 0 ({}) is TENSOR_FLOAT32, expected TENSOR_BOOL8",
+                    if operation == LogicalNot { "input" } else { "input0" }
+                )
+            );
+        }
+        assert_eq!(
+            example(LogicalNot, &[five; 2]).refusal(),
+            "LOGICAL_NOT: number of arguments of the operation is 2 inputs and 1 outputs, expected \
+             1 inputs and 1 outputs"
+        );
+    }
+
+    #[test]
+    fn truth_tables() {
+        // Any byte but 0 is true.
+        let a: (&[u32], &[f64]) = (&[2, 2], &[0.0, 0.0, 1.0, 2.0]);
+        let b: (&[u32], &[f64]) = (&[2], &[0.0, 4.0]);
+        assert_eq!(example(LogicalAnd, &[a, b]).result(), (vec![2, 2], vec![0.0, 0.0, 0.0, 1.0]));
+        assert_eq!(example(LogicalOr, &[b, a]).result(), (vec![2, 2], vec![0.0, 1.0, 1.0, 1.0]));
+        assert_eq!(example(LogicalNot, &[a]).result(), (vec![2, 2], vec![1.0, 1.0, 0.0, 0.0]));
+    }
+
+    #[test]
+    fn shapes_must_broadcast() {
+        assert_eq!(
+            example(LogicalOr, &[(&[2], &[0.0; 2]), (&[3], &[0.0; 3])]).refusal(),
+            "LOGICAL_OR: shapes of the operation is [2] and [3], expected shapes that broadcast"
+        );
+        assert_eq!(example(LogicalAnd, &[(&[0], &[]), (&[1], &[1.0])]).result(), (vec![0], vec![]));
+        assert_eq!(example(LogicalNot, &[(&[0, 2], &[])]).result(), (vec![0, 2], vec![]));
+        let open = |operation| {
+            let call = Example::new(operation).input_to_come(tensor(TensorBool8, [0, 1]));
+            call.output(tensor(TensorBool8, []))
+        };
+        assert_eq!(open(LogicalNot).shapes(), Ok(vec![Shape::new([None, Some(1)])]));
+        let both = Example::new(LogicalAnd)
+            .input_to_come(tensor(TensorBool8, [0, 1]))
+            .input_to_come(tensor(TensorBool8, [2, 3]))
+            .output(tensor(TensorBool8, []));
+        assert_eq!(both.shapes(), Ok(vec![Shape::known([2, 3])]));
+    }
+}

@@ -10,7 +10,7 @@ use crate::signature::Signature;
 use hal::OperationType;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 /// Enters the operations: a row a Rust type, with the operations that it stands for.
 macro_rules! operations {

@@ -134,3 +134,131 @@ fn cumulative_shares(logits: &[f32]) -> Vec<f64> {
     };
     logits.iter().map(share).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use OperandType::{TensorFloat16, TensorFloat32, TensorInt32};
+    use hal::OperandSpec;
+
+    fn example(logits: OperandSpec, elements: &[f64], samples: i32, seeds: [f64; 2]) -> Example {
+        Example::new(OperationType::RandomMultinomial)
+            .input(logits, elements)
+            .int32s([samples])
+            .input(tensor(TensorInt32, [2]), &seeds)
+            .output(tensor(TensorInt32, []))
+    }
+
+    #[test]
+    fn model_25_both_types_came_with_1_2() {
+        for operand_type in [TensorFloat32, TensorFloat16] {
+            let call = example(tensor(operand_type, [1, 1]), &[0.0], 2, [1.0, 2.0]);
+            assert_eq!(call.since(), Ok(HalVersion::V1_2));
+            assert_eq!(call.result(), (vec![1, 2], vec![0.0, 0.0]));
+        }
+        let quantized = tensor(OperandType::TensorQuant8Asymm, [1, 1]);
+        assert!(example(quantized, &[0.0], 2, [1.0, 2.0]).since().is_err());
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let good = example(tensor(TensorFloat32, [1, 2]), &[0.0; 2], 2, [1.0, 2.0]);
+        assert!(good.run().is_ok());
+        assert_eq!(
+            good.clone().with_int32(1, -1).refusal(),
+            "RANDOM_MULTINOMIAL: value of input 1 (samples) is -1, expected 0 or more"
+        );
+        assert_eq!(
+            good.clone().with_input(0, tensor(TensorFloat32, [2]), &[0.0; 2]).refusal(),
+            "RANDOM_MULTINOMIAL: rank of input 0 (logits) is 1, expected 2"
+        );
+        assert_eq!(
+            good.clone().with_input(2, tensor(TensorInt32, [3]), &[0.0; 3]).refusal(),
+            "RANDOM_MULTINOMIAL: shape of input 2 (seeds) is [3], expected length 2 along axis 0"
+        );
+        let nowhere = [f64::NEG_INFINITY, f64::NAN];
+        assert_eq!(
+            good.clone().with_input(0, tensor(TensorFloat32, [1, 2]), &nowhere).refusal(),
+            "RANDOM_MULTINOMIAL: value of input 0 (logits) is none of 2 in batch 0, expected a \
+             finite number in each batch"
+        );
+        assert!(good.with_input(0, tensor(TensorFloat32, [1, 0]), &[]).run().is_err());
+    }
+
+    #[test]
+    fn the_generator_is_that_of_rfc_8439() {
+        // Appendix A.1, test vector 1: key and nonce of zeros, first block.
+        let mut generator = ChaCha20Rng::from_seed([0; 32]);
+        assert_eq!(
+            generator.next_u64().to_le_bytes(),
+            [0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90]
+        );
+        assert_eq!(
+            generator.next_u64().to_le_bytes(),
+            [0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd, 0x28]
+        );
+        assert_eq!(unit_interval(1 << 63), 0.5);
+        assert_eq!(unit_interval(u64::MAX), 1.0 - f64::EPSILON / 2.0);
+        assert_eq!(unit_interval(2047), 0.0);
+    }
+
+    #[test]
+    fn the_same_seeds_draw_the_same_samples() {
+        let draw =
+            |seeds| example(tensor(TensorFloat32, [2, 4]), &[0.0; 8], 1000, seeds).result().1;
+        let first = draw([7.0, -1.0]);
+        assert_eq!(draw([7.0, -1.0]), first);
+        assert_ne!(draw([-1.0, 7.0]), first);
+        assert_ne!(draw([7.0, 0.0]), first);
+        assert_ne!(first[..1000], first[1000..]);
+        // Seeds of 0 are other ones each time: alike with a chance of 4^-2000.
+        assert_ne!(draw([0.0, 0.0]), draw([0.0, 0.0]));
+    }
+
+    #[test]
+    fn shares_are_those_of_softmax() {
+        let probabilities = [0.5, 0.0, 0.2, 0.3];
+        let logits = probabilities.map(|share: f64| share.ln() + 300.0);
+        for operand_type in [TensorFloat32, TensorFloat16] {
+            // Float16 rounds the logits to quarters: the shares are those of the rounded ones.
+            let rounded = match operand_type {
+                TensorFloat16 => logits.map(|logit| (logit * 4.0).round() / 4.0),
+                _ => logits,
+            };
+            let weights = rounded.map(|logit| (logit - 300.0).exp());
+            let total: f64 = weights.iter().sum();
+            let count = 20_000;
+            let drawn =
+                example(tensor(operand_type, [1, 4]), &logits, count, [3.0, 4.0]).result().1;
+            for (class, weight) in (0..).map(f64::from).zip(weights) {
+                let (expected, count) = (weight / total, f64::from(count));
+                let share = drawn.iter().filter(|it| **it == class).count() as f64 / count;
+                // Six standard deviations.
+                let bound = 6.0 * (expected * (1.0 - expected) / count).sqrt();
+                assert!((share - expected).abs() <= bound, "{class}: {share} for {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn classes_that_are_not_finite_are_never_drawn() {
+        let logits = [f64::NEG_INFINITY, f64::NAN, 0.0, f64::INFINITY];
+        let drawn = example(tensor(TensorFloat32, [1, 4]), &logits, 100, [1.0, 1.0]).result().1;
+        assert_eq!(drawn, [2.0; 100]);
+    }
+
+    #[test]
+    fn shapes_are_told_as_far_as_they_are_known() {
+        let good = || example(tensor(TensorFloat32, [1, 2]), &[0.0; 2], 5, [1.0, 2.0]);
+        let open = good().with_input_to_come(2, tensor(TensorInt32, [2]));
+        assert_eq!(open.shapes(), Ok(vec![Shape::known([1, 5])]));
+        let open = good().with_input_to_come(0, tensor(TensorFloat32, [0, 2]));
+        assert_eq!(open.shapes(), Ok(vec![Shape::new([None, Some(5)])]));
+        let open = good().with_input_to_come(0, tensor(TensorFloat32, []));
+        assert_eq!(open.shapes(), Ok(vec![Shape::new([None, Some(5)])]));
+        assert_eq!(good().with_int32(1, 0).result(), (vec![1, 0], vec![]));
+        let none = good().with_input(0, tensor(TensorFloat32, [0, 2]), &[]);
+        assert_eq!(none.result(), (vec![0, 5], vec![]));
+    }
+}

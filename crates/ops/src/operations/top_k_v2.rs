@@ -128,3 +128,118 @@ impl TopKV2 {
         values
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    fn example(input: OperandSpec, elements: &[f64], k: i32) -> Example {
+        let values = OperandSpec { dimensions: vec![], ..input.clone() };
+        Example::new(OperationType::TopkV2)
+            .input(input, elements)
+            .int32s([k])
+            .output(values)
+            .output(tensor(TensorInt32, []))
+    }
+
+    /// Values and indexes.
+    fn result(input: OperandSpec, elements: &[f64], k: i32) -> (Vec<f64>, Vec<i32>) {
+        let call = example(input, elements, k);
+        let indexes = call.run().unwrap().swap_remove(1).bytes;
+        let (indexes, _) = indexes.as_chunks();
+        (call.result().1, indexes.iter().map(|index| i32::from_le_bytes(*index)).collect())
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        for (operand_type, since) in [
+            (TensorFloat32, Some(HalVersion::V1_2)),
+            (TensorFloat16, Some(HalVersion::V1_2)),
+            (TensorInt32, Some(HalVersion::V1_2)),
+            (TensorQuant8Asymm, Some(HalVersion::V1_2)),
+            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+            (OperandType::TensorBool8, None),
+        ] {
+            let call = example(tensor(operand_type, [1; 5]), &[1.0], 1);
+            assert_eq!(call.since().ok(), since, "{operand_type}");
+            assert_eq!(call.run().is_ok(), since.is_some());
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let refusal = |k| example(tensor(TensorFloat32, [2, 3]), &[0.0; 6], k).refusal();
+        assert_eq!(refusal(0), "TOPK_V2: value of input 1 (k) is 0, expected above 0");
+        assert_eq!(refusal(-1), "TOPK_V2: value of input 1 (k) is -1, expected 0 or more");
+        assert_eq!(
+            refusal(4),
+            "TOPK_V2: value of input 1 (k) is 4, expected at most the last length of [2, 3]"
+        );
+        let input = OperandSpec::tensor_quant8_asymm([1], 0.5, 3);
+        let other = OperandSpec::tensor_quant8_asymm([1], 0.5, 4);
+        assert_eq!(
+            example(input, &[0.0], 1).with_output(other).refusal(),
+            "TOPK_V2: zero point of output 0 (values) is 4, expected 3 as input 0 (input)"
+        );
+    }
+
+    #[test]
+    fn values_and_indexes_by_hand() {
+        let elements = [3.0, 9.0, 1.0, 7.0, 2.0, 8.0];
+        for operand_type in
+            [TensorFloat32, TensorFloat16, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned]
+        {
+            let (values, indexes) = result(tensor(operand_type, [2, 3]), &elements, 2);
+            assert_eq!((values, indexes), (vec![9.0, 3.0, 8.0, 7.0], vec![1, 0, 2, 0]));
+        }
+        let dimensions = example(tensor(TensorFloat32, [2, 3]), &elements, 2).run().unwrap();
+        assert_eq!([&dimensions[0].dimensions, &dimensions[1].dimensions], [&[2, 2], &[2, 2]]);
+    }
+
+    #[test]
+    fn of_equal_elements_the_last_one_comes_first() {
+        let four = tensor(TensorFloat32, [4]);
+        assert_eq!(result(four.clone(), &[5.0, 1.0, 5.0, 5.0], 3).1, [3, 2, 0]);
+        assert_eq!(result(four.clone(), &[0.0, -0.0, -1.0, 0.0], 3).1, [3, 1, 0]);
+        let (values, indexes) = result(four, &[f64::INFINITY, f64::NAN, 1.0, -f64::NAN], 4);
+        assert_eq!(indexes, [3, 1, 0, 2]);
+        assert!(values[0].is_nan() && values[1].is_nan());
+    }
+
+    #[test]
+    fn shapes_are_told_as_far_as_they_are_known() {
+        let shapes = |dimensions: &[u32]| {
+            example(tensor(TensorFloat32, [2]), &[0.0; 2], 2)
+                .with_input_to_come(0, tensor(TensorFloat32, dimensions))
+                .shapes()
+        };
+        assert_eq!(shapes(&[0, 7, 0]), Ok(vec![Shape::new([None, Some(7), Some(2)]); 2]));
+        assert_eq!(shapes(&[]), Ok(vec![Shape::UNKNOWN; 2]));
+        assert!(shapes(&[0, 1]).is_err());
+        let none = example(tensor(TensorFloat32, [0, 3]), &[], 2);
+        assert_eq!(none.result(), (vec![0, 2], vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn the_chosen_descend_and_no_other_is_greater(
+            elements in prop::collection::vec(-4..5_i32, 1..9),
+            k in 1..9_usize,
+        ) {
+            let k = k.min(elements.len());
+            let as_floats: Vec<f64> = elements.iter().copied().map(f64::from).collect();
+            let input = tensor(TensorFloat32, [u32::try_from(elements.len()).unwrap()]);
+            let (values, indexes) = result(input, &as_floats, i32::try_from(k).unwrap());
+            for (value, index) in values.iter().zip(&indexes) {
+                prop_assert_eq!(*value, as_floats[usize::try_from(*index).unwrap()]);
+            }
+            let order: Vec<_> = values.iter().zip(&indexes).collect();
+            prop_assert!(order.windows(2).all(|pair| pair[0].partial_cmp(&pair[1]).unwrap().is_gt()));
+            let greater = as_floats.iter().filter(|element| **element > values[k - 1]).count();
+            prop_assert!(greater < k);
+        }
+    }
+}

@@ -45,3 +45,37 @@ pub fn clamp(value: f32, (least, greatest): (f32, f32)) -> f32 {
         value
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use hal::{OperandSpec, OperandType, OperationType};
+
+    fn stored_in(output: OperandSpec, activation: FusedActivation) -> (i32, i32) {
+        let call = Example::new(OperationType::Relu).output(output);
+        stored(activation, call.call().output(0))
+    }
+
+    #[test]
+    fn stored_ranges_by_hand() {
+        use FusedActivation::{None, Relu, Relu1, Relu6};
+        let unsigned = || OperandSpec::tensor_quant8_asymm([1], 0.5, 100);
+        assert_eq!(stored_in(unsigned(), None), (0, 255));
+        assert_eq!(stored_in(unsigned(), Relu), (100, 255));
+        assert_eq!(stored_in(unsigned(), Relu1), (98, 102));
+        assert_eq!(stored_in(unsigned(), Relu6), (100, 112));
+        // The range of the type ends before that of the activation.
+        let signed = || OperandSpec::tensor_quant8_asymm_signed([1], 0.01, 120);
+        assert_eq!(stored_in(signed(), Relu6), (120, 127));
+        assert_eq!(stored_in(signed(), Relu1), (20, 127));
+        assert_eq!(stored_in(tensor(OperandType::TensorInt32, [1]), None), (i32::MIN, i32::MAX));
+    }
+
+    #[test]
+    fn clamping_keeps_what_is_no_number() {
+        let within = |value| clamp(value, real(FusedActivation::Relu6));
+        assert!(within(f32::NAN).is_nan());
+        assert_eq!([-1.0, 2.0, 7.0, f32::INFINITY].map(within), [0.0, 2.0, 6.0, 6.0]);
+    }
+}
