@@ -58,7 +58,7 @@ pub enum ValidationError {
         error: GraphError,
     },
     /// An operation does not keep to its definition.
-    #[error("operation {operation} of the {subgraph} ({operation_type}): {error}")]
+    #[error("operation {operation} of the {subgraph}: {}{error}", prefix(*operation_type, error))]
     Operation {
         /// Where.
         subgraph: SubgraphName,
@@ -75,6 +75,14 @@ pub enum ValidationError {
         /// One that does.
         subgraph: SubgraphName,
     },
+}
+
+/// The operation's name, where the mistake does not begin with it.
+fn prefix(operation_type: OperationType, error: &OperationMistake) -> String {
+    match error {
+        OperationMistake::Signature(_) | OperationMistake::Definition(_) => String::new(),
+        _ => format!("{operation_type}: "),
+    }
 }
 
 impl ValidationError {

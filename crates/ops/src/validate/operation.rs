@@ -156,7 +156,7 @@ fn check_since(
 /// Everything else that the definition says of the arguments, as far as they are known; and the
 /// shapes of the outputs, none if too little is known.
 fn inferred_shapes(call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
-    operations::validate(call)?;
+    Fault::pass_over_unknown(operations::validate(call))?;
     let shapes = AnyOperation::decode(call).and_then(|operation| operation.output_shapes(call));
     Ok(Fault::pass_over_unknown(shapes)?.unwrap_or_default())
 }
@@ -172,15 +172,20 @@ fn merged(
         let found = declared.clone();
         return Err(OperationMistake::OutputShape { output, found, expected: inferred });
     };
-    // A length of 0 makes even the greatest others harmless, so only a known product counts.
-    let is_known = shape.to_known().is_some();
-    let element = u64::from(operand_type.element_size().unwrap_or(1));
-    let bytes = shape.element_count().and_then(|count| count.checked_mul(element));
-    let fits = !is_known || bytes.is_some_and(|bytes| u32::try_from(bytes).is_ok());
-    if !fits || shape.rank().is_some_and(|rank| rank > MAX_RANK) {
-        return Err(OperationMistake::OutputTooLarge { output, found: shape });
+    let has_axes = shape.rank().is_none_or(|rank| rank <= MAX_RANK);
+    if has_axes && fits_32_bits(operand_type, &shape) {
+        return Ok(shape);
     }
-    Ok(shape)
+    Err(OperationMistake::OutputTooLarge { output, found: shape })
+}
+
+/// Whether a value takes 2^32 - 1 bytes at most, as far as its shape is known. A length that is
+/// not known could be 0, which makes even the greatest others harmless.
+fn fits_32_bits(operand_type: OperandType, shape: &Shape) -> bool {
+    let Some(lengths) = shape.to_known() else { return true };
+    let element = operand_type.element_size().unwrap_or(1);
+    let bytes = lengths.iter().copied().try_fold(element, u32::checked_mul);
+    bytes.is_some() || lengths.contains(&0)
 }
 
 #[cfg(test)]

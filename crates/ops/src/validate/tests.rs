@@ -149,3 +149,28 @@ fn prep_12_pools_that_cannot_be_mapped_matter_only_where_values_are_needed() {
         ValidationError::Operand { error: OperandError::Unreadable { pool: 0, .. }, .. }
     ));
 }
+
+#[test]
+fn errors_read_well() {
+    let text = |model: &Model| validate(model, HalVersion::V1_3).unwrap_err().to_string();
+    let mut model = relu(OperandSpec::tensor_float32([2]));
+    model.main.operands[1].dimensions = vec![3];
+    assert_eq!(
+        text(&model),
+        "operation 0 of the main subgraph: RELU: output 0 has shape [3], expected [2]"
+    );
+    model.main.operands[1].operand_type = OperandType::TensorInt32;
+    assert_eq!(
+        text(&model),
+        "operation 0 of the main subgraph: RELU: type of output 0 (output) is TENSOR_INT32, \
+         expected TENSOR_FLOAT32"
+    );
+    model.main.operands[0].scale = f32::NAN;
+    assert_eq!(
+        text(&model),
+        "operand 0 of the main subgraph (TENSOR_FLOAT32): the scale is NaN, expected 0"
+    );
+    model.main.operations[0].inputs = vec![9];
+    model.main.operands[0].scale = 0.0;
+    assert_eq!(text(&model), "main subgraph: input 0 of operation 0 is operand 9 of 2");
+}

@@ -104,6 +104,12 @@ impl ValidModel {
     /// declares and what the operation that writes it makes of its arguments, together. A length
     /// of 0 really means none. Scalars have rank 0.
     ///
+    /// What follows from lengths that a model declares holds as long as the values keep to them.
+    /// Requests are checked for that; at the borders of a referenced subgraph, and for outputs
+    /// that are declared but could not be inferred, whoever runs the model has to check: operands
+    /// of IF may be of unknown size on one side of the border and known on the other (contract:
+    /// CF-3, CF-4).
+    ///
     /// # Panics
     /// As [`Self::operand`].
     pub fn shape(&self, subgraph: SubgraphName, operand: u32) -> &Shape {

@@ -236,6 +236,13 @@ fn model_17_a_length_of_zero_is_ordinary_where_none_is_declared() {
         |declared: &Shape| merged(0, OperandType::TensorFloat32, declared, inferred.clone());
     assert_eq!(merged(&declared), Ok(Shape::known([0, u32::MAX])));
     assert!(matches!(merged(&Shape::known([1, 1])), Err(OperationMistake::OutputShape { .. })));
+
+    let float = OperandType::TensorFloat32;
+    assert!(fits_32_bits(float, &Shape::known([u32::MAX, u32::MAX, 0])));
+    assert!(fits_32_bits(float, &Shape::new([Some(u32::MAX), None])));
+    assert!(fits_32_bits(float, &Shape::known([0x3FFF_FFFF])));
+    assert!(!fits_32_bits(float, &Shape::known([0x4000_0000])));
+    assert!(!fits_32_bits(float, &Shape::known([u32::MAX; 5])));
 }
 
 #[test]
