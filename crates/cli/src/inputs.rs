@@ -54,7 +54,12 @@ pub struct Filled {
 
 /// A file or shape that was given for an input.
 fn assign<'a>(given: &'a str, import: &Import) -> Result<(usize, &'a str)> {
-    let by_name = |name: &str| import.inputs.iter().position(|input| input.name == name);
+    let by_name = |name: &str| {
+        let is_named = |input: &tflite::TensorDescription| {
+            input.name == name || input.signature_name.as_deref() == Some(name)
+        };
+        import.inputs.iter().position(is_named)
+    };
     // Names of TensorFlow contain colons and slashes, and may contain '=': the longest wins.
     for (at, _) in given.match_indices('=').collect::<Vec<_>>().into_iter().rev() {
         if let Some(index) = by_name(&given[..at]) {
@@ -65,12 +70,20 @@ fn assign<'a>(given: &'a str, import: &Import) -> Result<(usize, &'a str)> {
         ([_], None) => Ok((0, given)),
         ([_], Some(_)) if Path::new(given).exists() => Ok((0, given)),
         _ => {
-            let names: Vec<_> = import.inputs.iter().map(|input| input.name.as_str()).collect();
+            let names: Vec<_> = import.inputs.iter().map(shown_name).collect();
             Err(CliError::Input(format!(
                 "{given:?} names no input of the model; it has: {}",
                 names.join(", ")
             )))
         }
+    }
+}
+
+/// Both names of an input that has two.
+fn shown_name(input: &tflite::TensorDescription) -> String {
+    match &input.signature_name {
+        Some(name) if *name != input.name => format!("{name} ({})", input.name),
+        _ => input.name.clone(),
     }
 }
 

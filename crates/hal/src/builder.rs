@@ -490,6 +490,11 @@ impl SubgraphBuilder {
         lifetime == OperandLifeTime::TemporaryVariable
     }
 
+    /// The subgraph as it stands: operands, operations and inputs so far.
+    pub fn subgraph_so_far(&self) -> &Subgraph {
+        &self.subgraph
+    }
+
     /// Number of operations so far.
     pub fn operation_count(&self) -> usize {
         self.subgraph.operations.len()

@@ -1,8 +1,9 @@
 //! The file's contents as plain data, with every index checked.
 
-use crate::error::ImportError;
+use crate::error::{ImportError, Reason};
 use crate::schema::{self, BuiltinOperator};
 use planus::ReadAsRoot;
+use std::cell::Cell;
 
 /// What a file holds.
 #[derive(Debug)]
@@ -11,7 +12,14 @@ pub(crate) struct File<'a> {
     pub(crate) buffers: Vec<Buffer<'a>>,
     pub(crate) signatures: Vec<Signature>,
     pub(crate) description: String,
+    /// What the import may still make that the file does not hold itself.
+    allowance: Cell<usize>,
 }
+
+/// Bytes that the import of any file may make.
+const ALLOWANCE_AT_LEAST: usize = 16 << 20;
+/// Bytes that the import may make for each byte of the file: sparse constants become dense.
+const ALLOWANCE_PER_BYTE: usize = 64;
 
 /// Which operator it is.
 #[derive(Debug, Clone)]
@@ -158,7 +166,21 @@ impl<'a> File<'a> {
             graphs,
             buffers,
             signatures,
+            allowance: Cell::new(
+                bytes.len().saturating_mul(ALLOWANCE_PER_BYTE).max(ALLOWANCE_AT_LEAST),
+            ),
         })
+    }
+
+    /// Takes so many bytes from what the import may make; a short file must not become a huge
+    /// model.
+    pub(crate) fn allow(&self, bytes: usize) -> Result<(), Reason> {
+        let left = self.allowance.get().checked_sub(bytes);
+        let left = left.ok_or_else(|| {
+            Reason::new("the model would be out of all proportion to the size of its file")
+        })?;
+        self.allowance.set(left);
+        Ok(())
     }
 }
 

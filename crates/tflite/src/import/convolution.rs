@@ -169,9 +169,7 @@ impl GraphImporter<'_, '_> {
         let Some(bias) = bias else {
             let element = spec.operand_type.element_size().unwrap_or(4) as usize;
             let count = usize::try_from(channels).unwrap_or(0);
-            if count > 1 << 24 {
-                return Err(Reason::new(format!("{channels} channels are too many")));
-            }
+            self.file.allow(element.saturating_mul(count))?;
             return Ok(self.builder.constant_bytes(spec, &vec![0; element * count]));
         };
         match (spec.operand_type, self.element(bias)?) {
@@ -228,7 +226,6 @@ impl GraphImporter<'_, '_> {
             keep = options.keep_num_dims()?;
         }
         let activation = Activation::of(activation)?;
-        let input = self.input_tensor(operator, 0)?;
         let filter = self.input_tensor(operator, 1)?;
         let [units, width] = *self.shape(filter)? else {
             return Err(Reason::new("its weights are not a matrix"));
@@ -260,9 +257,7 @@ impl GraphImporter<'_, '_> {
         if activation == Activation::Tanh {
             result = self.builder.operation(OperationType::Tanh, [result], matrix);
         }
-        self.reshape_to(result, output)?;
-        let _ = input;
-        Ok(())
+        self.reshape_to(result, output)
     }
 
     /// The HAL's FULLY_CONNECTED has one scale; with one each it is a convolution of 1 by 1.

@@ -259,7 +259,7 @@ impl GraphImporter<'_, '_> {
         let binary = |this: &mut Self, operation, a: OperandId, b: OperandId| {
             this.builder.operation(operation, [a, b, none], spec.clone())
         };
-        let (cubic, factor) = (constant(self, 0.044_715), constant(self, 0.797_884_56));
+        let (cubic, factor) = (constant(self, 0.044_715), constant(self, 0.797_884_6));
         let (one, half) = (constant(self, 1.0), constant(self, 0.5));
         let square = binary(self, O::Mul, x, x);
         let scaled = binary(self, O::Mul, square, cubic);

@@ -3,6 +3,7 @@
 //! [`GraphImporter`] keeps, for each tensor, the operand that holds it; the other modules translate
 //! a family of operators each.
 
+mod check;
 mod control_flow;
 mod convolution;
 mod elementwise;
@@ -14,6 +15,7 @@ mod quantisation;
 mod recurrent;
 mod reduction;
 mod resize;
+mod sparse;
 mod tensor;
 
 use crate::error::{ImportError, Reason, UnsupportedOperator};
@@ -21,6 +23,7 @@ use crate::file::{File, Graph, Operator, OperatorKind};
 use crate::{Import, OperatorOrigin, Signature, State, TensorDescription};
 use hal::builder::PoolId;
 use hal::builder::SubgraphId;
+use std::collections::HashMap;
 use hal::{Memory, ModelBuilder, OperandId, OperandSpec, OperationType, SubgraphBuilder};
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
@@ -45,7 +48,13 @@ pub(crate) fn import(file: &File<'_>, pool: Memory) -> Result<Import, ImportErro
         return Err(ImportError::Unsupported(graphs.problems));
     }
     let main = &file.graphs[0];
-    let described = |tensor: usize| describe(file, main, tensor);
+    let names = names_in_signatures(file);
+    let described = |tensor: usize| TensorDescription {
+        name: main.tensors[tensor].name.clone(),
+        signature_name: names.get(&tensor).map(|name| (*name).to_owned()),
+        type_name: tensor::type_name(main.tensors[tensor].type_code),
+        shape: tensor::known_lengths(&main.tensors[tensor]),
+    };
     let mut inputs: Vec<_> = main.inputs.iter().map(|tensor| described(*tensor)).collect();
     let mut outputs: Vec<_> = main.outputs.iter().map(|tensor| described(*tensor)).collect();
     let mut states = Vec::new();
@@ -74,21 +83,15 @@ pub(crate) fn import(file: &File<'_>, pool: Memory) -> Result<Import, ImportErro
     })
 }
 
-fn describe(file: &File<'_>, graph: &Graph<'_>, index: usize) -> TensorDescription {
-    let tensor = &graph.tensors[index];
-    let signature_name = file
-        .signatures
-        .iter()
-        .filter(|signature| signature.graph == 0)
-        .flat_map(|signature| signature.inputs.iter().chain(&signature.outputs))
-        .find(|(_, of)| *of == index)
-        .map(|(name, _)| name.clone());
-    TensorDescription {
-        name: tensor.name.clone(),
-        signature_name,
-        type_name: tensor::type_name(tensor.type_code),
-        shape: tensor::known_lengths(tensor),
+/// By tensor of the main subgraph: the first name that a signature gives it.
+fn names_in_signatures<'f>(file: &'f File<'_>) -> HashMap<usize, &'f str> {
+    let mut names = HashMap::new();
+    for signature in file.signatures.iter().filter(|signature| signature.graph == 0) {
+        for (name, tensor) in signature.inputs.iter().chain(&signature.outputs) {
+            names.entry(*tensor).or_insert(name.as_str());
+        }
     }
+    names
 }
 
 /// All subgraphs, imported as they are needed.
@@ -128,14 +131,24 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let file = self.file;
         let graph = &file.graphs[index];
         let mut importer = GraphImporter::new(file, graph, self.pool);
-        importer.declare_inputs().map_err(|Reason(what)| malformed(&what))?;
+        let unknown = importer.declare_inputs().map_err(|Reason(what)| malformed(&what))?;
+        self.problems.extend(unknown.into_iter().map(|(tensor, Reason(reason))| {
+            UnsupportedOperator {
+                subgraph: index,
+                index: 0,
+                operator: "input of the graph".into(),
+                version: 1,
+                tensors: vec![shown(graph, tensor)],
+                reason,
+            }
+        }));
         for (position, operator) in graph.operators.iter().enumerate() {
             let before = importer.builder.operation_count();
             let outcome = importer.operator(operator, self, depth);
             let outcome = match outcome {
                 Err(Stop::Import(error)) => return Err(error),
                 Err(Stop::Reason(reason)) => Err(reason),
-                Ok(()) => Ok(()),
+                Ok(()) => check::operations(importer.builder.subgraph_so_far(), before),
             };
             if let Err(Reason(reason)) = outcome {
                 self.problems.push(unsupported(graph, index, position, operator, reason));
@@ -203,11 +216,7 @@ fn unsupported(
         .iter()
         .flatten()
         .chain(&operator.outputs)
-        .map(|tensor| {
-            let tensor = &graph.tensors[*tensor];
-            let name = tensor::type_name(tensor.type_code);
-            format!("{:?} {name} {:?}", tensor.name, tensor.shape)
-        })
+        .map(|tensor| shown(graph, *tensor))
         .collect();
     UnsupportedOperator {
         subgraph,
@@ -219,6 +228,12 @@ fn unsupported(
     }
 }
 
+/// Name, type and shape of a tensor.
+fn shown(graph: &Graph<'_>, tensor: usize) -> String {
+    let tensor = &graph.tensors[tensor];
+    format!("{:?} {} {:?}", tensor.name, tensor::type_name(tensor.type_code), tensor.shape)
+}
+
 /// One subgraph on its way.
 struct GraphImporter<'f, 'a> {
     file: &'f File<'a>,
@@ -227,6 +242,8 @@ struct GraphImporter<'f, 'a> {
     builder: SubgraphBuilder,
     /// By tensor: the operand that holds it, once there is one.
     operands: Vec<Option<OperandId>>,
+    /// By tensor: whether the caller gives it.
+    is_input: Vec<bool>,
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
     /// for what is computed are those of one example only.
     is_dynamic: bool,
@@ -241,11 +258,16 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             let signature = &graph.tensors[*input].signature;
             signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
         });
+        let mut is_input = vec![false; graph.tensors.len()];
+        for input in &graph.inputs {
+            is_input[*input] = true;
+        }
         Self {
             file,
             graph,
             pool,
             builder: SubgraphBuilder::new(),
+            is_input,
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
             states: Vec::new(),
@@ -253,29 +275,36 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         }
     }
 
-    fn declare_inputs(&mut self) -> Imported {
+    /// Gives back the inputs that the HAL has no type for.
+    fn declare_inputs(&mut self) -> Imported<Vec<(usize, Reason)>> {
+        let mut unknown = Vec::new();
         for input in &self.graph.inputs {
             if self.operands[*input].is_some() {
                 return Err(Reason::new(format!("tensor {input} is an input twice")));
             }
-            let spec = self.spec_of_input(*input)?;
+            let spec = self.spec_of_input(*input).unwrap_or_else(|reason| {
+                unknown.push((*input, reason));
+                OperandSpec::tensor_float32([])
+            });
             let name = self.graph.tensors[*input].name.clone();
             self.operands[*input] = Some(self.builder.input(name, spec));
         }
         // State tensors become inputs behind those of the file.
+        let mut is_used = vec![false; self.graph.tensors.len()];
+        for operator in &self.graph.operators {
+            for tensor in operator.inputs.iter().flatten() {
+                is_used[*tensor] = true;
+            }
+        }
         for (tensor, description) in self.graph.tensors.iter().enumerate() {
-            let is_written = |operator: &Operator<'_>| operator.inputs.contains(&Some(tensor));
-            if description.is_variable
-                && self.operands[tensor].is_none()
-                && self.graph.operators.iter().any(is_written)
-            {
+            if description.is_variable && self.operands[tensor].is_none() && is_used[tensor] {
                 let spec = self.spec(tensor)?;
                 let operand = self.builder.input(description.name.clone(), spec);
                 self.operands[tensor] = Some(operand);
                 self.states.push((tensor, None));
             }
         }
-        Ok(())
+        Ok(unknown)
     }
 
     fn declare_outputs(&mut self) -> Imported {

@@ -50,28 +50,29 @@ impl GraphImporter<'_, '_> {
         let lengths: Vec<i32> =
             spec.dimensions.iter().map(|length| i32::try_from(*length).unwrap_or(0)).collect();
         let shape = self.integer_vector(&lengths);
-        let operation =
-            if spec.operand_type == OperandType::TensorInt32 || is_bool(&spec) { None } else { Some(O::Reshape) };
-        match operation {
-            Some(operation) => self.builder.operation(operation, [operand, shape], spec),
-            None => self.reshape_integers(operand, shape, spec),
+        if spec.operand_type == OperandType::TensorBool8 {
+            return self.reshape_bools(operand, shape, spec);
         }
+        self.builder.operation(O::Reshape, [operand, shape], spec)
     }
 
-    /// RESHAPE has no form for integers and truth values in the HAL; SQUEEZE neither. They go by
-    /// way of float32 where that is exact for the values of shapes and indexes.
-    fn reshape_integers(
+    /// By way of integers: 0 and 1 in, unequal to 0 out.
+    fn reshape_bools(
         &mut self,
         operand: OperandId,
         shape: OperandId,
         spec: OperandSpec,
     ) -> OperandId {
-        let from = self.builder.spec(operand);
-        let float = OperandSpec::tensor_float32(from.dimensions);
-        let float = self.builder.operation(O::Cast, [operand], float);
-        let reshaped = OperandSpec::tensor_float32(spec.dimensions.clone());
-        let reshaped = self.builder.operation(O::Reshape, [float, shape], reshaped);
-        self.builder.operation(O::Cast, [reshaped], spec)
+        let from = self.builder.spec(operand).dimensions;
+        let count = from.iter().map(|length| *length as usize).product();
+        let integers = OperandSpec::tensor_int32(from);
+        let ones = self.builder.constant(integers.clone(), &vec![1_i32; count]);
+        let zeros = self.builder.constant(integers.clone(), &vec![0_i32; count]);
+        let numbers = self.builder.operation(O::Select, [operand, ones, zeros], integers);
+        let reshaped = OperandSpec::tensor_int32(spec.dimensions.clone());
+        let reshaped = self.builder.operation(O::Reshape, [numbers, shape], reshaped);
+        let zero = self.integer_vector(&[0]);
+        self.builder.operation(O::NotEqual, [reshaped, zero], spec)
     }
 
     /// Gives a tensor the elements of an operand.
@@ -92,13 +93,8 @@ impl GraphImporter<'_, '_> {
     fn reshape_operator(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
         let input = self.input(operator, 0)?;
-        if let Ok(shape) = self.shape(output) {
-            if self.tensor(output).signature.is_none() || !self.is_dynamic {
-                let spec = self.spec_with(output, shape)?;
-                let reshaped = self.reshape(input, spec);
-                self.set(output, reshaped);
-                return Ok(());
-            }
+        if self.shape(output).is_ok() {
+            return self.reshape_to(input, output);
         }
         // The shape is a tensor if there is one, else an attribute.
         if operator.inputs.get(1).copied().flatten().is_some() {
@@ -466,12 +462,9 @@ impl GraphImporter<'_, '_> {
             return self.emit(O::BatchToSpaceNd, &inputs, output);
         }
         // The HAL crops nothing: cut the border off behind it.
-        let (&[top, bottom, left, right], &[block_height, block_width]) =
-            (&*crops, &*self.constant_integers(operator, 1)?)
-        else {
+        let [top, bottom, left, right] = *crops else {
             return Err(Reason::new("the HAL has this for images only"));
         };
-        let (_, _) = (block_height, block_width);
         let cut = self.shape(output)?;
         let [batch, height, width, depth] = *cut else {
             return Err(Reason::new("the HAL has this for images only"));
@@ -555,9 +548,7 @@ impl GraphImporter<'_, '_> {
         }
         let count = distance.abs().div_euclid(step.abs())
             + i64::from(distance.abs().rem_euclid(step.abs()) != 0);
-        if count > 1 << 20 {
-            return Err(Reason::new("it is too long"));
-        }
+        self.file.allow(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(4))?;
         let integers: Vec<i32> = (0..count)
             .filter_map(|index| i32::try_from(start + index * step).ok())
             .collect();
@@ -592,9 +583,10 @@ impl GraphImporter<'_, '_> {
         let shape = self.shape(input)?;
         let spec = self.spec_with(output, shape.clone())?;
         let count = shape.iter().try_fold(1_usize, |count, length| {
-            count.checked_mul(*length as usize).filter(|count| *count < 1 << 24)
+            count.checked_mul(*length as usize)
         });
         let Some(count) = count else { return Err(Reason::new("it is too large")) };
+        self.file.allow(count.saturating_mul(8))?;
         let (one, zero) = match self.element(output)? {
             Element::Int32 | Element::Int64 => (
                 self.builder.constant(spec.clone(), &vec![1_i32; count]),
@@ -620,10 +612,6 @@ impl GraphImporter<'_, '_> {
         let inputs = [self.operand(lookups)?, values];
         self.emit(O::EmbeddingLookup, &inputs, output)
     }
-}
-
-fn is_bool(spec: &OperandSpec) -> bool {
-    spec.operand_type == OperandType::TensorBool8
 }
 
 /// An axis counted from the front.

@@ -97,7 +97,7 @@ impl<'f> GraphImporter<'f, '_> {
 
     /// The dimensions of a tensor, if all are known.
     pub(super) fn shape(&self, index: usize) -> Imported<Vec<u32>> {
-        let is_computed = !self.graph.inputs.contains(&index) && !self.is_constant(index);
+        let is_computed = !self.is_input[index] && !self.is_constant(index);
         let dimensions = self.dimensions(index, is_computed);
         if dimensions.contains(&0) {
             return Err(Reason::new(format!(
@@ -207,11 +207,11 @@ impl<'f> GraphImporter<'f, '_> {
         if !self.is_constant(index) {
             return Err(Reason::new(format!("{:?} is read before it is written", tensor.name)));
         }
-        if tensor.sparsity.is_some() {
-            return Err(Reason::new(format!("{:?} is sparse", tensor.name)));
-        }
         let element = self.element(index)?;
         let buffer = self.file.buffers[tensor.buffer];
+        if let Some(sparsity) = &tensor.sparsity {
+            return self.densified(index, sparsity).map(Cow::Owned);
+        }
         let count = tensor.shape.iter().try_fold(element.bytes(), |size, length| {
             size.checked_mul(usize::try_from(*length).ok()?)
         });
@@ -227,6 +227,7 @@ impl<'f> GraphImporter<'f, '_> {
             return Ok(Cow::Borrowed(buffer.bytes));
         }
         let (integers, _) = buffer.bytes.as_chunks();
+        self.file.allow(buffer.bytes.len() / 2)?;
         let mut narrow = Vec::with_capacity(buffer.bytes.len() / 2);
         for integer in integers {
             let integer = i64::from_le_bytes(*integer);

@@ -3,6 +3,9 @@
 //! Reading is checked at every step: an offset, length or string that the file does not hold gives
 //! an error where it is followed. Writers are made as well; tests use them.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 #[allow(
     unsafe_code,
     missing_docs,
@@ -25,11 +28,14 @@ pub use generated::tflite::*;
 
 /// The name of a builtin operator's code in the schema.
 pub(crate) fn operator_name(code: i32) -> &'static str {
-    let operators = include_str!("tflite.fbs").split_once("enum BuiltinOperator");
-    let lines = operators.map_or("", |(_, rest)| rest).lines();
-    lines
-        .take_while(|line| *line != "}")
-        .filter_map(|line| line.trim().trim_end_matches(',').split_once(" = "))
-        .find(|(_, number)| number.parse() == Ok(code))
-        .map_or("?", |(name, _)| name)
+    static NAMES: LazyLock<HashMap<i32, &str>> = LazyLock::new(|| {
+        let operators = include_str!("tflite.fbs").split_once("enum BuiltinOperator");
+        let lines = operators.map_or("", |(_, rest)| rest).lines();
+        lines
+            .take_while(|line| *line != "}")
+            .filter_map(|line| line.trim().trim_end_matches(',').split_once(" = "))
+            .filter_map(|(name, number)| Some((number.parse().ok()?, name)))
+            .collect()
+    });
+    NAMES.get(&code).copied().unwrap_or("?")
 }

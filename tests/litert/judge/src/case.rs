@@ -1,0 +1,220 @@
+//! One case: a model, its inputs, LiteRT's outputs.
+
+use crate::array::{Array, load, numbers};
+use hal::{
+    ErrorStatus, ExecutionOptions, HalVersion, Model, Operand, PrepareOptions, PreparedModel,
+    Request, RequestBuilder, Support,
+};
+use serde_json::Value;
+use std::path::Path;
+use tflite::{Import, ImportError};
+
+/// What became of a case.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Outputs agree within the corpus's tolerances.
+    Agrees,
+    /// They do not.
+    Differs(String),
+    /// The model is invalid, or preparing or running it failed.
+    Fails(String),
+    /// The importer names operators without counterpart.
+    Refused(String),
+    /// The device does not support an operation.
+    Unsupported(String),
+}
+
+/// Imports, runs and compares.
+pub fn judge(folder: &Path) -> Outcome {
+    let import = match tflite::import_file(&folder.join("model.tflite")) {
+        Ok(import) => import,
+        Err(ImportError::Unsupported(operators)) => {
+            let reasons: Vec<_> =
+                operators.iter().map(|it| format!("{}: {}", it.operator, it.reason)).collect();
+            return Outcome::Refused(reasons.join("; "));
+        }
+        Err(error) => return Outcome::Fails(format!("import: {error}")),
+    };
+    let device = reference::device();
+    match device.supported_operations(&import.model, HalVersion::LATEST) {
+        Err(error) => return Outcome::Fails(format!("validation: {error}")),
+        Ok(support) => {
+            let reasons: Vec<_> = support
+                .into_iter()
+                .filter_map(|support| match support {
+                    Support::Yes => None,
+                    Support::No(reason) => Some(reason),
+                })
+                .collect();
+            if !reasons.is_empty() {
+                return Outcome::Unsupported(reasons.join("; "));
+            }
+        }
+    }
+    let prepared = device.prepare_model(
+        &import.model,
+        HalVersion::LATEST,
+        PrepareOptions::default(),
+    );
+    match prepared {
+        Err(error) => Outcome::Fails(format!("preparing: {error}")),
+        Ok(prepared) => run_all(folder, &import, &*prepared)
+            .map_or_else(|outcome| outcome, |()| Outcome::Agrees),
+    }
+}
+
+fn run_all(folder: &Path, import: &Import, prepared: &dyn PreparedModel) -> Result<(), Outcome> {
+    let text = std::fs::read_to_string(folder.join("meta.json"));
+    let meta: Value = text
+        .map_err(|error| error.to_string())
+        .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
+        .map_err(Outcome::Fails)?;
+    let keeps_state = meta["keeps_state"] == true;
+    let mut states: Vec<Vec<u8>> = Vec::new();
+    for (number, run) in meta["runs"].as_array().into_iter().flatten().enumerate() {
+        if run["signature"].is_string() {
+            // Signatures of other subgraphs are not what is imported.
+            continue;
+        }
+        let arrays = |what: &str| -> Result<Vec<Array>, Outcome> {
+            let files = run[what].as_array().into_iter().flatten();
+            files
+                .map(|entry| load(&folder.join(entry["file"].as_str().unwrap_or_default())))
+                .collect::<Result<_, _>>()
+                .map_err(Outcome::Fails)
+        };
+        let inputs = arrays("inputs")?;
+        if states.is_empty() || !keeps_state {
+            states = initial_states(import);
+        }
+        let outputs = execute(import, prepared, &inputs, &states).map_err(|error| {
+            Outcome::Fails(format!("run {number}: {error}"))
+        })?;
+        states = import.states.iter().map(|state| outputs[state.output].1.clone()).collect();
+        // With weights dequantised first, as the importer does it, where the corpus has that.
+        let directory = folder.join("float_weights");
+        for (index, expected) in arrays("outputs")?.into_iter().enumerate() {
+            let closer = directory.join(format!("{index}.npy"));
+            let expected = if number == 0 && closer.is_file() {
+                load(&closer).map_err(Outcome::Fails)?
+            } else {
+                expected
+            };
+            let tolerance = &run["outputs"][index]["tolerance"];
+            compare(&expected, &outputs[index], tolerance)
+                .map_err(|what| Outcome::Differs(format!("run {number}, output {index}: {what}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn operand(model: &Model, indexes: &[u32], at: usize) -> Operand {
+    model.main.operands[indexes[at] as usize].clone()
+}
+
+fn byte_size(operand: &Operand, dimensions: &[u32]) -> usize {
+    let element = operand.operand_type.element_size().unwrap_or(1) as usize;
+    dimensions.iter().fold(element, |size, length| size * *length as usize)
+}
+
+/// Zeros: quantised states hold the zero point.
+fn initial_states(import: &Import) -> Vec<Vec<u8>> {
+    let zeros = import.states.iter().map(|state| {
+        let operand = operand(&import.model, &import.model.main.inputs, state.input);
+        let size = byte_size(&operand, &operand.dimensions);
+        let byte = u8::try_from(operand.zero_point & 0xFF).unwrap_or(0);
+        let is_byte = operand.operand_type.element_size() == Some(1);
+        vec![if is_byte { byte } else { 0 }; size]
+    });
+    zeros.collect()
+}
+
+type Output = (Vec<u32>, Vec<u8>);
+
+fn execute(
+    import: &Import,
+    prepared: &dyn PreparedModel,
+    inputs: &[Array],
+    states: &[Vec<u8>],
+) -> Result<Vec<Output>, String> {
+    let main = &import.model.main;
+    let build = |sizes: &[usize]| -> Result<Request, String> {
+        let mut request = RequestBuilder::new();
+        for (at, array) in inputs.iter().enumerate() {
+            if operand(&import.model, &main.inputs, at).has_known_dimensions() {
+                request.input(&array.bytes);
+            } else {
+                request.input_shaped(&array.bytes, &array.shape);
+            }
+        }
+        for state in states {
+            request.input(state);
+        }
+        sizes.iter().for_each(|size| {
+            request.output(*size);
+        });
+        request.build().map_err(|error| error.to_string())
+    };
+    let operands: Vec<Operand> =
+        (0..main.outputs.len()).map(|at| operand(&import.model, &main.outputs, at)).collect();
+    let mut sizes: Vec<usize> =
+        operands.iter().map(|operand| byte_size(operand, &operand.dimensions)).collect();
+    let options = ExecutionOptions::default();
+    let mut request = build(&sizes)?;
+    let execution = match prepared.execute(&request, &options) {
+        Err(failed) if failed.error.status() == ErrorStatus::OutputInsufficientSize => {
+            sizes = failed
+                .output_shapes
+                .iter()
+                .zip(&operands)
+                .map(|(shape, operand)| byte_size(operand, &shape.dimensions))
+                .collect();
+            request = build(&sizes)?;
+            prepared.execute(&request, &options)
+        }
+        answer => answer,
+    };
+    let execution = execution.map_err(|failed| failed.error.to_string())?;
+    execution
+        .output_shapes
+        .into_iter()
+        .zip(&operands)
+        .enumerate()
+        .map(|(index, (shape, operand))| {
+            let mut bytes =
+                RequestBuilder::read_output(&request, index).map_err(|error| error.to_string())?;
+            bytes.truncate(byte_size(operand, &shape.dimensions));
+            Ok((shape.dimensions, bytes))
+        })
+        .collect()
+}
+
+fn compare(expected: &Array, (shape, bytes): &Output, tolerance: &Value) -> Result<(), String> {
+    // A scalar is a vector of one in the HAL.
+    let wanted = if expected.shape.is_empty() { &[1][..] } else { &expected.shape };
+    if shape != wanted {
+        return Err(format!("shape {shape:?}, expected {wanted:?}"));
+    }
+    let number = |name: &str| tolerance[name].as_f64();
+    let (atol, rtol) = match (number("steps"), number("atol")) {
+        (Some(steps), _) => (steps, 0.0),
+        (None, Some(atol)) => (atol, number("rtol").unwrap_or(0.0)),
+        (None, None) => (0.0, 0.0),
+    };
+    let (expected, found) =
+        (numbers(&expected.element, &expected.bytes), numbers(&expected.element, bytes));
+    if expected.len() != found.len() {
+        return Err(format!("{} elements, expected {}", found.len(), expected.len()));
+    }
+    let agrees = |expected: f64, found: f64| {
+        expected.is_nan() && found.is_nan()
+            || expected.to_bits() == found.to_bits()
+            || (expected - found).abs() <= atol + rtol * expected.abs()
+    };
+    let mut differing = expected.iter().zip(&found).enumerate().filter(|(_, (expected, found))| {
+        !agrees(**expected, **found)
+    });
+    let Some((index, (wanted, found))) = differing.next() else { return Ok(()) };
+    let count = differing.count() + 1;
+    Err(format!("element {index} is {found}, expected {wanted} ({count} of {})", expected.len()))
+}

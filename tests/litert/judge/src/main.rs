@@ -1,0 +1,88 @@
+//! Runs the corpus of `tests/litert` on the reference device and compares with LiteRT's outputs.
+//!
+//! What becomes of a case: it agrees; its outputs differ; its model is refused by the importer with
+//! a reason; the device does not support it; it fails. Only differences and failures are faults.
+
+mod array;
+mod case;
+
+use case::{Outcome, judge};
+use clap::Parser;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Runs the corpus of tests/litert and compares with LiteRT's outputs.
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example, after `python tests/litert/make_models.py`:
+  cargo run --release -p litert-judge -- tests/litert/data --filter conv")]
+struct Arguments {
+    /// Folder that make_models.py wrote
+    folder: PathBuf,
+    /// Only cases whose name contains this
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    filter: String,
+    /// Also list what is refused or not supported, with the reasons
+    #[arg(long)]
+    refusals: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mut folders: Vec<PathBuf> = match std::fs::read_dir(&arguments.folder) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(error) => {
+            eprintln!("{}: {error}", arguments.folder.display());
+            return ExitCode::from(3);
+        }
+    };
+    let name = |folder: &PathBuf| {
+        folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    folders.retain(|it| it.join("meta.json").is_file() && name(it).contains(&arguments.filter));
+    folders.sort();
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, Into::into) {
+            scope.spawn(|| {
+                while let Some(folder) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = judge(folder);
+                    results
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner)
+                        .insert(name(folder), outcome);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    report(&results, arguments.refusals)
+}
+
+fn report(results: &BTreeMap<String, Outcome>, refusals: bool) -> ExitCode {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, outcome) in results {
+        let (kind, text) = match outcome {
+            Outcome::Agrees => ("agrees", None),
+            Outcome::Differs(text) => ("differs", Some(text)),
+            Outcome::Fails(text) => ("fails", Some(text)),
+            Outcome::Refused(text) => ("refused by the importer", Some(text).filter(|_| refusals)),
+            Outcome::Unsupported(text) => {
+                ("not supported by the device", Some(text).filter(|_| refusals))
+            }
+        };
+        *counts.entry(kind).or_default() += 1;
+        if let Some(text) = text {
+            println!("{kind:8} {name}: {text}");
+        }
+    }
+    for (kind, count) in &counts {
+        println!("{count:6} {kind}");
+    }
+    let faults = counts.get("differs").unwrap_or(&0) + counts.get("fails").unwrap_or(&0);
+    if faults == 0 && !results.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
