@@ -20,6 +20,8 @@
 //! - 64-bit integers become 32-bit ones; constants that do not fit are refused;
 //! - weights of 8 bits beside float activations are dequantised first, which is more exact than
 //!   TensorFlow Lite's own kernels for them;
+//! - of equal values, TOPK_V2 gives the one with the greater index first, as the HAL defines it; in
+//!   TensorFlow Lite it is the other way round;
 //! - state that the file keeps in variable tensors becomes inputs and outputs ([`State`]).
 
 mod error;

@@ -1,5 +1,6 @@
 //! IF and WHILE.
 
+use super::tensor::known_lengths;
 use super::{GraphImporter, Graphs, Stop};
 use crate::error::Reason;
 use crate::file::Operator;
@@ -32,6 +33,13 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             return Err(Reason::new("it has no options").into());
         };
         let parts = [options.cond_subgraph_index()?, options.body_subgraph_index()?];
+        for graph in parts.iter().filter_map(|index| usize::try_from(*index).ok()) {
+            let Some(graph) = self.file.graphs.get(graph) else { continue };
+            let mut borders = graph.inputs.iter().chain(&graph.outputs);
+            if borders.any(|tensor| known_lengths(&graph.tensors[*tensor]).contains(&None)) {
+                return Err(Reason::new("the HAL's WHILE wants every size known").into());
+            }
+        }
         self.run(operator, O::While, None, parts, 0, graphs, depth)
     }
 

@@ -12,6 +12,7 @@ mod normalisation;
 mod operand;
 mod pooling;
 mod quantisation;
+mod quantised_lstm;
 mod recurrent;
 mod reduction;
 mod resize;
@@ -249,6 +250,8 @@ struct GraphImporter<'f, 'a> {
     is_dynamic: bool,
     /// Variable tensors that an operator uses, and the operand of their new value.
     states: Vec<(usize, Option<OperandId>)>,
+    /// By tensor: its index in `states`.
+    state_of: Vec<Option<usize>>,
     origins: Vec<OperatorOrigin>,
 }
 
@@ -271,6 +274,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
             states: Vec::new(),
+            state_of: vec![None; graph.tensors.len()],
             origins: Vec::new(),
         }
     }
@@ -301,6 +305,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 let spec = self.spec(tensor)?;
                 let operand = self.builder.input(description.name.clone(), spec);
                 self.operands[tensor] = Some(operand);
+                self.state_of[tensor] = Some(self.states.len());
                 self.states.push((tensor, None));
             }
         }
@@ -352,9 +357,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 self.operands[*output] = Some(self.builder.temporary(spec));
             }
         }
-        for state in &mut self.states {
-            if state.1.is_none() && operator.inputs.contains(&Some(state.0)) {
-                state.1 = self.operands[state.0];
+        for tensor in operator.inputs.iter().flatten() {
+            if let Some(state) = self.state_of[*tensor] {
+                self.states[state].1 = self.operands[*tensor];
             }
         }
     }

@@ -513,6 +513,9 @@ impl GraphImporter<'_, '_> {
         if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
             return Err(Reason::new("its result is not integer"));
         }
+        if integers.is_empty() {
+            return Err(Reason::new("the HAL has no constants without elements"));
+        }
         let operand = self.integer_vector(integers);
         self.set(output, operand);
         Ok(())
