@@ -94,7 +94,7 @@ mod tests {
     /// A convolution with these trailing arguments: layout, and maybe dilations.
     fn convolution(is_nchw: bool, dilations: &[i32]) -> Model {
         let mut graph = SubgraphBuilder::new();
-        let input = graph.input("input", OperandSpec::tensor_float32([1, 3, 3, 1]));
+        let input = graph.input("input", OperandSpec::tensor_float32([1, 1, 3, 1]));
         let filter = graph.constant(OperandSpec::tensor_float32([1, 1, 1, 1]), &[1.0_f32]);
         let bias = graph.constant(OperandSpec::tensor_float32([1]), &[0.0_f32]);
         let mut inputs: Vec<OperandId> = vec![input, filter, bias];
@@ -104,7 +104,7 @@ mod tests {
         let output = graph.operation(
             OperationType::Conv2d,
             &inputs,
-            OperandSpec::tensor_float32([1, 3, 3, 1]),
+            OperandSpec::tensor_float32([1, 1, 3, 1]),
         );
         graph.output(output);
         graph.into_model().unwrap()
