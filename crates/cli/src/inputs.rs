@@ -137,16 +137,12 @@ fn from_file(
     let extension = path.extension().map(|it| it.to_string_lossy().to_lowercase());
     let quantisation = (operand.scale, operand.zero_point);
     match extension.as_deref() {
-        Some("npy") => Ok((
-            npy::load(path, operand.operand_type, quantisation)?,
-            path.display().to_string(),
-        )),
+        Some("npy") => {
+            Ok((npy::load(path, operand.operand_type, quantisation)?, path.display().to_string()))
+        }
         Some("png" | "jpg" | "jpeg") => {
-            let usual = Normalisation::default_for(
-                operand.operand_type,
-                operand.scale,
-                operand.zero_point,
-            );
+            let usual =
+                Normalisation::default_for(operand.operand_type, operand.scale, operand.zero_point);
             let normalisation = Normalisation {
                 mean: arguments.mean.unwrap_or(usual.mean),
                 deviation: arguments.std.unwrap_or(usual.deviation),
@@ -231,7 +227,8 @@ fn generated(
             std::iter::repeat_with(|| if is_random { random.f32() } else { 0.0 }).take(count),
         ),
     };
-    let source = if is_random { format!("random, seed {}", arguments.seed) } else { "zeros".into() };
+    let source =
+        if is_random { format!("random, seed {}", arguments.seed) } else { "zeros".into() };
     Ok((tensor, source))
 }
 

@@ -17,7 +17,10 @@ use std::process::ExitCode;
 
 /// Runs, inspects, measures and compares .tflite models on Neural Networks HAL devices.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, after_help = "\
+#[command(
+    version,
+    propagate_version = true,
+    after_help = "\
 Example:
   nnhal run assets/digits/digits_float32.tflite --input assets/digits/digit_7.png \\
       --labels assets/digits/labels.txt
@@ -26,7 +29,8 @@ Exit codes:
   0 done; 1 outputs differ or vectors failed; 2 wrong usage; 3 bad file or model; 4 device failed
 
 Environment:
-  NNHAL_LOG=debug shows what goes on inside (levels: error, warn, info, debug, trace)")]
+  NNHAL_LOG=debug shows what goes on inside (levels: error, warn, info, debug, trace)"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -2,8 +2,8 @@
 
 use crate::error::{CliError, Result};
 use crate::tensor::Tensor;
-use half::f16;
 use hal::OperandType;
+use half::f16;
 use npyz::{DType, NpyFile, Order, TypeChar, TypeStr, WriterBuilder};
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -16,11 +16,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The file cannot be read, or its elements are of another type.
-pub fn load(
-    path: &Path,
-    operand_type: OperandType,
-    quantisation: (f32, i32),
-) -> Result<Tensor> {
+pub fn load(path: &Path, operand_type: OperandType, quantisation: (f32, i32)) -> Result<Tensor> {
     let wrong = |what: String| CliError::Input(format!("{}: {what}", path.display()));
     let file = File::open(path).map_err(CliError::file(path))?;
     let length = file.metadata().map_err(CliError::file(path))?.len();
@@ -159,7 +155,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tensor.npy");
         for (operand_type, bytes) in [
-            (OperandType::TensorFloat32, [1.5_f32.to_le_bytes(), (-2.0_f32).to_le_bytes()].concat()),
+            (
+                OperandType::TensorFloat32,
+                [1.5_f32.to_le_bytes(), (-2.0_f32).to_le_bytes()].concat(),
+            ),
             (OperandType::TensorFloat16, vec![0, 0x3C, 0, 0xC0]),
             (OperandType::TensorInt32, vec![1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]),
             (OperandType::TensorQuant8Asymm, vec![7, 255]),
@@ -168,13 +167,8 @@ mod tests {
             (OperandType::TensorQuant16Asymm, vec![1, 0, 2, 0x80]),
             (OperandType::TensorBool8, vec![0, 1]),
         ] {
-            let tensor = Tensor {
-                operand_type,
-                dimensions: vec![1, 2],
-                scale: 0.5,
-                zero_point: 3,
-                bytes,
-            };
+            let tensor =
+                Tensor { operand_type, dimensions: vec![1, 2], scale: 0.5, zero_point: 3, bytes };
             save(&path, &tensor).unwrap();
             assert_eq!(load(&path, operand_type, (0.5, 3)).unwrap(), tensor);
         }
@@ -184,8 +178,7 @@ mod tests {
     fn floats_are_stored_as_the_input_asks_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tensor.npy");
-        let floats =
-            Tensor::from_reals(OperandType::TensorFloat32, vec![2], (0.0, 0), [0.5, 1.0]);
+        let floats = Tensor::from_reals(OperandType::TensorFloat32, vec![2], (0.0, 0), [0.5, 1.0]);
         save(&path, &floats).unwrap();
         let stored = load(&path, OperandType::TensorQuant8Asymm, (0.5, 10)).unwrap();
         assert_eq!(stored.bytes, [11, 12]);

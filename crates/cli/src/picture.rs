@@ -73,9 +73,8 @@ pub fn load(path: &Path, input: &ImageInput<'_>, normalisation: Normalisation) -
     let mut limits = Limits::default();
     limits.max_alloc = Some(DECODED_LIMIT);
     reader.limits(limits);
-    let picture = reader
-        .decode()
-        .map_err(|error| CliError::Input(format!("{}: {error}", path.display())))?;
+    let picture =
+        reader.decode().map_err(|error| CliError::Input(format!("{}: {error}", path.display())))?;
     let own = |length: u32, image: u32| if length == 0 { image } else { length };
     let (height, width) = (own(height, picture.height()), own(width, picture.width()));
     let picture = if (picture.width(), picture.height()) == (width, height) {

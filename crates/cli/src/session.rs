@@ -39,8 +39,7 @@ pub struct Results {
 /// # Errors
 /// The file cannot be read or imported.
 pub fn import(path: &Path) -> Result<Import> {
-    tflite::import_file(path)
-        .map_err(|source| CliError::Import { path: path.to_owned(), source })
+    tflite::import_file(path).map_err(|source| CliError::Import { path: path.to_owned(), source })
 }
 
 impl Session {
@@ -141,8 +140,7 @@ impl Session {
             }
             answer => answer,
         };
-        let execution =
-            execution.map_err(|failed| CliError::device(&self.device)(failed.error))?;
+        let execution = execution.map_err(|failed| CliError::device(&self.device)(failed.error))?;
         let outputs = self
             .outputs
             .iter()

@@ -1,7 +1,7 @@
 //! [`Tensor`]: a value with its type and shape, as files and tables show it.
 
-use half::f16;
 use hal::OperandType;
+use half::f16;
 
 /// A value of an input or output.
 #[derive(Debug, Clone, PartialEq)]

@@ -84,9 +84,8 @@ fn anchors() -> impl Iterator<Item = [f32; 2]> {
     [(16_u8, 2), (8, 6)].into_iter().flat_map(|(cells, each)| {
         let centre = move |cell: u8| (f32::from(cell) + 0.5) / f32::from(cells);
         (0..cells).flat_map(move |row| {
-            (0..cells).flat_map(move |column| {
-                std::iter::repeat_n([centre(column), centre(row)], each)
-            })
+            (0..cells)
+                .flat_map(move |column| std::iter::repeat_n([centre(column), centre(row)], each))
         })
     })
 }
@@ -138,9 +137,7 @@ fn face(score: f32, numbers: &[f32; NUMBERS], [x, y]: [f32; 2]) -> Face {
 
 /// Intersection over union.
 fn overlap(one: &[[f32; 2]; 2], other: &[[f32; 2]; 2]) -> f32 {
-    let area = |[from, to]: [[f32; 2]; 2]| {
-        (to[0] - from[0]).max(0.0) * (to[1] - from[1]).max(0.0)
-    };
+    let area = |[from, to]: [[f32; 2]; 2]| (to[0] - from[0]).max(0.0) * (to[1] - from[1]).max(0.0);
     let shared = area([
         [one[0][0].max(other[0][0]), one[0][1].max(other[0][1])],
         [one[1][0].min(other[1][0]), one[1][1].min(other[1][1])],
@@ -180,8 +177,10 @@ mod tests {
 
     #[test]
     fn two_views_of_one_face_become_one() {
-        let mut outputs =
-            Outputs { regressors: vec![0.0; ANCHORS * NUMBERS], classificators: vec![-50.0; ANCHORS] };
+        let mut outputs = Outputs {
+            regressors: vec![0.0; ANCHORS * NUMBERS],
+            classificators: vec![-50.0; ANCHORS],
+        };
         for anchor in [0, 1] {
             outputs.classificators[anchor] = 2.0;
             outputs.regressors[anchor * NUMBERS + 2..anchor * NUMBERS + 4].fill(64.0);
@@ -194,8 +193,10 @@ mod tests {
 
     #[test]
     fn a_box_without_area_is_kept_and_does_not_hang() {
-        let mut outputs =
-            Outputs { regressors: vec![0.0; ANCHORS * NUMBERS], classificators: vec![-50.0; ANCHORS] };
+        let mut outputs = Outputs {
+            regressors: vec![0.0; ANCHORS * NUMBERS],
+            classificators: vec![-50.0; ANCHORS],
+        };
         outputs.classificators[3] = 2.0;
         assert_eq!(decode(&outputs).len(), 1);
     }

@@ -69,11 +69,7 @@ struct Recorder(Mutex<Vec<Value>>);
 impl Observer for Recorder {
     fn output(&self, output: &ObservedOutput<'_>) {
         let value = Value {
-            key: Key {
-                place: output.place,
-                output: output.output,
-                rounds: output.rounds.to_vec(),
-            },
+            key: Key { place: output.place, output: output.output, rounds: output.rounds.to_vec() },
             operand_type: output.operand_type,
             dimensions: output.dimensions.to_vec(),
             bytes: output.bytes.to_vec(),
@@ -118,10 +114,8 @@ fn first_difference(
     found: Vec<Value>,
 ) -> Option<Finding> {
     let usual = if has_float16 { 5e-3 } else { 1e-5 };
-    let floats = Tolerance {
-        atol: arguments.atol.unwrap_or(usual),
-        rtol: arguments.rtol.unwrap_or(usual),
-    };
+    let floats =
+        Tolerance { atol: arguments.atol.unwrap_or(usual), rtol: arguments.rtol.unwrap_or(usual) };
     let integers = Tolerance { atol: arguments.steps.into(), rtol: 0.0 };
     let mut expected: HashMap<Key, Value> =
         expected.into_iter().map(|value| (value.key.clone(), value)).collect();
@@ -135,10 +129,8 @@ fn first_difference(
             let what = format!("shape {:?}, expected {:?}", value.dimensions, right.dimensions);
             return Some(Finding { value, what, difference: None });
         }
-        let is_float = matches!(
-            value.operand_type,
-            OperandType::TensorFloat32 | OperandType::TensorFloat16
-        );
+        let is_float =
+            matches!(value.operand_type, OperandType::TensorFloat32 | OperandType::TensorFloat16);
         let tolerance = if is_float { floats } else { integers };
         let differing = difference(value.operand_type, &right.bytes, &value.bytes, tolerance);
         // A NaN on both sides is agreement here: the question is whether devices differ.

@@ -109,9 +109,7 @@ fn junit(report: &Report) -> quick_junit::Report {
 }
 
 fn json(report: &Report) -> serde_json::Value {
-    let tally = |tally: conformance::report::Tally| {
-        serde_json::json!({ "passed": tally.passed, "failed": tally.failed })
-    };
+    let tally = |tally: conformance::report::Tally| serde_json::json!({ "passed": tally.passed, "failed": tally.failed });
     let suites: serde_json::Map<String, serde_json::Value> = report
         .by_suite()
         .into_iter()

@@ -127,11 +127,7 @@ fn describe(import: &Import) -> Description {
             .zip(&answers)
             .map(|(device, answer)| DeviceRow {
                 name: device.name().to_owned(),
-                supported: answer
-                    .iter()
-                    .flatten()
-                    .filter(|support| support.is_yes())
-                    .count(),
+                supported: answer.iter().flatten().filter(|support| support.is_yes()).count(),
                 error: answer.as_ref().err().map(ToString::to_string),
             })
             .collect(),
@@ -158,12 +154,8 @@ fn text(description: &Description) -> String {
     let mut text = String::new();
     for (kind, values) in [("input ", &description.inputs), ("output", &description.outputs)] {
         for value in values {
-            text += &format!(
-                "{kind} {}: {} {}",
-                value.name,
-                value.operand_type,
-                shape(&value.shape)
-            );
+            text +=
+                &format!("{kind} {}: {} {}", value.name, value.operand_type, shape(&value.shape));
             if value.scale != 0.0 {
                 text += &format!(", scale {}, zero point {}", value.scale, value.zero_point);
             }

@@ -194,12 +194,8 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Resu
         );
     }
     for output in outputs {
-        text += &format!(
-            "output {} ({} {})",
-            output.name,
-            output.operand_type,
-            shape(&output.shape)
-        );
+        text +=
+            &format!("output {} ({} {})", output.name, output.operand_type, shape(&output.shape));
         if let Some(Summary { min, max, mean }) = output.summary {
             text += &format!(": min {min:.6}, max {max:.6}, mean {mean:.6}");
         }
@@ -212,11 +208,7 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Resu
             text += &format!("  {:>10.6}  {:>5}  {label}\n", class.value, class.index);
         }
     }
-    text += &format!(
-        "{}: prepared in {}",
-        session.device,
-        milliseconds(session.preparing)
-    );
+    text += &format!("{}: prepared in {}", session.device, milliseconds(session.preparing));
     if let Some(time) = results.timing.time_on_device {
         text += &format!(", ran in {}", milliseconds(time));
     }
@@ -230,12 +222,7 @@ mod tests {
 
     fn tensor(reals: &[f32]) -> Tensor {
         let dimensions = vec![u32::try_from(reals.len()).unwrap()];
-        Tensor::from_reals(
-            OperandType::TensorFloat32,
-            dimensions,
-            (0.0, 0),
-            reals.iter().copied(),
-        )
+        Tensor::from_reals(OperandType::TensorFloat32, dimensions, (0.0, 0), reals.iter().copied())
     }
 
     #[test]

@@ -51,11 +51,8 @@ pub fn judge(folder: &Path) -> Outcome {
             }
         }
     }
-    let prepared = device.prepare_model(
-        &import.model,
-        HalVersion::LATEST,
-        PrepareOptions::default(),
-    );
+    let prepared =
+        device.prepare_model(&import.model, HalVersion::LATEST, PrepareOptions::default());
     match prepared {
         Err(error) => Outcome::Fails(format!("preparing: {error}")),
         Ok(prepared) => run_all(folder, &import, &*prepared)
@@ -87,9 +84,8 @@ fn run_all(folder: &Path, import: &Import, prepared: &dyn PreparedModel) -> Resu
         if states.is_empty() || !keeps_state {
             states = initial_states(import);
         }
-        let outputs = execute(import, prepared, &inputs, &states).map_err(|error| {
-            Outcome::Fails(format!("run {number}: {error}"))
-        })?;
+        let outputs = execute(import, prepared, &inputs, &states)
+            .map_err(|error| Outcome::Fails(format!("run {number}: {error}")))?;
         states = import.states.iter().map(|state| outputs[state.output].1.clone()).collect();
         // With weights dequantised first, as the importer does it, where the corpus has that.
         let directory = folder.join("float_weights");
@@ -101,8 +97,9 @@ fn run_all(folder: &Path, import: &Import, prepared: &dyn PreparedModel) -> Resu
                 expected
             };
             let tolerance = &run["outputs"][index]["tolerance"];
-            compare(&expected, &outputs[index], tolerance)
-                .map_err(|what| Outcome::Differs(format!("run {number}, output {index}: {what}")))?;
+            compare(&expected, &outputs[index], tolerance).map_err(|what| {
+                Outcome::Differs(format!("run {number}, output {index}: {what}"))
+            })?;
         }
     }
     Ok(())
@@ -211,9 +208,11 @@ fn compare(expected: &Array, (shape, bytes): &Output, tolerance: &Value) -> Resu
             || expected.to_bits() == found.to_bits()
             || (expected - found).abs() <= atol + rtol * expected.abs()
     };
-    let mut differing = expected.iter().zip(&found).enumerate().filter(|(_, (expected, found))| {
-        !agrees(**expected, **found)
-    });
+    let mut differing = expected
+        .iter()
+        .zip(&found)
+        .enumerate()
+        .filter(|(_, (expected, found))| !agrees(**expected, **found));
     let Some((index, (wanted, found))) = differing.next() else { return Ok(()) };
     let count = differing.count() + 1;
     Err(format!("element {index} is {found}, expected {wanted} ({count} of {})", expected.len()))
