@@ -29,6 +29,8 @@ mod file;
 mod import;
 #[allow(missing_docs)]
 mod schema;
+#[cfg(test)]
+mod tests;
 
 pub use error::{ImportError, UnsupportedOperator};
 

@@ -1,0 +1,5 @@
+//! Tests on files that are written here, with the writers that the schema gives.
+
+mod draft;
+mod hostile;
+mod mapping;

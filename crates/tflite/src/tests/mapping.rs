@@ -1,0 +1,341 @@
+//! What becomes of single operators.
+
+use super::draft::Draft;
+use crate::schema::{
+    ActivationFunctionType, BuiltinOperator as B, BuiltinOptions, Conv2DOptions, DimensionMetadata,
+    DimensionType, FullyConnectedOptions, IfOptions, Int32Vector, Padding, RnnOptions,
+    SequenceRnnOptions, SignatureDef, SparseIndexVector, SparsityParameters, TensorMap,
+    TensorType as T, Uint8Vector, UnidirectionalSequenceLstmOptions,
+};
+use crate::{Import, ImportError, import_bytes};
+use hal::{HalVersion, OperandLifeTime, OperandType, OperationType as O};
+
+/// Imports, and checks that the model is valid.
+pub(super) fn import(draft: &Draft) -> Import {
+    let import = import_bytes(&draft.bytes()).unwrap();
+    ops::validate(&import.model, HalVersion::LATEST).unwrap();
+    assert_eq!(import.operator_origin.len(), import.model.main.operations.len());
+    assert_eq!(import.inputs.len(), import.model.main.inputs.len());
+    assert_eq!(import.outputs.len(), import.model.main.outputs.len());
+    import
+}
+
+fn operations(import: &Import) -> Vec<O> {
+    import.model.main.operations.iter().map(|operation| operation.operation_type).collect()
+}
+
+fn reasons(draft: &Draft) -> Vec<String> {
+    match import_bytes(&draft.bytes()) {
+        Err(ImportError::Unsupported(list)) => list.into_iter().map(|it| it.reason).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn convolution(padding: Padding) -> Option<BuiltinOptions> {
+    Some(BuiltinOptions::Conv2DOptions(Box::new(Conv2DOptions {
+        padding,
+        stride_w: 1,
+        stride_h: 1,
+        fused_activation_function: ActivationFunctionType::Relu6,
+        ..Conv2DOptions::default()
+    })))
+}
+
+/// A CONV_2D by int8, with a scale for each of 4 channels and a filter that is kept in the file.
+pub(super) fn int8_convolution() -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Int8, &[1, 5, 5, 4]);
+    draft.quantize(input, &[0.5], -3, 0);
+    let filter = draft.constant(T::Int8, &[4, 3, 3, 4], &[1; 144]);
+    draft.quantize(filter, &[0.1, 0.2, 0.3, 0.4], 0, 0);
+    let bias = draft.integers(&[4], &[1, 2, 3, 4]);
+    let output = draft.tensor(T::Int8, &[1, 5, 5, 4]);
+    draft.quantize(output, &[0.25], 4, 0);
+    let options = convolution(Padding::Same);
+    draft.operator(B::Conv2d, &[input, filter, bias], &[output], options);
+    draft.ends(0, &[input], &[output]);
+    let names = |name: &str, tensor| {
+        let tensor_index = u32::try_from(tensor).unwrap();
+        Some(vec![TensorMap { name: Some(name.into()), tensor_index }])
+    };
+    draft.model.signature_defs = Some(vec![SignatureDef {
+        inputs: names("image", input),
+        outputs: names("features", output),
+        signature_key: Some("serving_default".into()),
+        subgraph_index: 0,
+    }]);
+    draft
+}
+
+#[test]
+fn int8_convolution_keeps_its_filter_in_the_file() {
+    let import = import(&int8_convolution());
+    assert_eq!(operations(&import), [O::Conv2d]);
+    let main = &import.model.main;
+    let [_, filter, bias] = main.operations[0].inputs[..3] else { panic!() };
+    let filter = &main.operands[filter as usize];
+    assert_eq!(filter.operand_type, OperandType::TensorQuant8SymmPerChannel);
+    assert_eq!(filter.lifetime, OperandLifeTime::ConstantReference);
+    let bias = &main.operands[bias as usize];
+    assert_eq!((bias.operand_type, bias.lifetime), {
+        (OperandType::TensorInt32, OperandLifeTime::ConstantCopy)
+    });
+    assert_eq!(import.inputs[0].signature_name.as_deref(), Some("image"));
+    assert_eq!(import.signatures[0].name, "serving_default");
+    assert_eq!(import.operator_origin[0].to_string(), "CONV_2D 0");
+}
+
+/// A FULLY_CONNECTED with int8 weights beside float32, and no bias.
+pub(super) fn dynamic_range_layer() -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[2, 3]);
+    let weights = draft.constant(T::Int8, &[2, 3], &[1, 2, 3, 4, 5, 6]);
+    draft.quantize(weights, &[0.5], 0, 0);
+    let output = draft.tensor(T::Float32, &[2, 2]);
+    let options = Some(BuiltinOptions::FullyConnectedOptions(Box::default()));
+    draft.operator(B::FullyConnected, &[input, weights, -1], &[output], options);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn weights_beside_floats_are_dequantised_and_a_missing_bias_is_zero() {
+    let import = import(&dynamic_range_layer());
+    assert_eq!(operations(&import), [O::Dequantize, O::FullyConnected]);
+}
+
+#[test]
+fn fully_connected_that_keeps_axes_is_reshaped() {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[2, 5, 3]);
+    let weights = draft.floats(&[2, 3], &[0.5; 6]);
+    let output = draft.tensor(T::Float32, &[2, 5, 2]);
+    let options = FullyConnectedOptions { keep_num_dims: true, ..Default::default() };
+    let options = Some(BuiltinOptions::FullyConnectedOptions(Box::new(options)));
+    draft.operator(B::FullyConnected, &[input, weights, -1], &[output], options);
+    draft.ends(0, &[input], &[output]);
+    assert_eq!(operations(&import(&draft)), [O::FullyConnected, O::Reshape]);
+}
+
+/// A FULLY_CONNECTED whose weights are sparse by rows: `[0, 7, 0], [0, 0, 9]`.
+pub(super) fn sparse_layer() -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[1, 3]);
+    let weights = draft.floats(&[2, 3], &[7.0, 9.0]);
+    draft.tensor_mut(weights).sparsity = Some(Box::new(SparsityParameters {
+        traversal_order: Some(vec![0, 1]),
+        block_map: None,
+        dim_metadata: Some(vec![
+            DimensionMetadata { dense_size: 2, ..DimensionMetadata::default() },
+            DimensionMetadata {
+                format: DimensionType::SparseCsr,
+                array_segments: Some(SparseIndexVector::Int32Vector(Box::new(Int32Vector {
+                    values: Some(vec![0, 1, 2]),
+                }))),
+                array_indices: Some(SparseIndexVector::Uint8Vector(Box::new(Uint8Vector {
+                    values: Some(vec![1, 2]),
+                }))),
+                ..DimensionMetadata::default()
+            },
+        ]),
+    }));
+    let output = draft.tensor(T::Float32, &[1, 2]);
+    draft.operator(B::FullyConnected, &[input, weights, -1], &[output], None);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn sparse_weights_become_dense() {
+    let import = import(&sparse_layer());
+    let main = &import.model.main;
+    let weights = &main.operands[main.operations[0].inputs[1] as usize].location;
+    let (from, length) = (weights.offset as usize, weights.length as usize);
+    let bytes = &import.model.operand_values[from..from + length];
+    let floats: Vec<f32> = bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect();
+    assert_eq!(floats, [0.0, 7.0, 0.0, 0.0, 0.0, 9.0]);
+}
+
+#[test]
+fn sparse_blocks_are_placed_whole() {
+    let mut draft = sparse_layer();
+    // 2 rows of 4, in blocks of 1 by 2: the second block of row 0 and the first of row 1.
+    draft.tensor_mut(0).shape = Some(vec![1, 4]);
+    draft.tensor_mut(1).shape = Some(vec![2, 4]);
+    let values = [1.0_f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat();
+    draft.model.buffers.as_mut().unwrap()[1].data = Some(values);
+    let sparsity = draft.tensor_mut(1).sparsity.as_mut().unwrap();
+    sparsity.traversal_order = Some(vec![0, 1, 2]);
+    sparsity.block_map = Some(vec![1]);
+    let levels = sparsity.dim_metadata.as_mut().unwrap();
+    levels[1].array_indices = Some(SparseIndexVector::Uint8Vector(Box::new(Uint8Vector {
+        values: Some(vec![1, 0]),
+    })));
+    levels.push(DimensionMetadata { dense_size: 2, ..DimensionMetadata::default() });
+    let import = import(&draft);
+    let main = &import.model.main;
+    let weights = &main.operands[main.operations[0].inputs[1] as usize].location;
+    let (from, length) = (weights.offset as usize, weights.length as usize);
+    let bytes = &import.model.operand_values[from..from + length];
+    let floats: Vec<f32> = bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect();
+    assert_eq!(floats, [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0]);
+}
+
+/// IF over two subgraphs that add and multiply.
+pub(super) fn conditional() -> Draft {
+    let mut draft = Draft::new();
+    let condition = draft.tensor(T::Bool, &[]);
+    let (x, y) = (draft.tensor(T::Float32, &[2]), draft.tensor(T::Float32, &[2]));
+    let options = IfOptions { then_subgraph_index: 1, else_subgraph_index: 2 };
+    let options = Some(BuiltinOptions::IfOptions(Box::new(options)));
+    draft.operator(B::If, &[condition, x], &[y], options);
+    draft.ends(0, &[condition, x], &[y]);
+    for (graph, builtin) in [(1, B::Add), (2, B::Mul)] {
+        let x = draft.tensor_in(graph, T::Float32, &[2]);
+        let y = draft.tensor_in(graph, T::Float32, &[2]);
+        draft.operator_in(graph, builtin, &[x, x], &[y], None);
+        draft.ends(graph, &[x], &[y]);
+    }
+    draft
+}
+
+#[test]
+fn if_refers_to_its_branches() {
+    let import = import(&conditional());
+    assert_eq!(operations(&import), [O::If]);
+    assert_eq!(import.model.referenced.len(), 2);
+}
+
+/// An RNN over 3 steps whose state is a variable.
+pub(super) fn sequence_rnn(activation: ActivationFunctionType) -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[1, 3, 2]);
+    let weights = draft.floats(&[2, 2], &[0.1; 4]);
+    let recurrent = draft.floats(&[2, 2], &[0.2; 4]);
+    let bias = draft.floats(&[2], &[0.3; 2]);
+    let state = draft.tensor(T::Float32, &[1, 2]);
+    draft.tensor_mut(state).is_variable = true;
+    let output = draft.tensor(T::Float32, &[1, 3, 2]);
+    let options =
+        SequenceRnnOptions { fused_activation_function: activation, ..Default::default() };
+    let options = Some(BuiltinOptions::SequenceRnnOptions(Box::new(options)));
+    let inputs = [input, weights, recurrent, bias, state];
+    draft.operator(B::UnidirectionalSequenceRnn, &inputs, &[output], options);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn variables_become_inputs_and_outputs() {
+    let import = import(&sequence_rnn(ActivationFunctionType::Relu));
+    assert_eq!(operations(&import), [O::UnidirectionalSequenceRnn]);
+    assert_eq!((import.states[0].input, import.states[0].output), (1, 1));
+}
+
+#[test]
+fn an_rnn_with_tanh_is_unrolled() {
+    let import = import(&sequence_rnn(ActivationFunctionType::Tanh));
+    let count = |wanted| operations(&import).iter().filter(|it| **it == wanted).count();
+    assert_eq!((count(O::Tanh), count(O::FullyConnected), count(O::Concatenation)), (3, 6, 1));
+    assert_eq!(import.states.len(), 1);
+}
+
+#[test]
+fn an_rnn_of_one_step_with_tanh_gives_state_and_result() {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[1, 2]);
+    let weights = draft.floats(&[2, 2], &[0.1; 4]);
+    let bias = draft.floats(&[2], &[0.3; 2]);
+    let state = draft.tensor(T::Float32, &[1, 2]);
+    draft.tensor_mut(state).is_variable = true;
+    let output = draft.tensor(T::Float32, &[1, 2]);
+    let options = RnnOptions {
+        fused_activation_function: ActivationFunctionType::Tanh,
+        ..RnnOptions::default()
+    };
+    let options = Some(BuiltinOptions::RnnOptions(Box::new(options)));
+    draft.operator(B::Rnn, &[input, weights, weights, bias, state], &[output], options);
+    draft.ends(0, &[input], &[output]);
+    assert_eq!(import(&draft).states.len(), 1);
+}
+
+/// An LSTM over 2 steps without projection, peepholes or layer normalisation.
+pub(super) fn sequence_lstm() -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &[1, 2, 3]);
+    let of_input = draft.floats(&[4, 3], &[0.1; 12]);
+    let recurrent = draft.floats(&[4, 4], &[0.2; 16]);
+    let bias = draft.floats(&[4], &[0.3; 4]);
+    let states = [(); 2].map(|()| draft.tensor(T::Float32, &[1, 4]));
+    for state in states {
+        draft.tensor_mut(state).is_variable = true;
+    }
+    let output = draft.tensor(T::Float32, &[1, 2, 4]);
+    let mut inputs = vec![input];
+    inputs.extend([of_input; 4]);
+    inputs.extend([recurrent; 4]);
+    inputs.extend([-1; 3]);
+    inputs.extend([bias; 4]);
+    inputs.extend([-1; 2]);
+    inputs.extend(states);
+    inputs.extend([-1; 4]);
+    let options = UnidirectionalSequenceLstmOptions {
+        fused_activation_function: ActivationFunctionType::Tanh,
+        ..Default::default()
+    };
+    let options = Some(BuiltinOptions::UnidirectionalSequenceLstmOptions(Box::new(options)));
+    draft.operator(B::UnidirectionalSequenceLstm, &inputs, &[output], options);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+#[test]
+fn lstm_has_the_arguments_of_the_hal() {
+    let import = import(&sequence_lstm());
+    assert_eq!(operations(&import), [O::UnidirectionalSequenceLstm]);
+    let operation = &import.model.main.operations[0];
+    assert_eq!((operation.inputs.len(), operation.outputs.len()), (28, 3));
+    assert_eq!(import.states.len(), 2);
+}
+
+#[test]
+fn everything_without_counterpart_is_named_at_once() {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[4]);
+    let (y, z, w) = (draft.tensor(T::Float32, &[4]), draft.tensor(T::Float32, &[4]), {
+        draft.tensor(T::Float32, &[4])
+    });
+    draft.operator(B::Cumsum, &[x], &[y], None);
+    draft.operator(B::Relu, &[y], &[z], None);
+    draft.operator(B::Sign, &[z], &[w], None);
+    draft.ends(0, &[x], &[w]);
+    assert_eq!(reasons(&draft), ["the HAL has no such operation"; 2]);
+    let text = import_bytes(&draft.bytes()).unwrap_err().to_string();
+    let first = "operator 0 of subgraph 0, CUMSUM version 1 (\"tensor 0\" FLOAT32 [4], \
+                 \"tensor 1\" FLOAT32 [4])";
+    assert!(text.contains(first), "{text}");
+    assert!(text.contains("operator 2 of subgraph 0, SIGN"), "{text}");
+}
+
+#[test]
+fn constants_of_64_bits_must_fit_32() {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Int64, &[2]);
+    let bytes: Vec<u8> = [5_i64, 1 << 40].iter().flat_map(|it| it.to_le_bytes()).collect();
+    let far = draft.constant(T::Int64, &[2], &bytes);
+    let y = draft.tensor(T::Int64, &[2]);
+    draft.operator(B::Add, &[x, far], &[y], None);
+    draft.ends(0, &[x], &[y]);
+    assert!(reasons(&draft)[0].contains("1099511627776"), "{:?}", reasons(&draft));
+}
+
+#[test]
+fn inputs_and_constants_that_are_outputs_are_copied() {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[4]);
+    let one = draft.floats(&[4], &[1.0; 4]);
+    draft.ends(0, &[x], &[x, one, x]);
+    let import = import(&draft);
+    assert_eq!(operations(&import), [O::Cast; 3]);
+    assert_eq!(import.operator_origin[0].to_string(), "copy of an output");
+}
