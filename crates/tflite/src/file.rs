@@ -14,6 +14,7 @@ pub(crate) struct File<'a> {
     pub(crate) description: String,
     /// What the import may still make that the file does not hold itself.
     allowance: Cell<usize>,
+    size: usize,
 }
 
 /// Bytes that the import of any file may make.
@@ -70,10 +71,14 @@ pub(crate) struct Tensor<'a> {
     /// The code of its type, see [`schema::TensorType`].
     pub(crate) type_code: i8,
     pub(crate) shape: Vec<u32>,
+    /// Whether the file has a shape at all: without, even the rank is open.
+    pub(crate) has_shape: bool,
     /// The shape with `None` where it is not known, if the file has one.
     pub(crate) signature: Option<Vec<Option<u32>>>,
     pub(crate) buffer: usize,
     pub(crate) quantization: Option<Quantization>,
+    /// Whether it is quantised in a way that [`Quantization`] does not describe.
+    pub(crate) has_other_quantization: bool,
     pub(crate) is_variable: bool,
     pub(crate) sparsity: Option<schema::SparsityParametersRef<'a>>,
 }
@@ -166,9 +171,31 @@ impl<'a> File<'a> {
             graphs,
             buffers,
             signatures,
-            allowance: Cell::new(
-                bytes.len().saturating_mul(ALLOWANCE_PER_BYTE).max(ALLOWANCE_AT_LEAST),
-            ),
+            allowance: Cell::new(0),
+            size: bytes.len(),
+        })
+    }
+
+    /// Lets an import begin.
+    pub(crate) fn renew_allowance(&self) {
+        let allowance = self.size.saturating_mul(ALLOWANCE_PER_BYTE).max(ALLOWANCE_AT_LEAST);
+        self.allowance.set(allowance);
+    }
+
+    /// Fixes all lengths to those of the example that every file has.
+    pub(crate) fn close_lengths(&mut self) {
+        for tensor in self.graphs.iter_mut().flat_map(|graph| &mut graph.tensors) {
+            tensor.signature = None;
+        }
+    }
+
+    /// Whether any input of a subgraph has lengths that are not known.
+    pub(crate) fn leaves_lengths_open(&self) -> bool {
+        self.graphs.iter().any(|graph| {
+            graph.inputs.iter().any(|input| {
+                let lengths = &graph.tensors[*input].signature;
+                lengths.as_ref().is_some_and(|lengths| lengths.contains(&None))
+            })
         })
     }
 
@@ -339,7 +366,13 @@ fn read_tensor<'a>(
     meter: &mut Meter,
 ) -> Result<Tensor<'a>, ImportError> {
     meter.take(1)?;
-    let shape = lengths(table.shape().map_err(malformed(place))?, meter)?;
+    let shape = table.shape().map_err(malformed(place))?;
+    let has_shape = shape.is_some() || table.has_rank().map_err(malformed(place))?;
+    let shape = lengths(shape, meter)?;
+    let quantization = table.quantization().map_err(malformed(place))?;
+    // A tag that is newer than the schema is an error here, and another way all the same.
+    let has_other_quantization =
+        quantization.is_some_and(|quantization| !matches!(quantization.details(), Ok(None)));
     let signature = lengths(table.shape_signature().map_err(malformed(place))?, meter)?;
     let shape = shape
         .into_iter()
@@ -362,6 +395,8 @@ fn read_tensor<'a>(
         name: name.to_owned(),
         type_code: table.type_().map_err(malformed(place))?,
         shape,
+        has_shape,
+        has_other_quantization,
         signature: Some(signature).filter(|signature| !signature.is_empty()),
         buffer,
         quantization: read_quantization(place, table, meter)?,

@@ -55,6 +55,9 @@ pub struct Import {
     pub states: Vec<State>,
     /// By operation of the main subgraph: where it comes from.
     pub operator_origin: Vec<OperatorOrigin>,
+    /// Whether lengths that the file leaves open were fixed to those of its example, since an
+    /// operator has a counterpart for known lengths only (SHAPE, for one).
+    pub has_example_shapes: bool,
     /// The file's own description.
     pub description: String,
 }
@@ -133,6 +136,6 @@ pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
 
 fn import_pool(pool: Memory) -> Result<Import, ImportError> {
     let bytes = pool.view()?.read_to_vec(0, pool.size())?;
-    let file = File::read(&bytes)?;
-    import::import(&file, pool)
+    let mut file = File::read(&bytes)?;
+    import::import(&mut file, pool)
 }

@@ -1,5 +1,6 @@
 //! CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL.
 
+use super::movement::elements;
 use super::operand::{Activation, padding_scheme};
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
@@ -138,8 +139,8 @@ impl GraphImporter<'_, '_> {
             (Element::Float32, Element::Float32)
             | (Element::Float16, Element::Float16)
             | (Element::Uint8, Element::Uint8)
-            | (Element::Int8, Element::Int8) => self.operand(filter),
-            (Element::Float32, Element::Float16 | Element::Int8 | Element::Uint8) => {
+            | (Element::Int8, Element::Int8 | Element::Int4) => self.operand(filter),
+            (Element::Float32, Element::Float16 | Element::Int8 | Element::Int4 | Element::Uint8) => {
                 self.as_float32(filter)
             }
             (of_input, of_filter) => Err(Reason::new(format!(
@@ -250,7 +251,7 @@ impl GraphImporter<'_, '_> {
             );
         }
         // The HAL's result is always a matrix; the file's keeps the input's other axes.
-        let count = self.shape(output)?.iter().product::<u32>() / units.max(1);
+        let count = elements(&self.shape(output)?)? / units.max(1);
         let matrix = OperandSpec { dimensions: vec![count, units], ..rows };
         let mut result =
             self.builder.operation(OperationType::FullyConnected, &inputs, matrix.clone());
@@ -272,10 +273,10 @@ impl GraphImporter<'_, '_> {
         let input = self.input_tensor(operator, 0)?;
         let filter = self.input_tensor(operator, 1)?;
         let units = self.shape(filter)?[0];
-        let count = self.shape(input)?.iter().product::<u32>() / width.max(1);
+        let count = elements(&self.shape(input)?)? / width.max(1);
         let image =
             OperandSpec { dimensions: vec![count, 1, 1, width], ..self.builder.spec(weighted[0]) };
-        let image = self.reshape(weighted[0], image);
+        let image = self.reshape(weighted[0], image)?;
         let mut taps = self.builder.spec(weighted[1]);
         taps.dimensions = vec![units, 1, 1, width];
         let taps = self.constant_with(filter, taps)?;
@@ -297,13 +298,30 @@ impl GraphImporter<'_, '_> {
         let (x, y) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
         let is_hybrid = self.element(x)? != self.element(y)?;
-        let (x_operand, y_operand) = if is_hybrid {
+        let (mut x_operand, mut y_operand) = if is_hybrid {
             (self.as_float32(x)?, self.as_float32(y)?)
         } else {
             (self.operand(x)?, self.operand(y)?)
         };
-        if self.rank(x) != self.rank(y) {
-            return Err(Reason::new("the HAL's BATCH_MATMUL does not broadcast ranks"));
+        let batches = |tensor: usize| {
+            let shape = &self.tensor(tensor).shape;
+            shape.split_last_chunk::<2>().map(|(batches, _)| batches)
+        };
+        if batches(x) != batches(y) {
+            // The HAL does not broadcast the batches, and TILE can.
+            let target = self.shape(output)?;
+            let (batches, _) = target
+                .split_last_chunk::<2>()
+                .ok_or_else(|| Reason::new("its result is not a matrix"))?;
+            for operand in [&mut x_operand, &mut y_operand] {
+                let spec = self.builder.spec(*operand);
+                let (_, matrix) = spec
+                    .dimensions
+                    .split_last_chunk::<2>()
+                    .ok_or_else(|| Reason::new("its factors are not matrices"))?;
+                let target = [batches, matrix].concat();
+                *operand = self.broadcast(*operand, &target)?;
+            }
         }
         let inputs = [
             x_operand,

@@ -1,5 +1,6 @@
 //! Operators that work element by element.
 
+use super::movement::elements;
 use super::operand::Activation;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
@@ -11,15 +12,15 @@ use hal::{ExtraParams, FusedActivation, OperandId, OperandSpec, OperandType, Ope
 impl GraphImporter<'_, '_> {
     pub(super) fn elementwise(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
         Some(match builtin {
-            B::Add => self.arithmetic(operator, O::Add),
+            B::Add | B::StablehloAdd => self.arithmetic(operator, O::Add),
             B::Sub => self.arithmetic(operator, O::Sub),
-            B::Mul => self.arithmetic(operator, O::Mul),
+            B::Mul | B::StablehloMultiply => self.arithmetic(operator, O::Mul),
             B::Div => self.arithmetic(operator, O::Div),
             B::AddN => self.add_n(operator),
             B::SquaredDifference => self.squared_difference(operator),
             B::Square => self.square(operator),
-            B::Maximum => self.extremum(operator, O::Maximum),
-            B::Minimum => self.extremum(operator, O::Minimum),
+            B::Maximum | B::StablehloMaximum => self.extremum(operator, O::Maximum),
+            B::Minimum | B::StablehloMinimum => self.extremum(operator, O::Minimum),
             B::Pow => self.binary(operator, O::Pow),
             B::Equal => self.comparison(operator, O::Equal),
             B::NotEqual => self.comparison(operator, O::NotEqual),
@@ -51,6 +52,7 @@ impl GraphImporter<'_, '_> {
             B::Floor => self.in_float(operator, O::Floor, false),
             B::Ceil => self.ceil(operator),
             B::FloorDiv => self.floor_div(operator),
+            B::FloorMod => self.floor_mod(operator),
             B::Select | B::SelectV2 => self.select(operator),
             B::ZerosLike => self.zeros_like(operator),
             _ => return None,
@@ -347,6 +349,20 @@ impl GraphImporter<'_, '_> {
         self.emit(O::Floor, &[quotient], output)
     }
 
+    /// `a - floor(a / b) * b`, which is exact for integers only.
+    fn floor_mod(&mut self, operator: &Operator<'_>) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
+            return Err(Reason::new("the HAL has no exact remainder of floats"));
+        }
+        let none = self.builder.scalar_i32(0);
+        let (a, b) = (self.input(operator, 0)?, self.input(operator, 1)?);
+        let spec = self.spec(output)?;
+        let quotient = self.builder.operation(O::Div, [a, b, none], spec.clone());
+        let multiple = self.builder.operation(O::Mul, [quotient, b, none], spec);
+        self.emit(O::Sub, &[a, multiple, none], output)
+    }
+
     fn select(&mut self, operator: &Operator<'_>) -> Imported {
         let shapes = [0, 1, 2].map(|at| {
             self.input_tensor(operator, at).map(|tensor| self.tensor(tensor).shape.clone())
@@ -393,7 +409,7 @@ impl GraphImporter<'_, '_> {
             }
         }
         let ranked = OperandSpec { dimensions: padded, ..spec.clone() };
-        let operand = self.reshape(operand, ranked);
+        let operand = self.reshape(operand, ranked)?;
         let repeats = self.integer_vector(&repeats);
         let tiled = OperandSpec { dimensions: target.to_vec(), ..spec };
         Ok(self.builder.operation(O::Tile, [operand, repeats], tiled))
@@ -403,17 +419,14 @@ impl GraphImporter<'_, '_> {
         let output = self.output_tensor(operator, 0)?;
         let shape = self.shape(output)?;
         let spec = self.spec_with(output, shape)?;
-        let size = spec.dimensions.iter().try_fold(4_usize, |size, length| {
-            size.checked_mul(*length as usize).filter(|size| *size < 1 << 26)
-        });
-        let element = spec.operand_type.element_size().unwrap_or(4) as usize;
-        match (size, spec.operand_type.quantized_range()) {
-            (Some(size), None) => {
-                let operand = self.builder.constant_bytes(spec, &vec![0; size / 4 * element]);
-                self.set(output, operand);
-                Ok(())
-            }
-            _ => Err(Reason::new("it is too large or quantised")),
+        if spec.operand_type.quantized_range().is_some() {
+            return Err(Reason::new("the stored zero of a quantised tensor is not its zero point"));
         }
+        let element = spec.operand_type.element_size().unwrap_or(4) as usize;
+        let size = (elements(&spec.dimensions)? as usize).saturating_mul(element);
+        self.file.allow(size)?;
+        let operand = self.builder.constant_bytes(spec, &vec![0; size]);
+        self.set(output, operand);
+        Ok(())
     }
 }

@@ -33,8 +33,21 @@ const MOST_NESTED: usize = 32;
 /// What the import of one operator gives.
 type Imported<T = ()> = Result<T, Reason>;
 
-/// Imports subgraph 0 and what it refers to.
-pub(crate) fn import(file: &File<'_>, pool: Memory) -> Result<Import, ImportError> {
+/// Imports subgraph 0 and what it refers to: with the lengths left open that the file leaves open,
+/// or, if an operator has a counterpart for known lengths only, with those of the file's example.
+pub(crate) fn import(file: &mut File<'_>, pool: Memory) -> Result<Import, ImportError> {
+    match import_as_declared(file, pool.clone()) {
+        Err(ImportError::Unsupported(_)) if file.leaves_lengths_open() => {
+            file.close_lengths();
+            let import = import_as_declared(file, pool)?;
+            Ok(Import { has_example_shapes: true, ..import })
+        }
+        outcome => outcome,
+    }
+}
+
+fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportError> {
+    file.renew_allowance();
     let mut model = ModelBuilder::new();
     let pool = model.pool(pool);
     let mut graphs = Graphs {
@@ -80,6 +93,7 @@ pub(crate) fn import(file: &File<'_>, pool: Memory) -> Result<Import, ImportErro
             })
             .collect(),
         operator_origin: finished.origins,
+        has_example_shapes: false,
         description: file.description.clone(),
     })
 }
@@ -294,14 +308,20 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             self.operands[*input] = Some(self.builder.input(name, spec));
         }
         // State tensors become inputs behind those of the file.
-        let mut is_used = vec![false; self.graph.tensors.len()];
+        let mut is_state = vec![false; self.graph.tensors.len()];
         for operator in &self.graph.operators {
             for tensor in operator.inputs.iter().flatten() {
-                is_used[*tensor] = true;
+                is_state[*tensor] = true;
+            }
+        }
+        // What an operator sets anew in every run does not last from one to the next.
+        for operator in &self.graph.operators {
+            for tensor in &operator.outputs {
+                is_state[*tensor] = false;
             }
         }
         for (tensor, description) in self.graph.tensors.iter().enumerate() {
-            if description.is_variable && self.operands[tensor].is_none() && is_used[tensor] {
+            if description.is_variable && self.operands[tensor].is_none() && is_state[tensor] {
                 let spec = self.spec(tensor)?;
                 let operand = self.builder.input(description.name.clone(), spec);
                 self.operands[tensor] = Some(operand);

@@ -38,14 +38,19 @@ impl GraphImporter<'_, '_> {
             B::Range => self.range(operator),
             B::Cast => self.cast(operator),
             B::EmbeddingLookup => self.embedding_lookup(operator),
+            B::OneHot => self.one_hot(operator),
             _ => return None,
         })
     }
 
     /// An operand with other dimensions, all known.
-    pub(super) fn reshape(&mut self, operand: OperandId, spec: OperandSpec) -> OperandId {
+    pub(super) fn reshape(
+        &mut self,
+        operand: OperandId,
+        spec: OperandSpec,
+    ) -> Imported<OperandId> {
         if self.builder.spec(operand).dimensions == spec.dimensions {
-            return operand;
+            return Ok(operand);
         }
         let lengths: Vec<i32> =
             spec.dimensions.iter().map(|length| i32::try_from(*length).unwrap_or(0)).collect();
@@ -53,7 +58,7 @@ impl GraphImporter<'_, '_> {
         if spec.operand_type == OperandType::TensorBool8 {
             return self.reshape_bools(operand, shape, spec);
         }
-        self.builder.operation(O::Reshape, [operand, shape], spec)
+        Ok(self.builder.operation(O::Reshape, [operand, shape], spec))
     }
 
     /// By way of integers: 0 and 1 in, unequal to 0 out.
@@ -62,9 +67,10 @@ impl GraphImporter<'_, '_> {
         operand: OperandId,
         shape: OperandId,
         spec: OperandSpec,
-    ) -> OperandId {
+    ) -> Imported<OperandId> {
         let from = self.builder.spec(operand).dimensions;
-        let count = from.iter().map(|length| *length as usize).product();
+        let count = elements(&from)? as usize;
+        self.file.allow(count.saturating_mul(8))?;
         let integers = OperandSpec::tensor_int32(from);
         let ones = self.builder.constant(integers.clone(), &vec![1_i32; count]);
         let zeros = self.builder.constant(integers.clone(), &vec![0_i32; count]);
@@ -72,14 +78,14 @@ impl GraphImporter<'_, '_> {
         let reshaped = OperandSpec::tensor_int32(spec.dimensions.clone());
         let reshaped = self.builder.operation(O::Reshape, [numbers, shape], reshaped);
         let zero = self.integer_vector(&[0]);
-        self.builder.operation(O::NotEqual, [reshaped, zero], spec)
+        Ok(self.builder.operation(O::NotEqual, [reshaped, zero], spec))
     }
 
     /// Gives a tensor the elements of an operand.
     pub(super) fn reshape_to(&mut self, operand: OperandId, output: usize) -> Imported {
         let shape = self.shape(output)?;
         let spec = self.spec_with(output, shape)?;
-        let reshaped = self.reshape(operand, spec);
+        let reshaped = self.reshape(operand, spec)?;
         let reshaped = if reshaped == operand && !self.builder.is_result(operand) {
             let spec = self.builder.spec(operand);
             self.builder.operation(O::Cast, [operand], spec)
@@ -474,7 +480,12 @@ impl GraphImporter<'_, '_> {
             u32::try_from(i64::from(length) + i64::from(crops))
                 .map_err(|_| Reason::new("its crops are out of range"))
         };
-        let full = vec![batch, whole(height, top + bottom)?, whole(width, left + right)?, depth];
+        let full = vec![
+            batch,
+            whole(height, top.saturating_add(bottom))?,
+            whole(width, left.saturating_add(right))?,
+            depth,
+        ];
         let spec = self.spec_with(output, full)?;
         let uncut = self.builder.operation(O::BatchToSpaceNd, inputs, spec);
         let begins = self.integer_vector(&[0, top, left, 0]);
@@ -604,6 +615,43 @@ impl GraphImporter<'_, '_> {
         self.emit(O::Select, &[operand, one, zero], output)
     }
 
+    /// Compares the indices with `0, 1, ...` along a new axis, and selects.
+    fn one_hot(&mut self, operator: &Operator<'_>) -> Imported {
+        let axis = match operator.table.builtin_options()? {
+            Some(BuiltinOptionsRef::OneHotOptions(options)) => options.axis()?,
+            _ => -1,
+        };
+        let indices = self.input_tensor(operator, 0)?;
+        let output = self.output_tensor(operator, 0)?;
+        let shape = self.shape(output)?;
+        let rank = shape.len();
+        let axis = usize::try_from(non_negative_axis(axis, rank)?).unwrap_or(0);
+        let mut column = vec![1; rank];
+        column[axis] = shape[axis];
+        let mut others = shape.clone();
+        others[axis] = 1;
+        let spec = self.spec_with(output, shape.clone())?;
+        let size = spec.operand_type.element_size().unwrap_or(4) as usize;
+        let count = elements(&shape)? as usize;
+        self.file.allow(count.saturating_mul(2 * size).saturating_add(shape[axis] as usize * 4))?;
+        let places: Vec<i32> = (0..shape[axis]).map(u32::cast_signed).collect();
+        let places = self.builder.constant(OperandSpec::tensor_int32(column), &places);
+        let operand = self.operand(indices)?;
+        let operand = self.reshape(operand, OperandSpec::tensor_int32(others))?;
+        let is_there = OperandSpec::tensor_bool8(shape);
+        let mut values = Vec::new();
+        for at in [2, 3] {
+            let value = self.input_tensor(operator, at)?;
+            let bytes = self.constant_bytes(value)?;
+            if bytes.len() != size {
+                return Err(Reason::new(format!("input {at} is not one value of its result")));
+            }
+            values.push(self.builder.constant_bytes(spec.clone(), &bytes.repeat(count)));
+        }
+        let is_there = self.builder.operation(O::Equal, [operand, places], is_there);
+        self.emit(O::Select, &[is_there, values[0], values[1]], output)
+    }
+
     fn embedding_lookup(&mut self, operator: &Operator<'_>) -> Imported {
         let (lookups, values) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
@@ -615,6 +663,14 @@ impl GraphImporter<'_, '_> {
         let inputs = [self.operand(lookups)?, values];
         self.emit(O::EmbeddingLookup, &inputs, output)
     }
+}
+
+/// The number of elements of a known shape.
+pub(super) fn elements(dimensions: &[u32]) -> Imported<u32> {
+    dimensions
+        .iter()
+        .try_fold(1_u32, |count, length| count.checked_mul(*length))
+        .ok_or_else(|| Reason::new("it has more elements than 32 bits can count"))
 }
 
 /// An axis counted from the front.

@@ -56,6 +56,12 @@ impl<'f> GraphImporter<'f, '_> {
 
     pub(super) fn element(&self, index: usize) -> Imported<Element> {
         let tensor = self.tensor(index);
+        if tensor.has_other_quantization {
+            return Err(Reason::new(format!(
+                "{:?} is quantised by blocks, or in a way of its own",
+                tensor.name
+            )));
+        }
         Element::of(tensor).ok_or_else(|| {
             Reason::new(format!("the HAL has no type {}", type_name(tensor.type_code)))
         })
@@ -86,7 +92,7 @@ impl<'f> GraphImporter<'f, '_> {
         let tensor = self.tensor(index);
         let lengths = known_lengths(tensor);
         if lengths.is_empty() {
-            return vec![1];
+            return if is_computed && !tensor.has_shape { Vec::new() } else { vec![1] };
         }
         let is_example_only = is_computed && self.is_dynamic && tensor.signature.is_none();
         lengths
@@ -99,7 +105,7 @@ impl<'f> GraphImporter<'f, '_> {
     pub(super) fn shape(&self, index: usize) -> Imported<Vec<u32>> {
         let is_computed = !self.is_input[index] && !self.is_constant(index);
         let dimensions = self.dimensions(index, is_computed);
-        if dimensions.contains(&0) {
+        if dimensions.contains(&0) || dimensions.is_empty() {
             return Err(Reason::new(format!(
                 "the shape of {:?} must be known here",
                 self.tensor(index).name
@@ -129,7 +135,10 @@ impl<'f> GraphImporter<'f, '_> {
             Element::Int32 | Element::Int64 => OperandType::TensorInt32,
             Element::Bool => OperandType::TensorBool8,
             Element::Uint8 => OperandType::TensorQuant8Asymm,
-            Element::Int8 => OperandType::TensorQuant8AsymmSigned,
+            Element::Int4 if !self.is_constant(index) => {
+                return Err(Reason::new("the HAL has no type INT4"));
+            }
+            Element::Int8 | Element::Int4 => OperandType::TensorQuant8AsymmSigned,
             Element::Int16 => OperandType::TensorQuant16Symm,
         };
         let spec = OperandSpec::new(operand_type, dimensions);
@@ -215,6 +224,17 @@ impl<'f> GraphImporter<'f, '_> {
         let count = tensor.shape.iter().try_fold(element.bytes(), |size, length| {
             size.checked_mul(usize::try_from(*length).ok()?)
         });
+        if element == Element::Int4 {
+            let count = count.filter(|count| count.div_ceil(2) == buffer.bytes.len());
+            let count = count.ok_or_else(|| {
+                Reason::new(format!("{:?} has not the bytes of its shape", tensor.name))
+            })?;
+            self.file.allow(count)?;
+            // The low half of a byte comes first; a shift up and down extends its sign.
+            let halves = buffer.bytes.iter().flat_map(|byte| [byte << 4, *byte]);
+            let whole = halves.map(|half| (half.cast_signed() >> 4).cast_unsigned());
+            return Ok(Cow::Owned(whole.take(count).collect()));
+        }
         if count != Some(buffer.bytes.len()) {
             return Err(Reason::new(format!(
                 "{:?} has {} bytes, which its shape {:?} does not need",

@@ -12,6 +12,7 @@ impl GraphImporter<'_, '_> {
         Some(match builtin {
             B::Quantize => self.quantize(operator),
             B::Dequantize => self.dequantize(operator),
+            B::Densify => self.densify(operator),
             _ => return None,
         })
     }
@@ -24,6 +25,14 @@ impl GraphImporter<'_, '_> {
             return Err(Reason::new("the HAL does not quantise to 16 bits"));
         }
         self.emit_float32(float, output)
+    }
+
+    /// Sparse constants are made dense where they are read, so there is nothing left to do.
+    fn densify(&mut self, operator: &Operator<'_>) -> Imported {
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        let operand = self.operand(input)?;
+        self.set(output, operand);
+        Ok(())
     }
 
     fn dequantize(&mut self, operator: &Operator<'_>) -> Imported {

@@ -31,7 +31,6 @@ impl GraphImporter<'_, '_> {
         let [gates @ .., hidden_scale, hidden_zero_point] = self.intermediates(operator)?;
         let input = self.input_tensor(operator, 0)?;
         let input_scale = self.spec(input)?.scale;
-        let state_scale = self.spec_of_state(operator, 18)?.scale;
         let mut weights = Vec::new();
         for at in 1..=8 {
             weights.push(self.symmetric_weights(operator, at)?);
@@ -62,7 +61,6 @@ impl GraphImporter<'_, '_> {
         let zero_point = hidden_zero_point as i32;
         tail.push(self.builder.scalar_i32(zero_point));
         tail.push(self.builder.scalar_f32(hidden_scale));
-        let _ = state_scale;
 
         let steps = match time_major {
             Some(time_major) => self.steps(operator, time_major)?,

@@ -353,7 +353,7 @@ impl GraphImporter<'_, '_> {
             let begins = self.integer_vector(&if time_major { [at, 0, 0] } else { [0, at, 0] });
             let inputs = [sequence, begins, sizes];
             let piece = self.builder.operation(O::Slice, inputs, of_step(cut.clone()));
-            steps.push(self.reshape(piece, of_step(vec![batch, width])));
+            steps.push(self.reshape(piece, of_step(vec![batch, width]))?);
         }
         Ok(steps)
     }
@@ -373,7 +373,7 @@ impl GraphImporter<'_, '_> {
             };
             let dimensions =
                 if time_major { vec![1, batch, width] } else { vec![batch, 1, width] };
-            inputs.push(self.reshape(*step, OperandSpec { dimensions, ..of_step }));
+            inputs.push(self.reshape(*step, OperandSpec { dimensions, ..of_step })?);
         }
         inputs.push(self.builder.scalar_i32(i32::from(!time_major)));
         Ok(self.builder.operation(O::Concatenation, inputs, spec))

@@ -12,6 +12,8 @@ pub(super) enum Element {
     Int64,
     Uint8,
     Int8,
+    /// Two to a byte, in constants only: they become int8.
+    Int4,
     Int16,
     Bool,
 }
@@ -26,6 +28,7 @@ impl Element {
             TensorType::Int64 => Self::Int64,
             TensorType::Uint8 => Self::Uint8,
             TensorType::Int8 => Self::Int8,
+            TensorType::Int4 => Self::Int4,
             TensorType::Int16 => Self::Int16,
             TensorType::Bool => Self::Bool,
             _ => return None,
@@ -37,7 +40,7 @@ impl Element {
             Self::Int64 => 8,
             Self::Float32 | Self::Int32 => 4,
             Self::Float16 | Self::Int16 => 2,
-            Self::Uint8 | Self::Int8 | Self::Bool => 1,
+            Self::Uint8 | Self::Int8 | Self::Int4 | Self::Bool => 1,
         }
     }
 
@@ -46,7 +49,7 @@ impl Element {
     }
 
     pub(super) fn is_quantised(self) -> bool {
-        matches!(self, Self::Uint8 | Self::Int8 | Self::Int16)
+        matches!(self, Self::Uint8 | Self::Int8 | Self::Int4 | Self::Int16)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use crate::schema::{
     ActivationFunctionType, BuiltinOperator as B, BuiltinOptions, Conv2DOptions, DimensionMetadata,
-    DimensionType, FullyConnectedOptions, IfOptions, Int32Vector, Padding, RnnOptions,
+    DimensionType, FullyConnectedOptions, IfOptions, Int32Vector, OneHotOptions, Padding, RnnOptions,
     SequenceRnnOptions, SignatureDef, SparseIndexVector, SparsityParameters, TensorMap,
     TensorType as T, Uint8Vector, UnidirectionalSequenceLstmOptions,
 };
@@ -338,4 +338,74 @@ fn inputs_and_constants_that_are_outputs_are_copied() {
     let import = import(&draft);
     assert_eq!(operations(&import), [O::Cast; 3]);
     assert_eq!(import.operator_origin[0].to_string(), "copy of an output");
+}
+
+#[test]
+fn open_lengths_stay_open_until_an_operator_needs_them() {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[1, 4]);
+    draft.tensor_mut(x).shape_signature = Some(vec![-1, 4]);
+    let y = draft.tensor(T::Float32, &[1, 4]);
+    draft.tensor_mut(y).shape_signature = Some(vec![-1, 4]);
+    draft.operator(B::Relu, &[x], &[y], None);
+    draft.ends(0, &[x], &[y]);
+    let open = import(&draft);
+    assert_eq!(open.inputs[0].shape, [None, Some(4)]);
+    assert!(!open.has_example_shapes);
+
+    let shape = draft.tensor(T::Int32, &[2]);
+    draft.operator(B::Shape, &[y], &[shape], None);
+    draft.ends(0, &[x], &[y, shape]);
+    let fixed = import(&draft);
+    assert_eq!(fixed.inputs[0].shape, [Some(1), Some(4)]);
+    assert!(fixed.has_example_shapes);
+}
+
+#[test]
+fn one_hot_compares_and_selects() {
+    let mut draft = Draft::new();
+    let indices = draft.tensor(T::Int32, &[3]);
+    let depth = draft.integers(&[], &[4]);
+    let (on, off) = (draft.floats(&[], &[1.0]), draft.floats(&[], &[0.0]));
+    let y = draft.tensor(T::Float32, &[3, 4]);
+    let options = BuiltinOptions::OneHotOptions(Box::new(OneHotOptions { axis: -1 }));
+    draft.operator(B::OneHot, &[indices, depth, on, off], &[y], Some(options));
+    draft.ends(0, &[indices], &[y]);
+    assert_eq!(operations(&import(&draft)), [O::Reshape, O::Equal, O::Select]);
+}
+
+#[test]
+fn nibbles_become_bytes() {
+    let mut draft = int8_convolution();
+    draft.tensor_mut(1).type_ = T::Int4 as i8;
+    // 1 in the low half, -2 in the high one.
+    draft.model.buffers.as_mut().unwrap()[1].data = Some(vec![0xE1; 72]);
+    let import = import(&draft);
+    let main = &import.model.main;
+    let at = main.operands[main.operations[0].inputs[1] as usize].location.offset as usize;
+    assert_eq!(import.model.operand_values[at..at + 4], [1, 0xFE, 1, 0xFE]);
+}
+
+#[test]
+fn a_variable_that_every_run_sets_anew_is_no_state() {
+    let mut draft = sequence_rnn(ActivationFunctionType::Relu);
+    let zeros = draft.constant(T::Float16, &[1, 2], &[0; 4]);
+    draft.operator(B::Dequantize, &[zeros], &[4], None);
+    let operators = draft.graph(0).operators.as_mut().unwrap();
+    operators.swap(0, 1);
+    assert!(import(&draft).states.is_empty());
+}
+
+#[test]
+fn tensors_without_shape_have_no_rank() {
+    let mut draft = Draft::new();
+    let (x, y, z) = (draft.tensor(T::Float32, &[2, 3]), draft.tensor(T::Float32, &[]), {
+        draft.tensor(T::Float32, &[2, 3])
+    });
+    draft.tensor_mut(y).shape = None;
+    draft.tensor_mut(y).has_rank = false;
+    draft.operator(B::Relu, &[x], &[y], None);
+    draft.operator(B::Softmax, &[y], &[z], None);
+    draft.ends(0, &[x], &[z]);
+    import(&draft);
 }
