@@ -29,7 +29,8 @@ impl Normalisation {
                 let from = (least - zero_point) as f32 * scale;
                 let to = (greatest - zero_point) as f32 * scale;
                 let deviation = 255.0 / (to - from);
-                Self { mean: -from * deviation, deviation }
+                // Not the negative: that would show a zero as -0.
+                Self { mean: 0.0 - from * deviation, deviation }
             }
             _ => Self { mean: 0.0, deviation: 255.0 },
         }
