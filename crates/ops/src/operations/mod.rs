@@ -119,6 +119,7 @@ operations! {
         local_response_normalization::LocalResponseNormalization => LocalResponseNormalization;
         log_softmax::LogSoftmax => LogSoftmax;
         logical::Logical => LogicalAnd LogicalOr LogicalNot;
+        lstm::Lstm => Lstm;
         maximum_minimum::MaximumMinimum => Maximum Minimum;
         pooling::Pooling => AveragePool2d MaxPool2d L2Pool2d;
         pow::Pow => Pow;
@@ -131,11 +132,12 @@ operations! {
         softmax::Softmax => Softmax;
         top_k_v2::TopKV2 => TopkV2;
         transpose_conv_2d::TransposeConv2d => TransposeConv2d;
+        unidirectional_sequence_lstm::UnidirectionalSequenceLstm => UnidirectionalSequenceLstm;
     }
     not implemented {
         Concatenation DepthToSpace EmbeddingLookup
         HashtableLookup
-        LshProjection Lstm Reshape Rnn SpaceToDepth Svdf
+        LshProjection Reshape Rnn SpaceToDepth Svdf
         BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose
         AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
         Cast ChannelShuffle DetectionPostprocessing ExpandDims Gather GenerateProposals
@@ -143,7 +145,7 @@ operations! {
         PadV2
         Quantized16bitLstm
         RoiAlign RoiPooling Slice Split Tile
-        UnidirectionalSequenceLstm UnidirectionalSequenceRnn
+        UnidirectionalSequenceRnn
         QuantizedLstm Fill Rank Pack MirrorPad Reverse
     }
 }
