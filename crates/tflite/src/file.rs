@@ -367,7 +367,7 @@ fn read_tensor<'a>(
 ) -> Result<Tensor<'a>, ImportError> {
     meter.take(1)?;
     let shape = table.shape().map_err(malformed(place))?;
-    let has_shape = shape.is_some() || table.has_rank().map_err(malformed(place))?;
+    let has_shape = shape.is_some();
     let shape = lengths(shape, meter)?;
     let quantization = table.quantization().map_err(malformed(place))?;
     // A tag that is newer than the schema is an error here, and another way all the same.

@@ -140,9 +140,10 @@ impl GraphImporter<'_, '_> {
             | (Element::Float16, Element::Float16)
             | (Element::Uint8, Element::Uint8)
             | (Element::Int8, Element::Int8 | Element::Int4) => self.operand(filter),
-            (Element::Float32, Element::Float16 | Element::Int8 | Element::Int4 | Element::Uint8) => {
-                self.as_float32(filter)
-            }
+            (
+                Element::Float32,
+                Element::Float16 | Element::Int8 | Element::Int4 | Element::Uint8,
+            ) => self.as_float32(filter),
             (of_input, of_filter) => Err(Reason::new(format!(
                 "the HAL has no {of_filter:?} weights beside {of_input:?} activations"
             ))),

@@ -370,8 +370,7 @@ impl GraphImporter<'_, '_> {
         let [condition, a, b] = shapes;
         let (condition, a, b) = (condition?, a?, b?);
         let output = self.output_tensor(operator, 0)?;
-        let inputs =
-            [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
         if condition == a && a == b {
             return self.emit(O::Select, &inputs, output);
         }
@@ -384,11 +383,7 @@ impl GraphImporter<'_, '_> {
     }
 
     /// Repeats an operand along axes of length 1 until it has the target's shape.
-    pub(super) fn broadcast(
-        &mut self,
-        operand: OperandId,
-        target: &[u32],
-    ) -> Imported<OperandId> {
+    pub(super) fn broadcast(&mut self, operand: OperandId, target: &[u32]) -> Imported<OperandId> {
         let spec = self.builder.spec(operand);
         if spec.dimensions == target {
             return Ok(operand);
@@ -401,9 +396,8 @@ impl GraphImporter<'_, '_> {
         let mut repeats = Vec::with_capacity(target.len());
         for (from, to) in padded.iter().zip(target) {
             match (from, to) {
-                (1, to) => repeats.push(
-                    i32::try_from(*to).map_err(|_| Reason::new("a length exceeds 31 bits"))?,
-                ),
+                (1, to) => repeats
+                    .push(i32::try_from(*to).map_err(|_| Reason::new("a length exceeds 31 bits"))?),
                 (from, to) if from == to => repeats.push(1),
                 _ => return Err(Reason::new("shapes do not broadcast")),
             }

@@ -7,6 +7,7 @@ mod check;
 mod control_flow;
 mod convolution;
 mod elementwise;
+mod fold;
 mod movement;
 mod normalisation;
 mod operand;
@@ -24,8 +25,10 @@ use crate::file::{File, Graph, Operator, OperatorKind};
 use crate::{Import, OperatorOrigin, Signature, State, TensorDescription};
 use hal::builder::PoolId;
 use hal::builder::SubgraphId;
+use hal::{
+    HalVersion, Memory, ModelBuilder, OperandId, OperandSpec, OperationType, SubgraphBuilder,
+};
 use std::collections::HashMap;
-use hal::{Memory, ModelBuilder, OperandId, OperandSpec, OperationType, SubgraphBuilder};
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
 const MOST_NESTED: usize = 32;
@@ -37,10 +40,16 @@ type Imported<T = ()> = Result<T, Reason>;
 /// or, if an operator has a counterpart for known lengths only, with those of the file's example.
 pub(crate) fn import(file: &mut File<'_>, pool: Memory) -> Result<Import, ImportError> {
     match import_as_declared(file, pool.clone()) {
-        Err(ImportError::Unsupported(_)) if file.leaves_lengths_open() => {
+        outcome @ Err(ImportError::Unsupported(_)) if file.leaves_lengths_open() => {
             file.close_lengths();
-            let import = import_as_declared(file, pool)?;
-            Ok(Import { has_example_shapes: true, ..import })
+            match import_as_declared(file, pool) {
+                // An example may be none: a length of 1 that no window fits into.
+                Ok(import) if ops::validate(&import.model, HalVersion::LATEST).is_ok() => {
+                    Ok(Import { has_example_shapes: true, ..import })
+                }
+                Err(ImportError::Unsupported(rest)) => Err(ImportError::Unsupported(rest)),
+                _ => outcome,
+            }
         }
         outcome => outcome,
     }
@@ -169,10 +178,8 @@ impl<'f, 'a> Graphs<'f, 'a> {
                 self.problems.push(unsupported(graph, index, position, operator, reason));
                 importer.assume_outputs(operator);
             }
-            let origin = OperatorOrigin {
-                index: Some(position),
-                operator: operator.code.kind.to_string(),
-            };
+            let origin =
+                OperatorOrigin { index: Some(position), operator: operator.code.kind.to_string() };
             let added = importer.builder.operation_count() - before;
             importer.origins.extend(std::iter::repeat_n(origin, added));
         }
@@ -257,6 +264,10 @@ struct GraphImporter<'f, 'a> {
     builder: SubgraphBuilder,
     /// By tensor: the operand that holds it, once there is one.
     operands: Vec<Option<OperandId>>,
+    /// By tensor: the integers that it is known to have without running the model.
+    folded: Vec<Option<Vec<i32>>>,
+    /// By tensor: whether the caller gets it.
+    is_output: Vec<bool>,
     /// By tensor: whether the caller gives it.
     is_input: Vec<bool>,
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
@@ -275,6 +286,10 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             let signature = &graph.tensors[*input].signature;
             signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
         });
+        let mut is_output = vec![false; graph.tensors.len()];
+        for output in &graph.outputs {
+            is_output[*output] = true;
+        }
         let mut is_input = vec![false; graph.tensors.len()];
         for input in &graph.inputs {
             is_input[*input] = true;
@@ -284,6 +299,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             graph,
             pool,
             builder: SubgraphBuilder::new(),
+            folded: vec![None; graph.tensors.len()],
+            is_output,
             is_input,
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
@@ -403,6 +420,10 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 return Err(Reason::new("the operator is newer than this program").into());
             }
         };
+        if let Some(integers) = self.fold(builtin, operator)? {
+            let output = self.output_tensor(operator, 0)?;
+            return Ok(self.constant_result(output, &integers)?);
+        }
         match builtin {
             B::If => return self.if_operator(operator, graphs, depth),
             B::While => return self.while_operator(operator, graphs, depth),

@@ -4,7 +4,9 @@ use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode};
+use crate::schema::{
+    BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode, StridedSliceOptionsRef,
+};
 use hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
 impl GraphImporter<'_, '_> {
@@ -44,11 +46,7 @@ impl GraphImporter<'_, '_> {
     }
 
     /// An operand with other dimensions, all known.
-    pub(super) fn reshape(
-        &mut self,
-        operand: OperandId,
-        spec: OperandSpec,
-    ) -> Imported<OperandId> {
+    pub(super) fn reshape(&mut self, operand: OperandId, spec: OperandSpec) -> Imported<OperandId> {
         if self.builder.spec(operand).dimensions == spec.dimensions {
             return Ok(operand);
         }
@@ -129,7 +127,8 @@ impl GraphImporter<'_, '_> {
             return self.reshape_to(input, output);
         }
         let mut axes: Vec<i32> = Vec::new();
-        if let Some(BuiltinOptionsRef::SqueezeOptions(options)) = operator.table.builtin_options()?
+        if let Some(BuiltinOptionsRef::SqueezeOptions(options)) =
+            operator.table.builtin_options()?
             && let Some(given) = options.squeeze_dims()?
         {
             axes.extend(given.iter().take(16));
@@ -223,11 +222,8 @@ impl GraphImporter<'_, '_> {
             MirrorPadMode::Reflect => 0,
             MirrorPadMode::Symmetric => 1,
         };
-        let inputs = [
-            self.input(operator, 0)?,
-            self.input(operator, 1)?,
-            self.builder.scalar_i32(mode),
-        ];
+        let inputs =
+            [self.input(operator, 0)?, self.input(operator, 1)?, self.builder.scalar_i32(mode)];
         self.emit_for(operator, O::MirrorPad, &inputs)
     }
 
@@ -238,8 +234,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn slice(&mut self, operator: &Operator<'_>) -> Imported {
-        let inputs =
-            [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
         self.emit_for(operator, O::Slice, &inputs)
     }
 
@@ -249,13 +244,7 @@ impl GraphImporter<'_, '_> {
         else {
             return Err(Reason::new("it has no options"));
         };
-        let masks = Masks {
-            begin: options.begin_mask()?,
-            end: options.end_mask()?,
-            ellipsis: options.ellipsis_mask()?,
-            new_axis: options.new_axis_mask()?,
-            shrink: options.shrink_axis_mask()?,
-        };
+        let masks = Masks::of(&options)?;
         if options.offset()? {
             return Err(Reason::new("its ends are relative to its begins"));
         }
@@ -498,8 +487,7 @@ impl GraphImporter<'_, '_> {
         if self.rank(input_tensor) != 4 {
             return Err(Reason::new("the HAL has this for images only"));
         }
-        let inputs =
-            [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
         self.emit_for(operator, O::SpaceToBatchNd, &inputs)
     }
 
@@ -520,15 +508,18 @@ impl GraphImporter<'_, '_> {
         self.emit_for(operator, O::Fill, &inputs)
     }
 
-    fn constant_result(&mut self, output: usize, integers: &[i32]) -> Imported {
+    pub(super) fn constant_result(&mut self, output: usize, integers: &[i32]) -> Imported {
         if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
             return Err(Reason::new("its result is not integer"));
         }
-        if integers.is_empty() {
+        if !integers.is_empty() {
+            let operand = self.integer_vector(integers);
+            self.set(output, operand);
+        } else if self.is_output[output] {
             return Err(Reason::new("the HAL has no constants without elements"));
         }
-        let operand = self.integer_vector(integers);
-        self.set(output, operand);
+        // Where it has no elements there is no operand, but some operators ask for the value only.
+        self.folded[output] = Some(integers.to_vec());
         Ok(())
     }
 
@@ -563,9 +554,8 @@ impl GraphImporter<'_, '_> {
         let count = distance.abs().div_euclid(step.abs())
             + i64::from(distance.abs().rem_euclid(step.abs()) != 0);
         self.file.allow(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(4))?;
-        let integers: Vec<i32> = (0..count)
-            .filter_map(|index| i32::try_from(start + index * step).ok())
-            .collect();
+        let integers: Vec<i32> =
+            (0..count).filter_map(|index| i32::try_from(start + index * step).ok()).collect();
         self.constant_result(output, &integers)
     }
 
@@ -596,9 +586,8 @@ impl GraphImporter<'_, '_> {
         }
         let shape = self.shape(input)?;
         let spec = self.spec_with(output, shape.clone())?;
-        let count = shape.iter().try_fold(1_usize, |count, length| {
-            count.checked_mul(*length as usize)
-        });
+        let count =
+            shape.iter().try_fold(1_usize, |count, length| count.checked_mul(*length as usize));
         let Some(count) = count else { return Err(Reason::new("it is too large")) };
         self.file.allow(count.saturating_mul(8))?;
         let (one, zero) = match self.element(output)? {
@@ -638,6 +627,18 @@ impl GraphImporter<'_, '_> {
         let places = self.builder.constant(OperandSpec::tensor_int32(column), &places);
         let operand = self.operand(indices)?;
         let operand = self.reshape(operand, OperandSpec::tensor_int32(others))?;
+        if self.element(output)? == Element::Bool {
+            // The comparison is the result; values that are equal to each other nobody asks for.
+            let truth = |at: usize| -> Imported<bool> {
+                let bytes = self.constant_bytes(self.input_tensor(operator, at)?)?;
+                Ok(bytes.first().is_some_and(|byte| *byte != 0))
+            };
+            return match (truth(2)?, truth(3)?) {
+                (true, false) => self.emit(O::Equal, &[operand, places], output),
+                (false, true) => self.emit(O::NotEqual, &[operand, places], output),
+                _ => Err(Reason::new("its values do not differ")),
+            };
+        }
         let is_there = OperandSpec::tensor_bool8(shape);
         let mut values = Vec::new();
         for at in [2, 3] {
@@ -685,7 +686,7 @@ pub(super) fn non_negative_axis(axis: i32, rank: usize) -> Imported<i32> {
 }
 
 /// The masks of STRIDED_SLICE: a bit an entry.
-struct Masks {
+pub(super) struct Masks {
     begin: i32,
     end: i32,
     ellipsis: i32,
@@ -694,7 +695,7 @@ struct Masks {
 }
 
 /// A slice with an entry for each axis of the input.
-struct FullSlice {
+pub(super) struct FullSlice {
     begins: Vec<i32>,
     ends: Vec<i32>,
     strides: Vec<i32>,
@@ -703,7 +704,17 @@ struct FullSlice {
 }
 
 impl Masks {
-    fn spell_out(
+    pub(super) fn of(options: &StridedSliceOptionsRef<'_>) -> Imported<Self> {
+        Ok(Self {
+            begin: options.begin_mask()?,
+            end: options.end_mask()?,
+            ellipsis: options.ellipsis_mask()?,
+            new_axis: options.new_axis_mask()?,
+            shrink: options.shrink_axis_mask()?,
+        })
+    }
+
+    pub(super) fn spell_out(
         &self,
         rank: usize,
         begins: &[i32],
@@ -717,13 +728,8 @@ impl Masks {
         let has = |mask: i32, entry: usize| mask >> entry & 1 != 0;
         let of_input =
             (0..count).filter(|it| !has(self.new_axis, *it) && !has(self.ellipsis, *it)).count();
-        let mut full = FullSlice {
-            begins: vec![],
-            ends: vec![],
-            strides: vec![],
-            begin_mask: 0,
-            end_mask: 0,
-        };
+        let mut full =
+            FullSlice { begins: vec![], ends: vec![], strides: vec![], begin_mask: 0, end_mask: 0 };
         let take_all = |full: &mut FullSlice| {
             full.begin_mask |= 1 << full.begins.len();
             full.end_mask |= 1 << full.begins.len();
@@ -763,33 +769,44 @@ impl Masks {
 impl FullSlice {
     /// The shape of the piece that is cut out.
     fn cut_shape(&self, shape: &[u32]) -> Imported<Vec<u32>> {
-        let mut cut = Vec::with_capacity(shape.len());
-        for (axis, length) in shape.iter().enumerate() {
-            let length = i64::from(*length);
-            let stride = i64::from(self.strides[axis]);
-            if stride == 0 {
-                return Err(Reason::new("a stride is 0"));
-            }
-            let clamped = |position: i32| {
-                let position = i64::from(position);
-                let position = if position < 0 { position + length } else { position };
-                if stride > 0 { position.clamp(0, length) } else { position.clamp(-1, length - 1) }
-            };
-            let is_masked = |mask: i32| mask >> axis & 1 != 0;
-            let begin = match is_masked(self.begin_mask) {
-                true if stride > 0 => 0,
-                true => length - 1,
-                false => clamped(self.begins[axis]),
-            };
-            let end = match is_masked(self.end_mask) {
-                true if stride > 0 => length,
-                true => -1,
-                false => clamped(self.ends[axis]),
-            };
-            let distance = if stride > 0 { end - begin } else { begin - end };
-            let count = if distance <= 0 { 0 } else { (distance + stride.abs() - 1) / stride.abs() };
-            cut.push(u32::try_from(count).unwrap_or(0));
+        let cut = shape.iter().enumerate().map(|(axis, length)| Ok(self.cut(axis, *length)?.2));
+        cut.collect()
+    }
+
+    /// The piece that is cut out of a vector.
+    pub(super) fn cut_vector(&self, values: &[i32]) -> Option<Vec<i32>> {
+        let length = u32::try_from(values.len()).ok()?;
+        let (begin, stride, count) = self.cut(0, length).ok()?;
+        (0..i64::from(count))
+            .map(|step| values.get(usize::try_from(begin + step * stride).ok()?).copied())
+            .collect()
+    }
+
+    /// Of an axis of this length: where the piece begins, its stride, and its length.
+    fn cut(&self, axis: usize, length: u32) -> Imported<(i64, i64, u32)> {
+        let length = i64::from(length);
+        let stride = i64::from(self.strides[axis]);
+        if stride == 0 {
+            return Err(Reason::new("a stride is 0"));
         }
-        Ok(cut)
+        let clamped = |position: i32| {
+            let position = i64::from(position);
+            let position = if position < 0 { position + length } else { position };
+            if stride > 0 { position.clamp(0, length) } else { position.clamp(-1, length - 1) }
+        };
+        let is_masked = |mask: i32| mask >> axis & 1 != 0;
+        let begin = match is_masked(self.begin_mask) {
+            true if stride > 0 => 0,
+            true => length - 1,
+            false => clamped(self.begins[axis]),
+        };
+        let end = match is_masked(self.end_mask) {
+            true if stride > 0 => length,
+            true => -1,
+            false => clamped(self.ends[axis]),
+        };
+        let distance = if stride > 0 { end - begin } else { begin - end };
+        let count = if distance <= 0 { 0 } else { (distance + stride.abs() - 1) / stride.abs() };
+        Ok((begin, stride, u32::try_from(count).unwrap_or(0)))
     }
 }

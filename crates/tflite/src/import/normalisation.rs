@@ -5,8 +5,8 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use half::f16;
 use hal::{OperandId, OperandSpec, OperandType, OperationType as O};
+use half::f16;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn normalisation(

@@ -5,8 +5,8 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::{Operator, Tensor};
 use crate::schema::{ActivationFunctionType, Padding};
-use half::f16;
 use hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationType};
+use half::f16;
 use std::borrow::Cow;
 
 /// Constants of at least so many bytes stay in the file.
@@ -261,6 +261,9 @@ impl<'f> GraphImporter<'f, '_> {
 
     /// The integers of a constant tensor; `None` if it is computed.
     pub(super) fn integers(&self, index: usize) -> Imported<Option<Vec<i32>>> {
+        if let Some(known) = &self.folded[index] {
+            return Ok(Some(known.clone()));
+        }
         if !self.is_constant(index) {
             return Ok(None);
         }
@@ -372,9 +375,9 @@ impl<'f> GraphImporter<'f, '_> {
             Element::Float32 => {
                 Ok(self.builder.constant(OperandSpec::tensor_float32([1]), &[value]))
             }
-            Element::Float16 => Ok(self
-                .builder
-                .constant(OperandSpec::tensor_float16([1]), &[f16::from_f32(value)])),
+            Element::Float16 => {
+                Ok(self.builder.constant(OperandSpec::tensor_float16([1]), &[f16::from_f32(value)]))
+            }
             _ => Err(Reason::new("only floats have a counterpart")),
         }
     }

@@ -249,8 +249,7 @@ impl GraphImporter<'_, '_> {
             let batch = of_state.dimensions.first().copied().unwrap_or(0);
             let scratch = OperandSpec::tensor_float32([batch, rows]);
             let specs = [scratch, of_output.clone(), of_state, of_output];
-            let [_, _, state, result] =
-                self.builder.operation_with_outputs(O::Lstm, inputs, specs);
+            let [_, _, state, result] = self.builder.operation_with_outputs(O::Lstm, inputs, specs);
             (state, result)
         };
         self.set(output, result);

@@ -129,11 +129,7 @@ impl GraphImporter<'_, '_> {
         Ok(inputs)
     }
 
-    fn push_settings(
-        &mut self,
-        inputs: &mut Vec<OperandId>,
-        settings: &LstmSettings,
-    ) -> Imported {
+    fn push_settings(&mut self, inputs: &mut Vec<OperandId>, settings: &LstmSettings) -> Imported {
         let code = match settings.activation {
             ActivationFunctionType::ReluN1To1 | ActivationFunctionType::SignBit => {
                 return Err(Reason::new("the HAL's LSTM has no such activation"));
@@ -180,8 +176,7 @@ impl GraphImporter<'_, '_> {
         self.push_settings(&mut inputs, &settings)?;
         self.push_layer_norm(&mut inputs, operator, 20)?;
         let output = self.output_tensor(operator, 0)?;
-        let (hidden, cell) =
-            (self.spec_of_state(operator, 18)?, self.spec_of_state(operator, 19)?);
+        let (hidden, cell) = (self.spec_of_state(operator, 18)?, self.spec_of_state(operator, 19)?);
         let gates = if operator.inputs.get(1).copied().flatten().is_some() { 4 } else { 3 };
         let [batch, units] = *cell.dimensions else {
             return Err(Reason::new("its cell state is no matrix"));
@@ -190,8 +185,7 @@ impl GraphImporter<'_, '_> {
         let width = width.ok_or_else(|| Reason::new("its cell state is too large"))?;
         let scratch = OperandSpec::tensor_float32([batch, width]);
         let specs = [scratch, hidden, cell, self.spec(output)?];
-        let [_, hidden, cell, result] =
-            self.builder.operation_with_outputs(O::Lstm, inputs, specs);
+        let [_, hidden, cell, result] = self.builder.operation_with_outputs(O::Lstm, inputs, specs);
         self.set_state(operator, 18, hidden);
         self.set_state(operator, 19, cell);
         self.set(output, result);
@@ -371,8 +365,7 @@ impl GraphImporter<'_, '_> {
             let [batch, width] = *of_step.dimensions else {
                 return Err(Reason::new("its steps are no matrices"));
             };
-            let dimensions =
-                if time_major { vec![1, batch, width] } else { vec![batch, 1, width] };
+            let dimensions = if time_major { vec![1, batch, width] } else { vec![batch, 1, width] };
             inputs.push(self.reshape(*step, OperandSpec { dimensions, ..of_step })?);
         }
         inputs.push(self.builder.scalar_i32(i32::from(!time_major)));
@@ -583,11 +576,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn hashtable_lookup(&mut self, operator: &Operator<'_>) -> Imported {
-        let inputs = [
-            self.input(operator, 0)?,
-            self.input(operator, 1)?,
-            self.input(operator, 2)?,
-        ];
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
         let (values, hits) = (self.output_tensor(operator, 0)?, self.output_tensor(operator, 1)?);
         let specs = [self.spec(values)?, self.spec(hits)?];
         let results = self.builder.operation_with_outputs(O::HashtableLookup, inputs, specs);

@@ -60,9 +60,7 @@ impl GraphImporter<'_, '_> {
         let keep = self.builder.scalar_bool(keep);
         let element = self.element(input)?;
         match element {
-            Element::Int32 | Element::Int64 => {
-                Err(Reason::new("the HAL does not reduce integers"))
-            }
+            Element::Int32 | Element::Int64 => Err(Reason::new("the HAL does not reduce integers")),
             _ if float_only && element.is_quantised() => {
                 let float = self.as_float32(input)?;
                 let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);

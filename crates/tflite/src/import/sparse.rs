@@ -163,7 +163,8 @@ impl<'a> Layout<'a> {
         match coordinates {
             Level::Dense(length) => {
                 for coordinate in 0..*length {
-                    let entry = entry.checked_mul(*length).and_then(|it| it.checked_add(coordinate));
+                    let entry =
+                        entry.checked_mul(*length).and_then(|it| it.checked_add(coordinate));
                     let (entry, at) = entry.zip(below(coordinate)).ok_or_else(wrong)?;
                     self.fill(level + 1, entry, at, leaves, dense)?;
                 }

@@ -1,7 +1,7 @@
 //! [`Draft`]: a file on its way.
 
 use crate::schema::{
-    BuiltinOperator, BuiltinOptions, Buffer, Model, Operator, OperatorCode, QuantizationParameters,
+    Buffer, BuiltinOperator, BuiltinOptions, Model, Operator, OperatorCode, QuantizationParameters,
     SubGraph, Tensor, TensorType,
 };
 use planus::Builder;

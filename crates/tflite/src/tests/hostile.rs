@@ -5,7 +5,7 @@ use super::mapping::{
     conditional, dynamic_range_layer, int8_convolution, sequence_lstm, sequence_rnn, sparse_layer,
 };
 use crate::schema::{
-    ActivationFunctionType, BuiltinOperator as B, BuiltinOptions, Buffer, IfOptions, Model,
+    ActivationFunctionType, Buffer, BuiltinOperator as B, BuiltinOptions, IfOptions, Model,
     SubGraph, TensorType as T, WhileOptions,
 };
 use crate::{ImportError, import_bytes};
@@ -179,8 +179,7 @@ fn sec_tables_that_share_bytes_do_not_multiply() {
     let mut builder = Builder::new();
     let graph: SubGraph = draft.model.subgraphs.unwrap().remove(0);
     let graph = WriteAsOffset::<SubGraph>::prepare(&graph, &mut builder);
-    let model =
-        Model::create(&mut builder, 3, (), Some(vec![graph; 20_000]), (), (), (), (), ());
+    let model = Model::create(&mut builder, 3, (), Some(vec![graph; 20_000]), (), (), (), (), ());
     let bytes = identified(builder.finish(model, None));
     assert!(import_bytes(&bytes).is_err());
 }

@@ -3,8 +3,8 @@
 use super::draft::Draft;
 use crate::schema::{
     ActivationFunctionType, BuiltinOperator as B, BuiltinOptions, Conv2DOptions, DimensionMetadata,
-    DimensionType, FullyConnectedOptions, IfOptions, Int32Vector, OneHotOptions, Padding, RnnOptions,
-    SequenceRnnOptions, SignatureDef, SparseIndexVector, SparsityParameters, TensorMap,
+    DimensionType, FullyConnectedOptions, IfOptions, Int32Vector, OneHotOptions, Padding,
+    RnnOptions, SequenceRnnOptions, SignatureDef, SparseIndexVector, SparsityParameters, TensorMap,
     TensorType as T, Uint8Vector, UnidirectionalSequenceLstmOptions,
 };
 use crate::{Import, ImportError, import_bytes};
@@ -168,9 +168,8 @@ fn sparse_blocks_are_placed_whole() {
     sparsity.traversal_order = Some(vec![0, 1, 2]);
     sparsity.block_map = Some(vec![1]);
     let levels = sparsity.dim_metadata.as_mut().unwrap();
-    levels[1].array_indices = Some(SparseIndexVector::Uint8Vector(Box::new(Uint8Vector {
-        values: Some(vec![1, 0]),
-    })));
+    levels[1].array_indices =
+        Some(SparseIndexVector::Uint8Vector(Box::new(Uint8Vector { values: Some(vec![1, 0]) })));
     levels.push(DimensionMetadata { dense_size: 2, ..DimensionMetadata::default() });
     let import = import(&draft);
     let main = &import.model.main;
@@ -408,4 +407,24 @@ fn tensors_without_shape_have_no_rank() {
     draft.operator(B::Softmax, &[y], &[z], None);
     draft.ends(0, &[x], &[z]);
     import(&draft);
+}
+
+#[test]
+fn sizes_that_follow_from_shapes_are_known() {
+    let mut draft = Draft::new();
+    let image = draft.tensor(T::Float32, &[1, 3, 5, 2]);
+    let shape = draft.tensor(T::Int32, &[4]);
+    draft.operator(B::Shape, &[image], &[shape], None);
+    let (from, to, step) =
+        (draft.integers(&[1], &[1]), draft.integers(&[1], &[3]), draft.integers(&[1], &[1]));
+    let size = draft.tensor(T::Int32, &[2]);
+    let options = Some(BuiltinOptions::StridedSliceOptions(Box::default()));
+    draft.operator(B::StridedSlice, &[shape, from, to, step], &[size], options);
+    let two = draft.integers(&[], &[2]);
+    let double = draft.tensor(T::Int32, &[2]);
+    draft.operator(B::Mul, &[size, two], &[double], None);
+    let resized = draft.tensor(T::Float32, &[1, 6, 10, 2]);
+    draft.operator(B::ResizeBilinear, &[image, double], &[resized], None);
+    draft.ends(0, &[image], &[resized]);
+    assert_eq!(operations(&import(&draft)), [O::ResizeBilinear]);
 }
