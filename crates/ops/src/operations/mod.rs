@@ -104,48 +104,67 @@ operations! {
         arg_min_max::ArgMinMax => Argmax Argmin;
         arithmetic::Arithmetic => Add Sub Mul Div;
         batch_matmul::BatchMatmul => BatchMatmul;
+        batch_space::BatchSpace => BatchToSpaceNd SpaceToBatchNd;
+        cast::Cast => Cast;
+        channel_shuffle::ChannelShuffle => ChannelShuffle;
         comparison::Comparison => Equal NotEqual Less LessEqual Greater GreaterEqual;
+        concatenation::Concatenation => Concatenation;
         control_flow::ControlFlow => If While;
         conv_2d::Conv2d => Conv2d;
+        depth_space::DepthSpace => DepthToSpace SpaceToDepth;
         depthwise_conv_2d::DepthwiseConv2d => DepthwiseConv2d;
         dequantize::Dequantize => Dequantize;
         elementwise::Elementwise => Abs Exp Floor Log Neg Rsqrt Sin Sqrt;
         elu::Elu => Elu;
+        embedding_lookup::EmbeddingLookup => EmbeddingLookup;
+        expand_dims::ExpandDims => ExpandDims;
+        fill::Fill => Fill;
         fully_connected::FullyConnected => FullyConnected;
+        gather::Gather => Gather;
         grouped_conv_2d::GroupedConv2d => GroupedConv2d;
         hard_swish::HardSwish => HardSwish;
+        hashtable_lookup::HashtableLookup => HashtableLookup;
         instance_normalization::InstanceNormalization => InstanceNormalization;
         l2_normalization::L2Normalization => L2Normalization;
         local_response_normalization::LocalResponseNormalization => LocalResponseNormalization;
         log_softmax::LogSoftmax => LogSoftmax;
         logical::Logical => LogicalAnd LogicalOr LogicalNot;
+        lsh_projection::LshProjection => LshProjection;
         lstm::Lstm => Lstm;
         maximum_minimum::MaximumMinimum => Maximum Minimum;
+        mirror_pad::MirrorPad => MirrorPad;
+        pack::Pack => Pack;
+        pad::Pad => Pad PadV2;
         pooling::Pooling => AveragePool2d MaxPool2d L2Pool2d;
         pow::Pow => Pow;
         prelu::Prelu => Prelu;
         quantize::Quantize => Quantize;
         random_multinomial::RandomMultinomial => RandomMultinomial;
+        rank::Rank => Rank;
         reduce::Reduce => Mean ReduceAll ReduceAny ReduceMax ReduceMin ReduceProd ReduceSum;
+        reshape::Reshape => Reshape;
         resize::Resize => ResizeBilinear ResizeNearestNeighbor;
+        reverse::Reverse => Reverse;
         select::Select => Select;
+        slice::Slice => Slice;
         softmax::Softmax => Softmax;
+        split::Split => Split;
+        squeeze::Squeeze => Squeeze;
+        strided_slice::StridedSlice => StridedSlice;
+        tile::Tile => Tile;
         top_k_v2::TopKV2 => TopkV2;
+        transpose::Transpose => Transpose;
         transpose_conv_2d::TransposeConv2d => TransposeConv2d;
         unidirectional_sequence_lstm::UnidirectionalSequenceLstm => UnidirectionalSequenceLstm;
     }
     not implemented {
-        Concatenation DepthToSpace EmbeddingLookup
-        HashtableLookup
-        LshProjection Reshape Rnn SpaceToDepth Svdf
-        BatchToSpaceNd Pad SpaceToBatchNd Squeeze StridedSlice Transpose
+        Rnn Svdf
         AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
-        Cast ChannelShuffle DetectionPostprocessing ExpandDims Gather GenerateProposals
+        DetectionPostprocessing GenerateProposals
         HeatmapMaxKeypoint
-        PadV2
         Quantized16bitLstm
-        RoiAlign RoiPooling Slice Split Tile
+        RoiAlign RoiPooling
         UnidirectionalSequenceRnn
-        QuantizedLstm Fill Rank Pack MirrorPad Reverse
+        QuantizedLstm
     }
 }

@@ -1,12 +1,16 @@
 //! Rules that several operations share, each in a file named after it.
 
 pub mod activation_range;
+pub mod blocks;
+pub mod border;
 pub mod broadcast;
 pub mod convolution;
+pub mod fingerprint;
 pub mod inverse_square_root;
 pub mod layout;
 pub mod lstm_arguments;
 pub mod lstm_cell;
+pub mod movement;
 pub mod padding;
 pub mod real;
 pub mod recurrence;

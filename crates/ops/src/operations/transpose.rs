@@ -1,0 +1,232 @@
+//! TRANSPOSE: axes in another order.
+//!
+//! | operand | name | shape | types |
+//! |---|---|---|---|
+//! | input 0 | input | any of rank 4 at most | float32, float16, quantised |
+//! | input 1 | permutation, optional | `[rank of the input]` | TENSOR_INT32: for each axis of the output, that of the input |
+//! | output 0 | output | the input's lengths in that order | as the input; same scale, zero point |
+//!
+//! Without a permutation the order is reversed.
+//!
+//! Source: `types.hal` 1.1, 1.2, 1.3 (signed).
+
+use crate::call::{Call, Output};
+use crate::error::Fault;
+use crate::operation::Operation;
+use crate::rules::movement;
+use crate::shape::Shape;
+use crate::signature::{Form, Parameter, Row, Signature};
+use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
+use hal::{HalVersion, OperandType, OperationType};
+
+/// TRANSPOSE.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Transpose {
+    /// For each axis of the output, that of the input; each once.
+    pub permutation: Vec<usize>,
+}
+
+static SIGNATURE: Signature = Signature {
+    operation: OperationType::Transpose,
+    rows: &[
+        Row::new(HalVersion::V1_1, &[TensorFloat32]),
+        Row::new(HalVersion::V1_1, &[TensorQuant8Asymm]),
+        Row::new(HalVersion::V1_2, &[TensorFloat16]),
+        Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
+    ],
+    forms: &[Form::new(
+        HalVersion::V1_1,
+        &[Parameter::column("input", 0), Parameter::tensor_int32("permutation").omittable()],
+        &[Parameter::column("output", 0)],
+    )],
+};
+
+impl Operation for Transpose {
+    fn signature(_: OperationType) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn validate(call: &Call<'_>) -> Result<(), Fault> {
+        let input = call.input(0);
+        input.expect_rank_in(1..=4)?;
+        if let Some(permutation) = call.optional(1) {
+            permutation.expect_rank(1)?;
+            let rank = input.shape.rank().and_then(|rank| u32::try_from(rank).ok());
+            permutation.expect_length(0, rank)?;
+        }
+        call.output(0).expect_quantized_as(input)
+    }
+
+    fn decode(call: &Call<'_>) -> Result<Self, Fault> {
+        let Some(given) = call.optional(1) else {
+            let input = call.input(0);
+            let rank = input.shape.rank().ok_or_else(|| input.not_known("rank"))?;
+            return Ok(Self { permutation: (0..rank).rev().collect() });
+        };
+        let axes = given.i32s()?;
+        let mut is_taken = vec![false; axes.len()];
+        let mut permutation = Vec::with_capacity(axes.len());
+        for axis in axes {
+            match usize::try_from(axis).ok().and_then(|axis| Some((axis, is_taken.get_mut(axis)?)))
+            {
+                Some((axis, taken @ false)) => {
+                    *taken = true;
+                    permutation.push(axis);
+                }
+                _ => {
+                    let expected = format!("each of 0 to {} once", is_taken.len() - 1);
+                    return Err(given.wrong("value", axis, expected));
+                }
+            }
+        }
+        Ok(Self { permutation })
+    }
+
+    fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
+        let input = call.input(0);
+        let Some(lengths) = input.shape.lengths() else {
+            return Ok(vec![Shape::of_rank(self.permutation.len())]);
+        };
+        if lengths.len() != self.permutation.len() {
+            return Err(input.wrong("rank", lengths.len(), self.permutation.len()));
+        }
+        let lengths: Vec<_> = self.permutation.iter().map(|axis| lengths[*axis]).collect();
+        Ok(vec![Shape::new(lengths)])
+    }
+
+    fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
+        let (input, output) = (call.input(0), call.output(0));
+        let shape = self.output_shapes(call)?.swap_remove(0);
+        let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
+        let strides = movement::strides(&input.lengths()?);
+        let offset = |axis: usize, index| index * strides[self.permutation[axis]];
+        Ok(vec![movement::moved(input.bytes()?, output, dimensions, offset)?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use proptest::prelude::*;
+
+    /// A call on elements 0, 1, 2 and so on.
+    fn example(operand_type: OperandType, dimensions: &[u32], axes: Option<&[i32]>) -> Example {
+        let count: u32 = dimensions.iter().product();
+        let elements: Vec<f64> = (0..count).map(f64::from).collect();
+        let call = Example::new(OperationType::Transpose)
+            .input(tensor(operand_type, dimensions), &elements)
+            .output(tensor(operand_type, []));
+        let of_axes =
+            |length: usize| tensor(OperandType::TensorInt32, [u32::try_from(length).unwrap()]);
+        match axes {
+            None => call.omitted(of_axes(0)),
+            Some(axes) => {
+                let values: Vec<f64> = axes.iter().copied().map(f64::from).collect();
+                call.input(of_axes(axes.len()), &values)
+            }
+        }
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        let expected = [
+            (TensorFloat32, Some(HalVersion::V1_1)),
+            (TensorQuant8Asymm, Some(HalVersion::V1_1)),
+            (TensorFloat16, Some(HalVersion::V1_2)),
+            (TensorQuant8AsymmSigned, Some(HalVersion::V1_3)),
+            (OperandType::TensorInt32, None),
+        ];
+        for (operand_type, since) in expected {
+            assert_eq!(example(operand_type, &[1], None).since().ok(), since, "{operand_type}");
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let refusal = |dimensions: &[u32], axes: &[i32]| {
+            example(TensorFloat32, dimensions, Some(axes)).refusal()
+        };
+        assert_eq!(
+            refusal(&[1; 5], &[0, 1, 2, 3, 4]),
+            "TRANSPOSE: rank of input 0 (input) is 5, expected 1 to 4"
+        );
+        assert_eq!(
+            refusal(&[1, 1], &[0]),
+            "TRANSPOSE: shape of input 1 (permutation) is [1], expected length 2 along axis 0"
+        );
+        for (axes, wrong) in [([0, 2], 2), ([0, -1], -1), ([1, 1], 1)] {
+            assert_eq!(
+                refusal(&[1, 1], &axes),
+                format!(
+                    "TRANSPOSE: value of input 1 (permutation) is {wrong}, \
+                     expected each of 0 to 1 once"
+                )
+            );
+        }
+        let output = tensor(TensorQuant8Asymm, []).quantized(0.25, 128);
+        let other = example(TensorQuant8Asymm, &[1], None).with_output(output);
+        assert!(other.refusal().contains("scale of output 0"));
+    }
+
+    #[test]
+    fn axes_change_places_by_hand() {
+        for operand_type in
+            [TensorFloat32, TensorFloat16, TensorQuant8Asymm, TensorQuant8AsymmSigned]
+        {
+            let found = example(operand_type, &[2, 3], Some(&[1, 0])).result();
+            assert_eq!(found, (vec![3, 2], vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]));
+            let found = example(operand_type, &[2, 1, 3], Some(&[2, 0, 1])).result();
+            assert_eq!(found, (vec![3, 2, 1], vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]));
+            let found = example(operand_type, &[1, 2, 2], Some(&[1, 0, 2])).result();
+            assert_eq!(found, (vec![2, 1, 2], vec![0.0, 1.0, 2.0, 3.0]));
+        }
+    }
+
+    #[test]
+    fn without_a_permutation_the_axes_are_reversed() {
+        let found = example(TensorFloat32, &[2, 3], None).result();
+        assert_eq!(found, (vec![3, 2], vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]));
+        let found = example(TensorFloat32, &[2, 1, 3], None).result();
+        assert_eq!(found, (vec![3, 1, 2], vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]));
+    }
+
+    #[test]
+    fn nothing_is_transposed_too() {
+        let found = example(TensorFloat32, &[0, 3], Some(&[1, 0])).result();
+        assert_eq!(found, (vec![3, 0], vec![]));
+    }
+
+    #[test]
+    fn shapes_are_told_as_far_as_they_are_known() {
+        let shape = |dimensions: &[u32], axes| {
+            example(TensorFloat32, &[1, 1], axes)
+                .with_input_to_come(0, tensor(TensorFloat32, dimensions))
+                .shapes()
+                .unwrap()
+                .swap_remove(0)
+        };
+        assert_eq!(shape(&[5, 0], Some(&[1, 0])), Shape::new([None, Some(5)]));
+        assert_eq!(shape(&[], Some(&[1, 0])), Shape::of_rank(2));
+        assert_eq!(shape(&[], None), Shape::UNKNOWN);
+    }
+
+    proptest! {
+        #[test]
+        fn the_inverse_permutation_brings_everything_back(
+            permutation in Just(vec![0, 1, 2, 3]).prop_shuffle(),
+            lengths in prop::array::uniform4(1..4_u32),
+        ) {
+            let mut inverse = vec![0; 4];
+            for (axis, from) in (0..).zip(&permutation) {
+                inverse[usize::try_from(*from).unwrap()] = axis;
+            }
+            let there = example(TensorFloat32, &lengths, Some(&permutation)).result();
+            let back = example(TensorFloat32, &there.0, Some(&inverse))
+                .with_input(0, tensor(TensorFloat32, there.0), &there.1)
+                .result();
+            let count: u32 = lengths.iter().product();
+            prop_assert_eq!(back, (lengths.to_vec(), (0..count).map(f64::from).collect()));
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Moving elements: results that are made of an input's elements, whatever their type is.
+//!
+//! Everything here looks at bytes and at the size of an element, never at its value. Memory is
+//! asked for by [`Argument::allocate`] alone, so a shape that is too large is refused before any
+//! element is touched.
+
+use crate::call::{Argument, Output};
+use crate::error::Fault;
+use crate::validate::MAX_RANK;
+
+/// For each axis, the distance between neighbours, in elements; the last axis lies most densely.
+/// Meaningless, but harmless, for a tensor without elements.
+pub fn strides(lengths: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1_usize; lengths.len()];
+    for axis in (1..lengths.len()).rev() {
+        strides[axis - 1] = strides[axis].saturating_mul(lengths[axis]);
+    }
+    strides
+}
+
+/// The elements of `source`, in their order, as a tensor of other dimensions.
+///
+/// # Errors
+/// As [`Argument::allocate`]; `source` is too short.
+pub fn copied(source: &[u8], output: &Argument<'_>, dimensions: Vec<u32>) -> Result<Output, Fault> {
+    let mut bytes = room(output, &dimensions)?;
+    bytes.extend_from_slice(part(source, output, 0, count(&dimensions))?);
+    Ok(output.with_bytes(dimensions, bytes))
+}
+
+/// A tensor in which each element is one of `source`: the position there is the sum of
+/// `offset(axis, index)` over the axes of the result.
+///
+/// # Errors
+/// As [`copied`].
+pub fn moved(
+    source: &[u8],
+    output: &Argument<'_>,
+    dimensions: Vec<u32>,
+    offset: impl Fn(usize, usize) -> usize,
+) -> Result<Output, Fault> {
+    moved_or_filled(source, output, dimensions, &[], |axis, index| Some(offset(axis, index)))
+}
+
+/// As [`moved`]; where `offset` is `None` on any axis, the element is `filler`.
+///
+/// # Errors
+/// As [`copied`].
+pub fn moved_or_filled(
+    source: &[u8],
+    output: &Argument<'_>,
+    dimensions: Vec<u32>,
+    filler: &[u8],
+    offset: impl Fn(usize, usize) -> Option<usize>,
+) -> Result<Output, Fault> {
+    let bytes = room(output, &dimensions)?;
+    let mut walk = Walk { source, output, dimensions: &dimensions, filler, offset, bytes };
+    if count(&dimensions) > 0 {
+        walk.along(0, Some(0))?;
+    }
+    let bytes = walk.bytes;
+    Ok(output.with_bytes(dimensions, bytes))
+}
+
+/// The state of [`moved_or_filled`].
+struct Walk<'a, F> {
+    source: &'a [u8],
+    output: &'a Argument<'a>,
+    dimensions: &'a [u32],
+    filler: &'a [u8],
+    offset: F,
+    bytes: Vec<u8>,
+}
+
+impl<F: Fn(usize, usize) -> Option<usize>> Walk<'_, F> {
+    /// Appends all elements whose indexes on the axes before have led to `position`.
+    fn along(&mut self, axis: usize, position: Option<usize>) -> Result<(), Fault> {
+        let Some(length) = self.dimensions.get(axis) else {
+            let element = match position {
+                Some(position) => part(self.source, self.output, position, 1)?,
+                None => self.filler,
+            };
+            self.bytes.extend_from_slice(element);
+            return Ok(());
+        };
+        for index in 0..*length as usize {
+            let offset =
+                position.and_then(|sum| Some(sum.saturating_add((self.offset)(axis, index)?)));
+            self.along(axis + 1, offset)?;
+        }
+        Ok(())
+    }
+}
+
+/// Tensors laid one behind the other along an axis. Each part comes with its length along the axis;
+/// `dimensions` are those of the whole.
+///
+/// # Errors
+/// As [`copied`].
+pub fn joined(
+    parts: &[(&[u8], usize)],
+    axis: usize,
+    output: &Argument<'_>,
+    dimensions: Vec<u32>,
+) -> Result<Output, Fault> {
+    let mut bytes = room(output, &dimensions)?;
+    if count(&dimensions) > 0 {
+        let (outer, inner) = (count(&dimensions[..axis]), count(&dimensions[axis + 1..]));
+        for row in 0..outer {
+            for (source, length) in parts {
+                let run = length * inner;
+                bytes.extend_from_slice(part(source, output, row * run, run)?);
+            }
+        }
+    }
+    Ok(output.with_bytes(dimensions, bytes))
+}
+
+/// Parts of length 1 along an axis of a tensor of the given lengths, laid one behind the other in any
+/// order; zero bytes for `None`.
+///
+/// # Errors
+/// As [`copied`].
+pub fn picked(
+    (source, lengths): (&[u8], &[usize]),
+    axis: usize,
+    picks: &[Option<usize>],
+    output: &Argument<'_>,
+    dimensions: Vec<u32>,
+) -> Result<Output, Fault> {
+    let mut bytes = room(output, &dimensions)?;
+    if count(&dimensions) > 0 {
+        let outer: usize = lengths[..axis].iter().product();
+        let inner: usize = lengths[axis + 1..].iter().product();
+        for row in 0..outer {
+            for pick in picks {
+                match pick {
+                    Some(index) => {
+                        let first = (row * lengths[axis] + index) * inner;
+                        bytes.extend_from_slice(part(source, output, first, inner)?);
+                    }
+                    None => bytes.resize(bytes.len() + inner * element_size(output), 0),
+                }
+            }
+        }
+    }
+    Ok(output.with_bytes(dimensions, bytes))
+}
+
+/// A tensor of one element, again and again.
+///
+/// # Errors
+/// As [`Argument::allocate`].
+pub fn repeated(
+    element: &[u8],
+    output: &Argument<'_>,
+    dimensions: Vec<u32>,
+) -> Result<Output, Fault> {
+    let mut bytes = room(output, &dimensions)?;
+    for _ in 0..count(&dimensions) {
+        bytes.extend_from_slice(element);
+    }
+    Ok(output.with_bytes(dimensions, bytes))
+}
+
+/// The bytes of one element that stands for zero: the zero point, or plain 0.
+pub fn zero(argument: &Argument<'_>) -> Vec<u8> {
+    if argument.is_float() {
+        argument.with_f32s(vec![1], &[0.0]).bytes
+    } else {
+        argument.with_integers(vec![1], &[argument.zero_point]).bytes
+    }
+}
+
+fn element_size(argument: &Argument<'_>) -> usize {
+    argument.operand_type.element_size().unwrap_or(0) as usize
+}
+
+/// Room for the bytes of an output. While a model runs, values can ask for any number of axes, so
+/// the limit that models have is held here too.
+fn room(output: &Argument<'_>, dimensions: &[u32]) -> Result<Vec<u8>, Fault> {
+    if dimensions.len() > MAX_RANK {
+        return Err(output.wrong("rank", dimensions.len(), format!("at most {MAX_RANK}")));
+    }
+    Ok(match element_size(output) {
+        2 => output.allocate::<[u8; 2]>(dimensions)?.into_flattened(),
+        4 => output.allocate::<[u8; 4]>(dimensions)?.into_flattened(),
+        _ => output.allocate::<u8>(dimensions)?,
+    })
+}
+
+/// Number of elements, for dimensions that [`Argument::allocate`] has accepted.
+fn count(dimensions: &[u32]) -> usize {
+    if dimensions.contains(&0) {
+        return 0;
+    }
+    dimensions.iter().map(|length| *length as usize).product()
+}
+
+/// So many elements from a position on.
+fn part<'a>(
+    source: &'a [u8],
+    output: &Argument<'_>,
+    first: usize,
+    count: usize,
+) -> Result<&'a [u8], Fault> {
+    let size = element_size(output);
+    let from = first.saturating_mul(size);
+    let to = from.saturating_add(count.saturating_mul(size));
+    // The checks before computing exclude it; a mistake in them must not reach further than this.
+    source.get(from..to).ok_or_else(|| {
+        output.wrong("source", format!("{} bytes", source.len()), format!("{to} bytes or more"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{ArgumentSource, Call, Value};
+    use crate::shape::Shape;
+    use hal::{OperandType, OperationType};
+
+    /// What `make` does with an output of a type.
+    fn with_output<R>(operand_type: OperandType, make: impl FnOnce(&Argument<'_>) -> R) -> R {
+        let operand = hal::Operand {
+            operand_type,
+            dimensions: vec![],
+            number_of_consumers: 0,
+            scale: 0.5,
+            zero_point: 3,
+            lifetime: hal::OperandLifeTime::TemporaryVariable,
+            location: hal::DataLocation::default(),
+            extra_params: hal::ExtraParams::None,
+        };
+        let source =
+            ArgumentSource { operand: &operand, shape: Shape::UNKNOWN, value: Value::NotKnown };
+        make(Call::new(OperationType::Transpose, [], [source]).output(0))
+    }
+
+    #[test]
+    fn strides_by_hand() {
+        assert_eq!(strides(&[2, 3, 4]), [12, 4, 1]);
+        assert_eq!(strides(&[7]), [1]);
+        assert_eq!(strides(&[]), [0_usize; 0]);
+        assert_eq!(strides(&[0, usize::MAX, 2]).len(), 3);
+    }
+
+    #[test]
+    fn elements_of_every_size_move_whole() {
+        for (operand_type, size) in [
+            (OperandType::TensorBool8, 1),
+            (OperandType::TensorFloat16, 2),
+            (OperandType::TensorInt32, 4),
+        ] {
+            // Element `n` is made of bytes `n`.
+            let elements = |which: &[u8]| -> Vec<u8> {
+                which.iter().flat_map(|n| std::iter::repeat_n(*n, size)).collect()
+            };
+            let source = elements(&[0, 1, 2, 3, 4, 5]);
+            with_output(operand_type, |output| {
+                let transposed = moved(&source, output, vec![3, 2], |axis, i| i * [1, 3][axis]);
+                assert_eq!(transposed.unwrap().bytes, elements(&[0, 3, 1, 4, 2, 5]));
+                let bordered =
+                    moved_or_filled(&source, output, vec![3], &elements(&[9]), |_, i| {
+                        i.checked_sub(1)
+                    });
+                assert_eq!(bordered.unwrap().bytes, elements(&[9, 0, 1]));
+                let parts = [(&source[..], 2), (&source[size..4 * size], 1)];
+                let both = joined(&parts, 1, output, vec![3, 3]);
+                assert_eq!(both.unwrap().bytes, elements(&[0, 1, 1, 2, 3, 2, 4, 5, 3]));
+                let picks = [Some(2), None, Some(0)];
+                let rows = picked((&source, &[3, 2]), 0, &picks, output, vec![3, 2]);
+                assert_eq!(rows.unwrap().bytes, elements(&[4, 5, 0, 0, 0, 1]));
+                let columns = picked((&source, &[2, 3]), 1, &picks[..1], output, vec![2, 1]);
+                assert_eq!(columns.unwrap().bytes, elements(&[2, 5]));
+                let same = repeated(&elements(&[7]), output, vec![1, 2]);
+                assert_eq!(same.unwrap().bytes, elements(&[7, 7]));
+                assert_eq!(copied(&source, output, vec![2]).unwrap().bytes, elements(&[0, 1]));
+            });
+        }
+    }
+
+    #[test]
+    fn zero_is_the_zero_point() {
+        let zero = |operand_type| with_output(operand_type, zero);
+        assert_eq!(zero(OperandType::TensorFloat16), [0, 0]);
+        assert_eq!(zero(OperandType::TensorQuant8Asymm), [3]);
+        assert_eq!(zero(OperandType::TensorQuant8AsymmSigned), [3]);
+    }
+
+    #[test]
+    fn nothing_is_touched_for_a_result_without_elements() {
+        with_output(OperandType::TensorInt32, |output| {
+            let never = |_, _| panic!("asked");
+            assert_eq!(moved(&[], output, vec![7, 0], never).unwrap().bytes, []);
+            let huge = [usize::MAX, 0, usize::MAX];
+            let found = picked((&[], &huge), 1, &[], output, vec![9, 0, 9]);
+            assert_eq!(found.unwrap().dimensions, [9, 0, 9]);
+            assert_eq!(joined(&[(&[], 0)], 0, output, vec![0, 9]).unwrap().bytes, []);
+        });
+    }
+
+    #[test]
+    fn shapes_beyond_the_limits_are_refused_before_any_work() {
+        with_output(OperandType::TensorInt32, |output| {
+            let never = |_, _| panic!("asked");
+            for dimensions in [vec![1 << 30], vec![u32::MAX; 3], vec![1; MAX_RANK + 1]] {
+                assert!(moved(&[], output, dimensions.clone(), never).is_err());
+                assert!(repeated(&[0; 4], output, dimensions).is_err());
+            }
+        });
+    }
+
+    #[test]
+    fn positions_outside_the_source_are_refused() {
+        with_output(OperandType::TensorInt32, |output| {
+            assert_eq!(
+                moved(&[0; 8], output, vec![3], |_, index| index).unwrap_err().to_string(),
+                "TRANSPOSE: source of output 0 (output) is 8 bytes, expected 12 bytes or more"
+            );
+            assert!(moved(&[0; 8], output, vec![1], |_, _| usize::MAX).is_err());
+            assert!(copied(&[0; 8], output, vec![3]).is_err());
+        });
+    }
+}
