@@ -105,6 +105,7 @@ operations! {
         arithmetic::Arithmetic => Add Sub Mul Div;
         batch_matmul::BatchMatmul => BatchMatmul;
         batch_space::BatchSpace => BatchToSpaceNd SpaceToBatchNd;
+        bidirectional_sequence_lstm::BidirectionalSequenceLstm => BidirectionalSequenceLstm;
         cast::Cast => Cast;
         channel_shuffle::ChannelShuffle => ChannelShuffle;
         comparison::Comparison => Equal NotEqual Less LessEqual Greater GreaterEqual;
@@ -159,7 +160,7 @@ operations! {
     }
     not implemented {
         Rnn Svdf
-        AxisAlignedBboxTransform BidirectionalSequenceLstm BidirectionalSequenceRnn BoxWithNmsLimit
+        AxisAlignedBboxTransform BidirectionalSequenceRnn BoxWithNmsLimit
         DetectionPostprocessing GenerateProposals
         HeatmapMaxKeypoint
         Quantized16bitLstm

@@ -1,6 +1,7 @@
 //! Rules that several operations share, each in a file named after it.
 
 pub mod activation_range;
+pub mod bidirectional;
 pub mod blocks;
 pub mod border;
 pub mod broadcast;

@@ -65,14 +65,14 @@ impl Extents {
         Shape::new(extents.map(|extent| self.get(extent)))
     }
 
-    /// Only batch and time, which the two directions of a bidirectional operation share.
+    /// The same, with batch and time as another has them: the two directions of a bidirectional
+    /// operation share them.
     #[must_use]
-    pub fn of_sequence(&self) -> Self {
-        let mut extents = Self::default();
+    pub fn with_sequences_of(mut self, other: &Self) -> Self {
         for extent in [Extent::Batch, Extent::Time] {
-            extents.0[extent as usize] = self.get(extent);
+            self.0[extent as usize] = other.get(extent);
         }
-        extents
+        self
     }
 
     /// Demands that an argument has these lengths, by axis, and learns those it did not know.
@@ -238,8 +238,8 @@ mod tests {
         let extents = [Extent::Batch, Extent::Time, Extent::Input, Extent::Units, Extent::Output];
         let lengths = extents.map(|extent| known.get(extent));
         assert_eq!(lengths, [Some(2), None, Some(3), Some(4), None]);
-        assert_eq!(known.of_sequence().get(Extent::Units), None);
-        assert_eq!(known.of_sequence().get(Extent::Batch), Some(2));
+        let sequences = Extents::default().with_sequences_of(&known);
+        assert_eq!(sequences.shape([Extent::Units, Extent::Batch]), Shape::new([None, Some(2)]));
     }
 
     #[test]
