@@ -6,8 +6,8 @@
 use crate::error::{Fault, OperationError, Subject};
 use crate::shape::Shape;
 use crate::signature::Signature;
-use half::f16;
 use hal::{ChannelQuant, ExtraParams, HalVersion, OperandType, OperationType};
+use half::f16;
 
 /// What is known of an argument's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -284,9 +284,7 @@ impl<'a> Argument<'a> {
     /// [`Fault::NotKnown`], or the argument is left out.
     pub fn f32(&self) -> Result<f32, Fault> {
         match self.operand_type {
-            OperandType::Float16 => {
-                self.scalar().map(|bytes| f16::from_le_bytes(bytes).to_f32())
-            }
+            OperandType::Float16 => self.scalar().map(|bytes| f16::from_le_bytes(bytes).to_f32()),
             _ => self.scalar().map(f32::from_le_bytes),
         }
     }
@@ -400,10 +398,7 @@ impl<'a> Argument<'a> {
     ///
     /// # Errors
     /// The rank is outside.
-    pub fn expect_rank_in(
-        &self,
-        expected: std::ops::RangeInclusive<usize>,
-    ) -> Result<(), Fault> {
+    pub fn expect_rank_in(&self, expected: std::ops::RangeInclusive<usize>) -> Result<(), Fault> {
         match self.shape.rank() {
             Some(rank) if !expected.contains(&rank) => {
                 let wanted = if expected.start() == expected.end() {
@@ -442,7 +437,11 @@ impl<'a> Argument<'a> {
         // Compared as stored: two operands either carry the same number or they do not.
         #[allow(clippy::float_cmp)]
         if self.scale != other.scale {
-            return Err(self.wrong("scale", self.scale, format!("{} as {}", other.scale, other.subject)));
+            return Err(self.wrong(
+                "scale",
+                self.scale,
+                format!("{} as {}", other.scale, other.subject),
+            ));
         }
         if self.zero_point != other.zero_point {
             return Err(self.wrong(
@@ -476,11 +475,11 @@ impl<'a> Argument<'a> {
     pub fn axis_of(&self, axis: i32, tensor: &Argument<'_>) -> Result<usize, Fault> {
         let rank = tensor.shape.rank().ok_or_else(|| tensor.not_known("rank"))?;
         let signed_rank = i64::try_from(rank).unwrap_or(i64::MAX);
-        let from_front =
-            if axis < 0 { i64::from(axis) + signed_rank } else { i64::from(axis) };
-        usize::try_from(from_front).ok().filter(|axis| *axis < rank).ok_or_else(|| {
-            self.wrong("value", axis, format!("an axis of a tensor of rank {rank}"))
-        })
+        let from_front = if axis < 0 { i64::from(axis) + signed_rank } else { i64::from(axis) };
+        usize::try_from(from_front)
+            .ok()
+            .filter(|axis| *axis < rank)
+            .ok_or_else(|| self.wrong("value", axis, format!("an axis of a tensor of rank {rank}")))
     }
 
     /// The scales by channel of a `TENSOR_QUANT8_SYMM_PER_CHANNEL`.
@@ -527,7 +526,11 @@ impl<'a> Argument<'a> {
             .try_fold(u64::from(element), |bytes, length| bytes.checked_mul(u64::from(*length)))
             .filter(|bytes| u32::try_from(*bytes).is_ok())
             .ok_or_else(|| {
-                self.wrong("shape", Shape::known(dimensions.iter().copied()), "at most 2^32 - 1 bytes")
+                self.wrong(
+                    "shape",
+                    Shape::known(dimensions.iter().copied()),
+                    "at most 2^32 - 1 bytes",
+                )
             })?;
         let count = bytes / u64::from(element.max(1));
         let out_of_memory = || Fault::OutOfMemory { operation: self.operation, bytes };
@@ -544,10 +547,9 @@ impl<'a> Argument<'a> {
     /// If there are not as many elements as the dimensions say: a kernel is wrong.
     pub fn with_f32s(&self, dimensions: Vec<u32>, elements: &[f32]) -> Output {
         let bytes = match self.operand_type {
-            OperandType::TensorFloat16 => elements
-                .iter()
-                .flat_map(|element| f16::from_f32(*element).to_le_bytes())
-                .collect(),
+            OperandType::TensorFloat16 => {
+                elements.iter().flat_map(|element| f16::from_f32(*element).to_le_bytes()).collect()
+            }
             _ => elements.iter().flat_map(|element| element.to_le_bytes()).collect(),
         };
         self.with_bytes(dimensions, bytes)
@@ -560,8 +562,7 @@ impl<'a> Argument<'a> {
     // Saturation makes the narrowing exact.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn with_integers(&self, dimensions: Vec<u32>, elements: &[i32]) -> Output {
-        let (least, greatest) =
-            self.operand_type.quantized_range().unwrap_or((i32::MIN, i32::MAX));
+        let (least, greatest) = self.operand_type.quantized_range().unwrap_or((i32::MIN, i32::MAX));
         let stored = elements.iter().map(|element| (*element).clamp(least, greatest));
         let bytes = match self.operand_type.element_size() {
             Some(1) => stored.map(|element| element as u8).collect(),

@@ -16,7 +16,6 @@
 //! | [`mod@validate`] | [`Model`](hal::Model) to [`ValidModel`] |
 //! | [`error`] | what is wrong with an operation |
 
-
 pub mod call;
 pub mod error;
 pub mod operation;

@@ -65,9 +65,10 @@ impl Shape {
 
     /// Number of elements, if all lengths are known and the product fits.
     pub fn element_count(&self) -> Option<u64> {
-        self.0.as_ref()?.iter().try_fold(1_u64, |count, length| {
-            count.checked_mul(u64::from((*length)?))
-        })
+        self.0
+            .as_ref()?
+            .iter()
+            .try_fold(1_u64, |count, length| count.checked_mul(u64::from((*length)?)))
     }
 
     /// What both know together; `None` if they contradict each other.

@@ -299,7 +299,10 @@ impl Signature {
                 default.is_some_and(|default| is_default(*index, default))
             })
             .count();
-        (0..=at_most).rev().find(|removed| align(form.inputs, count - removed).is_some()).unwrap_or(0)
+        (0..=at_most)
+            .rev()
+            .find(|removed| align(form.inputs, count - removed).is_some())
+            .unwrap_or(0)
     }
 
     fn wrong_count(&self, call: &Call<'_>) -> Fault {
@@ -446,8 +449,7 @@ mod tests {
         let output = operand(output);
         let source =
             |operand| ArgumentSource { operand, shape: Shape::UNKNOWN, value: Value::NotKnown };
-        let call =
-            Call::new(OperationType::Relu, inputs.iter().map(source), [source(&output)]);
+        let call = Call::new(OperationType::Relu, inputs.iter().map(source), [source(&output)]);
         EXAMPLE.since(&call)
     }
 
@@ -460,7 +462,8 @@ mod tests {
 
     #[test]
     fn model_25_a_mismatch_names_the_argument() {
-        let message = |inputs: &[OperandType], output| since(inputs, output).unwrap_err().to_string();
+        let message =
+            |inputs: &[OperandType], output| since(inputs, output).unwrap_err().to_string();
         assert_eq!(
             message(&[TensorFloat32, Bool], TensorFloat32),
             "RELU: type of input 1 (stride) is BOOL, expected INT32"
