@@ -33,8 +33,8 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::bidirectional::{self, Linking, Steps};
 use crate::rules::lstm_arguments::{Gate, LstmArguments};
-use crate::rules::lstm_cell::{self, Inputs, Settings};
-use crate::rules::recurrence::{self, Direction, Extent, Extents, Sequences, expect_together};
+use crate::rules::lstm_cell::{self, Settings};
+use crate::rules::recurrence::{self, Direction, Extent, Sequences, expect_together};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
@@ -182,24 +182,10 @@ impl Operation for BidirectionalSequenceLstm {
 
     fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
         let steps = |size| Sequences::extents(self.is_time_major, size);
-        let (input, auxiliary) = (call.input(0), call.input(AUXILIARY_INPUT));
-        let linking = linking(call)?;
-        let mut forward = Extents::default();
-        forward.learn(input, steps(Extent::Input))?;
-        if linking == Some(Linking::Cross) {
-            forward.learn(auxiliary, steps(Extent::Auxiliary))?;
-        }
+        let [mut forward, mut backward] =
+            bidirectional::learn_inputs(call, AUXILIARY_INPUT, linking(call)?, self.is_time_major)?;
         let forward_output = FORWARD.learn_shapes(call, &mut forward)?;
-        let mut backward = Extents::default().with_sequences_of(&forward);
-        match linking {
-            Some(Linking::None) => backward.learn(input, steps(Extent::Input))?,
-            Some(Linking::Parallel) => backward.learn(auxiliary, steps(Extent::Input))?,
-            Some(Linking::Cross) => {
-                backward.learn(input, steps(Extent::Input))?;
-                backward.learn(auxiliary, steps(Extent::Auxiliary))?;
-            }
-            None => {}
-        }
+        backward = backward.with_sequences_of(&forward);
         let backward_output = BACKWARD.learn_shapes(call, &mut backward)?;
         forward = forward.with_sequences_of(&backward);
         let [outer, inner, _] = steps(Extent::Output).map(|extent| backward.get(extent));
@@ -219,19 +205,14 @@ impl Operation for BidirectionalSequenceLstm {
         let [_, backward_size] = call.input(BACKWARD.output_state()).lengths_of()?;
         let mut steps =
             Steps::new(call, &dimensions, [forward_size, backward_size], self.is_merged)?;
-        let input = call.input(0);
-        let auxiliary = call.optional(AUXILIARY_INPUT);
-        let (for_both, for_backward) = match linking(call)? {
-            Some(Linking::Cross) => (auxiliary, input),
-            Some(Linking::Parallel) => (None, auxiliary.unwrap_or(input)),
-            Some(Linking::None) | None => (None, input),
-        };
-        let sequences = Sequences::of(input, self.is_time_major)?;
+        let [for_forward, for_backward] =
+            bidirectional::inputs(call, AUXILIARY_INPUT, linking(call)?);
+        let sequences = Sequences::of(call.input(0), self.is_time_major)?;
         let forward = lstm_cell::run(
             call,
             FORWARD,
             self.settings,
-            Inputs { input, auxiliary: for_both },
+            for_forward,
             (sequences, Direction::Forward),
             steps.forward(),
         )?;
@@ -239,7 +220,7 @@ impl Operation for BidirectionalSequenceLstm {
             call,
             BACKWARD,
             self.settings,
-            Inputs { input: for_backward, auxiliary: for_both },
+            for_backward,
             (sequences, Direction::Backward),
             steps.backward(),
         )?;

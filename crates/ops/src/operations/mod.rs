@@ -106,6 +106,7 @@ operations! {
         batch_matmul::BatchMatmul => BatchMatmul;
         batch_space::BatchSpace => BatchToSpaceNd SpaceToBatchNd;
         bidirectional_sequence_lstm::BidirectionalSequenceLstm => BidirectionalSequenceLstm;
+        bidirectional_sequence_rnn::BidirectionalSequenceRnn => BidirectionalSequenceRnn;
         cast::Cast => Cast;
         channel_shuffle::ChannelShuffle => ChannelShuffle;
         comparison::Comparison => Equal NotEqual Less LessEqual Greater GreaterEqual;
@@ -146,26 +147,27 @@ operations! {
         reshape::Reshape => Reshape;
         resize::Resize => ResizeBilinear ResizeNearestNeighbor;
         reverse::Reverse => Reverse;
+        rnn::Rnn => Rnn;
         select::Select => Select;
         slice::Slice => Slice;
         softmax::Softmax => Softmax;
         split::Split => Split;
         squeeze::Squeeze => Squeeze;
         strided_slice::StridedSlice => StridedSlice;
+        svdf::Svdf => Svdf;
         tile::Tile => Tile;
         top_k_v2::TopKV2 => TopkV2;
         transpose::Transpose => Transpose;
         transpose_conv_2d::TransposeConv2d => TransposeConv2d;
         unidirectional_sequence_lstm::UnidirectionalSequenceLstm => UnidirectionalSequenceLstm;
+        unidirectional_sequence_rnn::UnidirectionalSequenceRnn => UnidirectionalSequenceRnn;
     }
     not implemented {
-        Rnn Svdf
-        AxisAlignedBboxTransform BidirectionalSequenceRnn BoxWithNmsLimit
+        AxisAlignedBboxTransform BoxWithNmsLimit
         DetectionPostprocessing GenerateProposals
         HeatmapMaxKeypoint
         Quantized16bitLstm
         RoiAlign RoiPooling
-        UnidirectionalSequenceRnn
         QuantizedLstm
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::call::Call;
 use crate::error::Fault;
-use crate::rules::recurrence::{Rows, is_given, zeros};
+use crate::rules::recurrence::{Extent, Extents, Inputs, Rows, Sequences, is_given, zeros};
 use crate::shape::Shape;
 
 /// What the two cells do with the auxiliary input.
@@ -38,6 +38,52 @@ impl Linking {
             (Some(true), Some(false)) => Some(Self::Parallel),
             _ => None,
         })
+    }
+}
+
+/// What the inputs say of the lengths of the forward and the backward cell's arguments.
+///
+/// # Errors
+/// Input and auxiliary input contradict each other.
+pub fn learn_inputs(
+    call: &Call<'_>,
+    auxiliary_input: usize,
+    linking: Option<Linking>,
+    is_time_major: bool,
+) -> Result<[Extents; 2], Fault> {
+    let (input, auxiliary) = (call.input(0), call.input(auxiliary_input));
+    let steps = |size| Sequences::extents(is_time_major, size);
+    let mut forward = Extents::default();
+    forward.learn(input, steps(Extent::Input))?;
+    let mut backward = Extents::default().with_sequences_of(&forward);
+    match linking {
+        Some(Linking::None) => backward.learn(input, steps(Extent::Input))?,
+        Some(Linking::Parallel) => backward.learn(auxiliary, steps(Extent::Input))?,
+        Some(Linking::Cross) => {
+            for extents in [&mut forward, &mut backward] {
+                extents.learn(input, steps(Extent::Input))?;
+                extents.learn(auxiliary, steps(Extent::Auxiliary))?;
+            }
+        }
+        None => {}
+    }
+    Ok([forward, backward])
+}
+
+/// What the forward and the backward cell read.
+pub fn inputs<'call, 'value>(
+    call: &'call Call<'value>,
+    auxiliary_input: usize,
+    linking: Option<Linking>,
+) -> [Inputs<'call, 'value>; 2] {
+    let input = call.input(0);
+    let auxiliary = call.optional(auxiliary_input);
+    match linking {
+        Some(Linking::Cross) => [Inputs { input, auxiliary }; 2],
+        Some(Linking::Parallel) => {
+            [input, auxiliary.unwrap_or(input)].map(|input| Inputs { input, auxiliary: None })
+        }
+        Some(Linking::None) | None => [Inputs { input, auxiliary: None }; 2],
     }
 }
 

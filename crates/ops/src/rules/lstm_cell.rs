@@ -22,7 +22,9 @@
 use crate::call::{Argument, Call};
 use crate::error::Fault;
 use crate::rules::lstm_arguments::{GATES, Gate, LstmArguments};
-use crate::rules::recurrence::{Direction, Rows, Sequences, add_products, write_row};
+use crate::rules::recurrence::{
+    Direction, Inputs, Rows, Sequences, add_products, clip, to_f64, write_row,
+};
 
 /// What keeps layer normalisation from dividing by 0.
 const LEAST_VARIANCE: f64 = 1e-8;
@@ -74,17 +76,6 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// `x` within a range; NaN stays.
-fn clip(x: f64, least: f64, greatest: f64) -> f64 {
-    if x < least {
-        least
-    } else if x > greatest {
-        greatest
-    } else {
-        x
-    }
-}
-
 /// What a cell does besides its weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
@@ -117,15 +108,6 @@ impl Settings {
 pub fn decode_clip(argument: &Argument<'_>) -> Result<f32, Fault> {
     let clip = argument.f32()?;
     if clip >= 0.0 { Ok(clip) } else { Err(argument.wrong("value", clip, "0 or more")) }
-}
-
-/// Where a cell's input comes from.
-#[derive(Debug, Clone, Copy)]
-pub struct Inputs<'a> {
-    /// The steps.
-    pub input: &'a Argument<'a>,
-    /// The steps of the auxiliary input, if it has weights.
-    pub auxiliary: Option<&'a Argument<'a>>,
 }
 
 /// What is left of all sequences after their last step, rounded.
@@ -182,7 +164,7 @@ pub fn run(
     call: &Call<'_>,
     arguments: LstmArguments,
     settings: Settings,
-    inputs: Inputs<'_>,
+    inputs: Inputs<'_, '_>,
     (sequences, direction): (Sequences, Direction),
     mut outputs: Rows<'_>,
 ) -> Result<States, Fault> {
@@ -213,10 +195,6 @@ pub fn run(
         write_row(kept_cell, &state.cell);
     }
     Ok(states)
-}
-
-fn to_f64(elements: &[f32]) -> Vec<f64> {
-    elements.iter().copied().map(f64::from).collect()
 }
 
 impl GateWeights {

@@ -16,4 +16,5 @@ pub mod padding;
 pub mod real;
 pub mod recurrence;
 pub mod requantize;
+pub mod rnn_cell;
 pub mod slices;

@@ -175,6 +175,15 @@ pub fn zeros(output: &Argument<'_>, dimensions: &[u32]) -> Result<Vec<f32>, Faul
     Ok(elements)
 }
 
+/// Where a cell's steps come from.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'call, 'value> {
+    /// The steps.
+    pub input: &'call Argument<'value>,
+    /// The steps of the auxiliary input, if it has weights.
+    pub auxiliary: Option<&'call Argument<'value>>,
+}
+
 /// The tensor that a layer writes its steps to: each row, or a part of each row.
 #[derive(Debug)]
 pub struct Rows<'a> {
@@ -197,6 +206,22 @@ impl Rows<'_> {
 pub fn write_row(elements: &mut [f32], numbers: &[f64]) {
     for (element, number) in elements.iter_mut().zip(numbers) {
         *element = real::round(*number);
+    }
+}
+
+/// Elements in double precision.
+pub fn to_f64(elements: &[f32]) -> Vec<f64> {
+    elements.iter().copied().map(f64::from).collect()
+}
+
+/// `x` within a range; NaN stays.
+pub fn clip(x: f64, least: f64, greatest: f64) -> f64 {
+    if x < least {
+        least
+    } else if x > greatest {
+        greatest
+    } else {
+        x
     }
 }
 
