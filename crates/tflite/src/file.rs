@@ -182,6 +182,15 @@ impl<'a> File<'a> {
         self.allowance.set(allowance);
     }
 
+    /// Fixes the lengths of inputs to those of the example that every file has.
+    pub(crate) fn close_lengths_of_inputs(&mut self) {
+        for graph in &mut self.graphs {
+            for input in &graph.inputs {
+                graph.tensors[*input].signature = None;
+            }
+        }
+    }
+
     /// Fixes all lengths to those of the example that every file has.
     pub(crate) fn close_lengths(&mut self) {
         for tensor in self.graphs.iter_mut().flat_map(|graph| &mut graph.tensors) {

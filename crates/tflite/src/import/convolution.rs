@@ -217,7 +217,7 @@ impl GraphImporter<'_, '_> {
     }
 
     fn fully_connected(&mut self, operator: &Operator<'_>) -> Imported {
-        let (mut activation, mut keep) = (ActivationFunctionType::None, false);
+        let mut activation = ActivationFunctionType::None;
         if let Some(BuiltinOptionsRef::FullyConnectedOptions(options)) =
             operator.table.builtin_options()?
         {
@@ -225,7 +225,6 @@ impl GraphImporter<'_, '_> {
                 return Err(Reason::new("its weights are shuffled"));
             }
             activation = options.fused_activation_function()?;
-            keep = options.keep_num_dims()?;
         }
         let activation = Activation::of(activation)?;
         let filter = self.input_tensor(operator, 1)?;
@@ -242,8 +241,8 @@ impl GraphImporter<'_, '_> {
         }
         inputs.push(self.activation_operand(activation));
         let rows = self.spec(output)?;
-        let is_matrix = self.rank(output) == 2 && !keep;
-        if is_matrix {
+        // A matrix that keeps its axes is one already.
+        if self.rank(output) == 2 {
             return self.emit_activated(
                 operator,
                 OperationType::FullyConnected,
@@ -252,7 +251,10 @@ impl GraphImporter<'_, '_> {
             );
         }
         // The HAL's result is always a matrix; the file's keeps the input's other axes.
-        let count = elements(&self.shape(output)?)? / units.max(1);
+        let count = match self.shape(output) {
+            Ok(shape) => elements(&shape)? / units.max(1),
+            Err(_) => 0,
+        };
         let matrix = OperandSpec { dimensions: vec![count, units], ..rows };
         let mut result =
             self.builder.operation(OperationType::FullyConnected, &inputs, matrix.clone());
@@ -274,7 +276,10 @@ impl GraphImporter<'_, '_> {
         let input = self.input_tensor(operator, 0)?;
         let filter = self.input_tensor(operator, 1)?;
         let units = self.shape(filter)?[0];
-        let count = elements(&self.shape(input)?)? / width.max(1);
+        let count = match self.shape(input) {
+            Ok(shape) => elements(&shape)? / width.max(1),
+            Err(_) => 0,
+        };
         let image =
             OperandSpec { dimensions: vec![count, 1, 1, width], ..self.builder.spec(weighted[0]) };
         let image = self.reshape(weighted[0], image)?;

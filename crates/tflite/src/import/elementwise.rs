@@ -391,6 +391,14 @@ impl GraphImporter<'_, '_> {
         if spec.dimensions.len() > target.len() || spec.dimensions.contains(&0) {
             return Err(Reason::new("shapes that broadcast must be known"));
         }
+        if spec.operand_type == OperandType::TensorBool8 {
+            // TILE has no form for truth values, and LOGICAL_OR broadcasts.
+            let count = elements(target)? as usize;
+            self.file.allow(count)?;
+            let target = OperandSpec::tensor_bool8(target);
+            let falses = self.builder.constant(target.clone(), &vec![false; count]);
+            return Ok(self.builder.operation(O::LogicalOr, [operand, falses], target));
+        }
         let mut padded = vec![1; target.len() - spec.dimensions.len()];
         padded.extend_from_slice(&spec.dimensions);
         let mut repeats = Vec::with_capacity(target.len());

@@ -36,23 +36,25 @@ const MOST_NESTED: usize = 32;
 /// What the import of one operator gives.
 type Imported<T = ()> = Result<T, Reason>;
 
-/// Imports subgraph 0 and what it refers to: with the lengths left open that the file leaves open,
-/// or, if an operator has a counterpart for known lengths only, with those of the file's example.
+/// Imports subgraph 0 and what it refers to: with the lengths left open that the file leaves open.
+///
+/// Some operators have a counterpart for known lengths only. If that is the trouble, the lengths of
+/// inputs are fixed to those of the example that every file has; and if that does not do, those of
+/// all tensors, for which a file often says 1. Neither is taken if the model is not valid then.
 pub(crate) fn import(file: &mut File<'_>, pool: Memory) -> Result<Import, ImportError> {
-    match import_as_declared(file, pool.clone()) {
-        outcome @ Err(ImportError::Unsupported(_)) if file.leaves_lengths_open() => {
-            file.close_lengths();
-            match import_as_declared(file, pool) {
-                // An example may be none: a length of 1 that no window fits into.
-                Ok(import) if ops::validate(&import.model, HalVersion::LATEST).is_ok() => {
-                    Ok(Import { has_example_shapes: true, ..import })
-                }
-                Err(ImportError::Unsupported(rest)) => Err(ImportError::Unsupported(rest)),
-                _ => outcome,
-            }
-        }
-        outcome => outcome,
+    let outcome = import_as_declared(file, pool.clone());
+    if !matches!(outcome, Err(ImportError::Unsupported(_))) || !file.leaves_lengths_open() {
+        return outcome;
     }
+    for close in [File::close_lengths_of_inputs, File::close_lengths] {
+        close(file);
+        if let Ok(import) = import_as_declared(file, pool.clone())
+            && ops::validate(&import.model, HalVersion::LATEST).is_ok()
+        {
+            return Ok(Import { has_example_shapes: true, ..import });
+        }
+    }
+    outcome
 }
 
 fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportError> {

@@ -45,13 +45,22 @@ impl GraphImporter<'_, '_> {
         })
     }
 
-    /// An operand with other dimensions, all known.
+    /// An operand with other dimensions, of which one may be open.
     pub(super) fn reshape(&mut self, operand: OperandId, spec: OperandSpec) -> Imported<OperandId> {
         if self.builder.spec(operand).dimensions == spec.dimensions {
             return Ok(operand);
         }
-        let lengths: Vec<i32> =
-            spec.dimensions.iter().map(|length| i32::try_from(*length).unwrap_or(0)).collect();
+        // One length may be open: the HAL computes it.
+        let open = spec.dimensions.iter().filter(|length| **length == 0).count();
+        if open > 1 || spec.dimensions.is_empty() {
+            return Err(Reason::new("a shape must be known here, but for one length"));
+        }
+        let lengths = spec.dimensions.iter().map(|length| match length {
+            0 => Ok(-1),
+            length => i32::try_from(*length),
+        });
+        let lengths = lengths.collect::<Result<Vec<i32>, _>>();
+        let lengths = lengths.map_err(|_| Reason::new("a length exceeds 31 bits"))?;
         let shape = self.integer_vector(&lengths);
         if spec.operand_type == OperandType::TensorBool8 {
             return self.reshape_bools(operand, shape, spec);
@@ -67,6 +76,9 @@ impl GraphImporter<'_, '_> {
         spec: OperandSpec,
     ) -> Imported<OperandId> {
         let from = self.builder.spec(operand).dimensions;
+        if from.contains(&0) || from.is_empty() {
+            return Err(Reason::new("the shape of truth values must be known here"));
+        }
         let count = elements(&from)? as usize;
         self.file.allow(count.saturating_mul(8))?;
         let integers = OperandSpec::tensor_int32(from);
@@ -81,8 +93,10 @@ impl GraphImporter<'_, '_> {
 
     /// Gives a tensor the elements of an operand.
     pub(super) fn reshape_to(&mut self, operand: OperandId, output: usize) -> Imported {
-        let shape = self.shape(output)?;
-        let spec = self.spec_with(output, shape)?;
+        let spec = match self.shape(output) {
+            Ok(shape) => self.spec_with(output, shape)?,
+            Err(_) => self.spec(output)?,
+        };
         let reshaped = self.reshape(operand, spec)?;
         let reshaped = if reshaped == operand && !self.builder.is_result(operand) {
             let spec = self.builder.spec(operand);
@@ -252,8 +266,14 @@ impl GraphImporter<'_, '_> {
         let input_tensor = self.input_tensor(operator, 0)?;
         let input = self.input(operator, 0)?;
         let rank = self.rank(input_tensor);
-        let is_plain = masks.ellipsis == 0 && masks.new_axis == 0;
-        let given = self.integers(self.input_tensor(operator, 1)?)?.map(|begins| begins.len());
+        let begins = self.integers(self.input_tensor(operator, 1)?)?;
+        // The last entry of an axis that shrinks is -1 in the format, and ends at 0.
+        let is_last = begins.as_ref().is_some_and(|begins| begins.contains(&-1));
+        let is_plain = masks.ellipsis == 0
+            && masks.new_axis == 0
+            && !(masks.shrink != 0 && is_last)
+            && !matches!(self.element(output)?, Element::Int32 | Element::Int64);
+        let given = begins.map(|begins| begins.len());
         if is_plain && given.is_none_or(|given| given == rank) && self.rank(output) > 0 {
             let inputs = [
                 input,
@@ -273,8 +293,23 @@ impl GraphImporter<'_, '_> {
             &self.constant_integers(operator, 2)?,
             &self.constant_integers(operator, 3)?,
         )?;
-        let cut = full.cut_shape(&self.shape(input_tensor)?)?;
-        let spec = self.spec_with(output, cut)?;
+        let shape = self.shape(input_tensor)?;
+        let cut = full.cut_shape(&shape)?;
+        let spec = self.spec_with(output, cut.clone())?;
+        if matches!(self.element(output)?, Element::Int32 | Element::Int64)
+            && full.strides.iter().all(|stride| *stride == 1)
+        {
+            // Of the HAL's two slices, the one without strides takes integers.
+            let begins = (0..rank).map(|axis| {
+                let (begin, _, _) = full.cut(axis, shape[axis])?;
+                i32::try_from(begin).map_err(|_| Reason::new("a begin is out of range"))
+            });
+            let begins = begins.collect::<Imported<Vec<i32>>>()?;
+            let sizes: Vec<i32> = cut.iter().map(|length| length.cast_signed()).collect();
+            let inputs = [input, self.integer_vector(&begins), self.integer_vector(&sizes)];
+            let piece = self.builder.operation(O::Slice, inputs, spec);
+            return self.reshape_to(piece, output);
+        }
         let inputs = [
             input,
             self.integer_vector(&full.begins),
@@ -347,8 +382,11 @@ impl GraphImporter<'_, '_> {
         let axis = self.builder.scalar_i32(axis);
         if is_scalars {
             // Scalars are vectors of one here already.
-            inputs.push(axis);
-            return self.emit(O::Concatenation, &inputs, output);
+            let count = u32::try_from(inputs.len()).unwrap_or(u32::MAX);
+            inputs.insert(0, axis);
+            let spec = self.spec_with(output, vec![count, 1])?;
+            let column = self.builder.operation(O::Pack, inputs, spec);
+            return self.reshape_to(column, output);
         }
         inputs.insert(0, axis);
         self.emit(O::Pack, &inputs, output)
