@@ -13,6 +13,9 @@ pub(crate) struct File<'a> {
     pub(crate) signatures: Vec<Signature>,
     pub(crate) description: String,
     /// What the import may still make that the file does not hold itself.
+    /// Whether inputs have other shapes than the file's example, so that what is computed from
+    /// them has as well.
+    pub(crate) is_reshaped: bool,
     allowance: Cell<usize>,
     size: usize,
 }
@@ -171,6 +174,7 @@ impl<'a> File<'a> {
             graphs,
             buffers,
             signatures,
+            is_reshaped: false,
             allowance: Cell::new(0),
             size: bytes.len(),
         })
@@ -180,6 +184,36 @@ impl<'a> File<'a> {
     pub(crate) fn renew_allowance(&self) {
         let allowance = self.size.saturating_mul(ALLOWANCE_PER_BYTE).max(ALLOWANCE_AT_LEAST);
         self.allowance.set(allowance);
+    }
+
+    /// Gives inputs of the main subgraph other shapes.
+    pub(crate) fn shape_inputs(&mut self, shapes: &[Option<Vec<u32>>]) -> Result<(), ImportError> {
+        let main = &mut self.graphs[0];
+        if shapes.len() > main.inputs.len() {
+            let what = format!("there are {} inputs, not {}", main.inputs.len(), shapes.len());
+            return Err(malformed("shapes")(what));
+        }
+        for (position, (input, shape)) in main.inputs.iter().zip(shapes).enumerate() {
+            let (tensor, Some(shape)) = (&mut main.tensors[*input], shape) else { continue };
+            let fits = match &tensor.signature {
+                Some(open) => {
+                    open.len() == shape.len()
+                        && open.iter().zip(shape).all(|(open, it)| open.is_none_or(|o| o == *it))
+                }
+                None => tensor.shape == *shape,
+            };
+            if !fits || shape.contains(&0) {
+                let what = match &tensor.signature {
+                    Some(open) => format!("the shape {shape:?} does not fit {open:?}"),
+                    None => format!("the shape {shape:?} is not {:?}", tensor.shape),
+                };
+                return Err(malformed(format!("input {position}"))(what));
+            }
+            self.is_reshaped |= tensor.shape != *shape;
+            tensor.shape.clone_from(shape);
+            tensor.signature = None;
+        }
+        Ok(())
     }
 
     /// Fixes the lengths of inputs to those of the example that every file has.

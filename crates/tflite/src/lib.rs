@@ -23,6 +23,16 @@
 //! - of equal values, TOPK_V2 gives the one with the greater index first, as the HAL defines it; in
 //!   TensorFlow Lite it is the other way round;
 //! - state that the file keeps in variable tensors becomes inputs and outputs ([`State`]).
+//!   A recurrent operator that the HAL has for one step only is unrolled;
+//! - lengths that the file leaves open stay open (0 in the HAL) where that does, see
+//!   [`Import::has_example_shapes`] and [`import_file_with_shapes`];
+//! - integers that follow from known shapes are computed at import; sparse and 4-bit constants
+//!   become dense bytes;
+//! - TOPK_V2 of equal values, comparisons of tensors of different scales, and NaN in clamps are as
+//!   the HAL defines them, not as TensorFlow Lite's kernels do them.
+//!
+//! A hostile file is an error. What is made out of a file is bounded by its size, and nothing in it
+//! is followed without a check.
 
 mod error;
 mod file;
@@ -75,7 +85,8 @@ pub struct TensorDescription {
     pub shape: Vec<Option<u32>>,
 }
 
-/// A value that goes from one execution to the next, 0 at first.
+/// A value that goes from one execution to the next. At first it is 0: the zero point of a quantised
+/// tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     /// The input of the model that takes it.
@@ -123,7 +134,21 @@ pub fn import_file(path: &Path) -> Result<Import, ImportError> {
     let file = std::fs::File::open(path)?;
     let size = file.metadata()?.len();
     let pool = Memory::from_file(file.into(), Protection::READ, 0, size)?;
-    import_pool(pool)
+    import_pool(pool, &[])
+}
+
+/// Imports a file with these shapes of its inputs: what [`TensorDescription::shape`] leaves open can
+/// be chosen, as long as the rank stays. `None` leaves an input as it is.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_file_with_shapes(
+    path: &Path,
+    shapes: &[Option<Vec<u32>>],
+) -> Result<Import, ImportError> {
+    let file = std::fs::File::open(path)?;
+    let size = file.metadata()?.len();
+    import_pool(Memory::from_file(file.into(), Protection::READ, 0, size)?, shapes)
 }
 
 /// Imports a file that is in memory.
@@ -131,11 +156,12 @@ pub fn import_file(path: &Path) -> Result<Import, ImportError> {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
-    import_pool(Memory::from_bytes(bytes)?)
+    import_pool(Memory::from_bytes(bytes)?, &[])
 }
 
-fn import_pool(pool: Memory) -> Result<Import, ImportError> {
+fn import_pool(pool: Memory, shapes: &[Option<Vec<u32>>]) -> Result<Import, ImportError> {
     let bytes = pool.view()?.read_to_vec(0, pool.size())?;
     let mut file = File::read(&bytes)?;
+    file.shape_inputs(shapes)?;
     import::import(&mut file, pool)
 }

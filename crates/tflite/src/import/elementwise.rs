@@ -53,7 +53,8 @@ impl GraphImporter<'_, '_> {
             B::Ceil => self.ceil(operator),
             B::FloorDiv => self.floor_div(operator),
             B::FloorMod => self.floor_mod(operator),
-            B::Select | B::SelectV2 => self.select(operator),
+            B::Select => self.select(operator, true),
+            B::SelectV2 => self.select(operator, false),
             B::ZerosLike => self.zeros_like(operator),
             _ => return None,
         })
@@ -363,7 +364,8 @@ impl GraphImporter<'_, '_> {
         self.emit(O::Sub, &[a, multiple, none], output)
     }
 
-    fn select(&mut self, operator: &Operator<'_>) -> Imported {
+    /// A selection; with `by_row`, a vector of conditions chooses along the first axis.
+    fn select(&mut self, operator: &Operator<'_>, by_row: bool) -> Imported {
         let shapes = [0, 1, 2].map(|at| {
             self.input_tensor(operator, at).map(|tensor| self.tensor(tensor).shape.clone())
         });
@@ -376,6 +378,11 @@ impl GraphImporter<'_, '_> {
         }
         let target = self.shape(output)?;
         let [mut condition, mut a, mut b] = inputs;
+        if by_row && target.len() > 1 && self.builder.spec(condition).dimensions.len() == 1 {
+            let mut column = vec![1; target.len()];
+            column[0] = target[0];
+            condition = self.reshape(condition, OperandSpec::tensor_bool8(column))?;
+        }
         for operand in [&mut condition, &mut a, &mut b] {
             *operand = self.broadcast(*operand, &target)?;
         }
@@ -391,14 +398,6 @@ impl GraphImporter<'_, '_> {
         if spec.dimensions.len() > target.len() || spec.dimensions.contains(&0) {
             return Err(Reason::new("shapes that broadcast must be known"));
         }
-        if spec.operand_type == OperandType::TensorBool8 {
-            // TILE has no form for truth values, and LOGICAL_OR broadcasts.
-            let count = elements(target)? as usize;
-            self.file.allow(count)?;
-            let target = OperandSpec::tensor_bool8(target);
-            let falses = self.builder.constant(target.clone(), &vec![false; count]);
-            return Ok(self.builder.operation(O::LogicalOr, [operand, falses], target));
-        }
         let mut padded = vec![1; target.len() - spec.dimensions.len()];
         padded.extend_from_slice(&spec.dimensions);
         let mut repeats = Vec::with_capacity(target.len());
@@ -409,6 +408,14 @@ impl GraphImporter<'_, '_> {
                 (from, to) if from == to => repeats.push(1),
                 _ => return Err(Reason::new("shapes do not broadcast")),
             }
+        }
+        if spec.operand_type == OperandType::TensorBool8 {
+            // TILE has no form for truth values, and LOGICAL_OR broadcasts.
+            let count = elements(target)? as usize;
+            self.file.allow(count)?;
+            let target = OperandSpec::tensor_bool8(target);
+            let falses = self.builder.constant(target.clone(), &vec![false; count]);
+            return Ok(self.builder.operation(O::LogicalOr, [operand, falses], target));
         }
         let ranked = OperandSpec { dimensions: padded, ..spec.clone() };
         let operand = self.reshape(operand, ranked)?;

@@ -3,7 +3,8 @@
 //! A file computes many a size from SHAPE, by slicing, packing and multiplying a few integers. Where
 //! the shapes are known so are the results, and the HAL wants some of them as constants.
 
-use super::movement::{Masks, non_negative_axis};
+use super::movement::non_negative_axis;
+use super::slicing::Masks;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::file::Operator;

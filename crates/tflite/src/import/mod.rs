@@ -17,6 +17,7 @@ mod quantised_lstm;
 mod recurrent;
 mod reduction;
 mod resize;
+mod slicing;
 mod sparse;
 mod tensor;
 
@@ -284,10 +285,11 @@ struct GraphImporter<'f, 'a> {
 
 impl<'f, 'a> GraphImporter<'f, 'a> {
     fn new(file: &'f File<'a>, graph: &'f Graph<'a>, pool: PoolId) -> Self {
-        let is_dynamic = graph.inputs.iter().any(|input| {
-            let signature = &graph.tensors[*input].signature;
-            signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
-        });
+        let is_dynamic = file.is_reshaped
+            || graph.inputs.iter().any(|input| {
+                let signature = &graph.tensors[*input].signature;
+                signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
+            });
         let mut is_output = vec![false; graph.tensors.len()];
         for output in &graph.outputs {
             is_output[*output] = true;

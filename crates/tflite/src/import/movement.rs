@@ -1,12 +1,10 @@
-//! Operators that move elements and change shapes.
+//! Operators that move elements and change shapes; those that cut are in [`super::slicing`].
 
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::{
-    BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode, StridedSliceOptionsRef,
-};
+use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode};
 use hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
 impl GraphImporter<'_, '_> {
@@ -247,126 +245,6 @@ impl GraphImporter<'_, '_> {
         self.emit_for(operator, operation, &inputs)
     }
 
-    fn slice(&mut self, operator: &Operator<'_>) -> Imported {
-        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
-        self.emit_for(operator, O::Slice, &inputs)
-    }
-
-    fn strided_slice(&mut self, operator: &Operator<'_>) -> Imported {
-        let Some(BuiltinOptionsRef::StridedSliceOptions(options)) =
-            operator.table.builtin_options()?
-        else {
-            return Err(Reason::new("it has no options"));
-        };
-        let masks = Masks::of(&options)?;
-        if options.offset()? {
-            return Err(Reason::new("its ends are relative to its begins"));
-        }
-        let output = self.output_tensor(operator, 0)?;
-        let input_tensor = self.input_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
-        let rank = self.rank(input_tensor);
-        let begins = self.integers(self.input_tensor(operator, 1)?)?;
-        // The last entry of an axis that shrinks is -1 in the format, and ends at 0.
-        let is_last = begins.as_ref().is_some_and(|begins| begins.contains(&-1));
-        let is_plain = masks.ellipsis == 0
-            && masks.new_axis == 0
-            && !(masks.shrink != 0 && is_last)
-            && !matches!(self.element(output)?, Element::Int32 | Element::Int64);
-        let given = begins.map(|begins| begins.len());
-        if is_plain && given.is_none_or(|given| given == rank) && self.rank(output) > 0 {
-            let inputs = [
-                input,
-                self.input(operator, 1)?,
-                self.input(operator, 2)?,
-                self.input(operator, 3)?,
-                self.builder.scalar_i32(masks.begin),
-                self.builder.scalar_i32(masks.end),
-                self.builder.scalar_i32(masks.shrink),
-            ];
-            return self.emit(O::StridedSlice, &inputs, output);
-        }
-        // The HAL has one entry for each axis: write them all out, cut, and name the axes anew.
-        let full = masks.spell_out(
-            rank,
-            &self.constant_integers(operator, 1)?,
-            &self.constant_integers(operator, 2)?,
-            &self.constant_integers(operator, 3)?,
-        )?;
-        let shape = self.shape(input_tensor)?;
-        let cut = full.cut_shape(&shape)?;
-        let spec = self.spec_with(output, cut.clone())?;
-        if matches!(self.element(output)?, Element::Int32 | Element::Int64)
-            && full.strides.iter().all(|stride| *stride == 1)
-        {
-            // Of the HAL's two slices, the one without strides takes integers.
-            let begins = (0..rank).map(|axis| {
-                let (begin, _, _) = full.cut(axis, shape[axis])?;
-                i32::try_from(begin).map_err(|_| Reason::new("a begin is out of range"))
-            });
-            let begins = begins.collect::<Imported<Vec<i32>>>()?;
-            let sizes: Vec<i32> = cut.iter().map(|length| length.cast_signed()).collect();
-            let inputs = [input, self.integer_vector(&begins), self.integer_vector(&sizes)];
-            let piece = self.builder.operation(O::Slice, inputs, spec);
-            return self.reshape_to(piece, output);
-        }
-        let inputs = [
-            input,
-            self.integer_vector(&full.begins),
-            self.integer_vector(&full.ends),
-            self.integer_vector(&full.strides),
-            self.builder.scalar_i32(full.begin_mask),
-            self.builder.scalar_i32(full.end_mask),
-            self.builder.scalar_i32(0),
-        ];
-        let piece = self.builder.operation(O::StridedSlice, inputs, spec);
-        self.reshape_to(piece, output)
-    }
-
-    fn split(&mut self, operator: &Operator<'_>) -> Imported {
-        let axis = self.constant_integer(operator, 0)?;
-        let input_tensor = self.input_tensor(operator, 1)?;
-        let axis = non_negative_axis(axis, self.rank(input_tensor))?;
-        let count = i32::try_from(operator.outputs.len()).unwrap_or(0);
-        let inputs = [
-            self.input(operator, 1)?,
-            self.builder.scalar_i32(axis),
-            self.builder.scalar_i32(count),
-        ];
-        let specs = operator.outputs.iter().map(|output| self.spec(*output));
-        let specs = specs.collect::<Imported<Vec<_>>>()?;
-        let results: Vec<OperandId> =
-            specs.into_iter().map(|spec| self.builder.temporary(spec)).collect();
-        self.builder.operation_into(O::Split, inputs, &results);
-        for (output, result) in operator.outputs.iter().zip(results) {
-            self.set(*output, result);
-        }
-        Ok(())
-    }
-
-    fn split_v(&mut self, operator: &Operator<'_>) -> Imported {
-        let input_tensor = self.input_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
-        let axis = self.constant_integer(operator, 2)?;
-        let rank = self.rank(input_tensor);
-        let axis = usize::try_from(non_negative_axis(axis, rank)?).unwrap_or(0);
-        let mut begin = 0_i32;
-        for output in &operator.outputs {
-            let shape = self.shape(*output)?;
-            let sizes: Vec<i32> =
-                shape.iter().map(|length| i32::try_from(*length).unwrap_or(0)).collect();
-            let mut begins = vec![0; rank];
-            let (Some(at), Some(size)) = (begins.get_mut(axis), sizes.get(axis)) else {
-                return Err(Reason::new("its parts have another rank"));
-            };
-            *at = begin;
-            begin = begin.saturating_add(*size);
-            let inputs = [input, self.integer_vector(&begins), self.integer_vector(&sizes)];
-            self.emit(O::Slice, &inputs, *output)?;
-        }
-        Ok(())
-    }
-
     fn pack(&mut self, operator: &Operator<'_>) -> Imported {
         let axis = match operator.table.builtin_options()? {
             Some(BuiltinOptionsRef::PackOptions(options)) => options.axis()?,
@@ -390,30 +268,6 @@ impl GraphImporter<'_, '_> {
         }
         inputs.insert(0, axis);
         self.emit(O::Pack, &inputs, output)
-    }
-
-    fn unpack(&mut self, operator: &Operator<'_>) -> Imported {
-        let axis = match operator.table.builtin_options()? {
-            Some(BuiltinOptionsRef::UnpackOptions(options)) => options.axis()?,
-            _ => 0,
-        };
-        let input_tensor = self.input_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
-        let shape = self.shape(input_tensor)?;
-        let axis = usize::try_from(non_negative_axis(axis, shape.len())?).unwrap_or(0);
-        let mut cut = shape.clone();
-        cut[axis] = 1;
-        let sizes: Vec<i32> =
-            cut.iter().map(|length| i32::try_from(*length).unwrap_or(0)).collect();
-        for (index, output) in operator.outputs.iter().enumerate() {
-            let mut begins = vec![0; shape.len()];
-            begins[axis] = i32::try_from(index).unwrap_or(i32::MAX);
-            let spec = self.spec_with(*output, cut.clone())?;
-            let inputs = [input, self.integer_vector(&begins), self.integer_vector(&sizes)];
-            let piece = self.builder.operation(O::Slice, inputs, spec);
-            self.reshape_to(piece, *output)?;
-        }
-        Ok(())
     }
 
     fn broadcast_to(&mut self, operator: &Operator<'_>) -> Imported {
@@ -720,131 +574,5 @@ pub(super) fn non_negative_axis(axis: i32, rank: usize) -> Imported<i32> {
         Ok(axis)
     } else {
         Err(Reason::new(format!("there is no axis {axis} in rank {rank}")))
-    }
-}
-
-/// The masks of STRIDED_SLICE: a bit an entry.
-pub(super) struct Masks {
-    begin: i32,
-    end: i32,
-    ellipsis: i32,
-    new_axis: i32,
-    shrink: i32,
-}
-
-/// A slice with an entry for each axis of the input.
-pub(super) struct FullSlice {
-    begins: Vec<i32>,
-    ends: Vec<i32>,
-    strides: Vec<i32>,
-    begin_mask: i32,
-    end_mask: i32,
-}
-
-impl Masks {
-    pub(super) fn of(options: &StridedSliceOptionsRef<'_>) -> Imported<Self> {
-        Ok(Self {
-            begin: options.begin_mask()?,
-            end: options.end_mask()?,
-            ellipsis: options.ellipsis_mask()?,
-            new_axis: options.new_axis_mask()?,
-            shrink: options.shrink_axis_mask()?,
-        })
-    }
-
-    pub(super) fn spell_out(
-        &self,
-        rank: usize,
-        begins: &[i32],
-        ends: &[i32],
-        strides: &[i32],
-    ) -> Imported<FullSlice> {
-        let count = begins.len();
-        if ends.len() != count || strides.len() != count || count > 31 || rank > 31 {
-            return Err(Reason::new("its vectors have different lengths"));
-        }
-        let has = |mask: i32, entry: usize| mask >> entry & 1 != 0;
-        let of_input =
-            (0..count).filter(|it| !has(self.new_axis, *it) && !has(self.ellipsis, *it)).count();
-        let mut full =
-            FullSlice { begins: vec![], ends: vec![], strides: vec![], begin_mask: 0, end_mask: 0 };
-        let take_all = |full: &mut FullSlice| {
-            full.begin_mask |= 1 << full.begins.len();
-            full.end_mask |= 1 << full.begins.len();
-            full.begins.push(0);
-            full.ends.push(0);
-            full.strides.push(1);
-        };
-        for entry in 0..count {
-            if has(self.ellipsis, entry) {
-                for _ in of_input..rank {
-                    take_all(&mut full);
-                }
-            } else if !has(self.new_axis, entry) {
-                let axis = full.begins.len();
-                let is_shrunk = has(self.shrink, entry);
-                full.begin_mask |= i32::from(has(self.begin, entry) && !is_shrunk) << axis;
-                // The end of a shrunk axis is one behind its begin; -1 has nothing behind it.
-                let end = if is_shrunk { begins[entry].wrapping_add(1) } else { ends[entry] };
-                let to_the_end = is_shrunk && end == 0 || has(self.end, entry) && !is_shrunk;
-                full.end_mask |= i32::from(to_the_end) << axis;
-                full.begins.push(begins[entry]);
-                full.ends.push(end);
-                full.strides.push(if is_shrunk { 1 } else { strides[entry] });
-            }
-        }
-        while full.begins.len() < rank {
-            take_all(&mut full);
-        }
-        if full.begins.len() == rank {
-            Ok(full)
-        } else {
-            Err(Reason::new("it has more entries than the input has axes"))
-        }
-    }
-}
-
-impl FullSlice {
-    /// The shape of the piece that is cut out.
-    fn cut_shape(&self, shape: &[u32]) -> Imported<Vec<u32>> {
-        let cut = shape.iter().enumerate().map(|(axis, length)| Ok(self.cut(axis, *length)?.2));
-        cut.collect()
-    }
-
-    /// The piece that is cut out of a vector.
-    pub(super) fn cut_vector(&self, values: &[i32]) -> Option<Vec<i32>> {
-        let length = u32::try_from(values.len()).ok()?;
-        let (begin, stride, count) = self.cut(0, length).ok()?;
-        (0..i64::from(count))
-            .map(|step| values.get(usize::try_from(begin + step * stride).ok()?).copied())
-            .collect()
-    }
-
-    /// Of an axis of this length: where the piece begins, its stride, and its length.
-    fn cut(&self, axis: usize, length: u32) -> Imported<(i64, i64, u32)> {
-        let length = i64::from(length);
-        let stride = i64::from(self.strides[axis]);
-        if stride == 0 {
-            return Err(Reason::new("a stride is 0"));
-        }
-        let clamped = |position: i32| {
-            let position = i64::from(position);
-            let position = if position < 0 { position + length } else { position };
-            if stride > 0 { position.clamp(0, length) } else { position.clamp(-1, length - 1) }
-        };
-        let is_masked = |mask: i32| mask >> axis & 1 != 0;
-        let begin = match is_masked(self.begin_mask) {
-            true if stride > 0 => 0,
-            true => length - 1,
-            false => clamped(self.begins[axis]),
-        };
-        let end = match is_masked(self.end_mask) {
-            true if stride > 0 => length,
-            true => -1,
-            false => clamped(self.ends[axis]),
-        };
-        let distance = if stride > 0 { end - begin } else { begin - end };
-        let count = if distance <= 0 { 0 } else { (distance + stride.abs() - 1) / stride.abs() };
-        Ok((begin, stride, u32::try_from(count).unwrap_or(0)))
     }
 }

@@ -428,3 +428,21 @@ fn sizes_that_follow_from_shapes_are_known() {
     draft.ends(0, &[image], &[resized]);
     assert_eq!(operations(&import(&draft)), [O::ResizeBilinear]);
 }
+
+#[test]
+fn open_lengths_can_be_chosen() {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[1, 4]);
+    draft.tensor_mut(x).shape_signature = Some(vec![-1, 4]);
+    let shape = draft.tensor(T::Int32, &[2]);
+    draft.operator(B::Shape, &[x], &[shape], None);
+    draft.ends(0, &[x], &[shape]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), draft.bytes()).unwrap();
+    let with = |shape: &[u32]| crate::import_file_with_shapes(file.path(), &[Some(shape.to_vec())]);
+    let import = with(&[7, 4]).unwrap();
+    assert_eq!(import.inputs[0].shape, [Some(7), Some(4)]);
+    assert!(!import.has_example_shapes);
+    let text = with(&[7, 5]).unwrap_err().to_string();
+    assert_eq!(text, "input 0: the shape [7, 5] does not fit [None, Some(4)]");
+}
