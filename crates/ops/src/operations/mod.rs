@@ -103,10 +103,12 @@ operations! {
         activation::Activation => Relu Relu1 Relu6 Tanh Logistic;
         arg_min_max::ArgMinMax => Argmax Argmin;
         arithmetic::Arithmetic => Add Sub Mul Div;
+        axis_aligned_bbox_transform::AxisAlignedBboxTransform => AxisAlignedBboxTransform;
         batch_matmul::BatchMatmul => BatchMatmul;
         batch_space::BatchSpace => BatchToSpaceNd SpaceToBatchNd;
         bidirectional_sequence_lstm::BidirectionalSequenceLstm => BidirectionalSequenceLstm;
         bidirectional_sequence_rnn::BidirectionalSequenceRnn => BidirectionalSequenceRnn;
+        box_with_nms_limit::BoxWithNmsLimit => BoxWithNmsLimit;
         cast::Cast => Cast;
         channel_shuffle::ChannelShuffle => ChannelShuffle;
         comparison::Comparison => Equal NotEqual Less LessEqual Greater GreaterEqual;
@@ -116,6 +118,7 @@ operations! {
         depth_space::DepthSpace => DepthToSpace SpaceToDepth;
         depthwise_conv_2d::DepthwiseConv2d => DepthwiseConv2d;
         dequantize::Dequantize => Dequantize;
+        detection_postprocessing::DetectionPostprocessing => DetectionPostprocessing;
         elementwise::Elementwise => Abs Exp Floor Log Neg Rsqrt Sin Sqrt;
         elu::Elu => Elu;
         embedding_lookup::EmbeddingLookup => EmbeddingLookup;
@@ -123,9 +126,11 @@ operations! {
         fill::Fill => Fill;
         fully_connected::FullyConnected => FullyConnected;
         gather::Gather => Gather;
+        generate_proposals::GenerateProposals => GenerateProposals;
         grouped_conv_2d::GroupedConv2d => GroupedConv2d;
         hard_swish::HardSwish => HardSwish;
         hashtable_lookup::HashtableLookup => HashtableLookup;
+        heatmap_max_keypoint::HeatmapMaxKeypoint => HeatmapMaxKeypoint;
         instance_normalization::InstanceNormalization => InstanceNormalization;
         l2_normalization::L2Normalization => L2Normalization;
         local_response_normalization::LocalResponseNormalization => LocalResponseNormalization;
@@ -148,6 +153,8 @@ operations! {
         resize::Resize => ResizeBilinear ResizeNearestNeighbor;
         reverse::Reverse => Reverse;
         rnn::Rnn => Rnn;
+        roi_align::RoiAlign => RoiAlign;
+        roi_pooling::RoiPooling => RoiPooling;
         select::Select => Select;
         slice::Slice => Slice;
         softmax::Softmax => Softmax;
@@ -163,11 +170,7 @@ operations! {
         unidirectional_sequence_rnn::UnidirectionalSequenceRnn => UnidirectionalSequenceRnn;
     }
     not implemented {
-        AxisAlignedBboxTransform BoxWithNmsLimit
-        DetectionPostprocessing GenerateProposals
-        HeatmapMaxKeypoint
         Quantized16bitLstm
-        RoiAlign RoiPooling
         QuantizedLstm
     }
 }

@@ -16,7 +16,21 @@ pub fn map(
     function: impl Fn(f32) -> f32,
 ) -> Result<Output, Fault> {
     let dimensions = input.dimensions()?;
-    let values = input.reals()?.into_iter().map(function);
+    store(output, dimensions, input.reals()?.into_iter().map(function))
+}
+
+/// An output of real numbers: rounded to its type, quantised as it is.
+///
+/// # Errors
+/// [`Fault::OutOfMemory`], or there are more than 2^32 - 1 bytes of them.
+///
+/// # Panics
+/// If there are not as many numbers as the dimensions say: a kernel is wrong.
+pub fn store(
+    output: &Argument<'_>,
+    dimensions: Vec<u32>,
+    values: impl IntoIterator<Item = f32>,
+) -> Result<Output, Fault> {
     Ok(match output.operand_type.quantized_range() {
         None => {
             let mut elements = output.allocate(&dimensions)?;
@@ -24,8 +38,9 @@ pub fn map(
             output.with_f32s(dimensions, &elements)
         }
         Some(range) => {
+            let store = |real| quantize(real, output.scale, output.zero_point, range);
             let mut elements = output.allocate(&dimensions)?;
-            elements.extend(values.map(|it| quantize(it, output.scale, output.zero_point, range)));
+            elements.extend(values.into_iter().map(store));
             output.with_integers(dimensions, &elements)
         }
     })

@@ -1,0 +1,293 @@
+//! `DETECTION_POSTPROCESSING`: what a network detected, from its scores and deltas for boxes whose
+//! place and shape are given (anchors).
+//!
+//! | operand | name | shape | types |
+//! |---|---|---|---|
+//! | input 0 | scores | `[batch, anchors, classes]`, two classes or more | float32, float16 |
+//! | input 1 | deltas | `[batch, anchors, 4 or more]`: dy, dx, dh, dw; the rest is ignored | as the scores |
+//! | input 2 | anchors | `[anchors, 4]`: centre y, centre x, height, width | as the scores |
+//! | inputs 3 to 6 | scales of dy, dx, dh, dw | scalar, above 0 | FLOAT32; FLOAT16 if the scores are |
+//! | input 7 | regular? | scalar | BOOL |
+//! | input 8 | limit | scalar, boxes of an image; above 0 | INT32 |
+//! | input 9 | classes of a box | scalar, at most; above 0 unless regular | INT32 |
+//! | input 10 | limit of a class | scalar, boxes of an image; above 0 if regular | INT32 |
+//! | input 11 | score threshold | scalar, 0 or more | as input 3 |
+//! | input 12 | overlap threshold | scalar, 0 or more | as input 3 |
+//! | input 13 | background has a label? | scalar | BOOL |
+//! | output 0 | scores | `[batch, detections]` | as the scores |
+//! | output 1 | boxes | `[batch, detections, 4]`: y1, x1, y2, x2 | as the scores |
+//! | output 2 | classes | `[batch, detections]` | int32 |
+//! | output 3 | numbers of detections | `[batch]` | int32 |
+//!
+//! A box has its centre at `centre + size * d / scale` and the size `size * exp(d / scale)`. Class 0
+//! is the background and takes no part; if it has no label, labels count from class 1. Only scores
+//! above the score threshold take part. The one with the highest is kept, and those are dropped
+//! whose overlap with it (intersection over union) reaches the threshold; and so on.
+//!
+//! - Regular: for each class on its own, up to the limit of a class; then the highest scores of all
+//!   classes. There is room for as many detections as the limit says.
+//! - Fast: once for all classes, each box with the highest of its scores; then each box is detected
+//!   with as many of its classes, highest scores first, as is allowed. There is room for the limit
+//!   times the classes of a box.
+//!
+//! Detections descend by score (fast: boxes do, then the scores of a box); what is beyond their
+//! number is 0.
+//!
+//! Source: `types.hal` 1.2.
+
+use crate::call::{Argument, Call, Output};
+use crate::error::Fault;
+use crate::operation::Operation;
+use crate::rules::bounding_box::BoundingBox;
+use crate::rules::suppression::{self, Candidate, MultiClass};
+use crate::shape::Shape;
+use crate::signature::{Form, Parameter, Row, Signature};
+use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
+use hal::{HalVersion, OperandType, OperationType};
+
+/// How boxes with several classes compete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Suppression {
+    /// For each class on its own.
+    Regular {
+        /// Most boxes of a class.
+        class_limit: u32,
+    },
+    /// Once for all classes.
+    Fast {
+        /// Most classes of a box.
+        classes_of_box: u32,
+    },
+}
+
+/// `DETECTION_POSTPROCESSING`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DetectionPostprocessing {
+    /// What dy, dx, dh and dw are divided by.
+    pub scales: [f32; 4],
+    /// How boxes compete.
+    pub suppression: Suppression,
+    /// Most boxes of an image.
+    pub limit: u32,
+    /// Only scores above it take part.
+    pub score_threshold: f32,
+    /// From this overlap on a box is dropped.
+    pub overlap_threshold: f32,
+    /// Whether labels count from the background.
+    pub background_has_label: bool,
+}
+
+static SIGNATURE: Signature = Signature {
+    operation: OperationType::DetectionPostprocessing,
+    rows: &[
+        Row::new(HalVersion::V1_2, &[TensorFloat32, Float32]),
+        Row::new(HalVersion::V1_2, &[TensorFloat16, Float16]),
+    ],
+    forms: &[Form::new(
+        HalVersion::V1_2,
+        &[
+            Parameter::column("scores", 0),
+            Parameter::column("deltas", 0),
+            Parameter::column("anchors", 0),
+            Parameter::column("scale of dy", 1),
+            Parameter::column("scale of dx", 1),
+            Parameter::column("scale of dh", 1),
+            Parameter::column("scale of dw", 1),
+            Parameter::bool("regular"),
+            Parameter::int32("limit"),
+            Parameter::int32("classes of a box"),
+            Parameter::int32("limit of a class"),
+            Parameter::column("score threshold", 1),
+            Parameter::column("overlap threshold", 1),
+            Parameter::bool("background has a label"),
+        ],
+        &[
+            Parameter::column("scores", 0),
+            Parameter::column("boxes", 0),
+            Parameter::tensor_int32("classes"),
+            Parameter::tensor_int32("numbers of detections"),
+        ],
+    )],
+};
+
+/// A float above 0.
+fn scale(argument: &Argument<'_>) -> Result<f32, Fault> {
+    let value = argument.f32()?;
+    if value > 0.0 { Ok(value) } else { Err(argument.wrong("value", value, "above 0")) }
+}
+
+/// A float of 0 or more.
+fn threshold(argument: &Argument<'_>) -> Result<f32, Fault> {
+    let value = argument.f32()?;
+    if value >= 0.0 { Ok(value) } else { Err(argument.wrong("value", value, "0 or more")) }
+}
+
+impl Operation for DetectionPostprocessing {
+    fn signature(_: OperationType) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn validate(call: &Call<'_>) -> Result<(), Fault> {
+        for (index, rank) in [(0, 3), (1, 3), (2, 2)] {
+            call.input(index).expect_rank(rank)?;
+        }
+        Ok(())
+    }
+
+    fn decode(call: &Call<'_>) -> Result<Self, Fault> {
+        Ok(Self {
+            scales: [
+                scale(call.input(3))?,
+                scale(call.input(4))?,
+                scale(call.input(5))?,
+                scale(call.input(6))?,
+            ],
+            suppression: if call.input(7).bool()? {
+                Suppression::Regular { class_limit: call.input(10).positive()? }
+            } else {
+                Suppression::Fast { classes_of_box: call.input(9).positive()? }
+            },
+            limit: call.input(8).positive()?,
+            score_threshold: threshold(call.input(11))?,
+            overlap_threshold: threshold(call.input(12))?,
+            background_has_label: call.input(13).bool()?,
+        })
+    }
+
+    fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
+        let (scores, deltas, anchors) = (call.input(0), call.input(1), call.input(2));
+        let [batch, count, classes] = scores.known_lengths_of()?;
+        let [delta_batch, delta_count, numbers] = deltas.known_lengths_of()?;
+        let (batch, count) = (batch.or(delta_batch), count.or(delta_count));
+        if classes.is_some_and(|classes| classes < 2) {
+            return Err(scores.wrong("shape", &scores.shape, "two classes or more along axis 2"));
+        }
+        if numbers.is_some_and(|numbers| numbers < 4) {
+            return Err(deltas.wrong("shape", &deltas.shape, "four or more along axis 2"));
+        }
+        deltas.expect_length(0, batch)?;
+        deltas.expect_length(1, count)?;
+        anchors.expect_length(0, count)?;
+        anchors.expect_length(1, Some(4))?;
+        let detections = match self.suppression {
+            Suppression::Regular { .. } => self.limit,
+            Suppression::Fast { classes_of_box } => {
+                self.limit.checked_mul(classes_of_box).ok_or_else(|| {
+                    let expected = format!("below 2^32 with {classes_of_box} classes of each box");
+                    call.input(8).wrong("value", self.limit, expected)
+                })?
+            }
+        };
+        let list = Shape::new([batch, Some(detections)]);
+        let boxes = Shape::new([batch, Some(detections), Some(4)]);
+        Ok(vec![list.clone(), boxes, list, Shape::new([batch])])
+    }
+
+    fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
+        let (scores, deltas) = (call.input(0), call.input(1));
+        let mut dimensions = Vec::new();
+        for shape in self.output_shapes(call)? {
+            dimensions.push(shape.to_known().ok_or_else(|| scores.not_known("dimensions"))?);
+        }
+        let [_, count, classes] = scores.lengths_of()?;
+        let [_, _, numbers] = deltas.lengths_of()?;
+        let detections = dimensions[0][1] as usize;
+        let mut out_scores: Vec<f32> = call.output(0).allocate(&dimensions[0])?;
+        let mut out_edges: Vec<f32> = call.output(1).allocate(&dimensions[1])?;
+        let mut out_classes: Vec<i32> = call.output(2).allocate(&dimensions[2])?;
+        let mut out_numbers: Vec<i32> = call.output(3).allocate(&dimensions[3])?;
+        let (scores, deltas) = (scores.f32s()?, deltas.f32s()?);
+        let anchors = call.input(2).f32s()?;
+        let (anchors, _) = anchors.as_chunks();
+        let label_of_first = usize::from(self.background_has_label);
+        for image in 0..dimensions[0][0] as usize {
+            let scores = &scores[image * count * classes..][..count * classes];
+            let deltas = &deltas[image * count * numbers..][..count * numbers];
+            let pairs = anchors.iter().zip(deltas.chunks_exact(numbers));
+            let boxes: Vec<_> = pairs.map(|(anchor, delta)| self.decoded(*anchor, delta)).collect();
+            let detected = match self.suppression {
+                Suppression::Regular { class_limit } => {
+                    self.regular(scores, &boxes, classes, class_limit)
+                }
+                Suppression::Fast { classes_of_box } => {
+                    self.fast(scores, &boxes, classes, classes_of_box)
+                }
+            };
+            for Candidate { index, class, score } in &detected {
+                let BoundingBox { x1, y1, x2, y2 } = boxes[*index];
+                out_scores.push(*score);
+                out_edges.extend([y1, x1, y2, x2]);
+                out_classes.push(i32::try_from(class - 1 + label_of_first).unwrap_or(i32::MAX));
+            }
+            out_numbers.push(i32::try_from(detected.len()).unwrap_or(i32::MAX));
+            out_scores.resize((image + 1) * detections, 0.0);
+            out_edges.resize((image + 1) * detections * 4, 0.0);
+            out_classes.resize((image + 1) * detections, 0);
+        }
+        let [score_dimensions, box_dimensions, class_dimensions, number_dimensions] =
+            <[_; 4]>::try_from(dimensions)
+                .map_err(|it| call.wrong("number of outputs", it.len(), 4))?;
+        Ok(vec![
+            call.output(0).with_f32s(score_dimensions, &out_scores),
+            call.output(1).with_f32s(box_dimensions, &out_edges),
+            call.output(2).with_integers(class_dimensions, &out_classes),
+            call.output(3).with_integers(number_dimensions, &out_numbers),
+        ])
+    }
+}
+
+impl DetectionPostprocessing {
+    /// The box of an anchor.
+    fn decoded(&self, [y, x, height, width]: [f32; 4], deltas: &[f32]) -> BoundingBox {
+        let delta = |index: usize| deltas[index] / self.scales[index];
+        let (y, x) = (y + height * delta(0), x + width * delta(1));
+        let half_height = height * delta(2).exp() / 2.0;
+        let half_width = width * delta(3).exp() / 2.0;
+        BoundingBox {
+            x1: x - half_width,
+            y1: y - half_height,
+            x2: x + half_width,
+            y2: y + half_height,
+        }
+    }
+
+    fn regular(
+        &self,
+        scores: &[f32],
+        boxes: &[BoundingBox],
+        classes: usize,
+        class_limit: u32,
+    ) -> Vec<Candidate> {
+        let rule = MultiClass {
+            classes,
+            score_threshold: self.score_threshold,
+            class_limit: class_limit as usize,
+            limit: self.limit as usize,
+        };
+        rule.select(scores, |it| boxes[it.index], suppression::hard(self.overlap_threshold))
+    }
+
+    fn fast(
+        &self,
+        scores: &[f32],
+        boxes: &[BoundingBox],
+        classes: usize,
+        classes_of_box: u32,
+    ) -> Vec<Candidate> {
+        // The candidates of a box, the highest score first.
+        let of_box = |index: usize| {
+            let scores = scores[index * classes..][..classes].iter().enumerate().skip(1);
+            let candidates = scores.map(|(class, score)| Candidate { index, class, score: *score });
+            let mut candidates: Vec<Candidate> = candidates.collect();
+            suppression::sort_by_score(&mut candidates);
+            candidates
+        };
+        let best = (0..boxes.len()).filter_map(|index| of_box(index).first().copied());
+        let competing = best.filter(|best| best.score > self.score_threshold).collect();
+        let hard = suppression::hard(self.overlap_threshold);
+        suppression::suppress(competing, self.limit as usize, |it| boxes[it.index], hard)
+            .into_iter()
+            .flat_map(|kept| of_box(kept.index).into_iter().take(classes_of_box as usize))
+            .collect()
+    }
+}
