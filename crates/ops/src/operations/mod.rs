@@ -146,6 +146,8 @@ operations! {
         pow::Pow => Pow;
         prelu::Prelu => Prelu;
         quantize::Quantize => Quantize;
+        quantized_16bit_lstm::Quantized16bitLstm => Quantized16bitLstm;
+        quantized_lstm::QuantizedLstm => QuantizedLstm;
         random_multinomial::RandomMultinomial => RandomMultinomial;
         rank::Rank => Rank;
         reduce::Reduce => Mean ReduceAll ReduceAny ReduceMax ReduceMin ReduceProd ReduceSum;
@@ -170,7 +172,5 @@ operations! {
         unidirectional_sequence_rnn::UnidirectionalSequenceRnn => UnidirectionalSequenceRnn;
     }
     not implemented {
-        Quantized16bitLstm
-        QuantizedLstm
     }
 }

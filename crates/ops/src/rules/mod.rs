@@ -8,6 +8,8 @@ pub mod bounding_box;
 pub mod broadcast;
 pub mod convolution;
 pub mod fingerprint;
+pub mod fixed_point;
+pub mod integer_lstm;
 pub mod inverse_square_root;
 pub mod layout;
 pub mod lstm_arguments;
