@@ -192,18 +192,6 @@ impl Example {
         (output.dimensions, elements)
     }
 
-    /// Dimensions and elements of all outputs.
-    pub fn results(&self) -> Vec<(Vec<u32>, Vec<f64>)> {
-        let outputs = self.run().unwrap_or_else(|fault| panic!("{fault}"));
-        let pairs = outputs.into_iter().zip(&self.outputs);
-        pairs
-            .map(|(output, given)| {
-                let elements = from_bytes(given.operand.operand_type, &output.bytes);
-                (output.dimensions, elements)
-            })
-            .collect()
-    }
-
     /// Why it is refused.
     pub fn refusal(&self) -> String {
         match self.run() {
