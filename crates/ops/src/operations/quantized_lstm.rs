@@ -1,5 +1,5 @@
 //! QUANTIZED_LSTM: one step of an LSTM layer in integers, exact to the bit. The arithmetic is that of
-//! [`integer_lstm`].
+//! [`integer_lstm`](crate::rules::integer_lstm).
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
