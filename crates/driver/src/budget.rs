@@ -1,9 +1,9 @@
 //! [`Budget`]: what preparing or running may take, asked between operations and inside loops.
 
+use crate::schedule::{Scheduler, Turn};
 use hal::time::loop_timeout;
-use hal::{Deadline, ErrorStatus, ExecutionOptions, Priority};
+use hal::{Cancellation, Deadline, ErrorStatus, ExecutionOptions, Priority};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What preparing or running may take.
@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 pub struct Budget {
     deadline: Option<Deadline>,
     loop_timeout: Duration,
-    cancellation: Cancellation,
+    cancellation: Option<Cancellation>,
     priority: Priority,
+    turn: Option<Arc<Turn>>,
 }
 
 /// Why work was given up.
@@ -46,27 +47,6 @@ impl Interruption {
     }
 }
 
-/// A switch that stops work from outside. Clones are the same switch.
-#[derive(Debug, Clone, Default)]
-pub struct Cancellation(Arc<AtomicBool>);
-
-impl Cancellation {
-    /// A switch that has not been thrown.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Throws the switch; the work notices when it next asks its budget.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the switch has been thrown.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 impl Default for Budget {
     fn default() -> Self {
         Self::unlimited()
@@ -84,8 +64,9 @@ impl Budget {
         Self {
             deadline,
             loop_timeout: loop_timeout(None),
-            cancellation: Cancellation::new(),
+            cancellation: None,
             priority,
+            turn: None,
         }
     }
 
@@ -93,6 +74,7 @@ impl Budget {
     pub fn for_execution(options: &ExecutionOptions, priority: Priority) -> Self {
         Self {
             loop_timeout: loop_timeout(options.loop_timeout),
+            cancellation: options.cancellation.clone(),
             ..Self::new(options.deadline, priority)
         }
     }
@@ -108,8 +90,31 @@ impl Budget {
     /// The same with a switch that stops the work.
     #[must_use]
     pub fn with_cancellation(mut self, cancellation: Cancellation) -> Self {
-        self.cancellation = cancellation;
+        self.cancellation = Some(cancellation);
         self
+    }
+
+    /// The same with a deadline that is no later than this one.
+    #[must_use]
+    pub fn until(mut self, deadline: Option<Deadline>) -> Self {
+        self.deadline = self.deadline.into_iter().chain(deadline).min();
+        self
+    }
+
+    /// When the result is no longer wanted.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.deadline
+    }
+
+    /// Waits until it is this work's turn to compute. [`Budget::check`] lets work of higher
+    /// priority pass from then on.
+    ///
+    /// # Errors
+    /// [`Interruption`] if the deadline passes or the work is cancelled before.
+    pub fn take_turn(self, scheduler: &Scheduler) -> Result<Self, Interruption> {
+        self.check_before_start()?;
+        let turn = scheduler.take_turn(self.priority, self.deadline, self.cancellation.as_ref())?;
+        Ok(Self { turn: Some(Arc::new(turn)), ..self })
     }
 
     /// Rank among the client's prepared models.
@@ -127,18 +132,29 @@ impl Budget {
     /// # Errors
     /// [`Interruption::TooLateToStart`], [`Interruption::Cancelled`]
     pub fn check_before_start(&self) -> Result<(), Interruption> {
-        self.check().map_err(|interruption| match interruption {
+        self.check_inside().map_err(|interruption| match interruption {
             Interruption::DeadlinePassed => Interruption::TooLateToStart,
             other => other,
         })
     }
 
-    /// To be asked between operations and inside long ones.
+    /// To be asked between operations: lets work of higher priority pass first.
     ///
     /// # Errors
     /// [`Interruption::DeadlinePassed`], [`Interruption::Cancelled`]
     pub fn check(&self) -> Result<(), Interruption> {
-        if self.cancellation.is_cancelled() {
+        if let Some(turn) = &self.turn {
+            turn.let_others_pass(self.deadline, self.cancellation.as_ref())?;
+        }
+        self.check_inside()
+    }
+
+    /// To be asked inside long operations, by whichever thread.
+    ///
+    /// # Errors
+    /// As [`Budget::check`].
+    pub fn check_inside(&self) -> Result<(), Interruption> {
+        if self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled) {
             return Err(Interruption::Cancelled);
         }
         match self.deadline {

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`engine`] | what an engine does: [`Engine`], [`Program`] |
 //! | [`budget`] | what work may take: [`Budget`] |
+//! | [`schedule`] | who may compute now: [`Scheduler`] |
 //! | [`interface`] | what requests must fit, and the one place that checks them: [`Interface::bind`] |
 //! | [`bindings`] | the checked arguments: [`BoundInput`], [`BoundOutput`] |
 //! | [`constants`] | a model's constants, read once: [`Constants`] |
@@ -30,10 +31,11 @@ pub mod error;
 pub mod interface;
 pub mod observer;
 pub mod prepared;
+pub mod schedule;
 pub mod support;
 
 pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Room};
-pub use budget::{Budget, Cancellation, Interruption, LoopClock};
+pub use budget::{Budget, Interruption, LoopClock};
 pub use constants::Constants;
 pub use device::DriverDevice;
 pub use engine::{CompileOptions, Engine, Program, RunContext};
@@ -41,4 +43,5 @@ pub use error::{EngineError, MemoryUse, OperationPlace};
 pub use interface::{Interface, RequestError, Subject, UsedFor};
 pub use observer::{ObservedOutput, Observer, Round};
 pub use prepared::Prepared;
+pub use schedule::Scheduler;
 pub use support::UnsupportedOperations;

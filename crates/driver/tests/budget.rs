@@ -2,11 +2,11 @@
 
 mod engine;
 
-use driver::{Budget, Cancellation, EngineError, Interruption};
+use driver::{Budget, EngineError, Interruption};
 use engine::{Scripted, bare_status, relu, request_with_room, vector};
 use hal::{
-    Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, OperandSpec, PrepareOptions,
-    Priority, Request, Timing,
+    Cancellation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, OperandSpec,
+    PrepareOptions, Priority, Request, Timing,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,6 +5,7 @@
 //! several, results instead of callbacks. A call that takes time blocks its caller; whoever needs
 //! the asynchronous methods of the interface files wraps these.
 
+use crate::cancellation::Cancellation;
 use crate::capabilities::Capabilities;
 use crate::codes::{DeviceStatus, DeviceType, ExecutionPreference, HalVersion, Priority};
 use crate::error::{Error, ExecutionError, Result};
@@ -71,6 +72,8 @@ pub struct PrepareOptions {
     pub data_cache: Vec<OwnedFd>,
     /// Names the compilation in the client's cache.
     pub token: CacheToken,
+    /// Gives the preparation up when it is thrown.
+    pub cancellation: Option<Cancellation>,
 }
 
 impl Default for PrepareOptions {
@@ -82,12 +85,13 @@ impl Default for PrepareOptions {
             model_cache: Vec::new(),
             data_cache: Vec::new(),
             token: [0; BYTE_SIZE_OF_CACHE_TOKEN],
+            cancellation: None,
         }
     }
 }
 
 /// How to run a request.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ExecutionOptions {
     /// Whether to measure [`Timing`].
     pub measure: bool,
@@ -95,6 +99,8 @@ pub struct ExecutionOptions {
     pub deadline: Option<Deadline>,
     /// For how long each WHILE may run; `None`: 2 s.
     pub loop_timeout: Option<Duration>,
+    /// Gives the execution up when it is thrown.
+    pub cancellation: Option<Cancellation>,
 }
 
 /// What a successful execution says besides its outputs.
@@ -236,6 +242,16 @@ pub trait PreparedModel: Send + Sync + Any {
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError>;
+
+    /// Checks a request without running it, so that an asynchronous call can refuse it before it
+    /// returns (contract: EXEC-1). A request that passes may still fail when it runs: memory and
+    /// buffers change. Who cannot tell beforehand accepts.
+    ///
+    /// # Errors
+    /// As [`PreparedModel::execute`] for the request's own faults.
+    fn check_request(&self, _request: &Request) -> Result<()> {
+        Ok(())
+    }
 
     /// Launches a request that runs once all fences have signalled (contract: section 12).
     ///

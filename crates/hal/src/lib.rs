@@ -13,7 +13,7 @@
 //! | [`compliance`] | what stands in the way of an older interface |
 //! | [`request`] | the arguments of one execution |
 //! | [`memory`] | shared memory that others may write while we read |
-//! | [`time`], [`fence`] | deadlines, timings, sync fences |
+//! | [`time`], [`fence`], [`cancellation`] | deadlines, timings, sync fences, giving up |
 //! | [`device`] | the traits [`Device`], [`PreparedModel`], [`Buffer`], [`Burst`] |
 //! | [`capabilities`], [`extension`] | what a device says of itself |
 //! | [`error`] | a status for the wire and a reason for the person |
@@ -39,6 +39,7 @@
 //! ```
 
 pub mod builder;
+pub mod cancellation;
 pub mod capabilities;
 pub mod codes;
 pub mod compliance;
@@ -54,6 +55,7 @@ pub mod request;
 pub mod time;
 
 pub use builder::{BuildError, Mistake, ModelBuilder, OperandId, OperandSpec, SubgraphBuilder};
+pub use cancellation::Cancellation;
 pub use capabilities::{Capabilities, OperandPerformance, PerformanceInfo};
 pub use codes::{
     DeviceStatus, DeviceType, ErrorStatus, ExecutionPreference, FusedActivation, HalVersion,
