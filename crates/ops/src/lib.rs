@@ -15,6 +15,10 @@
 //! | [`simplify`] | leaving out arguments that hold their default |
 //! | [`mod@validate`] | [`Model`](hal::Model) to [`ValidModel`] |
 //! | [`error`] | what is wrong with an operation |
+//!
+//! Which operand types each operation takes, and since which version, is a table that
+//! `cargo run -p nnhal-ops --example operations_table` prints; `docs/operations.md` in the
+//! repository is its output.
 
 pub mod call;
 pub mod error;
