@@ -4,10 +4,11 @@
 //! check. The bytes themselves belong to the client, who may change them at any time; they can
 //! only be copied.
 
+use crate::buffers::ManagedBuffer;
 use hal::memory::{MemoryError, MemoryView};
-use hal::{OperandType, OutputShape};
+use hal::{Memory, OperandType, OutputShape};
 use ops::Shape;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The arguments of one execution.
 #[derive(Debug)]
@@ -39,8 +40,27 @@ pub struct BoundOutput {
     index: usize,
     operand_type: OperandType,
     shape: Shape,
-    place: Option<Region>,
-    delivered: OnceLock<OutputShape>,
+    place: Place,
+    delivered: OnceLock<Delivered>,
+}
+
+/// Where an output goes.
+#[derive(Debug)]
+enum Place {
+    /// The client left it out.
+    Nowhere,
+    /// Into the client's memory.
+    Client(Region),
+    /// Into a buffer that the driver manages, whose storage is made when the size is known.
+    Buffer(Arc<ManagedBuffer>),
+}
+
+/// What became of an output.
+#[derive(Debug)]
+struct Delivered {
+    shape: OutputShape,
+    /// The storage of its buffer.
+    storage: Option<Memory>,
 }
 
 /// Where an output's bytes go.
@@ -131,7 +151,7 @@ impl Bindings {
         self.outputs
             .iter()
             .map(|output| {
-                let delivered = output.delivered.get().cloned();
+                let delivered = output.delivered.get().map(|delivered| delivered.shape.clone());
                 delivered.ok_or(DeliveryError::Missing { output: output.index })
             })
             .collect()
@@ -140,6 +160,27 @@ impl Bindings {
     /// Brings what was written to where the client's other mappings see it (contract: MEM-4).
     pub(crate) fn flush(&self) -> Result<(), MemoryError> {
         self.written.iter().try_for_each(MemoryView::flush)
+    }
+
+    /// The execution has succeeded: buffers hold what was delivered (contract: BUF-1, BUF-2).
+    pub(crate) fn initialise_buffers(&self) {
+        for output in &self.outputs {
+            if let (Place::Buffer(buffer), Some(delivered)) =
+                (&output.place, output.delivered.get())
+                && let Some(storage) = &delivered.storage
+            {
+                buffer.initialise(storage, delivered.shape.dimensions.clone());
+            }
+        }
+    }
+
+    /// The execution has failed: what its buffers held is lost (contract: BUF-1).
+    pub(crate) fn uninitialise_buffers(&self) {
+        for output in &self.outputs {
+            if let Place::Buffer(buffer) = &output.place {
+                buffer.uninitialise();
+            }
+        }
     }
 }
 
@@ -235,11 +276,32 @@ impl BoundOutput {
         shape: Shape,
         region: Region,
     ) -> Self {
-        Self { index, operand_type, shape, place: Some(region), delivered: OnceLock::new() }
+        Self {
+            index,
+            operand_type,
+            shape,
+            place: Place::Client(region),
+            delivered: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn in_buffer(
+        index: usize,
+        operand_type: OperandType,
+        shape: Shape,
+        buffer: Arc<ManagedBuffer>,
+    ) -> Self {
+        Self {
+            index,
+            operand_type,
+            shape,
+            place: Place::Buffer(buffer),
+            delivered: OnceLock::new(),
+        }
     }
 
     pub(crate) fn omitted(index: usize, operand_type: OperandType, shape: Shape) -> Self {
-        Self { index, operand_type, shape, place: None, delivered: OnceLock::new() }
+        Self { index, operand_type, shape, place: Place::Nowhere, delivered: OnceLock::new() }
     }
 
     /// The element type.
@@ -282,16 +344,23 @@ impl BoundOutput {
             let operand_type = self.operand_type;
             return Err(DeliveryError::Size { output, operand_type, shape: found, found: size });
         }
-        let room = match &self.place {
-            None => Room::NotWanted,
-            Some(place) if place.length < size => Room::TooShort,
-            Some(place) => Room::Enough(place.first(size)),
+        let (room, storage) = match &self.place {
+            Place::Nowhere => (Room::NotWanted, None),
+            Place::Client(region) if region.length < size => (Room::TooShort, None),
+            Place::Client(region) => (Room::Enough(region.first(size)), None),
+            Place::Buffer(buffer) => {
+                let storage = buffer.storage(size).map_err(|error| self.memory_error(error))?;
+                let view = storage.view().map_err(|error| self.memory_error(error))?;
+                (Room::Enough(Region::new(view, 0, size)), Some(storage))
+            }
         };
-        let delivered = OutputShape {
+        let shape = OutputShape {
             dimensions: dimensions.to_vec(),
             is_sufficient: !matches!(room, Room::TooShort),
         };
-        self.delivered.set(delivered).map_err(|_| DeliveryError::Twice { output })?;
+        self.delivered
+            .set(Delivered { shape, storage })
+            .map_err(|_| DeliveryError::Twice { output })?;
         Ok(room)
     }
 

@@ -1,14 +1,16 @@
 //! [`DriverDevice`]: a [`hal::Device`] over any engine.
 
 use crate::budget::Budget;
+use crate::buffers::allocation::allocate;
 use crate::engine::{CompileOptions, Engine};
 use crate::error::EngineError;
 use crate::interface::Interface;
 use crate::prepared::Prepared;
+use crate::schedule::Scheduler;
 use crate::support::{expect_supported, supported_operations};
 use hal::{
-    Capabilities, Device, DeviceType, Error, Extension, HalVersion, Model, PrepareOptions,
-    PreparedModel, Result, Support,
+    Buffer, BufferDescription, Capabilities, Device, DeviceType, Error, Extension, HalVersion,
+    Model, PrepareOptions, PreparedModel, Result, Support,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,12 +19,15 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct DriverDevice<E> {
     engine: E,
+    /// One for all that the device computes; also tells its prepared models from those of others.
+    scheduler: Scheduler,
 }
 
 impl<E: Engine> DriverDevice<E> {
     /// A driver over this engine.
     pub fn new(engine: E) -> Self {
-        Self { engine }
+        let scheduler = Scheduler::new(engine.executions_at_once());
+        Self { engine, scheduler }
     }
 
     /// The engine.
@@ -69,16 +74,28 @@ impl<E: Engine> Device for DriverDevice<E> {
         guarded(|| {
             // Arguments before deadlines (contract: GEN-4).
             let model = ops::validate(model, version)?;
-            let budget = Budget::new(options.deadline, options.priority);
+            let mut budget = Budget::new(options.deadline, options.priority);
+            if let Some(cancellation) = options.cancellation {
+                budget = budget.with_cancellation(cancellation);
+            }
             budget.check_before_start().map_err(EngineError::from)?;
             expect_supported(&self.engine, &model).map_err(Error::failure)?;
+            let budget = budget.take_turn(&self.scheduler).map_err(EngineError::from)?;
             let compile =
                 CompileOptions { preference: options.preference, priority: options.priority };
             let program = self.engine.compile(&model, &compile, &budget)?;
-            let prepared: Arc<dyn PreparedModel> =
-                Arc::new(Prepared::new(Interface::of(&model), Arc::new(program), options.priority));
+            let prepared: Arc<dyn PreparedModel> = Arc::new(Prepared::new(
+                Interface::of(&model),
+                Box::new(program),
+                options.priority,
+                self.scheduler.clone(),
+            ));
             Ok(prepared)
         })
+    }
+
+    fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {
+        guarded(|| allocate(description, |prepared| prepared.scheduler().is_same(&self.scheduler)))
     }
 }
 

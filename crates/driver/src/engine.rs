@@ -110,6 +110,12 @@ pub trait Engine: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// How many executions it computes at a time; more wait for their turn, by priority. As many as
+    /// there are processors, unless one execution keeps several of them busy.
+    fn executions_at_once(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
     /// Whether it can run one operation of a model, in whichever subgraph. For IF and WHILE the
     /// question is about the operation itself: the driver asks about the subgraphs' operations
     /// one by one (contract: DEV-SUP-4).

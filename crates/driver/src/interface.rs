@@ -1,18 +1,25 @@
 //! [`Interface`]: what the requests of a prepared model must fit, and the one place where they are
-//! checked, [`Interface::bind`] (contract: section 9).
+//! checked, [`Interface::bind`] (contract: sections 9 and 14).
 
-use crate::bindings::{Bindings, BoundInput, BoundOutput, Region};
-use hal::memory::{MemoryError, MemoryKind, MemoryView};
-use hal::{
-    DataLocation, ErrorStatus, HalVersion, Memory, Operand, OperandType, Request, RequestArgument,
-    RequestMemoryPool,
-};
+mod error;
+mod pools;
+
+pub use error::{RequestError, Subject};
+
+use crate::bindings::{Bindings, BoundInput, BoundOutput};
+use crate::buffers::{Direction, Role};
+use hal::{DataLocation, HalVersion, Operand, OperandType, Request, RequestArgument};
 use ops::{Shape, ValidModel};
-use std::fmt;
+use pools::{Pool, Pools};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many prepared models there have been.
+static PREPARED_MODELS: AtomicU64 = AtomicU64::new(0);
 
 /// The arguments of a prepared model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Interface {
+    number: u64,
     version: HalVersion,
     inputs: Vec<Operand>,
     outputs: Vec<Operand>,
@@ -26,182 +33,31 @@ pub enum UsedFor {
     Execution,
     /// An execution behind fences: outputs must be known, and fit (contract: REQ-8, FENCE-2).
     FencedExecution,
-}
-
-/// Which argument of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Subject {
-    /// The input with this index.
-    Input(usize),
-    /// The output with this index.
-    Output(usize),
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(index) => write!(formatter, "input {index}"),
-            Self::Output(index) => write!(formatter, "output {index}"),
-        }
-    }
-}
-
-/// Why a request is refused.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// Too few or too many inputs or outputs (contract: REQ-1).
-    #[error("the request has {found} {what}, the model {expected}")]
-    Count {
-        /// `inputs` or `outputs`.
-        what: &'static str,
-        /// As many as the request has.
-        found: usize,
-        /// As many as the model has.
-        expected: usize,
-    },
-    /// An argument without value that says where its value lies (contract: REQ-2).
-    #[error("{subject} is left out, but has {found}")]
-    LeftOutWith {
-        /// The argument.
-        subject: Subject,
-        /// What it has.
-        found: &'static str,
-    },
-    /// An argument in a pool that does not exist (contract: REQ-3).
-    #[error("{subject} is in pool {found}, but there are {pools}")]
-    NoSuchPool {
-        /// The argument.
-        subject: Subject,
-        /// The pool it names.
-        found: u32,
-        /// How many there are.
-        pools: usize,
-    },
-    /// An argument that reaches beyond its pool (contract: REQ-3).
-    #[error("{subject} ends at byte {end} of a pool of {size}")]
-    OutsidePool {
-        /// The argument.
-        subject: Subject,
-        /// The byte behind its last.
-        end: u64,
-        /// How long the pool is.
-        size: u64,
-    },
-    /// An argument with a value of no bytes (contract: REQ-4).
-    #[error("{subject} has length 0")]
-    NoBytes {
-        /// The argument.
-        subject: Subject,
-    },
-    /// A token that stands for no buffer (contract: REQ-10, DBUF-1).
-    #[error("pool {pool} is token {token}, which stands for no buffer")]
-    UnknownToken {
-        /// The pool.
-        pool: usize,
-        /// The token.
-        token: u32,
-    },
-    /// Memory of a kind that the version does not know (contract: REQ-10).
-    #[error("pool {pool} is {kind}, which the model's version {version} does not know")]
-    PoolKind {
-        /// The pool.
-        pool: usize,
-        /// Its kind.
-        kind: MemoryKind,
-        /// The version of the interface that the model was prepared through.
-        version: HalVersion,
-    },
-    /// Dimensions of a scalar, or that contradict the model's (contract: REQ-6).
-    #[error("{subject} has dimensions {found:?}, the model says {expected}")]
-    Dimensions {
-        /// The argument.
-        subject: Subject,
-        /// The request's dimensions.
-        found: Vec<u32>,
-        /// The model's; of a scalar `[]`.
-        expected: Shape,
-    },
-    /// Dimensions that neither model nor request say, where they must (contract: REQ-7, REQ-8).
-    #[error("{subject} has shape {found}, which must be known")]
-    UnknownDimensions {
-        /// The argument.
-        subject: Subject,
-        /// What model and request say together.
-        found: Shape,
-    },
-    /// An input whose length is not that of its type and shape (contract: REQ-9), or an output
-    /// behind fences that is too short (contract: FENCE-2).
-    #[error("{subject} ({operand_type} {shape}) has {found} bytes, expected {expected}")]
-    Length {
-        /// The argument.
-        subject: Subject,
-        /// Its type.
-        operand_type: OperandType,
-        /// Its shape.
-        shape: Shape,
-        /// Its length in the request.
-        found: u64,
-        /// What it should be; of an output at least.
-        expected: u64,
-    },
-    /// A shape of more bytes than a location can say.
-    #[error("{subject} ({operand_type} {shape}) exceeds 2^32 - 1 bytes")]
-    TooLarge {
-        /// The argument.
-        subject: Subject,
-        /// Its type.
-        operand_type: OperandType,
-        /// Its shape.
-        shape: Shape,
-    },
-    /// An output in memory that was passed for reading only (contract: REQ-12).
-    #[error("{subject} is in pool {pool}, which is read-only")]
-    ReadOnly {
-        /// The output.
-        subject: Subject,
-        /// The pool.
-        pool: u32,
-    },
-    /// Memory that cannot be used.
-    #[error("pool {pool}")]
-    Memory {
-        /// The pool.
-        pool: usize,
-        /// Why not.
-        #[source]
-        error: MemoryError,
-    },
-}
-
-impl RequestError {
-    /// `INVALID_ARGUMENT`, except for memory that cannot be mapped for no fault of the client's.
-    pub fn status(&self) -> ErrorStatus {
-        match self {
-            Self::Memory { error, .. } => error.status(),
-            _ => ErrorStatus::InvalidArgument,
-        }
-    }
-}
-
-impl From<RequestError> for hal::Error {
-    fn from(error: RequestError) -> Self {
-        Self::new(error.status(), error)
-    }
+    /// The same while it waits for its fences: buffers that it reads may still be uninitialised,
+    /// and hold nothing when bound so.
+    WaitingExecution,
 }
 
 impl Interface {
-    /// The arguments of a model's main subgraph.
+    /// The arguments of a model's main subgraph, for one prepared model: buffers that the driver
+    /// manages are allocated for it and its clones only.
     pub fn of(model: &ValidModel) -> Self {
         let main = model.main();
         let operands = |indexes: &[u32]| {
             indexes.iter().map(|index| main.operands[*index as usize].clone()).collect()
         };
-        Self {
-            version: model.version(),
-            inputs: operands(&main.inputs),
-            outputs: operands(&main.outputs),
-        }
+        Self::new(model.version(), operands(&main.inputs), operands(&main.outputs))
+    }
+
+    /// The same from the operands of the arguments, which have been validated.
+    pub(crate) fn new(version: HalVersion, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Self {
+        let number = PREPARED_MODELS.fetch_add(1, Ordering::Relaxed);
+        Self { number, version, inputs, outputs }
+    }
+
+    /// Names the prepared model; never used again (contract: ALLOC-9).
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The version of the interface that the model was prepared through.
@@ -229,7 +85,7 @@ impl Interface {
         let mut pools = Pools::new(&request.pools, self.version)?;
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for (index, (argument, operand)) in request.inputs.iter().zip(&self.inputs).enumerate() {
-            inputs.push(self.bind_input(Subject::Input(index), argument, operand, &mut pools)?);
+            inputs.push(self.bind_input(index, argument, operand, &mut pools, used_for)?);
         }
         let mut outputs = Vec::with_capacity(self.outputs.len());
         for (index, (argument, operand)) in request.outputs.iter().zip(&self.outputs).enumerate() {
@@ -240,25 +96,46 @@ impl Interface {
 
     fn bind_input(
         &self,
-        subject: Subject,
+        index: usize,
         argument: &RequestArgument,
         operand: &Operand,
         pools: &mut Pools<'_>,
+        used_for: UsedFor,
     ) -> Result<BoundInput, RequestError> {
+        let subject = Subject::Input(index);
         let operand_type = operand.operand_type;
         let shape = combined_shape(subject, argument, operand)?;
         if argument.has_no_value {
             return Ok(BoundInput::omitted(operand_type, shape));
         }
         expect_known(subject, operand_type, &shape)?;
-        let region = pools.region(subject, argument)?;
-        if let Some(expected) = byte_size(subject, operand_type, &shape)?
-            && expected != region.length()
-        {
-            let found = region.length();
-            return Err(RequestError::Length { subject, operand_type, shape, found, expected });
+        match pools.of(subject, argument)? {
+            Pool::Memory(memory) => {
+                let region = Pools::region(subject, argument.location, memory)?;
+                if let Some(expected) = byte_size(subject, operand_type, &shape)?
+                    && expected != region.length()
+                {
+                    let found = region.length();
+                    return Err(RequestError::Length {
+                        subject,
+                        operand_type,
+                        shape,
+                        found,
+                        expected,
+                    });
+                }
+                Ok(BoundInput::new(operand_type, shape, region))
+            }
+            Pool::Buffer(buffer) => {
+                let role = Role { model: self.number, direction: Direction::Input, index };
+                let waits = used_for == UsedFor::WaitingExecution;
+                let value = pools.read_buffer(subject, argument, buffer, role, &shape, waits)?;
+                Ok(match value {
+                    Some((shape, region)) => BoundInput::new(operand_type, shape, region),
+                    None => BoundInput::omitted(operand_type, shape),
+                })
+            }
         }
-        Ok(BoundInput::new(operand_type, shape, region))
     }
 
     fn bind_output(
@@ -275,18 +152,34 @@ impl Interface {
         if argument.has_no_value {
             return Ok(BoundOutput::omitted(index, operand_type, shape));
         }
-        if self.version < HalVersion::V1_2 || used_for == UsedFor::FencedExecution {
+        let fenced = used_for != UsedFor::Execution;
+        if self.version < HalVersion::V1_2 || fenced {
             expect_known(subject, operand_type, &shape)?;
         }
-        let region = pools.writable_region(subject, argument)?;
-        let expected = byte_size(subject, operand_type, &shape)?;
-        if let (UsedFor::FencedExecution, Some(expected)) = (used_for, expected)
-            && region.length() < expected
-        {
-            let found = region.length();
-            return Err(RequestError::Length { subject, operand_type, shape, found, expected });
+        match pools.of(subject, argument)? {
+            Pool::Memory(memory) => {
+                let region = pools.writable_region(subject, argument.location, memory)?;
+                let expected = byte_size(subject, operand_type, &shape)?;
+                if let (true, Some(expected)) = (fenced, expected)
+                    && region.length() < expected
+                {
+                    let found = region.length();
+                    return Err(RequestError::Length {
+                        subject,
+                        operand_type,
+                        shape,
+                        found,
+                        expected,
+                    });
+                }
+                Ok(BoundOutput::new(index, operand_type, shape, region))
+            }
+            Pool::Buffer(buffer) => {
+                let role = Role { model: self.number, direction: Direction::Output, index };
+                let shape = pools.write_buffer(subject, argument, &buffer, role, &shape)?;
+                Ok(BoundOutput::in_buffer(index, operand_type, shape, buffer))
+            }
         }
-        Ok(BoundOutput::new(index, operand_type, shape, region))
     }
 }
 
@@ -362,74 +255,6 @@ fn byte_size(
         .filter(|size| u32::try_from(*size).is_ok())
         .map(Some)
         .ok_or_else(|| RequestError::TooLarge { subject, operand_type, shape: shape.clone() })
-}
-
-/// The pools of a request.
-struct Pools<'a> {
-    memories: Vec<&'a Memory>,
-    written: Vec<bool>,
-}
-
-impl<'a> Pools<'a> {
-    /// Checks every pool, used or not (contract: REQ-10).
-    fn new(pools: &'a [RequestMemoryPool], version: HalVersion) -> Result<Self, RequestError> {
-        let mut memories = Vec::with_capacity(pools.len());
-        for (index, pool) in pools.iter().enumerate() {
-            match pool {
-                RequestMemoryPool::Memory(memory) if memory.kind().since() > version => {
-                    let kind = memory.kind();
-                    return Err(RequestError::PoolKind { pool: index, kind, version });
-                }
-                RequestMemoryPool::Memory(memory) => memories.push(memory),
-                // No buffer has been allocated, so no token stands for one.
-                RequestMemoryPool::Token(token) => {
-                    return Err(RequestError::UnknownToken { pool: index, token: *token });
-                }
-            }
-        }
-        let written = vec![false; memories.len()];
-        Ok(Self { memories, written })
-    }
-
-    /// The part of a pool that an argument names (contract: REQ-3, REQ-4).
-    fn region(&self, subject: Subject, argument: &RequestArgument) -> Result<Region, RequestError> {
-        let location = argument.location;
-        let index = location.pool_index as usize;
-        let Some(memory) = self.memories.get(index) else {
-            let pools = self.memories.len();
-            return Err(RequestError::NoSuchPool { subject, found: location.pool_index, pools });
-        };
-        if location.length == 0 {
-            return Err(RequestError::NoBytes { subject });
-        }
-        let (end, size) = (location.end(), memory.size());
-        if end > size {
-            return Err(RequestError::OutsidePool { subject, end, size });
-        }
-        let view = memory.view().map_err(|error| RequestError::Memory { pool: index, error })?;
-        Ok(Region::new(view, u64::from(location.offset), u64::from(location.length)))
-    }
-
-    /// The same for an output (contract: REQ-12).
-    fn writable_region(
-        &mut self,
-        subject: Subject,
-        argument: &RequestArgument,
-    ) -> Result<Region, RequestError> {
-        let region = self.region(subject, argument)?;
-        let pool = argument.location.pool_index;
-        if !region.view().is_writable() {
-            return Err(RequestError::ReadOnly { subject, pool });
-        }
-        self.written[pool as usize] = true;
-        Ok(region)
-    }
-
-    /// Views of the memory that outputs lie in.
-    fn written(&self) -> Vec<MemoryView> {
-        let written = self.memories.iter().zip(&self.written).filter(|(_, written)| **written);
-        written.filter_map(|(memory, _)| memory.view().ok()).collect()
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 //! | [`schedule`] | who may compute now: [`Scheduler`] |
 //! | [`interface`] | what requests must fit, and the one place that checks them: [`Interface::bind`] |
 //! | [`bindings`] | the checked arguments: [`BoundInput`], [`BoundOutput`] |
+//! | [`buffers`] | buffers that the driver manages, their roles and states |
 //! | [`constants`] | a model's constants, read once: [`Constants`] |
 //! | [`support`] | which operations an engine can run, control flow included |
 //! | [`device`], [`prepared`] | the [`hal::Device`] and [`hal::PreparedModel`] |
@@ -24,6 +25,7 @@
 
 pub mod bindings;
 pub mod budget;
+pub mod buffers;
 pub mod constants;
 pub mod device;
 pub mod engine;
@@ -36,6 +38,7 @@ pub mod support;
 
 pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Room};
 pub use budget::{Budget, Interruption, LoopClock};
+pub use buffers::{AllocationError, RoleName};
 pub use constants::Constants;
 pub use device::DriverDevice;
 pub use engine::{CompileOptions, Engine, Program, RunContext};

@@ -7,25 +7,36 @@ use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
 use crate::interface::{Interface, UsedFor};
 use crate::observer::Observer;
+use crate::schedule::Scheduler;
 use hal::{
-    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, PreparedModel, Priority,
-    Request, Timing,
+    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, OutputShape, PreparedModel,
+    Priority, Request, Timing,
 };
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// A prepared model of a [`DriverDevice`](crate::DriverDevice), whichever its engine.
-pub struct Prepared {
+/// A prepared model of a [`DriverDevice`](crate::DriverDevice), whichever its engine. Clones are
+/// the same prepared model.
+#[derive(Clone)]
+pub struct Prepared(Arc<Inner>);
+
+struct Inner {
     interface: Interface,
-    program: Arc<dyn Program>,
+    program: Box<dyn Program>,
     priority: Priority,
+    scheduler: Scheduler,
 }
 
 impl Prepared {
-    pub(crate) fn new(interface: Interface, program: Arc<dyn Program>, priority: Priority) -> Self {
-        Self { interface, program, priority }
+    pub(crate) fn new(
+        interface: Interface,
+        program: Box<dyn Program>,
+        priority: Priority,
+        scheduler: Scheduler,
+    ) -> Self {
+        Self(Arc::new(Inner { interface, program, priority, scheduler }))
     }
 
     /// The prepared model behind the trait, if it is a driver's.
@@ -36,7 +47,12 @@ impl Prepared {
 
     /// What requests must fit.
     pub fn interface(&self) -> &Interface {
-        &self.interface
+        &self.0.interface
+    }
+
+    /// Who gives this model's executions their turns: its device's.
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.0.scheduler
     }
 
     /// As [`PreparedModel::execute`], with someone who watches.
@@ -60,13 +76,10 @@ impl Prepared {
     ) -> Result<Execution, ExecutionError> {
         let called = Instant::now();
         // Arguments before deadlines (contract: GEN-4).
-        let bindings = self.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
-        let budget = Budget::for_execution(options, self.priority);
-        budget.check_before_start().map_err(EngineError::from)?;
-        let launched = Instant::now();
-        self.program.run(&bindings, &RunContext { budget: &budget, observer })?;
-        let on_device = launched.elapsed();
-        let output_shapes = conclude(&bindings)?;
+        let bindings = self.0.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
+        let budget = Budget::for_execution(options, self.0.priority);
+        let budget = budget.take_turn(&self.0.scheduler).map_err(EngineError::from)?;
+        let (output_shapes, on_device) = self.compute(&bindings, &budget, observer)?;
         let timing = if options.measure {
             let in_driver = called.elapsed();
             Timing { time_on_device: Some(on_device), time_in_driver: Some(in_driver) }
@@ -75,10 +88,43 @@ impl Prepared {
         };
         Ok(Execution { output_shapes, timing })
     }
+
+    /// Runs the program, and settles what has become of buffers. The time is the program's.
+    pub(crate) fn compute(
+        &self,
+        bindings: &Bindings,
+        budget: &Budget,
+        observer: Option<&dyn Observer>,
+    ) -> Result<(Vec<OutputShape>, Duration), ExecutionError> {
+        let mut buffers = OutputBuffers { bindings, hold_values: false };
+        let launched = Instant::now();
+        self.0.program.run(bindings, &RunContext { budget, observer })?;
+        let on_device = launched.elapsed();
+        let output_shapes = conclude(bindings)?;
+        buffers.hold_values = true;
+        Ok((output_shapes, on_device))
+    }
+}
+
+/// Settles, when dropped, whether the buffers that an execution writes hold values, also when the
+/// engine panics (contract: BUF-1).
+struct OutputBuffers<'a> {
+    bindings: &'a Bindings,
+    hold_values: bool,
+}
+
+impl Drop for OutputBuffers<'_> {
+    fn drop(&mut self) {
+        if self.hold_values {
+            self.bindings.initialise_buffers();
+        } else {
+            self.bindings.uninitialise_buffers();
+        }
+    }
 }
 
 /// The shapes of what was delivered, if every buffer was long enough (contract: SHAPE-4).
-fn conclude(bindings: &Bindings) -> Result<Vec<hal::OutputShape>, ExecutionError> {
+fn conclude(bindings: &Bindings) -> Result<Vec<OutputShape>, ExecutionError> {
     let output_shapes = bindings.output_shapes().map_err(EngineError::from)?;
     bindings.flush().map_err(EngineError::from)?;
     if output_shapes.iter().all(|shape| shape.is_sufficient) {
@@ -90,7 +136,7 @@ fn conclude(bindings: &Bindings) -> Result<Vec<hal::OutputShape>, ExecutionError
 
 /// Outputs did not fit into their buffers.
 #[derive(Debug, Clone)]
-struct TooShort(Vec<hal::OutputShape>);
+struct TooShort(Vec<OutputShape>);
 
 impl fmt::Display for TooShort {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,14 +160,21 @@ impl PreparedModel for Prepared {
     ) -> Result<Execution, ExecutionError> {
         guarded(|| self.run(request, options, None))
     }
+
+    fn check_request(&self, request: &Request) -> hal::Result<()> {
+        guarded(|| {
+            self.0.interface.bind(request, UsedFor::Execution)?;
+            Ok(())
+        })
+    }
 }
 
 impl fmt::Debug for Prepared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Prepared")
-            .field("interface", &self.interface)
-            .field("priority", &self.priority)
+            .field("interface", &self.0.interface)
+            .field("priority", &self.0.priority)
             .finish_non_exhaustive()
     }
 }

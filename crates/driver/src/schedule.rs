@@ -66,6 +66,11 @@ impl Scheduler {
         Self(Arc::new(Inner { state: Mutex::new(state), highest_waiting: AtomicU8::new(0) }))
     }
 
+    /// Whether both give the same turns.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Waits for a turn.
     ///
     /// # Errors

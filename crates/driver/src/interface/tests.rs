@@ -2,6 +2,7 @@
 
 use super::*;
 use hal::memory::Protection;
+use hal::{ErrorStatus, Memory, RequestMemoryPool};
 use hal::{OperandSpec, OperationType, SubgraphBuilder};
 use std::os::fd::OwnedFd;
 

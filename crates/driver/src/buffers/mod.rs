@@ -1,0 +1,215 @@
+//! Buffers that the driver manages (contract: sections 13 and 14).
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | `allocation` | the checks of a wish for a buffer, and its making |
+//! | `tokens` | which token stands for which buffer |
+//! | here | the buffer itself and its states |
+//!
+//! A buffer is uninitialised until something is copied in or an execution that writes it succeeds.
+//! Its storage appears when its size is known: at once, or with the first value. A value never
+//! changes its storage's size, so an execution that still reads an older value of another shape
+//! keeps what it was given (contract: ALLOC-8, CONC-3).
+
+pub(crate) mod allocation;
+pub(crate) mod tokens;
+
+pub use allocation::{AllocationError, RoleName};
+
+use hal::memory::MemoryError;
+use hal::{Error, Memory, Operand, Result};
+use ops::Shape;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that are copied at a time.
+const PORTION: u64 = 1 << 16;
+
+/// A use of a buffer: an argument of a prepared model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Role {
+    /// The prepared model's number, which is never used again (contract: ALLOC-9).
+    pub model: u64,
+    pub direction: Direction,
+    /// Index among the inputs or outputs.
+    pub index: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Direction {
+    Input,
+    Output,
+}
+
+/// A buffer behind its token.
+#[derive(Debug)]
+pub(crate) struct ManagedBuffer {
+    token: u32,
+    /// An operand of one of its roles; the others are of the same type.
+    operand: Operand,
+    /// What description and roles say together (contract: ALLOC-7).
+    shape: Shape,
+    /// Sorted.
+    roles: Vec<Role>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// As long as the value, and at least one byte.
+    storage: Option<Memory>,
+    /// The value's; `None`: uninitialised.
+    dimensions: Option<Vec<u32>>,
+}
+
+/// What a buffer holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Content {
+    pub storage: Memory,
+    pub dimensions: Vec<u32>,
+}
+
+impl ManagedBuffer {
+    /// Stands for it in requests.
+    pub(crate) fn token(&self) -> u32 {
+        self.token
+    }
+
+    /// Whether it was allocated for this use.
+    pub(crate) fn has_role(&self, role: Role) -> bool {
+        self.roles.binary_search(&role).is_ok()
+    }
+
+    /// The dimensions it was allocated with, as far as they are known.
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What it holds; `None` while it is uninitialised.
+    pub(crate) fn content(&self) -> Option<Content> {
+        let state = self.state();
+        let (storage, dimensions) = (state.storage.clone()?, state.dimensions.clone()?);
+        Some(Content { storage, dimensions })
+    }
+
+    /// A place for a value of so many bytes.
+    pub(crate) fn storage(&self, size: u64) -> Result<Memory, MemoryError> {
+        let mut state = self.state();
+        let size = size.max(1);
+        if let Some(storage) = state.storage.as_ref().filter(|storage| storage.size() == size) {
+            return Ok(storage.clone());
+        }
+        let storage = Memory::allocate(size)?;
+        // The old value has lost its place.
+        *state = State { storage: Some(storage.clone()), dimensions: None };
+        Ok(storage)
+    }
+
+    /// The value in this storage is whole.
+    pub(crate) fn initialise(&self, storage: &Memory, dimensions: Vec<u32>) {
+        *self.state() = State { storage: Some(storage.clone()), dimensions: Some(dimensions) };
+    }
+
+    /// The value is of no use any more (contract: BUF-1).
+    pub(crate) fn uninitialise(&self) {
+        self.state().dimensions = None;
+    }
+
+    /// Bytes of a value of these dimensions.
+    pub(crate) fn byte_size(&self, dimensions: &[u32]) -> Option<u64> {
+        let element = self.operand.operand_type.element_size().filter(|size| *size > 0)?;
+        Shape::known(dimensions.iter().copied()).element_count()?.checked_mul(u64::from(element))
+    }
+
+    /// A state is replaced as a whole, so a panic elsewhere does not spoil it.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the dimensions given to `copy_from` amount to (contract: BUF-4).
+    fn effective_dimensions(&self, dimensions: &[u32]) -> Result<Vec<u32>> {
+        let expected = &self.shape;
+        if dimensions.is_empty() {
+            return expected.to_known().ok_or_else(|| {
+                Error::invalid(format!(
+                    "the buffer has shape {expected}: the value's dimensions must be said"
+                ))
+            });
+        }
+        let found = Shape::known(dimensions.iter().copied());
+        if dimensions.contains(&0) || expected.merge(&found).is_none() {
+            return Err(Error::invalid(format!(
+                "dimensions {dimensions:?} do not fit the buffer's {expected}"
+            )));
+        }
+        Ok(dimensions.to_vec())
+    }
+
+    fn copy_in(&self, source: &Memory, dimensions: &[u32]) -> Result<()> {
+        let dimensions = self.effective_dimensions(dimensions)?;
+        let size = self.byte_size(&dimensions);
+        expect_size("source", source, size.unwrap_or(u64::MAX))?;
+        let storage = self.storage(source.size()).map_err(memory_failure)?;
+        copy(source, &storage)?;
+        self.initialise(&storage, dimensions);
+        Ok(())
+    }
+}
+
+/// A client's handle; its token is forgotten with it.
+#[derive(Debug)]
+pub(crate) struct BufferHandle(Arc<ManagedBuffer>);
+
+impl hal::Buffer for BufferHandle {
+    fn token(&self) -> u32 {
+        self.0.token
+    }
+
+    fn copy_to(&self, destination: &Memory) -> Result<()> {
+        let Some(content) = self.0.content() else {
+            return Err(Error::failure("the buffer is uninitialised"));
+        };
+        let size = self.0.byte_size(&content.dimensions);
+        expect_size("destination", destination, size.unwrap_or(u64::MAX))?;
+        if !destination.is_writable() {
+            return Err(Error::invalid("the destination is read-only"));
+        }
+        copy(&content.storage, destination)
+    }
+
+    fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> Result<()> {
+        self.0.copy_in(source, dimensions).inspect_err(|_| self.0.uninitialise())
+    }
+}
+
+impl Drop for BufferHandle {
+    fn drop(&mut self) {
+        tokens::forget(self.0.token);
+    }
+}
+
+fn expect_size(what: &str, memory: &Memory, expected: u64) -> Result<()> {
+    let found = memory.size();
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the {what} has {found} bytes, the buffer's value {expected}")))
+}
+
+fn memory_failure(error: MemoryError) -> Error {
+    Error::new(error.status(), error)
+}
+
+/// Copies as many bytes as both have; they are equally long.
+fn copy(source: &Memory, destination: &Memory) -> Result<()> {
+    let (from, to) =
+        (source.view().map_err(memory_failure)?, destination.view().map_err(memory_failure)?);
+    let size = from.size().min(to.size());
+    let mut offset = 0;
+    while offset < size {
+        let portion =
+            from.read_to_vec(offset, PORTION.min(size - offset)).map_err(memory_failure)?;
+        to.write(offset, &portion).map_err(memory_failure)?;
+        offset += portion.len() as u64;
+    }
+    to.flush().map_err(memory_failure)
+}

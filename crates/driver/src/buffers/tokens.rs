@@ -1,0 +1,41 @@
+//! Which token stands for which buffer, over all devices of the process (contract: ALLOC-8).
+
+use super::ManagedBuffer;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+static TOKENS: Mutex<Tokens> = Mutex::new(Tokens { buffers: BTreeMap::new(), last: 0 });
+
+struct Tokens {
+    buffers: BTreeMap<u32, Arc<ManagedBuffer>>,
+    last: u32,
+}
+
+fn tokens() -> MutexGuard<'static, Tokens> {
+    TOKENS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a buffer under a token of its own; `None` if all 2^32 - 1 are taken.
+pub(crate) fn register(make: impl FnOnce(u32) -> ManagedBuffer) -> Option<Arc<ManagedBuffer>> {
+    let mut tokens = tokens();
+    // A token is used again only when all others have been: whoever holds on to one of a
+    // buffer that is gone is told so for a long time.
+    let after = tokens.last.wrapping_add(1)..=u32::MAX;
+    let token = after.chain(1..=u32::MAX).find(|token| !tokens.buffers.contains_key(token))?;
+    let buffer = Arc::new(make(token));
+    tokens.last = token;
+    tokens.buffers.insert(token, Arc::clone(&buffer));
+    Some(buffer)
+}
+
+/// The buffer that a token stands for.
+pub(crate) fn find(token: u32) -> Option<Arc<ManagedBuffer>> {
+    tokens().buffers.get(&token).cloned()
+}
+
+/// The buffer's client has let go of it; executions that use it keep it.
+pub(crate) fn forget(token: u32) {
+    let forgotten = tokens().buffers.remove(&token);
+    // Its memory goes back to the system outside of the lock.
+    drop(forgotten);
+}
