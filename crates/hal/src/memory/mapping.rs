@@ -1,9 +1,9 @@
 //! [`Mapping`]: pages of a descriptor, copied in and out.
 //!
-//! This is the only place of the crate that is unsafe. Another process, or another thread of this
-//! one, may change the pages at any time, so no reference to them is ever made. Each byte of them
-//! is accessed as if by one relaxed atomic load or store: a copy that races with another sees old
-//! or new bytes, in any mixture, and nothing worse.
+//! Beside `fence::sync_file` this is the only place of the crate that is unsafe. Another process, or
+//! another thread of this one, may change the pages at any time, so no reference to them is ever
+//! made. Each byte of them is accessed as if by one relaxed atomic load or store: a copy that races
+//! with another sees old or new bytes, in any mixture, and nothing worse.
 //!
 //! Why bytes and not words: accesses that race are undefined behaviour if they are atomic but of
 //! different sizes (see the memory model in `std::sync::atomic`). Two copies whose edges fall
