@@ -291,3 +291,276 @@ impl DetectionPostprocessing {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, assert_close, tensor};
+    use OperandType::Bool;
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    const FLOAT: [OperandType; 2] = [TensorFloat32, Float32];
+    const HALF: [OperandType; 2] = [TensorFloat16, Float16];
+
+    /// Three boxes of 10 by 10, of which the first two overlap by 90 / 110, with two classes beside
+    /// the background, and what the limits and thresholds are unless said otherwise.
+    fn three([operand_type, scalar]: [OperandType; 2], is_regular: bool) -> Example {
+        let scores = [[9.0, 0.9, 0.2], [9.0, 0.8, 0.7], [9.0, 0.3, 0.6]].concat();
+        let anchors =
+            [[5.0, 5.0, 10.0, 10.0], [5.0, 6.0, 10.0, 10.0], [25.0, 25.0, 10.0, 10.0]].concat();
+        Example::new(OperationType::DetectionPostprocessing)
+            .input(tensor(operand_type, [1, 3, 3]), &scores)
+            .input(tensor(operand_type, [1, 3, 4]), &[0.0; 12])
+            .input(tensor(operand_type, [3, 4]), &anchors)
+            .input(OperandSpec::scalar(scalar), &[10.0])
+            .input(OperandSpec::scalar(scalar), &[10.0])
+            .input(OperandSpec::scalar(scalar), &[5.0])
+            .input(OperandSpec::scalar(scalar), &[5.0])
+            .bool(is_regular)
+            .int32s([4, 1, 2])
+            .input(OperandSpec::scalar(scalar), &[0.1])
+            .input(OperandSpec::scalar(scalar), &[0.5])
+            .bool(false)
+            .output(tensor(operand_type, [0, 0]))
+            .output(tensor(operand_type, [0, 0, 0]))
+            .output(OperandSpec::tensor_int32([0, 0]))
+            .output(OperandSpec::tensor_int32([0]))
+    }
+
+    const FIRST: [f64; 4] = [0.0, 0.0, 10.0, 10.0];
+    const SECOND: [f64; 4] = [0.0, 1.0, 10.0, 11.0];
+    const THIRD: [f64; 4] = [20.0, 20.0, 30.0, 30.0];
+    const NONE: [f64; 4] = [0.0; 4];
+
+    #[track_caller]
+    fn assert_detected(
+        example: &Example,
+        scores: &[f64],
+        boxes: &[[f64; 4]],
+        classes: &[f64],
+        count: f64,
+    ) {
+        let found = example.results();
+        assert_close(&found[0].1, scores, 1e-6);
+        assert_close(&found[1].1, &boxes.concat(), 1e-6);
+        assert_eq!(found[2].1, classes);
+        assert_eq!(found[3].1, [count]);
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        for types in [FLOAT, HALF] {
+            assert_eq!(three(types, true).since(), Ok(HalVersion::V1_2));
+            assert!(three(types, true).run().is_ok());
+        }
+        for types in [[TensorFloat16, Float32], [OperandType::TensorQuant8Asymm, Float32]] {
+            assert!(three(types, true).since().is_err());
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let float = |dimensions: &[u32]| tensor(TensorFloat32, dimensions);
+        let scalar = |index: usize, value: f64| {
+            three(FLOAT, true).with_input(index, OperandSpec::scalar(Float32), &[value])
+        };
+        let (regular, fast) = (three(FLOAT, true), three(FLOAT, false));
+        for (refused, message) in [
+            (
+                regular.clone().with_input(0, float(&[9]), &[0.0; 9]),
+                "rank of input 0 (scores) is 1, expected 3",
+            ),
+            (
+                regular.clone().with_input(0, float(&[1, 3, 1]), &[0.0; 3]),
+                "shape of input 0 (scores) is [1, 3, 1], expected two classes or more along axis 2",
+            ),
+            (
+                regular.clone().with_input(1, float(&[1, 3, 3]), &[0.0; 9]),
+                "shape of input 1 (deltas) is [1, 3, 3], expected four or more along axis 2",
+            ),
+            (
+                regular.clone().with_input(1, float(&[3, 1, 4]), &[0.0; 12]),
+                "shape of input 1 (deltas) is [3, 1, 4], expected length 1 along axis 0",
+            ),
+            (
+                regular.clone().with_input(2, float(&[1, 4]), &[0.0; 4]),
+                "shape of input 2 (anchors) is [1, 4], expected length 3 along axis 0",
+            ),
+            (
+                regular.clone().with_input(2, float(&[3, 5]), &[0.0; 15]),
+                "shape of input 2 (anchors) is [3, 5], expected length 4 along axis 1",
+            ),
+            (scalar(3, 0.0), "value of input 3 (scale of dy) is 0, expected above 0"),
+            (scalar(6, f64::NAN), "value of input 6 (scale of dw) is NaN, expected above 0"),
+            (scalar(11, -0.5), "value of input 11 (score threshold) is -0.5, expected 0 or more"),
+            (scalar(12, -1.0), "value of input 12 (overlap threshold) is -1, expected 0 or more"),
+            (regular.clone().with_int32(8, 0), "value of input 8 (limit) is 0, expected above 0"),
+            (
+                regular.with_int32(10, 0),
+                "value of input 10 (limit of a class) is 0, expected above 0",
+            ),
+            (
+                fast.clone().with_int32(9, -1),
+                "value of input 9 (classes of a box) is -1, expected 0 or more",
+            ),
+            (
+                fast.with_int32(8, i32::MAX).with_int32(9, 3),
+                "value of input 8 (limit) is 2147483647, expected below 2^32 with 3 classes of \
+                 each box",
+            ),
+        ] {
+            assert_eq!(refused.refusal(), format!("DETECTION_POSTPROCESSING: {message}"));
+        }
+        // What the other kind of suppression needs does not matter.
+        assert!(three(FLOAT, true).with_int32(9, 0).run().is_ok());
+        assert!(three(FLOAT, false).with_int32(10, 0).run().is_ok());
+    }
+
+    #[test]
+    fn shapes_with_unknown_and_zero_lengths() {
+        let expected = |batch, detections| {
+            let list = Shape::new([batch, Some(detections)]);
+            let boxes = Shape::new([batch, Some(detections), Some(4)]);
+            Ok(vec![list.clone(), boxes, list, Shape::new([batch])])
+        };
+        assert_eq!(three(FLOAT, true).shapes(), expected(Some(1), 4));
+        assert_eq!(three(FLOAT, false).with_int32(9, 3).shapes(), expected(Some(1), 12));
+        let unknown = (0..3).fold(three(FLOAT, true), |example, index| {
+            example.with_input_to_come(index, tensor(TensorFloat32, []))
+        });
+        assert_eq!(unknown.shapes(), expected(None, 4));
+        let by_deltas = unknown.with_input_to_come(1, tensor(TensorFloat32, [2, 0, 0]));
+        assert_eq!(by_deltas.shapes(), expected(Some(2), 4));
+        let without_images = three(FLOAT, true)
+            .with_input(0, tensor(TensorFloat32, [0, 3, 3]), &[])
+            .with_input(1, tensor(TensorFloat32, [0, 3, 4]), &[]);
+        assert_eq!(without_images.results()[1], (vec![0, 4, 4], vec![]));
+        let without_anchors = three(FLOAT, false)
+            .with_input(0, tensor(TensorFloat32, [1, 0, 3]), &[])
+            .with_input(1, tensor(TensorFloat32, [1, 0, 4]), &[])
+            .with_input(2, tensor(TensorFloat32, [0, 4]), &[]);
+        assert_detected(&without_anchors, &[0.0; 4], &[NONE; 4], &[0.0; 4], 0.0);
+    }
+
+    #[test]
+    fn regular_suppression_by_hand() {
+        // Class 1: the first box drops the second, the third stays. Class 2: the second drops the
+        // first.
+        assert_detected(
+            &three(FLOAT, true),
+            &[0.9, 0.7, 0.6, 0.3],
+            &[FIRST, SECOND, THIRD, THIRD],
+            &[0.0, 1.0, 1.0, 0.0],
+            4.0,
+        );
+        assert_detected(
+            &three(FLOAT, true).with_int32(8, 3),
+            &[0.9, 0.7, 0.6],
+            &[FIRST, SECOND, THIRD],
+            &[0.0, 1.0, 1.0],
+            3.0,
+        );
+        assert_detected(
+            &three(FLOAT, true).with_int32(10, 1),
+            &[0.9, 0.7, 0.0, 0.0],
+            &[FIRST, SECOND, NONE, NONE],
+            &[0.0, 1.0, 0.0, 0.0],
+            2.0,
+        );
+    }
+
+    #[test]
+    fn fast_suppression_by_hand() {
+        assert_detected(
+            &three(FLOAT, false),
+            &[0.9, 0.6, 0.0, 0.0],
+            &[FIRST, THIRD, NONE, NONE],
+            &[0.0, 1.0, 0.0, 0.0],
+            2.0,
+        );
+        // There are only two classes for the three that each box may have.
+        assert_detected(
+            &three(FLOAT, false).with_int32(9, 3).with_int32(8, 2),
+            &[0.9, 0.2, 0.6, 0.3, 0.0, 0.0],
+            &[FIRST, FIRST, THIRD, THIRD, NONE, NONE],
+            &[0.0, 1.0, 1.0, 0.0, 0.0, 0.0],
+            4.0,
+        );
+        assert_detected(&three(FLOAT, false).with_int32(8, 1), &[0.9], &[FIRST], &[0.0], 1.0);
+    }
+
+    #[test]
+    fn thresholds_and_labels() {
+        let float = |example: Example, index: usize, value: f64| {
+            example.with_input(index, OperandSpec::scalar(Float32), &[value])
+        };
+        // 0.6 itself is not above the threshold.
+        let above = float(three(FLOAT, false), 11, f64::from(0.6_f32));
+        assert_eq!(above.results()[3].1, [1.0]);
+        let lenient = float(three(FLOAT, false), 12, 0.82);
+        assert_close(&lenient.result().1, &[0.9, 0.8, 0.6, 0.0], 1e-6);
+        for is_regular in [true, false] {
+            let labelled =
+                three(FLOAT, is_regular).with_input(13, OperandSpec::scalar(Bool), &[1.0]);
+            assert_eq!(labelled.results()[2].1[0], 1.0);
+        }
+    }
+
+    #[test]
+    fn anchors_and_deltas_by_hand() {
+        // y = 5 + 10 * 5/10, x = 5 - 20 * 5/10, twice as high; what follows four deltas is ignored.
+        for (types, tolerance) in [(FLOAT, 1e-6), (HALF, 2e-3)] {
+            let operand_type = types[0];
+            let deltas = [5.0, -5.0, 5.0 * 2.0_f64.ln(), 0.0, 99.0];
+            let found = three(types, true)
+                .with_input(0, tensor(operand_type, [1, 1, 2]), &[0.0, 0.5])
+                .with_input(1, tensor(operand_type, [1, 1, 5]), &deltas)
+                .with_input(2, tensor(operand_type, [1, 4]), &[5.0, 5.0, 10.0, 20.0])
+                .with_int32(8, 1)
+                .results();
+            assert_close(&found[1].1, &[0.0, -15.0, 20.0, 5.0], tolerance);
+        }
+    }
+
+    #[test]
+    fn images_do_not_mix() {
+        let scores = [[0.0, 0.5, 0.0, 0.25], [0.0, 0.75, 0.0, 1.0]].concat();
+        let found = three(FLOAT, true)
+            .with_input(0, tensor(TensorFloat32, [2, 2, 2]), &scores)
+            .with_input(1, tensor(TensorFloat32, [2, 2, 4]), &[0.0; 16])
+            .with_input(
+                2,
+                tensor(TensorFloat32, [2, 4]),
+                &[5.0, 5.0, 10.0, 10.0, 25.0, 25.0, 10.0, 10.0],
+            )
+            .results();
+        assert_eq!(found[0], (vec![2, 4], vec![0.5, 0.25, 0.0, 0.0, 1.0, 0.75, 0.0, 0.0]));
+        assert_eq!(found[1].1[16..24], [THIRD, FIRST].concat());
+        assert_eq!(found[3], (vec![2], vec![2.0, 2.0]));
+    }
+
+    proptest! {
+        #[test]
+        fn with_one_class_both_kinds_of_suppression_agree(
+            scores in prop::collection::vec(0.0..1.0_f64, 1..8),
+            places in prop::collection::vec((0.0..30.0_f64, 0.0..30.0_f64), 8),
+        ) {
+            let count = u32::try_from(scores.len()).unwrap();
+            let scores: Vec<f64> = scores.into_iter().flat_map(|score| [0.0, score]).collect();
+            let anchors: Vec<f64> = places[..count as usize]
+                .iter()
+                .flat_map(|(y, x)| [*y, *x, 10.0, 10.0])
+                .collect();
+            let results = |is_regular| {
+                three(FLOAT, is_regular)
+                    .with_input(0, tensor(TensorFloat32, [1, count, 2]), &scores)
+                    .with_input(1, tensor(TensorFloat32, [1, count, 4]), &vec![0.0; anchors.len()])
+                    .with_input(2, tensor(TensorFloat32, [count, 4]), &anchors)
+                    .with_int32(10, 9)
+                    .results()
+            };
+            prop_assert_eq!(results(true), results(false));
+        }
+    }
+}

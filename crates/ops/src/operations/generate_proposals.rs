@@ -240,3 +240,278 @@ impl GenerateProposals {
             && f32::midpoint(bounding_box.y1, bounding_box.y2) < height
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, assert_close, tensor};
+    use OperandType::Bool;
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    /// The types of scores and deltas, anchors, images, scalars.
+    const TYPES: [[OperandType; 4]; 4] = [
+        [TensorFloat32, TensorFloat32, TensorFloat32, Float32],
+        [TensorFloat16, TensorFloat16, TensorFloat16, Float16],
+        [TensorQuant8Asymm, TensorQuant16Symm, TensorQuant16Asymm, Float32],
+        [TensorQuant8AsymmSigned, TensorQuant16Symm, TensorQuant16Asymm, Float32],
+    ];
+
+    fn coordinates(operand_type: OperandType, dimensions: impl Into<Vec<u32>>) -> OperandSpec {
+        match operand_type {
+            TensorQuant16Asymm | TensorQuant16Symm => {
+                OperandSpec::new(operand_type, dimensions).quantized(0.125, 0)
+            }
+            _ => tensor(operand_type, dimensions),
+        }
+    }
+
+    /// One anchor of 4 by 4 at two cells side by side, in an image of 8 by 8; scores and deltas as
+    /// they are stored.
+    fn two(
+        [score, anchor, image, scalar]: [OperandType; 4],
+        scores: [f64; 2],
+        deltas: [f64; 8],
+    ) -> Example {
+        let unit = if score == TensorFloat32 || score == TensorFloat16 { 1.0 } else { 8.0 };
+        Example::new(OperationType::GenerateProposals)
+            .input(tensor(score, [1, 1, 2, 1]), &scores)
+            .input(tensor(score, [1, 1, 2, 4]), &deltas)
+            .input(coordinates(anchor, [1, 4]), &[0.0, 0.0, 4.0, 4.0].map(|it| it * unit))
+            .input(coordinates(image, [1, 2]), &[8.0 * unit; 2])
+            .input(OperandSpec::scalar(scalar), &[4.0])
+            .input(OperandSpec::scalar(scalar), &[4.0])
+            .int32s([0, 0])
+            .input(OperandSpec::scalar(scalar), &[0.5])
+            .input(OperandSpec::scalar(scalar), &[1.0])
+            .bool(false)
+            .output(tensor(score, [0]))
+            .output(coordinates(image, [0, 4]))
+            .output(OperandSpec::tensor_int32([0]))
+    }
+
+    fn float(scores: [f64; 2], deltas: [f64; 8]) -> Example {
+        two(TYPES[0], scores, deltas)
+    }
+
+    /// The second anchor three quarters to the left: 12 of 20 in common with the first.
+    const OVERLAPPING: [f64; 8] = [0.0, 0.0, 0.0, 0.0, -0.75, 0.0, 0.0, 0.0];
+
+    fn with_scalar(example: Example, index: usize, value: f64) -> Example {
+        example.with_input(index, OperandSpec::scalar(Float32), &[value])
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        let v1_2 = HalVersion::V1_2;
+        for (types, since) in TYPES.into_iter().zip([v1_2, v1_2, v1_2, HalVersion::V1_3]) {
+            assert_eq!(two(types, [0.0; 2], [0.0; 8]).since(), Ok(since), "{types:?}");
+            assert!(two(types, [0.0; 2], [0.0; 8]).run().is_ok(), "{types:?}");
+        }
+        for types in [
+            [TensorFloat16, TensorFloat16, TensorFloat16, Float32],
+            [TensorQuant8Asymm, TensorQuant16Asymm, TensorQuant16Asymm, Float32],
+            [TensorQuant8Asymm, TensorQuant16Symm, TensorQuant16Symm, Float32],
+        ] {
+            assert!(two(types, [0.0; 2], [0.0; 8]).since().is_err(), "{types:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let good = float([0.0; 2], [0.0; 8]);
+        let quantized = two(TYPES[2], [0.0; 2], [0.0; 8]);
+        let float = |dimensions: &[u32]| tensor(TensorFloat32, dimensions);
+        for (refused, message) in [
+            (
+                good.clone().with_input(0, float(&[2]), &[0.0; 2]),
+                "rank of input 0 (scores) is 1, expected 4",
+            ),
+            (
+                good.clone().with_input(1, float(&[1, 2, 1, 4]), &[0.0; 8]),
+                "shape of input 1 (deltas) is [1, 2, 1, 4], expected length 1 along axis 1",
+            ),
+            (
+                good.clone().with_input(1, float(&[1, 1, 2, 1]), &[0.0; 2]),
+                "shape of input 1 (deltas) is [1, 1, 2, 1], expected length 4 along axis 3",
+            ),
+            (
+                good.clone().with_input(10, OperandSpec::scalar(Bool), &[1.0]),
+                "shape of input 1 (deltas) is [1, 1, 2, 4], expected length 4 along axis 1",
+            ),
+            (
+                good.clone().with_input(2, float(&[2, 4]), &[0.0; 8]),
+                "shape of input 2 (anchors) is [2, 4], expected length 1 along axis 0",
+            ),
+            (
+                good.clone().with_input(2, float(&[1, 5]), &[0.0; 5]),
+                "shape of input 2 (anchors) is [1, 5], expected length 4 along axis 1",
+            ),
+            (
+                good.clone().with_input(3, float(&[2, 2]), &[8.0; 4]),
+                "shape of input 3 (images) is [2, 2], expected length 1 along axis 0",
+            ),
+            (
+                good.clone().with_input(3, float(&[1, 3]), &[8.0; 3]),
+                "shape of input 3 (images) is [1, 3], expected length 2 along axis 1",
+            ),
+            (
+                good.clone().with_input(2, float(&[1, 4]), &[0.0, 4.0, 4.0, 0.0]),
+                "value of input 2 (anchors) is [0.0, 4.0, 4.0, 0.0], expected boxes \
+                 [x1, y1, x2, y2] with x1 <= x2 and y1 <= y2",
+            ),
+            (
+                quantized.clone().with_input(
+                    2,
+                    OperandSpec::new(TensorQuant16Symm, [1, 4]).quantized(0.5, 0),
+                    &[0.0; 4],
+                ),
+                "scale of input 2 (anchors) is 0.5, expected 0.125",
+            ),
+            (
+                quantized.clone().with_input(
+                    3,
+                    OperandSpec::new(TensorQuant16Asymm, [1, 2]).quantized(0.125, 9),
+                    &[0.0; 2],
+                ),
+                "zero point of input 3 (images) is 9, expected 0",
+            ),
+            (
+                quantized
+                    .with_output(OperandSpec::new(TensorQuant8Asymm, [0]).quantized(0.25, 128)),
+                "scale of output 0 (scores) is 0.25, expected 0.5 as input 0 (scores)",
+            ),
+        ] {
+            assert_eq!(refused.refusal(), format!("GENERATE_PROPOSALS: {message}"));
+        }
+    }
+
+    #[test]
+    fn the_number_proposed_is_not_known_before() {
+        let list = Shape::of_rank(1);
+        let expected = vec![list.clone(), Shape::new([None, Some(4)]), list];
+        let good = float([0.0; 2], [0.0; 8]);
+        assert_eq!(good.shapes(), Ok(expected.clone()));
+        let unknown = (0..4).fold(good.clone(), |example, index| {
+            example.with_input_to_come(index, tensor(TensorFloat32, []))
+        });
+        assert_eq!(unknown.shapes(), Ok(expected));
+        let none = [(vec![0], vec![]), (vec![0, 4], vec![]), (vec![0], vec![])];
+        let longest = u32::MAX;
+        let without_anchors = good
+            .with_input(0, tensor(TensorFloat32, [1, longest, longest, 0]), &[])
+            .with_input(1, tensor(TensorFloat32, [1, longest, longest, 0]), &[])
+            .with_input(2, tensor(TensorFloat32, [0, 4]), &[]);
+        assert_eq!(without_anchors.results(), none);
+    }
+
+    #[test]
+    fn anchors_are_shifted_transformed_and_clipped() {
+        let found = float([0.5, 0.75], [0.0; 8]).results();
+        assert_eq!(found[0], (vec![2], vec![0.75, 0.5]));
+        let boxes = vec![4.0, 0.0, 8.0, 4.0, 0.0, 0.0, 4.0, 4.0];
+        assert_eq!(found[1], (vec![2, 4], boxes));
+        assert_eq!(found[2], (vec![2], vec![0.0; 2]));
+        // The first twice as high: from -2 to 6. The second one down and to the right.
+        let ln_2 = 2.0_f64.ln();
+        let deltas = [0.0, 0.0, 0.0, ln_2, 0.25, 0.5, 0.0, 0.0];
+        let found = float([0.75, 0.5], deltas).results();
+        assert_close(&found[1].1, &[0.0, 0.0, 4.0, 6.0, 5.0, 2.0, 8.0, 6.0], 1e-6);
+    }
+
+    #[test]
+    fn each_filter_by_hand() {
+        let scores = |example: Example| example.result().1;
+        let both = float([0.5, 0.75], OVERLAPPING);
+        assert_eq!(scores(both.clone()), [0.75]);
+        assert_eq!(scores(with_scalar(both.clone(), 8, 0.7)), [0.75, 0.5]);
+        // Exactly the overlap is too much.
+        let half = float([0.5, 0.75], [0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(scores(with_scalar(half, 8, 1.0)), [0.75]);
+
+        let apart = float([0.5, 0.75], [0.0; 8]);
+        assert_eq!(scores(apart.clone().with_int32(7, 1)), [0.75]);
+        assert_eq!(scores(apart.clone().with_int32(7, -1)), [0.75, 0.5]);
+        assert_eq!(scores(apart.clone().with_int32(6, 1)), [0.75]);
+        assert_eq!(scores(apart.clone().with_int32(6, -1)), [0.75, 0.5]);
+        // The limit before suppression counts boxes that are dropped afterwards.
+        assert_eq!(scores(both.with_int32(6, 1)), [0.75]);
+        let flat = float([0.5, 0.75], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -9.0]);
+        assert_eq!(scores(flat.clone().with_int32(6, 1)), [0.0; 0]);
+        assert_eq!(scores(flat), [0.5]);
+        // A box of exactly the least size is too small.
+        assert_eq!(scores(with_scalar(apart.clone(), 9, 4.0)), [0.0; 0]);
+        assert_eq!(scores(with_scalar(apart.clone(), 9, 3.75)), [0.75, 0.5]);
+        // In an image that ends where the second box begins it has no centre within.
+        let narrow = apart.with_input(3, tensor(TensorFloat32, [1, 2]), &[8.0, 4.0]);
+        assert_eq!(scores(with_scalar(narrow, 9, -1.0)), [0.5]);
+    }
+
+    #[test]
+    fn layouts_and_batches() {
+        // Two images of one cell with two anchors.
+        let nhwc = float([0.0; 2], [0.0; 8])
+            .with_input(
+                0,
+                tensor(TensorFloat32, [2, 1, 2, 2]),
+                &[0.5, 0.25, 1.0, 0.75, 1.0, 2.0, 3.0, 4.0],
+            )
+            .with_input(1, tensor(TensorFloat32, [2, 1, 2, 8]), &[0.0; 32])
+            .with_input(2, tensor(TensorFloat32, [2, 4]), &[0.0, 0.0, 4.0, 4.0, 0.0, 4.0, 4.0, 8.0])
+            .with_input(3, tensor(TensorFloat32, [2, 2]), &[8.0, 8.0, 6.0, 8.0]);
+        let found = nhwc.results();
+        assert_eq!(found[0].1, [1.0, 0.75, 0.5, 0.25, 4.0, 3.0, 2.0, 1.0]);
+        assert_eq!(found[1].1[..8], [4.0, 0.0, 8.0, 4.0, 4.0, 4.0, 8.0, 8.0]);
+        assert_eq!(found[1].1[16..24], [4.0, 4.0, 8.0, 6.0, 4.0, 0.0, 8.0, 4.0]);
+        assert_eq!(found[2].1, [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
+        let nchw = nhwc
+            .with_input(
+                0,
+                tensor(TensorFloat32, [2, 2, 1, 2]),
+                &[0.5, 1.0, 0.25, 0.75, 1.0, 3.0, 2.0, 4.0],
+            )
+            .with_input(1, tensor(TensorFloat32, [2, 8, 1, 2]), &[0.0; 32])
+            .with_input(10, OperandSpec::scalar(Bool), &[1.0]);
+        assert_eq!(nchw.results(), found);
+    }
+
+    #[test]
+    fn halves_and_quantized_values_by_hand() {
+        let half = two(TYPES[1], [0.5, 0.75], [0.0; 8]).results();
+        assert_eq!(half[0].1, [0.75, 0.5]);
+        assert_eq!(half[1].1, [4.0, 0.0, 8.0, 4.0, 0.0, 0.0, 4.0, 4.0]);
+        // Deltas step by 1/2: the second box half a width to the left, half a height down. 8 of 24
+        // in common.
+        for (types, zero_point) in [(TYPES[2], 128.0), (TYPES[3], 0.0)] {
+            let scores = [3.0, 7.0].map(|steps| steps + zero_point);
+            let deltas = [0.0, 0.0, 0.0, 0.0, -1.0, 1.0, 0.0, 0.0].map(|it| it + zero_point);
+            let found = two(types, scores, deltas).results();
+            assert_eq!(found[0].1, [7.0, 3.0].map(|steps| steps + zero_point));
+            assert_eq!(found[1].1, [16.0, 16.0, 48.0, 48.0, 0.0, 0.0, 32.0, 32.0]);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_not_proposed() {
+        let mut deltas = [0.0; 8];
+        deltas[0] = f64::NAN;
+        assert_eq!(float([0.75, 0.5], deltas).result().1, [0.5]);
+        let found = float([f64::NAN, 0.5], [0.0; 8]).result().1;
+        assert_eq!(found[0], 0.5);
+    }
+
+    proptest! {
+        #[test]
+        fn proposals_lie_within_the_image_in_descending_order(
+            scores in prop::array::uniform2(0.0..1.0_f64),
+            deltas in prop::array::uniform8(-1.0..1.0_f64),
+        ) {
+            let found = float(scores, deltas).results();
+            prop_assert!(found[0].1.is_sorted_by(|a, b| a >= b));
+            for edges in found[1].1.chunks(4) {
+                prop_assert!(edges[0] >= 0.0 && edges[2] <= 8.0 && edges[2] - edges[0] > 1.0);
+                prop_assert!(edges[1] >= 0.0 && edges[3] <= 8.0 && edges[3] - edges[1] > 1.0);
+            }
+        }
+    }
+}

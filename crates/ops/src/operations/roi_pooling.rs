@@ -149,3 +149,227 @@ impl RoiPooling {
         within(first + bin * count / bins)..within(first + ((bin + 1) * count).div_ceil(bins))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use OperandType::TensorInt32;
+    use hal::OperandSpec;
+    use proptest::prelude::*;
+
+    /// The types of map, regions and strides.
+    const TYPES: [[OperandType; 3]; 4] = [
+        [TensorFloat32, TensorFloat32, Float32],
+        [TensorFloat16, TensorFloat16, Float16],
+        [TensorQuant8Asymm, TensorQuant16Asymm, Float32],
+        [TensorQuant8AsymmSigned, TensorQuant16Asymm, Float32],
+    ];
+
+    fn regions(operand_type: OperandType, count: u32) -> OperandSpec {
+        match operand_type {
+            TensorQuant16Asymm => OperandSpec::new(operand_type, [count, 4]).quantized(0.125, 0),
+            _ => tensor(operand_type, [count, 4]),
+        }
+    }
+
+    /// The numbers 1 to 12 in 3 rows under one region, as it is stored.
+    fn twelve(
+        [map, region, stride]: [OperandType; 3],
+        edges: [f64; 4],
+        bins: [i32; 2],
+        strides: [f64; 2],
+    ) -> Example {
+        let numbers: Vec<f64> = (1..=12).map(f64::from).collect();
+        Example::new(OperationType::RoiPooling)
+            .input(tensor(map, [1, 3, 4, 1]), &numbers)
+            .input(regions(region, 1), &edges)
+            .input(OperandSpec::tensor_int32([1]), &[0.0])
+            .int32s(bins)
+            .input(OperandSpec::scalar(stride), &strides[..1])
+            .input(OperandSpec::scalar(stride), &strides[1..])
+            .bool(false)
+            .output(tensor(map, [0; 4]))
+    }
+
+    fn pooled(edges: [f64; 4], bins: [i32; 2]) -> Vec<f64> {
+        twelve(TYPES[0], edges, bins, [1.0; 2]).result().1
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        let v1_2 = HalVersion::V1_2;
+        for (types, since) in TYPES.into_iter().zip([v1_2, v1_2, v1_2, HalVersion::V1_3]) {
+            let accepted = twelve(types, [0.0; 4], [1, 1], [1.0; 2]);
+            assert_eq!(accepted.since(), Ok(since), "{types:?}");
+            assert!(accepted.run().is_ok(), "{types:?}");
+        }
+        for types in [
+            [TensorFloat32, TensorQuant16Asymm, Float32],
+            [TensorFloat16, TensorFloat16, Float32],
+            [TensorQuant8Asymm, TensorFloat32, Float32],
+            [TensorInt32, TensorFloat32, Float32],
+        ] {
+            assert!(twelve(types, [0.0; 4], [1, 1], [1.0; 2]).since().is_err(), "{types:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let good = twelve(TYPES[0], [0.0; 4], [1, 1], [1.0; 2]);
+        let quantized = twelve(TYPES[2], [0.0; 4], [1, 1], [1.0; 2]);
+        let with_edges =
+            |edges: [f64; 4]| good.clone().with_input(1, tensor(TensorFloat32, [1, 4]), &edges);
+        for (refused, message) in [
+            (
+                good.clone().with_input(0, tensor(TensorFloat32, [1]), &[0.0]),
+                "rank of input 0 (input) is 1, expected 4",
+            ),
+            (
+                quantized
+                    .clone()
+                    .with_output(OperandSpec::new(TensorQuant8Asymm, [0; 4]).quantized(0.25, 128)),
+                "scale of output 0 (output) is 0.25, expected 0.5 as input 0 (input)",
+            ),
+            (
+                quantized.with_input(
+                    1,
+                    OperandSpec::new(TensorQuant16Asymm, [1, 4]).quantized(0.5, 0),
+                    &[0.0; 4],
+                ),
+                "scale of input 1 (regions) is 0.5, expected 0.125",
+            ),
+            (
+                good.clone().with_input(2, OperandSpec::tensor_int32([1]), &[1.0]),
+                "value of input 2 (batch indexes) is 1, expected 0 to 1, exclusive",
+            ),
+            (
+                good.clone().with_int32(3, 0),
+                "value of input 3 (output height) is 0, expected above 0",
+            ),
+            (
+                good.clone().with_input(6, OperandSpec::scalar(Float32), &[-1.0]),
+                "value of input 6 (width stride) is -1, expected above 0",
+            ),
+            (
+                with_edges([0.0, 2.0, 0.0, 1.0]),
+                "value of input 1 (regions) is [0.0, 2.0, 0.0, 1.0], expected boxes \
+                 [x1, y1, x2, y2] with x1 <= x2 and y1 <= y2",
+            ),
+            (
+                with_edges([0.0, 0.0, 4.5, 1.0]),
+                "value of input 1 (regions) is [0.0, 0.0, 4.5, 1.0], expected a region of an \
+                 image that 3 by 4 cells of 1 by 1 make",
+            ),
+        ] {
+            assert_eq!(refused.refusal(), format!("ROI_POOLING: {message}"));
+        }
+    }
+
+    #[test]
+    fn shapes_with_unknown_and_zero_lengths() {
+        let unknown = Example::new(OperationType::RoiPooling)
+            .input_to_come(tensor(TensorFloat32, [1, 7, 0, 0]))
+            .input_to_come(tensor(TensorFloat32, [0, 4]))
+            .input_to_come(OperandSpec::tensor_int32([0]))
+            .int32s([5, 6])
+            .input(OperandSpec::scalar(Float32), &[1.0])
+            .input(OperandSpec::scalar(Float32), &[1.0])
+            .bool(true)
+            .output(tensor(TensorFloat32, [0; 4]));
+        let expected = Shape::new([None, Some(7), Some(5), Some(6)]);
+        assert_eq!(unknown.shapes(), Ok(vec![expected]));
+        let none = twelve(TYPES[0], [0.0; 4], [2, 3], [1.0; 2])
+            .with_input(1, tensor(TensorFloat32, [0, 4]), &[])
+            .with_input(2, OperandSpec::tensor_int32([0]), &[]);
+        assert_eq!(none.result(), (vec![0, 2, 3, 1], vec![]));
+    }
+
+    #[test]
+    fn values_by_hand() {
+        // Three rows and the last three columns: bins of 3/2 cells overlap in the middle ones.
+        assert_eq!(pooled([1.0, 0.0, 3.0, 2.0], [2, 2]), [7.0, 8.0, 11.0, 12.0]);
+        assert_eq!(pooled([1.0, 0.0, 3.0, 2.0], [1, 1]), [12.0]);
+        // One cell fills all bins.
+        assert_eq!(pooled([1.0; 4], [2, 2]), [6.0; 4]);
+        // Halves go up, to 1 and 2.
+        assert_eq!(pooled([0.5, 0.49, 1.5, 0.49], [1, 2]), [2.0, 3.0]);
+        // The edge of the map is the number of the cell beyond its last one.
+        assert_eq!(pooled([3.0, 0.0, 4.0, 0.0], [1, 2]), [4.0, 0.0]);
+        let strided = twelve(TYPES[0], [4.0, 0.0, 12.0, 4.0], [2, 2], [2.0, 4.0]);
+        assert_eq!(strided.result().1, [7.0, 8.0, 11.0, 12.0]);
+    }
+
+    #[test]
+    fn bins_have_exact_bounds() {
+        // Seven cells in seven bins of one each, which the float 7/7 * bin has as well; 7 in 3 need
+        // ceil(3 * 7 / 3) = 7 exactly.
+        let elements: Vec<f64> = (0..8).map(f64::from).collect();
+        for (bins, expected) in
+            [(7, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), (3, vec![2.0, 4.0, 6.0])]
+        {
+            let example = twelve(TYPES[0], [0.0, 0.0, 6.0, 0.0], [1, bins], [1.0; 2]).with_input(
+                0,
+                tensor(TensorFloat32, [1, 1, 8, 1]),
+                &elements,
+            );
+            assert_eq!(example.result().1, expected);
+        }
+    }
+
+    #[test]
+    fn quantized_values_by_hand() {
+        for types in [TYPES[2], TYPES[3]] {
+            let example = twelve(types, [8.0, 0.0, 24.0, 16.0], [2, 2], [1.0; 2]);
+            assert_eq!(example.result().1, [7.0, 8.0, 11.0, 12.0]);
+        }
+        // A bin of nothing is 0, that is the zero point.
+        let beyond = twelve(TYPES[2], [32.0, 24.0, 32.0, 24.0], [1, 1], [1.0; 2]);
+        assert_eq!(beyond.result().1, [128.0]);
+    }
+
+    #[test]
+    fn layouts_and_batches() {
+        let numbers: Vec<f64> = (1..=8).map(f64::from).collect();
+        let example = |is_nchw: bool, lengths: [u32; 4], indexes: [f64; 2]| {
+            Example::new(OperationType::RoiPooling)
+                .input(tensor(TensorFloat32, lengths), &numbers)
+                .input(tensor(TensorFloat32, [2, 4]), &[0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0])
+                .input(OperandSpec::tensor_int32([2]), &indexes)
+                .int32s([1, 1])
+                .input(OperandSpec::scalar(Float32), &[1.0])
+                .input(OperandSpec::scalar(Float32), &[1.0])
+                .bool(is_nchw)
+                .output(tensor(TensorFloat32, [0; 4]))
+                .result()
+        };
+        assert_eq!(example(false, [2, 2, 2, 1], [1.0, 0.0]), (vec![2, 1, 1, 1], vec![8.0, 2.0]));
+        let nchw = example(true, [1, 2, 2, 2], [0.0, 0.0]);
+        assert_eq!(nchw, (vec![2, 2, 1, 1], vec![4.0, 8.0, 2.0, 6.0]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_cell_of_a_region_is_lost(
+            map in prop::collection::vec(-9.0..9.0_f64, 2..9),
+            edges in (0.0..1.0_f64, 0.0..1.0_f64),
+            bins in 1..9_i32,
+        ) {
+            let map: Vec<f64> = map.into_iter().map(f64::round).collect();
+            let width = u32::try_from(map.len()).unwrap();
+            let edge = |fraction: f64| (fraction * f64::from(width - 1)).round();
+            let (start, end) = (edge(edges.0.min(edges.1)), edge(edges.0.max(edges.1)));
+            let pooled = |bins| {
+                twelve(TYPES[0], [start, 0.0, end, 0.0], [1, bins], [1.0; 2])
+                    .with_input(0, tensor(TensorFloat32, [1, 1, width, 1]), &map)
+                    .result()
+                    .1
+            };
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let cells = &map[start as usize..=end as usize];
+            let greatest = cells.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            prop_assert_eq!(pooled(bins).into_iter().fold(f64::NEG_INFINITY, f64::max), greatest);
+            prop_assert_eq!(pooled(1), [greatest]);
+        }
+    }
+}

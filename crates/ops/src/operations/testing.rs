@@ -47,8 +47,8 @@ impl Given {
     }
 
     fn known(spec: OperandSpec, elements: &[f64]) -> Self {
-        let count: u32 = spec.dimensions.iter().product();
-        assert_eq!(elements.len(), count as usize, "elements of {:?}", spec.dimensions);
+        let count: u64 = spec.dimensions.iter().map(|length| u64::from(*length)).product();
+        assert_eq!(elements.len() as u64, count, "elements of {:?}", spec.dimensions);
         let shape = Shape::known(spec.dimensions.iter().copied());
         let bytes = to_bytes(spec.operand_type, elements);
         Self::new(spec, shape, GivenValue::Known(bytes))
@@ -190,6 +190,18 @@ impl Example {
         let output = self.run().unwrap_or_else(|fault| panic!("{fault}")).swap_remove(0);
         let elements = from_bytes(self.outputs[0].operand.operand_type, &output.bytes);
         (output.dimensions, elements)
+    }
+
+    /// Dimensions and elements of all outputs.
+    pub fn results(&self) -> Vec<(Vec<u32>, Vec<f64>)> {
+        let outputs = self.run().unwrap_or_else(|fault| panic!("{fault}"));
+        let pairs = outputs.into_iter().zip(&self.outputs);
+        pairs
+            .map(|(output, given)| {
+                let elements = from_bytes(given.operand.operand_type, &output.bytes);
+                (output.dimensions, elements)
+            })
+            .collect()
     }
 
     /// Why it is refused.
