@@ -30,6 +30,7 @@ pub mod constants;
 pub mod device;
 pub mod engine;
 pub mod error;
+mod fenced;
 pub mod interface;
 pub mod observer;
 pub mod prepared;

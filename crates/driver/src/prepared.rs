@@ -5,12 +5,13 @@ use crate::budget::Budget;
 use crate::device::guarded;
 use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
+use crate::fenced;
 use crate::interface::{Interface, UsedFor};
 use crate::observer::Observer;
 use crate::schedule::Scheduler;
 use hal::{
-    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, OutputShape, PreparedModel,
-    Priority, Request, Timing,
+    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution, OutputShape,
+    PreparedModel, Priority, Request, SyncFence, Timing,
 };
 use std::any::Any;
 use std::fmt;
@@ -48,6 +49,11 @@ impl Prepared {
     /// What requests must fit.
     pub fn interface(&self) -> &Interface {
         &self.0.interface
+    }
+
+    /// Rank among the client's prepared models.
+    pub(crate) fn priority(&self) -> Priority {
+        self.0.priority
     }
 
     /// Who gives this model's executions their turns: its device's.
@@ -159,6 +165,16 @@ impl PreparedModel for Prepared {
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
         guarded(|| self.run(request, options, None))
+    }
+
+    fn execute_fenced(
+        &self,
+        request: &Request,
+        wait_for: &[SyncFence],
+        options: &ExecutionOptions,
+        timeout_after_fences: Option<Duration>,
+    ) -> hal::Result<FencedExecution> {
+        guarded(|| fenced::launch(self, request, wait_for, options, timeout_after_fences))
     }
 
     fn check_request(&self, request: &Request) -> hal::Result<()> {
