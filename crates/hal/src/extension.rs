@@ -1,5 +1,6 @@
 //! Extensions: operand types and operations that a vendor adds (1.2 on; contract: DEV-EXT, EXT).
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// A type or operation of an extension as a model writes it: in the high 16 bits a prefix that
@@ -36,6 +37,12 @@ impl ExtensionType {
     /// The number within the extension.
     pub const fn number(self) -> u16 {
         self.number
+    }
+
+    /// Another type or operation of the same extension.
+    #[must_use]
+    pub const fn with_number(self, number: u16) -> Self {
+        Self { prefix: self.prefix, number }
     }
 }
 
@@ -74,6 +81,74 @@ pub struct ExtensionOperandType {
     pub byte_size: u32,
 }
 
+impl Extension {
+    /// What it says of the type with this number.
+    pub fn operand_type(&self, number: u16) -> Option<&ExtensionOperandType> {
+        self.operand_types.iter().find(|operand_type| operand_type.number == number)
+    }
+}
+
+/// What is wrong with the extensions that a device offers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtensionMistake {
+    /// A name that is none (contract: DEV-EXT-2).
+    #[error("{name:?} is no name of an extension")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Two extensions have the same name (contract: DEV-EXT-2).
+    #[error("{name:?} is offered twice")]
+    NameTwice {
+        /// The name.
+        name: String,
+    },
+    /// Two types of an extension have the same number (contract: DEV-EXT-3).
+    #[error("{name:?} has two operand types {number}")]
+    NumberTwice {
+        /// The extension.
+        name: String,
+        /// The number.
+        number: u16,
+    },
+    /// A type without size (contract: DEV-EXT-3).
+    #[error("operand type {number} of {name:?} takes no bytes")]
+    NoBytes {
+        /// The extension.
+        name: String,
+        /// The number.
+        number: u16,
+    },
+}
+
+/// Whether a device may offer these extensions.
+///
+/// # Errors
+/// The first mistake.
+pub fn check_offered(extensions: &[Extension]) -> Result<(), ExtensionMistake> {
+    let mut names = HashSet::new();
+    for extension in extensions {
+        let name = extension.name.clone();
+        if !is_extension_name(&name) {
+            return Err(ExtensionMistake::Name { name });
+        }
+        if !names.insert(name.clone()) {
+            return Err(ExtensionMistake::NameTwice { name });
+        }
+        let mut numbers = HashSet::new();
+        for &ExtensionOperandType { number, byte_size, .. } in &extension.operand_types {
+            if !numbers.insert(number) {
+                return Err(ExtensionMistake::NumberTwice { name, number });
+            }
+            if byte_size == 0 {
+                return Err(ExtensionMistake::NoBytes { name, number });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Whether `name` may name an extension: not empty, of `a-z 0-9 _ .` only, with at least one `.`
 /// (contract: DEV-EXT-2).
 pub fn is_extension_name(name: &str) -> bool {
@@ -93,5 +168,47 @@ mod tests {
         for bad in ["", "nodot", "Com.example", "com.example ", "com.ex-ample"] {
             assert!(!is_extension_name(bad), "{bad}");
         }
+    }
+
+    fn offered(name: &str, types: &[(u16, u32)]) -> Extension {
+        let operand_types = types
+            .iter()
+            .map(|(number, byte_size)| ExtensionOperandType {
+                number: *number,
+                is_tensor: true,
+                byte_size: *byte_size,
+            })
+            .collect();
+        Extension { name: name.to_owned(), operand_types }
+    }
+
+    #[test]
+    fn dev_ext_2_no_name_is_offered_twice() {
+        assert_eq!(check_offered(&[offered("a.b", &[]), offered("a.c", &[])]), Ok(()));
+        let twice = check_offered(&[offered("a.b", &[]), offered("a.b", &[])]);
+        assert_eq!(twice, Err(ExtensionMistake::NameTwice { name: "a.b".into() }));
+        let bad = check_offered(&[offered("ab", &[])]);
+        assert_eq!(bad, Err(ExtensionMistake::Name { name: "ab".into() }));
+    }
+
+    #[test]
+    fn dev_ext_3_types_have_different_numbers_and_sizes() {
+        let good = offered("a.b", &[(0, 1), (0xFFFF, u32::MAX)]);
+        assert_eq!(good.operand_type(0xFFFF).map(|found| found.byte_size), Some(u32::MAX));
+        assert_eq!(good.operand_type(1), None);
+        assert_eq!(check_offered(&[good]), Ok(()));
+        let twice = check_offered(&[offered("a.b", &[(3, 1), (3, 2)])]);
+        assert_eq!(twice, Err(ExtensionMistake::NumberTwice { name: "a.b".into(), number: 3 }));
+        let empty = check_offered(&[offered("a.b", &[(3, 0)])]);
+        assert_eq!(empty, Err(ExtensionMistake::NoBytes { name: "a.b".into(), number: 3 }));
+    }
+
+    #[test]
+    fn ext_1_prefix_and_number_share_a_code() {
+        assert_eq!(ExtensionType::new(0, 5), None);
+        let found = ExtensionType::from_code(0x0002_0007).unwrap();
+        assert_eq!((found.prefix(), found.number(), found.code()), (2, 7, 0x0002_0007));
+        assert_eq!(found.with_number(9).code(), 0x0002_0009);
+        assert_eq!(ExtensionType::from_code(0xFFFF), None);
     }
 }

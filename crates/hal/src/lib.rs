@@ -68,7 +68,7 @@ pub use device::{
 };
 pub use error::{Error, ExecutionError, Result};
 pub use extension::{Extension, ExtensionNameAndPrefix, ExtensionOperandType, ExtensionType};
-pub use fence::SyncFence;
+pub use fence::{FenceSignal, FenceState, FenceWaitError, SyncFence};
 pub use memory::Memory;
 pub use model::{
     ChannelQuant, DataLocation, ExtraParams, Model, Operand, Operation, QuantizedAs, Subgraph,

@@ -1,7 +1,7 @@
 //! [`Model`]: a graph of operations as a client hands it over, unchecked.
 
 use crate::codes::OperandLifeTime;
-use crate::extension::ExtensionNameAndPrefix;
+use crate::extension::{ExtensionNameAndPrefix, ExtensionType};
 use crate::memory::Memory;
 use crate::operand_type::OperandType;
 use crate::operation_type::OperationType;
@@ -145,6 +145,18 @@ impl Model {
     /// Number of subgraphs, the main one included.
     pub fn subgraph_count(&self) -> usize {
         1 + self.referenced.len()
+    }
+
+    /// The name of the extension that a type or operation belongs to.
+    pub fn extension_name(&self, extension: ExtensionType) -> Option<&str> {
+        let mut table = self.extension_name_to_prefix.iter();
+        table.find(|row| row.prefix == extension.prefix()).map(|row| row.name.as_str())
+    }
+
+    /// The prefix that stands for an extension's types and operations, as its type 0.
+    pub fn extension_named(&self, name: &str) -> Option<ExtensionType> {
+        let mut table = self.extension_name_to_prefix.iter();
+        table.find(|row| row.name == name).and_then(|row| ExtensionType::new(row.prefix, 0))
     }
 
     /// The main subgraph and then the referenced ones, each with a name for messages.

@@ -583,11 +583,14 @@ impl<'a> Argument<'a> {
     /// This output with bytes as they are.
     ///
     /// # Panics
-    /// If there are not as many bytes as the dimensions say: a kernel is wrong.
+    /// If there are not as many bytes as the dimensions say: a kernel is wrong. Of an extension's
+    /// type nobody here knows.
     pub fn with_bytes(&self, dimensions: Vec<u32>, bytes: Vec<u8>) -> Output {
         let elements: u64 = dimensions.iter().map(|length| u64::from(*length)).product();
-        let expected = elements * u64::from(self.operand_type.element_size().unwrap_or(0));
-        assert_eq!(bytes.len() as u64, expected, "{} {}", self.operation, self.subject);
+        if let Some(element) = self.operand_type.element_size() {
+            let expected = elements * u64::from(element);
+            assert_eq!(bytes.len() as u64, expected, "{} {}", self.operation, self.subject);
+        }
         Output { dimensions, bytes }
     }
 }
