@@ -8,6 +8,7 @@ use crate::shape::Shape;
 use crate::signature::Signature;
 use hal::{ChannelQuant, ExtraParams, HalVersion, OperandType, OperationType};
 use half::f16;
+use std::fmt;
 
 /// What is known of an argument's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,17 @@ pub struct Call<'a> {
     operation: OperationType,
     inputs: Vec<Argument<'a>>,
     outputs: Vec<Argument<'a>>,
+    interrupt: Option<Interrupt<'a>>,
+}
+
+/// Says whether an operation under way is to stop, for instance at a deadline.
+#[derive(Clone, Copy)]
+pub struct Interrupt<'a>(pub &'a dyn Fn() -> bool);
+
+impl fmt::Debug for Interrupt<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Interrupt")
+    }
 }
 
 /// What goes into a [`Call`]: an operand, its shape, and its value.
@@ -101,11 +113,31 @@ impl<'a> Call<'a> {
                 .enumerate()
                 .map(|(index, source)| argument(source, Subject::Output(index, "")))
                 .collect(),
+            interrupt: None,
         };
         if let Some(signature) = Signature::of(operation) {
             signature.name_arguments(&mut call);
         }
         call
+    }
+
+    /// The same call, that may be told to stop while it computes.
+    #[must_use]
+    pub fn with_interrupt(self, interrupt: Interrupt<'a>) -> Self {
+        Self { interrupt: Some(interrupt), ..self }
+    }
+
+    /// For kernels that do much more work than they have elements: asked in their outer loops.
+    ///
+    /// # Errors
+    /// [`Fault::Interrupted`]
+    pub fn check_interrupt(&self) -> Result<(), Fault> {
+        match self.interrupt {
+            Some(Interrupt(stop)) if stop() => {
+                Err(Fault::Interrupted { operation: self.operation })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What is called.

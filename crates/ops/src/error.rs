@@ -67,6 +67,12 @@ pub enum Fault {
         /// How many bytes were wanted.
         bytes: u64,
     },
+    /// It was told to stop, see [`Call::check_interrupt`](crate::Call::check_interrupt).
+    #[error("{operation} was interrupted")]
+    Interrupted {
+        /// The operation.
+        operation: OperationType,
+    },
     /// This build has no definition of the operation.
     #[error("{operation} is not implemented")]
     NotImplemented {

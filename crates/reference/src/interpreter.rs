@@ -127,6 +127,7 @@ impl<'run> Interpreter<'run> {
         let declared: Vec<Shape> =
             step.outputs.iter().map(|operand| self.declared(frame, *operand)).collect();
         let graph = frame.graph;
+        let is_over = || self.context.budget.check_inside().is_err();
         let call = Call::new(
             place.operation_type,
             step.inputs.iter().zip(&inputs).map(|(operand, value)| ArgumentSource {
@@ -140,7 +141,11 @@ impl<'run> Interpreter<'run> {
                 value: ops::Value::NotKnown,
             }),
         );
-        let failed = |fault| EngineError::operation(place, fault);
+        let call = call.with_interrupt(ops::Interrupt(&is_over));
+        let failed = |fault| match (fault, self.context.budget.check_inside()) {
+            (Fault::Interrupted { .. }, Err(interruption)) => EngineError::from(interruption),
+            (fault, _) => EngineError::operation(place, fault),
+        };
         if inputs.iter().any(|input| matches!(input, Value::Omitted)) {
             // Which arguments a request leaves out is new here (contract: REQ-2).
             signature(&call).and_then(|signature| signature.since(&call)).map_err(failed)?;

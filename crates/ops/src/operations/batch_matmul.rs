@@ -123,10 +123,10 @@ impl Operation for BatchMatmul {
         Ok(vec![if output.is_float() {
             let (x, y) = (x.f32s()?, y.f32s()?);
             let elements =
-                self.multiply(sizes, &x, &y, output.allocate(&dimensions)?, |products| {
+                self.multiply(call, sizes, &x, &y, output.allocate(&dimensions)?, |products| {
                     // Summed in double precision and rounded once.
                     real::round(products.map(|(x, y)| f64::from(x) * f64::from(y)).sum())
-                });
+                })?;
             output.with_f32s(dimensions, &elements)
         } else {
             let sum = |products: &mut dyn Iterator<Item = (i32, i32)>| {
@@ -137,10 +137,10 @@ impl Operation for BatchMatmul {
                 .then(|| Requantizer::new(x, y, output, FusedActivation::None));
             let (x, y) = (centred(x)?, centred(y)?);
             let elements =
-                self.multiply(sizes, &x, &y, output.allocate(&dimensions)?, |products| {
+                self.multiply(call, sizes, &x, &y, output.allocate(&dimensions)?, |products| {
                     let sum = sum(products);
                     requantizer.as_ref().map_or(sum, |requantizer| requantizer.stored(sum, 0))
-                });
+                })?;
             output.with_integers(dimensions, &elements)
         }])
     }
@@ -151,15 +151,17 @@ impl BatchMatmul {
     /// the products of.
     fn multiply<T: Copy>(
         &self,
+        call: &Call<'_>,
         Sizes { rows, inner, columns }: Sizes,
         x: &[T],
         y: &[T],
         mut elements: Vec<T>,
         sum: impl Fn(&mut dyn Iterator<Item = (T, T)>) -> T,
-    ) -> Vec<T> {
+    ) -> Result<Vec<T>, Fault> {
         let slices = x.chunks_exact(rows * inner).zip(y.chunks_exact(inner * columns));
         for (x, y) in slices {
             for row in 0..rows {
+                call.check_interrupt()?;
                 for column in 0..columns {
                     let mut pairs = (0..inner).map(|k| {
                         let of_x = if self.transpose_x { k * rows + row } else { row * inner + k };
@@ -174,7 +176,7 @@ impl BatchMatmul {
                 }
             }
         }
-        elements
+        Ok(elements)
     }
 }
 

@@ -107,6 +107,7 @@ impl Operation for FullyConnected {
             let range = activation_range::real(self.activation);
             let mut elements = output.allocate(&dimensions)?;
             for row in input.chunks_exact(input_size) {
+                call.check_interrupt()?;
                 for (weights, bias) in weights.chunks_exact(input_size).zip(&bias) {
                     // Summed in double precision and rounded once.
                     let products =
@@ -121,6 +122,7 @@ impl Operation for FullyConnected {
         let (input, weights, bias) = (centred(input)?, centred(weights)?, bias.i32s()?);
         let mut elements = output.allocate(&dimensions)?;
         for row in input.chunks_exact(input_size) {
+            call.check_interrupt()?;
             for (unit, weights) in weights.chunks_exact(input_size).enumerate() {
                 let sum = row
                     .iter()

@@ -106,6 +106,7 @@ impl Operation for LocalResponseNormalization {
         let mut elements = input.f32s()?;
         output.allocate::<u8>(&dimensions)?;
         for slice in Slices::new(&input.lengths()?, self.axis).positions() {
+            call.check_interrupt()?;
             let values: Vec<f64> = slice.clone().map(|at| f64::from(elements[at])).collect();
             for (index, at) in slice.enumerate() {
                 let first = index.saturating_sub(radius);

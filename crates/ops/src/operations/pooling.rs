@@ -21,7 +21,7 @@
 //!
 //! Source: `types.hal` 1.0, 1.2 (layout, float16, zero batch), 1.3 (signed).
 
-use crate::call::{Argument, Call, Output};
+use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::activation_range;
@@ -154,13 +154,13 @@ impl Operation for Pooling {
         let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
         Ok(vec![if output.is_float() {
             let range = activation_range::real(self.activation);
-            let elements = self.pool(input, output, &dimensions, input.f32s()?, |seen| {
+            let elements = self.pool(call, &dimensions, input.f32s()?, |seen| {
                 activation_range::clamp(self.real(seen), range)
             })?;
             output.with_f32s(dimensions, &elements)
         } else {
             let range = activation_range::stored(self.activation, output);
-            let elements = self.pool(input, output, &dimensions, input.integers()?, |seen| {
+            let elements = self.pool(call, &dimensions, input.integers()?, |seen| {
                 self.stored(seen).clamp(range.0, range.1)
             })?;
             output.with_integers(dimensions, &elements)
@@ -173,24 +173,24 @@ impl Pooling {
     /// there is always one at least.
     fn pool<T: Copy>(
         &self,
-        input: &Argument<'_>,
-        output: &Argument<'_>,
+        call: &Call<'_>,
         dimensions: &[u32],
         elements: Vec<T>,
         reduce: impl Fn(&[T]) -> T,
     ) -> Result<Vec<T>, Fault> {
-        let sizes = self.layout.to_nhwc(input.lengths_of()?);
+        let sizes = self.layout.to_nhwc(call.input(0).lengths_of()?);
         let [batches, height, width, depth] = sizes;
         let elements = self.layout.elements_to_nhwc(elements, sizes);
         let lengths = [0, 1, 2, 3].map(|axis: usize| dimensions[axis] as usize);
         let out_sizes = self.layout.to_nhwc(lengths);
         let [_, out_height, out_width, _] = out_sizes;
         let [filter_height, filter_width] = self.filter.map(|length| length as usize);
-        let mut pooled = output.allocate(dimensions)?;
+        let mut pooled = call.output(0).allocate(dimensions)?;
         let mut seen = Vec::new();
         for batch in 0..batches {
             for y in 0..out_height {
                 for x in 0..out_width {
+                    call.check_interrupt()?;
                     for channel in 0..depth {
                         seen.clear();
                         let across = self.window.width.taps(x, width, filter_width);

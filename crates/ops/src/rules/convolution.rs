@@ -205,7 +205,8 @@ impl<S: Slide> Convolution<S> {
     /// wrap, then [`Requantizer`] rounds them.
     ///
     /// # Errors
-    /// [`Fault::NotKnown`] for a shape that is not known, [`Fault::OutOfMemory`].
+    /// [`Fault::NotKnown`] for a shape that is not known, [`Fault::OutOfMemory`],
+    /// [`Fault::Interrupted`].
     pub fn reference(&self, call: &Call<'_>, shape: &Shape) -> Result<Output, Fault> {
         let (input, filter, bias, output) =
             (call.input(0), call.input(1), call.input(2), call.output(0));
@@ -222,13 +223,13 @@ impl<S: Slide> Convolution<S> {
             let (filter, bias) = (filter.f32s()?, bias.f32s()?);
             let range = activation_range::real(self.activation);
             let mut elements = output.allocate(&dimensions)?;
-            self.for_each_output(&sizes, |channel, runs| {
+            self.for_each_output(call, &sizes, |channel, runs| {
                 let mut sum = f64::from(bias[channel]);
                 runs.for_each_product(|at_input, at_filter| {
                     sum += f64::from(images[at_input]) * f64::from(filter[at_filter]);
                 });
                 elements.push(activation_range::clamp(real::round(sum), range));
-            });
+            })?;
             let elements = self.layout.elements_from_nhwc(elements, sizes.output);
             return Ok(output.with_f32s(dimensions, &elements));
         }
@@ -236,24 +237,30 @@ impl<S: Slide> Convolution<S> {
         let images = self.layout.elements_to_nhwc(centred(input)?, sizes.input);
         let (filter, bias) = (centred(filter)?, bias.i32s()?);
         let mut elements = output.allocate(&dimensions)?;
-        self.for_each_output(&sizes, |channel, runs| {
+        self.for_each_output(call, &sizes, |channel, runs| {
             let mut sum = bias[channel];
             runs.for_each_product(|at_input, at_filter| {
                 let product = images[at_input].wrapping_mul(filter[at_filter]);
                 sum = sum.wrapping_add(product);
             });
             elements.push(requantizer.stored(sum, channel));
-        });
+        })?;
         let elements = self.layout.elements_from_nhwc(elements, sizes.output);
         Ok(output.with_integers(dimensions, &elements))
     }
 
     /// Visits every output element in NHWC order: its channel, and what it sums over.
-    fn for_each_output(&self, sizes: &Sizes, mut visit: impl FnMut(usize, &Products<'_, S>)) {
+    fn for_each_output(
+        &self,
+        call: &Call<'_>,
+        sizes: &Sizes,
+        mut visit: impl FnMut(usize, &Products<'_, S>),
+    ) -> Result<(), Fault> {
         let [batches, height, width, channels] = sizes.output;
         for batch in 0..batches {
             for y in 0..height {
                 for x in 0..width {
+                    call.check_interrupt()?;
                     for channel in 0..channels {
                         let place = [batch, y, x, channel];
                         visit(channel, &Products { convolution: self, sizes, place });
@@ -261,6 +268,7 @@ impl<S: Slide> Convolution<S> {
                 }
             }
         }
+        Ok(())
     }
 }
 
