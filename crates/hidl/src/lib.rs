@@ -1,0 +1,36 @@
+//! The interfaces of Android's Neural Networks HAL as its files name them, version by version.
+//!
+//! A module for each version holds its types and interfaces. Interfaces are traits: `IDevice` of a
+//! version extends that of the version before, so whoever implements [`v1_3::IDevice`] answers all
+//! methods of all versions (contract: GEN-6). Methods have the files' names in snake case
+//! (`getSupportedOperations_1_2` is `get_supported_operations_1_2`), types have the files' names.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`v1_0`], [`v1_1`], [`v1_2`], [`v1_3`] | types and interfaces of the versions |
+//! | [`handle`], [`memory`] | `handle` and `memory` of HIDL: descriptors and integers |
+//! | [`transport`] | what every call returns: its results, or that the other side is gone |
+//! | [`convert`] | between each version's types and those of [`hal`] |
+//!
+//! Three decisions:
+//!
+//! - **Enumerations are plain integers here**, as they are on the wire: a stranger sends any
+//!   number. [`convert`] is where numbers become values and unknown ones are refused (contract:
+//!   GEN-7). Likewise a safe union has a variant for tags that nobody knows.
+//! - **What is passed is lent for the call**: models, requests and handles are taken by reference,
+//!   and an implementation that wants to keep a descriptor duplicates it.
+//! - **There is no wire.** The traits are called within one process; a transport implements them on
+//!   one side and calls them on the other.
+
+pub mod convert;
+pub mod handle;
+pub mod memory;
+pub mod transport;
+pub mod v1_0;
+pub mod v1_1;
+pub mod v1_2;
+pub mod v1_3;
+
+pub use handle::{Handle, NativeHandle};
+pub use memory::HidlMemory;
+pub use transport::{Return, TransportError};
