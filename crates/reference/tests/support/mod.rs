@@ -1,6 +1,8 @@
 //! Short ways to prepare and run a model.
 #![allow(dead_code)] // Every test crate uses a part.
 
+pub mod lives;
+
 use hal::{
     ErrorStatus, ExecutionError, ExecutionOptions, HalVersion, Model, OperandSpec, OperationType,
     PrepareOptions, PreparedModel, Request, RequestBuilder, SubgraphBuilder,
