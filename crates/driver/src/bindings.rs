@@ -39,6 +39,8 @@ pub struct BoundInput {
 pub struct BoundOutput {
     index: usize,
     operand_type: OperandType,
+    /// Bytes that an element takes, if that is known.
+    element_size: Option<u32>,
     shape: Shape,
     place: Place,
     delivered: OnceLock<Delivered>,
@@ -258,7 +260,7 @@ impl BoundInput {
         self.operand_type
     }
 
-    /// The shape; fully known where there is a value, except for an extension's type.
+    /// The shape; fully known where there is a value.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -273,12 +275,14 @@ impl BoundOutput {
     pub(crate) fn new(
         index: usize,
         operand_type: OperandType,
+        element_size: Option<u32>,
         shape: Shape,
         region: Region,
     ) -> Self {
         Self {
             index,
             operand_type,
+            element_size,
             shape,
             place: Place::Client(region),
             delivered: OnceLock::new(),
@@ -294,6 +298,7 @@ impl BoundOutput {
         Self {
             index,
             operand_type,
+            element_size: operand_type.element_size(),
             shape,
             place: Place::Buffer(buffer),
             delivered: OnceLock::new(),
@@ -301,7 +306,14 @@ impl BoundOutput {
     }
 
     pub(crate) fn omitted(index: usize, operand_type: OperandType, shape: Shape) -> Self {
-        Self { index, operand_type, shape, place: Place::Nowhere, delivered: OnceLock::new() }
+        Self {
+            index,
+            operand_type,
+            element_size: operand_type.element_size(),
+            shape,
+            place: Place::Nowhere,
+            delivered: OnceLock::new(),
+        }
     }
 
     /// The element type.
@@ -337,7 +349,7 @@ impl BoundOutput {
             let expected = self.shape.clone();
             return Err(DeliveryError::Shape { output, found, expected });
         }
-        let expected_size = self.operand_type.element_size().and_then(|element| {
+        let expected_size = self.element_size.and_then(|element| {
             found.element_count().map(|count| count.saturating_mul(u64::from(element)))
         });
         if expected_size.is_some_and(|expected| expected != size) {

@@ -4,6 +4,7 @@ use crate::budget::Budget;
 use crate::buffers::allocation::allocate;
 use crate::engine::{CompileOptions, Engine};
 use crate::error::EngineError;
+use crate::extension_types::ExtensionTypes;
 use crate::interface::Interface;
 use crate::prepared::Prepared;
 use crate::schedule::Scheduler;
@@ -84,8 +85,9 @@ impl<E: Engine> Device for DriverDevice<E> {
             let compile =
                 CompileOptions { preference: options.preference, priority: options.priority };
             let program = self.engine.compile(&model, &compile, &budget)?;
+            let extension_types = ExtensionTypes::of(model.model(), &self.engine.extensions());
             let prepared: Arc<dyn PreparedModel> = Arc::new(Prepared::new(
-                Interface::of(&model),
+                Interface::of(&model).with_extension_types(extension_types),
                 Box::new(program),
                 options.priority,
                 self.scheduler.clone(),

@@ -105,7 +105,9 @@ pub trait Engine: Send + Sync + 'static {
     /// How fast and how frugal it is.
     fn capabilities(&self) -> Capabilities;
 
-    /// The extensions it fully supports.
+    /// The extensions it fully supports, always the same. The driver sees to it that operands of
+    /// their types have the sizes that are said here (contract: EXT-5). See
+    /// [`hal::extension::check_offered`] for what names and numbers must be.
     fn extensions(&self) -> Vec<Extension> {
         Vec::new()
     }
@@ -118,7 +120,8 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Whether it can run one operation of a model, in whichever subgraph. For IF and WHILE the
     /// question is about the operation itself: the driver asks about the subgraphs' operations
-    /// one by one (contract: DEV-SUP-4).
+    /// one by one (contract: DEV-SUP-4). Operations and operand types of extensions that it does not
+    /// have, or that do not fit their declared sizes, have been declined before it is asked.
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support;
 
     /// Makes a program of a model whose operations it supports. The program keeps what it needs:

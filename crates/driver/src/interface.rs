@@ -8,6 +8,7 @@ pub use error::{RequestError, Subject};
 
 use crate::bindings::{Bindings, BoundInput, BoundOutput};
 use crate::buffers::{Direction, Role};
+use crate::extension_types::ExtensionTypes;
 use hal::{DataLocation, HalVersion, Operand, OperandType, Request, RequestArgument};
 use ops::{Shape, ValidModel};
 use pools::{Pool, Pools};
@@ -23,6 +24,7 @@ pub struct Interface {
     version: HalVersion,
     inputs: Vec<Operand>,
     outputs: Vec<Operand>,
+    extension_types: ExtensionTypes,
 }
 
 /// What a request is checked for.
@@ -52,7 +54,14 @@ impl Interface {
     /// The same from the operands of the arguments, which have been validated.
     pub(crate) fn new(version: HalVersion, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Self {
         let number = PREPARED_MODELS.fetch_add(1, Ordering::Relaxed);
-        Self { number, version, inputs, outputs }
+        Self { number, version, inputs, outputs, extension_types: ExtensionTypes::default() }
+    }
+
+    /// The same with what the device says of extensions' types: requests must keep to that
+    /// (contract: EXT-5). Without, arguments of such types pass whatever their sizes.
+    #[must_use]
+    pub fn with_extension_types(self, extension_types: ExtensionTypes) -> Self {
+        Self { extension_types, ..self }
     }
 
     /// Names the prepared model; never used again (contract: ALLOC-9).
@@ -104,15 +113,15 @@ impl Interface {
     ) -> Result<BoundInput, RequestError> {
         let subject = Subject::Input(index);
         let operand_type = operand.operand_type;
-        let shape = combined_shape(subject, argument, operand)?;
+        let shape = self.combined_shape(subject, argument, operand)?;
         if argument.has_no_value {
             return Ok(BoundInput::omitted(operand_type, shape));
         }
-        expect_known(subject, operand_type, &shape)?;
+        self.expect_known(subject, operand_type, &shape)?;
         match pools.of(subject, argument)? {
             Pool::Memory(memory) => {
                 let region = Pools::region(subject, argument.location, memory)?;
-                if let Some(expected) = byte_size(subject, operand_type, &shape)?
+                if let Some(expected) = self.byte_size(subject, operand_type, &shape)?
                     && expected != region.length()
                 {
                     let found = region.length();
@@ -148,18 +157,18 @@ impl Interface {
     ) -> Result<BoundOutput, RequestError> {
         let subject = Subject::Output(index);
         let operand_type = operand.operand_type;
-        let shape = combined_shape(subject, argument, operand)?;
+        let shape = self.combined_shape(subject, argument, operand)?;
         if argument.has_no_value {
             return Ok(BoundOutput::omitted(index, operand_type, shape));
         }
         let fenced = used_for != UsedFor::Execution;
         if self.version < HalVersion::V1_2 || fenced {
-            expect_known(subject, operand_type, &shape)?;
+            self.expect_known(subject, operand_type, &shape)?;
         }
         match pools.of(subject, argument)? {
             Pool::Memory(memory) => {
                 let region = pools.writable_region(subject, argument.location, memory)?;
-                let expected = byte_size(subject, operand_type, &shape)?;
+                let expected = self.byte_size(subject, operand_type, &shape)?;
                 if let (true, Some(expected)) = (fenced, expected)
                     && region.length() < expected
                 {
@@ -172,7 +181,8 @@ impl Interface {
                         expected,
                     });
                 }
-                Ok(BoundOutput::new(index, operand_type, shape, region))
+                let element_size = self.extension_types.element_size(operand_type);
+                Ok(BoundOutput::new(index, operand_type, element_size, shape, region))
             }
             Pool::Buffer(buffer) => {
                 let role = Role { model: self.number, direction: Direction::Output, index };
@@ -181,6 +191,78 @@ impl Interface {
             }
         }
     }
+
+    /// What model and request say together (contract: REQ-2, REQ-6).
+    fn combined_shape(
+        &self,
+        subject: Subject,
+        argument: &RequestArgument,
+        operand: &Operand,
+    ) -> Result<Shape, RequestError> {
+        let found = &argument.dimensions;
+        if argument.has_no_value {
+            let with = |found| RequestError::LeftOutWith { subject, found };
+            if argument.location != DataLocation::default() {
+                return Err(with("a location"));
+            }
+            if !found.is_empty() {
+                return Err(with("dimensions"));
+            }
+        }
+        let contradiction =
+            |expected| Err(RequestError::Dimensions { subject, found: found.clone(), expected });
+        if self.extension_types.is_tensor(operand.operand_type) == Some(false) {
+            let scalar = Shape::known([]);
+            return if found.is_empty() { Ok(scalar) } else { contradiction(scalar) };
+        }
+        let of_model = Shape::of_model(&operand.dimensions);
+        // What the model says must be repeated where the request says anything: a 0 there is no "as
+        // the model", it contradicts.
+        let repeats_model = operand
+            .dimensions
+            .iter()
+            .zip(found)
+            .all(|(model, request)| *model == 0 || model == request);
+        match of_model.merge(&Shape::of_model(found)) {
+            Some(shape) if repeats_model => Ok(shape),
+            _ => contradiction(of_model),
+        }
+    }
+
+    /// Demands that every dimension is known. A type without dimensions may be a scalar if it is of
+    /// an extension that the device does not have.
+    fn expect_known(
+        &self,
+        subject: Subject,
+        operand_type: OperandType,
+        shape: &Shape,
+    ) -> Result<(), RequestError> {
+        let may_be_scalar =
+            self.extension_types.is_tensor(operand_type).is_none() && shape.rank().is_none();
+        if shape.to_known().is_some() || may_be_scalar {
+            return Ok(());
+        }
+        Err(RequestError::UnknownDimensions { subject, found: shape.clone() })
+    }
+
+    /// Bytes of a value; `None` where the type or the shape does not say.
+    fn byte_size(
+        &self,
+        subject: Subject,
+        operand_type: OperandType,
+        shape: &Shape,
+    ) -> Result<Option<u64>, RequestError> {
+        let element = self.extension_types.element_size(operand_type);
+        let (Some(element @ 1..), Some(lengths)) = (element, shape.to_known()) else {
+            return Ok(None);
+        };
+        lengths
+            .iter()
+            .try_fold(u64::from(element), |size, length| size.checked_mul(u64::from(*length)))
+            .filter(|size| u32::try_from(*size).is_ok())
+            .map(Some)
+            .ok_or_else(|| RequestError::TooLarge { subject, operand_type, shape: shape.clone() })
+    }
 }
 
 fn expect_count(what: &'static str, found: usize, expected: usize) -> Result<(), RequestError> {
@@ -188,73 +270,6 @@ fn expect_count(what: &'static str, found: usize, expected: usize) -> Result<(),
         return Ok(());
     }
     Err(RequestError::Count { what, found, expected })
-}
-
-/// What model and request say together (contract: REQ-2, REQ-6).
-fn combined_shape(
-    subject: Subject,
-    argument: &RequestArgument,
-    operand: &Operand,
-) -> Result<Shape, RequestError> {
-    let found = &argument.dimensions;
-    if argument.has_no_value {
-        let with = |found| RequestError::LeftOutWith { subject, found };
-        if argument.location != DataLocation::default() {
-            return Err(with("a location"));
-        }
-        if !found.is_empty() {
-            return Err(with("dimensions"));
-        }
-    }
-    let contradiction =
-        |expected| Err(RequestError::Dimensions { subject, found: found.clone(), expected });
-    if operand.operand_type.is_scalar() {
-        let scalar = Shape::known([]);
-        return if found.is_empty() { Ok(scalar) } else { contradiction(scalar) };
-    }
-    let of_model = Shape::of_model(&operand.dimensions);
-    // What the model says must be repeated where the request says anything: a 0 there is no "as
-    // the model", it contradicts.
-    let repeats_model = operand
-        .dimensions
-        .iter()
-        .zip(found)
-        .all(|(model, request)| *model == 0 || model == request);
-    match of_model.merge(&Shape::of_model(found)) {
-        Some(shape) if repeats_model => Ok(shape),
-        _ => contradiction(of_model),
-    }
-}
-
-/// Demands that every dimension is known. An extension's type without dimensions may be a scalar.
-fn expect_known(
-    subject: Subject,
-    operand_type: OperandType,
-    shape: &Shape,
-) -> Result<(), RequestError> {
-    let may_be_scalar = operand_type.is_tensor().is_none() && shape.rank().is_none();
-    if shape.to_known().is_some() || may_be_scalar {
-        return Ok(());
-    }
-    Err(RequestError::UnknownDimensions { subject, found: shape.clone() })
-}
-
-/// Bytes of a value; `None` where the type or the shape does not say.
-fn byte_size(
-    subject: Subject,
-    operand_type: OperandType,
-    shape: &Shape,
-) -> Result<Option<u64>, RequestError> {
-    let (Some(element @ 1..), Some(lengths)) = (operand_type.element_size(), shape.to_known())
-    else {
-        return Ok(None);
-    };
-    lengths
-        .iter()
-        .try_fold(u64::from(element), |size, length| size.checked_mul(u64::from(*length)))
-        .filter(|size| u32::try_from(*size).is_ok())
-        .map(Some)
-        .ok_or_else(|| RequestError::TooLarge { subject, operand_type, shape: shape.clone() })
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@
 //! | [`bindings`] | the checked arguments: [`BoundInput`], [`BoundOutput`] |
 //! | [`buffers`] | buffers that the driver manages, their roles and states |
 //! | [`constants`] | a model's constants, read once: [`Constants`] |
+//! | [`extension_types`] | what the engine's extensions say of operand types: [`ExtensionTypes`] |
 //! | [`support`] | which operations an engine can run, control flow included |
 //! | [`device`], [`prepared`] | the [`hal::Device`] and [`hal::PreparedModel`] |
 //! | [`observer`] | watching every operation's results: [`Observer`] |
@@ -30,6 +31,7 @@ pub mod constants;
 pub mod device;
 pub mod engine;
 pub mod error;
+pub mod extension_types;
 mod fenced;
 pub mod interface;
 pub mod observer;
@@ -44,6 +46,7 @@ pub use constants::Constants;
 pub use device::DriverDevice;
 pub use engine::{CompileOptions, Engine, Program, RunContext};
 pub use error::{EngineError, MemoryUse, OperationPlace};
+pub use extension_types::{ExtensionObstacle, ExtensionTypes};
 pub use interface::{Interface, RequestError, Subject, UsedFor};
 pub use observer::{ObservedOutput, Observer, Round};
 pub use prepared::Prepared;

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::OperationPlace;
+use crate::extension_types::{ExtensionObstacle, ExtensionTypes};
 use hal::model::SubgraphName;
 use hal::{OperandLifeTime, OperationType, Subgraph, Support};
 use ops::ValidModel;
@@ -29,11 +30,19 @@ impl std::error::Error for UnsupportedOperations {}
 
 /// For each operation of the main subgraph whether the engine can run it.
 pub(crate) fn supported_operations<E: Engine>(engine: &E, model: &ValidModel) -> Vec<Support> {
-    let verdicts = verdicts(engine, model);
+    let types = ExtensionTypes::of(model.model(), &engine.extensions());
+    let ask = |place| -> Result<(), String> {
+        check_extensions(&types, model, place).map_err(|obstacle| obstacle.to_string())?;
+        match engine.supports(model, place) {
+            Support::Yes => Ok(()),
+            Support::No(reason) => Err(reason),
+        }
+    };
+    let verdicts = verdicts(&ask, model);
     (0..model.main().operations.len())
         .map(|index| {
             let place = place(model, SubgraphName::Main, index);
-            match operation_verdict(engine, model, place, &verdicts) {
+            match operation_verdict(&ask, model, place, &verdicts) {
                 Ok(()) => Support::Yes,
                 Err(Obstacle { place: culprit, reason }) if culprit == place => Support::No(reason),
                 Err(Obstacle { place: culprit, reason }) => {
@@ -60,6 +69,20 @@ pub(crate) fn expect_supported<E: Engine>(
     if operations.is_empty() { Ok(()) } else { Err(UnsupportedOperations { operations }) }
 }
 
+/// What can be said of an operation without asking the engine (contract: EXT-5, EXT-6).
+fn check_extensions(
+    types: &ExtensionTypes,
+    model: &ValidModel,
+    place: OperationPlace,
+) -> Result<(), ExtensionObstacle> {
+    types.check_operation(model.model(), place.operation_type)?;
+    let graph = model.subgraph(place.subgraph);
+    let operation = &graph.operations[place.index];
+    operation.inputs.iter().chain(&operation.outputs).try_for_each(|&index| {
+        types.check_operand(model.model(), index, &graph.operands[index as usize])
+    })
+}
+
 fn place(model: &ValidModel, subgraph: SubgraphName, index: usize) -> OperationPlace {
     let operation_type = model.subgraph(subgraph).operations[index].operation_type;
     OperationPlace { subgraph, index, operation_type }
@@ -72,6 +95,9 @@ struct Obstacle {
     reason: String,
 }
 
+/// Whether an operation by itself is supported, or the reason why not.
+type Ask<'a> = &'a dyn Fn(OperationPlace) -> Result<(), String>;
+
 /// Whether a referenced subgraph is supported; `None` while that is not known.
 type Verdict = Option<Result<(), Obstacle>>;
 
@@ -79,7 +105,7 @@ type Verdict = Option<Result<(), Obstacle>>;
 ///
 /// Goes without recursion, innermost subgraphs first, and visits each once, so the work is linear
 /// in the model however deep it is. Validation has refused cycles (contract: CF-5).
-fn verdicts<E: Engine>(engine: &E, model: &ValidModel) -> Vec<Verdict> {
+fn verdicts(ask: Ask<'_>, model: &ValidModel) -> Vec<Verdict> {
     let referenced = &model.model().referenced;
     let mut verdicts: Vec<Verdict> = vec![None; referenced.len()];
     let mut entered = vec![false; referenced.len()];
@@ -88,7 +114,7 @@ fn verdicts<E: Engine>(engine: &E, model: &ValidModel) -> Vec<Verdict> {
         if verdicts[index].is_some() {
             pending.pop();
         } else if entered[index] {
-            verdicts[index] = Some(subgraph_verdict(engine, model, index, &verdicts));
+            verdicts[index] = Some(subgraph_verdict(ask, model, index, &verdicts));
             pending.pop();
         } else {
             entered[index] = true;
@@ -98,27 +124,25 @@ fn verdicts<E: Engine>(engine: &E, model: &ValidModel) -> Vec<Verdict> {
     verdicts
 }
 
-fn subgraph_verdict<E: Engine>(
-    engine: &E,
+fn subgraph_verdict(
+    ask: Ask<'_>,
     model: &ValidModel,
     index: usize,
     verdicts: &[Verdict],
 ) -> Result<(), Obstacle> {
     let name = SubgraphName::Referenced(index);
     (0..model.subgraph(name).operations.len()).try_for_each(|operation| {
-        operation_verdict(engine, model, place(model, name, operation), verdicts)
+        operation_verdict(ask, model, place(model, name, operation), verdicts)
     })
 }
 
-fn operation_verdict<E: Engine>(
-    engine: &E,
+fn operation_verdict(
+    ask: Ask<'_>,
     model: &ValidModel,
     place: OperationPlace,
     verdicts: &[Verdict],
 ) -> Result<(), Obstacle> {
-    if let Support::No(reason) = engine.supports(model, place) {
-        return Err(Obstacle { place, reason });
-    }
+    ask(place).map_err(|reason| Obstacle { place, reason })?;
     references(model.subgraph(place.subgraph), place.index)
         .filter_map(|referenced| verdicts[referenced].clone())
         .collect()

@@ -168,7 +168,8 @@ fn dev_sup_3_and_ext_6_what_it_cannot_run_is_said_with_a_reason() {
     let model = builder.build(graph).unwrap();
     let device = reference::device();
     let support = device.supported_operations(&model, HalVersion::V1_3).unwrap();
-    assert_eq!(support, [Support::No("the device has no extensions".to_owned()), Support::Yes]);
+    let reason = "the device does not offer extension \"com.example.test\"";
+    assert_eq!(support, [Support::No(reason.to_owned()), Support::Yes]);
     let prepared = device.prepare_model(&model, HalVersion::V1_3, PrepareOptions::default());
     assert_eq!(prepared.err().unwrap().status(), ErrorStatus::GeneralFailure);
 }

@@ -1,8 +1,9 @@
 //! Requests, refused and accepted, by the rules of section 9 of the contract.
 
 use super::*;
+use crate::bindings::DeliveryError;
 use hal::memory::Protection;
-use hal::{ErrorStatus, Memory, RequestMemoryPool};
+use hal::{ErrorStatus, Extension, ExtensionOperandType, ExtensionType, Memory, RequestMemoryPool};
 use hal::{OperandSpec, OperationType, SubgraphBuilder};
 use std::os::fd::OwnedFd;
 
@@ -222,6 +223,81 @@ fn req_9_an_input_is_as_long_as_its_shape_says() {
             "{error}"
         );
     }
+}
+
+/// An operation of an extension from a scalar of 3 bytes and a tensor `[?]` with elements of 12
+/// bytes to such a tensor, on a device that offers the extension or does not.
+fn extension_interface(offered: bool) -> Interface {
+    let prefixed = ExtensionType::new(7, 0).unwrap();
+    let spec = |number, dimensions: &[u32]| {
+        OperandSpec::new(OperandType::Extension(prefixed.with_number(number)), dimensions)
+    };
+    let mut graph = SubgraphBuilder::new();
+    let (x, y) = (graph.input("x", spec(1, &[])), graph.input("y", spec(2, &[0])));
+    let z = graph.operation(OperationType::Extension(prefixed), [x, y], spec(2, &[0]));
+    graph.output(z);
+    let mut builder = hal::ModelBuilder::new();
+    builder.extension("a.b", 7);
+    let model = builder.build(graph).unwrap();
+    let operand_type =
+        |number, is_tensor, byte_size| ExtensionOperandType { number, is_tensor, byte_size };
+    let operand_types = vec![operand_type(1, false, 3), operand_type(2, true, 12)];
+    let extension = Extension { name: "a.b".to_owned(), operand_types };
+    let types =
+        ExtensionTypes::of(&model, if offered { std::slice::from_ref(&extension) } else { &[] });
+    Interface::of(&ops::validate(&model, HalVersion::V1_2).unwrap()).with_extension_types(types)
+}
+
+/// A request that [`extension_interface`] takes.
+fn extension_request() -> Request {
+    Request {
+        inputs: vec![argument(0, 1, 3, &[]), argument(0, 4, 24, &[2])],
+        outputs: vec![argument(0, 28, 36, &[])],
+        pools: vec![memory(64)],
+    }
+}
+
+#[test]
+fn ext_5_sizes_of_an_extensions_types_are_what_the_device_says() {
+    let interface = extension_interface(true);
+    let bindings = interface.bind(&extension_request(), UsedFor::Execution).unwrap();
+    assert_eq!(bindings.inputs()[0].shape(), &Shape::known([]));
+    assert_eq!(bindings.inputs()[1].shape(), &Shape::known([2]));
+
+    let error = |change: fn(&mut Request)| refused(&interface, extension_request(), change);
+    let longer_scalar = error(|request| request.inputs[0].location.length = 4);
+    assert!(matches!(longer_scalar, RequestError::Length { found: 4, expected: 3, .. }));
+    let shorter = error(|request| request.inputs[1].location.length = 23);
+    assert!(matches!(shorter, RequestError::Length { found: 23, expected: 24, .. }));
+    let scalar_with_axis = error(|request| request.inputs[0].dimensions = vec![1]);
+    assert!(matches!(scalar_with_axis, RequestError::Dimensions { .. }), "{scalar_with_axis}");
+    let unknown = error(|request| request.inputs[1].dimensions.clear());
+    assert!(matches!(unknown, RequestError::UnknownDimensions { .. }), "{unknown}");
+    let huge = error(|request| request.inputs[1].dimensions = vec![u32::MAX]);
+    assert!(matches!(huge, RequestError::TooLarge { .. }), "{huge}");
+
+    let mut behind_fences = extension_request();
+    behind_fences.outputs[0].dimensions = vec![3];
+    assert!(interface.bind(&behind_fences, UsedFor::FencedExecution).is_ok());
+    behind_fences.outputs[0].dimensions = vec![4];
+    let short = interface.bind(&behind_fences, UsedFor::FencedExecution).unwrap_err();
+    assert!(matches!(short, RequestError::Length { found: 36, expected: 48, .. }), "{short}");
+}
+
+#[test]
+fn ext_5_an_engine_cannot_deliver_another_size_either() {
+    let interface = extension_interface(true);
+    let bindings = interface.bind(&extension_request(), UsedFor::Execution).unwrap();
+    let refused = bindings.outputs()[0].deliver(&[2], &[0; 23]).unwrap_err();
+    assert!(matches!(refused, DeliveryError::Size { found: 23, .. }), "{refused}");
+    bindings.outputs()[0].deliver(&[2], &[0; 24]).unwrap();
+}
+
+#[test]
+fn ext_5_of_types_that_nobody_offers_no_size_is_known() {
+    let mut request = extension_request();
+    request.inputs[0].location.length = 9;
+    assert!(extension_interface(false).bind(&request, UsedFor::Execution).is_ok());
 }
 
 #[test]
