@@ -168,3 +168,153 @@ impl Operation for Svdf {
         Ok(outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use HalVersion::{V1_0, V1_2};
+    use hal::OperandSpec;
+
+    fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
+        OperandSpec::tensor_float32(dimensions)
+    }
+
+    /// Two rows of two numbers, four filters that remember three results, two of them to a unit.
+    fn example(operand_type: OperandType) -> Example {
+        let tensor = |dimensions: &[u32]| tensor(operand_type, dimensions);
+        let state: Vec<f64> = (1..=24).map(f64::from).collect();
+        Example::new(OperationType::Svdf)
+            .input(tensor(&[2, 2]), &[1.0, 2.0, -3.0, 0.5])
+            .input(tensor(&[4, 2]), &[1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 0.0])
+            .input(tensor(&[4, 3]), &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.5, 1.0])
+            .input(tensor(&[2]), &[0.25, -0.25])
+            .input(tensor(&[2, 12]), &state)
+            .int32s([2, 0])
+            .output(tensor(&[]))
+            .output(tensor(&[]))
+    }
+
+    #[test]
+    fn model_25_each_type_came_with_its_version() {
+        for (operand_type, since) in [(TensorFloat32, V1_0), (TensorFloat16, V1_2)] {
+            assert_eq!(example(operand_type).since(), Ok(since));
+            assert_eq!(example(operand_type).without_input(3).since(), Ok(since));
+            assert!(example(operand_type).run().is_ok());
+        }
+        assert!(example(OperandType::TensorQuant8Asymm).since().is_err());
+    }
+
+    #[test]
+    fn values_by_hand() {
+        for operand_type in [TensorFloat32, TensorFloat16] {
+            // The newest results are 1 2 3 2 and -3 1/2 -5/2 -6. The oldest of the first filter and
+            // the one in the middle of the second: 1 + 5 and 13 + 17. The newest of the third, and of
+            // the fourth half of the middle: 3 + 11/2 + 2 and -5/2 + 23/2 - 6.
+            let found = example(operand_type).results();
+            assert_eq!(found[1], (vec![2, 2], vec![6.25, 10.25, 30.25, 2.75]));
+            let first = [2.0, 1.0, 0.0, 5.0, 2.0, 0.0, 8.0, 3.0, 0.0, 11.0, 2.0, 0.0];
+            let second = [14.0, -3.0, 0.0, 17.0, 0.5, 0.0, 20.0, -2.5, 0.0, 23.0, -6.0, 0.0];
+            assert_eq!(found[0], (vec![2, 12], [first, second].concat()));
+            let without_bias = example(operand_type).without_input(3).results();
+            assert_eq!(without_bias[1].1, [6.0, 10.5, 30.0, 3.0]);
+            let relu6 = example(operand_type).with_int32(6, 3).results();
+            assert_eq!(relu6[1].1, [6.0, 6.0, 6.0, 2.75]);
+            assert_eq!(relu6[0], found[0]);
+        }
+        let ranks = |rank, units: u32| {
+            let bias = vec![0.0; units as usize];
+            let example = example(TensorFloat32).with_int32(5, rank);
+            example.with_input(3, float([units]), &bias).results().swap_remove(1)
+        };
+        assert_eq!(ranks(1, 4).1[..4], [1.0, 5.0, 3.0, 7.5]);
+        assert_eq!(ranks(4, 1), (vec![2, 1], vec![16.5, 33.0]));
+    }
+
+    #[test]
+    fn with_a_memory_of_one_nothing_is_kept() {
+        let found = example(TensorFloat32)
+            .with_input(2, float([4, 1]), &[1.0, 2.0, 3.0, 4.0])
+            .with_input(4, float([2, 4]), &[99.0; 8])
+            .results();
+        assert_eq!(found[0].1, [0.0; 8]);
+        assert_eq!(found[1].1, [5.25, 16.75, -1.75, -31.75]);
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let good = example(TensorFloat32);
+        for (refused, message) in [
+            (
+                good.clone().with_input(0, float([4]), &[0.0; 4]),
+                "rank of input 0 (input) is 1, expected 2",
+            ),
+            (
+                good.clone().with_input(1, float([4, 3]), &[0.0; 12]),
+                "shape of input 1 (feature weights) is [4, 3], expected length 2 along axis 1",
+            ),
+            (
+                good.clone().with_input(2, float([3, 3]), &[0.0; 9]),
+                "shape of input 2 (time weights) is [3, 3], expected length 4 along axis 0",
+            ),
+            (
+                good.clone().with_input(2, float([4, 0]), &[]),
+                "shape of input 2 (time weights) is [4, 0], expected no length of 0 along axis 1",
+            ),
+            (
+                good.clone().with_input(3, float([4]), &[0.0; 4]),
+                "shape of input 3 (bias) is [4], expected length 2 along axis 0",
+            ),
+            (
+                good.clone().with_input(3, float([2, 1]), &[0.0; 2]),
+                "rank of input 3 (bias) is 2, expected 1",
+            ),
+            (
+                good.clone().with_input(4, float([2, 8]), &[0.0; 16]),
+                "shape of input 4 (state (in)) is [2, 8], expected length 12 along axis 1",
+            ),
+            (
+                good.clone().with_input(4, float([1, 12]), &[0.0; 12]),
+                "shape of input 4 (state (in)) is [1, 12], expected length 2 along axis 0",
+            ),
+            (
+                good.clone().with_int32(5, 3),
+                "value of input 5 (rank) is 3, expected a divisor of 4 filters",
+            ),
+            (good.clone().with_int32(5, 0), "value of input 5 (rank) is 0, expected above 0"),
+            (good.clone().with_int32(5, -2), "value of input 5 (rank) is -2, expected 0 or more"),
+            (good.clone().with_int32(6, 4), "value of input 6 (activation) is 4, expected 0 to 3"),
+            (good.without_input(4), "value of input 4 (state (in)) is left out, expected a value"),
+        ] {
+            assert_eq!(refused.refusal(), format!("SVDF: {message}"));
+        }
+    }
+
+    #[test]
+    fn shapes_with_unknown_and_zero_lengths() {
+        let shapes = |known: &[(usize, &[u32])]| {
+            let unknown = (0..5).fold(example(TensorFloat32), |example, index| {
+                let dimensions = known.iter().find(|(given, _)| *given == index);
+                example.with_input_to_come(index, float(dimensions.map_or(&[][..], |it| it.1)))
+            });
+            unknown.shapes()
+        };
+        let expected = |batch, remembered, units| {
+            Ok(vec![Shape::new([batch, remembered]), Shape::new([batch, units])])
+        };
+        assert_eq!(shapes(&[]), expected(None, None, None));
+        assert_eq!(shapes(&[(0, &[5, 0]), (1, &[6, 0])]), expected(Some(5), None, Some(3)));
+        assert_eq!(shapes(&[(4, &[5, 0]), (2, &[6, 7])]), expected(Some(5), Some(42), Some(3)));
+        assert_eq!(shapes(&[(4, &[0, 42])]), expected(None, Some(42), None));
+        assert_eq!(
+            shapes(&[(2, &[1 << 16, 1 << 16])]).unwrap_err().to_string(),
+            "SVDF: shape of input 2 (time weights) is [65536, 65536], expected below 2^32 elements"
+        );
+        let empty = example(TensorFloat32).with_input(0, float([0, 2]), &[]).with_input(
+            4,
+            float([0, 12]),
+            &[],
+        );
+        assert_eq!(empty.results(), [(vec![0, 12], vec![]), (vec![0, 2], vec![])]);
+    }
+}

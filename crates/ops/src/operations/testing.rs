@@ -135,6 +135,12 @@ impl Example {
         self
     }
 
+    /// With an input left out.
+    pub fn without_input(mut self, index: usize) -> Self {
+        self.inputs[index].value = GivenValue::Omitted;
+        self
+    }
+
     /// With another `INT32` in place of an input.
     pub fn with_int32(self, index: usize, value: i32) -> Self {
         self.with_input(index, OperandSpec::scalar(OperandType::Int32), &[f64::from(value)])

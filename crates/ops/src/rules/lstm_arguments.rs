@@ -217,3 +217,67 @@ fn learn<const N: usize>(
         _ => Ok(()),
     }
 }
+
+/// Calls with an LSTM cell, for the tests of operations.
+#[cfg(test)]
+pub(crate) mod testing {
+    use crate::operations::testing::{Example, tensor};
+    use hal::OperandType;
+
+    /// Positions of optional weights among the 17.
+    pub const INPUT_GATE: [usize; 3] = [0, 4, 11];
+    pub const PEEPHOLES: [usize; 3] = [8, 9, 10];
+    pub const PROJECTION: usize = 15;
+    pub const PROJECTION_BIAS: usize = 16;
+
+    /// A cell to be.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Plan<'a> {
+        /// The types of matrices, of biases, and of what is by element.
+        pub types: [OperandType; 3],
+        /// Lengths of input, units and output.
+        pub sizes: [u32; 3],
+        /// Which optional weights there are.
+        pub given: &'a [usize],
+    }
+
+    impl Plan<'_> {
+        /// Adds the 17 weights and biases.
+        pub fn weights(self, mut example: Example, mut numbers: impl FnMut() -> f64) -> Example {
+            let [matrix, bias, vector] = self.types;
+            let [input, units, output] = self.sizes;
+            let optional = [INPUT_GATE.as_slice(), &PEEPHOLES, &[PROJECTION, PROJECTION_BIAS]];
+            for index in 0..17 {
+                let spec = match index {
+                    0..4 => tensor(matrix, [units, input]),
+                    4..8 => tensor(matrix, [units, output]),
+                    8..11 => tensor(vector, [units]),
+                    11..15 => tensor(bias, [units]),
+                    15 => tensor(matrix, [output, units]),
+                    _ => tensor(bias, [output]),
+                };
+                let is_optional = optional.iter().any(|group| group.contains(&index));
+                example = if is_optional && !self.given.contains(&index) {
+                    example.omitted(spec)
+                } else {
+                    let count = spec.dimensions.iter().product();
+                    let elements: Vec<f64> = (0..count).map(|_| numbers()).collect();
+                    example.input(spec, &elements)
+                };
+            }
+            example
+        }
+
+        /// Adds 4 layer norm weights, given or not.
+        pub fn layer_norm(self, example: Example, given: [bool; 4], value: f64) -> Example {
+            let spec = || tensor(self.types[2], [self.sizes[1]]);
+            given.into_iter().fold(example, |example, is_given| {
+                if is_given {
+                    example.input(spec(), &vec![value; self.sizes[1] as usize])
+                } else {
+                    example.omitted(spec())
+                }
+            })
+        }
+    }
+}
