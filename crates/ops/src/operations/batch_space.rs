@@ -5,7 +5,7 @@
 //! | input 0 | input | `[batch, height, width, channels]`, or in NCHW | float32, float16, quantised |
 //! | input 1 | block size | `[2]` | TENSOR_INT32: rows and columns, 1 or more |
 //! | input 2 (SPACE_TO_BATCH_ND) | paddings | `[2, 2]` | TENSOR_INT32: before and behind, of height and width |
-//! | last input | layout (1.2) | scalar | BOOL, true for NCHW |
+//! | last input | NCHW? (1.2) | scalar | BOOL, true for NCHW |
 //! | output 0 | output | see below, in the input's layout | as the input; same scale, zero point |
 //!
 //! | operation | output | must divide |
@@ -66,7 +66,7 @@ static BATCH_TO_SPACE: Signature = Signature {
         &[
             Parameter::column("input", 0),
             Parameter::tensor_int32("block size"),
-            Parameter::bool("layout").trailing(HalVersion::V1_2),
+            Parameter::bool("NCHW").trailing(HalVersion::V1_2),
         ],
         &[Parameter::column("output", 0)],
     )],
@@ -81,7 +81,7 @@ static SPACE_TO_BATCH: Signature = Signature {
             Parameter::column("input", 0),
             Parameter::tensor_int32("block size"),
             Parameter::tensor_int32("paddings"),
-            Parameter::bool("layout").trailing(HalVersion::V1_2),
+            Parameter::bool("NCHW").trailing(HalVersion::V1_2),
         ],
         &[Parameter::column("output", 0)],
     )],

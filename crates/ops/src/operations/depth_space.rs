@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | input 0 | input | `[batch, height, width, channels]`, or in NCHW | float32, float16, quantised |
 //! | input 1 | block size | scalar, 1 or more | INT32 |
-//! | input 2 | layout (1.2) | scalar | BOOL, true for NCHW |
+//! | input 2 | NCHW? (1.2) | scalar | BOOL, true for NCHW |
 //! | output 0 | output | see below, in the input's layout | as the input; same scale, zero point |
 //!
 //! | operation | output | must divide |
@@ -55,7 +55,7 @@ const FORMS: &[Form] = &[Form::new(
     &[
         Parameter::column("input", 0),
         Parameter::int32("block size"),
-        Parameter::bool("layout").trailing(HalVersion::V1_2),
+        Parameter::bool("NCHW").trailing(HalVersion::V1_2),
     ],
     &[Parameter::column("output", 0)],
 )];
