@@ -11,6 +11,8 @@
 //! | [`handle`], [`memory`] | `handle` and `memory` of HIDL: descriptors and integers |
 //! | [`transport`] | what every call returns: its results, or that the other side is gone |
 //! | [`convert`] | between each version's types and those of [`hal`] |
+//! | [`serve`] | a [`hal::Device`] behind the interfaces |
+//! | [`tasks`] | threads for what goes on in the background |
 //!
 //! Three decisions:
 //!
@@ -25,6 +27,8 @@
 pub mod convert;
 pub mod handle;
 pub mod memory;
+pub mod serve;
+pub mod tasks;
 pub mod transport;
 pub mod v1_0;
 pub mod v1_1;

@@ -31,6 +31,7 @@ mod results;
 mod tests;
 
 pub use error::ConversionError;
+pub(crate) use request::expect_expressible;
 
 /// A type of one version of the interface, and the canonical type that means the same.
 pub trait Convert: Sized {

@@ -101,7 +101,6 @@ impl Convert for v1_3::Request {
 }
 
 /// Refuses a request with anything that the version does not have, whatever the model.
-#[allow(dead_code)] // Until the interfaces are served.
 pub(crate) fn expect_expressible(
     request: &Request,
     version: HalVersion,

@@ -1,0 +1,33 @@
+//! [`Buffer`]: a buffer that the driver manages, behind `IBuffer`.
+
+use super::guarded;
+use super::status::{Answer, NONE};
+use crate::convert::Convert;
+use crate::memory::HidlMemory;
+use crate::transport::Return;
+use crate::v1_3::IBuffer;
+use hal::Error;
+use std::sync::Arc;
+
+/// A buffer; it lives as long as this object (contract: ALLOC-8).
+pub(super) struct Buffer(pub(super) Arc<dyn hal::Buffer>);
+
+impl IBuffer for Buffer {
+    fn copy_to(&self, dst: &HidlMemory) -> Return<i32> {
+        Ok(answer(guarded(|| {
+            let memory = dst.to_canonical()?;
+            if !memory.is_writable() {
+                return Err(Error::invalid("the destination may not be written"));
+            }
+            self.0.copy_to(&memory)
+        })))
+    }
+
+    fn copy_from(&self, src: &HidlMemory, dimensions: &[u32]) -> Return<i32> {
+        Ok(answer(guarded(|| self.0.copy_from(&src.to_canonical()?, dimensions))))
+    }
+}
+
+fn answer(result: hal::Result<()>) -> i32 {
+    result.map_or_else(|error| Answer::Plain.refuse(&error), |()| NONE)
+}

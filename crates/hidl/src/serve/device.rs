@@ -1,0 +1,404 @@
+//! [`Device`]: a device behind `IDevice` of every version.
+
+use super::buffer::Buffer;
+use super::cache::CacheFiles;
+use super::callbacks::{Preparation, PreparedModelCallback};
+use super::prepared::PreparedModel;
+use super::status::{Answer, NONE};
+use super::{Origin, guarded};
+use crate::convert::Convert;
+use crate::handle::Handle;
+use crate::tasks::{Limits, Tasks};
+use crate::transport::Return;
+use crate::v1_2::CacheToken;
+use crate::v1_3::{IBuffer, OptionalTimePoint};
+use crate::{v1_0, v1_1, v1_2, v1_3};
+use hal::{
+    BufferDescription, CacheFilesNeeded, Deadline, DeviceStatus, Error, ErrorStatus,
+    ExecutionPreference, HalVersion, Model, PrepareOptions, Priority,
+};
+use std::any::Any;
+use std::sync::Arc;
+
+/// A [`hal::Device`] behind `IDevice` of every version.
+pub struct Device {
+    origin: Arc<Origin>,
+}
+
+impl Device {
+    /// Serves a device.
+    pub fn new(device: Arc<dyn hal::Device>) -> Arc<Self> {
+        Self::with_limits(device, Limits::default())
+    }
+
+    /// Serves a device with other limits to what goes on in the background.
+    pub fn with_limits(device: Arc<dyn hal::Device>, limits: Limits) -> Arc<Self> {
+        Arc::new(Self { origin: Arc::new(Origin { device, tasks: Tasks::new(limits) }) })
+    }
+
+    /// The device behind the interface.
+    pub fn inner(&self) -> &Arc<dyn hal::Device> {
+        &self.origin.device
+    }
+
+    /// Asks the device to describe itself, in a version's words.
+    fn describe<T: Convert>(
+        &self,
+        ask: impl FnOnce(&dyn hal::Device) -> T::Canonical,
+    ) -> Result<T, i32> {
+        guarded(|| Ok(T::from_canonical(&ask(&*self.origin.device))?))
+            .map_err(|error| Answer::Description.refuse(&error))
+    }
+
+    fn capabilities<C: Convert<Canonical = hal::Capabilities> + Default>(&self) -> (i32, C) {
+        match self.describe(|device| device.capabilities()) {
+            Ok(capabilities) => (NONE, capabilities),
+            Err(status) => (status, C::default()),
+        }
+    }
+
+    fn supported_operations<M: Convert<Canonical = Model>>(
+        &self,
+        model: &M,
+        version: HalVersion,
+    ) -> (i32, Vec<bool>) {
+        let answer =
+            guarded(|| self.origin.device.supported_operations(&model.to_canonical()?, version));
+        match answer {
+            Ok(supported) => (NONE, supported.iter().map(hal::Support::is_yes).collect()),
+            Err(error) => (Answer::Plain.refuse(&error), Vec::new()),
+        }
+    }
+
+    fn cache_files_needed(&self) -> hal::Result<CacheFilesNeeded> {
+        let needed = guarded(|| Ok::<_, Error>(self.origin.device.cache_files_needed()))?;
+        if needed.is_valid() {
+            return Ok(needed);
+        }
+        Err(Error::failure(format!("the device wants too many cache files: {needed:?}")))
+    }
+
+    /// Launches a preparation (contract: PREP-1 to PREP-6).
+    fn prepare<M: Convert<Canonical = Model>>(
+        &self,
+        model: &M,
+        version: HalVersion,
+        options: impl FnOnce() -> hal::Result<PrepareOptions>,
+        callback: Option<PreparedModelCallback>,
+    ) -> i32 {
+        let Some(callback) = callback else {
+            return Answer::Plain.refuse(&Error::invalid("the callback is null"));
+        };
+        let preparation = Preparation::new(callback);
+        let checked = guarded(|| {
+            let model = model.to_canonical()?;
+            let options = options()?;
+            // It says whether the model is valid. What cannot be run is the task's to say (PREP-5).
+            self.origin.device.supported_operations(&model, version)?;
+            Ok((model, options))
+        });
+        let (model, options) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return preparation.deliver(Err(error)),
+        };
+        let priority = options.priority;
+        let origin = Arc::clone(&self.origin);
+        let task = move || {
+            let prepared = guarded(|| origin.device.prepare_model(&model, version, options));
+            // Before the client is told: its memory is its own again.
+            drop(model);
+            preparation
+                .deliver(prepared.map(|prepared| PreparedModel::new(origin, prepared, priority)));
+        };
+        match self.origin.tasks.spawn(priority, task) {
+            Ok(()) => NONE,
+            // The task was dropped, and the callback with it: the client knows (contract: PREP-4).
+            Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
+        }
+    }
+
+    /// Options with cache files, if these are as they must be (contract: PREP-7).
+    fn options_with_cache(
+        &self,
+        preference: i32,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+    ) -> hal::Result<PrepareOptions> {
+        let preference = ExecutionPreference::from_code(preference).map_err(Error::invalid)?;
+        let needed = self.cache_files_needed().unwrap_or_default();
+        let files = CacheFiles::to_save(needed, model_cache, data_cache);
+        Ok(PrepareOptions {
+            preference,
+            model_cache: files.model,
+            data_cache: files.data,
+            token: *token,
+            ..PrepareOptions::default()
+        })
+    }
+
+    /// Loads a model before it returns, so that what is wrong with the files is returned as well as
+    /// notified (contract: CACHE-5). A missed deadline counts as found by a task, as when
+    /// preparing.
+    fn load(
+        &self,
+        deadline: impl FnOnce() -> hal::Result<Option<Deadline>>,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<PreparedModelCallback>,
+    ) -> i32 {
+        let Some(callback) = callback else {
+            return Answer::Plain.refuse(&Error::invalid("the callback is null"));
+        };
+        let preparation = Preparation::new(callback);
+        let origin = &self.origin;
+        let loaded = guarded(|| {
+            let deadline = deadline()?;
+            let files = CacheFiles::to_load(self.cache_files_needed()?, model_cache, data_cache)?;
+            origin.device.prepare_model_from_cache(deadline, files.model, files.data, token)
+        });
+        let missed = loaded.as_ref().is_err_and(|error| {
+            let status = error.status();
+            status == ErrorStatus::MissedDeadlineTransient
+                || status == ErrorStatus::MissedDeadlinePersistent
+        });
+        let prepared = loaded
+            .map(|prepared| PreparedModel::new(Arc::clone(origin), prepared, Priority::Medium));
+        let status = preparation.deliver(prepared);
+        if missed { NONE } else { status }
+    }
+}
+
+impl v1_0::IDevice for Device {
+    fn get_capabilities(&self) -> Return<(i32, v1_0::Capabilities)> {
+        Ok(self.capabilities())
+    }
+
+    fn get_supported_operations(&self, model: &v1_0::Model) -> Return<(i32, Vec<bool>)> {
+        Ok(self.supported_operations(model, HalVersion::V1_0))
+    }
+
+    fn prepare_model(
+        &self,
+        model: &v1_0::Model,
+        callback: Option<Arc<dyn v1_0::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        Ok(self.prepare(
+            model,
+            HalVersion::V1_0,
+            || Ok(PrepareOptions::default()),
+            callback.map(PreparedModelCallback::V1_0),
+        ))
+    }
+
+    fn get_status(&self) -> Return<i32> {
+        let status = guarded(|| Ok::<_, Error>(self.origin.device.status()));
+        Ok(status.unwrap_or(DeviceStatus::Unknown).code())
+    }
+
+    fn cast_to_1_1(self: Arc<Self>) -> Option<Arc<dyn v1_1::IDevice>> {
+        Some(self)
+    }
+
+    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IDevice>> {
+        Some(self)
+    }
+
+    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IDevice>> {
+        Some(self)
+    }
+}
+
+impl v1_1::IDevice for Device {
+    fn get_capabilities_1_1(&self) -> Return<(i32, v1_1::Capabilities)> {
+        Ok(self.capabilities())
+    }
+
+    fn get_supported_operations_1_1(&self, model: &v1_1::Model) -> Return<(i32, Vec<bool>)> {
+        Ok(self.supported_operations(model, HalVersion::V1_1))
+    }
+
+    fn prepare_model_1_1(
+        &self,
+        model: &v1_1::Model,
+        preference: i32,
+        callback: Option<Arc<dyn v1_0::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        Ok(self.prepare(
+            model,
+            HalVersion::V1_1,
+            || self.options_with_cache(preference, &[], &[], &CacheToken::default()),
+            callback.map(PreparedModelCallback::V1_0),
+        ))
+    }
+}
+
+impl v1_2::IDevice for Device {
+    fn get_version_string(&self) -> Return<(i32, String)> {
+        let version = guarded(|| Ok::<_, Error>(self.origin.device.version_string()));
+        Ok(match version {
+            Ok(version) => (NONE, version),
+            Err(error) => (Answer::Description.refuse(&error), String::new()),
+        })
+    }
+
+    fn get_type(&self) -> Return<(i32, v1_2::DeviceType)> {
+        let device_type = guarded(|| Ok::<_, Error>(self.origin.device.device_type()));
+        Ok(match device_type {
+            Ok(device_type) => (NONE, device_type.code()),
+            Err(error) => (Answer::Description.refuse(&error), 0),
+        })
+    }
+
+    fn get_capabilities_1_2(&self) -> Return<(i32, v1_2::Capabilities)> {
+        Ok(self.capabilities())
+    }
+
+    fn get_supported_extensions(&self) -> Return<(i32, Vec<v1_2::Extension>)> {
+        let extensions = guarded(|| {
+            let extensions = self.origin.device.supported_extensions();
+            extensions.iter().map(|one| Ok(Convert::from_canonical(one)?)).collect()
+        });
+        Ok(match extensions {
+            Ok(extensions) => (NONE, extensions),
+            Err(error) => (Answer::Description.refuse(&error), Vec::new()),
+        })
+    }
+
+    fn get_supported_operations_1_2(&self, model: &v1_2::Model) -> Return<(i32, Vec<bool>)> {
+        Ok(self.supported_operations(model, HalVersion::V1_2))
+    }
+
+    fn get_number_of_cache_files_needed(&self) -> Return<(i32, u32, u32)> {
+        Ok(match self.cache_files_needed() {
+            Ok(needed) => (NONE, needed.model, needed.data),
+            Err(error) => (Answer::Description.refuse(&error), 0, 0),
+        })
+    }
+
+    fn prepare_model_1_2(
+        &self,
+        model: &v1_2::Model,
+        preference: i32,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<Arc<dyn v1_2::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        Ok(self.prepare(
+            model,
+            HalVersion::V1_2,
+            || self.options_with_cache(preference, model_cache, data_cache, token),
+            callback.map(PreparedModelCallback::V1_2),
+        ))
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<Arc<dyn v1_2::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        let callback = callback.map(PreparedModelCallback::V1_2);
+        Ok(self.load(|| Ok(None), model_cache, data_cache, token, callback))
+    }
+}
+
+impl v1_3::IDevice for Device {
+    fn get_capabilities_1_3(&self) -> Return<(i32, v1_3::Capabilities)> {
+        Ok(self.capabilities())
+    }
+
+    fn get_supported_operations_1_3(&self, model: &v1_3::Model) -> Return<(i32, Vec<bool>)> {
+        Ok(self.supported_operations(model, HalVersion::V1_3))
+    }
+
+    fn prepare_model_1_3(
+        &self,
+        model: &v1_3::Model,
+        preference: i32,
+        priority: v1_3::Priority,
+        deadline: OptionalTimePoint,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<Arc<dyn v1_3::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        let options = || {
+            let options = self.options_with_cache(preference, model_cache, data_cache, token)?;
+            let priority = Priority::from_code(priority).map_err(Error::invalid)?;
+            Ok(PrepareOptions { priority, deadline: deadline.to_canonical()?, ..options })
+        };
+        let callback = callback.map(PreparedModelCallback::V1_3);
+        Ok(self.prepare(model, HalVersion::V1_3, options, callback))
+    }
+
+    fn prepare_model_from_cache_1_3(
+        &self,
+        deadline: OptionalTimePoint,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<Arc<dyn v1_3::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        let deadline = || Ok(deadline.to_canonical()?);
+        let callback = callback.map(PreparedModelCallback::V1_3);
+        Ok(self.load(deadline, model_cache, data_cache, token, callback))
+    }
+
+    fn allocate(
+        &self,
+        desc: &v1_3::BufferDesc,
+        prepared_models: &[Option<Arc<dyn v1_3::IPreparedModel>>],
+        input_roles: &[v1_3::BufferRole],
+        output_roles: &[v1_3::BufferRole],
+    ) -> Return<(i32, Option<Arc<dyn IBuffer>>, u32)> {
+        let allocated = guarded(|| {
+            let description = BufferDescription {
+                dimensions: desc.dimensions.clone(),
+                prepared_models: self.own_models(prepared_models)?,
+                input_roles: roles(input_roles)?,
+                output_roles: roles(output_roles)?,
+            };
+            let buffer = self.origin.device.allocate(&description)?;
+            match buffer.token() {
+                0 => Err(Error::failure("the device gave a buffer no token")),
+                token => Ok((buffer, token)),
+            }
+        });
+        Ok(match allocated {
+            Ok((buffer, token)) => (NONE, Some(Arc::new(Buffer(buffer))), token),
+            Err(error) => (Answer::Plain.refuse(&error), None, 0),
+        })
+    }
+}
+
+fn roles(roles: &[v1_3::BufferRole]) -> hal::Result<Vec<hal::BufferRole>> {
+    roles.iter().map(|role| Ok(role.to_canonical()?)).collect()
+}
+
+impl Device {
+    /// The prepared models behind the interfaces, all of this device (contract: ALLOC-2, IPC-6).
+    fn own_models(
+        &self,
+        models: &[Option<Arc<dyn v1_3::IPreparedModel>>],
+    ) -> hal::Result<Vec<Arc<dyn hal::PreparedModel>>> {
+        let models = models.iter().enumerate();
+        models
+            .map(|(index, model)| {
+                let Some(model) = model else {
+                    return Err(Error::invalid(format!("prepared model {index} is null")));
+                };
+                let any: &dyn Any = &**model;
+                match any.downcast_ref::<PreparedModel>() {
+                    Some(model) if model.is_of(&self.origin) => Ok(Arc::clone(model.inner())),
+                    _ => Err(Error::invalid(format!(
+                        "prepared model {index} was not made by this device"
+                    ))),
+                }
+            })
+            .collect()
+    }
+}

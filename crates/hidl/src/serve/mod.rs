@@ -1,0 +1,47 @@
+//! A [`hal::Device`] behind the interfaces: [`Device`] implements `IDevice` of every version, and
+//! what it hands out implements every version likewise.
+//!
+//! Here is what the interface files ask for beyond [`hal::Device`]: work in the background, one
+//! notification in every outcome, statuses that the method may return, results that are empty
+//! unless all is well, times and shapes where they belong. What a model or request may hold is the
+//! device's to judge.
+//!
+//! - **Exactly once is a type.** A callback is consumed when it is delivered, and one that is
+//!   dropped undelivered, for whatever reason, delivers `GENERAL_FAILURE` (contract: CB-1).
+//! - **Launch and task.** A model or request is checked before an asynchronous method returns, so
+//!   that what is wrong with it is returned as well as notified (contract: PREP-1, EXEC-1); what
+//!   goes wrong later is notified only. A missed deadline always counts as later (PREP-6, EXEC-5).
+//! - **One-way calls.** A client that panics in its callback, or cannot be reached, is ignored
+//!   (contract: CB-2). One that blocks in it blocks one background thread.
+//!
+//! Statuses have no words. The reason behind each that is not `NONE` is logged with [`tracing`], at
+//! level `debug`.
+
+mod buffer;
+mod cache;
+mod callbacks;
+mod device;
+mod fenced;
+mod outcome;
+mod prepared;
+mod status;
+
+pub use device::Device;
+pub use prepared::PreparedModel;
+
+use crate::tasks::Tasks;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a served device and everything it hands out have in common. Two are the same device
+/// exactly if this is the same object.
+struct Origin {
+    device: Arc<dyn hal::Device>,
+    tasks: Tasks,
+}
+
+/// Asks a device something and turns a panic into an error (contract: GEN-8).
+fn guarded<T, E: From<hal::Error>>(ask: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(ask))
+        .unwrap_or_else(|_| Err(hal::Error::failure("the device has panicked").into()))
+}

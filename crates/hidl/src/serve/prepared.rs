@@ -1,0 +1,227 @@
+//! [`PreparedModel`]: a prepared model behind `IPreparedModel` of every version.
+
+use super::callbacks::{ExecutionCallback, Running};
+use super::fenced::{Info, fences, handle_of};
+use super::outcome::{Measurement, Outcome};
+use super::status::{Answer, NONE};
+use super::{Origin, guarded};
+use crate::convert::{Convert, expect_expressible};
+use crate::handle::Handle;
+use crate::transport::Return;
+use crate::v1_2::{OutputShape, Timing};
+use crate::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
+use crate::{v1_0, v1_2, v1_3};
+use hal::{Error, ExecutionOptions, HalVersion, MeasureTiming, Priority, Request};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A prepared model of a [`Device`](super::Device), behind `IPreparedModel` of every version.
+pub struct PreparedModel {
+    origin: Arc<Origin>,
+    model: Arc<dyn hal::PreparedModel>,
+    priority: Priority,
+}
+
+impl PreparedModel {
+    pub(super) fn new(
+        origin: Arc<Origin>,
+        model: Arc<dyn hal::PreparedModel>,
+        priority: Priority,
+    ) -> Arc<Self> {
+        Arc::new(Self { origin, model, priority })
+    }
+
+    /// The prepared model behind the interface.
+    pub fn inner(&self) -> &Arc<dyn hal::PreparedModel> {
+        &self.model
+    }
+
+    pub(super) fn is_of(&self, origin: &Arc<Origin>) -> bool {
+        Arc::ptr_eq(&self.origin, origin)
+    }
+
+    /// Launches an execution (contract: EXEC-1 to EXEC-5). Arguments are asked for before anything
+    /// else is done.
+    fn launch(
+        &self,
+        arguments: impl FnOnce() -> hal::Result<(Request, ExecutionOptions)>,
+        callback: Option<ExecutionCallback>,
+    ) -> i32 {
+        let since = Instant::now();
+        let Some(callback) = callback else {
+            return Answer::Plain.refuse(&Error::invalid("the callback is null"));
+        };
+        let running = Running::new(callback);
+        let checked = guarded(|| {
+            let (request, options) = arguments()?;
+            self.model.check_request(&request)?;
+            Ok((request, options))
+        });
+        let (request, options) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return running.refuse(&error),
+        };
+        let model = Arc::clone(&self.model);
+        let task = move || {
+            let measurement = Measurement { wanted: options.measure, since };
+            let result = guarded(|| model.execute(&request, &options));
+            // What the request holds is the client's again before it is told (contract: EXEC-9).
+            drop(request);
+            let outcome = Outcome::of(running.version(), result, measurement);
+            running.deliver(outcome);
+        };
+        match self.origin.tasks.spawn(self.priority, task) {
+            Ok(()) => NONE,
+            // The task was dropped, and the callback with it: the client knows.
+            Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
+        }
+    }
+
+    /// Runs an execution (contract: SYNC-1, SYNC-2).
+    fn run(
+        &self,
+        version: HalVersion,
+        arguments: impl FnOnce() -> hal::Result<(Request, ExecutionOptions)>,
+    ) -> (i32, Vec<OutputShape>, Timing) {
+        let since = Instant::now();
+        let outcome = match guarded(arguments) {
+            Ok((request, options)) => {
+                let result = guarded(|| self.model.execute(&request, &options));
+                let measurement = Measurement { wanted: options.measure, since };
+                Outcome::of(version, result, measurement)
+            }
+            Err(error) => Outcome::failed(version, &error),
+        };
+        (outcome.status, outcome.output_shapes, outcome.timing)
+    }
+}
+
+fn measure(code: v1_2::MeasureTiming) -> hal::Result<bool> {
+    let measure = MeasureTiming::from_code(code).map_err(Error::invalid)?;
+    Ok(measure == MeasureTiming::Yes)
+}
+
+/// The arguments of execute, execute_1_2 and executeSynchronously.
+fn arguments(
+    version: HalVersion,
+    request: &v1_0::Request,
+    measure_code: v1_2::MeasureTiming,
+) -> hal::Result<(Request, ExecutionOptions)> {
+    let request = request.to_canonical()?;
+    expect_expressible(&request, version)?;
+    let measure = measure(measure_code)?;
+    Ok((request, ExecutionOptions { measure, ..ExecutionOptions::default() }))
+}
+
+/// The arguments of execute_1_3, executeSynchronously_1_3 and executeFenced.
+fn arguments_1_3(
+    request: &v1_3::Request,
+    measure_code: v1_2::MeasureTiming,
+    deadline: OptionalTimePoint,
+    loop_timeout: OptionalTimeoutDuration,
+) -> hal::Result<(Request, ExecutionOptions)> {
+    let request = request.to_canonical()?;
+    let options = ExecutionOptions {
+        measure: measure(measure_code)?,
+        deadline: deadline.to_canonical()?,
+        loop_timeout: loop_timeout.to_canonical()?,
+        cancellation: None,
+    };
+    Ok((request, options))
+}
+
+impl v1_0::IPreparedModel for PreparedModel {
+    fn execute(
+        &self,
+        request: &v1_0::Request,
+        callback: Option<Arc<dyn v1_0::IExecutionCallback>>,
+    ) -> Return<i32> {
+        let no_measuring = MeasureTiming::No.code();
+        Ok(self.launch(
+            || arguments(HalVersion::V1_0, request, no_measuring),
+            callback.map(ExecutionCallback::V1_0),
+        ))
+    }
+
+    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IPreparedModel>> {
+        Some(self)
+    }
+
+    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IPreparedModel>> {
+        Some(self)
+    }
+}
+
+impl v1_2::IPreparedModel for PreparedModel {
+    fn execute_1_2(
+        &self,
+        request: &v1_0::Request,
+        measure: v1_2::MeasureTiming,
+        callback: Option<Arc<dyn v1_2::IExecutionCallback>>,
+    ) -> Return<i32> {
+        Ok(self.launch(
+            || arguments(HalVersion::V1_2, request, measure),
+            callback.map(ExecutionCallback::V1_2),
+        ))
+    }
+
+    fn execute_synchronously(
+        &self,
+        request: &v1_0::Request,
+        measure: v1_2::MeasureTiming,
+    ) -> Return<(i32, Vec<OutputShape>, Timing)> {
+        let version = HalVersion::V1_2;
+        Ok(self.run(version, || arguments(version, request, measure)))
+    }
+}
+
+impl v1_3::IPreparedModel for PreparedModel {
+    fn execute_1_3(
+        &self,
+        request: &v1_3::Request,
+        measure: v1_2::MeasureTiming,
+        deadline: OptionalTimePoint,
+        loop_timeout_duration: OptionalTimeoutDuration,
+        callback: Option<Arc<dyn v1_3::IExecutionCallback>>,
+    ) -> Return<i32> {
+        Ok(self.launch(
+            || arguments_1_3(request, measure, deadline, loop_timeout_duration),
+            callback.map(ExecutionCallback::V1_3),
+        ))
+    }
+
+    fn execute_synchronously_1_3(
+        &self,
+        request: &v1_3::Request,
+        measure: v1_2::MeasureTiming,
+        deadline: OptionalTimePoint,
+        loop_timeout_duration: OptionalTimeoutDuration,
+    ) -> Return<(i32, Vec<OutputShape>, Timing)> {
+        Ok(self.run(HalVersion::V1_3, || {
+            arguments_1_3(request, measure, deadline, loop_timeout_duration)
+        }))
+    }
+
+    fn execute_fenced(
+        &self,
+        request: &v1_3::Request,
+        wait_for: &[Handle],
+        measure: v1_2::MeasureTiming,
+        deadline: OptionalTimePoint,
+        loop_timeout_duration: OptionalTimeoutDuration,
+        duration: OptionalTimeoutDuration,
+    ) -> Return<(i32, Handle, Option<Arc<dyn v1_3::IFencedExecutionCallback>>)> {
+        let launched = guarded(|| {
+            let (request, options) =
+                arguments_1_3(request, measure, deadline, loop_timeout_duration)?;
+            let duration = duration.to_canonical()?;
+            let fences = fences(wait_for)?;
+            let fenced = self.model.execute_fenced(&request, &fences, &options, duration)?;
+            Ok((handle_of(fenced.sync_fence.as_ref())?, fenced.info))
+        });
+        Ok(match launched {
+            Ok((fence, info)) => (NONE, fence, Some(Arc::new(Info(info)))),
+            Err(error) => (Answer::Launch(HalVersion::V1_3).refuse(&error), Handle::NULL, None),
+        })
+    }
+}
