@@ -38,6 +38,7 @@ pub mod observer;
 pub mod prepared;
 pub mod schedule;
 pub mod support;
+mod sync;
 
 pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Room};
 pub use budget::{Budget, Interruption, LoopClock};
