@@ -284,3 +284,51 @@ impl Cell {
 fn clipped(number: i32, distance: Option<i32>) -> i32 {
     distance.map_or(number, |distance| number.clamp(-distance, distance))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_powers_of_two_or_nearly() {
+        for exponent in [-15, -9, 0, 3] {
+            let scale = 2.0_f32.powi(exponent);
+            for nearly in [scale, scale * 1.0006, scale / 1.0006] {
+                assert_eq!(exponent_of(nearly), Some(exponent), "{nearly}");
+            }
+            assert_eq!(exponent_of(scale * 1.0008), None);
+        }
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            assert_eq!(exponent_of(scale), None, "{scale}");
+        }
+    }
+
+    #[test]
+    fn clips_in_steps() {
+        assert_eq!(clip_in_steps(1.0, 0.25, 127), Some(4));
+        assert_eq!(clip_in_steps(1.9, 1.0, 127), Some(1));
+        assert_eq!(clip_in_steps(0.9, 1.0, 127), None);
+        assert_eq!(clip_in_steps(0.0, 1.0, 127), None);
+        assert_eq!(clip_in_steps(f32::MAX, 1e-30, 127), Some(127));
+    }
+
+    #[test]
+    fn normalising_by_hand() {
+        // Mean 0, variance 1000^2: 1 and -1, times weights of 1 in steps of 2^-12, and a bias of 1/4.
+        let norm = |weights: &[i32]| Product {
+            weights: weights.to_vec(),
+            multiplier: Multiplier::from_real(2.0_f64.powi(-12)),
+        };
+        let mut sums = [1000, -1000];
+        normalize(&mut sums, &norm(&[4096, 4096]), &[0, 1 << 20]);
+        assert_eq!(sums, [4096, -3072]);
+        // Equal numbers have no variance, and nothing is left of them.
+        let mut sums = [777; 3];
+        normalize(&mut sums, &norm(&[4096; 3]), &[0, 1 << 20, -(1 << 20)]);
+        assert_eq!(sums, [0, 1024, -1024]);
+        // What is beyond 8 saturates.
+        let mut sums = [1000, -1000];
+        normalize(&mut sums, &norm(&[32767, 32767]), &[1 << 24, -(1 << 24)]);
+        assert_eq!(sums, [i16::MAX, i16::MIN]);
+    }
+}
