@@ -14,6 +14,7 @@
 //!
 //! `NNHAL_TEST_OPERATION` names a single operation to test, `NNHAL_TEST_CASES` says how often.
 
+mod control_flow;
 mod dice;
 mod dynamic;
 mod half_precision;
@@ -29,6 +30,14 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use specimen::Specimen;
 
+/// So many cases, unless the environment says how many. A smaller seed makes no smaller case, so
+/// nothing is shrunk.
+fn config(cases: u32) -> Config {
+    let wanted = std::env::var("NNHAL_TEST_CASES").ok().and_then(|it| it.parse().ok());
+    let cases = wanted.unwrap_or(cases);
+    Config { max_shrink_iters: 0, failure_persistence: None, ..Config::with_cases(cases) }
+}
+
 /// Holds a law against `cases` specimens of each operation. All operations that break it are named,
 /// each with one specimen.
 fn each_specimen(
@@ -37,17 +46,12 @@ fn each_specimen(
     law: impl Fn(&Specimen, &mut Dice) -> Result<(), String>,
 ) {
     let only = std::env::var("NNHAL_TEST_OPERATION").ok();
-    let cases =
-        std::env::var("NNHAL_TEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(cases);
     let mut failures = Vec::new();
     for operation in operations {
         if only.as_ref().is_some_and(|only| *only != operation.to_string()) {
             continue;
         }
-        // A smaller seed makes no smaller specimen, so nothing is shrunk.
-        let config =
-            Config { max_shrink_iters: 0, failure_persistence: None, ..Config::with_cases(cases) };
-        let outcome = TestRunner::new(config).run(&any::<u64>(), |seed| {
+        let outcome = TestRunner::new(config(cases)).run(&any::<u64>(), |seed| {
             let mut dice = Dice::new(seed);
             let specimen = specimens::draw(operation, &mut dice).expect("a specimen");
             law(&specimen, &mut dice)

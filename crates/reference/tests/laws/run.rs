@@ -12,7 +12,7 @@ use ops::Signature;
 pub type Tensor = (Vec<u32>, Vec<u8>);
 
 /// Room that every output gets: more than any specimen needs.
-const ROOM: usize = 1 << 16;
+pub const ROOM: usize = 1 << 16;
 
 /// What a model says of its shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Constants {
 }
 
 /// What a model says of an operand's shape.
-fn declared(spec: &OperandSpec, shapes: Shapes<'_>) -> OperandSpec {
+pub fn declared(spec: &OperandSpec, shapes: Shapes<'_>) -> OperandSpec {
     let dimensions = match shapes {
         // Channel scales need a length.
         _ if spec.operand_type == OperandType::TensorQuant8SymmPerChannel => return spec.clone(),
