@@ -13,8 +13,8 @@ use crate::prepared::Prepared;
 use hal::device::FencedExecutionInfo;
 use hal::fence::{FenceSignal, FenceState};
 use hal::{
-    Deadline, Error, ErrorStatus, ExecutionOptions, FencedExecution, Request, Result, SyncFence,
-    Timing,
+    Cancellation, Deadline, Error, ErrorStatus, ExecutionOptions, FencedExecution, Request, Result,
+    SyncFence, Timing,
 };
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -121,7 +121,9 @@ impl Task {
     }
 
     fn compute(&self) -> Result<(Timing, Timing)> {
-        let last_signalled = SyncFence::wait_all(&self.wait_for, self.options.deadline, None)?;
+        let stop = self.options.cancellation.as_ref().map(Cancellation::fence).transpose()?;
+        let last_signalled =
+            SyncFence::wait_all(&self.wait_for, self.options.deadline, stop.as_ref())?;
         let after_fences = self
             .timeout_after_fences
             .map(|duration| Deadline::after(duration.saturating_sub(last_signalled.elapsed())));

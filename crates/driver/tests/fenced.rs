@@ -6,9 +6,9 @@ use driver::{EngineError, Interruption};
 use engine::{Scripted, execute, vector};
 use hal::fence::{FenceSignal, FenceState};
 use hal::{
-    BufferDescription, BufferRole, DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions,
-    FencedExecution, HalVersion, PrepareOptions, PreparedModel, Request, RequestBuilder,
-    RequestMemoryPool, SyncFence,
+    BufferDescription, BufferRole, Cancellation, DataLocation, Deadline, Device, ErrorStatus,
+    ExecutionOptions, FencedExecution, HalVersion, PrepareOptions, PreparedModel, Request,
+    RequestBuilder, RequestMemoryPool, SyncFence,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,6 +93,22 @@ fn fence_5_nothing_is_computed_before_every_fence_has_signalled() {
     last.signal();
     assert_eq!(end(&execution), FenceState::Signalled);
     assert_eq!((runs.load(Ordering::SeqCst), status(&execution)), (1, ErrorStatus::None));
+}
+
+#[test]
+fn conc_5_an_execution_that_waits_can_be_cancelled() {
+    let (_signal, fence) = pending();
+    let cancellation = Cancellation::new();
+    let options = ExecutionOptions {
+        cancellation: Some(cancellation.clone()),
+        ..ExecutionOptions::default()
+    };
+    let execution = prepared().execute_fenced(&request([0; 8]), &[fence], &options, None).unwrap();
+    drop(options);
+    assert_eq!(execution.sync_fence.as_ref().unwrap().state().unwrap(), FenceState::Unsignalled);
+    cancellation.cancel();
+    assert_eq!(end(&execution), FenceState::Failed);
+    assert_eq!(status(&execution), ErrorStatus::GeneralFailure);
 }
 
 #[test]
