@@ -10,11 +10,13 @@
 //! | NCHW is NHWC transposed | [`layout`] |
 //! | float16 is float32, rounded | [`half_precision`] |
 //! | what a model leaves open changes nothing | [`dynamic`] |
+//! | what is not given is as the default | [`defaults`] |
 //! | IF is its branch, WHILE is its rounds | [`control_flow`] |
 //!
 //! `NNHAL_TEST_OPERATION` names a single operation to test, `NNHAL_TEST_CASES` says how often.
 
 mod control_flow;
+mod defaults;
 mod dice;
 mod dynamic;
 mod half_precision;

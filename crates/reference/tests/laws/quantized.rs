@@ -18,8 +18,8 @@ const EXCEPTIONS: [(OperationType, &str); 5] = [
         "hashes the bytes of its input, so another type is another input",
     ),
     (OperationType::Quantize, "is what the law is stated with"),
-    (OperationType::Quantized16bitLstm, "has no float form: that is another operation"),
-    (OperationType::QuantizedLstm, "has no float form: that is another operation"),
+    (OperationType::Quantized16bitLstm, "its float form, LSTM, rounds nothing on the way"),
+    (OperationType::QuantizedLstm, "its float form, LSTM, rounds nothing on the way"),
 ];
 
 /// How close the result of a quantised operation is to the real one.

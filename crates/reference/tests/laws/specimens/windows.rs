@@ -8,8 +8,11 @@ fn int(length: u32) -> i32 {
     i32::try_from(length).unwrap()
 }
 
-/// Output steps of a convolution.
-fn above_product(dice: &mut Dice) -> Quant {
+/// Output steps of a convolution: mostly above those of products, sometimes much finer.
+fn steps_of_sums(dice: &mut Dice) -> Quant {
+    if dice.one_in(5) {
+        return Quant::Fit(0.02);
+    }
     Quant::FitAbove(dice.pick(&[1.0, 1.2, 0.5]), 0, 1)
 }
 
@@ -59,7 +62,7 @@ pub fn conv_2d(dice: &mut Dice) -> Specimen {
         dice.int(1, 2),
         dice.int(0, 3),
     ]);
-    dilations(specimen, dice).image_output(above_product(dice))
+    dilations(specimen, dice).image_output(steps_of_sums(dice))
 }
 
 pub fn depthwise_conv_2d(dice: &mut Dice) -> Specimen {
@@ -75,7 +78,7 @@ pub fn depthwise_conv_2d(dice: &mut Dice) -> Specimen {
         int(multiplier),
         dice.int(0, 3),
     ]);
-    dilations(specimen, dice).image_output(above_product(dice))
+    dilations(specimen, dice).image_output(steps_of_sums(dice))
 }
 
 pub fn grouped_conv_2d(dice: &mut Dice) -> Specimen {
@@ -89,7 +92,7 @@ pub fn grouped_conv_2d(dice: &mut Dice) -> Specimen {
         .ints(&padding)
         .ints(&[dice.int(1, 2), dice.int(1, 2), int(groups), dice.int(0, 3)])
         .flag()
-        .image_output(above_product(dice))
+        .image_output(steps_of_sums(dice))
 }
 
 pub fn transpose_conv_2d(dice: &mut Dice) -> Specimen {
@@ -115,7 +118,7 @@ pub fn transpose_conv_2d(dice: &mut Dice) -> Specimen {
         let lengths = Given::tensor(&[4], output.map(f64::from).to_vec());
         specimen.form(1).input(Given { layout: Layout::ShapeOfImage, ..lengths }).ints(&[scheme])
     };
-    specimen.ints(&ends).flag().image_output(above_product(dice))
+    specimen.ints(&ends).flag().image_output(steps_of_sums(dice))
 }
 
 pub fn pooling(operation: OperationType, dice: &mut Dice) -> Specimen {
