@@ -3,12 +3,12 @@
 Usage: python3 recurrent.py > recurrent.txt     (needs NumPy)
 
 Everything is computed here a second time, from the definitions, on whole batches and in double
-precision; the integer operations in integers, to the bit. The file is text: a line `call` with the
-operation, what it shows, and the tolerance; then a line for each argument in order: `in`, `none` (left
-out) or `out`, type, scale, zero point, dimensions, values.
+precision; the integer operations in integers, to the bit. calls.py says how the file is to be read.
 """
 
 import numpy as np
+
+from calls import Call
 
 random = np.random.default_rng(20261121)
 FLOAT = {"TENSOR_FLOAT32": "FLOAT32", "TENSOR_FLOAT16": "FLOAT16"}
@@ -17,36 +17,6 @@ FLOAT = {"TENSOR_FLOAT32": "FLOAT32", "TENSOR_FLOAT16": "FLOAT16"}
 def draw(*shape):
     """Numbers that float16 holds exactly and that are short to write."""
     return random.integers(-48, 49, shape) / 64
-
-
-class Call:
-    """The lines of one call."""
-
-    def __init__(self, operation, about, tolerance):
-        print(f"call {operation} {tolerance} {about}")
-
-    @staticmethod
-    def line(kind, type_, values, scale=0.0, zero=0, shape=None):
-        shape = np.shape(values) if shape is None else shape
-        dimensions = "x".join(map(str, shape)) or "-"
-        flat = [] if values is None else np.ravel(values)
-        numbers = " ".join(f"{value:.9g}" if value % 1 else f"{int(value)}" for value in flat)
-        print(f"{kind} {type_} {float(scale)!r} {zero} {dimensions} {numbers}".rstrip())
-
-    def give(self, type_, values, scale=0.0, zero=0):
-        self.line("in", type_, values, scale, zero)
-
-    def leave_out(self, type_, shape, scale=0.0):
-        self.line("none", type_, None, scale, 0, shape)
-
-    def optional(self, type_, values, shape, scale=0.0):
-        if values is None:
-            self.leave_out(type_, shape, scale)
-        else:
-            self.give(type_, values, scale)
-
-    def expect(self, type_, values, scale=0.0, zero=0):
-        self.line("out", type_, values, scale, zero)
 
 
 # Real numbers
@@ -551,7 +521,7 @@ def quantized_lstm(about, coupled=False, peephole=False, norm=False, project=Fal
     call.expect("TENSOR_QUANT8_ASYMM_SIGNED", y, h_scale, h_zero)
 
 
-print("# Written by recurrent.py, which says how to read it.")
+print("# Written by recurrent.py; calls.py says how to read it.")
 lstm("without anything optional", short=True)
 lstm("the list of 1.2 without layer norm, activation none", settings=(0, 0, 0))
 lstm("coupled, RELU", settings=(1, 0, 0), coupled=True)
