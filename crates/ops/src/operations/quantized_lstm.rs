@@ -21,9 +21,11 @@
 //! with a projection the output is stored as the output before is, without one the output is the
 //! hidden state as it is stored. Only the batch may be 0.
 //!
-//! Source: `types.hal` 1.3; the arithmetic of TensorFlow Lite. Android's reference implementation
-//! differs from both where there is no layer norm (it leaves out the gates' biases), in peepholes (it
-//! reads the cell it is about to write), and in the scale of the projection clip.
+//! Source: `types.hal` 1.3; the arithmetic of TensorFlow Lite, whose kernel gives the same numbers to
+//! the bit, but for peepholes together with a projection to fewer units: there it counts cells by
+//! outputs. Android's reference implementation differs from both where there is no layer norm (it
+//! leaves out the gates' biases), in peepholes (it reads the cell it is about to write), in the scale
+//! of the projection clip, and in the sign of the hidden state's zero point without a projection.
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;

@@ -570,3 +570,8 @@ quantized_lstm("coupled with everything", coupled=True, peephole=True, norm=True
                projection_bias=True, hidden_zero=6)
 quantized_lstm("everything and both clips", peephole=True, norm=True, project=True, projection_bias=True,
                cell_clip=1.5, projection_clip=0.4, hidden_zero=-3)
+quantized_lstm("peepholes and layer norm", peephole=True, norm=True, cell_clip=1.0)
+quantized_lstm("projection with bias, layer norm, both clips", project=True, projection_bias=True, norm=True,
+               cell_clip=1.5, projection_clip=0.4, hidden_zero=-3)
+quantized_lstm("coupled, projection with bias, hidden zero point", coupled=True, project=True,
+               projection_bias=True, hidden_zero=20)
