@@ -1,4 +1,5 @@
-//! The interfaces of Android's Neural Networks HAL as its files name them, version by version.
+//! The interfaces of Android's Neural Networks HAL as its files name them, version by version, and
+//! adapters from and to [`hal::Device`].
 //!
 //! A module for each version holds its types and interfaces. Interfaces are traits: `IDevice` of a
 //! version extends that of the version before, so whoever implements [`v1_3::IDevice`] answers all
@@ -12,6 +13,7 @@
 //! | [`transport`] | what every call returns: its results, or that the other side is gone |
 //! | [`convert`] | between each version's types and those of [`hal`] |
 //! | [`serve`] | a [`hal::Device`] behind the interfaces |
+//! | [`client`] | a [`hal::Device`] in front of them |
 //! | [`tasks`] | threads for what goes on in the background |
 //!
 //! Three decisions:
@@ -23,7 +25,22 @@
 //!   and an implementation that wants to keep a descriptor duplicates it.
 //! - **There is no wire.** The traits are called within one process; a transport implements them on
 //!   one side and calls them on the other.
+//!
+//! ```
+//! use hidl::{client, serve, v1_0};
+//! use std::sync::Arc;
+//! # fn some_device() -> Arc<dyn hal::Device> { reference::device() }
+//!
+//! // A driver behind the interfaces, used by a client that knows 1.0 only ...
+//! let old: Arc<dyn v1_0::IDevice> = serve::Device::new(some_device());
+//! assert_eq!(old.get_status()?, hal::DeviceStatus::Available.code());
+//! // ... and that client as a device again.
+//! let device = client::from_v1_0("example-old", old)?;
+//! assert_eq!(device.version(), hal::HalVersion::V1_0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+pub mod client;
 pub mod convert;
 pub mod handle;
 pub mod memory;

@@ -1,0 +1,135 @@
+//! What a driver answered.
+
+use crate::transport::Return;
+use hal::{Error, ErrorStatus};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A driver answered with an error. HIDL has no words for why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the driver answered {status} to {method}")]
+pub struct Answered {
+    /// The method, as the interface files name it.
+    pub method: &'static str,
+    /// The status.
+    pub status: ErrorStatus,
+}
+
+/// A driver did what it must not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misbehaviour {
+    /// A status that is no code.
+    #[error("{method}: {code} is no status")]
+    Status {
+        /// The method.
+        method: &'static str,
+        /// The code.
+        code: i32,
+    },
+    /// `NONE`, but without the object that goes with it.
+    #[error("{method}: NONE, but no {what}")]
+    Nothing {
+        /// The method.
+        method: &'static str,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// A list of the wrong length.
+    #[error("{method}: {found} {what}, expected {expected}")]
+    Count {
+        /// The method.
+        method: &'static str,
+        /// What there are.
+        what: &'static str,
+        /// How many.
+        found: usize,
+        /// How many there must be.
+        expected: usize,
+    },
+    /// Shapes that do not go with the status.
+    #[error("{method}: {status} with output shapes of which {what}")]
+    Shapes {
+        /// The method.
+        method: &'static str,
+        /// The status.
+        status: ErrorStatus,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// No shape of an output that only the driver knows.
+    #[error("{method}: NONE without the shape of output {output}, which was unknown")]
+    UnknownShape {
+        /// The method.
+        method: &'static str,
+        /// The output.
+        output: usize,
+    },
+    /// A fence that is none.
+    #[error("{method}: a fence of {descriptors} descriptors")]
+    Fence {
+        /// The method.
+        method: &'static str,
+        /// Its descriptors.
+        descriptors: usize,
+    },
+    /// The callback is gone and was never notified.
+    #[error("{method}: the driver let go of the callback without having notified it")]
+    NeverNotified {
+        /// The method.
+        method: &'static str,
+    },
+    /// The callback was not notified for too long.
+    #[error("{method}: the driver did not notify the callback for {seconds} s")]
+    NotInTime {
+        /// The method.
+        method: &'static str,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The driver panicked.
+    #[error("{method}: the driver panicked")]
+    Panicked {
+        /// The method.
+        method: &'static str,
+    },
+}
+
+impl From<Misbehaviour> for Error {
+    fn from(misbehaviour: Misbehaviour) -> Self {
+        Self::failure(misbehaviour)
+    }
+}
+
+/// Calls a driver.
+pub(super) fn ask<T>(method: &'static str, call: impl FnOnce() -> Return<T>) -> hal::Result<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(Misbehaviour::Panicked { method }.into()),
+    }
+}
+
+/// The status behind a code.
+pub(super) fn status(method: &'static str, code: i32) -> hal::Result<ErrorStatus> {
+    ErrorStatus::from_code(code).map_err(|_| Misbehaviour::Status { method, code }.into())
+}
+
+/// Turns every status but `NONE` into an error.
+pub(super) fn expect_none(method: &'static str, code: i32) -> hal::Result<()> {
+    match status(method, code)? {
+        ErrorStatus::None => Ok(()),
+        status => Err(answered(method, status)),
+    }
+}
+
+pub(super) fn answered(method: &'static str, status: ErrorStatus) -> Error {
+    Error::new(status, Answered { method, status })
+}
+
+/// What must come with `NONE`.
+pub(super) fn expect_some<T>(
+    method: &'static str,
+    what: &'static str,
+    found: Option<T>,
+) -> hal::Result<T> {
+    found.ok_or_else(|| Misbehaviour::Nothing { method, what }.into())
+}

@@ -1,0 +1,35 @@
+//! [`Buffer`]: a driver's buffer as a [`hal::Buffer`].
+
+use super::answer::{ask, expect_none};
+use crate::convert::Convert;
+use crate::v1_3::IBuffer;
+use hal::Memory;
+use std::sync::Arc;
+
+/// A driver's buffer.
+pub(super) struct Buffer {
+    buffer: Arc<dyn IBuffer>,
+    token: u32,
+}
+
+impl Buffer {
+    pub(super) fn new(buffer: Arc<dyn IBuffer>, token: u32) -> Self {
+        Self { buffer, token }
+    }
+}
+
+impl hal::Buffer for Buffer {
+    fn token(&self) -> u32 {
+        self.token
+    }
+
+    fn copy_to(&self, destination: &Memory) -> hal::Result<()> {
+        let memory = Convert::from_canonical(destination)?;
+        expect_none("copyTo", ask("copyTo", || self.buffer.copy_to(&memory))?)
+    }
+
+    fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> hal::Result<()> {
+        let memory = Convert::from_canonical(source)?;
+        expect_none("copyFrom", ask("copyFrom", || self.buffer.copy_from(&memory, dimensions))?)
+    }
+}
