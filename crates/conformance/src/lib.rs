@@ -14,6 +14,7 @@
 
 pub mod compare;
 pub mod instance;
+pub mod mutation;
 pub mod report;
 pub mod runner;
 pub mod suites;

@@ -5,8 +5,8 @@ use crate::suites::Suite;
 use crate::vectors::{Case, VectorError, Vectors};
 use hal::{Device, OperationType};
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Which vectors to run, in which suites.
 #[derive(Debug, Clone)]
@@ -81,15 +81,21 @@ fn run_case(device: &dyn Device, case: &Case, selection: &Selection) -> Vec<Outc
     if !selection.includes(case) {
         return Vec::new();
     }
-    let suites = selection.suites.iter().filter(|suite| suite.includes(case));
+    let (name, spec) = (Arc::from(&*case.name), Arc::from(&*case.spec));
+    let operation = case.ops.first().map_or("(none)", |operation| operation);
+    let operation: Arc<str> = Arc::from(operation);
+    let outcome = |suite, (rule, failure)| Outcome {
+        case: Arc::clone(&name),
+        spec: Arc::clone(&spec),
+        operation: Arc::clone(&operation),
+        suite,
+        rule,
+        failure,
+    };
+    let suites = selection.suites.iter().copied().filter(|suite| suite.includes(case));
     suites
-        .map(|suite| Outcome {
-            case: case.name.clone(),
-            spec: case.spec.clone(),
-            operations: case.ops.clone(),
-            suite: *suite,
-            failure: suite.run(device, case).err(),
-        })
+        .flat_map(|suite| suite.run(device, case).into_iter().map(move |it| (suite, it)))
+        .map(|(suite, verdict)| outcome(suite, verdict))
         .collect()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::compare::{self, elements};
 use crate::instance::{Instance, with_signed_quantisation};
+use crate::mutation;
 use crate::vectors::Case;
 use hal::{
     Device, ErrorStatus, Execution, ExecutionError, ExecutionOptions, HalVersion, OutputShape,
@@ -28,7 +29,13 @@ pub enum Suite {
     Validation,
     /// A loop that never ends is broken off.
     Timeout,
+    /// Each way to break the model gives one that is refused: see [`mutation`].
+    Mutation,
 }
+
+/// What came of a vector in a suite: the rule that was broken, in the mutation suite; and nothing if
+/// it passed, else a sentence that says what went wrong.
+pub type Verdict = (Option<&'static str>, Option<String>);
 
 impl Suite {
     /// All of them.
@@ -40,6 +47,7 @@ impl Suite {
         Self::Compliance,
         Self::Validation,
         Self::Timeout,
+        Self::Mutation,
     ];
 
     /// The suite's name.
@@ -52,6 +60,7 @@ impl Suite {
             Self::Compliance => "compliance",
             Self::Validation => "validation",
             Self::Timeout => "timeout",
+            Self::Mutation => "mutation",
         }
     }
 
@@ -62,18 +71,24 @@ impl Suite {
 
     /// Whether a vector is run in this form.
     pub fn includes(self, case: &Case) -> bool {
-        let listed_as = match self {
-            Self::ShortOutput => Self::DynamicOutputShape.name(),
-            other => other.name(),
-        };
-        case.is_in_suite(listed_as)
+        match self {
+            Self::Mutation => true,
+            Self::ShortOutput => case.is_in_suite(Self::DynamicOutputShape.name()),
+            other => case.is_in_suite(other.name()),
+        }
     }
 
-    /// Runs a vector.
-    ///
-    /// # Errors
-    /// A sentence that says what went wrong.
-    pub fn run(self, device: &dyn Device, case: &Case) -> Result<(), String> {
+    /// Runs a vector. The mutation suite has a verdict for each rule that can be broken, the others
+    /// have one.
+    pub fn run(self, device: &dyn Device, case: &Case) -> Vec<Verdict> {
+        match self {
+            Self::Mutation => mutations(device, case),
+            other => vec![(None, other.run_once(device, case).err())],
+        }
+    }
+
+    /// What went wrong, in a suite that has one verdict.
+    fn run_once(self, device: &dyn Device, case: &Case) -> Result<(), String> {
         let instance = |case: &Case| Instance::new(case).map_err(|error| error.to_string());
         match self {
             Self::Generated => run_and_compare(device, case, &instance(case)?),
@@ -90,6 +105,7 @@ impl Suite {
             Self::Compliance => compliance(device, case, &instance(case)?),
             Self::Validation => must_fail(device, &instance(case)?).map(|_| ()),
             Self::Timeout => timeout(device, &instance(case)?),
+            Self::Mutation => Ok(()),
         }
     }
 }
@@ -253,4 +269,22 @@ fn timeout(device: &dyn Device, instance: &Instance) -> Result<(), String> {
         ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent => Ok(()),
         _ => Err(format!("broken off with {error}, expected a missed deadline")),
     }
+}
+
+fn mutations(device: &dyn Device, case: &Case) -> Vec<Verdict> {
+    let instance = match Instance::new(case) {
+        Ok(instance) => instance,
+        Err(error) => return vec![(None, Some(error.to_string()))],
+    };
+    // The same places for the same name, other ones for most others.
+    let seed = case.name.bytes().map(usize::from).sum();
+    let verdicts = mutation::judge(device, &instance.model, case.min_hal, seed);
+    let count = |verdict: &mutation::Verdict| format!("{} of {}", verdict.failed, verdict.mutants);
+    verdicts
+        .into_iter()
+        .map(|(rule, verdict)| {
+            let failure = verdict.failure.as_ref();
+            (Some(rule), failure.map(|what| format!("{what} ({} mutants)", count(&verdict))))
+        })
+        .collect()
 }

@@ -23,7 +23,7 @@ pub struct Arguments {
     #[arg(long, default_value = "", value_name = "TEXT")]
     filter: String,
     /// Only these suites: generated, dynamic_output_shape, short_output, quantization_coupling,
-    /// compliance, validation, timeout [default: all]
+    /// compliance, validation, timeout, mutation [default: all]
     #[arg(long = "suite", value_name = "NAME", value_delimiter = ',')]
     suites: Vec<String>,
     /// Only models made of operations that this build defines
@@ -99,8 +99,12 @@ fn junit(report: &Report) -> quick_junit::Report {
                     status
                 }
             };
-            let mut case = TestCase::new(&outcome.case, status);
-            case.set_classname(&outcome.spec);
+            let name = match outcome.rule {
+                None => outcome.case.to_string(),
+                Some(rule) => format!("{}/{rule}", outcome.case),
+            };
+            let mut case = TestCase::new(name, status);
+            case.set_classname(&*outcome.spec);
             test_suite.add_test_case(case);
         }
         xml.add_test_suite(test_suite);
@@ -120,13 +124,16 @@ fn json(report: &Report) -> serde_json::Value {
         .into_iter()
         .map(|(operation, it)| (operation.to_owned(), tally(it)))
         .collect();
+    let rules: serde_json::Map<String, serde_json::Value> =
+        report.by_rule().into_iter().map(|(rule, it)| (rule.to_owned(), tally(it))).collect();
     let failures: Vec<_> = report
         .failures()
         .map(|(outcome, failure)| {
             serde_json::json!({
-                "case": outcome.case,
-                "spec": outcome.spec,
+                "case": &*outcome.case,
+                "spec": &*outcome.spec,
                 "suite": outcome.suite.name(),
+                "rule": outcome.rule,
                 "failure": failure,
             })
         })
@@ -135,6 +142,7 @@ fn json(report: &Report) -> serde_json::Value {
         "total": tally(report.total()),
         "suites": suites,
         "operations": operations,
+        "rules": rules,
         "failures": failures,
     })
 }

@@ -1,0 +1,235 @@
+//! Whatever a valid model computes, computing it does no harm: no kernel panics, hangs or takes
+//! memory without bound (contract: GEN-8, SEC-3), and whether output shapes were known beforehand
+//! changes no bit.
+//!
+//! The first byte chooses an operation, whose arguments the other bytes make, or one of the samples,
+//! which they damage.
+
+#![no_main]
+
+#[path = "../../crates/ops/tests/arguments/mod.rs"]
+mod arguments;
+#[allow(dead_code)] // Nothing wild is needed here.
+#[path = "../../crates/ops/tests/garbage/mod.rs"]
+mod garbage;
+#[path = "../../crates/ops/tests/samples/mod.rs"]
+mod samples;
+
+use arguments::{Invocation, MOST_ELEMENTS, Made, Source, signatures};
+use driver::DriverDevice;
+use hal::{
+    DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, Operand,
+    OperandLifeTime, Operation, OperationType, PrepareOptions, RequestBuilder, Subgraph,
+};
+use libfuzzer_sys::fuzz_target;
+use ops::Signature;
+use reference::ReferenceEngine;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Bytes of a model's constants, and of the values alive at once. A convolution of so many
+/// by so many elements takes far less than a second.
+const MEMORY_LIMIT: u64 = 64 << 10;
+
+fn device() -> &'static dyn Device {
+    static DEVICE: OnceLock<DriverDevice<ReferenceEngine>> = OnceLock::new();
+    DEVICE.get_or_init(|| DriverDevice::new(ReferenceEngine::with_memory_limit(MEMORY_LIMIT)))
+}
+
+fn samples() -> &'static [Model] {
+    static SAMPLES: OnceLock<Vec<Model>> = OnceLock::new();
+    SAMPLES.get_or_init(|| samples::all().into_iter().map(|sample| sample.model).collect())
+}
+
+fn operations() -> &'static [&'static Signature] {
+    static SIGNATURES: OnceLock<Vec<&'static Signature>> = OnceLock::new();
+    SIGNATURES.get_or_init(|| signatures().collect())
+}
+
+/// An argument of a request; `None`: left out.
+type Input = Option<(Vec<u8>, Vec<u32>)>;
+
+fuzz_target!(|bytes: &[u8]| {
+    let [first, second, rest @ ..] = bytes else { return };
+    if let Some(signature) = operations().get(usize::from(*first)) {
+        let mut source = Source::new(rest);
+        let invocation = Invocation::of(signature, &mut source);
+        match second % 4 {
+            // Only so are there inputs without elements.
+            0 => drop(invocation.compute().expect("answers that go together")),
+            _ => {
+                let (model, inputs) = model_of(&invocation, &mut source);
+                run(&model, inputs.as_deref());
+            }
+        }
+        return;
+    }
+    let all = samples();
+    let mut model = all[usize::from(*first) % all.len()].clone();
+    let (damage, values) = rest.split_at(rest.len().min(usize::from(*second)));
+    garbage::damage(&mut model, &mut garbage::Source::new(damage));
+    let inputs = inputs_of(&model, values);
+    run(&model, inputs.as_deref());
+});
+
+/// A model of one operation, and inputs to run it with if all are small enough.
+fn model_of(invocation: &Invocation, source: &mut Source<'_>) -> (Model, Option<Vec<Input>>) {
+    let mut model = Model::default();
+    let mut values = Vec::new();
+    let mut inputs = Some(Vec::new());
+    let mut step = Operation {
+        operation_type: invocation.signature.operation,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+    };
+    let graph: &mut Subgraph = &mut model.main;
+    for made in &invocation.inputs {
+        let mut operand = Operand { number_of_consumers: 1, ..declared(made) };
+        let is_fed = source.byte() > 127;
+        let index = u32::try_from(graph.operands.len()).expect("few operands");
+        match &made.value {
+            _ if made.is_omitted && !is_fed => operand.lifetime = OperandLifeTime::NoValue,
+            Some(bytes) if !made.is_omitted && !is_fed => {
+                operand.lifetime = OperandLifeTime::ConstantCopy;
+                operand.location = DataLocation {
+                    pool_index: 0,
+                    offset: u32::try_from(values.len()).expect("few values"),
+                    length: u32::try_from(bytes.len()).expect("few values"),
+                };
+                values.extend_from_slice(bytes);
+            }
+            value => {
+                operand.lifetime = OperandLifeTime::SubgraphInput;
+                graph.inputs.push(index);
+                let input = match value {
+                    _ if made.is_omitted => Some(None),
+                    Some(bytes) => Some(Some((bytes.clone(), made.shape.to_model()))),
+                    None => filled(&operand, &[]).map(Some),
+                };
+                // Half of what has a value is declared as of any shape.
+                if source.byte() > 127 {
+                    operand.dimensions.fill(0);
+                }
+                inputs = inputs.zip(input).map(|(mut inputs, input)| {
+                    inputs.push(input);
+                    inputs
+                });
+            }
+        }
+        step.inputs.push(index);
+        graph.operands.push(operand);
+    }
+    for made in &invocation.outputs {
+        let index = u32::try_from(graph.operands.len()).expect("few operands");
+        step.outputs.push(index);
+        graph.outputs.push(index);
+        let lifetime = OperandLifeTime::SubgraphOutput;
+        graph.operands.push(Operand { number_of_consumers: 0, lifetime, ..declared(made) });
+    }
+    graph.operations.push(step);
+    model.operand_values = values.into();
+    (model, inputs)
+}
+
+fn declared(made: &Made) -> Operand {
+    Operand { dimensions: made.shape.to_model(), ..made.operand.clone() }
+}
+
+/// For each input of the model bytes of `values`, over and over, if all are small enough.
+fn inputs_of(model: &Model, values: &[u8]) -> Option<Vec<Input>> {
+    let operand = |index: &u32| model.main.operands.get(*index as usize);
+    model.main.inputs.iter().map(|index| Some(filled(operand(index)?, values))).collect()
+}
+
+/// A value for an operand, lengths that are not known taken as 2.
+fn filled(operand: &Operand, values: &[u8]) -> Input {
+    let dimensions: Vec<u32> =
+        operand.dimensions.iter().map(|length| if *length == 0 { 2 } else { *length }).collect();
+    let count = dimensions.iter().try_fold(1_u32, |count, length| count.checked_mul(*length))?;
+    let size = count.checked_mul(operand.operand_type.element_size()?)?;
+    let is_small = u64::from(size) <= 4 * MOST_ELEMENTS;
+    let bytes = values.iter().copied().cycle().chain(std::iter::repeat(0));
+    is_small.then(|| (bytes.take(size as usize).collect(), dimensions))
+}
+
+/// Prepares the model, if it is one, runs it, and runs it again with the output shapes that it then
+/// had.
+fn run(model: &Model, inputs: Option<&[Input]>) {
+    let supported = device().supported_operations(model, HalVersion::LATEST);
+    let prepared = device().prepare_model(model, HalVersion::LATEST, PrepareOptions::default());
+    let is_invalid = |status| status == ErrorStatus::InvalidArgument;
+    let refused = supported.as_ref().is_err_and(|error| is_invalid(error.status()));
+    let supports_all = supported.is_ok_and(|all| all.iter().all(hal::Support::is_yes));
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) if refused => return assert!(is_invalid(error.status()), "{error}"),
+        Err(error) => {
+            let too_large = error.status() == ErrorStatus::ResourceExhaustedPersistent;
+            return assert!(!supports_all || too_large, "{error}");
+        }
+    };
+    assert!(!refused, "prepared, but said to be invalid");
+    let Some(inputs) = inputs else { return };
+    let Some((shapes, outputs)) = execute(&*prepared, model, inputs) else { return };
+    // In a model, 0 is no length.
+    if shapes.iter().flatten().any(|length| *length == 0) {
+        return;
+    }
+    let mut known = model.clone();
+    for (index, shape) in model.main.outputs.iter().zip(&shapes) {
+        known.main.operands[*index as usize].dimensions.clone_from(shape);
+    }
+    // With seeds of 0 nobody can foretell what it draws.
+    let is_random = model
+        .subgraphs()
+        .flat_map(|(_, graph)| &graph.operations)
+        .any(|step| step.operation_type == OperationType::RandomMultinomial);
+    let again = device()
+        .prepare_model(&known, HalVersion::LATEST, PrepareOptions::default())
+        .and_then(|prepared| Ok(execute(&*prepared, &known, inputs)));
+    match again {
+        Ok(Some(again)) if is_random => assert_eq!(again.0, shapes),
+        Ok(Some(again)) => assert_eq!(again, (shapes, outputs)),
+        Ok(None) => panic!("fails once its output shapes are known"),
+        Err(error) => panic!("refused once its output shapes are known: {error}"),
+    }
+}
+
+/// Shapes and bytes of the outputs, if the execution succeeds.
+fn execute(
+    prepared: &dyn hal::PreparedModel,
+    model: &Model,
+    inputs: &[Input],
+) -> Option<(Vec<Vec<u32>>, Vec<Vec<u8>>)> {
+    let mut builder = RequestBuilder::new();
+    for input in inputs {
+        match input {
+            Some((bytes, dimensions)) => builder.input_shaped(bytes, dimensions),
+            None => builder.omitted_input(),
+        };
+    }
+    for _ in &model.main.outputs {
+        builder.output(usize::try_from(MEMORY_LIMIT).expect("small"));
+    }
+    let request = builder.build().expect("memory");
+    let options = ExecutionOptions {
+        deadline: Some(Deadline::after(Duration::from_secs(2))),
+        loop_timeout: Some(Duration::from_millis(5)),
+        ..ExecutionOptions::default()
+    };
+    let execution = prepared.execute(&request, &options).ok()?;
+    assert_eq!(execution.output_shapes.len(), model.main.outputs.len());
+    let mut outputs = Vec::new();
+    for (position, shape) in execution.output_shapes.iter().enumerate() {
+        assert!(shape.is_sufficient);
+        let operand = &model.main.operands[model.main.outputs[position] as usize];
+        let size = operand.operand_type.element_size().unwrap_or(0);
+        let is_empty = shape.dimensions.contains(&0);
+        let size =
+            if is_empty { 0 } else { shape.dimensions.iter().fold(size, |size, it| size * it) };
+        let mut bytes = RequestBuilder::read_output(&request, position).expect("written");
+        bytes.truncate(size as usize);
+        outputs.push(bytes);
+    }
+    Some((execution.output_shapes.into_iter().map(|shape| shape.dimensions).collect(), outputs))
+}
