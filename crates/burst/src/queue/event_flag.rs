@@ -1,0 +1,113 @@
+//! The event flag of a queue: a word that both sides wait on by futex, with a bit for each.
+//!
+//! As libfmq's `EventFlag` does it, so that its users can be on the other side: to wake is to set
+//! bits and to wake by futex those who wait for them, unless the bits were all set already; to wait
+//! is to clear one's bits and, if none was set, to sleep by futex. A bit that is set stands for a
+//! wake-up that nobody has slept for yet. The futex is not private: the other side may be another
+//! process.
+
+use super::error::QueueError;
+use super::shared::Shared;
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// There is room again: a writer may go on.
+pub(super) const NOT_FULL: NonZeroU32 = NonZeroU32::new(1).unwrap();
+/// There is something: a reader may go on.
+pub(super) const NOT_EMPTY: NonZeroU32 = NonZeroU32::new(2).unwrap();
+
+/// The longest sleep. A hostile other side can swallow a wake-up, by writing the word back at the
+/// right moment; then whoever waits sees at the latest after this time that it was interrupted.
+const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+
+/// Wakes all who wait for this bit, if it was not set already.
+pub(super) fn wake(flag: &AtomicU32, bit: NonZeroU32) -> Result<(), QueueError> {
+    if flag.fetch_or(bit.get(), Ordering::SeqCst) & bit.get() == 0 {
+        wake_sleepers(flag, bit)?;
+    }
+    Ok(())
+}
+
+fn wake_sleepers(flag: &AtomicU32, bit: NonZeroU32) -> Result<(), QueueError> {
+    let all = i32::MAX.cast_unsigned();
+    futex::wake_bitset(flag, Flags::empty(), all, bit).map_err(QueueError::system("futex"))?;
+    Ok(())
+}
+
+/// Sleeps until somebody wakes those who wait for this bit, until `deadline`, or for a while: the
+/// caller looks for itself why it woke.
+fn sleep(flag: &AtomicU32, bit: NonZeroU32, deadline: Option<Instant>) -> Result<(), QueueError> {
+    let before = flag.fetch_and(!bit.get(), Ordering::SeqCst);
+    if before & bit.get() != 0 {
+        return Ok(());
+    }
+    let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let until = after(remaining.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP));
+    match futex::wait_bitset(flag, Flags::empty(), before, Some(&until), bit) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
+        Err(error) => Err(QueueError::system("futex")(error)),
+    }
+}
+
+/// A point of the steady clock, for the futex.
+fn after(duration: Duration) -> Timespec {
+    let mut time = clock_gettime(ClockId::Monotonic);
+    // At most `LONGEST_SLEEP`: no whole second.
+    time.tv_nsec += i64::from(duration.subsec_nanos());
+    time.tv_sec += time.tv_nsec / 1_000_000_000;
+    time.tv_nsec %= 1_000_000_000;
+    time
+}
+
+/// Ends the waiting of one end of a queue from outside: because the process on the other side died,
+/// say, or because nobody is interested any more. Clones are the same switch.
+///
+/// Throwing it never blocks. It stays thrown: whoever waits later does not wait.
+#[derive(Debug, Clone)]
+pub struct Interrupt {
+    thrown: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    bit: NonZeroU32,
+}
+
+impl Interrupt {
+    pub(super) fn new(shared: Arc<Shared>, bit: NonZeroU32) -> Self {
+        Self { thrown: Arc::default(), shared, bit }
+    }
+
+    /// Wakes whoever waits at this end of the queue with [`QueueError::Interrupted`].
+    pub fn throw(&self) {
+        self.thrown.store(true, Ordering::SeqCst);
+        if let Some(flag) = self.shared.event_flag() {
+            // The bit may be set by somebody hostile, while somebody sleeps all the same.
+            flag.fetch_or(self.bit.get(), Ordering::SeqCst);
+            // Without success, whoever sleeps wakes a little later by itself.
+            let _ = wake_sleepers(flag, self.bit);
+        }
+    }
+
+    /// Whether it was thrown.
+    pub fn is_thrown(&self) -> bool {
+        self.thrown.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps as [`sleep`] does.
+    ///
+    /// # Errors
+    /// [`QueueError::Interrupted`], [`QueueError::TimedOut`], [`QueueError::NoEventFlag`]
+    pub(super) fn sleep(&self, deadline: Option<Instant>) -> Result<(), QueueError> {
+        let flag = self.shared.event_flag().ok_or(QueueError::NoEventFlag)?;
+        if self.is_thrown() {
+            return Err(QueueError::Interrupted);
+        }
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(QueueError::TimedOut);
+        }
+        sleep(flag, self.bit, deadline)
+    }
+}

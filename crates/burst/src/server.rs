@@ -1,0 +1,342 @@
+//! [`BurstServer`]: the service's end of a burst.
+
+use crate::datum::{FmqRequestDatum, FmqResultDatum};
+use crate::packet::{RequestPacket, ResultPacket};
+use crate::queue::{Interrupt, MessageQueue, QueueError, Reader, Writer};
+use crate::{BurstCallback, BurstContext};
+use hal::{
+    Cancellation, Error, ErrorStatus, ExecutionOptions, Memory, PreparedModel, Request,
+    RequestMemoryPool, Timing,
+};
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The most slots whose memory is kept. A client that uses more is asked for the others with each
+/// request anew: each takes a descriptor and a mapping of the service.
+pub const MAXIMUM_KEPT_SLOTS: usize = 1024;
+
+/// For how long dropping waits for a thread that only has to notice it.
+const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
+
+/// Executes what comes through a request queue and answers through a result queue, on a thread of
+/// its own.
+///
+/// To each packet exactly one is the answer, whatever is in it (contract: BURST-5, BURST-11). The
+/// deadline is none, the loop timeout the default one, the priority that of the prepared model
+/// (BURST-14). Memory is asked for once and kept by its slot (BURST-7, BURST-9).
+///
+/// Dropping it ends the burst: an execution that is under way is given up, and nobody waits for the
+/// client (BURST-16). The thread keeps alive what it needs until it has ended.
+pub struct BurstServer {
+    slots: Arc<Slots>,
+    life: Arc<Life>,
+    stop: Stop,
+}
+
+impl BurstServer {
+    /// Begins a burst on a prepared model.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if a queue has no event flag, or no room for even the shortest result
+    /// (contract: BURST-1); `RESOURCE_EXHAUSTED_TRANSIENT` if there can be no thread.
+    pub fn new(
+        prepared: Arc<dyn PreparedModel>,
+        callback: Arc<dyn BurstCallback>,
+        requests: MessageQueue<FmqRequestDatum>,
+        results: MessageQueue<FmqResultDatum>,
+    ) -> hal::Result<Self> {
+        Self::with_end(prepared, callback, requests, results, || {})
+    }
+
+    /// As [`BurstServer::new`], and calls `at_the_end` when no more results will come, for whatever
+    /// reason.
+    ///
+    /// # Errors
+    /// As [`BurstServer::new`].
+    pub fn with_end(
+        prepared: Arc<dyn PreparedModel>,
+        callback: Arc<dyn BurstCallback>,
+        requests: MessageQueue<FmqRequestDatum>,
+        results: MessageQueue<FmqResultDatum>,
+        at_the_end: impl FnOnce() + Send + 'static,
+    ) -> hal::Result<Self> {
+        if !requests.has_event_flag() || !results.has_event_flag() {
+            return Err(QueueError::NoEventFlag.into());
+        }
+        let (length, capacity) = (ResultPacket::LENGTH_WITHOUT_SHAPES, results.capacity());
+        if capacity < length {
+            return Err(Error::invalid(QueueError::TooLong { length, capacity }));
+        }
+        let (reader, writer) = (requests.into_reader(), results.into_writer());
+        let stop = Stop {
+            waiting: [reader.interrupt(), writer.interrupt()],
+            cancellation: Cancellation::new(),
+        };
+        let (slots, life) = (Arc::<Slots>::default(), Arc::<Life>::default());
+        let worker = Worker {
+            prepared,
+            callback,
+            slots: Arc::clone(&slots),
+            reader,
+            writer,
+            request: Vec::new(),
+            result: Vec::new(),
+            cancellation: stop.cancellation.clone(),
+        };
+        let death = Death { life: Arc::clone(&life), at_the_end: Some(at_the_end) };
+        std::thread::Builder::new()
+            .name("nnhal-burst".to_owned())
+            .spawn(move || worker.work(&death.life))
+            .map_err(|error| Error::new(ErrorStatus::ResourceExhaustedTransient, error))?;
+        Ok(Self { slots, life, stop })
+    }
+}
+
+impl BurstContext for BurstServer {
+    fn free_memory(&self, slot: i32) {
+        self.slots.free(slot);
+    }
+
+    fn is_alive(&self) -> bool {
+        !self.life.lock().ended
+    }
+}
+
+impl Drop for BurstServer {
+    fn drop(&mut self) {
+        self.stop.cancellation.cancel();
+        self.stop.waiting.iter().for_each(Interrupt::throw);
+        self.life.wait_unless_busy();
+    }
+}
+
+impl fmt::Debug for BurstServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kept = self.slots.lock().memories.len();
+        let life = *self.life.lock();
+        formatter
+            .debug_struct("BurstServer")
+            .field("kept_slots", &kept)
+            .field("life", &life)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What ends a burst.
+struct Stop {
+    waiting: [Interrupt; 2],
+    cancellation: Cancellation,
+}
+
+/// What the thread is doing.
+#[derive(Default)]
+struct Life {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// It executes, or asks the client for memory, or tells it the result.
+    busy: bool,
+    ended: bool,
+}
+
+impl Life {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_busy(&self, busy: bool) {
+        self.lock().busy = busy;
+    }
+
+    /// Waits for the end of a thread that has only to notice it. One that is busy with a model or
+    /// with the client may take its time.
+    fn wait_unless_busy(&self) {
+        let going_on = |state: &mut State| !state.ended && !state.busy;
+        let ended = self.changed.wait_timeout_while(self.lock(), TIME_TO_NOTICE, going_on);
+        drop(ended);
+    }
+}
+
+/// Says that the thread has ended when it is dropped: at the end of the thread's work, or when it
+/// never began.
+struct Death<F: FnOnce()> {
+    life: Arc<Life>,
+    at_the_end: Option<F>,
+}
+
+impl<F: FnOnce()> Drop for Death<F> {
+    fn drop(&mut self) {
+        self.life.lock().ended = true;
+        self.life.changed.notify_all();
+        if let Some(at_the_end) = self.at_the_end.take() {
+            at_the_end();
+        }
+    }
+}
+
+/// The thread.
+struct Worker {
+    prepared: Arc<dyn PreparedModel>,
+    callback: Arc<dyn BurstCallback>,
+    slots: Arc<Slots>,
+    reader: Reader<FmqRequestDatum>,
+    writer: Writer<FmqResultDatum>,
+    request: Vec<FmqRequestDatum>,
+    result: Vec<FmqResultDatum>,
+    cancellation: Cancellation,
+}
+
+impl Worker {
+    /// Answers packets until it is stopped, or the queues are useless.
+    fn work(mut self, life: &Life) {
+        loop {
+            let received = self.reader.read(&mut self.request, None);
+            let dequeued = Instant::now();
+            life.set_busy(true);
+            let (result, goes_on) = match received {
+                Ok(()) => (self.answer(dequeued), true),
+                // The client is told once, and can go on if its counter allows it.
+                Err(QueueError::Counters { passed_over, .. }) => {
+                    (ResultPacket::failed(ErrorStatus::GeneralFailure), passed_over)
+                }
+                Err(_) => return,
+            };
+            if self.send(&result).is_err() || !goes_on {
+                return;
+            }
+            life.set_busy(false);
+        }
+    }
+
+    /// The answer to the packet in `request`. Nothing that happens on the way ends the burst.
+    fn answer(&self, dequeued: Instant) -> ResultPacket {
+        let answer = catch_unwind(AssertUnwindSafe(|| self.execute(dequeued)));
+        answer.unwrap_or_else(|_| ResultPacket::failed(ErrorStatus::GeneralFailure))
+    }
+
+    fn execute(&self, dequeued: Instant) -> ResultPacket {
+        let packet = match RequestPacket::decode(&self.request) {
+            Ok(packet) => packet,
+            Err(error) => return ResultPacket::failed(error.status()),
+        };
+        let pools = match self.slots.memories(&packet.slots, &*self.callback) {
+            Ok(memories) => memories.into_iter().map(RequestMemoryPool::Memory).collect(),
+            Err(status) => return ResultPacket::failed(status),
+        };
+        let RequestPacket { inputs, outputs, measure, .. } = packet;
+        let request = Request { inputs, outputs, pools };
+        let options = ExecutionOptions {
+            measure,
+            cancellation: Some(self.cancellation.clone()),
+            ..ExecutionOptions::default()
+        };
+        match self.prepared.execute(&request, &options) {
+            Ok(execution) => {
+                let mut timing = Timing::NONE;
+                if measure {
+                    // From dequeuing to enqueuing (contract: TIME-3).
+                    timing = execution.timing;
+                    timing.time_in_driver = Some(dequeued.elapsed());
+                }
+                let output_shapes = execution.output_shapes;
+                ResultPacket { status: ErrorStatus::None, output_shapes, timing }
+            }
+            Err(failed) => {
+                let mut result = ResultPacket::failed(failed.error.status());
+                if result.status == ErrorStatus::OutputInsufficientSize {
+                    result.output_shapes = failed.output_shapes;
+                }
+                result
+            }
+        }
+    }
+
+    /// Sends a result, or, if it is too long for the queue, a failure (contract: BURST-12).
+    fn send(&mut self, result: &ResultPacket) -> Result<(), QueueError> {
+        let fits = result.length() <= self.writer.capacity();
+        if !fits || result.encode(&mut self.result).is_err() {
+            let failed = ResultPacket::failed(ErrorStatus::GeneralFailure);
+            // Two data can be counted.
+            let _ = failed.encode(&mut self.result);
+        }
+        self.writer.write(&self.result, None)
+    }
+}
+
+/// The memory behind slots, as far as it was asked for and is kept.
+#[derive(Default)]
+struct Slots(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    memories: HashMap<i32, Memory>,
+    /// How often a slot was freed.
+    frees: u64,
+}
+
+impl Slots {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of a slot. Executions that use its memory have clones of it (contract: BURST-10).
+    fn free(&self, slot: i32) {
+        let mut kept = self.lock();
+        kept.frees += 1;
+        let memory = kept.memories.remove(&slot);
+        drop(kept);
+        // Maybe the last clone: unmapping needs no lock.
+        drop(memory);
+    }
+
+    /// The memory behind each slot; the client is asked for all that are missing, once for each.
+    fn memories(
+        &self,
+        slots: &[i32],
+        callback: &dyn BurstCallback,
+    ) -> Result<Vec<Memory>, ErrorStatus> {
+        let kept = self.lock();
+        let found: Option<Vec<_>> =
+            slots.iter().map(|slot| kept.memories.get(slot).cloned()).collect();
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let mut known: HashMap<i32, Memory> = HashMap::new();
+        let mut missing = Vec::new();
+        for slot in slots {
+            match kept.memories.get(slot) {
+                Some(memory) => drop(known.insert(*slot, memory.clone())),
+                None => missing.push(*slot),
+            }
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        let frees = kept.frees;
+        // The client's answer may take its time, and it may free slots meanwhile.
+        drop(kept);
+        let fetched = callback.get_memories(&missing).map_err(|error| match error.status() {
+            ErrorStatus::InvalidArgument => ErrorStatus::InvalidArgument,
+            _ => ErrorStatus::GeneralFailure,
+        })?;
+        if fetched.len() != missing.len() {
+            return Err(ErrorStatus::GeneralFailure);
+        }
+        let mut kept = self.lock();
+        for (slot, memory) in missing.into_iter().zip(fetched) {
+            // Was it freed since it was asked for? Then it may stand for something else by now.
+            if kept.frees == frees && kept.memories.len() < MAXIMUM_KEPT_SLOTS {
+                kept.memories.insert(slot, memory.clone());
+            }
+            known.insert(slot, memory);
+        }
+        drop(kept);
+        let found: Option<Vec<_>> = slots.iter().map(|slot| known.get(slot).cloned()).collect();
+        found.ok_or(ErrorStatus::GeneralFailure)
+    }
+}
