@@ -9,7 +9,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`v1_0`], [`v1_1`], [`v1_2`], [`v1_3`] | types and interfaces of the versions |
-//! | [`handle`], [`memory`] | `handle` and `memory` of HIDL: descriptors and integers |
+//! | [`handle`], [`memory`], [`fmq`] | `handle`, `memory` and `fmq_sync` of HIDL: descriptors and integers |
 //! | [`transport`] | what every call returns: its results, or that the other side is gone |
 //! | [`convert`] | between each version's types and those of [`hal`] |
 //! | [`serve`] | a [`hal::Device`] behind the interfaces |
@@ -42,6 +42,7 @@
 
 pub mod client;
 pub mod convert;
+pub mod fmq;
 pub mod handle;
 pub mod memory;
 pub mod serve;
@@ -52,6 +53,7 @@ pub mod v1_1;
 pub mod v1_2;
 pub mod v1_3;
 
+pub use fmq::MQDescriptor;
 pub use handle::{Handle, NativeHandle};
 pub use memory::HidlMemory;
 pub use transport::{Return, TransportError};

@@ -11,7 +11,7 @@ use hal::{
 use hidl::client::{self, Interface, Misbehaviour, Options};
 use hidl::v1_2::{CacheToken, OutputShape, Timing};
 use hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
-use hidl::{Handle, HidlMemory, Return, TransportError, v1_0, v1_1, v1_2, v1_3};
+use hidl::{Handle, HidlMemory, MQDescriptor, Return, TransportError, v1_0, v1_1, v1_2, v1_3};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -225,6 +225,7 @@ struct Model {
     execute: Arc<dyn Fn(ExecutionCallback) -> Return<i32> + Send + Sync>,
     synchronous: (i32, Vec<OutputShape>, Timing),
     fenced: Arc<dyn Fn() -> (i32, Handle, bool) + Send + Sync>,
+    burst: bool,
 }
 
 impl Model {
@@ -235,6 +236,7 @@ impl Model {
             }),
             synchronous: (NONE, vec![], Timing::NONE),
             fenced: Arc::new(|| (NONE, Handle::NULL, true)),
+            burst: false,
         }
     }
 
@@ -296,6 +298,28 @@ impl v1_2::IPreparedModel for Model {
         _: i32,
     ) -> Return<(i32, Vec<OutputShape>, Timing)> {
         Ok((STRANGE, vec![], Timing::NONE))
+    }
+    fn configure_execution_burst(
+        &self,
+        callback: Option<Arc<dyn v1_2::IBurstCallback>>,
+        requests: &MQDescriptor,
+        results: &MQDescriptor,
+    ) -> Return<(i32, Option<Arc<dyn v1_2::IBurstContext>>)> {
+        // What it is given works, whatever it makes of it.
+        assert!(callback.is_some() && requests.grantors.len() == 4 && results.grantors.len() == 4);
+        Ok((NONE, self.burst.then(|| Arc::new(DeadContext) as _)))
+    }
+}
+
+/// A burst that nobody serves.
+struct DeadContext;
+
+impl v1_2::IBurstContext for DeadContext {
+    fn free_memory(&self, _: i32) -> Return<()> {
+        panic!("on purpose")
+    }
+    fn ping(&self) -> Return<()> {
+        Err(TransportError::DeadObject)
     }
 }
 
@@ -673,4 +697,19 @@ fn alloc_1_buffers_and_tokens_that_are_none_are_noticed() {
     assert_eq!(misbehaviour(&refused), &expected);
     let refused = buffer.copy_from(&memory, &[]).unwrap_err();
     assert_eq!(misbehaviour(&refused), &Misbehaviour::Panicked { method: "copyFrom" });
+}
+
+#[test]
+fn ipc_5_bursts_that_are_none_or_that_nobody_serves_end() {
+    let refused = Model::new().prepared().configure_burst().err().unwrap();
+    let method = "configureExecutionBurst";
+    assert_eq!(misbehaviour(&refused), &Misbehaviour::Nothing { method, what: "burst context" });
+
+    let model = Model { burst: true, ..Model::new() };
+    let burst = model.prepared().configure_burst().unwrap();
+    let request = add_constant().request();
+    let failed = burst.execute(&request, false).unwrap_err();
+    assert_eq!(failed.error.status(), ErrorStatus::DeviceUnavailable);
+    let Some(hal::RequestMemoryPool::Memory(memory)) = request.pools.first() else { panic!() };
+    burst.free_memory(memory);
 }

@@ -19,6 +19,7 @@
 
 mod answer;
 mod buffer;
+mod burst;
 mod callbacks;
 mod describe;
 mod device;

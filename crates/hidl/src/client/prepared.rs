@@ -1,13 +1,12 @@
 //! [`PreparedModel`]: a driver's prepared model as a [`hal::PreparedModel`].
 
-use super::Options;
 use super::answer::{Misbehaviour, answered, ask, expect_none, expect_some, status};
 use super::callbacks::{ExecutionAnswer, ExecutionCallback};
 use super::fenced::{self, Info};
 use super::interface::PreparedInterface;
+use super::{Options, burst};
 use crate::convert::{ConversionError, Convert};
-use crate::v1_0;
-use crate::v1_3;
+use crate::{v1_0, v1_2, v1_3};
 use hal::{
     ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
     MeasureTiming, Model, Operand, OutputShape, Request, RequestArgument, SyncFence, Timing,
@@ -16,13 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A prepared model of a [`Device`](super::Device).
+#[derive(Clone)]
 pub struct PreparedModel {
     interface: PreparedInterface,
     /// The device's version.
     version: HalVersion,
     /// A model with the outputs of the one that was prepared, and nothing else. `None` if it came
     /// from a cache.
-    outputs: Option<Model>,
+    outputs: Option<Arc<Model>>,
     options: Options,
     device: Arc<()>,
 }
@@ -35,7 +35,13 @@ impl PreparedModel {
         options: Options,
         device: Arc<()>,
     ) -> Self {
-        Self { interface, version, outputs: model.and_then(outputs_of), options, device }
+        Self {
+            interface,
+            version,
+            outputs: model.and_then(outputs_of).map(Arc::new),
+            options,
+            device,
+        }
     }
 
     pub(super) fn is_of(&self, device: &Arc<()>) -> bool {
@@ -59,9 +65,21 @@ impl PreparedModel {
     }
 
     fn expect_expressible(&self, request: &Request) -> Result<(), ConversionError> {
-        let version = self.spoken();
+        self.expect_expressible_by(request, self.spoken())
+    }
+
+    /// Whether a burst can carry a request: in the words of 1.2 (contract: BURST-14).
+    pub(super) fn expect_burst(&self, request: &Request) -> hal::Result<()> {
+        Ok(self.expect_expressible_by(request, HalVersion::V1_2)?)
+    }
+
+    fn expect_expressible_by(
+        &self,
+        request: &Request,
+        version: HalVersion,
+    ) -> Result<(), ConversionError> {
         let nothing = Model::default();
-        let model = self.outputs.as_ref().unwrap_or(&nothing);
+        let model = self.outputs.as_deref().unwrap_or(&nothing);
         let obstacles = request.stands_in_the_way_of(version, model);
         if obstacles.is_empty() {
             return Ok(());
@@ -125,7 +143,7 @@ impl PreparedModel {
     }
 
     /// What the driver's answer to a request amounts to.
-    fn judge(
+    pub(super) fn judge(
         &self,
         method: &'static str,
         answer: ExecutionAnswer,
@@ -178,7 +196,7 @@ impl PreparedModel {
         &'a self,
         request: &'a Request,
     ) -> impl Iterator<Item = (Option<&'a Operand>, &'a RequestArgument)> {
-        let operands = self.outputs.as_ref().map_or(&[][..], |model| &model.main.operands);
+        let operands = self.outputs.as_deref().map_or(&[][..], |model| &model.main.operands[..]);
         let operands = operands.iter().map(Some).chain(std::iter::repeat(None));
         operands.zip(&request.outputs)
     }
@@ -262,6 +280,17 @@ impl hal::PreparedModel for PreparedModel {
     /// Only whether the driver can be asked: what it will say of the request is not known before.
     fn check_request(&self, request: &Request) -> hal::Result<()> {
         Ok(self.expect_expressible(request)?)
+    }
+
+    fn configure_burst(&self) -> hal::Result<Box<dyn hal::Burst>> {
+        let driver: &dyn v1_2::IPreparedModel = match &self.interface {
+            PreparedInterface::V1_0(_) => {
+                return Err(hal::Error::failure("drivers have bursts from 1.2 on"));
+            }
+            PreparedInterface::V1_2(model) => &**model,
+            PreparedInterface::V1_3(model) => &**model,
+        };
+        Ok(Box::new(burst::configure(driver, self.clone())?))
     }
 
     fn execute_fenced(

@@ -18,6 +18,7 @@
 //! level `debug`.
 
 mod buffer;
+mod burst;
 mod cache;
 mod callbacks;
 mod device;

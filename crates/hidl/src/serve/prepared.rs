@@ -4,8 +4,9 @@ use super::callbacks::{ExecutionCallback, Running};
 use super::fenced::{Info, fences, handle_of};
 use super::outcome::{Measurement, Outcome};
 use super::status::{Answer, NONE};
-use super::{Origin, guarded};
+use super::{Origin, burst, guarded};
 use crate::convert::{Convert, expect_expressible};
+use crate::fmq::MQDescriptor;
 use crate::handle::Handle;
 use crate::transport::Return;
 use crate::v1_2::{OutputShape, Timing};
@@ -172,6 +173,15 @@ impl v1_2::IPreparedModel for PreparedModel {
     ) -> Return<(i32, Vec<OutputShape>, Timing)> {
         let version = HalVersion::V1_2;
         Ok(self.run(version, || arguments(version, request, measure)))
+    }
+
+    fn configure_execution_burst(
+        &self,
+        callback: Option<Arc<dyn v1_2::IBurstCallback>>,
+        request_channel: &MQDescriptor,
+        result_channel: &MQDescriptor,
+    ) -> Return<(i32, Option<Arc<dyn v1_2::IBurstContext>>)> {
+        Ok(burst::configure(&self.model, callback, request_channel, result_channel))
     }
 }
 

@@ -4,6 +4,7 @@ use super::CacheToken;
 use super::types::{
     Capabilities, DeviceType, Extension, MeasureTiming, Model, OutputShape, Timing,
 };
+use crate::fmq::MQDescriptor;
 use crate::handle::Handle;
 use crate::memory::HidlMemory;
 use crate::transport::Return;
@@ -68,6 +69,15 @@ pub trait IPreparedModel: v1_0::IPreparedModel {
         request: &Request,
         measure: MeasureTiming,
     ) -> Return<(ErrorStatus, Vec<OutputShape>, Timing)>;
+
+    /// Begins a burst over two queues of this client (contract: BURST-1), which carry
+    /// [`burst::FmqRequestDatum`] and [`burst::FmqResultDatum`].
+    fn configure_execution_burst(
+        &self,
+        callback: Option<Arc<dyn IBurstCallback>>,
+        request_channel: &MQDescriptor,
+        result_channel: &MQDescriptor,
+    ) -> Return<(ErrorStatus, Option<Arc<dyn IBurstContext>>)>;
 }
 
 /// Gives the memory of a burst's slots (contract: BURST-7, BURST-8).
@@ -80,6 +90,11 @@ pub trait IBurstCallback: Send + Sync {
 pub trait IBurstContext: Send + Sync {
     /// Lets go of a slot's memory (contract: BURST-10).
     fn free_memory(&self, slot: i32) -> Return<()>;
+
+    /// Whether the burst is still there; `ping` of `IBase`, which every interface inherits.
+    fn ping(&self) -> Return<()> {
+        Ok(())
+    }
 }
 
 /// Who is told when a model is prepared (contract: section 7).

@@ -1,0 +1,72 @@
+//! [`MQDescriptor`]: a fast message queue as HIDL passes it. What the queues are is in [`burst`].
+
+use crate::convert::ConversionError;
+use crate::handle::Handle;
+use burst::MqDescriptor;
+use burst::queue::Grantor;
+
+/// A part of a queue: a counter, the ring, the event flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GrantorDescriptor {
+    /// Means nothing.
+    pub flags: u32,
+    /// Which descriptor of the handle it lies in.
+    pub fd_index: u32,
+    /// Its first byte there.
+    pub offset: u32,
+    /// How many bytes it has.
+    pub extent: u64,
+}
+
+/// A fast message queue. Nothing in it has been checked. Cloning shares the handle.
+#[derive(Debug, Clone, Default)]
+pub struct MQDescriptor {
+    /// The parts: read counter, write counter, ring, event flag.
+    pub grantors: Vec<GrantorDescriptor>,
+    /// The memory they lie in.
+    pub handle: Handle,
+    /// Bytes of a datum.
+    pub quantum: u32,
+    /// The kind of queue.
+    pub flags: u32,
+}
+
+impl MQDescriptor {
+    /// The queue with descriptors of its own: what is passed is lent for the call.
+    ///
+    /// # Errors
+    /// [`ConversionError::Duplicate`]
+    pub fn to_burst(&self) -> Result<MqDescriptor, ConversionError> {
+        let files = self.handle.duplicate_fds();
+        let grantor = |part: &GrantorDescriptor| Grantor {
+            flags: part.flags,
+            file: part.fd_index,
+            offset: part.offset,
+            extent: part.extent,
+        };
+        Ok(MqDescriptor {
+            files: files.map_err(|error| ConversionError::duplicate(&error))?,
+            grantors: self.grantors.iter().map(grantor).collect(),
+            quantum: self.quantum,
+            flags: self.flags,
+        })
+    }
+}
+
+impl From<MqDescriptor> for MQDescriptor {
+    fn from(descriptor: MqDescriptor) -> Self {
+        let MqDescriptor { files, grantors, quantum, flags } = descriptor;
+        let part = |part: &Grantor| GrantorDescriptor {
+            flags: part.flags,
+            fd_index: part.file,
+            offset: part.offset,
+            extent: part.extent,
+        };
+        Self {
+            grantors: grantors.iter().map(part).collect(),
+            handle: Handle::new(files, Vec::new()),
+            quantum,
+            flags,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Bursts.
+
+use super::guarded;
+use super::status::{Answer, NONE};
+use crate::convert::Convert;
+use crate::fmq::MQDescriptor;
+use crate::transport::{Return, TransportError};
+use crate::v1_2::{IBurstCallback, IBurstContext};
+use burst::{BurstContext, BurstServer, MessageQueue};
+use hal::{Error, ErrorStatus, Memory};
+use std::sync::Arc;
+
+/// Begins a burst (contract: BURST-1).
+pub(super) fn configure(
+    model: &Arc<dyn hal::PreparedModel>,
+    callback: Option<Arc<dyn IBurstCallback>>,
+    requests: &MQDescriptor,
+    results: &MQDescriptor,
+) -> (i32, Option<Arc<dyn IBurstContext>>) {
+    let server = guarded(|| {
+        let callback = callback.ok_or_else(|| Error::invalid("the callback is null"))?;
+        let requests = MessageQueue::open(requests.to_burst()?)?;
+        let results = MessageQueue::open(results.to_burst()?)?;
+        BurstServer::new(Arc::clone(model), Arc::new(Callback(callback)), requests, results)
+    });
+    match server {
+        Ok(server) => (NONE, Some(Arc::new(Context(server)))),
+        Err(error) => (Answer::Plain.refuse(&error), None),
+    }
+}
+
+/// The service's end of a burst.
+struct Context(BurstServer);
+
+impl IBurstContext for Context {
+    fn free_memory(&self, slot: i32) -> Return<()> {
+        self.0.free_memory(slot);
+        Ok(())
+    }
+
+    fn ping(&self) -> Return<()> {
+        if self.0.is_alive() { Ok(()) } else { Err(TransportError::DeadObject) }
+    }
+}
+
+/// The client's, whose memory comes as HIDL passes it.
+struct Callback(Arc<dyn IBurstCallback>);
+
+impl burst::BurstCallback for Callback {
+    fn get_memories(&self, slots: &[i32]) -> hal::Result<Vec<Memory>> {
+        let (status, memories) = self.0.get_memories(slots)?;
+        match ErrorStatus::from_code(status) {
+            Ok(ErrorStatus::None) => {}
+            Ok(status) => return Err(Error::new(status, "the client does not give its memory")),
+            Err(unknown) => return Err(Error::failure(unknown)),
+        }
+        // Before anything is made of it (contract: BURST-7).
+        if memories.len() != slots.len() {
+            let found = memories.len();
+            return Err(Error::failure(format!("{found} memories for {} slots", slots.len())));
+        }
+        memories.iter().map(|memory| Ok(memory.to_canonical()?)).collect()
+    }
+}
