@@ -473,6 +473,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_equal_scores_the_first_box_and_the_first_class_win() {
+        let equal = example(TYPES[0], 3, &[0.5; 9], &[0.0, 10.0, 20.0], &[0.0; 3]);
+        let found = |limit| equal.clone().with_int32(4, limit).results();
+        let places = |results: &[(Vec<u32>, Vec<f64>)]| -> Vec<f64> {
+            results[1].1.chunks(4).map(|edges| edges[0]).collect()
+        };
+        assert_eq!(places(&found(-1)), [0.0, 10.0, 20.0, 0.0, 10.0, 20.0]);
+        assert_eq!(places(&found(2)), [0.0, 10.0]);
+        assert_eq!(found(2)[2].1, [1.0, 1.0]);
+        // Boxes without area have nothing in common, not even with each other.
+        let points = example(TYPES[0], 2, &[0.5; 4], &[0.0; 2], &[0.0; 2]);
+        let points = points.with_input(1, tensor(TensorFloat32, [2, 8]), &[3.0; 16]);
+        assert_eq!(points.result().1, [0.5, 0.5]);
+    }
+
     proptest! {
         #[test]
         fn hard_results_are_a_choice_of_the_input_without_overlap(

@@ -540,6 +540,29 @@ mod tests {
         assert_eq!(found[3], (vec![2], vec![2.0, 2.0]));
     }
 
+    #[test]
+    fn of_equal_scores_the_first_class_and_the_first_anchor_win() {
+        let equal = |is_regular| {
+            three(FLOAT, is_regular).with_input(0, tensor(TensorFloat32, [1, 3, 3]), &[0.5; 9])
+        };
+        // Both classes keep the first and the third box.
+        assert_detected(
+            &equal(true),
+            &[0.5; 4],
+            &[FIRST, THIRD, FIRST, THIRD],
+            &[0.0, 0.0, 1.0, 1.0],
+            4.0,
+        );
+        assert_detected(&equal(true).with_int32(8, 1), &[0.5], &[FIRST], &[0.0], 1.0);
+        assert_detected(
+            &equal(false).with_int32(8, 2),
+            &[0.5; 2],
+            &[FIRST, THIRD],
+            &[0.0, 0.0],
+            2.0,
+        );
+    }
+
     proptest! {
         #[test]
         fn with_one_class_both_kinds_of_suppression_agree(

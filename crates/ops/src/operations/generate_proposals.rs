@@ -500,6 +500,17 @@ mod tests {
         assert_eq!(found[0], 0.5);
     }
 
+    #[test]
+    fn of_equal_scores_the_first_cell_wins() {
+        let equal = float([0.5, 0.5], [0.0; 8]);
+        for limited in [equal.clone().with_int32(6, 1), equal.clone().with_int32(7, 1)] {
+            assert_eq!(limited.results()[1].1, [0.0, 0.0, 4.0, 4.0]);
+        }
+        assert_eq!(equal.results()[1].1, [0.0, 0.0, 4.0, 4.0, 4.0, 0.0, 8.0, 4.0]);
+        let overlapping = float([0.5, 0.5], OVERLAPPING);
+        assert_eq!(overlapping.results()[1].1, [0.0, 0.0, 4.0, 4.0]);
+    }
+
     proptest! {
         #[test]
         fn proposals_lie_within_the_image_in_descending_order(
