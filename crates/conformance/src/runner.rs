@@ -3,7 +3,7 @@
 use crate::report::{Outcome, Report};
 use crate::suites::Suite;
 use crate::vectors::{Case, VectorError, Vectors};
-use hal::{Device, OperationType};
+use hal::Device;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,25 +13,20 @@ use std::sync::{Arc, Mutex};
 pub struct Selection {
     /// Only cases whose name or specification contains this text; empty: all.
     pub filter: String,
-    /// Only models of these operations; `None`: all.
-    pub operations: Option<Vec<OperationType>>,
     /// In these suites.
     pub suites: Vec<Suite>,
 }
 
 impl Default for Selection {
     fn default() -> Self {
-        Self { filter: String::new(), operations: None, suites: Suite::ALL.to_vec() }
+        Self { filter: String::new(), suites: Suite::ALL.to_vec() }
     }
 }
 
 impl Selection {
     /// Whether a case is to be run.
     pub fn includes(&self, case: &Case) -> bool {
-        (case.name.contains(&self.filter) || case.spec.contains(&self.filter))
-            && self.operations.as_ref().is_none_or(|operations| {
-                case.operation_types().iter().all(|operation| operations.contains(operation))
-            })
+        case.name.contains(&self.filter) || case.spec.contains(&self.filter)
     }
 }
 

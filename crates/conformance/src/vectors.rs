@@ -253,15 +253,4 @@ impl Case {
     pub fn is_in_suite(&self, name: &str) -> bool {
         self.suites.iter().any(|suite| suite == name)
     }
-
-    /// Every operation type of every graph, without repetitions.
-    pub fn operation_types(&self) -> Vec<OperationType> {
-        let mut types: Vec<_> = std::iter::once(&self.main)
-            .chain(&self.referenced)
-            .flat_map(|graph| graph.operations.iter().map(|operation| operation.operation_type))
-            .collect();
-        types.sort_unstable();
-        types.dedup();
-        types
-    }
 }

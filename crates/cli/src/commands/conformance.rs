@@ -4,7 +4,6 @@ use super::{print, print_json};
 use crate::devices;
 use crate::error::{CliError, Result};
 use conformance::{Report, Selection, Suite, VectorError, Vectors};
-use hal::OperationType;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 
@@ -14,8 +13,9 @@ use std::path::PathBuf;
 Example:
   nnhal conformance ../shared/conformance --device nnhal-reference --filter conv2d")]
 pub struct Arguments {
-    /// Folder with the vectors
-    folder: PathBuf,
+    /// Folder with the vectors [default: ../shared/conformance, if it is there]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
     /// Device to judge
     #[arg(long, default_value = devices::DEFAULT, value_name = "NAME")]
     device: String,
@@ -26,9 +26,6 @@ pub struct Arguments {
     /// compliance, validation, timeout, mutation [default: all]
     #[arg(long = "suite", value_name = "NAME", value_delimiter = ',')]
     suites: Vec<String>,
-    /// Only models made of operations that this build defines
-    #[arg(long)]
-    defined_only: bool,
     /// One JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -47,21 +44,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 .ok_or_else(|| CliError::Input(format!("there is no suite {name:?}")))
         })
         .collect::<Result<Vec<_>>>()?;
-    let defined = || {
-        OperationType::FUNDAMENTAL
-            .iter()
-            .copied()
-            .filter(|operation| ops::Signature::of(*operation).is_some())
-            .collect()
-    };
     let selection = Selection {
         filter: arguments.filter.clone(),
-        operations: arguments.defined_only.then(defined),
         suites: if suites.is_empty() { Suite::ALL.to_vec() } else { suites },
     };
     let device = devices::open(&arguments.device, 1)?;
     let bad_vectors = |error: VectorError| CliError::Input(error.to_string());
-    let vectors = Vectors::open(&arguments.folder).map_err(bad_vectors)?;
+    let vectors = Vectors::open(&folder(arguments)?).map_err(bad_vectors)?;
     let bar = ProgressBar::new(vectors.files().len() as u64);
     let report = conformance::run(&*device, &vectors, &selection, |done| {
         bar.set_position(done as u64);
@@ -82,6 +71,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         (0, _) => Ok(()),
         (failed, _) => Err(CliError::Negative(format!("{failed} vectors failed"))),
     }
+}
+
+/// Where vectors are looked for if nobody says where they are: beside the repository.
+const USUAL_FOLDER: &str = "../shared/conformance";
+
+fn folder(arguments: &Arguments) -> Result<PathBuf> {
+    if let Some(folder) = &arguments.folder {
+        return Ok(folder.clone());
+    }
+    let usual = PathBuf::from(USUAL_FOLDER);
+    if usual.join("manifest.json").is_file() {
+        return Ok(usual);
+    }
+    Err(CliError::Input(format!(
+        "there are no vectors in {USUAL_FOLDER}; say where they are: nnhal conformance DIR"
+    )))
 }
 
 /// A test suite for each suite of vectors.

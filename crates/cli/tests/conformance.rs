@@ -1,0 +1,216 @@
+//! `nnhal conformance`, with a folder of two vectors: one that is right and one that is not.
+
+use assert_cmd::Command;
+use quick_junit::{Report, TestCaseStatus};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// `RELU([-1.5, 2.5])`.
+const INPUT: &str = "AADAvwAAIEA=";
+/// `[0, 2.5]`, which is right.
+const RIGHT: &str = "AAAAAAAAIEA=";
+/// `[0, 3]`, which is not.
+const WRONG: &str = "AAAAAAAAQEA=";
+
+fn operand(name: &str, lifetime: &str, data: &str) -> Value {
+    json!({
+        "name": name,
+        "type": "TENSOR_FLOAT32",
+        "dimensions": [2],
+        "scale": 0.0,
+        "zero_point": 0,
+        "lifetime": lifetime,
+        "channel_quant": null,
+        "ignored": false,
+        "data": data,
+    })
+}
+
+fn vector(name: &str, min_hal: Option<&str>, suites: &[&str], expected: &str) -> Value {
+    let operands =
+        [operand("x", "SUBGRAPH_INPUT", INPUT), operand("y", "SUBGRAPH_OUTPUT", expected)];
+    json!({
+        "name": name,
+        "spec": "V1_0/relu",
+        "min_hal": min_hal,
+        "hal_floor": "1.0",
+        "ops": ["RELU"],
+        "variations": [],
+        "suites": suites,
+        "is_relaxed": false,
+        "expect_failure": false,
+        "multinomial_tolerance": null,
+        "tolerances": [{ "atol": 1e-5, "rtol": 0.0 }],
+        "main": {
+            "operands": operands,
+            "operations": [{ "type": "RELU", "inputs": [0], "outputs": [1] }],
+            "inputs": [0],
+            "outputs": [1],
+        },
+        "referenced": [],
+    })
+}
+
+/// A folder as its README describes.
+fn write_vectors(folder: &Path) {
+    let right = vector(
+        "relu_right",
+        Some("1.0"),
+        &["generated", "dynamic_output_shape", "compliance"],
+        RIGHT,
+    );
+    let wrong = vector("relu_wrong", None, &["generated"], WRONG);
+    let lines = format!("{right}\n{wrong}\n");
+    let level = ruzstd::encoding::CompressionLevel::Uncompressed;
+    let compressed = ruzstd::encoding::compress_to_vec(lines.as_bytes(), level);
+    std::fs::create_dir_all(folder.join("V1_0")).unwrap();
+    std::fs::write(folder.join("V1_0/relu.jsonl.zst"), compressed).unwrap();
+    let manifest = json!({
+        "format": 1,
+        "files": [{ "path": "V1_0/relu.jsonl.zst", "cases": 2, "ops": ["RELU"] }],
+        "total_files": 1,
+        "total_cases": 2,
+        "op_cases": { "RELU": 2 },
+    });
+    std::fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
+}
+
+fn conformance() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    command.arg("conformance");
+    command
+}
+
+/// Exit code, standard output, standard error.
+fn outcome(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+const DIFFERENCE: &str = "first execution: output 0 (y): element 1 is 2.5, expected 3 \
+                          (1 of 2 elements differ)";
+
+/// The numbers in the row of a table.
+fn row(stdout: &str, name: &str) -> Vec<usize> {
+    let mut lines = stdout.lines().map(|line| line.split_whitespace());
+    let row = lines.find(|line| line.clone().next() == Some(name));
+    let row = row.unwrap_or_else(|| panic!("no {name} in {stdout}"));
+    row.filter_map(|word| word.parse().ok()).collect()
+}
+
+#[test]
+fn a_failure_names_output_element_found_and_expected() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    let (code, stdout, stderr) = outcome(conformance().arg(folder.path()));
+    assert_eq!(code, 1, "{stderr}");
+    let failed: Vec<&str> = stdout.lines().filter(|line| line.starts_with("FAILED")).collect();
+    assert_eq!(failed, [format!("FAILED relu_wrong (generated, V1_0/relu): {DIFFERENCE}")]);
+    assert_eq!(row(&stdout, "generated"), [1, 1]);
+    assert_eq!(row(&stdout, "dynamic_output_shape"), [1, 0]);
+    assert_eq!(row(&stdout, "short_output"), [1, 0]);
+    assert_eq!(row(&stdout, "compliance"), [1, 0]);
+    // Both models can be broken by what is told by types, arguments and lists.
+    for rule in ["MODEL-1", "MODEL-8", "MODEL-19", "MODEL-25"] {
+        assert_eq!(row(&stdout, rule), [2, 0]);
+    }
+    let [passed, failed] = row(&stdout, "all")[..] else { panic!("{stdout}") };
+    assert_eq!(row(&stdout, "RELU"), [passed, failed]);
+    assert_eq!(failed, 1);
+    assert!(stderr.contains("1 vectors failed"), "{stderr}");
+}
+
+#[test]
+fn json_has_all_that_the_text_has() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    let mut command = conformance();
+    command.arg(folder.path()).args(["--json", "--suite", "generated,mutation"]);
+    let (code, stdout, _) = outcome(&mut command);
+    assert_eq!(code, 1);
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["suites"]["generated"], json!({ "passed": 1, "failed": 1 }));
+    assert_eq!(report["suites"].as_object().unwrap().len(), 2);
+    assert_eq!(report["rules"]["MODEL-25"], json!({ "passed": 2, "failed": 0 }));
+    assert_eq!(report["operations"]["RELU"], report["total"]);
+    let by_rule: u64 = report["rules"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|it| it["passed"].as_u64().unwrap())
+        .sum();
+    assert_eq!(report["suites"]["mutation"]["passed"], by_rule);
+    assert_eq!(report["total"], json!({ "passed": by_rule + 1, "failed": 1 }));
+    let failure = json!({
+        "case": "relu_wrong",
+        "spec": "V1_0/relu",
+        "suite": "generated",
+        "rule": null,
+        "failure": DIFFERENCE,
+    });
+    assert_eq!(report["failures"], json!([failure]));
+}
+
+#[test]
+fn junit_has_a_suite_for_each_of_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    let file = folder.path().join("report.xml");
+    let mut command = conformance();
+    command.arg(folder.path()).args(["--suite", "generated,mutation", "--junit"]).arg(&file);
+    assert_eq!(outcome(&mut command).0, 1);
+    let report = Report::deserialize_from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let [generated, mutation] = &report.test_suites[..] else { panic!("{report:?}") };
+    assert_eq!((generated.name.as_str(), mutation.name.as_str()), ("generated", "mutation"));
+    assert_eq!((generated.tests, generated.failures), (2, 1));
+    assert_eq!(mutation.failures, 0);
+    let names: Vec<&str> = mutation.test_cases.iter().map(|case| case.name.as_str()).collect();
+    assert!(names.contains(&"relu_right/MODEL-25"), "{names:?}");
+    let [right, wrong] = &generated.test_cases[..] else { panic!("{generated:?}") };
+    assert!(matches!(right.status, TestCaseStatus::Success { .. }));
+    assert_eq!(
+        (wrong.name.as_str(), wrong.classname.as_deref()),
+        ("relu_wrong", Some("V1_0/relu"))
+    );
+    match &wrong.status {
+        TestCaseStatus::NonSuccess { message, .. } => {
+            assert_eq!(message.as_deref(), Some(DIFFERENCE));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn without_a_folder_the_usual_one_is_taken() {
+    let parent = tempfile::tempdir().unwrap();
+    let inside = parent.path().join("project");
+    std::fs::create_dir(&inside).unwrap();
+    let mut command = conformance();
+    let command = command.current_dir(&inside).args(["--filter", "relu_right"]);
+    let (code, _, stderr) = outcome(command);
+    assert_eq!(code, 3);
+    assert!(stderr.contains("no vectors in ../shared/conformance"), "{stderr}");
+    assert!(stderr.contains("nnhal conformance DIR"), "{stderr}");
+
+    write_vectors(&parent.path().join("shared/conformance"));
+    let (code, stdout, stderr) = outcome(command);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(row(&stdout, "generated"), [1, 0]);
+}
+
+#[test]
+fn what_selects_nothing_or_is_not_there_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    let (code, _, stderr) =
+        outcome(conformance().arg(folder.path()).args(["--filter", "no such name"]));
+    assert_eq!(code, 1);
+    assert!(stderr.contains("no vector was selected"), "{stderr}");
+    let (code, _, stderr) = outcome(conformance().arg(folder.path()).args(["--suite", "other"]));
+    assert_eq!(code, 3);
+    assert!(stderr.contains("there is no suite \"other\""), "{stderr}");
+    let (code, _, stderr) = outcome(conformance().arg(folder.path().join("elsewhere")));
+    assert_eq!(code, 3);
+    assert!(stderr.contains("manifest.json"), "{stderr}");
+}
