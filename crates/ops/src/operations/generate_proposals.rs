@@ -442,6 +442,17 @@ mod tests {
         // A box of exactly the least size is too small.
         assert_eq!(scores(with_scalar(apart.clone(), 9, 4.0)), [0.0; 0]);
         assert_eq!(scores(with_scalar(apart.clone(), 9, 3.75)), [0.75, 0.5]);
+        // Width and height each have to be greater: the first box is 6 wide, 6 high, or both.
+        let ln_2 = 2.0_f64.ln();
+        for ([dw, dh], proposed) in
+            [([ln_2, 0.0], vec![]), ([0.0, ln_2], vec![]), ([ln_2, ln_2], vec![0.5])]
+        {
+            let grown = float([0.5, 0.75], [0.0, 0.0, dw, dh, 0.0, 0.0, 0.0, 0.0]);
+            assert_eq!(scores(with_scalar(grown, 9, 4.0)), proposed, "{dw} {dh}");
+        }
+        // Two heights down, the first one's centre is at the lower edge and not within.
+        let below = float([0.5, 0.75], [0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(scores(with_scalar(below, 9, -1.0)), [0.75]);
         // In an image that ends where the second box begins it has no centre within.
         let narrow = apart.with_input(3, tensor(TensorFloat32, [1, 2]), &[8.0, 4.0]);
         assert_eq!(scores(with_scalar(narrow, 9, -1.0)), [0.5]);
