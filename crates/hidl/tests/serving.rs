@@ -80,6 +80,7 @@ fn prepared(device: &serve::Device, model: &Model) -> Arc<dyn v1_3::IPreparedMod
     model.unwrap().newest()
 }
 
+/// CB-3
 #[test]
 fn prep_3_a_valid_model_is_told_once_by_the_method_of_its_version() {
     for (version, prepare) in PREPARE {
@@ -237,6 +238,7 @@ const EXECUTE: [(HalVersion, Execute); 3] = [
     }),
 ];
 
+/// CB-3, EXEC-10
 #[test]
 fn exec_3_an_execution_is_told_once_by_the_method_of_its_version() {
     let sample = add_constant();
@@ -331,6 +333,7 @@ fn sync_1_to_4_synchronous_executions_answer_as_asynchronous_ones() {
     assert!(timing.time_on_device <= timing.time_in_driver && timing.time_in_driver < u64::MAX);
 }
 
+/// QOS-6: no shapes, no times.
 #[test]
 fn exec_5_and_sync_3_and_qos_7_missed_deadlines_are_told_only() {
     let sample = endless();
@@ -423,6 +426,80 @@ fn prep_14_one_model_is_prepared_by_several_threads_at_once() {
                 }
             });
         }
+    });
+}
+
+#[test]
+fn exec_4_wrong_use_of_a_buffer_is_told_and_returned() {
+    let device = served();
+    let sample = add_constant();
+    let model = prepared(&device, &sample.model);
+    let role = v1_3::BufferRole { model_index: 0, io_index: 0, frequency: 1.0 };
+    let models = [Some(Arc::clone(&model))];
+    let desc = v1_3::BufferDesc::default();
+    let (status, buffer, token) = device.allocate(&desc, &models, &[role], &[role]).unwrap();
+    assert!(status == NONE && buffer.is_some());
+    // DBUF-1: no token at all; DBUF-3: a buffer with nothing in it.
+    for (token, expected) in [(0, INVALID), (token, FAILURE)] {
+        let mut request = to::<v1_3::Request>(&sample.request());
+        request.inputs[0] = v1_0::RequestArgument {
+            location: v1_0::DataLocation { pool_index: 1, offset: 0, length: 0 },
+            ..v1_0::RequestArgument::default()
+        };
+        request.pools.push(v1_3::MemoryPool::Token(token));
+        let told = Told::<Executed>::new();
+        let callback = Some(told.clone() as _);
+        let status = model.execute_1_3(&request, NO, NO_DEADLINE, NO_DURATION, callback).unwrap();
+        assert_eq!((status, told.count()), (expected, 1));
+        assert_eq!(told.only(), (expected, Some((vec![], Timing::NONE))));
+    }
+}
+
+#[test]
+fn exec_9_nothing_but_the_output_is_written() {
+    let sample = add_constant();
+    let model = prepared(&served(), &sample.model);
+    let request = sample.request();
+    let [hal::RequestMemoryPool::Memory(memory)] = &request.pools[..] else { panic!("one pool") };
+    let view = memory.view().unwrap();
+    let output = request.outputs[0].location;
+    let mut expected = view.read_to_vec(0, view.size()).unwrap();
+    let range = output.offset as usize..(output.offset + output.length) as usize;
+    expected[range].copy_from_slice(&sample.output);
+    for (_, execute) in EXECUTE {
+        let told = Told::<Executed>::new();
+        assert_eq!(execute(&*model, &request, Some(told.clone())), NONE);
+        assert_eq!(told.only().0, NONE);
+        assert_eq!(view.read_to_vec(0, view.size()).unwrap(), expected);
+    }
+}
+
+#[test]
+fn exec_12_a_client_that_writes_its_inputs_meanwhile_is_survived() {
+    let sample = add_constant();
+    let model = prepared(&served(), &sample.model);
+    let request = sample.request();
+    let [hal::RequestMemoryPool::Memory(memory)] = &request.pools[..] else { panic!("one pool") };
+    let (view, done) = (memory.view().unwrap(), std::sync::atomic::AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for byte in (0..=u8::MAX).cycle() {
+                view.write(0, &[byte; 8]).unwrap();
+                if done.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let statuses: Vec<_> = (0..200)
+            .map(|_| {
+                let told = Told::<Executed>::new();
+                assert_eq!(EXECUTE[2].1(&*model, &request, Some(told.clone())), NONE);
+                told.only().0
+            })
+            .collect();
+        // Before anything that may panic: the other thread waits for it.
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(statuses.iter().all(|status| *status == NONE));
     });
 }
 
@@ -642,6 +719,7 @@ fn files(count: usize) -> Vec<Handle> {
     (0..count).map(|_| Handle::of_fd(tempfile::tempfile().unwrap().into())).collect()
 }
 
+/// PREP-9: without files the token says nothing.
 #[test]
 fn prep_7_wrong_cache_handles_change_nothing() {
     let stub = Arc::new(Stub::new());
@@ -683,6 +761,35 @@ fn cache_6_a_device_that_does_not_cache_fails() {
         let status =
             device.prepare_model_from_cache(&model, &[], &TOKEN, Some(told.clone())).unwrap();
         assert_eq!((status, told.count(), told.only().0), (FAILURE, 1, FAILURE));
+    }
+}
+
+#[test]
+fn cache_2_files_go_through_the_interface() {
+    use hidl::client::{Options, through};
+    let fds = |count| -> Vec<OwnedFd> {
+        (0..count).map(|_| tempfile::tempfile().unwrap().into()).collect()
+    };
+    for version in [HalVersion::V1_1, HalVersion::V1_2, HalVersion::V1_3] {
+        let stub = Arc::new(Stub::new());
+        let device = through(Arc::clone(&stub) as _, version, Options::default()).unwrap();
+        let options = PrepareOptions {
+            model_cache: fds(1),
+            data_cache: fds(2),
+            token: TOKEN,
+            ..PrepareOptions::default()
+        };
+        device.prepare_model(&add_constant().model, HalVersion::LATEST, options).unwrap();
+        let (model, data, token) = stub.saved.lock().unwrap().pop().unwrap();
+        let loaded = device.prepare_model_from_cache(None, fds(1), fds(2), &TOKEN);
+        if version >= HalVersion::V1_2 {
+            assert_eq!((model, data, token), (1, 2, TOKEN));
+            assert!(loaded.is_ok());
+        } else {
+            // 1.1 has no words for it.
+            assert_eq!((model, data), (0, 0));
+            assert_eq!(loaded.err().unwrap().status(), ErrorStatus::GeneralFailure);
+        }
     }
 }
 
@@ -746,6 +853,26 @@ fn prep_4_a_task_that_cannot_be_started_is_told_and_returned() {
 }
 
 #[test]
+fn conc_4_preparing_blocks_nobody() {
+    let stub = Stub::new();
+    let held = Arc::clone(&stub.held);
+    let device = serve::Device::new(Arc::new(stub));
+    let ready = prepared(&device, &add_constant().model);
+    *held.0.lock().unwrap() = true;
+    let told = Told::<Prepared>::new();
+    let model: v1_0::Model = to(&add_constant().model);
+    assert_eq!(device.prepare_model(&model, Some(told.clone())).unwrap(), NONE);
+    assert_eq!(device.get_supported_operations(&model).unwrap(), (NONE, vec![true]));
+    assert_eq!(device.get_capabilities().unwrap().0, NONE);
+    let request = to(&add_constant().request());
+    assert_eq!(ready.execute_synchronously(&request, NO).unwrap().0, FAILURE);
+    assert_eq!(told.count(), 0);
+    *held.0.lock().unwrap() = false;
+    held.1.notify_all();
+    assert_eq!(told.only().0, NONE);
+}
+
+#[test]
 fn gen_8_a_device_that_panics_fails_the_call_only() {
     let stub: Arc<dyn Device> = Arc::new(Stub { panics: true, ..Stub::new() });
     let device = serve::Device::new(stub);
@@ -768,10 +895,13 @@ fn gen_8_a_device_that_panics_fails_the_call_only() {
     assert!(status == FAILURE && buffer.is_none() && token == 0);
 }
 
+/// DEV-STAT-1, DEV-INFO-1 to DEV-INFO-3, DEV-CAP-1 to DEV-CAP-6, DEV-CACHE-1
 #[test]
 fn dev_every_description_comes_with_none() {
     let device = served();
     assert_eq!(device.get_status().unwrap(), hal::DeviceStatus::Available.code());
+    let (vendor, name) = device.inner().name().split_once('-').unwrap();
+    assert!(!vendor.is_empty() && !name.is_empty() && !name.contains('-'));
     let (status, version) = device.get_version_string().unwrap();
     assert!(status == NONE && !version.is_empty());
     let (status, device_type) = device.get_type().unwrap();

@@ -265,6 +265,7 @@ fn with_token(mut request: Request, token: u32, input: bool) -> Request {
     request
 }
 
+/// SEC-4: a token is of no use with another prepared model.
 #[test]
 fn dbuf_9_buffers_of_the_driver_go_through() {
     let device = through(reference::device(), HalVersion::V1_3, Options::default()).unwrap();
@@ -296,6 +297,11 @@ fn dbuf_9_buffers_of_the_driver_go_through() {
     for refused in [buffer.copy_to(&short), buffer.copy_from(&short, &[])] {
         assert_eq!(refused.unwrap_err().status(), ErrorStatus::InvalidArgument);
     }
+
+    let request = with_token(sample.request(), buffer.token(), true);
+    let another = prepare(&*device, &sample);
+    let refused = another.execute(&request, &ExecutionOptions::default()).unwrap_err();
+    assert_eq!(refused.error.status(), ErrorStatus::InvalidArgument);
 
     // ALLOC-2: another device's prepared model, though both are the same device in the end.
     let other = through(reference::device(), HalVersion::V1_3, Options::default()).unwrap();

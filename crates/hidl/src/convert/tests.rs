@@ -323,6 +323,7 @@ fn model_6_a_tensor_of_no_dimensions_in_1_0_is_left_to_the_validator() {
     assert!(model.to_canonical().is_ok());
 }
 
+/// MODEL-27: also in a pool of a model that no operand uses.
 #[test]
 fn mem_1_memory_of_unknown_kind_or_without_handle_is_refused() {
     let good = HidlMemory::from_canonical(&Memory::allocate(4).unwrap()).unwrap();

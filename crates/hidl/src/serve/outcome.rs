@@ -96,6 +96,7 @@ mod tests {
         Outcome::of(version, Err(error), measurement)
     }
 
+    /// GEN-3
     #[test]
     fn shape_1_and_time_1_errors_come_alone() {
         for status in [ErrorStatus::InvalidArgument, ErrorStatus::MissedDeadlineTransient] {

@@ -55,6 +55,8 @@ mod tests {
         OutputInsufficientSize, ResourceExhaustedTransient,
     };
 
+    /// All can say that the device is unavailable or failed (GEN-1); executions (EXEC-11) and the
+    /// callbacks (CB-6) say what they may besides.
     #[test]
     fn gen_2_a_method_returns_only_what_is_in_its_list() {
         let listed = |answer: Answer| -> Vec<ErrorStatus> {
