@@ -135,6 +135,21 @@ pub trait Engine: Send + Sync + 'static {
         options: &CompileOptions,
         budget: &Budget,
     ) -> Result<Self::Program, EngineError>;
+
+    /// Makes a program of what [`Program::save`] gave, quicker than out of the model. The driver
+    /// has made sure that the bytes are those, and that driver, version and processor are the same.
+    ///
+    /// # Errors
+    /// See [`EngineError`]; always, unless the engine says otherwise.
+    fn restore(
+        &self,
+        _saved: &[u8],
+        _options: &CompileOptions,
+        _budget: &Budget,
+    ) -> Result<Self::Program, EngineError> {
+        let name = self.name();
+        Err(hal::Error::failure(format!("{name} does not restore programs")).into())
+    }
 }
 
 /// How to compile.
@@ -155,6 +170,12 @@ pub trait Program: Send + Sync + 'static {
     /// # Errors
     /// See [`EngineError`]. Too short a buffer is none.
     fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError>;
+
+    /// The program as bytes, for the cache; [`Engine::restore`] makes a program of them again, in
+    /// another process perhaps. `None`: the driver keeps the model, and compiles it anew.
+    fn save(&self) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// What an execution gets besides its arguments.

@@ -17,6 +17,7 @@
 //! | [`interface`] | what requests must fit, and the one place that checks them: [`Interface::bind`] |
 //! | [`bindings`] | the checked arguments: [`BoundInput`], [`BoundOutput`] |
 //! | [`buffers`] | buffers that the driver manages, their roles and states |
+//! | [`cache`] | compilations that outlive the process: [`ModelCache`](cache::ModelCache) |
 //! | [`constants`] | a model's constants, read once: [`Constants`] |
 //! | [`extension_types`] | what the engine's extensions say of operand types: [`ExtensionTypes`] |
 //! | [`support`] | which operations an engine can run, control flow included |
@@ -27,6 +28,7 @@
 pub mod bindings;
 pub mod budget;
 pub mod buffers;
+pub mod cache;
 pub mod constants;
 pub mod device;
 pub mod engine;

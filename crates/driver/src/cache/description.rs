@@ -1,0 +1,350 @@
+//! The description of a saved compilation: everything but the bulk.
+//!
+//! The types here are those of [`hal::model`] with numbers for what has codes. They are written in
+//! the order of their fields: changing any of them counts [`FORMAT`](super::FORMAT) up.
+
+use super::error::CacheError;
+use super::identity::Identity;
+use super::sealed::LENGTH_LIMIT;
+use crate::constants::Constants;
+use crate::engine::CompileOptions;
+use hal::model::SubgraphName;
+use hal::{
+    ChannelQuant, DataLocation, ExecutionPreference, ExtensionNameAndPrefix, ExtraParams,
+    HalVersion, Model, Operand, OperandLifeTime, OperandType, Operation, OperationType, Priority,
+    Subgraph,
+};
+use ops::ValidModel;
+use serde::{Deserialize, Serialize};
+
+/// How a model was compiled, and what a saved compilation's content is.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Description {
+    preference: i32,
+    priority: i32,
+    /// Position in [`HalVersion::ALL`].
+    version: u8,
+    extension_names: Vec<(String, u16)>,
+    content: DescribedContent,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum DescribedContent {
+    /// An engine's; these are the arguments.
+    Program { inputs: Vec<DescribedOperand>, outputs: Vec<DescribedOperand> },
+    /// The constants of this model.
+    Model {
+        main: DescribedSubgraph,
+        referenced: Vec<DescribedSubgraph>,
+        relax_computation_float32_to_float16: bool,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct DescribedSubgraph {
+    operands: Vec<DescribedOperand>,
+    operations: Vec<DescribedOperation>,
+    inputs: Vec<u32>,
+    outputs: Vec<u32>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct DescribedOperation {
+    operation_type: u32,
+    inputs: Vec<u32>,
+    outputs: Vec<u32>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct DescribedOperand {
+    operand_type: u32,
+    dimensions: Vec<u32>,
+    number_of_consumers: u32,
+    scale: f32,
+    zero_point: i32,
+    lifetime: i32,
+    /// Pool, offset, length.
+    location: (u32, u32, u32),
+    extra_params: DescribedExtraParams,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum DescribedExtraParams {
+    None,
+    ChannelQuant { scales: Vec<f32>, channel_dim: u32 },
+    Extension(Vec<u8>),
+}
+
+/// What a description says of the content.
+pub(super) enum Parts {
+    /// It is an engine's.
+    Program {
+        version: HalVersion,
+        inputs: Vec<Operand>,
+        outputs: Vec<Operand>,
+        extension_name_to_prefix: Vec<ExtensionNameAndPrefix>,
+    },
+    /// It is the `operand_values` of this model, which has none yet.
+    Model { version: HalVersion, model: Model },
+}
+
+impl Description {
+    /// Of a program that an engine made of a model.
+    pub(super) fn of_program(
+        model: &ValidModel,
+        options: &CompileOptions,
+    ) -> Result<Self, CacheError> {
+        let main = model.main();
+        let operands = |indexes: &[u32]| {
+            let operand = |index: &u32| DescribedOperand::of(&main.operands[*index as usize]);
+            indexes.iter().map(operand).collect()
+        };
+        let content = DescribedContent::Program {
+            inputs: operands(&main.inputs),
+            outputs: operands(&main.outputs),
+        };
+        Self::new(model, options, content)
+    }
+
+    /// Of a model, and the constants that it uses, each byte once.
+    pub(super) fn of_model(
+        model: &ValidModel,
+        options: &CompileOptions,
+    ) -> Result<(Self, Vec<u8>), CacheError> {
+        let constants = Constants::read(model, LENGTH_LIMIT).map_err(CacheError::Constants)?;
+        let mut graphs: Vec<_> =
+            model.model().subgraphs().map(|(_, graph)| DescribedSubgraph::of(graph)).collect();
+        let bytes = flatten(model, &constants, &mut graphs)?;
+        let referenced = graphs.split_off(1);
+        let main = graphs.remove(0);
+        let content = DescribedContent::Model {
+            main,
+            referenced,
+            relax_computation_float32_to_float16: model
+                .model()
+                .relax_computation_float32_to_float16,
+        };
+        Ok((Self::new(model, options, content)?, bytes))
+    }
+
+    fn new(
+        model: &ValidModel,
+        options: &CompileOptions,
+        content: DescribedContent,
+    ) -> Result<Self, CacheError> {
+        let version = HalVersion::ALL.iter().position(|version| *version == model.version());
+        let version = version.and_then(|position| u8::try_from(position).ok());
+        Ok(Self {
+            preference: options.preference.code(),
+            priority: options.priority.code(),
+            version: version.ok_or(CacheError::Version { found: u8::MAX })?,
+            extension_names: model
+                .model()
+                .extension_name_to_prefix
+                .iter()
+                .map(|row| (row.name.clone(), row.prefix))
+                .collect(),
+            content,
+        })
+    }
+
+    /// Behind the one who saves it.
+    pub(super) fn to_bytes(&self, saver: &Identity) -> Result<Vec<u8>, CacheError> {
+        postcard::to_allocvec(&(saver, self)).map_err(CacheError::Description)
+    }
+
+    /// Who saved it is asked first: what another version wrote may mean something else.
+    pub(super) fn from_bytes(bytes: &[u8], loader: &Identity) -> Result<Self, CacheError> {
+        let (saver, rest) =
+            postcard::take_from_bytes::<Identity>(bytes).map_err(CacheError::Description)?;
+        if saver != *loader {
+            let (found, expected) = (Box::new(saver), Box::new(loader.clone()));
+            return Err(CacheError::Saver { found, expected });
+        }
+        match postcard::take_from_bytes(rest).map_err(CacheError::Description)? {
+            (description, []) => Ok(description),
+            (_, rest) => Err(CacheError::Rest { found: rest.len() }),
+        }
+    }
+
+    /// Codes become what they stand for (contract: CACHE-18).
+    pub(super) fn into_parts(self) -> Result<(CompileOptions, Parts), CacheError> {
+        let options = CompileOptions {
+            preference: ExecutionPreference::from_code(self.preference)?,
+            priority: Priority::from_code(self.priority)?,
+        };
+        let version = HalVersion::ALL.get(usize::from(self.version)).copied();
+        let version = version.ok_or(CacheError::Version { found: self.version })?;
+        let extension_name_to_prefix = self
+            .extension_names
+            .into_iter()
+            .map(|(name, prefix)| ExtensionNameAndPrefix { name, prefix })
+            .collect();
+        let parts = match self.content {
+            DescribedContent::Program { inputs, outputs } => Parts::Program {
+                version,
+                inputs: all(inputs, DescribedOperand::into_operand)?,
+                outputs: all(outputs, DescribedOperand::into_operand)?,
+                extension_name_to_prefix,
+            },
+            DescribedContent::Model { main, referenced, relax_computation_float32_to_float16 } => {
+                let model = Model {
+                    main: main.into_subgraph()?,
+                    referenced: all(referenced, DescribedSubgraph::into_subgraph)?,
+                    relax_computation_float32_to_float16,
+                    extension_name_to_prefix,
+                    ..Model::default()
+                };
+                Parts::Model { version, model }
+            }
+        };
+        Ok((options, parts))
+    }
+}
+
+fn all<T, U>(
+    items: Vec<T>,
+    convert: impl FnMut(T) -> Result<U, CacheError>,
+) -> Result<Vec<U>, CacheError> {
+    items.into_iter().map(convert).collect()
+}
+
+impl DescribedSubgraph {
+    fn of(graph: &Subgraph) -> Self {
+        Self {
+            operands: graph.operands.iter().map(DescribedOperand::of).collect(),
+            operations: graph
+                .operations
+                .iter()
+                .map(|operation| DescribedOperation {
+                    operation_type: operation.operation_type.code(),
+                    inputs: operation.inputs.clone(),
+                    outputs: operation.outputs.clone(),
+                })
+                .collect(),
+            inputs: graph.inputs.clone(),
+            outputs: graph.outputs.clone(),
+        }
+    }
+
+    fn into_subgraph(self) -> Result<Subgraph, CacheError> {
+        let operation = |DescribedOperation { operation_type, inputs, outputs }| {
+            let operation_type = OperationType::from_code(operation_type)?;
+            Ok(Operation { operation_type, inputs, outputs })
+        };
+        Ok(Subgraph {
+            operands: all(self.operands, DescribedOperand::into_operand)?,
+            operations: all(self.operations, operation)?,
+            inputs: self.inputs,
+            outputs: self.outputs,
+        })
+    }
+}
+
+impl DescribedOperand {
+    fn of(operand: &Operand) -> Self {
+        let DataLocation { pool_index, offset, length } = operand.location;
+        Self {
+            operand_type: operand.operand_type.code(),
+            dimensions: operand.dimensions.clone(),
+            number_of_consumers: operand.number_of_consumers,
+            scale: operand.scale,
+            zero_point: operand.zero_point,
+            lifetime: operand.lifetime.code(),
+            location: (pool_index, offset, length),
+            extra_params: match &operand.extra_params {
+                ExtraParams::None => DescribedExtraParams::None,
+                ExtraParams::ChannelQuant(ChannelQuant { scales, channel_dim }) => {
+                    DescribedExtraParams::ChannelQuant {
+                        scales: scales.to_vec(),
+                        channel_dim: *channel_dim,
+                    }
+                }
+                ExtraParams::Extension(bytes) => DescribedExtraParams::Extension(bytes.to_vec()),
+            },
+        }
+    }
+
+    fn into_operand(self) -> Result<Operand, CacheError> {
+        let (pool_index, offset, length) = self.location;
+        Ok(Operand {
+            operand_type: OperandType::from_code(self.operand_type)?,
+            dimensions: self.dimensions,
+            number_of_consumers: self.number_of_consumers,
+            scale: self.scale,
+            zero_point: self.zero_point,
+            lifetime: OperandLifeTime::from_code(self.lifetime)?,
+            location: DataLocation { pool_index, offset, length },
+            extra_params: match self.extra_params {
+                DescribedExtraParams::None => ExtraParams::None,
+                DescribedExtraParams::ChannelQuant { scales, channel_dim } => {
+                    ExtraParams::ChannelQuant(ChannelQuant { scales: scales.into(), channel_dim })
+                }
+                DescribedExtraParams::Extension(bytes) => ExtraParams::Extension(bytes.into()),
+            },
+        })
+    }
+}
+
+/// A constant, and the operand that it is the value of.
+struct Value<'a> {
+    graph: usize,
+    operand: usize,
+    bytes: &'a [u8],
+}
+
+/// Puts the constants behind each other and makes the operands say where they lie.
+///
+/// Constants that overlap in the model overlap here, so what is saved is no longer than what the
+/// model holds however many operands share it (contract: SEC-3).
+fn flatten(
+    model: &ValidModel,
+    constants: &Constants,
+    graphs: &mut [DescribedSubgraph],
+) -> Result<Vec<u8>, CacheError> {
+    let mut values = Vec::new();
+    for (graph, (subgraph, operands)) in model.model().subgraphs().enumerate() {
+        for (operand, declared) in operands.operands.iter().enumerate() {
+            let bytes = constant(constants, subgraph, operand, declared);
+            values.extend(bytes.map(|bytes| Value { graph, operand, bytes }));
+        }
+    }
+    // By address: slices that overlap are parts of one allocation.
+    values.sort_by_key(|value| (value.bytes.as_ptr().addr(), value.bytes.len()));
+    let mut flat = Vec::new();
+    // Where the run of overlapping slices begins and ends, and where it lies in `flat`.
+    let (mut start, mut end, mut at) = (0, 0, 0);
+    for Value { graph, operand, bytes } in values {
+        let address = bytes.as_ptr().addr();
+        if flat.is_empty() || address >= end {
+            (start, end, at) = (address, address, flat.len());
+        }
+        let new = bytes.get(end - address..).unwrap_or_default();
+        let length = (flat.len() as u64).saturating_add(new.len() as u64);
+        if length > LENGTH_LIMIT {
+            return Err(CacheError::TooLong { found: length, limit: LENGTH_LIMIT });
+        }
+        flat.extend_from_slice(new);
+        end += new.len();
+        // Below the limit, which is below 2^32.
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let declared = &mut graphs[graph].operands[operand];
+        declared.lifetime = OperandLifeTime::ConstantCopy.code();
+        declared.location = (0, number(at + (address - start)), number(bytes.len()));
+    }
+    Ok(flat)
+}
+
+/// The bytes of an operand that is a constant with bytes.
+fn constant<'a>(
+    constants: &'a Constants,
+    subgraph: SubgraphName,
+    operand: usize,
+    declared: &Operand,
+) -> Option<&'a [u8]> {
+    let is_constant = matches!(
+        declared.lifetime,
+        OperandLifeTime::ConstantCopy | OperandLifeTime::ConstantReference
+    );
+    is_constant.then(|| constants.bytes(subgraph, u32::try_from(operand).ok()?)).flatten()
+}

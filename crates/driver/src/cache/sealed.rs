@@ -1,0 +1,178 @@
+//! The file: a header, two parts, and the keyed code of it all. See the [table](super).
+
+use super::error::CacheError;
+use super::key::{CacheKey, KEY_LENGTH};
+use blake3::Hasher;
+use hal::CacheToken;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// The number of this format. Whatever changes the layout or the description counts it up.
+pub const FORMAT: u32 = 1;
+
+/// Most bytes that a cache file may have: 1 GiB, more than the constants of any model that runs on
+/// such a device. It bounds what a file with holes can make us read.
+pub const LENGTH_LIMIT: u64 = 1 << 30;
+
+/// What the key of the code is derived for, in [`blake3::derive_key`].
+pub const CODE_CONTEXT: &str = "nnhal 2026-11-21 code of a model cache file";
+
+const MAGIC: [u8; 8] = *b"nnhalc\r\n";
+const HEADER_LENGTH: usize = 64;
+const CODE_LENGTH: usize = blake3::OUT_LEN;
+/// What a file has besides its parts.
+const FRAME_LENGTH: u64 = (HEADER_LENGTH + CODE_LENGTH) as u64;
+
+/// The key that files are authenticated with: good for nothing else (and nothing else for this).
+pub(super) fn code_key(key: &CacheKey) -> [u8; KEY_LENGTH] {
+    blake3::derive_key(CODE_CONTEXT, key.bytes())
+}
+
+/// What comes first in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    content_length: u64,
+    description_length: u32,
+    token: CacheToken,
+}
+
+impl Header {
+    fn file_length(self) -> Option<u64> {
+        let parts = self.content_length.checked_add(u64::from(self.description_length))?;
+        parts.checked_add(FRAME_LENGTH)
+    }
+
+    fn to_bytes(self, file_length: u64) -> [u8; HEADER_LENGTH] {
+        let mut bytes = [0; HEADER_LENGTH];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.description_length.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.content_length.to_le_bytes());
+        bytes[24..32].copy_from_slice(&file_length.to_le_bytes());
+        bytes[32..].copy_from_slice(&self.token);
+        bytes
+    }
+
+    /// What a file of `found` bytes says of itself. Nothing of it is trusted yet.
+    fn from_bytes(bytes: &[u8; HEADER_LENGTH], found: u64) -> Result<Self, CacheError> {
+        let magic = field(bytes, 0);
+        if magic != MAGIC {
+            return Err(CacheError::NotACache { found: magic });
+        }
+        let format = u32::from_le_bytes(field(bytes, 8));
+        if format != FORMAT {
+            return Err(CacheError::Format { found: format, expected: FORMAT });
+        }
+        let header = Self {
+            description_length: u32::from_le_bytes(field(bytes, 12)),
+            content_length: u64::from_le_bytes(field(bytes, 16)),
+            token: field(bytes, 32),
+        };
+        let expected = u64::from_le_bytes(field(bytes, 24));
+        if found != expected {
+            return Err(CacheError::Length { found, expected });
+        }
+        let parts = header.file_length().unwrap_or(u64::MAX);
+        if found != parts {
+            return Err(CacheError::Length { found, expected: parts });
+        }
+        Ok(header)
+    }
+}
+
+/// The `N` bytes at `offset` of a header.
+fn field<const N: usize>(bytes: &[u8; HEADER_LENGTH], offset: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[offset..offset + N]);
+    field
+}
+
+/// Replaces what the file holds. If that fails the file is left empty, as far as the system lets it.
+pub(super) fn write(
+    file: &File,
+    code_key: &[u8; KEY_LENGTH],
+    token: &CacheToken,
+    content: &[u8],
+    description: &[u8],
+) -> Result<(), CacheError> {
+    let header = Header {
+        content_length: content.len() as u64,
+        description_length: u32::try_from(description.len()).unwrap_or(u32::MAX),
+        token: *token,
+    };
+    let length = header.file_length().unwrap_or(u64::MAX);
+    // Also keeps lengths that were cut off above from passing.
+    let found = length.max(description.len() as u64);
+    if found > LENGTH_LIMIT {
+        return Err(CacheError::TooLong { found, limit: LENGTH_LIMIT });
+    }
+    let header = header.to_bytes(length);
+    let code =
+        Hasher::new_keyed(code_key).update(&header).update(content).update(description).finalize();
+    let truncate = || file.set_len(0).map_err(CacheError::system("ftruncate"));
+    truncate()?;
+    let parts: [&[u8]; 4] = [&header, content, description, code.as_bytes()];
+    let mut position = 0;
+    for part in parts {
+        if let Err(error) = file.write_all_at(part, position) {
+            // The first error is the one to tell.
+            let _ = truncate();
+            return Err(CacheError::System { call: "pwrite", error });
+        }
+        position += part.len() as u64;
+    }
+    Ok(())
+}
+
+/// Content and description of a file that was saved with this key under this token.
+///
+/// Every byte is read once, and no more memory is taken than the file has bytes.
+pub(super) fn read(
+    file: &File,
+    code_key: &[u8; KEY_LENGTH],
+    token: &CacheToken,
+) -> Result<(Vec<u8>, Vec<u8>), CacheError> {
+    let length = file.metadata().map_err(CacheError::system("fstat"))?.len();
+    if length < FRAME_LENGTH {
+        return Err(CacheError::TooShort { found: length, expected: FRAME_LENGTH });
+    }
+    if length > LENGTH_LIMIT {
+        return Err(CacheError::TooLong { found: length, limit: LENGTH_LIMIT });
+    }
+    let mut header_bytes = [0; HEADER_LENGTH];
+    let pread = || CacheError::system("pread");
+    file.read_exact_at(&mut header_bytes, 0).map_err(pread())?;
+    let header = Header::from_bytes(&header_bytes, length)?;
+
+    let mut content = zeros(header.content_length)?;
+    let mut description = zeros(u64::from(header.description_length))?;
+    let mut code = [0; CODE_LENGTH];
+    let description_at = HEADER_LENGTH as u64 + header.content_length;
+    file.read_exact_at(&mut content, HEADER_LENGTH as u64).map_err(pread())?;
+    file.read_exact_at(&mut description, description_at).map_err(pread())?;
+    file.read_exact_at(&mut code, length - CODE_LENGTH as u64).map_err(pread())?;
+
+    let expected = Hasher::new_keyed(code_key)
+        .update(&header_bytes)
+        .update(&content)
+        .update(&description)
+        .finalize();
+    // This comparison takes the same time wherever they differ.
+    if expected != code {
+        return Err(CacheError::Altered);
+    }
+    if header.token != *token {
+        return Err(CacheError::Token);
+    }
+    Ok((content, description))
+}
+
+/// So many zeros, or an error where `vec!` would end the process.
+fn zeros(length: u64) -> Result<Vec<u8>, CacheError> {
+    let no_room = || CacheError::NoRoom { length };
+    let count = usize::try_from(length).map_err(|_| no_room())?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(count).map_err(|_| no_room())?;
+    bytes.resize(count, 0);
+    Ok(bytes)
+}
