@@ -2,7 +2,8 @@
 
 use crate::budget::Budget;
 use crate::buffers::allocation::allocate;
-use crate::engine::{CompileOptions, Engine};
+use crate::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache, Stored};
+use crate::engine::{CompileOptions, Engine, Program as _};
 use crate::error::EngineError;
 use crate::extension_types::ExtensionTypes;
 use crate::interface::Interface;
@@ -10,11 +11,14 @@ use crate::prepared::Prepared;
 use crate::schedule::Scheduler;
 use crate::support::{expect_supported, supported_operations};
 use hal::{
-    Buffer, BufferDescription, Capabilities, Device, DeviceType, Error, Extension, HalVersion,
-    Model, PrepareOptions, PreparedModel, Result, Support,
+    Buffer, BufferDescription, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
+    DeviceType, Error, Extension, HalVersion, Model, PrepareOptions, PreparedModel, Priority,
+    Result, Support,
 };
+use ops::ValidModel;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A driver: the contract, over an engine.
 #[derive(Debug)]
@@ -22,13 +26,67 @@ pub struct DriverDevice<E> {
     engine: E,
     /// One for all that the device computes; also tells its prepared models from those of others.
     scheduler: Scheduler,
+    /// Made when it is first asked for, because it leaves a key in the state directory.
+    cache: OnceLock<Option<ModelCache>>,
 }
 
 impl<E: Engine> DriverDevice<E> {
-    /// A driver over this engine.
+    /// A driver over this engine. It caches compilations under a key of the state directory, see
+    /// [`CacheKey::of_device`].
     pub fn new(engine: E) -> Self {
         let scheduler = Scheduler::new(engine.executions_at_once());
-        Self { engine, scheduler }
+        Self { engine, scheduler, cache: OnceLock::new() }
+    }
+
+    /// The same with another key for its cache.
+    #[must_use]
+    pub fn with_cache_key(self, key: &CacheKey) -> Self {
+        let identity = Identity::here(self.engine.name(), &self.engine.version_string());
+        Self { cache: Some(ModelCache::new(key, identity)).into(), ..self }
+    }
+
+    /// The same without a cache.
+    #[must_use]
+    pub fn without_cache(self) -> Self {
+        Self { cache: None.into(), ..self }
+    }
+
+    fn cache(&self) -> Option<&ModelCache> {
+        let of_device = || ModelCache::of_device(self.engine.name(), &self.engine.version_string());
+        self.cache.get_or_init(of_device).as_ref()
+    }
+
+    /// Saves a compilation where the client wants it. That it could not be saved is nothing to the
+    /// client (contract: PREP-7, PREP-8).
+    fn save(
+        &self,
+        files: CacheFiles<'_>,
+        model: &ValidModel,
+        how: &CompileOptions,
+        program: &E::Program,
+    ) {
+        if files.model.is_empty() && files.data.is_empty() {
+            return;
+        }
+        let Some(cache) = self.cache() else { return };
+        let saved = guarded(|| {
+            let program = program.save();
+            cache.save(files, model, how, program.as_deref()).map_err(Error::from)
+        });
+        if let Err(error) = saved {
+            tracing::warn!(device = self.name(), %error, "a compilation was not saved");
+        }
+    }
+
+    /// A prepared model of this device.
+    fn prepared(
+        &self,
+        interface: Interface,
+        program: E::Program,
+        priority: Priority,
+    ) -> Arc<dyn PreparedModel> {
+        let scheduler = self.scheduler.clone();
+        Arc::new(Prepared::new(interface, Box::new(program), priority, scheduler))
     }
 
     /// The engine.
@@ -64,8 +122,7 @@ impl<E: Engine> Device for DriverDevice<E> {
 
     /// Compiles on the caller's thread. A valid model with operations that the engine does not
     /// support is a `GENERAL_FAILURE` (contract: PREP-5) whose reason is
-    /// [`UnsupportedOperations`](crate::UnsupportedOperations). Cache files are left alone: not
-    /// saving is always allowed (contract: PREP-8).
+    /// [`UnsupportedOperations`](crate::UnsupportedOperations).
     fn prepare_model(
         &self,
         model: &Model,
@@ -76,8 +133,8 @@ impl<E: Engine> Device for DriverDevice<E> {
             // Arguments before deadlines (contract: GEN-4).
             let model = ops::validate(model, version)?;
             let mut budget = Budget::new(options.deadline, options.priority);
-            if let Some(cancellation) = options.cancellation {
-                budget = budget.with_cancellation(cancellation);
+            if let Some(cancellation) = &options.cancellation {
+                budget = budget.with_cancellation(cancellation.clone());
             }
             budget.check_before_start().map_err(EngineError::from)?;
             expect_supported(&self.engine, &model).map_err(Error::failure)?;
@@ -85,15 +142,43 @@ impl<E: Engine> Device for DriverDevice<E> {
             let compile =
                 CompileOptions { preference: options.preference, priority: options.priority };
             let program = self.engine.compile(&model, &compile, &budget)?;
+            drop(budget);
+            let PrepareOptions { model_cache, data_cache, token, .. } = &options;
+            let files = CacheFiles { model: model_cache, data: data_cache, token };
+            self.save(files, &model, &compile, &program);
             let extension_types = ExtensionTypes::of(model.model(), &self.engine.extensions());
-            let prepared: Arc<dyn PreparedModel> = Arc::new(Prepared::new(
-                Interface::of(&model).with_extension_types(extension_types),
-                Box::new(program),
-                options.priority,
-                self.scheduler.clone(),
-            ));
-            Ok(prepared)
+            let interface = Interface::of(&model).with_extension_types(extension_types);
+            Ok(self.prepared(interface, program, options.priority))
         })
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        deadline: Option<Deadline>,
+        model_cache: Vec<OwnedFd>,
+        data_cache: Vec<OwnedFd>,
+        token: &CacheToken,
+    ) -> Result<Arc<dyn PreparedModel>> {
+        guarded(|| {
+            let cache = self.cache().ok_or_else(|| Error::failure("there is no cache"))?;
+            let files = CacheFiles { model: &model_cache, data: &data_cache, token };
+            let Stored { interface, options, content } =
+                cache.load(files, &self.engine.extensions())?;
+            let budget = Budget::new(deadline, options.priority);
+            let budget = budget.take_turn(&self.scheduler).map_err(EngineError::from)?;
+            let program = match content {
+                Content::Program(saved) => self.engine.restore(&saved, &options, &budget)?,
+                Content::Model(model) => {
+                    expect_supported(&self.engine, &model).map_err(Error::failure)?;
+                    self.engine.compile(&model, &options, &budget)?
+                }
+            };
+            Ok(self.prepared(interface, program, options.priority))
+        })
+    }
+
+    fn cache_files_needed(&self) -> CacheFilesNeeded {
+        self.cache().map_or_else(CacheFilesNeeded::default, |_| ModelCache::FILES_NEEDED)
     }
 
     fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {

@@ -10,8 +10,8 @@ use crate::interface::{Interface, UsedFor};
 use crate::observer::Observer;
 use crate::schedule::Scheduler;
 use hal::{
-    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution, OutputShape,
-    PreparedModel, Priority, Request, SyncFence, Timing,
+    Burst, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution,
+    OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
 };
 use std::any::Any;
 use std::fmt;
@@ -175,6 +175,10 @@ impl PreparedModel for Prepared {
         timeout_after_fences: Option<Duration>,
     ) -> hal::Result<FencedExecution> {
         guarded(|| fenced::launch(self, request, wait_for, options, timeout_after_fences))
+    }
+
+    fn configure_burst(&self) -> hal::Result<Box<dyn Burst>> {
+        Ok(Box::new(burst::open(Arc::new(self.clone()))?))
     }
 
     fn check_request(&self, request: &Request) -> hal::Result<()> {

@@ -33,6 +33,7 @@ pub fn one_round(device: &dyn Device, model: &hal::Model) {
     let mut request = sum_request();
     execute(&*prepared, &request).unwrap();
     execute(&*prepared, &Request::default()).unwrap_err();
+    prepared.configure_burst().unwrap().execute(&request, false).unwrap();
     let no_wish = ExecutionOptions::default();
     let fenced = prepared.execute_fenced(&request, &[], &no_wish, None).unwrap();
     let role = BufferRole { model_index: 0, io_index: 0, frequency: 1.0 };
