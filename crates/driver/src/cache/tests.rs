@@ -7,7 +7,7 @@ use std::env;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
 use std::thread;
 use tempfile::{TempDir, tempdir};
@@ -178,36 +178,61 @@ fn cache_16_threads_that_make_a_key_at_once_get_the_same() {
     }
 }
 
-const CHILD: &str = "NNHAL_TEST_STATE";
+const CHILD: &str = "NNHAL_TEST_CHILD";
 
 /// Not a test by itself: the body of the processes below.
 #[test]
 fn child_prints_its_key() {
-    if let Some(state) = env::var_os(CHILD) {
-        println!("<{:?}>", key(Path::new(&state)).unwrap().bytes());
+    if env::var_os(CHILD).is_some() {
+        match CacheKey::of_device("a-b") {
+            Ok(key) => println!("<{:?}>", key.bytes()),
+            Err(error) => println!("<{error}>"),
+        }
+        assert_eq!(ModelCache::of_device("a-b", "1").is_some(), CacheKey::of_device("a-b").is_ok());
     }
+}
+
+/// A process whose variables are these.
+fn child(variables: &[(&str, &Path)]) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", "cache::tests::child_prints_its_key", "--nocapture"])
+        .env_remove("XDG_STATE_HOME")
+        .env_remove("HOME")
+        .env(CHILD, "")
+        .envs(variables.iter().copied())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn printed(child: Child) -> String {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split(['<', '>']).nth(1).expect("a key").to_owned()
 }
 
 #[test]
 fn cache_16_processes_that_make_a_key_at_once_get_the_same() {
     let state = tempdir().unwrap();
-    let spawn = |_| {
-        Command::new(env::current_exe().unwrap())
-            .args(["--exact", "cache::tests::child_prints_its_key", "--nocapture"])
-            .env(CHILD, state.path())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap()
-    };
-    let children: Vec<_> = (0..6).map(spawn).collect();
-    let expected = children.into_iter().map(|child| child.wait_with_output().unwrap());
-    let keys: HashSet<String> = expected
-        .map(|output| {
-            let text = String::from_utf8(output.stdout).unwrap();
-            text.split(['<', '>']).nth(1).expect("a key").to_owned()
-        })
-        .collect();
+    let children: Vec<_> = (0..6).map(|_| child(&[("XDG_STATE_HOME", state.path())])).collect();
+    let keys: HashSet<String> = children.into_iter().map(printed).collect();
     assert_eq!(keys, [format!("{:?}", key(state.path()).unwrap().bytes())].into());
+}
+
+#[test]
+fn cache_16_a_key_lies_in_the_users_directory_for_state() {
+    let (state, home) = (tempdir().unwrap(), tempdir().unwrap());
+    let in_home = home.path().join(".local/state");
+    let of = |state: &Path| format!("{:?}", key(state).unwrap().bytes());
+    let (xdg, elsewhere) = (("XDG_STATE_HOME", state.path()), ("HOME", home.path()));
+    assert_eq!(printed(child(&[xdg, elsewhere])), of(state.path()));
+    assert!(!in_home.exists());
+    assert_eq!(printed(child(&[elsewhere])), of(&in_home));
+    // A path that is not absolute counts as none.
+    let relative = ("XDG_STATE_HOME", Path::new("relative"));
+    assert_eq!(printed(child(&[relative, elsewhere])), of(&in_home));
+    assert_eq!(printed(child(&[relative])), KeyError::NoStateDirectory.to_string());
 }
 
 #[test]
