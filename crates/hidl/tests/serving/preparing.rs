@@ -194,6 +194,9 @@ fn alloc_1_and_2_what_cannot_be_allocated_is_null_and_0() {
     assert_eq!(allocate(&[Some(Arc::clone(&own)), None]), INVALID);
     let foreign = prepared(&served(), &sample.model);
     assert_eq!(allocate(&[Some(foreign)]), INVALID);
+    // Another service, though the same device does its work.
+    let twin = serve::Device::new(Arc::clone(device.inner()));
+    assert_eq!(allocate(&[Some(prepared(&twin, &sample.model))]), INVALID);
 }
 
 #[test]
