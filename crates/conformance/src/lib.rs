@@ -4,6 +4,8 @@
 //! statement that it must be refused ([`vectors`] reads the format). Each vector is run in several
 //! [`suites`]; [`compare`] judges the outputs; a [`Report`] sums up by operation and by suite.
 //!
+//! What no vector shows, the contract's own requirements, is checked by [`contract`].
+//!
 //! ```no_run
 //! # fn run(device: &dyn hal::Device) -> Result<(), conformance::VectorError> {
 //! let vectors = conformance::Vectors::open("shared/conformance".as_ref())?;
@@ -13,6 +15,7 @@
 //! ```
 
 pub mod compare;
+pub mod contract;
 pub mod instance;
 pub mod mutation;
 pub mod report;

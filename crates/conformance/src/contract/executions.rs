@@ -1,0 +1,225 @@
+//! Executions: results, shapes, times, deadlines (contract: sections 10, 16, 17).
+
+use super::models::{
+    adder, addition, endless, execute, is_newest, is_supported, pool_bytes, prepare, sum,
+    sum_request,
+};
+use super::{Check, Verdict, Violation, demand, demand_refusal};
+use hal::ErrorStatus::{MissedDeadlinePersistent, MissedDeadlineTransient, OutputInsufficientSize};
+use hal::{Deadline, Device, ExecutionOptions, HalVersion, RequestBuilder, Timing};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { ids: &["EXEC-6", "SYNC-1"], name: "a good request succeeds", run: succeeds },
+    Check {
+        ids: &["SHAPE-2", "SHAPE-3"],
+        name: "unknown shapes are told when they are known",
+        run: unknown_shapes,
+    },
+    Check {
+        ids: &["SHAPE-4", "SHAPE-5", "SHAPE-6", "SHAPE-8"],
+        name: "too short a buffer is told the shape, and nothing is written behind it",
+        run: short_buffers,
+    },
+    Check { ids: &["SHAPE-6"], name: "too long a buffer is no mistake", run: long_buffers },
+    Check { ids: &["REQ-13", "MEM-3"], name: "arguments may lie anywhere", run: alignment },
+    Check { ids: &["GEN-5", "EXEC-9"], name: "only outputs are written", run: only_outputs },
+    Check { ids: &["TIME-1", "TIME-2"], name: "times are told when asked for", run: times },
+    Check {
+        ids: &["QOS-3", "QOS-5", "QOS-10", "SYNC-3"],
+        name: "a deadline is kept or missed, and harms nobody else",
+        run: deadlines,
+    },
+    Check { ids: &["QOS-7"], name: "a loop without end is ended", run: loops },
+    Check {
+        ids: &["CONC-1", "CONC-2"],
+        name: "executions at once do not disturb each other",
+        run: at_once,
+    },
+];
+
+fn succeeds(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let prepared = adder(&**device)?;
+    let request = sum_request()?;
+    let shapes = execute(&*prepared, &request)?.output_shapes;
+    let complete = shapes.is_empty()
+        || shapes
+            .iter()
+            .map(|shape| (&shape.dimensions[..], shape.is_sufficient))
+            .eq([(&[2, 2][..], true)]);
+    demand!(complete, "SHAPE-2: the shapes are {shapes:?}");
+    let found = RequestBuilder::read_output(&request, 0)?;
+    demand!(found == sum(), "the sum is {found:?}");
+    Ok(Verdict::Kept)
+}
+
+fn unknown_shapes(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    if device.version() < HalVersion::V1_2 {
+        return Ok(Verdict::NotOffered("unknown output shapes, which are of 1.2".into()));
+    }
+    let prepared = prepare(&**device, &addition([0, 2]))?;
+    let mut request = sum_request()?;
+    for input in &mut request.inputs {
+        input.dimensions = vec![2, 2];
+    }
+    let shapes = execute(&*prepared, &request)?.output_shapes;
+    let right = shapes.iter().map(|it| &it.dimensions[..]).eq([&[2, 2][..]]);
+    demand!(right && shapes[0].is_sufficient, "the shapes are {shapes:?}, expected [2, 2]");
+    let found = RequestBuilder::read_output(&request, 0)?;
+    demand!(found == sum(), "the sum is {found:?}");
+    Ok(Verdict::Kept)
+}
+
+fn short_buffers(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    if device.version() < HalVersion::V1_2 {
+        return Ok(Verdict::NotOffered("output shapes, which are of 1.2".into()));
+    }
+    for rows in [0, 2] {
+        let prepared = prepare(&**device, &addition([rows, 2]))?;
+        for length in [1, 15] {
+            let mut request = sum_request()?;
+            for input in &mut request.inputs {
+                input.dimensions = vec![2, 2];
+            }
+            request.outputs[0].location.length = length;
+            let before = pool_bytes(&request, 0)?;
+            let what = format!("a buffer of {length} of 16 bytes, {rows} rows in the model");
+            let result = execute(&*prepared, &request);
+            if let Err(failed) = &result {
+                let shapes = &failed.output_shapes;
+                let told = shapes.iter().map(|it| (&it.dimensions[..], it.is_sufficient));
+                demand!(told.eq([(&[2, 2][..], false)]), "{what}: the shapes are {shapes:?}");
+            }
+            let result = result.map_err(|failed| failed.error);
+            demand_refusal(&what, result, &[OutputInsufficientSize])?;
+            let output = request.outputs[0].location;
+            let behind = (output.offset + output.length) as usize;
+            let after = pool_bytes(&request, 0)?;
+            demand!(before[behind..] == after[behind..], "{what}: something is written behind it");
+        }
+    }
+    Ok(Verdict::Kept)
+}
+
+fn long_buffers(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let prepared = adder(&**device)?;
+    let mut request = RequestBuilder::new();
+    request.input(&[0; 16]).input(&[0; 16]).output(64);
+    let request = request.build()?;
+    let output = request.outputs[0].location.offset as usize;
+    if let hal::RequestMemoryPool::Memory(memory) = &request.pools[0] {
+        let write = memory.view().and_then(|view| view.write(output as u64, &[7; 64]));
+        write.map_err(|error| Violation(format!("the check's own memory: {error}")))?;
+    }
+    execute(&*prepared, &request)?;
+    let found = pool_bytes(&request, 0)?;
+    demand!(found[output..][..16] == [0; 16], "the sum is {:?}", &found[output..][..16]);
+    demand!(found[output + 16..].iter().all(|byte| *byte == 7), "more than the sum is written");
+    Ok(Verdict::Kept)
+}
+
+fn alignment(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let prepared = adder(&**device)?;
+    let whole = sum_request()?;
+    let pool = pool_bytes(&whole, 0)?;
+    for shift in 1..4_u32 {
+        let mut bytes = vec![0; shift as usize];
+        bytes.extend_from_slice(&pool);
+        let mut request = whole.clone();
+        request.pools = vec![hal::RequestMemoryPool::Memory(super::models::memory(&bytes)?)];
+        for argument in request.inputs.iter_mut().chain(&mut request.outputs) {
+            argument.location.offset += shift;
+        }
+        execute(&*prepared, &request)?;
+        let found = RequestBuilder::read_output(&request, 0)?;
+        demand!(found == sum(), "{shift} bytes further the sum is {found:?}");
+    }
+    Ok(Verdict::Kept)
+}
+
+fn only_outputs(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let prepared = adder(&**device)?;
+    let request = sum_request()?;
+    let before = pool_bytes(&request, 0)?;
+    execute(&*prepared, &request)?;
+    let output = request.outputs[0].location.offset as usize;
+    let after = pool_bytes(&request, 0)?;
+    demand!(before[..output] == after[..output], "an input is written");
+    Ok(Verdict::Kept)
+}
+
+fn times(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let prepared = adder(&**device)?;
+    let request = sum_request()?;
+    let unasked = execute(&*prepared, &request)?.timing;
+    demand!(unasked == Timing::NONE, "nobody asked for {unasked:?}");
+    let options = ExecutionOptions { measure: true, ..ExecutionOptions::default() };
+    let timing = prepared.execute(&request, &options)?.timing;
+    if let (Some(on_device), Some(in_driver)) = (timing.time_on_device, timing.time_in_driver) {
+        demand!(on_device <= in_driver, "{on_device:?} on the device, {in_driver:?} in the driver");
+    }
+    Ok(Verdict::Kept)
+}
+
+const MISSED: &[hal::ErrorStatus] = &[MissedDeadlinePersistent, MissedDeadlineTransient];
+
+fn deadlines(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let prepared = adder(&**device)?;
+    let request = sum_request()?;
+    let soon = Deadline::after(Duration::from_millis(5));
+    for deadline in [Deadline::from_nanoseconds_since_epoch(0), soon] {
+        let options = ExecutionOptions { deadline: Some(deadline), ..ExecutionOptions::default() };
+        match prepared.execute(&request, &options) {
+            Ok(_) => {}
+            late => demand_refusal("a deadline", late.map_err(|failed| failed.error), MISSED)?,
+        }
+        execute(&*prepared, &request)?;
+    }
+    Ok(Verdict::Kept)
+}
+
+fn loops(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    if !is_newest(&**device) || !is_supported(&**device, &endless())? {
+        return Ok(Verdict::NotOffered("WHILE".into()));
+    }
+    let prepared = prepare(&**device, &endless())?;
+    let mut request = RequestBuilder::new();
+    request.input(&[0; 4]).output(4);
+    let request = request.build()?;
+    let begin = Instant::now();
+    let loop_timeout = Some(Duration::from_millis(1));
+    let options = ExecutionOptions { loop_timeout, ..ExecutionOptions::default() };
+    let result = prepared.execute(&request, &options).map_err(|failed| failed.error);
+    demand_refusal("a loop without end", result, MISSED)?;
+    demand!(begin.elapsed() < Duration::from_secs(10), "it took {:?}", begin.elapsed());
+    Ok(Verdict::Kept)
+}
+
+fn at_once(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    let prepared = adder(&**device)?;
+    std::thread::scope(|scope| {
+        let run = |number: u8| {
+            let prepared = &prepared;
+            move || {
+                let value = f32::from(number);
+                let mut request = RequestBuilder::new();
+                let input = super::models::bytes(&[value; 4]);
+                request.input(&input).input(&input).output(16);
+                let request = request.build()?;
+                for _ in 0..50 {
+                    execute(&**prepared, &request)?;
+                    let found = RequestBuilder::read_output(&request, 0)?;
+                    let expected = super::models::bytes(&[value + value; 4]);
+                    demand!(found == expected, "{value} + {value} is {found:?}");
+                }
+                Ok(())
+            }
+        };
+        let threads: Vec<_> = (0..8).map(|number| scope.spawn(run(number))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Violation("the device panics".into())))
+        })
+    })?;
+    Ok(Verdict::Kept)
+}

@@ -1,0 +1,210 @@
+//! The contract's requirements, checked against any device: what a driver writer runs on their own
+//! desk, with `nnhal conformance --contract`.
+//!
+//! A room per section of the contract, each with a list of [`Check`]s that name the requirements
+//! they look at. A check builds a small model, drives the device through its trait, and says what
+//! it found. What the contract leaves to the driver, and the driver leaves out, is
+//! [`Verdict::NotOffered`]. A check that panics or does not come to its end is a violation.
+//!
+//! Checks see a device as [`hal::Device`] shows it. What only the asynchronous interfaces have,
+//! launch statuses and callbacks, belongs to whoever serves a device through them.
+
+mod buffers;
+mod bursts;
+mod caching;
+mod description;
+mod executions;
+mod fences;
+mod models;
+mod preparation;
+mod requests;
+mod support;
+
+use hal::Device;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// The longest that a check may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A check of one or several requirements.
+#[derive(Debug, Clone, Copy)]
+pub struct Check {
+    /// The requirements, as the contract names them.
+    pub ids: &'static [&'static str],
+    /// What is demanded.
+    pub name: &'static str,
+    run: fn(&Arc<dyn Device>) -> Result<Verdict, Violation>,
+}
+
+/// What a check found where nothing is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The device keeps to it.
+    Kept,
+    /// The device does not offer what is to be checked, as it may; with what that is.
+    NotOffered(String),
+}
+
+/// How a device breaks the contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// An error where the device should have succeeded.
+impl From<hal::Error> for Violation {
+    fn from(error: hal::Error) -> Self {
+        Self(format!("the device refuses: {error}"))
+    }
+}
+
+/// The same of an execution.
+impl From<hal::ExecutionError> for Violation {
+    fn from(failed: hal::ExecutionError) -> Self {
+        failed.error.into()
+    }
+}
+
+/// What became of a check.
+#[derive(Debug, Clone)]
+pub struct CheckOutcome {
+    /// The room it is in.
+    pub section: &'static str,
+    /// The check.
+    pub check: Check,
+    /// What it found.
+    pub result: Result<Verdict, Violation>,
+}
+
+/// What became of all checks.
+#[derive(Debug, Clone, Default)]
+pub struct ContractReport {
+    /// In the order of the contract.
+    pub outcomes: Vec<CheckOutcome>,
+}
+
+/// All checks, with the sections they are in.
+pub fn checks() -> impl Iterator<Item = (&'static str, Check)> {
+    let sections: [(&'static str, &'static [Check]); 9] = [
+        ("description", description::CHECKS),
+        ("supported operations", support::CHECKS),
+        ("preparation", preparation::CHECKS),
+        ("caching", caching::CHECKS),
+        ("requests", requests::CHECKS),
+        ("executions", executions::CHECKS),
+        ("bursts", bursts::CHECKS),
+        ("fences", fences::CHECKS),
+        ("buffers", buffers::CHECKS),
+    ];
+    sections.into_iter().flat_map(|(section, checks)| checks.iter().map(move |it| (section, *it)))
+}
+
+/// Runs the checks whose name, section or requirements contain `filter`.
+pub fn run(
+    device: &Arc<dyn Device>,
+    filter: &str,
+    progress: impl Fn(&CheckOutcome),
+) -> ContractReport {
+    let mut report = ContractReport::default();
+    let chosen = checks().filter(|(section, check)| {
+        let named = check.ids.iter().any(|id| id.contains(filter));
+        named || section.contains(filter) || check.name.contains(filter)
+    });
+    for (section, check) in chosen {
+        let outcome = CheckOutcome { section, check, result: guarded(device, check) };
+        progress(&outcome);
+        report.outcomes.push(outcome);
+    }
+    report
+}
+
+/// Runs a check on a thread of its own, which is left behind if it hangs.
+fn guarded(device: &Arc<dyn Device>, check: Check) -> Result<Verdict, Violation> {
+    let device = Arc::clone(device);
+    let (sender, receiver) = mpsc::channel();
+    let work = move || {
+        let result = catch_unwind(AssertUnwindSafe(|| (check.run)(&device)));
+        // Nobody may be listening any more.
+        drop(sender.send(result.unwrap_or_else(|_| Err(Violation("the device panics".into())))));
+    };
+    std::thread::spawn(work);
+    receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        Err(Violation(format!("the device does not answer within {PATIENCE:?}")))
+    })
+}
+
+impl ContractReport {
+    /// The checks that found a violation.
+    pub fn violations(&self) -> impl Iterator<Item = (&CheckOutcome, &Violation)> {
+        self.outcomes.iter().filter_map(|it| Some((it, it.result.as_ref().err()?)))
+    }
+
+    /// For each requirement whether all of its checks are content.
+    pub fn by_requirement(&self) -> BTreeMap<&'static str, bool> {
+        let mut kept = BTreeMap::new();
+        for outcome in &self.outcomes {
+            for id in outcome.check.ids {
+                *kept.entry(*id).or_insert(true) &= outcome.result.is_ok();
+            }
+        }
+        kept
+    }
+}
+
+impl fmt::Display for ContractReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut kept, mut left_out) = (0, 0);
+        for CheckOutcome { section, check, result } in &self.outcomes {
+            let ids = check.ids.join(", ");
+            match result {
+                Ok(Verdict::Kept) => kept += 1,
+                Ok(Verdict::NotOffered(what)) => {
+                    left_out += 1;
+                    writeln!(formatter, "not offered  {section}: {} ({ids}): {what}", check.name)?;
+                }
+                Err(violation) => {
+                    writeln!(formatter, "VIOLATED     {section}: {} ({ids})", check.name)?;
+                    writeln!(formatter, "             {violation}")?;
+                }
+            }
+        }
+        let broken = self.outcomes.len() - kept - left_out;
+        writeln!(
+            formatter,
+            "{} checks of {} requirements: {kept} kept, {left_out} not offered, {broken} violated",
+            self.outcomes.len(),
+            self.by_requirement().len()
+        )
+    }
+}
+
+/// Fails with a message unless a condition holds.
+macro_rules! demand {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::contract::Violation(format!($($message)+)));
+        }
+    };
+}
+use demand;
+
+/// Demands that an answer is an error of one of these statuses.
+fn demand_refusal<T>(
+    what: &str,
+    result: Result<T, impl Into<hal::Error>>,
+    allowed: &[hal::ErrorStatus],
+) -> Result<(), Violation> {
+    match result.map_err(Into::into) {
+        Ok(_) => Err(Violation(format!("{what} is accepted, expected {allowed:?}"))),
+        Err(error) if allowed.contains(&error.status()) => Ok(()),
+        Err(error) => Err(Violation(format!("{what}: expected {allowed:?}, found {error}"))),
+    }
+}

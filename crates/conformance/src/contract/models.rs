@@ -1,0 +1,120 @@
+//! The small models and requests that checks use.
+
+use super::Violation;
+use hal::{
+    Device, Execution, ExecutionError, ExecutionOptions, HalVersion, Memory, Model, ModelBuilder,
+    OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
+    RequestMemoryPool, SubgraphBuilder, Support,
+};
+use std::sync::Arc;
+
+/// `sum = a + b` of floats; a dimension of 0 is unknown.
+pub(super) fn addition(dimensions: [u32; 2]) -> Model {
+    let spec = || OperandSpec::tensor_float32(dimensions);
+    let mut graph = SubgraphBuilder::new();
+    let (a, b) = (graph.input("a", spec()), graph.input("b", spec()));
+    let none = graph.scalar_i32(0);
+    let sum = graph.operation(OperationType::Add, [a, b, none], spec());
+    graph.output(sum);
+    whole(graph)
+}
+
+/// One RELU of operands like this.
+pub(super) fn rectifier(spec: &OperandSpec) -> Model {
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", spec.clone());
+    let y = graph.operation(OperationType::Relu, [x], spec.clone());
+    graph.output(y);
+    whole(graph)
+}
+
+/// A WHILE whose condition stays true.
+pub(super) fn endless() -> Model {
+    let counter = || OperandSpec::tensor_int32([1]);
+    let mut condition = SubgraphBuilder::new();
+    let x = condition.input("x", counter());
+    let same = condition.operation(OperationType::Equal, [x, x], OperandSpec::tensor_bool8([1]));
+    condition.output(same);
+    let mut body = SubgraphBuilder::new();
+    let x = body.input("x", counter());
+    let none = body.scalar_i32(0);
+    let next = body.operation(OperationType::Add, [x, x, none], counter());
+    body.output(next);
+    let mut builder = ModelBuilder::new();
+    let (condition, body) = (builder.reference(condition), builder.reference(body));
+    let mut main = SubgraphBuilder::new();
+    let x = main.input("x", counter());
+    let (condition, body) = (main.subgraph(condition), main.subgraph(body));
+    let y = main.operation(OperationType::While, [condition, body, x], counter());
+    main.output(y);
+    builder.build(main).unwrap_or_else(|error| unreachable!("a model of ours: {error}"))
+}
+
+fn whole(graph: SubgraphBuilder) -> Model {
+    graph.into_model().unwrap_or_else(|error| unreachable!("a model of ours: {error}"))
+}
+
+/// Whether the device can run all of a model.
+pub(super) fn is_supported(device: &dyn Device, model: &Model) -> Result<bool, Violation> {
+    let supported = device.supported_operations(model, device.version())?;
+    Ok(supported.iter().all(Support::is_yes))
+}
+
+/// Prepares without any wish.
+pub(super) fn prepare(
+    device: &dyn Device,
+    model: &Model,
+) -> Result<Arc<dyn PreparedModel>, Violation> {
+    Ok(device.prepare_model(model, device.version(), PrepareOptions::default())?)
+}
+
+/// A prepared [`addition`] of 2 by 2, which every device that computes can run.
+pub(super) fn adder(device: &dyn Device) -> Result<Arc<dyn PreparedModel>, Violation> {
+    prepare(device, &addition([2, 2]))
+}
+
+pub(super) fn bytes(floats: &[f32]) -> Vec<u8> {
+    floats.iter().flat_map(|float| float.to_le_bytes()).collect()
+}
+
+/// For [`adder`]: `[1, 2, 3, 4] + 10`.
+pub(super) fn sum_request() -> Result<Request, Violation> {
+    let mut request = RequestBuilder::new();
+    request.input(&bytes(&[1.0, 2.0, 3.0, 4.0])).input(&bytes(&[10.0; 4])).output(16);
+    Ok(request.build()?)
+}
+
+/// What [`sum_request`] must give.
+pub(super) fn sum() -> Vec<u8> {
+    bytes(&[11.0, 12.0, 13.0, 14.0])
+}
+
+/// Executes without any wish.
+pub(super) fn execute(
+    prepared: &dyn PreparedModel,
+    request: &Request,
+) -> Result<Execution, ExecutionError> {
+    prepared.execute(request, &ExecutionOptions::default())
+}
+
+/// The bytes of a pool of shared memory.
+pub(super) fn pool_bytes(request: &Request, pool: usize) -> Result<Vec<u8>, Violation> {
+    match &request.pools[pool] {
+        RequestMemoryPool::Memory(memory) => memory_bytes(memory),
+        RequestMemoryPool::Token(_) => Err(Violation("the check looks into a buffer".into())),
+    }
+}
+
+pub(super) fn memory_bytes(memory: &Memory) -> Result<Vec<u8>, Violation> {
+    let read = memory.view().and_then(|view| view.read_to_vec(0, view.size()));
+    read.map_err(|error| Violation(format!("the check's own memory: {error}")))
+}
+
+pub(super) fn memory(bytes: &[u8]) -> Result<Memory, Violation> {
+    Memory::from_bytes(bytes).map_err(|error| Violation(format!("the check's own memory: {error}")))
+}
+
+/// Whether the device offers the newest interface, which tokens, loops and fences are of.
+pub(super) fn is_newest(device: &dyn Device) -> bool {
+    device.version() >= HalVersion::V1_3
+}
