@@ -5,6 +5,7 @@ use super::key::{CacheKey, KEY_LENGTH};
 use blake3::Hasher;
 use hal::CacheToken;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The number of this format. Whatever changes the layout or the description counts it up.
@@ -125,14 +126,26 @@ pub(super) fn write(
 }
 
 /// Content and description of a file that was saved with this key under this token.
-///
-/// Every byte is read once, and no more memory is taken than the file has bytes.
 pub(super) fn read(
     file: &File,
     code_key: &[u8; KEY_LENGTH],
     token: &CacheToken,
 ) -> Result<(Vec<u8>, Vec<u8>), CacheError> {
     let length = file.metadata().map_err(CacheError::system("fstat"))?.len();
+    read_parts(length, |bytes, position| file.read_exact_at(bytes, position), code_key, token)
+}
+
+/// The same of `length` bytes that `read_at` copies to a place from a position on.
+///
+/// Every byte is read once, and no more memory is taken than there are bytes.
+pub(super) fn read_parts(
+    length: u64,
+    mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<()>,
+    code_key: &[u8; KEY_LENGTH],
+    token: &CacheToken,
+) -> Result<(Vec<u8>, Vec<u8>), CacheError> {
+    let mut read_at =
+        |bytes: &mut [u8], position| read_at(bytes, position).map_err(CacheError::system("pread"));
     if length < FRAME_LENGTH {
         return Err(CacheError::TooShort { found: length, expected: FRAME_LENGTH });
     }
@@ -140,17 +153,16 @@ pub(super) fn read(
         return Err(CacheError::TooLong { found: length, limit: LENGTH_LIMIT });
     }
     let mut header_bytes = [0; HEADER_LENGTH];
-    let pread = || CacheError::system("pread");
-    file.read_exact_at(&mut header_bytes, 0).map_err(pread())?;
+    read_at(&mut header_bytes, 0)?;
     let header = Header::from_bytes(&header_bytes, length)?;
 
     let mut content = zeros(header.content_length)?;
     let mut description = zeros(u64::from(header.description_length))?;
     let mut code = [0; CODE_LENGTH];
     let description_at = HEADER_LENGTH as u64 + header.content_length;
-    file.read_exact_at(&mut content, HEADER_LENGTH as u64).map_err(pread())?;
-    file.read_exact_at(&mut description, description_at).map_err(pread())?;
-    file.read_exact_at(&mut code, length - CODE_LENGTH as u64).map_err(pread())?;
+    read_at(&mut content, HEADER_LENGTH as u64)?;
+    read_at(&mut description, description_at)?;
+    read_at(&mut code, length - CODE_LENGTH as u64)?;
 
     let expected = Hasher::new_keyed(code_key)
         .update(&header_bytes)

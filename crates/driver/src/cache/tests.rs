@@ -126,6 +126,23 @@ fn cache_9_lengths_that_do_not_add_up_are_refused_before_anything_is_read() {
 }
 
 #[test]
+fn cache_13_every_byte_is_read_once() {
+    let (cache, file) = (cache(), tempfile::tempfile().unwrap());
+    let (content, description) = (vec![1; 10_000], describe(&cache.identity));
+    sealed::write(&file, &cache.code_key, &TOKEN, &content, &description).unwrap();
+    let length = file.metadata().unwrap().len();
+    let mut reads = vec![0; usize::try_from(length).unwrap()];
+    let read_at = |bytes: &mut [u8], position| {
+        let start = usize::try_from(position).unwrap();
+        reads[start..start + bytes.len()].iter_mut().for_each(|count| *count += 1);
+        file.read_exact_at(bytes, position)
+    };
+    let read = sealed::read_parts(length, read_at, &cache.code_key, &TOKEN).unwrap();
+    assert_eq!(read, (content, description));
+    assert!(reads.iter().all(|count| *count == 1));
+}
+
+#[test]
 fn what_is_saved_has_a_limit() {
     let file = tempfile::tempfile().unwrap();
     let long = usize::try_from(LENGTH_LIMIT).unwrap() - 95;
