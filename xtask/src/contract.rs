@@ -7,9 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// Requirements that rooms to come must keep: a transport over kernel binder, and the C library.
+/// Requirements that rooms to come must keep: a transport over kernel binder, the runtime that
+/// weighs devices by what they cost, and the C library.
 const OF_ROOMS_TO_COME: &[&str] =
-    &["IPC-1", "IPC-2", "IPC-6", "IPC-7", "IPC-8", "CAPI-1", "CAPI-2", "CAPI-3"];
+    &["IPC-1", "IPC-2", "IPC-6", "IPC-7", "IPC-8", "DEV-CAP-8", "CAPI-1", "CAPI-2", "CAPI-3"];
 
 /// A requirement by area and number, so that FENCE-2 comes before FENCE-10.
 type Id = (String, u32);
@@ -56,7 +57,7 @@ impl Coverage {
     }
 
     fn add(&mut self, path: &Path, source: &str, areas: &BTreeSet<String>) {
-        for test in tests(source) {
+        for test in tests(source).into_iter().chain(checks(source)) {
             for id in test.names(areas) {
                 let name = format!("{}::{}", path.display(), test.name);
                 match self.tests.get_mut(&id) {
@@ -162,6 +163,16 @@ fn tests(source: &str) -> Vec<Test> {
     found
 }
 
+/// The checks of a room of `nnhal conformance --contract`, which a test runs against the reference
+/// device: `ids: &["FENCE-1", ...], name: "..."`.
+fn checks(source: &str) -> Vec<Test> {
+    let check = Regex::new(r#"ids: &\[([^\]]*)\],\s*name: "([^"]*)""#).expect("a valid pattern");
+    check
+        .captures_iter(source)
+        .map(|found| Test { name: format!("check {:?}", &found[2]), comment: found[1].to_owned() })
+        .collect()
+}
+
 impl Test {
     /// The requirements it names.
     fn names(&self, areas: &BTreeSet<String>) -> BTreeSet<Id> {
@@ -255,6 +266,17 @@ mod tests {
         let expected = [("CB", 1), ("CB", 2), ("CB", 3), ("FENCE", 2)];
         assert_eq!(ids, expected.map(|(area, number)| (area.to_owned(), number)).into());
         assert!(found[1].names(&areas()).is_empty());
+    }
+
+    #[test]
+    fn checks_say_requirements() {
+        let source = "Check { ids: &[\"CB-1\", \"QOS-2\"], name: \"once\", run: once },";
+        let found = checks(source);
+        let expected = [("CB", 1), ("QOS", 2)];
+        assert_eq!(
+            found[0].names(&areas()),
+            expected.map(|(area, number)| (area.to_owned(), number)).into()
+        );
     }
 
     #[test]

@@ -293,6 +293,7 @@ fn dbuf_9_values_go_through_buffers_from_one_execution_to_the_next() {
     assert_eq!(floats(&output), [3.0, 4.0]);
 }
 
+/// contract: ALLOC-7
 #[test]
 fn buf_2_a_buffer_takes_the_shape_of_what_is_in_it() {
     let device = copying();
@@ -406,6 +407,25 @@ fn dbuf_7_a_computed_shape_that_contradicts_the_buffer_is_a_failure() {
     let mut request = request(At::Shared(&input), At::Token(sink.token()));
     request.inputs[0].dimensions = vec![3];
     assert_eq!(bare_status(execute(&*open, &request)), ErrorStatus::GeneralFailure);
+}
+
+#[test]
+fn dbuf_8_a_buffer_s_role_is_looked_at_before_its_state_and_that_before_its_shape() {
+    let device = copying();
+    let open = prepare(&device, vector(0), vector(0));
+    let output = memory(&[0.0; 2]);
+    let only_written = device.allocate(&output_only(&open)).unwrap();
+    let wrong_role = request(At::Shaped(only_written.token(), &[2]), At::Shared(&output));
+    assert!(matches!(request_refusal(&*open, &wrong_role).0, RequestError::NoSuchRole { .. }));
+    let sized = BufferDescription { dimensions: vec![3], ..both_ways(&open) };
+    let empty = device.allocate(&sized).unwrap();
+    let wrong_shape = request(At::Shaped(empty.token(), &[2]), At::Shared(&output));
+    let (error, status) = request_refusal(&*open, &wrong_shape);
+    assert!(matches!(error, RequestError::Uninitialised { .. }));
+    assert_eq!(status, ErrorStatus::GeneralFailure);
+    // Inputs come before outputs.
+    let both = request(At::Shaped(only_written.token(), &[2]), At::Shaped(empty.token(), &[2]));
+    assert!(matches!(request_refusal(&*open, &both).0, RequestError::NoSuchRole { .. }));
 }
 
 #[test]

@@ -286,6 +286,7 @@ fn cache_15_quantisation_by_channel_comes_along() {
     assert_same(&load(&file).unwrap(), &model);
 }
 
+/// contract: CACHE-1, SEC-5
 #[test]
 fn cache_9_any_changed_bit_is_refused() {
     let file = tempfile().unwrap();
@@ -358,6 +359,15 @@ fn cache_9_what_is_refused_says_why() {
     let error: hal::Error = changed(64, good[64] ^ 1).into();
     assert_eq!(error.status(), ErrorStatus::GeneralFailure);
     assert!(matches!(error.reason(), Some(CacheError::Altered)));
+}
+
+#[test]
+fn cache_17_of_two_models_under_one_token_the_file_has_the_last() {
+    let file = tempfile().unwrap();
+    let (first, second) = (model(1, 4), model(2, 8));
+    save(&file, &first).unwrap();
+    save(&file, &second).unwrap();
+    assert_same(&load(&file).unwrap(), &second);
 }
 
 #[test]

@@ -3,16 +3,23 @@
 use super::{print, print_json};
 use crate::devices;
 use crate::error::{CliError, Result};
+use conformance::contract::{self, CheckOutcome, ContractReport, Verdict};
 use conformance::{Report, Selection, Suite, VectorError, Vectors};
 use indicatif::ProgressBar;
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use std::path::PathBuf;
 
 /// The arguments of `nnhal conformance`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
-  nnhal conformance ../shared/conformance --device nnhal-reference --filter conv2d")]
+  nnhal conformance ../shared/conformance --device nnhal-reference --filter conv2d
+  nnhal conformance --contract --device nnhal-reference")]
 pub struct Arguments {
+    /// Check the contract's requirements instead of running vectors; --filter takes an id, a section
+    /// or a part of a check's name
+    #[arg(long, conflicts_with_all = ["folder", "suites"])]
+    contract: bool,
     /// Folder with the vectors [default: ../shared/conformance, if it is there]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -34,8 +41,30 @@ pub struct Arguments {
     junit: Option<PathBuf>,
 }
 
-/// Runs vectors.
+/// Runs vectors, or checks of the contract.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.contract { check_contract(arguments) } else { run_vectors(arguments) }
+}
+
+fn check_contract(arguments: &Arguments) -> Result<()> {
+    let device = devices::open(&arguments.device, 1)?;
+    let bar = ProgressBar::new(contract::checks().count() as u64);
+    let report = contract::run(&device, &arguments.filter, |_| bar.inc(1));
+    bar.finish_and_clear();
+    write_junit(arguments, || contract_junit(&report))?;
+    if arguments.json {
+        print_json(&contract_json(&report))?;
+    } else {
+        print(&report.to_string())?;
+    }
+    match (report.outcomes.len(), report.violations().count()) {
+        (0, _) => Err(CliError::Negative("no check was selected".into())),
+        (_, 0) => Ok(()),
+        (_, violated) => Err(CliError::Negative(format!("{violated} checks found violations"))),
+    }
+}
+
+fn run_vectors(arguments: &Arguments) -> Result<()> {
     let suites = arguments
         .suites
         .iter()
@@ -57,10 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     })
     .map_err(bad_vectors)?;
     bar.finish_and_clear();
-    if let Some(path) = &arguments.junit {
-        let xml = junit(&report).to_string().map_err(|error| CliError::Input(error.to_string()))?;
-        std::fs::write(path, xml).map_err(CliError::file(path))?;
-    }
+    write_junit(arguments, || junit(&report))?;
     if arguments.json {
         print_json(&json(&report))?;
     } else {
@@ -89,9 +115,67 @@ fn folder(arguments: &Arguments) -> Result<PathBuf> {
     )))
 }
 
+fn write_junit(arguments: &Arguments, report: impl FnOnce() -> quick_junit::Report) -> Result<()> {
+    let Some(path) = &arguments.junit else { return Ok(()) };
+    let xml = report().to_string().map_err(|error| CliError::Input(error.to_string()))?;
+    std::fs::write(path, xml).map_err(CliError::file(path))
+}
+
+/// A test suite for each section of the contract.
+fn contract_junit(report: &ContractReport) -> quick_junit::Report {
+    let mut suites: Vec<TestSuite> = Vec::new();
+    for CheckOutcome { section, check, result } in &report.outcomes {
+        let status = match result {
+            Ok(Verdict::Kept) => TestCaseStatus::success(),
+            Ok(Verdict::NotOffered(what)) => {
+                let mut status = TestCaseStatus::skipped();
+                status.set_message(format!("not offered: {what}"));
+                status
+            }
+            Err(violation) => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(violation.to_string());
+                status
+            }
+        };
+        let mut case = TestCase::new(check.name, status);
+        case.set_classname(check.ids.join(" "));
+        if suites.last().is_none_or(|suite| suite.name.as_str() != *section) {
+            suites.push(TestSuite::new(*section));
+        }
+        if let Some(suite) = suites.last_mut() {
+            suite.add_test_case(case);
+        }
+    }
+    let mut xml = quick_junit::Report::new("contract");
+    xml.add_test_suites(suites);
+    xml
+}
+
+fn contract_json(report: &ContractReport) -> serde_json::Value {
+    let checks: Vec<_> = report
+        .outcomes
+        .iter()
+        .map(|CheckOutcome { section, check, result }| {
+            let (outcome, reason) = match result {
+                Ok(Verdict::Kept) => ("kept", None),
+                Ok(Verdict::NotOffered(what)) => ("not_offered", Some(what.clone())),
+                Err(violation) => ("violated", Some(violation.to_string())),
+            };
+            serde_json::json!({
+                "section": section,
+                "name": check.name,
+                "requirements": check.ids,
+                "outcome": outcome,
+                "reason": reason,
+            })
+        })
+        .collect();
+    serde_json::json!({ "violations": report.violations().count(), "checks": checks })
+}
+
 /// A test suite for each suite of vectors.
 fn junit(report: &Report) -> quick_junit::Report {
-    use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
     let mut xml = quick_junit::Report::new("conformance");
     for suite in report.by_suite().into_keys() {
         let mut test_suite = TestSuite::new(suite.name());

@@ -19,6 +19,20 @@ pub(super) fn addition(dimensions: [u32; 2]) -> Model {
     whole(graph)
 }
 
+/// `sum = x + 10 + 10` of 2 by 2 floats, with a constant for each 10.
+pub(super) fn constant_addition() -> Model {
+    let spec = || OperandSpec::tensor_float32([2, 2]);
+    let mut graph = SubgraphBuilder::new();
+    let mut sum = graph.input("x", spec());
+    let none = graph.scalar_i32(0);
+    for _ in 0..2 {
+        let ten = graph.constant_bytes(spec(), &bytes(&[10.0; 4]));
+        sum = graph.operation(OperationType::Add, [sum, ten, none], spec());
+    }
+    graph.output(sum);
+    whole(graph)
+}
+
 /// One RELU of operands like this.
 pub(super) fn rectifier(spec: &OperandSpec) -> Model {
     let mut graph = SubgraphBuilder::new();

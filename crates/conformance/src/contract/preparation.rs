@@ -1,11 +1,13 @@
 //! Preparing models (contract: sections 5 and 16).
 
-use super::models::{adder, addition, execute, pool_bytes, sum, sum_request};
+use super::models::{
+    adder, addition, bytes, constant_addition, execute, pool_bytes, prepare, sum, sum_request,
+};
 use super::{Check, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::{InvalidArgument, MissedDeadlinePersistent, MissedDeadlineTransient};
 use hal::{
-    Deadline, Device, ExecutionPreference, HalVersion, Model, PrepareOptions, Priority,
-    RequestBuilder,
+    Deadline, Device, ExecutionPreference, HalVersion, Model, OperandLifeTime, PrepareOptions,
+    Priority, RequestBuilder,
 };
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -28,6 +30,11 @@ pub(super) const CHECKS: &[Check] = &[
         ids: &["PREP-7", "PREP-8", "CACHE-4"],
         name: "wrong cache files change nothing",
         run: wrong_cache_files,
+    },
+    Check {
+        ids: &["MODEL-18", "PREP-11"],
+        name: "constants may lie anywhere, over each other, and are not needed afterwards",
+        run: constants,
     },
     Check { ids: &["PREP-14"], name: "several threads prepare one model", run: threads },
     Check {
@@ -111,6 +118,34 @@ fn wrong_cache_files(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     Ok(Verdict::Kept)
 }
 
+fn constants(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+    for shift in 0..4_u32 {
+        let mut model = constant_addition();
+        let mut values = vec![0; shift as usize];
+        values.extend_from_slice(&model.operand_values);
+        model.operand_values = values.into();
+        let copied =
+            |operand: &&mut hal::Operand| operand.lifetime == OperandLifeTime::ConstantCopy;
+        for constant in model.main.operands.iter_mut().filter(copied) {
+            constant.location.offset += shift;
+        }
+        // Both constants of the sum are the same bytes.
+        let places: Vec<_> =
+            model.main.operations.iter().map(|operation| operation.inputs[1] as usize).collect();
+        model.main.operands[places[1]].location = model.main.operands[places[0]].location;
+        let prepared = prepare(&**device, &model)?;
+        drop(model);
+        let mut request = RequestBuilder::new();
+        request.input(&bytes(&[1.0, 2.0, 3.0, 4.0])).output(16);
+        let request = request.build()?;
+        execute(&*prepared, &request)?;
+        let found = RequestBuilder::read_output(&request, 0)?;
+        let expected = bytes(&[21.0, 22.0, 23.0, 24.0]);
+        demand!(found == expected, "{shift} bytes further the sum is {found:?}");
+    }
+    Ok(Verdict::Kept)
+}
+
 fn threads(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     std::thread::scope(|scope| {
         let prepare = || expect_sum(&**device, PrepareOptions::default());
@@ -130,12 +165,12 @@ fn shapes(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         let run = |rows: u32| {
             let open = &open;
             move || {
-                let bytes = vec![0; rows as usize * 8];
+                let zeros = vec![0; rows as usize * 8];
                 let mut request = RequestBuilder::new();
                 for _ in 0..2 {
-                    request.input_shaped(&bytes, &[rows, 2]);
+                    request.input_shaped(&zeros, &[rows, 2]);
                 }
-                request.output_shaped(bytes.len(), &[rows, 2]);
+                request.output_shaped(zeros.len(), &[rows, 2]);
                 let request = request.build()?;
                 for _ in 0..20 {
                     let shapes = execute(&**open, &request)?.output_shapes;
