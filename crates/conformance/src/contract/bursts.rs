@@ -25,10 +25,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check { ids: &["BURST-16"], name: "a burst outlives its prepared model", run: lifetime },
 ];
 
-/// A burst, and the prepared model it is of.
-fn open(
-    device: &dyn Device,
-) -> Result<Option<(Box<dyn Burst>, Arc<dyn PreparedModel>)>, Violation> {
+/// A burst, and the prepared model it is of; `None` where there are none.
+type Opened = Option<(Box<dyn Burst>, Arc<dyn PreparedModel>)>;
+
+fn open(device: &dyn Device) -> Result<Opened, Violation> {
     if device.version() < HalVersion::V1_2 {
         return Ok(None);
     }

@@ -25,8 +25,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check { ids: &["REQ-12"], name: "outputs in read-only memory are refused", run: read_only },
 ];
 
+/// What is wrong, and how it comes about.
+type Mistake = (&'static str, fn(&mut Request));
+
 /// Ways to spoil a request for an addition.
-const MISTAKES: &[(&str, fn(&mut Request))] = &[
+const MISTAKES: &[Mistake] = &[
     ("REQ-1: an input less", |it| drop(it.inputs.pop())),
     ("REQ-1: an output more", |it| it.outputs.push(it.outputs[0].clone())),
     ("REQ-1: no arguments", |it| *it = Request::default()),

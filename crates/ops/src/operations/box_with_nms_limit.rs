@@ -184,8 +184,10 @@ impl Operation for BoxWithNmsLimit {
             first += image.len();
             let (scores, boxes) = (&scores[range.clone()], &boxes[range]);
             let box_of = |it: &Candidate| boxes[it.index * classes + it.class];
-            let mut selected =
-                rule.select(scores, box_of, |score, overlap| self.lower(score, overlap));
+            let lower = |score, overlap| self.lower(score, overlap);
+            let is_over = || call.check_interrupt().is_err();
+            let mut selected = rule.select(scores, box_of, lower, &is_over);
+            call.check_interrupt()?;
             selected.sort_by_key(|candidate| candidate.class);
             for candidate in selected {
                 selection.scores.push(candidate.score);

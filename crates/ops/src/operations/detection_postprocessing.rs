@@ -207,12 +207,13 @@ impl Operation for DetectionPostprocessing {
             let boxes: Vec<_> = pairs.map(|(anchor, delta)| self.decoded(*anchor, delta)).collect();
             let detected = match self.suppression {
                 Suppression::Regular { class_limit } => {
-                    self.regular(scores, &boxes, classes, class_limit)
+                    self.regular(call, scores, &boxes, classes, class_limit)
                 }
                 Suppression::Fast { classes_of_box } => {
-                    self.fast(scores, &boxes, classes, classes_of_box)
+                    self.fast(call, scores, &boxes, classes, classes_of_box)
                 }
             };
+            call.check_interrupt()?;
             for Candidate { index, class, score } in &detected {
                 let BoundingBox { x1, y1, x2, y2 } = boxes[*index];
                 out_scores.push(*score);
@@ -253,6 +254,7 @@ impl DetectionPostprocessing {
 
     fn regular(
         &self,
+        call: &Call<'_>,
         scores: &[f32],
         boxes: &[BoundingBox],
         classes: usize,
@@ -264,11 +266,14 @@ impl DetectionPostprocessing {
             class_limit: class_limit as usize,
             limit: self.limit as usize,
         };
-        rule.select(scores, |it| boxes[it.index], suppression::hard(self.overlap_threshold))
+        let hard = suppression::hard(self.overlap_threshold);
+        let is_over = || call.check_interrupt().is_err();
+        rule.select(scores, |it| boxes[it.index], hard, &is_over)
     }
 
     fn fast(
         &self,
+        call: &Call<'_>,
         scores: &[f32],
         boxes: &[BoundingBox],
         classes: usize,
@@ -285,7 +290,9 @@ impl DetectionPostprocessing {
         let best = (0..boxes.len()).filter_map(|index| of_box(index).first().copied());
         let competing = best.filter(|best| best.score > self.score_threshold).collect();
         let hard = suppression::hard(self.overlap_threshold);
-        suppression::suppress(competing, self.limit as usize, |it| boxes[it.index], hard)
+        let is_over = || call.check_interrupt().is_err();
+        let box_of = |it: &Candidate| boxes[it.index];
+        suppression::suppress(competing, self.limit as usize, box_of, hard, &is_over)
             .into_iter()
             .flat_map(|kept| of_box(kept.index).into_iter().take(classes_of_box as usize))
             .collect()

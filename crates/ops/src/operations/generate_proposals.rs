@@ -169,7 +169,9 @@ impl Operation for GenerateProposals {
                 .zip(image_sizes);
             for (((scores, deltas), image_size), batch_index) in images.zip(0..) {
                 let boxes = self.boxes(&anchors, [height, width], deltas, *image_size);
-                for proposal in self.propose(scores, &boxes, *image_size) {
+                let proposals = self.propose(call, scores, &boxes, *image_size);
+                call.check_interrupt()?;
+                for proposal in proposals {
                     out_scores.push(proposal.score);
                     out_edges.extend(boxes[proposal.index].to_array());
                     batch_indexes.push(batch_index);
@@ -215,6 +217,7 @@ impl GenerateProposals {
     /// The boxes of an image that are proposed.
     fn propose(
         &self,
+        call: &Call<'_>,
         scores: &[f32],
         boxes: &[BoundingBox],
         image_size: [f32; 2],
@@ -229,7 +232,9 @@ impl GenerateProposals {
         candidates.retain(|candidate| self.is_sound(boxes[candidate.index], image_size));
         let limit = self.limit.map_or(usize::MAX, |limit| limit as usize);
         let hard = suppression::hard(self.overlap_threshold);
-        suppression::suppress(candidates, limit, |candidate| boxes[candidate.index], hard)
+        let box_of = |candidate: &Candidate| boxes[candidate.index];
+        let is_over = || call.check_interrupt().is_err();
+        suppression::suppress(candidates, limit, box_of, hard, &is_over)
     }
 
     /// Whether a box is large enough and has its centre within the image.

@@ -177,6 +177,7 @@ impl Operation for Quantized16bitLstm {
             .zip(output.chunks_exact(output_size.max(1)))
             .zip(cells.chunks_exact(output_size.max(1)));
         for ((input, output), cells) in rows {
+            call.check_interrupt()?;
             let open = |gate: &Gate| {
                 let sums = gate.sums(input, output).into_iter();
                 sums.map(|sum| logistic(sum, GATE_BITS)).collect::<Vec<_>>()

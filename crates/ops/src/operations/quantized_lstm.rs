@@ -173,6 +173,7 @@ impl Operation for QuantizedLstm {
             .zip(outputs.chunks_exact(output_size.max(1)))
             .zip(cells.chunks_exact(units.max(1)));
         for ((input, output), cell) in rows {
+            call.check_interrupt()?;
             let step = weights.step(input, output, cell);
             new_cells.extend(step.cell);
             new_outputs.extend(step.output);

@@ -146,6 +146,7 @@ impl Operation for Svdf {
             .zip(states.chunks_exact_mut((filters * memory).max(1)))
             .zip(elements.chunks_exact_mut(bias.len().max(1)));
         for ((step, state), output) in steps {
+            call.check_interrupt()?;
             let mut newest = vec![0.0; filters];
             add_products(&mut newest, &features, step.iter().copied().map(f64::from));
             let mut sums = bias.clone();

@@ -187,6 +187,7 @@ pub fn run(
     for (sequence, (kept_output, kept_cell)) in kept.enumerate() {
         let mut state = State { output: to_f64(kept_output), cell: to_f64(kept_cell) };
         for row in sequences.rows(sequence, direction) {
+            call.check_interrupt()?;
             let auxiliary = auxiliary.as_deref().map(|steps| &steps[row_of(steps, row)]);
             cell.step(Step { input: &steps[row_of(&steps, row)], auxiliary }, &mut state);
             outputs.write(row, &state.output);

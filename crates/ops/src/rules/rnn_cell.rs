@@ -78,6 +78,7 @@ impl RnnArguments {
         for (sequence, kept) in states.chunks_exact_mut(bias.len().max(1)).enumerate() {
             let mut state = to_f64(kept);
             for row in sequences.rows(sequence, direction) {
+                call.check_interrupt()?;
                 let mut sums = bias.clone();
                 for (steps, weights) in &sources {
                     let size = steps.len() / rows;

@@ -34,15 +34,17 @@ pub fn hard(threshold: f32) -> impl Fn(f32, f32) -> Option<f32> {
 /// given its score and its overlap with the one just kept, drops those without a new score, and
 /// starts again, until `limit` candidates are kept. Of equal scores the first one wins.
 ///
-/// The result is in the order of keeping.
+/// The result is in the order of keeping. It is cut short when `is_over` says so, which is asked
+/// once for each candidate that is kept.
 pub fn suppress(
     mut pending: Vec<Candidate>,
     limit: usize,
     bounding_box: impl Fn(&Candidate) -> BoundingBox,
     lower: impl Fn(f32, f32) -> Option<f32>,
+    is_over: &dyn Fn() -> bool,
 ) -> Vec<Candidate> {
     let mut kept = Vec::new();
-    while kept.len() < limit {
+    while kept.len() < limit && !is_over() {
         let best =
             (0..pending.len()).min_by(|a, b| descending(pending[*a].score, pending[*b].score));
         let Some(best) = best else { break };
@@ -74,12 +76,14 @@ pub struct MultiClass {
 }
 
 impl MultiClass {
-    /// Chooses from boxes with scores `[box, class]`. Highest scores come first.
+    /// Chooses from boxes with scores `[box, class]`. Highest scores come first. Cut short when
+    /// `is_over` says so.
     pub fn select(
         &self,
         scores: &[f32],
         bounding_box: impl Fn(&Candidate) -> BoundingBox,
         lower: impl Fn(f32, f32) -> Option<f32>,
+        is_over: &dyn Fn() -> bool,
     ) -> Vec<Candidate> {
         if scores.is_empty() {
             return Vec::new();
@@ -92,7 +96,7 @@ impl MultiClass {
                 .map(|(index, scores)| Candidate { index, class, score: scores[class] })
                 .filter(|candidate| candidate.score > self.score_threshold)
                 .collect();
-            selected.extend(suppress(candidates, self.class_limit, &bounding_box, &lower));
+            selected.extend(suppress(candidates, self.class_limit, &bounding_box, &lower, is_over));
         }
         sort_by_score(&mut selected);
         selected.truncate(self.limit);
@@ -104,6 +108,25 @@ impl MultiClass {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn suppress(
+        pending: Vec<Candidate>,
+        limit: usize,
+        bounding_box: impl Fn(&Candidate) -> BoundingBox,
+        lower: impl Fn(f32, f32) -> Option<f32>,
+    ) -> Vec<Candidate> {
+        super::suppress(pending, limit, bounding_box, lower, &|| false)
+    }
+
+    #[test]
+    fn what_is_over_goes_no_further() {
+        let left = std::cell::Cell::new(2);
+        let is_over = || left.replace(left.get() - 1) == 0;
+        let places = [0.0, 10.0, 20.0, 30.0];
+        let scores = candidates(&[0.5, 0.9, 0.8, 0.7]);
+        let kept = super::suppress(scores, 9, at(&places), hard(0.5), &is_over);
+        assert_eq!(indexes(&kept), [1, 2]);
+    }
 
     /// Boxes of width 4 and height 1 that begin at these places.
     fn at(places: &[f32]) -> impl Fn(&Candidate) -> BoundingBox {
@@ -161,14 +184,14 @@ mod tests {
     fn classes_do_not_suppress_each_other_and_the_background_takes_no_part() {
         let rule = MultiClass { classes: 3, score_threshold: 0.25, class_limit: 9, limit: 9 };
         let scores = [9.0, 0.5, 0.625, 9.0, 0.75, 0.25];
-        let found = rule.select(&scores, at(&[0.0, 1.0]), hard(0.5));
+        let found = rule.select(&scores, at(&[0.0, 1.0]), hard(0.5), &|| false);
         let expected = [
             Candidate { index: 1, class: 1, score: 0.75 },
             Candidate { index: 0, class: 2, score: 0.625 },
         ];
         assert_eq!(found, expected);
         let rule = MultiClass { limit: 1, ..rule };
-        assert_eq!(rule.select(&scores, at(&[0.0, 1.0]), hard(0.5)), expected[..1]);
+        assert_eq!(rule.select(&scores, at(&[0.0, 1.0]), hard(0.5), &|| false), expected[..1]);
     }
 
     proptest! {
