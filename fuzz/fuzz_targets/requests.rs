@@ -5,9 +5,9 @@
 #![no_main]
 
 use hal::{
-    Buffer, BufferDescription, BufferRole, DataLocation, Device, ErrorStatus, ExecutionOptions,
-    HalVersion, Memory, OperandSpec, OperationType, PrepareOptions, PreparedModel, Request,
-    RequestArgument, RequestMemoryPool, SubgraphBuilder,
+    Buffer, BufferDescription, BufferRole, DataLocation, ErrorStatus, ExecutionOptions, HalVersion,
+    Memory, OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestArgument,
+    RequestMemoryPool, SubgraphBuilder,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
