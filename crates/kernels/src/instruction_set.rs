@@ -1,0 +1,120 @@
+//! [`InstructionSet`]: which instructions a kernel may use.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A set of vector instructions that kernels are written for. Later ones of one architecture are
+/// faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstructionSet {
+    /// Plain Rust, everywhere.
+    Portable,
+    /// x86-64: AVX2, FMA and F16C.
+    Avx2,
+    /// x86-64: AVX-512 F, BW, DQ and VL, without dot products of 8-bit numbers.
+    Avx512,
+    /// x86-64: as [`Avx512`](Self::Avx512), and VNNI.
+    Avx512Vnni,
+    /// 64-bit ARM: NEON.
+    Neon,
+    /// 64-bit ARM: NEON and the dot products of 8-bit numbers.
+    NeonDotprod,
+}
+
+impl InstructionSet {
+    /// All there are, on whatever processor.
+    pub const ALL: [Self; 6] =
+        [Self::Portable, Self::Avx2, Self::Avx512, Self::Avx512Vnni, Self::Neon, Self::NeonDotprod];
+
+    /// Whether this processor has it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => {
+                Self::Avx512.is_available() && is_x86_feature_detected!("avx512vnni")
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => true,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDotprod => std::arch::is_aarch64_feature_detected!("dotprod"),
+            #[allow(unreachable_patterns)] // On an architecture that has all of the rest.
+            _ => false,
+        }
+    }
+
+    /// Those that this processor has, slowest first.
+    pub fn available() -> impl DoubleEndedIterator<Item = Self> {
+        Self::ALL.into_iter().filter(|set| set.is_available())
+    }
+
+    /// The fastest one that this processor has.
+    pub fn best() -> Self {
+        Self::available().next_back().unwrap_or(Self::Portable)
+    }
+
+    /// Its name in settings and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Avx512Vnni => "avx512-vnni",
+            Self::Neon => "neon",
+            Self::NeonDotprod => "neon-dotprod",
+        }
+    }
+}
+
+impl fmt::Display for InstructionSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for InstructionSet {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|set| set.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("there is no instruction set {name:?}; there are {names}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for set in InstructionSet::ALL {
+            assert_eq!(set.name().parse(), Ok(set));
+        }
+        assert!("sse9".parse::<InstructionSet>().unwrap_err().contains("avx2"));
+    }
+
+    #[test]
+    fn the_best_is_available_and_so_are_all_before_it() {
+        assert!(InstructionSet::best().is_available());
+        assert_eq!(InstructionSet::available().next(), Some(InstructionSet::Portable));
+        if InstructionSet::Avx512Vnni.is_available() {
+            assert_eq!(InstructionSet::available().count(), 4);
+        }
+    }
+}

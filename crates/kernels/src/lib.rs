@@ -1,0 +1,19 @@
+//! How the computations of neural networks are done fast: matrix products, convolutions, pooling,
+//! element by element, for each instruction set, on slices, sizes and strides. Nothing here knows of
+//! models.
+//!
+//! Most kernels come in two steps. *Preparing* takes the sizes and the constant operands, packs them
+//! for an instruction set and cuts the work into tasks; *running* reads and writes slices, allocates
+//! nothing, and shares its tasks among the threads of a [`Team`].
+//!
+//! Every kernel has a twin in plain Rust ([`InstructionSet::Portable`]), which runs everywhere and
+//! which the others are tested against.
+
+mod disjoint;
+mod instruction_set;
+mod lines;
+mod team;
+
+pub use instruction_set::InstructionSet;
+pub use lines::{LINE_BYTES, Line, Lines};
+pub use team::Team;
