@@ -78,7 +78,7 @@ impl Team {
             asleep: (0..helpers).map(|_| AtomicBool::new(false)).collect(),
             panic: Mutex::new(None),
         });
-        let helpers = (0..helpers.min(HELPERS as usize))
+        let helpers = (0..helpers.min(usize::from(u16::MAX)))
             .map_while(|index| {
                 let shared = Arc::clone(&shared);
                 std::thread::Builder::new()
