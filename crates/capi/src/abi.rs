@@ -1,0 +1,76 @@
+//! The types of the C API, as they cross the border.
+
+use crate::pointer::Plain;
+
+/// What an operand is (`ANeuralNetworksOperandType`).
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct ANeuralNetworksOperandType {
+    /// Code of the type.
+    pub r#type: i32,
+    /// Number of dimensions.
+    pub dimension_count: u32,
+    /// Their lengths, 0 where unknown; null if there are none.
+    pub dimensions: *const u32,
+    /// For quantised types, else 0.
+    pub scale: f32,
+    /// For quantised types, else 0.
+    pub zero_point: i32,
+}
+
+/// Scales along a dimension (`ANeuralNetworksSymmPerChannelQuantParams`).
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct ANeuralNetworksSymmPerChannelQuantParams {
+    /// The dimension.
+    pub channel_dim: u32,
+    /// Number of scales.
+    pub scale_count: u32,
+    /// The scales.
+    pub scales: *const f32,
+}
+
+// SAFETY: numbers and a pointer, of any bits.
+#[allow(unsafe_code, reason = "a promise about the type")]
+unsafe impl Plain for ANeuralNetworksOperandType {}
+// SAFETY: numbers and a pointer, of any bits.
+#[allow(unsafe_code, reason = "a promise about the type")]
+unsafe impl Plain for ANeuralNetworksSymmPerChannelQuantParams {}
+
+/// Declares types that C only knows by pointers, which lead nowhere (see [`crate::handle`]).
+macro_rules! opaque {
+    ($($(#[$meta:meta])* $Name:ident: $Object:ty, $kind:literal;)*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Debug)]
+            #[repr(C)]
+            pub struct $Name {
+                nothing: [u8; 0],
+            }
+
+            impl crate::handle::Handle for $Name {
+                type Object = $Object;
+                const NAME: &'static str = stringify!($Name);
+
+                fn table() -> &'static crate::handle::Table<$Object> {
+                    static TABLE: crate::handle::Table<$Object> = crate::handle::Table::new($kind);
+                    &TABLE
+                }
+            }
+        )*
+    };
+}
+
+opaque! {
+    /// A device; never freed.
+    ANeuralNetworksDevice: crate::device::ListedDevice, 1;
+    /// A model, being built or finished.
+    ANeuralNetworksModel: std::sync::Mutex<runtime::ModelBuilder>, 2;
+}
+
+/// Memory of Android's graphics system, which there is none of here.
+#[derive(Debug)]
+#[repr(C)]
+pub struct AHardwareBuffer {
+    nothing: [u8; 0],
+}

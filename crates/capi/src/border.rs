@@ -1,0 +1,122 @@
+//! The border itself: how a function of Rust becomes a function of C.
+//!
+//! [`export!`] writes the C function around a body that answers [`Outcome`]. No panic crosses, and
+//! why a call failed is kept for [`last_error`](crate::last_error).
+
+use crate::last_error;
+use crate::outcome::{NO_ERROR, Outcome};
+use runtime::{Error, ResultCode};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs the inside of a C function that answers a result code.
+pub(crate) fn result_code(name: &str, body: impl FnOnce() -> Outcome) -> i32 {
+    // What a panic leaves half done is behind a lock that is poisoned: nobody sees it afterwards.
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => NO_ERROR,
+        Ok(Err(error)) => {
+            last_error::keep(name, &error);
+            error.code().code()
+        }
+        Err(panic) => {
+            let error = fault(&*panic);
+            last_error::keep(name, &error);
+            error.code().code()
+        }
+    }
+}
+
+/// Runs the inside of a C function that answers something else; `otherwise` after a panic.
+pub(crate) fn value<T>(name: &str, otherwise: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        last_error::keep(name, &fault(&*panic));
+        otherwise
+    })
+}
+
+fn fault(panic: &(dyn Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without words");
+    Error::new(ResultCode::OpFailed, format!("a fault of the library, please report it: {text}"))
+}
+
+/// Makes C functions of the library.
+///
+/// `fn NAME(arguments) { body }` answers a result code; the body is an `Outcome`. `fn NAME(arguments)
+/// -> Type, otherwise { body }` answers a value. Where `cfg(versioned)` is set the function itself
+/// has no name in C; a jump of that name leads to it, which the linker exports by
+/// `neuralnetworks.map` (see `build.rs` for why).
+macro_rules! export {
+    () => {};
+    (
+        $(#[$meta:meta])*
+        fn $name:ident($($argument:ident: $Argument:ty),* $(,)?) $body:block
+        $($rest:tt)*
+    ) => {
+        $(#[$meta])*
+        #[cfg_attr(not(versioned), unsafe(no_mangle))]
+        #[allow(non_snake_case, reason = "the name that C knows")]
+        pub extern "C" fn $name($($argument: $Argument),*) -> i32 {
+            $crate::border::result_code(stringify!($name), move || $body)
+        }
+        $crate::border::jump!($name);
+        $crate::border::export! { $($rest)* }
+    };
+    (
+        $(#[$meta:meta])*
+        fn $name:ident($($argument:ident: $Argument:ty),* $(,)?) -> $Value:ty, $otherwise:expr;
+        $body:block
+        $($rest:tt)*
+    ) => {
+        $(#[$meta])*
+        #[cfg_attr(not(versioned), unsafe(no_mangle))]
+        #[allow(non_snake_case, reason = "the name that C knows")]
+        pub extern "C" fn $name($($argument: $Argument),*) -> $Value {
+            $crate::border::value(stringify!($name), $otherwise, move || $body)
+        }
+        $crate::border::jump!($name);
+        $crate::border::export! { $($rest)* }
+    };
+}
+
+/// The name in C, leading to the function of the same name in Rust.
+macro_rules! jump {
+    ($name:ident) => {
+        #[cfg(versioned)]
+        core::arch::global_asm!(
+            concat!(".globl ", stringify!($name)),
+            concat!(".type ", stringify!($name), ",%function"),
+            concat!(stringify!($name), ":"),
+            $crate::border::JUMP!(),
+            concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
+            target = sym $name,
+        );
+    };
+}
+
+/// The instruction that goes on at another function as if that one had been called.
+#[cfg(target_arch = "x86_64")]
+macro_rules! JUMP {
+    () => {
+        "jmp {target}"
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! JUMP {
+    () => {
+        "b {target}"
+    };
+}
+#[cfg(target_arch = "riscv64")]
+macro_rules! JUMP {
+    () => {
+        "tail {target}"
+    };
+}
+
+#[cfg(all(versioned, any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+pub(crate) use JUMP;
+pub(crate) use {export, jump};

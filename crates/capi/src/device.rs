@@ -1,0 +1,147 @@
+//! Devices.
+
+use crate::abi::{ANeuralNetworksDevice, ANeuralNetworksModel};
+use crate::border::export;
+use crate::devices::devices;
+use crate::handle;
+use crate::model::finished;
+use crate::outcome::{Outcome, bad_data, null};
+use crate::pointer::{In, Out};
+use runtime::Device;
+use std::ffi::{CString, c_char};
+use std::sync::{Arc, LazyLock};
+
+/// A device as C sees it: with strings that end in a zero and live as long as the library.
+#[derive(Debug)]
+pub struct ListedDevice {
+    pub(crate) device: Device,
+    name: CString,
+    version: CString,
+    pub(crate) extensions: Vec<CString>,
+}
+
+impl ListedDevice {
+    fn new(device: &Device) -> Self {
+        let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
+        Self {
+            name: text(device.name()),
+            version: text(device.version_string()),
+            extensions: device.extensions().iter().map(|extension| text(&extension.name)).collect(),
+            device: device.clone(),
+        }
+    }
+}
+
+/// Handles of all devices, the same each time that they are asked for, as addresses.
+static HANDLES: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let handle = |device| handle::give::<ANeuralNetworksDevice>(Arc::new(ListedDevice::new(device)));
+    devices().list().iter().filter_map(|device| handle(device).ok().map(<*mut _>::addr)).collect()
+});
+
+/// The devices of a list that C passes: at least one, none twice.
+pub(crate) fn list(
+    handles: In<*const ANeuralNetworksDevice>,
+    count: u32,
+) -> Outcome<Vec<Device>> {
+    if handles.is_null() {
+        return Err(null("devices"));
+    }
+    if count == 0 {
+        return Err(bad_data("the list of devices is empty"));
+    }
+    let handles = handles.copy(count as usize, "devices")?;
+    let mut found = Vec::with_capacity(handles.len());
+    for (index, device) in handles.iter().enumerate() {
+        if let Some(first) = handles[..index].iter().position(|other| other == device) {
+            return Err(bad_data(format!("devices {first} and {index} are the same")));
+        }
+        found.push(handle::get(*device, &format!("devices[{index}]"))?.device.clone());
+    }
+    Ok(found)
+}
+
+export! {
+    /// Feature level of the library.
+    fn ANeuralNetworks_getRuntimeFeatureLevel() -> i64, runtime::RUNTIME_FEATURE_LEVEL; {
+        runtime::RUNTIME_FEATURE_LEVEL
+    }
+
+    /// Number of devices.
+    fn ANeuralNetworks_getDeviceCount(count: Out<u32>) {
+        count.check("numDevices")?;
+        count.write(u32::try_from(HANDLES.len()).unwrap_or(u32::MAX));
+        Ok(())
+    }
+
+    /// The device at an index.
+    fn ANeuralNetworks_getDevice(index: u32, device: Out<*mut ANeuralNetworksDevice>) {
+        device.check("device")?;
+        let found = HANDLES.get(index as usize).ok_or_else(|| {
+            bad_data(format!("there is no device {index}, only {}", HANDLES.len()))
+        })?;
+        device.write(std::ptr::without_provenance_mut(*found));
+        Ok(())
+    }
+
+    /// Its name.
+    fn ANeuralNetworksDevice_getName(
+        device: *const ANeuralNetworksDevice,
+        name: Out<*const c_char>,
+    ) {
+        let device = handle::get(device, "device")?;
+        name.check("name")?;
+        name.write(device.name.as_ptr());
+        Ok(())
+    }
+
+    /// The kind of processor.
+    fn ANeuralNetworksDevice_getType(device: *const ANeuralNetworksDevice, kind: Out<i32>) {
+        let device = handle::get(device, "device")?;
+        kind.check("type")?;
+        kind.write(device.device.device_type().code());
+        Ok(())
+    }
+
+    /// Names the build of its driver.
+    fn ANeuralNetworksDevice_getVersion(
+        device: *const ANeuralNetworksDevice,
+        version: Out<*const c_char>,
+    ) {
+        let device = handle::get(device, "device")?;
+        version.check("version")?;
+        version.write(device.version.as_ptr());
+        Ok(())
+    }
+
+    /// Its feature level, or that of the library if that is lower.
+    fn ANeuralNetworksDevice_getFeatureLevel(
+        device: *const ANeuralNetworksDevice,
+        level: Out<i64>,
+    ) {
+        let device = handle::get(device, "device")?;
+        level.check("featureLevel")?;
+        level.write(device.device.feature_level());
+        Ok(())
+    }
+
+    /// Waits until it can be used.
+    fn ANeuralNetworksDevice_wait(device: *const ANeuralNetworksDevice) {
+        handle::get(device, "device")?.device.wait()
+    }
+
+    /// For each operation of a model, as they were added, whether one of the devices can run it.
+    fn ANeuralNetworksModel_getSupportedOperationsForDevices(
+        model: *const ANeuralNetworksModel,
+        devices: In<*const ANeuralNetworksDevice>,
+        count: u32,
+        supported: Out<u8>,
+    ) {
+        let model = handle::get(model, "model")?;
+        supported.check("supportedOps")?;
+        let devices = list(devices, count)?;
+        let model = finished(&model)?;
+        let answer = model.supported_operations(&devices)?;
+        supported.write_all(&answer.into_iter().map(u8::from).collect::<Vec<_>>());
+        Ok(())
+    }
+}

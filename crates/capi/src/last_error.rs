@@ -1,0 +1,33 @@
+//! Why the last call of this thread failed, in words.
+//!
+//! The C API only has codes. The sentence behind one is kept here for `nnhal_lastError`, and
+//! written to standard error where the environment variable `NNHAL_LOG` is set and not `0`.
+
+use runtime::Error;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+use std::sync::LazyLock;
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+static TALKS: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os("NNHAL_LOG").is_some_and(|value| value != "0"));
+
+/// Keeps a failure for the person who asks.
+pub(crate) fn keep(function: &str, error: &Error) {
+    let sentence = format!("{function}: {error}");
+    if *TALKS {
+        eprintln!("nnhal: {sentence}");
+    }
+    let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
+    // While a thread ends there is nobody left to ask.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = sentence);
+}
+
+/// The sentence of this thread's last failure, empty if there was none; valid until the thread's
+/// next failure.
+pub(crate) fn pointer() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
