@@ -130,9 +130,9 @@ fn json_has_all_that_the_text_has() {
     let (code, stdout, _) = outcome(&mut command);
     assert_eq!(code, 1);
     let report: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(report["suites"]["generated"], json!({ "passed": 1, "failed": 1 }));
+    assert_eq!(report["suites"]["generated"], tally(1, 1, 0));
     assert_eq!(report["suites"].as_object().unwrap().len(), 2);
-    assert_eq!(report["rules"]["MODEL-25"], json!({ "passed": 2, "failed": 0 }));
+    assert_eq!(report["rules"]["MODEL-25"], tally(2, 0, 0));
     assert_eq!(report["operations"]["RELU"], report["total"]);
     let by_rule: u64 = report["rules"]
         .as_object()
@@ -141,7 +141,7 @@ fn json_has_all_that_the_text_has() {
         .map(|it| it["passed"].as_u64().unwrap())
         .sum();
     assert_eq!(report["suites"]["mutation"]["passed"], by_rule);
-    assert_eq!(report["total"], json!({ "passed": by_rule + 1, "failed": 1 }));
+    assert_eq!(report["total"], tally(by_rule + 1, 1, 0));
     let failure = json!({
         "case": "relu_wrong",
         "spec": "V1_0/relu",
@@ -150,6 +150,91 @@ fn json_has_all_that_the_text_has() {
         "failure": DIFFERENCE,
     });
     assert_eq!(report["failures"], json!([failure]));
+    assert_eq!(report["skipped"], json!([]));
+}
+
+/// Numbers as they are in JSON.
+fn tally(passed: u64, failed: u64, skipped: u64) -> Value {
+    json!({ "passed": passed, "failed": failed, "skipped": skipped })
+}
+
+#[test]
+fn through_an_older_version_what_it_lacks_is_skipped_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    for version in ["1.0", "1.1"] {
+        let file = folder.path().join("report.xml");
+        let mut command = conformance();
+        command.arg(folder.path()).args(["--through", version, "--json", "--junit"]).arg(&file);
+        let (code, stdout, stderr) = outcome(&mut command);
+        assert_eq!(code, 1, "{stderr}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        // Both vectors run; that one is wrong is seen through the interfaces too.
+        assert_eq!(report["suites"]["generated"], tally(1, 1, 0));
+        assert_eq!(report["failures"][0]["failure"], json!(DIFFERENCE));
+        assert_eq!(report["suites"]["compliance"], tally(1, 0, 0));
+        assert_eq!(report["rules"]["MODEL-25"], tally(2, 0, 0));
+        // Nobody can say the shape of an output that is not known before 1.2.
+        let skipped = |suite: &str| json!({ "case": "relu_right", "spec": "V1_0/relu", "suite": suite, "needs": "1.2" });
+        let all = json!([skipped("dynamic_output_shape"), skipped("short_output")]);
+        assert_eq!(report["skipped"], all);
+        assert_eq!(report["total"]["skipped"], json!(2));
+        let xml = std::fs::read_to_string(&file).unwrap();
+        let xml = Report::deserialize_from_str(&xml).unwrap();
+        let suite = xml.test_suites.iter().find(|suite| suite.name.as_str() == "short_output");
+        let TestCaseStatus::Skipped { message, .. } = &suite.unwrap().test_cases[0].status else {
+            panic!("{suite:?}")
+        };
+        assert_eq!(message.as_deref(), Some("needs 1.2"));
+    }
+}
+
+#[test]
+fn the_text_counts_what_was_skipped_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    let mut command = conformance();
+    command.arg(folder.path()).args(["--through", "1.0", "--filter", "relu_right"]);
+    let (code, stdout, stderr) = outcome(&mut command);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(row(&stdout, "short_output"), [0, 0, 1]);
+    assert_eq!(row(&stdout, "generated"), [1, 0]);
+    assert_eq!(row(&stdout, "all")[2], 2);
+    let reason = "2 skipped: they need 1.2, the device is older";
+    assert!(stdout.lines().any(|line| line == reason), "{stdout}");
+
+    let (code, _, stderr) = outcome(command.args(["--suite", "short_output"]));
+    assert_eq!(code, 1);
+    assert!(stderr.contains("all that was selected was skipped: 1 vectors"), "{stderr}");
+}
+
+#[test]
+fn through_a_newer_version_nothing_is_skipped_by_either_kind_of_method() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    for version in ["1.2", "1.3"] {
+        for more in [&[][..], &["--asynchronous"]] {
+            let mut command = conformance();
+            command.arg(folder.path()).args(["--through", version, "--filter", "relu_right"]);
+            let (code, stdout, stderr) = outcome(command.args(more));
+            assert_eq!(code, 0, "{stderr}");
+            for suite in ["generated", "dynamic_output_shape", "short_output", "compliance"] {
+                assert_eq!(row(&stdout, suite), [1, 0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_version_of_the_interfaces_is_an_error() {
+    for version in ["fl6", "1.4", ""] {
+        let (code, _, stderr) = outcome(conformance().args(["--through", version]));
+        assert_eq!(code, 2);
+        assert!(stderr.contains("1.0, 1.1, 1.2 and 1.3"), "{stderr}");
+    }
+    let (code, _, stderr) = outcome(conformance().args(["--asynchronous"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("--through"), "{stderr}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::vectors::{Case, Operand, Subgraph};
 use hal::{
-    DataLocation, ExtraParams, Memory, Model, OperandLifeTime, OperandType, Request, RequestBuilder,
+    DataLocation, ExtraParams, HalVersion, Memory, Model, OperandLifeTime, OperandType, Request,
+    RequestBuilder,
 };
 
 /// A vector as a model and the arguments to run it with.
@@ -75,6 +76,24 @@ impl Instance {
             dimensions: outputs.iter().map(|(operand, _)| operand.dimensions.clone()).collect(),
             expected: outputs.into_iter().map(|(_, bytes)| bytes).collect(),
         })
+    }
+
+    /// The same for a device of this version: an older one gets the model without arguments that
+    /// say nothing, which Android's runtime leaves out before it asks devices. What a vector claims
+    /// of its oldest version is claimed of what remains.
+    #[must_use]
+    pub fn for_version(mut self, version: HalVersion) -> Self {
+        if version < HalVersion::LATEST {
+            self.model = ops::simplify::without_defaults(&self.model);
+        }
+        self
+    }
+
+    /// The oldest version that has everything in the model, as the `ops` crate knows it: of an
+    /// invalid model the oldest that has words for it.
+    pub fn oldest_version(&self) -> HalVersion {
+        let model = ops::simplify::without_defaults(&self.model);
+        ops::validate::oldest_version(&model).unwrap_or_else(|_| model.oldest_expressible())
     }
 
     /// The same with every dimension of the main outputs unknown, the rank known.

@@ -2,6 +2,7 @@
 
 use crate::mutation::RULES;
 use crate::suites::Suite;
+use hal::HalVersion;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -19,24 +20,39 @@ pub struct Outcome {
     pub suite: Suite,
     /// In the mutation suite: the contract's rule that was broken.
     pub rule: Option<&'static str>,
-    /// Nothing if it passed, else what went wrong.
-    pub failure: Option<String>,
+    /// What became of it.
+    pub judgement: Judgement,
 }
 
-/// How many passed and failed.
+/// Whether a vector passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It did.
+    Passed,
+    /// It did not; what went wrong.
+    Failed(String),
+    /// The device was not asked, because its version of the interfaces is older than this, the
+    /// oldest that has what the vector needs in this suite.
+    Skipped(HalVersion),
+}
+
+/// How many passed, failed and were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Passed.
     pub passed: usize,
     /// Failed.
     pub failed: usize,
+    /// Skipped.
+    pub skipped: usize,
 }
 
 impl Tally {
     fn count(&mut self, outcome: &Outcome) {
-        match outcome.failure {
-            None => self.passed += 1,
-            Some(_) => self.failed += 1,
+        match outcome.judgement {
+            Judgement::Passed => self.passed += 1,
+            Judgement::Failed(_) => self.failed += 1,
+            Judgement::Skipped(_) => self.skipped += 1,
         }
     }
 }
@@ -87,11 +103,32 @@ impl Report {
 
     /// Those that failed.
     pub fn failures(&self) -> impl Iterator<Item = (&Outcome, &str)> {
-        self.outcomes.iter().filter_map(|outcome| Some((outcome, outcome.failure.as_deref()?)))
+        self.outcomes.iter().filter_map(|outcome| match &outcome.judgement {
+            Judgement::Failed(what) => Some((outcome, &**what)),
+            Judgement::Passed | Judgement::Skipped(_) => None,
+        })
+    }
+
+    /// Those that were skipped, each with the version that it needs.
+    pub fn skipped(&self) -> impl Iterator<Item = (&Outcome, HalVersion)> {
+        self.outcomes.iter().filter_map(|outcome| match outcome.judgement {
+            Judgement::Skipped(needed) => Some((outcome, needed)),
+            Judgement::Passed | Judgement::Failed(_) => None,
+        })
+    }
+
+    /// How many were skipped by the version that they need.
+    pub fn skipped_by_version(&self) -> BTreeMap<HalVersion, usize> {
+        let mut counts = BTreeMap::new();
+        for (_, needed) in self.skipped() {
+            *counts.entry(needed).or_default() += 1;
+        }
+        counts
     }
 }
 
-/// Failures, then tables by operation, by rule and by suite.
+/// Failures, then tables by operation, by rule and by suite, then why any were skipped. That there
+/// were skipped ones is said only if there were.
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (outcome, failure) in self.failures() {
@@ -104,7 +141,12 @@ impl fmt::Display for Report {
             }
         }
         let row = |formatter: &mut fmt::Formatter<'_>, name: &str, tally: Tally| {
-            writeln!(formatter, "{name:32} {:7} passed {:7} failed", tally.passed, tally.failed)
+            let Tally { passed, failed, skipped } = tally;
+            write!(formatter, "{name:32} {passed:7} passed {failed:7} failed")?;
+            if skipped > 0 {
+                write!(formatter, " {skipped:7} skipped")?;
+            }
+            writeln!(formatter)
         };
         for (operation, tally) in self.by_operation() {
             row(formatter, operation, tally)?;
@@ -115,6 +157,10 @@ impl fmt::Display for Report {
         for (suite, tally) in self.by_suite() {
             row(formatter, suite.name(), tally)?;
         }
-        row(formatter, "all", self.total())
+        row(formatter, "all", self.total())?;
+        for (needed, count) in self.skipped_by_version() {
+            writeln!(formatter, "{count} skipped: they need {needed}, the device is older")?;
+        }
+        Ok(())
     }
 }

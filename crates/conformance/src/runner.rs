@@ -1,9 +1,9 @@
 //! [`run`]: every selected vector, on all processors.
 
-use crate::report::{Outcome, Report};
+use crate::report::{Judgement, Outcome, Report};
 use crate::suites::Suite;
 use crate::vectors::{Case, VectorError, Vectors};
-use hal::Device;
+use hal::{Device, HalVersion};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,6 +31,10 @@ impl Selection {
 }
 
 /// Runs all selected vectors. `progress` hears the number of files done.
+///
+/// A device that is older than the latest version is judged by what its version has: it is given
+/// models without the arguments that say nothing, as Android's runtime does, and what it has no
+/// words for is skipped, each with the version that it needs (see [`Suite::needs`]).
 ///
 /// # Errors
 /// The first file that cannot be read.
@@ -79,18 +83,28 @@ fn run_case(device: &dyn Device, case: &Case, selection: &Selection) -> Vec<Outc
     let (name, spec) = (Arc::from(&*case.name), Arc::from(&*case.spec));
     let operation = case.ops.first().map_or("(none)", |operation| operation);
     let operation: Arc<str> = Arc::from(operation);
-    let outcome = |suite, (rule, failure)| Outcome {
+    let outcome = |suite, rule, judgement| Outcome {
         case: Arc::clone(&name),
         spec: Arc::clone(&spec),
         operation: Arc::clone(&operation),
         suite,
         rule,
-        failure,
+        judgement,
     };
+    let version = device.version();
     let suites = selection.suites.iter().copied().filter(|suite| suite.includes(case));
     suites
-        .flat_map(|suite| suite.run(device, case).into_iter().map(move |it| (suite, it)))
-        .map(|(suite, verdict)| outcome(suite, verdict))
+        .flat_map(|suite| {
+            let needed = if version < HalVersion::LATEST { suite.needs(case) } else { version };
+            if needed > version {
+                return vec![outcome(suite, None, Judgement::Skipped(needed))];
+            }
+            let verdicts = suite.run(device, case).into_iter();
+            let judged = verdicts.map(|(rule, failure)| {
+                outcome(suite, rule, failure.map_or(Judgement::Passed, Judgement::Failed))
+            });
+            judged.collect()
+        })
         .collect()
 }
 

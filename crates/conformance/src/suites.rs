@@ -78,6 +78,22 @@ impl Suite {
         }
     }
 
+    /// The oldest version of the interfaces in which a vector can be run in this form. What the
+    /// vector claims counts; of a vector without a claim, and of its signed twin, what the `ops`
+    /// crate knows. Any version can be asked whether it has what a model needs.
+    pub fn needs(self, case: &Case) -> HalVersion {
+        let oldest = |case: &Case| {
+            Instance::new(case).map_or(HalVersion::V1_0, |instance| instance.oldest_version())
+        };
+        let plain = || case.min_hal.unwrap_or_else(|| oldest(case));
+        match self {
+            Self::Compliance => HalVersion::V1_0,
+            Self::Generated | Self::Validation | Self::Timeout | Self::Mutation => plain(),
+            Self::DynamicOutputShape | Self::ShortOutput => plain().max(HalVersion::V1_2),
+            Self::QuantizationCoupling => oldest(&with_signed_quantisation(case)),
+        }
+    }
+
     /// Runs a vector. The mutation suite has a verdict for each rule that can be broken, the others
     /// have one.
     pub fn run(self, device: &dyn Device, case: &Case) -> Vec<Verdict> {
@@ -89,7 +105,10 @@ impl Suite {
 
     /// What went wrong, in a suite that has one verdict.
     fn run_once(self, device: &dyn Device, case: &Case) -> Result<(), String> {
-        let instance = |case: &Case| Instance::new(case).map_err(|error| error.to_string());
+        let instance = |case: &Case| match Instance::new(case) {
+            Ok(instance) => Ok(instance.for_version(device.version())),
+            Err(error) => Err(error.to_string()),
+        };
         match self {
             Self::Generated => run_and_compare(device, case, &instance(case)?),
             Self::DynamicOutputShape => {
@@ -223,7 +242,8 @@ fn compliance(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(
     let claimed = case.min_hal.ok_or("the vector claims no version")?;
     // As the runtime does before it asks a device: the claim is about what remains.
     let model = ops::simplify::without_defaults(&instance.model);
-    for version in HalVersion::ALL.iter().filter(|version| **version <= claimed) {
+    let newest = claimed.min(device.version());
+    for version in HalVersion::ALL.iter().filter(|version| **version <= newest) {
         let answer = device.supported_operations(&model, *version);
         match answer {
             Ok(_) if *version < claimed => {

@@ -38,7 +38,8 @@ fn all_mutants(mut each: impl FnMut(&'static str, Mutant)) {
     for sample in samples::all() {
         for seed in 0..2 {
             let name = sample.name;
-            mutation::mutants(&sample.model, Some(sample.version), seed, |it| each(name, it));
+            let (newest, oldest) = (HalVersion::LATEST, Some(sample.version));
+            mutation::mutants(&sample.model, newest, oldest, seed, |it| each(name, it));
         }
     }
 }

@@ -4,16 +4,21 @@ use super::{print, print_json};
 use crate::devices;
 use crate::error::{CliError, Result};
 use conformance::contract::{self, CheckOutcome, ContractReport, Verdict};
+use conformance::report::{Judgement, Tally};
 use conformance::{Report, Selection, Suite, VectorError, Vectors};
+use hal::{Device, HalVersion};
+use hidl::client::Options;
 use indicatif::ProgressBar;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The arguments of `nnhal conformance`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   nnhal conformance ../shared/conformance --device nnhal-reference --filter conv2d
+  nnhal conformance ../shared/conformance --through 1.1 --suite generated
   nnhal conformance --contract --device nnhal-reference")]
 pub struct Arguments {
     /// Check the contract's requirements instead of running vectors; --filter takes an id, a section
@@ -33,6 +38,13 @@ pub struct Arguments {
     /// compliance, validation, timeout, mutation [default: all]
     #[arg(long = "suite", value_name = "NAME", value_delimiter = ',')]
     suites: Vec<String>,
+    /// Use the device through the HAL interfaces of this version: 1.0, 1.1, 1.2 or 1.3. Vectors
+    /// that need a newer one are skipped and counted [default: without the interfaces]
+    #[arg(long, value_name = "VERSION", conflicts_with = "contract", value_parser = interface)]
+    through: Option<HalVersion>,
+    /// With --through: execute by the methods that answer by a callback, which 1.0 and 1.1 always do
+    #[arg(long, requires = "through")]
+    asynchronous: bool,
     /// One JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -77,7 +89,7 @@ fn run_vectors(arguments: &Arguments) -> Result<()> {
         filter: arguments.filter.clone(),
         suites: if suites.is_empty() { Suite::ALL.to_vec() } else { suites },
     };
-    let device = devices::open(&arguments.device, 1)?;
+    let device = open_device(arguments)?;
     let bad_vectors = |error: VectorError| CliError::Input(error.to_string());
     let vectors = Vectors::open(&folder(arguments)?).map_err(bad_vectors)?;
     let bar = ProgressBar::new(vectors.files().len() as u64);
@@ -92,11 +104,30 @@ fn run_vectors(arguments: &Arguments) -> Result<()> {
     } else {
         print(&report.to_string())?;
     }
-    match (report.total().failed, report.total().passed) {
-        (0, 0) => Err(CliError::Negative("no vector was selected".into())),
-        (0, _) => Ok(()),
-        (failed, _) => Err(CliError::Negative(format!("{failed} vectors failed"))),
+    match report.total() {
+        Tally { failed: 0, passed: 0, skipped: 0 } => {
+            Err(CliError::Negative("no vector was selected".into()))
+        }
+        Tally { failed: 0, passed: 0, skipped } => {
+            Err(CliError::Negative(format!("all that was selected was skipped: {skipped} vectors")))
+        }
+        Tally { failed: 0, .. } => Ok(()),
+        Tally { failed, .. } => Err(CliError::Negative(format!("{failed} vectors failed"))),
     }
+}
+
+/// The device, through the interfaces if that is wished.
+fn open_device(arguments: &Arguments) -> Result<Arc<dyn Device>> {
+    let device = devices::open(&arguments.device, 1)?;
+    let Some(version) = arguments.through else { return Ok(device) };
+    let options = Options { asynchronous: arguments.asynchronous, ..Options::default() };
+    hidl::client::through(device, version, options).map_err(CliError::device(&arguments.device))
+}
+
+/// A version that the interface files have.
+fn interface(name: &str) -> std::result::Result<HalVersion, String> {
+    let version = HalVersion::from_name(name).filter(|version| *version <= HalVersion::V1_3);
+    version.ok_or_else(|| "the interfaces have the versions 1.0, 1.1, 1.2 and 1.3".into())
 }
 
 /// Where vectors are looked for if nobody says where they are: beside the repository.
@@ -180,11 +211,16 @@ fn junit(report: &Report) -> quick_junit::Report {
     for suite in report.by_suite().into_keys() {
         let mut test_suite = TestSuite::new(suite.name());
         for outcome in report.outcomes.iter().filter(|outcome| outcome.suite == suite) {
-            let status = match &outcome.failure {
-                None => TestCaseStatus::success(),
-                Some(failure) => {
+            let status = match &outcome.judgement {
+                Judgement::Passed => TestCaseStatus::success(),
+                Judgement::Failed(failure) => {
                     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                     status.set_message(failure);
+                    status
+                }
+                Judgement::Skipped(needed) => {
+                    let mut status = TestCaseStatus::skipped();
+                    status.set_message(format!("needs {needed}"));
                     status
                 }
             };
@@ -202,7 +238,7 @@ fn junit(report: &Report) -> quick_junit::Report {
 }
 
 fn json(report: &Report) -> serde_json::Value {
-    let tally = |tally: conformance::report::Tally| serde_json::json!({ "passed": tally.passed, "failed": tally.failed });
+    let tally = |Tally { passed, failed, skipped }: Tally| serde_json::json!({ "passed": passed, "failed": failed, "skipped": skipped });
     let suites: serde_json::Map<String, serde_json::Value> = report
         .by_suite()
         .into_iter()
@@ -227,11 +263,23 @@ fn json(report: &Report) -> serde_json::Value {
             })
         })
         .collect();
+    let skipped: Vec<_> = report
+        .skipped()
+        .map(|(outcome, needed)| {
+            serde_json::json!({
+                "case": &*outcome.case,
+                "spec": &*outcome.spec,
+                "suite": outcome.suite.name(),
+                "needs": needed.name(),
+            })
+        })
+        .collect();
     serde_json::json!({
         "total": tally(report.total()),
         "suites": suites,
         "operations": operations,
         "rules": rules,
         "failures": failures,
+        "skipped": skipped,
     })
 }

@@ -47,23 +47,25 @@ pub struct Mutant {
     pub version: HalVersion,
 }
 
-/// Makes all mutants of a valid model, one after the other: of the model as it is, which the latest
-/// version must refuse; and, where an older version is named for which the model is valid, those
+/// Makes all mutants of a valid model, one after the other: those that the newest version of a
+/// device must refuse; and, where an older version is named for which the model is valid, those
 /// that only need refusing there.
 ///
 /// `seed` chooses the places that are broken in a model that has many.
 pub fn mutants(
     model: &Model,
+    newest: HalVersion,
     oldest: Option<HalVersion>,
     seed: usize,
     mut each: impl FnMut(Mutant),
 ) {
-    let latest = Mutants { model, version: HalVersion::LATEST, seed, each: &mut each };
-    latest.all();
-    let Some(version) = oldest.filter(|oldest| *oldest < HalVersion::LATEST) else { return };
-    // The claim is about the model without arguments that say nothing.
-    let model = &ops::simplify::without_defaults(model);
-    Mutants { model, version, seed, each: &mut each }.all_of_version();
+    // What a model is said to be for an older version is said of it without arguments that say
+    // nothing.
+    let simpler = ops::simplify::without_defaults(model);
+    let whole = if newest < HalVersion::LATEST { &simpler } else { model };
+    Mutants { model: whole, version: newest, seed, each: &mut each }.all();
+    let Some(version) = oldest.filter(|oldest| *oldest < newest) else { return };
+    Mutants { model: &simpler, version, seed, each: &mut each }.all_of_version();
 }
 
 /// What a device did with the mutants that break one rule.
@@ -86,7 +88,7 @@ pub fn judge(
     seed: usize,
 ) -> BTreeMap<&'static str, Verdict> {
     let mut verdicts = BTreeMap::<_, Verdict>::new();
-    mutants(model, oldest, seed, |mutant| {
+    mutants(model, device.version(), oldest, seed, |mutant| {
         let verdict = verdicts.entry(mutant.rule).or_default();
         verdict.mutants += 1;
         if let Err(what) = expect_refusal(device, &mutant) {
