@@ -1,25 +1,29 @@
 //! The devices of this program.
 
 use crate::error::{CliError, Result};
+use cpu::Settings;
 use hal::Device;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// The device that is used unless another is named.
-pub const DEFAULT: &str = "nnhal-reference";
+pub const DEFAULT: &str = cpu::DEVICE_NAME;
 
-/// All devices.
-pub fn all() -> Vec<Arc<dyn Device>> {
-    vec![reference::device()]
+/// All devices. They use at most `threads` threads for one execution; the reference device always
+/// uses one.
+pub fn all(threads: usize) -> Vec<Arc<dyn Device>> {
+    let threads = NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN);
+    vec![cpu::device(Settings::default().with_threads(threads)), reference::device()]
 }
 
-/// The device with this name. It uses at most `threads` threads for one execution; the reference
-/// device always uses one.
+/// The device with this name, see [`all`].
 ///
 /// # Errors
 /// There is none; the message lists those there are.
-pub fn open(name: &str, _threads: usize) -> Result<Arc<dyn Device>> {
-    all().into_iter().find(|device| device.name() == name).ok_or_else(|| {
-        let names: Vec<String> = all().iter().map(|device| device.name().to_owned()).collect();
+pub fn open(name: &str, threads: usize) -> Result<Arc<dyn Device>> {
+    all(threads).into_iter().find(|device| device.name() == name).ok_or_else(|| {
+        let names: Vec<String> =
+            all(threads).iter().map(|device| device.name().to_owned()).collect();
         CliError::Input(format!("there is no device {name:?}; there are: {}", names.join(", ")))
     })
 }

@@ -28,7 +28,7 @@ struct Description {
 
 /// Lists the devices.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let descriptions: Vec<_> = devices::all().iter().map(|device| describe(&**device)).collect();
+    let descriptions: Vec<_> = devices::all(1).iter().map(|device| describe(&**device)).collect();
     if arguments.json {
         return print_json(&serde_json::json!({ "devices": descriptions }));
     }

@@ -1,0 +1,94 @@
+//! [`CpuEngine`]
+
+use crate::DEVICE_NAME;
+use crate::program::CpuProgram;
+use crate::settings::Settings;
+use driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
+use hal::{Capabilities, DeviceType, PerformanceInfo, Support};
+use kernels::Team;
+use ops::ValidModel;
+use reference::ReferenceEngine;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The engine behind `nnhal-cpu`.
+#[derive(Debug)]
+pub struct CpuEngine {
+    settings: Settings,
+    reference: ReferenceEngine,
+    teams: Arc<Teams>,
+}
+
+/// Teams of threads, for executions to borrow.
+#[derive(Debug)]
+pub(crate) struct Teams {
+    threads: usize,
+    idle: Mutex<Vec<Team>>,
+}
+
+impl Teams {
+    fn new(threads: usize) -> Self {
+        Self { threads, idle: Mutex::default() }
+    }
+
+    /// A team that nobody else uses.
+    pub(crate) fn borrow(&self) -> Team {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| Team::new(self.threads))
+    }
+
+    /// Takes a team back.
+    pub(crate) fn give_back(&self, team: Team) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(team);
+    }
+}
+
+impl CpuEngine {
+    /// An engine with these settings.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            reference: ReferenceEngine::with_memory_limit(settings.memory_limit),
+            teams: Arc::new(Teams::new(settings.threads.get())),
+        }
+    }
+}
+
+impl Engine for CpuEngine {
+    type Program = CpuProgram;
+
+    fn name(&self) -> &str {
+        DEVICE_NAME
+    }
+
+    fn version_string(&self) -> String {
+        format!("{} ({})", env!("CARGO_PKG_VERSION"), self.settings.instruction_set)
+    }
+
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Cpu
+    }
+
+    /// It is the processor that the numbers are relative to.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::uniform(PerformanceInfo::AS_CPU)
+    }
+
+    fn executions_at_once(&self) -> usize {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        processors.div_ceil(self.settings.threads.get())
+    }
+
+    fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
+        self.reference.supports(model, place)
+    }
+
+    fn compile(
+        &self,
+        model: &ValidModel,
+        options: &CompileOptions,
+        budget: &Budget,
+    ) -> Result<CpuProgram, EngineError> {
+        let reference = || self.reference.compile(model, options, budget);
+        CpuProgram::new(model, self.settings, &self.teams, budget, reference)
+    }
+}

@@ -1,0 +1,34 @@
+//! The compiling engine: makes a plan of a model, with constants folded, operations fused, weights
+//! packed, memory laid out and work cut for threads, and runs that plan with fast kernels.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `graph` | a subgraph with all shapes known and constants at hand, to be rewritten |
+//! | `passes` | rewriting: fusing, merging, removing |
+//! | `plan` | steps with their kernels, memory, execution |
+//!
+//! What has no fast kernel runs by the reference kernel of its operation, as a step of the same
+//! plan. What cannot be planned, because control flow or data decide about shapes, runs on the
+//! interpreter of crate `reference`.
+
+mod engine;
+mod graph;
+mod passes;
+mod plan;
+mod program;
+mod settings;
+
+pub use engine::CpuEngine;
+pub use program::CpuProgram;
+pub use settings::Settings;
+
+use driver::DriverDevice;
+use std::sync::Arc;
+
+/// The service instance name.
+pub const DEVICE_NAME: &str = "nnhal-cpu";
+
+/// The device, with the given settings.
+pub fn device(settings: Settings) -> Arc<dyn hal::Device> {
+    Arc::new(DriverDevice::new(CpuEngine::new(settings)))
+}

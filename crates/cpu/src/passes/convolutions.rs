@@ -1,0 +1,95 @@
+//! Operations that are convolutions become [`Work::Convolution`], and FULLY_CONNECTED becomes
+//! [`Work::FullyConnected`], where their weights are constants.
+
+use crate::graph::{Convolution, Finish, Graph, Node, Value, Work};
+use hal::FusedActivation;
+use kernels::convolution::Shape;
+use ops::AnyOperation;
+use ops::rules::layout::Layout;
+use ops::rules::padding::Window2d;
+
+pub(crate) fn run(graph: &mut Graph<'_>) {
+    for index in 0..graph.nodes.len() {
+        if let Some(work) = rewritten(graph, &graph.nodes[index]) {
+            let node = &mut graph.nodes[index];
+            node.work = work;
+            node.inputs.truncate(3);
+        }
+    }
+}
+
+fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
+    let Work::Operation(operation) = &node.work else { return None };
+    let value = |position: usize| &graph.values[node.inputs[position]];
+    let has_constant_weights =
+        || [1, 2].into_iter().all(|position| value(position).constant().is_some());
+    let (window, groups, activation) = match operation {
+        AnyOperation::FullyConnected(connected) if has_constant_weights() => {
+            return Some(Work::FullyConnected(Finish::Clamp(connected.activation)));
+        }
+        AnyOperation::Conv2d(it) if it.layout == Layout::Nhwc => (it.window, 1, it.activation),
+        AnyOperation::GroupedConv2d(it) if it.layout == Layout::Nhwc => {
+            (it.window, it.groups as usize, it.activation)
+        }
+        AnyOperation::DepthwiseConv2d(it) if it.layout == Layout::Nhwc => {
+            (it.window, channels(value(0)), it.activation)
+        }
+        _ => return None,
+    };
+    if !has_constant_weights() {
+        return None;
+    }
+    let is_depthwise = matches!(operation, AnyOperation::DepthwiseConv2d(_));
+    let output = &graph.values[node.outputs[0]];
+    convolution(value(0), value(1), output, window, groups, is_depthwise, activation)
+}
+
+fn convolution(
+    input: &Value<'_>,
+    filter: &Value<'_>,
+    output: &Value<'_>,
+    window: Window2d,
+    groups: usize,
+    is_depthwise: bool,
+    activation: FusedActivation,
+) -> Option<Work> {
+    let [batch, height, width, input_channels] = lengths(input)?;
+    let [_, out_height, out_width, output_channels] = lengths(output)?;
+    let [_, filter_height, filter_width, _] = lengths(filter)?;
+    let before = |window: &ops::rules::padding::Window, length: usize, taps: usize| {
+        let (before, _) = window.padding(u32::try_from(length).ok()?, u32::try_from(taps).ok()?);
+        usize::try_from(before).ok()
+    };
+    let shape = Shape {
+        batch,
+        input: [height, width],
+        input_channels,
+        output: [out_height, out_width],
+        output_channels,
+        filter: [filter_height, filter_width],
+        stride: [window.height.stride as usize, window.width.stride as usize],
+        dilation: [window.height.dilation as usize, window.width.dilation as usize],
+        padding_before: [
+            before(&window.height, height, filter_height)?,
+            before(&window.width, width, filter_width)?,
+        ],
+        groups,
+    };
+    let finish = Finish::Clamp(activation);
+    // Numbers near the limits of 32 bits are left to the reference kernel.
+    shape.is_valid().then_some(Work::Convolution(Convolution {
+        shape,
+        is_depthwise,
+        has_summand: false,
+        finish,
+    }))
+}
+
+fn lengths(value: &Value<'_>) -> Option<[usize; 4]> {
+    let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
+    lengths.try_into().ok()
+}
+
+fn channels(value: &Value<'_>) -> usize {
+    value.dimensions.last().map_or(0, |length| *length as usize)
+}

@@ -1,0 +1,54 @@
+//! An ADD of floats of one shape whose one summand is a convolution that nobody else reads becomes
+//! the convolution's end.
+
+use super::Readers;
+use crate::graph::{Finish, Graph, Work};
+use ops::AnyOperation;
+use ops::operations::arithmetic::Operator;
+
+pub(crate) fn run(graph: &mut Graph<'_>) {
+    let readers = Readers::of(graph);
+    let mut producer = vec![None; graph.values.len()];
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for output in &node.outputs {
+            producer[*output] = Some(index);
+        }
+    }
+    for addition in 0..graph.nodes.len() {
+        let node = &graph.nodes[addition];
+        let Work::Operation(AnyOperation::Arithmetic(arithmetic)) = &node.work else { continue };
+        let Some(output) = node.outputs.first().map(|output| &graph.values[*output]) else {
+            continue;
+        };
+        let is_plain = node.inputs[..2]
+            .iter()
+            .all(|input| graph.values[*input].dimensions == output.dimensions);
+        if arithmetic.operator != Operator::Add || !output.is_float() || !is_plain {
+            continue;
+        }
+        let (finish, summands) =
+            (Finish::Clamp(arithmetic.activation), [node.inputs[0], node.inputs[1]]);
+        // The later one of two convolutions: the other summand is there when it runs.
+        let candidate = [(0, 1), (1, 0)]
+            .into_iter()
+            .filter_map(|(own, other)| {
+                let index = producer[summands[own]]?;
+                let Work::Convolution(convolution) = &graph.nodes[index].work else { return None };
+                let is_free = convolution.finish == Finish::NONE && !convolution.has_summand;
+                let is_alone = readers.only_reader(summands[own]) == Some(addition);
+                let is_late = producer[summands[other]].is_none_or(|other| other < index);
+                (is_free && is_alone && is_late).then_some((index, summands[other]))
+            })
+            .max();
+        let Some((index, other)) = candidate else { continue };
+        if let Work::Convolution(convolution) = &mut graph.nodes[index].work {
+            convolution.has_summand = true;
+            convolution.finish = finish;
+        }
+        graph.nodes[index].inputs.push(other);
+        for value in super::absorb(graph, index, addition) {
+            producer[value] = Some(index);
+        }
+    }
+    super::remove_absorbed(graph);
+}

@@ -1,0 +1,106 @@
+//! [`Operands`]: a step's operands as slices of the arena and of constants.
+
+use super::{Location, Step};
+use kernels::Lines;
+use std::ops::Range;
+
+/// Most outputs that a step writes, its scratch memory included.
+pub(super) const MOST_WRITTEN: usize = 8;
+
+/// The operands of a step: slices of one arena, of which those to be written overlap nothing.
+pub(crate) struct Operands<'run> {
+    /// What lies between the written ranges, with where it begins.
+    readable: [(usize, &'run [u8]); MOST_WRITTEN + 1],
+    /// The outputs, in their order, then the scratch memory.
+    written: [&'run mut [u8]; MOST_WRITTEN],
+    inputs: &'run [Location],
+    constants: &'run [Lines],
+}
+
+impl<'run> Operands<'run> {
+    /// The operands of `step` in `arena`.
+    ///
+    /// # Panics
+    /// If outputs overlap each other, or there are more than fit: a defect of the planner.
+    pub(crate) fn new(arena: &'run mut [u8], constants: &'run [Lines], step: &'run Step) -> Self {
+        let count = step.outputs.len() + 1;
+        assert!(count <= MOST_WRITTEN, "{} outputs", step.outputs.len());
+        let mut order = [0; MOST_WRITTEN];
+        for (index, place) in order.iter_mut().enumerate() {
+            *place = index;
+        }
+        let range = |index: usize| step.outputs.get(index).unwrap_or(&step.scratch);
+        let order = &mut order[..count];
+        order.sort_unstable_by_key(|index| (range(*index).start, range(*index).end));
+        let mut readable = [(0, &[][..]); MOST_WRITTEN + 1];
+        let mut written: [&mut [u8]; MOST_WRITTEN] = std::array::from_fn(|_| Default::default());
+        let (mut rest, mut at) = (arena, 0);
+        for (gap, index) in order.iter().enumerate() {
+            let Range { start, end } = range(*index).clone();
+            let (before, tail) = std::mem::take(&mut rest).split_at_mut(start - at);
+            let (own, tail) = tail.split_at_mut(end - start);
+            readable[gap] = (at, before);
+            written[*index] = own;
+            (rest, at) = (tail, end);
+        }
+        readable[count] = (at, rest);
+        Self { readable, written, inputs: &step.inputs, constants }
+    }
+
+    /// Inputs to read, and the outputs and the scratch memory to write.
+    pub(crate) fn split<const N: usize>(
+        self,
+    ) -> (Inputs<'run>, [&'run mut [u8]; N], &'run mut [u8]) {
+        let Self { readable, written, inputs, constants } = self;
+        let mut written = written.into_iter();
+        let outputs = std::array::from_fn(|_| written.next().unwrap_or_default());
+        let scratch = written.next().unwrap_or_default();
+        (Inputs { readable, inputs, constants }, outputs, scratch)
+    }
+
+    /// Inputs to read, and the outputs to write, however many there are.
+    pub(crate) fn split_all(self) -> (Inputs<'run>, impl Iterator<Item = &'run mut [u8]>) {
+        let Self { readable, written, inputs, constants } = self;
+        (Inputs { readable, inputs, constants }, written.into_iter())
+    }
+}
+
+/// The inputs of a step.
+pub(crate) struct Inputs<'run> {
+    readable: [(usize, &'run [u8]); MOST_WRITTEN + 1],
+    inputs: &'run [Location],
+    constants: &'run [Lines],
+}
+
+impl<'run> Inputs<'run> {
+    /// The bytes of an input; `None` if it is left out.
+    ///
+    /// # Panics
+    /// If it overlaps what is written: a defect of the planner.
+    pub(crate) fn optional(&self, index: usize) -> Option<&'run [u8]> {
+        match self.inputs.get(index)? {
+            Location::Nowhere => None,
+            Location::Constant(constant, length) => {
+                Some(&self.constants[*constant].elements::<u8>()[..*length])
+            }
+            Location::Arena(range) => {
+                let inside = |(start, bytes): &&(usize, &[u8])| {
+                    *start <= range.start && range.end <= start + bytes.len()
+                };
+                let (start, bytes) =
+                    self.readable.iter().find(inside).expect("inputs lie apart from outputs");
+                Some(&bytes[range.start - start..range.end - start])
+            }
+        }
+    }
+
+    /// The bytes of an input that is not left out.
+    pub(crate) fn bytes(&self, index: usize) -> &'run [u8] {
+        self.optional(index).unwrap_or_default()
+    }
+
+    /// The floats of an input that is not left out.
+    pub(crate) fn floats(&self, index: usize) -> &'run [f32] {
+        bytemuck::cast_slice(self.bytes(index))
+    }
+}

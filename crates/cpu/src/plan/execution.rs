@@ -1,0 +1,128 @@
+//! Running a plan.
+
+use super::arena::Operands;
+use super::{Location, Plan, Run, Step};
+use driver::{Bindings, EngineError, ObservedOutput, RunContext};
+use half::f16;
+use kernels::{Lines, Team};
+use std::time::Instant;
+
+/// What one execution needs and no other one may use at the same time.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    arena: Lines,
+}
+
+impl Workspace {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self { arena: Lines::with_bytes(plan.arena_bytes) }
+    }
+}
+
+impl Plan {
+    /// Computes the outputs of a request whose inputs have the dimensions that the plan is for.
+    pub(crate) fn run(
+        &self,
+        bindings: &Bindings,
+        context: &RunContext<'_>,
+        workspace: &mut Workspace,
+        team: &mut Team,
+    ) -> Result<(), EngineError> {
+        let arena = workspace.arena.elements_mut::<u8>();
+        for (input, bound) in self.inputs.iter().zip(bindings.inputs()) {
+            let (Some(range), Some(region)) = (&input.range, bound.value()) else { continue };
+            let bytes = &mut arena[range.clone()];
+            if input.is_float16 {
+                let half = bytes.len() / 2;
+                region.read(&mut bytes[half..])?;
+                widen(bytes);
+            } else {
+                region.read(bytes)?;
+            }
+        }
+        let mut run = Run { team, budget: context.budget };
+        for step in &self.steps {
+            context.budget.check()?;
+            let started = context.observer.map(|_| Instant::now());
+            step.kernel.run(Operands::new(arena, &self.constants, step), &mut run)?;
+            if let (Some(observer), Some(started)) = (context.observer, started) {
+                observer.duration(step.place, started.elapsed());
+                step.tell(arena, observer);
+            }
+        }
+        for (output, bound) in self.outputs.iter().zip(bindings.outputs()) {
+            let bytes = match &output.location {
+                Location::Nowhere => &[],
+                Location::Constant(constant, length) => {
+                    &self.constants[*constant].elements::<u8>()[..*length]
+                }
+                Location::Arena(range) => &arena[range.clone()],
+            };
+            if output.is_float16 {
+                bound.deliver(&output.dimensions, &narrowed(bytes))?;
+            } else {
+                bound.deliver(&output.dimensions, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    /// Tells an observer of the outputs.
+    fn tell(&self, arena: &[u8], observer: &dyn driver::Observer) {
+        for (output, (range, told)) in self.outputs.iter().zip(&self.told).enumerate() {
+            let Some(told) = told else { continue };
+            let bytes = &arena[range.clone()];
+            let is_float16 = told.operand_type == hal::OperandType::TensorFloat16;
+            let narrowed = is_float16.then(|| narrowed(bytes));
+            observer.output(&ObservedOutput {
+                place: self.place,
+                output,
+                operand: told.operand,
+                rounds: &[],
+                operand_type: told.operand_type,
+                dimensions: &told.dimensions,
+                bytes: narrowed.as_deref().unwrap_or(bytes),
+            });
+        }
+    }
+}
+
+/// Turns floats of 16 bits, which fill the second half, into floats of 32 bits, which fill it all.
+fn widen(bytes: &mut [u8]) {
+    let elements = bytes.len() / 4;
+    for element in 0..elements {
+        // Never written before it is read: 4 * element + 4 <= 2 * (elements + element) + 2 until
+        // the last one.
+        let at = 2 * (elements + element);
+        let narrow = f16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        bytes[4 * element..][..4].copy_from_slice(&narrow.to_f32().to_ne_bytes());
+    }
+}
+
+/// Floats of 32 bits as floats of 16 bits.
+pub(super) fn narrowed(bytes: &[u8]) -> Vec<u8> {
+    let (elements, _) = bytes.as_chunks();
+    elements
+        .iter()
+        .flat_map(|element| f16::from_f32(f32::from_ne_bytes(*element)).to_le_bytes())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_widen_in_place() {
+        for count in 0..9_u8 {
+            let numbers: Vec<f32> = (0..count).map(|it| f32::from(it) - 2.5).collect();
+            let mut bytes = vec![0xAA; 2 * usize::from(count)];
+            bytes.extend(numbers.iter().flat_map(|it| f16::from_f32(*it).to_le_bytes()));
+            widen(&mut bytes);
+            let expected: Vec<u8> = numbers.iter().flat_map(|it| it.to_ne_bytes()).collect();
+            assert_eq!(bytes, expected);
+        }
+    }
+}

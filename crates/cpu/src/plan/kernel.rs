@@ -1,0 +1,31 @@
+//! [`Kernel`]: what a step does.
+
+use super::arena::Operands;
+use driver::{Budget, EngineError};
+use kernels::Team;
+use std::fmt;
+
+/// What a step does with its operands.
+pub(crate) trait Kernel: fmt::Debug + Send + Sync {
+    /// Computes the outputs.
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError>;
+
+    /// What it does and how, for people.
+    fn name(&self) -> String;
+
+    /// Bytes that it needs besides its operands, for so many threads.
+    fn scratch_bytes(&self, _threads: usize) -> usize {
+        0
+    }
+
+    /// Additions and multiplications, where they are what takes time; otherwise 0.
+    fn arithmetic(&self) -> u64 {
+        0
+    }
+}
+
+/// What kernels use while an execution runs.
+pub(crate) struct Run<'run> {
+    pub(crate) team: &'run mut Team,
+    pub(crate) budget: &'run Budget,
+}

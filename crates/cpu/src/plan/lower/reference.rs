@@ -1,0 +1,110 @@
+//! Steps that run the reference kernel of their operation.
+
+use crate::graph::{Node, Value, Work};
+use crate::plan::arena::Operands;
+use crate::plan::execution::narrowed;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::{EngineError, OperationPlace};
+use half::f16;
+use ops::{AnyOperation, ArgumentSource, Call, Fault, Shape};
+
+/// The reference kernel of an operation.
+#[derive(Debug)]
+struct ReferenceKernel {
+    place: OperationPlace,
+    operation: AnyOperation,
+    inputs: Vec<Described>,
+    outputs: Vec<Described>,
+}
+
+/// What the reference kernel is told of an operand.
+#[derive(Debug)]
+struct Described {
+    operand: hal::Operand,
+    shape: Shape,
+    is_omitted: bool,
+    /// Kept as 32 bits while the plan runs.
+    is_float16: bool,
+}
+
+impl Described {
+    fn new(value: &Value<'_>) -> Self {
+        let is_omitted = matches!(value.origin, crate::graph::Origin::Omitted);
+        Self {
+            operand: value.operand.clone().into_owned(),
+            shape: if is_omitted {
+                Shape::of_model(&value.operand.dimensions)
+            } else {
+                Shape::known(value.dimensions.iter().copied())
+            },
+            is_omitted,
+            is_float16: value.is_float16() && value.constant().is_none(),
+        }
+    }
+
+    fn argument<'a>(&'a self, value: ops::Value<'a>) -> ArgumentSource<'a> {
+        ArgumentSource { operand: &self.operand, shape: self.shape.clone(), value }
+    }
+}
+
+pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, EngineError> {
+    let Work::Operation(operation) = &node.work else {
+        let operation = node.place.operation_type;
+        return Err(EngineError::operation(node.place, Fault::NotImplemented { operation }));
+    };
+    let described = |id: &usize| Described::new(&builder.graph.values[*id]);
+    Ok(Draft {
+        place: node.place,
+        kernel: Box::new(ReferenceKernel {
+            place: node.place,
+            operation: operation.clone(),
+            inputs: node.inputs.iter().map(described).collect(),
+            outputs: node.outputs.iter().map(described).collect(),
+        }),
+        inputs: node.inputs.iter().map(|id| Operand::Raw(*id)).collect(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for ReferenceKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, outputs) = operands.split_all();
+        let narrow: Vec<Option<Vec<u8>>> = (self.inputs.iter().enumerate())
+            .map(|(index, input)| input.is_float16.then(|| narrowed(inputs.bytes(index))))
+            .collect();
+        let is_over = || run.budget.check_inside().is_err();
+        let value = |index: usize, input: &Described| match &narrow[index] {
+            _ if input.is_omitted => ops::Value::Omitted,
+            Some(narrow) => ops::Value::Known(narrow),
+            None => ops::Value::Known(inputs.bytes(index)),
+        };
+        let call = Call::new(
+            self.place.operation_type,
+            self.inputs.iter().enumerate().map(|(index, it)| it.argument(value(index, it))),
+            self.outputs.iter().map(|output| output.argument(ops::Value::NotKnown)),
+        )
+        .with_interrupt(ops::Interrupt(&is_over));
+        let results = self.operation.reference(&call).map_err(|fault| {
+            match (fault, run.budget.check_inside()) {
+                (Fault::Interrupted { .. }, Err(interruption)) => EngineError::from(interruption),
+                (fault, _) => EngineError::operation(self.place, fault),
+            }
+        })?;
+        for ((result, described), output) in results.iter().zip(&self.outputs).zip(outputs) {
+            if described.is_float16 {
+                let (to, _) = output.as_chunks_mut::<4>();
+                let (from, _) = result.bytes.as_chunks();
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = f16::from_le_bytes(*from).to_f32().to_ne_bytes();
+                }
+            } else {
+                output.copy_from_slice(&result.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "reference".to_owned()
+    }
+}

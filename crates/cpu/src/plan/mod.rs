@@ -1,0 +1,240 @@
+//! [`Plan`]: the steps of an execution, with their kernels and their places in one arena.
+
+mod arena;
+mod execution;
+mod kernel;
+mod lower;
+mod memory;
+
+pub(crate) use execution::Workspace;
+pub(crate) use kernel::{Kernel, Run};
+
+use crate::graph::{Graph, Origin, ValueId};
+use crate::passes;
+use crate::settings::Settings;
+use driver::{Budget, EngineError, OperationPlace};
+use hal::OperandType;
+use kernels::Lines;
+use memory::{BufferId, Layout};
+use std::ops::Range;
+
+/// The steps of an execution with inputs of certain dimensions.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) steps: Vec<Step>,
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+    constants: Vec<Lines>,
+    arena_bytes: usize,
+}
+
+/// A kernel with its operands.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// The operation, or the last one of those that it computes.
+    pub(crate) place: OperationPlace,
+    pub(crate) kernel: Box<dyn Kernel>,
+    pub(crate) inputs: Vec<Location>,
+    pub(crate) outputs: Vec<Range<usize>>,
+    pub(crate) scratch: Range<usize>,
+    /// What is told of each output to those who watch; nothing of one that does not lie dense.
+    pub(crate) told: Vec<Option<Told>>,
+}
+
+/// What those who watch are told of an output.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) operand: u32,
+    pub(crate) operand_type: OperandType,
+    pub(crate) dimensions: Vec<u32>,
+}
+
+/// Where a step finds an input.
+#[derive(Debug, Clone)]
+pub(crate) enum Location {
+    /// It is left out.
+    Nowhere,
+    /// Bytes of the constant with this index.
+    Constant(usize, usize),
+    /// These bytes of the arena.
+    Arena(Range<usize>),
+}
+
+#[derive(Debug)]
+struct Input {
+    /// Where it goes; `None` if nobody reads it.
+    range: Option<Range<usize>>,
+    is_float16: bool,
+}
+
+#[derive(Debug)]
+struct Output {
+    location: Location,
+    is_float16: bool,
+    dimensions: Vec<u32>,
+}
+
+impl Plan {
+    /// Lowers a graph.
+    pub(crate) fn new(
+        mut graph: Graph<'_>,
+        settings: &Settings,
+        budget: &Budget,
+    ) -> Result<Self, EngineError> {
+        passes::run(&mut graph);
+        let layout = Layout::new(&graph);
+        let mut builder = Builder {
+            graph: &graph,
+            settings,
+            layout,
+            constants: Vec::new(),
+            constant_of: vec![[None; 2]; graph.values.len()],
+        };
+        let mut drafts = Vec::with_capacity(graph.nodes.len());
+        for node in &graph.nodes {
+            budget.check()?;
+            drafts.extend(lower::lower(&mut builder, node)?);
+        }
+        builder.finish(drafts)
+    }
+
+    pub(crate) fn constants(&self) -> &[Lines] {
+        &self.constants
+    }
+}
+
+/// A step whose operands have no places in the arena yet.
+pub(crate) struct Draft {
+    pub(crate) place: OperationPlace,
+    pub(crate) kernel: Box<dyn Kernel>,
+    pub(crate) inputs: Vec<Operand>,
+    pub(crate) outputs: Vec<ValueId>,
+}
+
+/// An input of a step to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// A value, in the form in which plans keep it.
+    Value(ValueId),
+    /// A constant in the form in which the model has it.
+    Raw(ValueId),
+    /// It is left out.
+    Omitted,
+}
+
+/// Collects what steps need.
+pub(crate) struct Builder<'build, 'source> {
+    pub(crate) graph: &'build Graph<'source>,
+    pub(crate) settings: &'build Settings,
+    layout: Layout,
+    constants: Vec<Lines>,
+    /// For each value the index of its constant, in the form of plans and in that of models.
+    constant_of: Vec<[Option<usize>; 2]>,
+}
+
+impl Builder<'_, '_> {
+    /// Elements from one pixel (or row) of a value to the next; its last length if it lies dense.
+    pub(crate) fn stride(&self, value: ValueId) -> usize {
+        let dense = self.graph.values[value].dimensions.last().map_or(1, |length| *length as usize);
+        self.layout.places[value].stride.unwrap_or(dense)
+    }
+
+    fn location(&mut self, operand: Operand, memory: &[Range<usize>]) -> Location {
+        let (id, is_raw) = match operand {
+            Operand::Omitted => return Location::Nowhere,
+            Operand::Value(id) => (id, false),
+            Operand::Raw(id) => (id, true),
+        };
+        let value = &self.graph.values[id];
+        match &value.origin {
+            Origin::Omitted => Location::Nowhere,
+            Origin::Constant(bytes) => {
+                let is_converted = value.is_float16() && !is_raw;
+                let length = if is_converted { value.bytes() } else { bytes.len() };
+                let known = &mut self.constant_of[id][usize::from(is_converted)];
+                let index = *known.get_or_insert_with(|| {
+                    self.constants.push(if is_converted {
+                        Lines::from_elements(&value.constant_floats().unwrap_or_default())
+                    } else {
+                        Lines::from_elements(bytes)
+                    });
+                    self.constants.len() - 1
+                });
+                Location::Constant(index, length)
+            }
+            Origin::Input(_) | Origin::Computed => Location::Arena(self.range(id, memory)),
+        }
+    }
+
+    /// The bytes of a value in the arena.
+    fn range(&self, id: ValueId, memory: &[Range<usize>]) -> Range<usize> {
+        let value = &self.graph.values[id];
+        let place = &self.layout.places[id];
+        let start = memory[place.buffer].start + place.offset;
+        let length = match (place.stride, value.dimensions.last()) {
+            (Some(stride), Some(last)) if *last > 0 => {
+                let rows = value.elements() / *last as usize;
+                let elements = rows.saturating_sub(1) * stride + *last as usize;
+                if rows == 0 { 0 } else { elements * value.element_size() }
+            }
+            _ => value.bytes(),
+        };
+        start..start + length
+    }
+
+    fn finish(mut self, drafts: Vec<Draft>) -> Result<Plan, EngineError> {
+        let threads = self.settings.threads.get();
+        let scratch: Vec<usize> =
+            drafts.iter().map(|draft| draft.kernel.scratch_bytes(threads)).collect();
+        let uses = drafts.iter().map(|draft| {
+            let inputs = draft.inputs.iter().filter_map(|operand| match operand {
+                Operand::Value(id) | Operand::Raw(id) => Some(*id),
+                Operand::Omitted => None,
+            });
+            inputs.chain(draft.outputs.iter().copied()).collect()
+        });
+        let memory = self.layout.assign(self.graph, uses.collect(), &scratch);
+        let buffers = self.layout.buffers();
+        let mut steps = Vec::with_capacity(drafts.len());
+        for (index, draft) in drafts.into_iter().enumerate() {
+            let scratch_buffer: BufferId = buffers + index;
+            let told = draft.outputs.iter().map(|id| self.told(*id)).collect();
+            steps.push(Step {
+                place: draft.place,
+                inputs: draft.inputs.iter().map(|it| self.location(*it, &memory.ranges)).collect(),
+                outputs: draft.outputs.iter().map(|id| self.range(*id, &memory.ranges)).collect(),
+                scratch: memory.ranges[scratch_buffer].clone(),
+                kernel: draft.kernel,
+                told,
+            });
+        }
+        let mut inputs = Vec::new();
+        for (id, value) in self.graph.values.iter().enumerate() {
+            if let Origin::Input(input) = value.origin {
+                inputs.resize_with(inputs.len().max(input + 1), || Input {
+                    range: None,
+                    is_float16: false,
+                });
+                let is_float16 = value.is_float16();
+                inputs[input] = Input { range: Some(self.range(id, &memory.ranges)), is_float16 };
+            }
+        }
+        let graph = self.graph;
+        let outputs = graph.outputs.iter().map(|id| Output {
+            location: self.location(Operand::Value(*id), &memory.ranges),
+            is_float16: graph.values[*id].is_float16(),
+            dimensions: graph.values[*id].dimensions.clone(),
+        });
+        let outputs = outputs.collect();
+        Ok(Plan { steps, inputs, outputs, constants: self.constants, arena_bytes: memory.bytes })
+    }
+
+    fn told(&self, id: ValueId) -> Option<Told> {
+        let value = &self.graph.values[id];
+        Some(Told {
+            operand: value.index.filter(|_| self.layout.places[id].stride.is_none())?,
+            operand_type: value.operand_type(),
+            dimensions: value.dimensions.clone(),
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! [`CpuProgram`]
+
+use crate::engine::Teams;
+use crate::graph::{Graph, NoGraph, Source};
+use crate::plan::{Plan, Workspace};
+use crate::settings::Settings;
+use driver::{Bindings, Budget, EngineError, Program, RunContext};
+use ops::{Shape, ValidModel};
+use reference::ReferenceProgram;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Plans kept for inputs of different dimensions.
+const MOST_PLANS: usize = 8;
+
+/// A compiled model.
+#[derive(Debug)]
+pub struct CpuProgram {
+    settings: Settings,
+    teams: Arc<Teams>,
+    /// What further plans are made of; `None` if there can be no others.
+    source: Option<Source>,
+    /// The most recently used one last.
+    plans: Mutex<Vec<Arc<Specialised>>>,
+    /// For what cannot be planned.
+    interpreted: Option<ReferenceProgram>,
+}
+
+/// A plan for inputs of certain dimensions.
+#[derive(Debug)]
+struct Specialised {
+    inputs: Vec<Vec<u32>>,
+    plan: Plan,
+    /// Used by nobody at the moment.
+    workspaces: Mutex<Vec<Workspace>>,
+}
+
+impl CpuProgram {
+    pub(crate) fn new(
+        model: &ValidModel,
+        settings: Settings,
+        teams: &Arc<Teams>,
+        budget: &Budget,
+        interpreted: impl FnOnce() -> Result<ReferenceProgram, EngineError>,
+    ) -> Result<Self, EngineError> {
+        let source = Source::new(model, settings.memory_limit)?;
+        let inputs = &source.subgraph.inputs;
+        let dimensions: Option<Vec<Vec<u32>>> =
+            inputs.iter().map(|operand| source.declared(*operand).to_known()).collect();
+        let mut program = Self {
+            settings,
+            teams: Arc::clone(teams),
+            source: None,
+            plans: Mutex::default(),
+            interpreted: None,
+        };
+        if let Some(dimensions) = dimensions {
+            if let Some(plan) = specialise(&source, dimensions, &settings, budget)? {
+                program.plans = Mutex::new(vec![Arc::new(plan)]);
+            }
+        } else {
+            program.source = Some(source);
+        }
+        program.interpreted = Some(interpreted()?);
+        Ok(program)
+    }
+
+    /// The plan for a request; `None` if there can be none.
+    fn plan(
+        &self,
+        bindings: &Bindings,
+        budget: &Budget,
+    ) -> Result<Option<Arc<Specialised>>, EngineError> {
+        let fits = |plan: &Arc<Specialised>| plan.fits(bindings);
+        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = lock();
+        if let Some(at) = plans.iter().position(fits) {
+            let last = plans.len() - 1;
+            plans[at..=last].rotate_left(1);
+            return Ok(Some(Arc::clone(&plans[last])));
+        }
+        drop(plans);
+        let Some(source) = &self.source else { return Ok(None) };
+        if bindings.inputs().iter().any(|input| input.value().is_none()) {
+            return Ok(None);
+        }
+        let dimensions: Option<Vec<_>> =
+            bindings.inputs().iter().map(|input| input.shape().to_known()).collect();
+        let Some(dimensions) = dimensions else { return Ok(None) };
+        let Some(plan) = specialise(source, dimensions, &self.settings, budget)? else {
+            return Ok(None);
+        };
+        let plan = Arc::new(plan);
+        let mut plans = lock();
+        if plans.len() == MOST_PLANS {
+            plans.remove(0);
+        }
+        plans.push(Arc::clone(&plan));
+        Ok(Some(plan))
+    }
+}
+
+/// A plan for inputs of these dimensions; `None` if there can be none.
+fn specialise(
+    source: &Source,
+    inputs: Vec<Vec<u32>>,
+    settings: &Settings,
+    budget: &Budget,
+) -> Result<Option<Specialised>, EngineError> {
+    match Graph::build(source, &inputs, settings.memory_limit) {
+        Ok(graph) => {
+            let plan = Plan::new(graph, settings, budget)?;
+            Ok(Some(Specialised { inputs, plan, workspaces: Mutex::default() }))
+        }
+        Err(NoGraph::NotStatic) => Ok(None),
+        Err(NoGraph::Error(error)) => Err(error),
+    }
+}
+
+impl Specialised {
+    fn fits(&self, bindings: &Bindings) -> bool {
+        self.inputs
+            .iter()
+            .zip(bindings.inputs())
+            .all(|(dimensions, input)| input.value().is_some() && is(input.shape(), dimensions))
+    }
+}
+
+/// Whether a shape is known to be this one.
+fn is(shape: &Shape, dimensions: &[u32]) -> bool {
+    shape.lengths().is_some_and(|lengths| {
+        lengths.len() == dimensions.len()
+            && lengths.iter().zip(dimensions).all(|(length, known)| *length == Some(*known))
+    })
+}
+
+impl Program for CpuProgram {
+    fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError> {
+        let Some(specialised) = self.plan(bindings, context.budget)? else {
+            return match &self.interpreted {
+                Some(program) => program.run(bindings, context),
+                None => Err(hal::Error::failure("no plan fits the request").into()),
+            };
+        };
+        let workspaces = || specialised.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = workspaces().pop();
+        let mut workspace = idle.unwrap_or_else(|| Workspace::new(&specialised.plan));
+        let mut team = self.teams.borrow();
+        let result = specialised.plan.run(bindings, context, &mut workspace, &mut team);
+        self.teams.give_back(team);
+        workspaces().push(workspace);
+        result
+    }
+}
