@@ -9,10 +9,10 @@ use super::error::QueueError;
 use super::event_flag::{self, Interrupt, NOT_EMPTY, NOT_FULL};
 use super::shared::Shared;
 use super::spin::Spin;
+use super::sync::{Ordering, RingWord};
 use super::{Datum, MessageQueue};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What both ends have.
@@ -55,12 +55,12 @@ impl End {
     }
 }
 
-fn ring_bytes(ring: &[AtomicU64]) -> u64 {
+fn ring_bytes(ring: &[RingWord]) -> u64 {
     ring.len() as u64 * 8
 }
 
 /// The word of the ring that a counter stands at; counters only grow, the ring goes round.
-fn word_at(ring: &[AtomicU64], position: u64) -> usize {
+fn word_at(ring: &[RingWord], position: u64) -> usize {
     // Less than the number of words.
     usize::try_from(position % ring_bytes(ring) / 8).unwrap_or(0)
 }

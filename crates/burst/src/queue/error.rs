@@ -124,6 +124,7 @@ pub enum QueueError {
 }
 
 impl QueueError {
+    #[cfg_attr(loom, allow(dead_code))] // Loom's pieces make no calls of the system.
     pub(super) fn system(call: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
         move |error| Self::System { call, why: error.to_string() }
     }

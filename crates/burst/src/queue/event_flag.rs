@@ -3,17 +3,13 @@
 //! As libfmq's `EventFlag` does it, so that its users can be on the other side: to wake is to set
 //! bits and to wake by futex those who wait for them, unless the bits were all set already; to wait
 //! is to clear one's bits and, if none was set, to sleep by futex. A bit that is set stands for a
-//! wake-up that nobody has slept for yet. The futex is not private: the other side may be another
-//! process.
+//! wake-up that nobody has slept for yet.
 
 use super::error::QueueError;
 use super::shared::Shared;
-use rustix::io::Errno;
-use rustix::thread::futex::{self, Flags};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use super::sync::{AtomicBool, EventWord, Ordering, futex_wait, futex_wake};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// There is room again: a writer may go on.
@@ -26,42 +22,22 @@ pub(super) const NOT_EMPTY: NonZeroU32 = NonZeroU32::new(2).unwrap();
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
 /// Wakes all who wait for this bit, if it was not set already.
-pub(super) fn wake(flag: &AtomicU32, bit: NonZeroU32) -> Result<(), QueueError> {
+pub(super) fn wake(flag: &EventWord, bit: NonZeroU32) -> Result<(), QueueError> {
     if flag.fetch_or(bit.get(), Ordering::SeqCst) & bit.get() == 0 {
-        wake_sleepers(flag, bit)?;
+        futex_wake(flag, bit)?;
     }
-    Ok(())
-}
-
-fn wake_sleepers(flag: &AtomicU32, bit: NonZeroU32) -> Result<(), QueueError> {
-    let all = i32::MAX.cast_unsigned();
-    futex::wake_bitset(flag, Flags::empty(), all, bit).map_err(QueueError::system("futex"))?;
     Ok(())
 }
 
 /// Sleeps until somebody wakes those who wait for this bit, until `deadline`, or for a while: the
 /// caller looks for itself why it woke.
-fn sleep(flag: &AtomicU32, bit: NonZeroU32, deadline: Option<Instant>) -> Result<(), QueueError> {
+fn sleep(flag: &EventWord, bit: NonZeroU32, deadline: Option<Instant>) -> Result<(), QueueError> {
     let before = flag.fetch_and(!bit.get(), Ordering::SeqCst);
     if before & bit.get() != 0 {
         return Ok(());
     }
     let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    let until = after(remaining.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP));
-    match futex::wait_bitset(flag, Flags::empty(), before, Some(&until), bit) {
-        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
-        Err(error) => Err(QueueError::system("futex")(error)),
-    }
-}
-
-/// A point of the steady clock, for the futex.
-fn after(duration: Duration) -> Timespec {
-    let mut time = clock_gettime(ClockId::Monotonic);
-    // At most `LONGEST_SLEEP`: no whole second.
-    time.tv_nsec += i64::from(duration.subsec_nanos());
-    time.tv_sec += time.tv_nsec / 1_000_000_000;
-    time.tv_nsec %= 1_000_000_000;
-    time
+    futex_wait(flag, before, bit, remaining.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP))
 }
 
 /// Ends the waiting of one end of a queue from outside: because the process on the other side died,
@@ -77,7 +53,7 @@ pub struct Interrupt {
 
 impl Interrupt {
     pub(super) fn new(shared: Arc<Shared>, bit: NonZeroU32) -> Self {
-        Self { thrown: Arc::default(), shared, bit }
+        Self { thrown: Arc::new(AtomicBool::new(false)), shared, bit }
     }
 
     /// Wakes whoever waits at this end of the queue with [`QueueError::Interrupted`].
@@ -87,7 +63,7 @@ impl Interrupt {
             // The bit may be set by somebody hostile, while somebody sleeps all the same.
             flag.fetch_or(self.bit.get(), Ordering::SeqCst);
             // Without success, whoever sleeps wakes a little later by itself.
-            let _ = wake_sleepers(flag, self.bit);
+            let _ = futex_wake(flag, self.bit);
         }
     }
 

@@ -30,8 +30,13 @@ mod descriptor;
 mod ends;
 mod error;
 mod event_flag;
+#[cfg_attr(loom, path = "shared_modelled.rs")]
 mod shared;
 mod spin;
+mod sync;
+
+#[cfg(all(test, loom))]
+mod all_orders;
 
 pub use descriptor::{Grantor, MAXIMUM_CAPACITY, MqDescriptor};
 pub use ends::{Reader, Writer};

@@ -9,6 +9,7 @@
 
 use super::descriptor::{Layout, Part};
 use super::error::QueueError;
+use super::sync::{AtomicU64, EventWord, RingWord};
 use hal::Memory;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -16,7 +17,6 @@ use std::fmt;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The memory of a queue.
 pub(super) struct Shared {
@@ -24,9 +24,9 @@ pub(super) struct Shared {
     read_counter: NonNull<AtomicU64>,
     write_counter: NonNull<AtomicU64>,
     /// The first of `ring_words`.
-    ring: NonNull<AtomicU64>,
+    ring: NonNull<RingWord>,
     ring_words: usize,
-    event_flag: Option<NonNull<AtomicU32>>,
+    event_flag: Option<NonNull<EventWord>>,
     /// Kept only so that the pages stay.
     _mappings: Vec<Mapping>,
 }
@@ -84,13 +84,13 @@ impl Shared {
     }
 
     /// The event flag, if the queue has one.
-    pub(super) fn event_flag(&self) -> Option<&AtomicU32> {
+    pub(super) fn event_flag(&self) -> Option<&EventWord> {
         // SAFETY: as in `read_counter`, with 4 bytes.
         self.event_flag.map(|flag| unsafe { flag.as_ref() })
     }
 
     /// The ring, by words of 8 bytes.
-    pub(super) fn ring(&self) -> &[AtomicU64] {
+    pub(super) fn ring(&self) -> &[RingWord] {
         // SAFETY: `ring_words` times 8 mapped bytes at a multiple of 8, apart from the other parts,
         // accessed by these atomics only and mapped while `self` is borrowed. A slice of atomics
         // does not promise that nobody else writes.

@@ -58,8 +58,12 @@ impl Spin {
     }
 }
 
-/// With one processor the other side does nothing while we look.
+/// With one processor the other side does nothing while we look; neither does it under loom, which
+/// runs one thread at a time.
 fn is_useful() -> bool {
+    if cfg!(loom) {
+        return false;
+    }
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)) > 1
 }
