@@ -23,11 +23,11 @@ pub use control_flow::{ControlFlowError, Party, Role};
 pub use error::ValidationError;
 pub use extension::ExtensionError;
 pub use graph::{GraphError, Side};
-pub use operand::{MAX_RANK, OperandError};
+pub use operand::{MAX_RANK, OperandError, check_channel_quant, check_type};
 pub use operation::OperationMistake;
 pub use valid_model::ValidModel;
 
-use control_flow::Subgraphs;
+use control_flow::{LoopSizes, Subgraphs};
 use extension::Prefixes;
 use hal::model::SubgraphName;
 use hal::{HalVersion, Model, Subgraph};
@@ -41,6 +41,27 @@ use valid_model::Knowledge;
 /// # Errors
 /// The first rule that the model breaks.
 pub fn validate(model: &Model, version: HalVersion) -> Result<ValidModel, ValidationError> {
+    check(model, version, LoopSizes::Known)
+}
+
+/// Checks a model as an application may build it: like [`validate`], except that operands of a
+/// WHILE may be of unknown size. Android's C API lets them, the interface of devices does not
+/// (contract: CF-4), so whoever takes such a model runs its loops itself.
+///
+/// # Errors
+/// The first rule that the model breaks.
+pub fn validate_for_application(
+    model: &Model,
+    version: HalVersion,
+) -> Result<ValidModel, ValidationError> {
+    check(model, version, LoopSizes::MayBeUnknown)
+}
+
+fn check(
+    model: &Model,
+    version: HalVersion,
+    loop_sizes: LoopSizes,
+) -> Result<ValidModel, ValidationError> {
     if let Some(obstacle) = model.stands_in_the_way_of(version).into_iter().next() {
         return Err(ValidationError::Newer { version, obstacle });
     }
@@ -54,7 +75,7 @@ pub fn validate(model: &Model, version: HalVersion) -> Result<ValidModel, Valida
     if let Some(index) = control_flow::find_cycle(model) {
         return Err(ValidationError::Cycle { subgraph: SubgraphName::Referenced(index) });
     }
-    let subgraphs = Subgraphs::new(model);
+    let subgraphs = Subgraphs::new(model, loop_sizes);
     let mut oldest = model.oldest_expressible();
     let mut knowledge = Vec::with_capacity(model.subgraph_count());
     for (subgraph, graph) in model.subgraphs() {

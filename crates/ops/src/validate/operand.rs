@@ -215,13 +215,24 @@ pub(super) fn check(
     {
         return Err(OperandError::SubgraphLifeTime { found: operand.lifetime });
     }
+    check_type(operand)?;
+    if !operand.operand_type.is_oem() {
+        check_extra_params(operand)?;
+    }
+    check_location(model, operand)
+}
+
+/// Checks what an operand's type, dimensions, scale and zero point say by themselves.
+///
+/// # Errors
+/// The first rule that they break.
+pub fn check_type(operand: &Operand) -> Result<(), OperandError> {
     check_dimensions(operand)?;
     if !operand.operand_type.is_oem() {
         check_scale(operand)?;
         check_zero_point(operand)?;
-        check_extra_params(operand)?;
     }
-    check_location(model, operand)
+    Ok(())
 }
 
 fn check_dimensions(operand: &Operand) -> Result<(), OperandError> {
@@ -304,7 +315,11 @@ fn check_extra_params(operand: &Operand) -> Result<(), OperandError> {
     Err(OperandError::ExtraParams { found, expected })
 }
 
-fn check_channel_quant(operand: &Operand, quant: &ChannelQuant) -> Result<(), OperandError> {
+/// Checks scales by channel against the operand's dimensions.
+///
+/// # Errors
+/// The first rule that they break.
+pub fn check_channel_quant(operand: &Operand, quant: &ChannelQuant) -> Result<(), OperandError> {
     let rank = operand.dimensions.len();
     let Some(channels) = operand.dimensions.get(quant.channel_dim as usize).copied() else {
         return Err(OperandError::ChannelDim { found: quant.channel_dim, rank });
