@@ -1,0 +1,368 @@
+//! The ways to start an execution.
+
+use super::bind::Bound;
+use super::run::{Ran, RunOptions, argument, locate, run};
+use super::state::{Failure, Outcome, Times};
+use super::{Arguments, Execution};
+use crate::burst::Burst;
+use crate::error::{Error, Result, ResultCode};
+use crate::event::{Completion, Event};
+use crate::operand::is_fully_specified;
+use crate::partition::value::{Target, Value};
+use hal::{
+    Deadline, ErrorStatus, ExecutionOptions, FencedExecution, OutputShape, Request,
+    RequestArgument, SyncFence, Timing,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What an execution goes by once it has started.
+struct Started {
+    arguments: Arc<Arguments>,
+    measure: bool,
+    deadline: Option<Deadline>,
+    loop_timeout: Option<Duration>,
+}
+
+impl Execution {
+    /// Runs it, and returns when it has ended.
+    ///
+    /// # Errors
+    /// `BAD_DATA` if an argument is not given; `OUTPUT_INSUFFICIENT_SIZE`, and then
+    /// [`Execution::output_dimensions`] tells how much room it takes; `MISSED_DEADLINE_*`; what the
+    /// devices answer; `BAD_STATE`.
+    pub fn compute(&self) -> Result<()> {
+        let started = self.start(true)?;
+        let outcome = self.compute_now(&started, &[]);
+        self.lock().finish(outcome)
+    }
+
+    /// The same over the channels of a burst.
+    ///
+    /// # Errors
+    /// As [`Execution::compute`]; `BAD_DATA` if the burst is for another compilation; `BAD_STATE` if
+    /// another execution uses it.
+    pub fn burst_compute(&self, burst: &Burst) -> Result<()> {
+        if burst.compilation().number() != self.compilation().number() {
+            return Err(Error::bad_data("the burst is for another compilation"));
+        }
+        let turn = burst.take()?;
+        let started = self.start(true)?;
+        let outcome = self.compute_now(&started, turn.channels());
+        self.lock().finish(outcome)
+    }
+
+    /// Runs it on a thread of its own, and returns an event that ends with it.
+    ///
+    /// # Errors
+    /// `BAD_DATA` if an argument is not given; `BAD_STATE`; `RESOURCE_EXHAUSTED_TRANSIENT` without
+    /// threads. What goes wrong later the event says.
+    pub fn start_compute(&self) -> Result<Event> {
+        let started = self.start(true)?;
+        let completion = Arc::new(Completion::default());
+        let event = Event::of_execution(Arc::clone(&completion));
+        let execution = self.clone();
+        self.spawn(move || {
+            let outcome = execution.compute_now(&started, &[]);
+            let result = execution.lock().finish(outcome);
+            completion.complete(result);
+        })?;
+        Ok(event)
+    }
+
+    /// Runs it once all dependencies have ended, and returns an event with a sync fence.
+    /// `timeout_after_dependencies` is how long it may take from then on, in nanoseconds; 0: as long
+    /// as it takes.
+    ///
+    /// # Errors
+    /// `BAD_DATA` if an argument is not given, or the dimensions of an output are not known, or for
+    /// a timeout unless the compilation is for one chosen device; a failed dependency's error;
+    /// `BAD_STATE`. What goes wrong later the event says.
+    pub fn start_compute_with_dependencies(
+        &self,
+        dependencies: &[Event],
+        timeout_after_dependencies: u64,
+    ) -> Result<Event> {
+        let called = Instant::now();
+        let mut fences = Vec::with_capacity(dependencies.len());
+        for dependency in dependencies {
+            match dependency.sync_fence() {
+                Some(fence) => fences.push(fence.clone()),
+                None => dependency.wait()?,
+            }
+        }
+        let started = self.start(false)?;
+        let checked = if timeout_after_dependencies > 0 {
+            self.expect_one_device("a timeout after dependencies")
+        } else {
+            Ok(())
+        };
+        let checked =
+            checked.and_then(|()| started.arguments.expect_known_outputs(self.compilation()));
+        if let Err(error) = checked {
+            return self.give_up(error);
+        }
+        let timeout = (timeout_after_dependencies > 0)
+            .then(|| Duration::from_nanos(timeout_after_dependencies));
+        let fenced = Fenced { started, fences, timeout, called };
+        if let Some(request) = self.request_behind_fences(&fenced) {
+            match self.launch_on_device(&fenced, &request) {
+                Ok(event) => return Ok(event),
+                // Whoever cannot wait for fences may still compute, once they have signalled.
+                Err(error) if self.compilation().partitioning().allows_fallback() => {
+                    tracing::debug!(%error, "the device does not wait for fences");
+                }
+                Err(error) if error.code() == ResultCode::OpFailed => {
+                    tracing::debug!(%error, "the device does not wait for fences");
+                }
+                Err(error) => return self.give_up(error),
+            }
+        }
+        self.launch_on_thread(fenced)
+    }
+
+    /// Begins, and checks what can be checked by now.
+    fn start(&self, with_values: bool) -> Result<Started> {
+        let mut state = self.lock();
+        state.start()?;
+        let checked = state
+            .arguments
+            .expect_all()
+            .and_then(|()| if with_values { state.arguments.expect_values() } else { Ok(()) });
+        if let Err(error) = checked {
+            state.finish(Err(error.clone().into()))?;
+            return Err(error);
+        }
+        Ok(Started {
+            arguments: Arc::clone(&state.arguments),
+            measure: state.measure,
+            deadline: state.timeout.map(Deadline::after),
+            loop_timeout: state.loop_timeout,
+        })
+    }
+
+    /// Ends an execution that did not come to computing.
+    fn give_up<T>(&self, error: Error) -> Result<T> {
+        self.lock().finish(Err(error.clone().into()))?;
+        Err(error)
+    }
+
+    fn spawn(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        match thread::Builder::new().name("nnhal-execution".to_owned()).spawn(work) {
+            Ok(_) => Ok(()),
+            Err(error) => self.give_up(Error::new(
+                ResultCode::ResourceExhaustedTransient,
+                format!("there is no thread: {error}"),
+            )),
+        }
+    }
+
+    /// Computes on this thread. A device that panics has failed.
+    fn compute_now(
+        &self,
+        started: &Started,
+        channels: &[Option<Box<dyn hal::Burst>>],
+    ) -> Result<Outcome, Failure> {
+        let compute = || self.compute_guarded(started, channels);
+        catch_unwind(AssertUnwindSafe(compute))
+            .unwrap_or_else(|_| Err(Error::failed("a device panicked").into()))
+    }
+
+    fn compute_guarded(
+        &self,
+        started: &Started,
+        channels: &[Option<Box<dyn hal::Burst>>],
+    ) -> Result<Outcome, Failure> {
+        let compilation = self.compilation();
+        let options = RunOptions {
+            measure: started.measure,
+            deadline: started.deadline,
+            loop_timeout: started.loop_timeout,
+            channels,
+        };
+        let bound = Bound::new(compilation, &started.arguments)?;
+        let ran = run(compilation.plan(), &bound.inputs, &bound.targets, &options)?;
+        let timing = ran.timing;
+        if ran.outputs.iter().all(|output| output.shape.is_sufficient) {
+            bound.deliver(&ran)?;
+            let output_shapes = ran.shapes();
+            return Ok(Outcome { output_shapes, times: Times::Known(timing, timing) });
+        }
+        Err(too_short(&ran))
+    }
+
+    /// The request for a device that waits for fences itself: if it does all of the model, and no
+    /// argument is bytes of the caller, which are to be copied before and after.
+    fn request_behind_fences(&self, fenced: &Fenced) -> Option<Request> {
+        let plan = self.compilation().plan();
+        plan.single()?;
+        let arguments = &fenced.started.arguments;
+        if arguments.any_bytes() {
+            return None;
+        }
+        let bound = Bound::new(self.compilation(), arguments).ok()?;
+        let mut request = Request::default();
+        for (value, slot) in bound.inputs.iter().zip(&plan.slots) {
+            request.inputs.push(match value {
+                Value::At { place, dimensions } => {
+                    let location = locate(&mut request.pools, place);
+                    argument(location, &slot.dimensions, dimensions)
+                }
+                Value::Omitted => RequestArgument::omitted(),
+            });
+        }
+        for (target, slot) in bound.targets.iter().zip(&plan.slots[bound.inputs.len()..]) {
+            request.outputs.push(match target {
+                Target::At { place, dimensions } => {
+                    let location = locate(&mut request.pools, place);
+                    argument(location, &slot.dimensions, dimensions)
+                }
+                _ => RequestArgument::omitted(),
+            });
+        }
+        Some(request)
+    }
+
+    fn launch_on_device(&self, fenced: &Fenced, request: &Request) -> Result<Event> {
+        let Some(step) = self.compilation().plan().single() else {
+            return Err(Error::failed("several devices compute"));
+        };
+        let Started { measure, deadline, loop_timeout, .. } = fenced.started;
+        let options = ExecutionOptions { measure, deadline, loop_timeout, cancellation: None };
+        let launched =
+            step.prepared.execute_fenced(request, &fenced.fences, &options, fenced.timeout)?;
+        let FencedExecution { sync_fence, info } = launched;
+        let fence = match sync_fence {
+            Some(fence) => fence,
+            None => {
+                let (signal, fence) = SyncFence::pair()?;
+                signal.signal();
+                fence
+            }
+        };
+        let execution = self.clone();
+        let output_shapes = fenced.started.arguments.known_output_shapes();
+        let info = std::sync::Mutex::new(Some(info));
+        let settle = move |signalled: Result<()>| {
+            let info = info.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+            let outcome = match (signalled, info) {
+                (Ok(()), Some(info)) => {
+                    let output_shapes = output_shapes.clone();
+                    Ok(Outcome { output_shapes, times: Times::Asked(info) })
+                }
+                (Ok(()), None) => Err(Error::failed("the execution has ended twice").into()),
+                // The device may say more of it than its fence.
+                (Err(error), info) => {
+                    let told = info.and_then(|info| info.get().err());
+                    Err(told.map_or(error, Error::from).into())
+                }
+            };
+            execution.lock().finish(outcome)
+        };
+        Ok(Event::of_fence(fence, Some(Box::new(settle))))
+    }
+
+    /// Waits for the fences and computes on a thread of its own.
+    fn launch_on_thread(&self, fenced: Fenced) -> Result<Event> {
+        let (signal, fence) = match SyncFence::pair() {
+            Ok(pair) => pair,
+            Err(error) => return self.give_up(error.into()),
+        };
+        let completion = Arc::new(Completion::default());
+        let execution = self.clone();
+        let done = Arc::clone(&completion);
+        self.spawn(move || {
+            let outcome = execution.compute_behind_fences(&fenced);
+            let result = execution.lock().finish(outcome);
+            drop(execution);
+            done.complete(result.clone());
+            match result {
+                Ok(()) => signal.signal(),
+                Err(error) => {
+                    let status = status_of(error.code());
+                    signal.fail(hal::Error::new(status, error));
+                }
+            }
+        })?;
+        Ok(Event::of_fence(fence, Some(Box::new(move |_| completion.wait()))))
+    }
+
+    fn compute_behind_fences(&self, fenced: &Fenced) -> Result<Outcome, Failure> {
+        let Fenced { started, fences, timeout, called } = fenced;
+        let last = SyncFence::wait_all(fences, started.deadline, None)
+            .map_err(|error| Error::from(hal::Error::from(error)))?;
+        let after = timeout.map(|timeout| Deadline::after(timeout.saturating_sub(last.elapsed())));
+        let deadline = match (started.deadline, after) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let arguments = Arc::clone(&started.arguments);
+        arguments.expect_values()?;
+        let mut outcome = self.compute_now(&Started { arguments, deadline, ..*started }, &[])?;
+        if let Times::Known(launched, fenced) = &mut outcome.times
+            && started.measure
+        {
+            let on_device = launched.time_on_device;
+            let timing =
+                |in_driver| Timing { time_on_device: on_device, time_in_driver: Some(in_driver) };
+            (*launched, *fenced) = (timing(called.elapsed()), timing(last.elapsed()));
+        }
+        Ok(outcome)
+    }
+}
+
+/// An execution behind fences.
+struct Fenced {
+    started: Started,
+    fences: Vec<SyncFence>,
+    /// From when the last fence has signalled.
+    timeout: Option<Duration>,
+    called: Instant,
+}
+
+impl Arguments {
+    fn any_bytes(&self) -> bool {
+        use super::arguments::Argument;
+        self.inputs.iter().any(|it| matches!(it, Argument::Bytes { .. }))
+            || self.outputs.iter().any(|it| matches!(it, Argument::Bytes { .. }))
+    }
+
+    /// The shapes of outputs that were all known beforehand.
+    fn known_output_shapes(&self) -> Vec<OutputShape> {
+        use super::arguments::Argument;
+        let dimensions = |argument: &Argument<_>| match argument {
+            Argument::Bytes { dimensions, .. } | Argument::Memory { dimensions, .. } => {
+                dimensions.clone()
+            }
+            Argument::Unset | Argument::Omitted => Vec::new(),
+        };
+        let shape =
+            |argument| OutputShape { dimensions: dimensions(argument), is_sufficient: true };
+        self.outputs.iter().map(shape).collect()
+    }
+}
+
+fn too_short(ran: &Ran) -> Failure {
+    let mut short = Vec::new();
+    for (index, output) in ran.outputs.iter().enumerate() {
+        if !output.shape.is_sufficient {
+            let dimensions = &output.shape.dimensions;
+            let known = if is_fully_specified(dimensions) { "" } else { " as far as known" };
+            short.push(format!("output {index} of dimensions {dimensions:?}{known}"));
+        }
+    }
+    let reason = format!("too little room for {}", short.join(", "));
+    let error = Error::new(ResultCode::OutputInsufficientSize, reason);
+    Failure { error, output_shapes: ran.shapes() }
+}
+
+/// What a result code is called below.
+fn status_of(code: ResultCode) -> ErrorStatus {
+    let found = ErrorStatus::ALL
+        .iter()
+        .copied()
+        .find(|status| *status != ErrorStatus::None && ResultCode::from(*status) == code);
+    found.unwrap_or(ErrorStatus::GeneralFailure)
+}

@@ -1,0 +1,74 @@
+//! What an application needs above devices: models built operand by operand, compilations over one
+//! device or several, executions in all ways that the Neural Networks API knows.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `devices` | [`Devices`], the list that an embedder gives; extensions and their numbers |
+//! | `model` | [`ModelBuilder`] and [`Model`] |
+//! | `compilation` | [`CompilationBuilder`] and [`Compilation`]; caching |
+//! | `partition` | who does which operation, and the steps that follow |
+//! | `execution` | [`Execution`]: arguments, ways to start, results |
+//! | `memory` | [`Memory`] and [`MemoryDescription`] |
+//! | `event`, `burst` | [`Event`], [`Burst`] |
+//! | `error` | [`Error`] with a [`ResultCode`] and a sentence |
+//!
+//! It is the C API in safe Rust: the same objects, states and result codes. What is a pointer there
+//! is here [`ReadBytes`] or [`WriteBytes`], for which a C library has its own.
+//!
+//! ```
+//! use hal::{OperandType, OperationType};
+//! use runtime::{CompilationBuilder, Devices, Execution, ModelBuilder};
+//! use runtime::{OperandDescription, OutputBuffer};
+//! use std::sync::Arc;
+//!
+//! // Build: z = x + y.
+//! let devices = Devices::new([reference::device()]);
+//! let mut builder = ModelBuilder::new(&devices);
+//! let pair = OperandDescription::tensor_float32([2]);
+//! let [x, y, z] = [(); 3].map(|()| builder.add_operand(&pair));
+//! let [x, y, z] = [x?, y?, z?];
+//! let activation = builder.add_operand(&OperandDescription::scalar(OperandType::Int32))?;
+//! builder.set_operand_value(activation, &0_i32.to_le_bytes())?;
+//! builder.add_operation(OperationType::Add.code().cast_signed(), &[x, y, activation], &[z])?;
+//! builder.identify_inputs_and_outputs(&[x, y], &[z])?;
+//! let model = builder.finish()?;
+//!
+//! // Compile for whichever device is best.
+//! let compilation = CompilationBuilder::new(&model).finish()?;
+//!
+//! // Compute.
+//! let execution = Execution::new(&compilation);
+//! let bytes = |values: [f32; 2]| Arc::new(values.map(f32::to_le_bytes).concat());
+//! execution.set_input(0, None, Some(bytes([1.0, 2.0])))?;
+//! execution.set_input(1, None, Some(bytes([0.5, 0.25])))?;
+//! let sum = OutputBuffer::new(8);
+//! execution.set_output(0, None, Some(Arc::new(sum.clone())))?;
+//! execution.compute()?;
+//! assert_eq!(sum.to_f32(), [1.5, 2.25]);
+//! assert_eq!(execution.output_dimensions(0)?.dimensions, [2]);
+//! # Ok::<(), runtime::Error>(())
+//! ```
+
+mod burst;
+mod bytes;
+mod compilation;
+mod devices;
+mod error;
+mod event;
+mod execution;
+mod extension;
+mod memory;
+mod model;
+mod operand;
+mod partition;
+
+pub use burst::Burst;
+pub use bytes::{OutputBuffer, ReadBytes, WriteBytes};
+pub use compilation::{CacheFiles, Compilation, CompilationBuilder, Partitioning};
+pub use devices::{Device, Devices, RUNTIME_FEATURE_LEVEL, feature_level};
+pub use error::{Error, Result, ResultCode};
+pub use event::Event;
+pub use execution::{DurationCode, Execution, OutputDimensions};
+pub use memory::{Memory, MemoryDescription};
+pub use model::{Model, ModelBuilder};
+pub use operand::OperandDescription;

@@ -1,0 +1,73 @@
+//! Dividing a model among devices.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`support`] | asks devices which operations they can do |
+//! | [`assign`] | decides who does which operation |
+//! | [`divide`] | puts operations together into steps |
+//! | [`extract`] | makes a part of a model a model |
+//! | [`plan`] | the steps, prepared |
+//! | [`value`] | what passes between them |
+
+mod assign;
+mod divide;
+mod extract;
+pub(crate) mod plan;
+pub(crate) mod support;
+pub(crate) mod value;
+
+use crate::compilation::Partitioning;
+use crate::compilation::cache::Caching;
+use crate::devices::Device;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use hal::{Deadline, ExecutionPreference, Priority};
+use plan::Plan;
+
+/// How to prepare the parts of a model.
+#[derive(Debug)]
+pub(crate) struct PlanOptions {
+    pub(crate) preference: ExecutionPreference,
+    pub(crate) priority: Priority,
+    pub(crate) deadline: Option<Deadline>,
+    pub(crate) caching: Option<Caching>,
+}
+
+impl PlanOptions {
+    fn without_caching(&self) -> Self {
+        Self { caching: None, ..*self }
+    }
+}
+
+/// Divides a model among devices and prepares each part. Where that fails and may go elsewhere, the
+/// whole model goes to the fallback device.
+///
+/// # Errors
+/// `BAD_DATA` if no device can do an operation; what devices answer.
+pub(crate) fn compile(
+    model: &Model,
+    devices: &[Device],
+    partitioning: Partitioning,
+    options: &PlanOptions,
+) -> Result<Plan> {
+    let fallback = model.devices().fallback().filter(|_| partitioning.allows_fallback());
+    let on_fallback = |fallback: &Device| {
+        let options = options.without_caching();
+        Plan::new(model, std::slice::from_ref(fallback), None, &options)
+    };
+    let refused = match (partitioning, fallback) {
+        (Partitioning::Off, Some(fallback)) => return on_fallback(fallback),
+        (Partitioning::Off, None) => return Err(Error::failed("there are no devices")),
+        _ => match Plan::new(model, devices, fallback, options) {
+            Ok(plan) => return Ok(plan),
+            Err(error) => error,
+        },
+    };
+    match fallback {
+        Some(fallback) if !model.has_foreign_operations() => {
+            tracing::warn!(error = %refused, "all goes to the fallback device");
+            on_fallback(fallback).map_err(|_| refused)
+        }
+        _ => Err(refused),
+    }
+}

@@ -1,0 +1,445 @@
+//! [`Plan`]: what an execution does, step by step.
+
+use super::PlanOptions;
+use super::assign::{Doer, assign};
+use super::divide::divide;
+use super::extract::extract;
+use super::value::{Place, Pool, Value};
+use crate::compilation::StepRole;
+use crate::compilation::cache::Caching;
+use crate::devices::Device;
+use crate::error::{Error, Result};
+use crate::memory::{Direction, memory_error};
+use crate::model::Model;
+use crate::operand::byte_size;
+use hal::model::SubgraphName;
+use hal::{Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// What an execution of a model does. Values that pass between steps, or in or out, have slots:
+/// first those of the inputs, then of the outputs, then others.
+pub(crate) struct Plan {
+    pub(crate) model: Model,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) slots: Vec<Slot>,
+    /// Bytes that all values of known size between steps take together.
+    scratch_size: u64,
+    /// Memory for them that no execution uses just now.
+    scratch: Mutex<Vec<hal::Memory>>,
+    /// What takes over where a device fails.
+    fallback: Option<Fallback>,
+}
+
+/// A value that passes between steps, or in or out.
+pub(crate) struct Slot {
+    pub(crate) operand: Operand,
+    /// As far as they are known; 0 and empty where not.
+    pub(crate) dimensions: Vec<u32>,
+    pub(crate) role: SlotRole,
+    /// Offset and length in the scratch memory, if the size is known.
+    pub(crate) scratch: Option<(u32, u32)>,
+    /// Whether any step reads it.
+    pub(crate) is_read: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlotRole {
+    Input,
+    /// At this position.
+    Output(usize),
+    Temporary,
+}
+
+/// A part of a plan.
+pub(crate) enum Step {
+    /// Operations that a device does.
+    Device(Box<DeviceStep>),
+    /// An IF that the runtime does itself.
+    If(Box<ControlStep>),
+    /// A WHILE that the runtime does itself.
+    While(Box<ControlStep>),
+}
+
+/// Where a step gets a value from.
+pub(crate) enum Source {
+    Slot(usize),
+    Constant(Value),
+}
+
+pub(crate) struct DeviceStep {
+    pub(crate) device: Device,
+    /// In running order.
+    operations: Vec<usize>,
+    /// The part of the model; `None`: all of it.
+    part: Option<hal::Model>,
+    /// Slots, by position.
+    pub(crate) inputs: Vec<usize>,
+    /// Slots, by position.
+    pub(crate) outputs: Vec<usize>,
+    pub(crate) prepared: Arc<dyn PreparedModel>,
+    /// The same on the fallback device, once needed.
+    fallback: OnceLock<Result<Arc<dyn PreparedModel>>>,
+}
+
+pub(crate) struct ControlStep {
+    operation: usize,
+    /// Of an IF.
+    pub(crate) condition: Source,
+    /// Then and else, or condition and body.
+    pub(crate) plans: [Plan; 2],
+    pub(crate) inputs: Vec<Source>,
+    /// Slots, by position.
+    pub(crate) outputs: Vec<usize>,
+}
+
+struct Fallback {
+    device: Device,
+    options: PlanOptions,
+    /// The whole model on that device, once needed.
+    plan: OnceLock<Result<Box<Plan>>>,
+}
+
+impl Plan {
+    /// Divides a model among devices and prepares each part. `fallback` is the device that takes
+    /// over where another fails, if any may.
+    ///
+    /// # Errors
+    /// `BAD_DATA` if no device can do an operation; what devices answer.
+    pub(super) fn new(
+        model: &Model,
+        devices: &[Device],
+        fallback: Option<&Device>,
+        options: &PlanOptions,
+    ) -> Result<Self> {
+        let doers = assign(model, devices, options.preference)?;
+        let mut plan = Self {
+            model: model.clone(),
+            steps: Vec::new(),
+            slots: Vec::new(),
+            scratch_size: 0,
+            scratch: Mutex::default(),
+            fallback: fallback.map(|device| Fallback {
+                device: device.clone(),
+                options: options.without_caching(),
+                plan: OnceLock::new(),
+            }),
+        };
+        let mut numbers = plan.add_arguments();
+        let groups = divide(&model.hal().main, &doers);
+        let is_single = groups.len() == 1;
+        for (number, (doer, operations)) in groups.into_iter().enumerate() {
+            let step = match doer {
+                Doer::Device(device) => {
+                    let device = &devices[device];
+                    let part = Part { device, operations, number, is_whole: is_single };
+                    Step::Device(Box::new(plan.device_step(part, &mut numbers, options)?))
+                }
+                Doer::Runtime => {
+                    let operation = operations[0];
+                    plan.control_step(operation, &mut numbers, devices, fallback, options)?
+                }
+            };
+            plan.steps.push(step);
+        }
+        plan.mark_read();
+        plan.place_temporaries();
+        Ok(plan)
+    }
+
+    /// Gives inputs and outputs their slots.
+    fn add_arguments(&mut self) -> HashMap<u32, usize> {
+        let mut numbers = HashMap::new();
+        let model = self.model.clone();
+        let main = &model.hal().main;
+        let inputs = main.inputs.iter().map(|operand| (*operand, SlotRole::Input));
+        let outputs = main.outputs.iter().enumerate();
+        let outputs = outputs.map(|(position, operand)| (*operand, SlotRole::Output(position)));
+        for (operand, role) in inputs.chain(outputs) {
+            // What the client sees is what the model declares.
+            let dimensions = main.operands[operand as usize].dimensions.clone();
+            numbers.insert(operand, self.slots.len());
+            self.add_slot(operand, dimensions, role);
+        }
+        numbers
+    }
+
+    fn add_slot(&mut self, operand: u32, dimensions: Vec<u32>, role: SlotRole) {
+        let operand = self.model.hal().main.operands[operand as usize].clone();
+        self.slots.push(Slot { operand, dimensions, role, scratch: None, is_read: false });
+    }
+
+    /// The slot of an operand that passes between steps.
+    fn slot(&mut self, numbers: &mut HashMap<u32, usize>, operand: u32) -> usize {
+        if let Some(known) = numbers.get(&operand) {
+            return *known;
+        }
+        let slot = self.slots.len();
+        let dimensions = self.model.known_dimensions(operand);
+        self.add_slot(operand, dimensions, SlotRole::Temporary);
+        numbers.insert(operand, slot);
+        slot
+    }
+
+    fn device_step(
+        &mut self,
+        part: Part<'_>,
+        numbers: &mut HashMap<u32, usize>,
+        options: &PlanOptions,
+    ) -> Result<DeviceStep> {
+        let Part { device, operations, number, is_whole } = part;
+        let model = self.model.clone();
+        let main = &model.hal().main;
+        let (part, inputs, outputs) = if is_whole {
+            (None, main.inputs.clone(), main.outputs.clone())
+        } else {
+            let part = extract(model.hal(), &operations, |operand| model.known_dimensions(operand));
+            (Some(part.model), part.inputs, part.outputs)
+        };
+        let prepared = {
+            let part = part.as_ref().unwrap_or(model.hal());
+            let caching = options.caching.as_ref();
+            let key = Caching::step_key(caching, device, options, number, &operations);
+            prepare(device, part, options, key.as_ref()).map_err(|error| {
+                let code = error.code();
+                // What a device says is never the client's fault: the model is valid.
+                Error::new(code, format!("{}: {}", device.name(), error.reason()))
+            })?
+        };
+        let mut slots = |operands: Vec<u32>| -> Vec<usize> {
+            operands.into_iter().map(|operand| self.slot(numbers, operand)).collect()
+        };
+        let (inputs, outputs) = (slots(inputs), slots(outputs));
+        let device = device.clone();
+        let fallback = OnceLock::new();
+        Ok(DeviceStep { device, operations, part, inputs, outputs, prepared, fallback })
+    }
+
+    fn control_step(
+        &mut self,
+        operation: usize,
+        numbers: &mut HashMap<u32, usize>,
+        devices: &[Device],
+        fallback: Option<&Device>,
+        options: &PlanOptions,
+    ) -> Result<Step> {
+        let model = self.model.clone();
+        let step = &model.hal().main.operations[operation];
+        let [first, second] = model.controlled(operation) else {
+            return Err(Error::failed(format!("{} without two models", step.operation_type)));
+        };
+        let options = options.without_caching();
+        let plan = |inner| Self::new(inner, devices, fallback, &options);
+        let plans = [plan(first)?, plan(second)?];
+        let is_if = step.operation_type == OperationType::If;
+        let arguments = if is_if { 3 } else { 2 };
+        let mut inputs = Vec::new();
+        for operand in step.inputs.get(arguments..).unwrap_or_default() {
+            inputs.push(self.source(numbers, *operand)?);
+        }
+        let condition = match step.inputs.first() {
+            Some(operand) if is_if => self.source(numbers, *operand)?,
+            _ => Source::Constant(Value::Omitted),
+        };
+        let outputs = step.outputs.iter().map(|operand| self.slot(numbers, *operand)).collect();
+        let step = Box::new(ControlStep { operation, condition, plans, inputs, outputs });
+        Ok(if is_if { Step::If(step) } else { Step::While(step) })
+    }
+
+    /// Where an operand's value comes from; constants are copied to where devices can read them.
+    fn source(&mut self, numbers: &mut HashMap<u32, usize>, operand: u32) -> Result<Source> {
+        let it = &self.model.hal().main.operands[operand as usize];
+        if it.lifetime == OperandLifeTime::NoValue {
+            return Ok(Source::Constant(Value::Omitted));
+        }
+        if !it.lifetime.is_constant() {
+            return Ok(Source::Slot(self.slot(numbers, operand)));
+        }
+        let constant = self.model.valid().constant(SubgraphName::Main, operand);
+        let constant = constant.ok_or_else(|| Error::failed("a constant has no value"))?;
+        let bytes = constant.read().map_err(memory_error)?;
+        let memory = hal::Memory::from_bytes(&bytes).map_err(memory_error)?;
+        let place = Place { pool: Pool::Shared(memory), offset: 0, length: it.location.length };
+        let dimensions = it.dimensions.clone();
+        Ok(Source::Constant(Value::At { place, dimensions }))
+    }
+
+    fn mark_read(&mut self) {
+        let Self { steps, slots, .. } = self;
+        for step in steps {
+            let mut mark = |slot: usize| slots[slot].is_read = true;
+            match step {
+                Step::Device(step) => step.inputs.iter().for_each(|slot| mark(*slot)),
+                Step::If(step) | Step::While(step) => {
+                    for source in step.inputs.iter().chain([&step.condition]) {
+                        if let Source::Slot(slot) = source {
+                            mark(*slot);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives values of known size between steps their places in one memory.
+    fn place_temporaries(&mut self) {
+        let devices = self.model.devices();
+        let mut end = 0_u64;
+        for slot in &mut self.slots {
+            let size = byte_size(devices, slot.operand.operand_type, &slot.dimensions);
+            let (SlotRole::Temporary, Some(size)) = (slot.role, size) else { continue };
+            let offset = end.next_multiple_of(64);
+            if let Ok(offset) = u32::try_from(offset)
+                && offset.checked_add(size).is_some()
+            {
+                slot.scratch = Some((offset, size));
+                end = u64::from(offset) + u64::from(size);
+            }
+        }
+        self.scratch_size = end;
+    }
+
+    /// Memory for the values between steps, if there are any of known size.
+    pub(crate) fn take_scratch(&self) -> Result<Option<hal::Memory>> {
+        if self.scratch_size == 0 {
+            return Ok(None);
+        }
+        let free = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match free {
+            Some(memory) => Ok(Some(memory)),
+            None => hal::Memory::allocate(self.scratch_size).map(Some).map_err(memory_error),
+        }
+    }
+
+    /// Keeps the memory for the next execution.
+    pub(crate) fn give_back_scratch(&self, memory: Option<hal::Memory>) {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).extend(memory);
+    }
+
+    /// The only step, if it is a device's.
+    pub(crate) fn single(&self) -> Option<&DeviceStep> {
+        match &*self.steps {
+            [Step::Device(step)] => Some(step),
+            _ => None,
+        }
+    }
+
+    /// The whole model on the fallback device, prepared when first asked for; `None` if nothing may
+    /// or can go there.
+    pub(crate) fn on_fallback(&self) -> Option<Result<&Self>> {
+        let fallback = self.fallback.as_ref()?;
+        if self.is_on(&fallback.device) || self.model.has_foreign_operations() {
+            return None;
+        }
+        let plan = fallback.plan.get_or_init(|| {
+            let devices = std::slice::from_ref(&fallback.device);
+            Self::new(&self.model, devices, None, &fallback.options).map(Box::new)
+        });
+        Some(plan.as_ref().map(|plan| &**plan).map_err(Clone::clone))
+    }
+
+    /// Whether all of it runs on this device.
+    fn is_on(&self, device: &Device) -> bool {
+        self.steps.iter().all(|step| match step {
+            Step::Device(step) => step.device.is_same(device),
+            Step::If(step) | Step::While(step) => step.plans.iter().all(|plan| plan.is_on(device)),
+        })
+    }
+
+    /// A step's part on the fallback device, prepared when first asked for; `None` if it may not go
+    /// there, or is there already.
+    pub(crate) fn step_on_fallback<'a>(
+        &self,
+        step: &'a DeviceStep,
+    ) -> Option<Result<&'a Arc<dyn PreparedModel>>> {
+        let fallback = self.fallback.as_ref()?;
+        if step.device.is_same(&fallback.device) {
+            return None;
+        }
+        let prepared = step.fallback.get_or_init(|| {
+            let part = step.part.as_ref().unwrap_or(self.model.hal());
+            prepare(&fallback.device, part, &fallback.options, None)
+        });
+        Some(prepared.as_ref().map_err(Clone::clone))
+    }
+
+    /// Channels for executions in close succession, by step.
+    pub(crate) fn open_bursts(&self) -> Vec<Option<Box<dyn hal::Burst>>> {
+        let open = |step: &Step| match step {
+            Step::Device(step) => step.prepared.configure_burst().ok(),
+            Step::If(_) | Step::While(_) => None,
+        };
+        self.steps.iter().map(open).collect()
+    }
+
+    /// See [`Compilation::steps`](crate::Compilation::steps).
+    pub(crate) fn describe(&self) -> Vec<(Option<&Device>, Vec<usize>)> {
+        let added_as = |index: &usize| self.model.added_as()[*index];
+        let mut steps = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            steps.push(match step {
+                Step::Device(step) => {
+                    (Some(&step.device), step.operations.iter().map(added_as).collect())
+                }
+                Step::If(step) | Step::While(step) => (None, vec![added_as(&step.operation)]),
+            });
+        }
+        steps
+    }
+
+    /// All uses of an argument by devices. None where the runtime uses it itself.
+    pub(crate) fn step_roles(&self, direction: Direction, index: u32) -> Vec<StepRole> {
+        let wanted = match direction {
+            Direction::Input => index as usize,
+            Direction::Output => self.model.inputs().len() + index as usize,
+        };
+        let mut roles = Vec::new();
+        for step in &self.steps {
+            let Step::Device(step) = step else { continue };
+            for (slots, direction) in
+                [(&step.inputs, Direction::Input), (&step.outputs, Direction::Output)]
+            {
+                let uses = slots.iter().enumerate().filter(|(_, slot)| **slot == wanted);
+                roles.extend(uses.map(|(position, _)| StepRole {
+                    device: step.device.clone(),
+                    prepared: Arc::clone(&step.prepared),
+                    direction,
+                    index: u32::try_from(position).unwrap_or(u32::MAX),
+                }));
+            }
+        }
+        roles
+    }
+}
+
+/// What becomes a device's step.
+struct Part<'a> {
+    device: &'a Device,
+    operations: Vec<usize>,
+    /// Position among the steps.
+    number: usize,
+    /// Whether it is all of the model.
+    is_whole: bool,
+}
+
+/// Prepares a model on a device, from the cache if that has it.
+fn prepare(
+    device: &Device,
+    model: &hal::Model,
+    options: &PlanOptions,
+    key: Option<&crate::compilation::cache::StepKey>,
+) -> Result<Arc<dyn PreparedModel>> {
+    if let Some(prepared) = key.and_then(|key| key.load(device, options.deadline)) {
+        return Ok(prepared);
+    }
+    let mut prepare = PrepareOptions {
+        preference: options.preference,
+        priority: options.priority,
+        deadline: options.deadline,
+        ..PrepareOptions::default()
+    };
+    if let Some(key) = key {
+        key.save_to(device, &mut prepare);
+    }
+    Ok(device.hal().prepare_model(model, device.version(), prepare)?)
+}

@@ -1,0 +1,47 @@
+//! Values that pass between steps, and where they lie.
+
+use hal::Buffer;
+use std::sync::Arc;
+
+/// What holds a value.
+#[derive(Clone)]
+pub(crate) enum Pool {
+    /// Memory that all devices can reach.
+    Shared(hal::Memory),
+    /// A device's buffer.
+    Buffer(Arc<dyn Buffer>),
+}
+
+/// Where a value lies. Offset and length are 0 in a device's buffer.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) pool: Pool,
+    pub(crate) offset: u32,
+    pub(crate) length: u32,
+}
+
+/// A value.
+#[derive(Clone)]
+pub(crate) enum Value {
+    /// Left out.
+    Omitted,
+    At {
+        place: Place,
+        /// All known.
+        dimensions: Vec<u32>,
+    },
+}
+
+/// Where an output is to go.
+#[derive(Clone)]
+pub(crate) enum Target {
+    /// Nobody wants it.
+    Omitted,
+    At {
+        place: Place,
+        /// As far as they are known; 0 and empty where not.
+        dimensions: Vec<u32>,
+    },
+    /// To wherever there is room.
+    Free,
+}
