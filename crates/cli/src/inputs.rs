@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tflite::Import;
 
 /// Where inputs come from.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct InputArguments {
     /// Value of an input: .npy, .png, .jpg, or raw bytes. The name may be left out if the model
     /// has one input

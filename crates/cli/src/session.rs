@@ -103,6 +103,16 @@ impl Session {
         self.prepared.execute(request, options)
     }
 
+    /// The steps of the device's plan.
+    ///
+    /// # Errors
+    /// The device is not one of ours and does not tell.
+    pub fn plan(&self) -> Result<Vec<driver::PlannedStep>> {
+        let prepared = driver::Prepared::of(&*self.prepared)
+            .ok_or_else(|| CliError::Input(format!("{} does not tell its plans", self.device)))?;
+        Ok(prepared.plan())
+    }
+
     /// Runs the model once, with someone who watches every operation's results.
     ///
     /// # Errors

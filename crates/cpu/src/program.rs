@@ -4,7 +4,7 @@ use crate::engine::Teams;
 use crate::graph::{Graph, NoGraph, Source};
 use crate::plan::{Plan, Workspace};
 use crate::settings::Settings;
-use driver::{Bindings, Budget, EngineError, Program, RunContext};
+use driver::{Bindings, Budget, EngineError, PlannedStep, Program, RunContext};
 use ops::{Shape, ValidModel};
 use reference::ReferenceProgram;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -149,5 +149,11 @@ impl Program for CpuProgram {
         self.teams.give_back(team);
         workspaces().push(workspace);
         result
+    }
+
+    /// The steps of the most recently used plan.
+    fn plan(&self) -> Vec<PlannedStep> {
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.last().map(|specialised| specialised.plan.describe()).unwrap_or_default()
     }
 }

@@ -82,6 +82,7 @@ use crate::bindings::Bindings;
 use crate::budget::Budget;
 use crate::error::{EngineError, OperationPlace};
 use crate::observer::Observer;
+use crate::planned_step::PlannedStep;
 use hal::{Capabilities, DeviceType, ExecutionPreference, Extension, Priority, Support};
 use ops::ValidModel;
 
@@ -175,6 +176,11 @@ pub trait Program: Send + Sync + 'static {
     /// another process perhaps. `None`: the driver keeps the model, and compiles it anew.
     fn save(&self) -> Option<Vec<u8>> {
         None
+    }
+
+    /// The steps of an execution, as far as they are settled before there is a request.
+    fn plan(&self) -> Vec<PlannedStep> {
+        Vec::new()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::EngineError;
 use crate::fenced;
 use crate::interface::{Interface, UsedFor};
 use crate::observer::Observer;
+use crate::planned_step::PlannedStep;
 use crate::schedule::Scheduler;
 use hal::{
     Burst, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution,
@@ -49,6 +50,11 @@ impl Prepared {
     /// What requests must fit.
     pub fn interface(&self) -> &Interface {
         &self.0.interface
+    }
+
+    /// The program's plan; empty if it has none.
+    pub fn plan(&self) -> Vec<PlannedStep> {
+        self.0.program.plan()
     }
 
     /// Rank among the client's prepared models.

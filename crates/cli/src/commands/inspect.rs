@@ -1,9 +1,11 @@
 //! `nnhal inspect`
 
+mod plan;
+
 use super::{print, print_json, shape};
 use crate::devices;
 use crate::error::Result;
-use crate::session;
+use crate::session::{self, Session};
 use hal::{HalVersion, Operand, OperandLifeTime, Support};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -12,10 +14,25 @@ use tflite::Import;
 
 /// The arguments of `nnhal inspect`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  nnhal inspect assets/digits/digits_int8.tflite")]
+#[command(after_help = "\
+Examples:
+  nnhal inspect assets/digits/digits_int8.tflite
+  nnhal inspect mobilenet.tflite --profile --threads 2")]
 pub struct Arguments {
     /// The .tflite file
     model: PathBuf,
+    /// Print the device's plan instead: every step of an execution with its kernel
+    #[arg(long)]
+    plan: bool,
+    /// Print the plan with the time of every step, the median of many runs
+    #[arg(long)]
+    profile: bool,
+    /// Whose plan
+    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME")]
+    device: String,
+    /// Most threads to use (nnhal-reference always uses one)
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: u16,
     /// One JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -67,6 +84,10 @@ struct DeviceRow {
 /// Describes a model.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let import = session::import(&arguments.model)?;
+    if arguments.plan || arguments.profile {
+        let session = Session::new(&import, &arguments.device, arguments.threads.into())?;
+        return plan::print(&import, &session, arguments.profile, arguments.json);
+    }
     let description = describe(&import);
     if arguments.json { print_json(&description) } else { print(&text(&description)) }
 }

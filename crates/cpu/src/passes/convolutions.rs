@@ -24,6 +24,9 @@ fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
     let has_constant_weights =
         || [1, 2].into_iter().all(|position| value(position).constant().is_some());
     let (window, groups, activation) = match operation {
+        _ if !value(0).is_float() => return None,
+        AnyOperation::DepthwiseConv2d(_) => return None,
+        AnyOperation::FullyConnected(_) => return None,
         AnyOperation::FullyConnected(connected) if has_constant_weights() => {
             return Some(Work::FullyConnected(Finish::Clamp(connected.activation)));
         }

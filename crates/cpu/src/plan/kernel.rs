@@ -13,8 +13,8 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     /// What it does and how, for people.
     fn name(&self) -> String;
 
-    /// Bytes that it needs besides its operands, for so many threads.
-    fn scratch_bytes(&self, _threads: usize) -> usize {
+    /// Bytes that it needs besides its operands.
+    fn scratch_bytes(&self) -> usize {
         0
     }
 

@@ -12,7 +12,7 @@ pub(crate) use kernel::{Kernel, Run};
 use crate::graph::{Graph, Origin, ValueId};
 use crate::passes;
 use crate::settings::Settings;
-use driver::{Budget, EngineError, OperationPlace};
+use driver::{Budget, EngineError, OperationPlace, PlannedStep};
 use hal::OperandType;
 use kernels::Lines;
 use memory::{BufferId, Layout};
@@ -37,6 +37,8 @@ pub(crate) struct Step {
     pub(crate) inputs: Vec<Location>,
     pub(crate) outputs: Vec<Range<usize>>,
     pub(crate) scratch: Range<usize>,
+    /// The lengths of the first output.
+    pub(crate) dimensions: Vec<u32>,
     /// What is told of each output to those who watch; nothing of one that does not lie dense.
     pub(crate) told: Vec<Option<Told>>,
 }
@@ -98,8 +100,31 @@ impl Plan {
         builder.finish(drafts)
     }
 
-    pub(crate) fn constants(&self) -> &[Lines] {
-        &self.constants
+    /// The steps, for people.
+    pub(crate) fn describe(&self) -> Vec<PlannedStep> {
+        self.steps
+            .iter()
+            .map(|step| PlannedStep {
+                place: step.place,
+                kernel: step.kernel.name(),
+                dimensions: step.dimensions.clone(),
+                arithmetic: step.kernel.arithmetic(),
+                bytes: step.bytes(),
+            })
+            .collect()
+    }
+}
+
+impl Step {
+    /// Bytes read and written.
+    fn bytes(&self) -> u64 {
+        let read = self.inputs.iter().map(|input| match input {
+            Location::Nowhere => 0,
+            Location::Constant(_, length) => *length,
+            Location::Arena(range) => range.len(),
+        });
+        let written = self.outputs.iter().map(Range::len);
+        read.chain(written).sum::<usize>() as u64
     }
 }
 
@@ -183,9 +208,7 @@ impl Builder<'_, '_> {
     }
 
     fn finish(mut self, drafts: Vec<Draft>) -> Result<Plan, EngineError> {
-        let threads = self.settings.threads.get();
-        let scratch: Vec<usize> =
-            drafts.iter().map(|draft| draft.kernel.scratch_bytes(threads)).collect();
+        let scratch: Vec<usize> = drafts.iter().map(|draft| draft.kernel.scratch_bytes()).collect();
         let uses = drafts.iter().map(|draft| {
             let inputs = draft.inputs.iter().filter_map(|operand| match operand {
                 Operand::Value(id) | Operand::Raw(id) => Some(*id),
@@ -201,6 +224,7 @@ impl Builder<'_, '_> {
             let told = draft.outputs.iter().map(|id| self.told(*id)).collect();
             steps.push(Step {
                 place: draft.place,
+                dimensions: self.graph.values[draft.outputs[0]].dimensions.clone(),
                 inputs: draft.inputs.iter().map(|it| self.location(*it, &memory.ranges)).collect(),
                 outputs: draft.outputs.iter().map(|id| self.range(*id, &memory.ranges)).collect(),
                 scratch: memory.ranges[scratch_buffer].clone(),

@@ -1,5 +1,6 @@
 //! From nodes to steps: which kernel does what a node asks for.
 
+mod convolution;
 mod reference;
 
 use super::{Builder, Draft};
@@ -10,10 +11,11 @@ use driver::EngineError;
 pub(crate) fn lower(builder: &mut Builder<'_, '_>, node: &Node) -> Result<Vec<Draft>, EngineError> {
     let fast = match &node.work {
         Work::View => return Ok(Vec::new()),
-        Work::Operation(_) | Work::Convolution(_) | Work::FullyConnected(_) => None,
+        Work::Convolution(convolution) => convolution::lower(builder, node, convolution),
+        Work::Operation(_) | Work::FullyConnected(_) => None,
     };
     match fast {
-        Some(drafts) => Ok(drafts),
+        Some(draft) => Ok(vec![draft]),
         None => Ok(vec![reference::lower(builder, node)?]),
     }
 }

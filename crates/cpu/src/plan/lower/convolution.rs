@@ -1,0 +1,95 @@
+//! Convolutions.
+
+use crate::graph::{Convolution, Finish, Node};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::FusedActivation;
+use kernels::{Epilogue, Image, ImageMut};
+use ops::rules::activation_range;
+
+/// What `kernels` calls the end of a computation of floats.
+pub(super) fn epilogue(finish: Finish) -> Epilogue {
+    match finish {
+        Finish::HardSwish => Epilogue::HARD_SWISH,
+        Finish::Clamp(FusedActivation::None) => Epilogue::NONE,
+        Finish::Clamp(activation) => {
+            let (min, max) = activation_range::real(activation);
+            Epilogue { min, max, ..Epilogue::NONE }
+        }
+    }
+}
+
+/// A convolution of floats.
+#[derive(Debug)]
+struct FloatConvolution {
+    kernel: kernels::convolution::Convolution,
+    strides: Strides,
+}
+
+/// Elements from one pixel to the next.
+#[derive(Debug, Clone, Copy)]
+struct Strides {
+    input: usize,
+    summand: usize,
+    output: usize,
+}
+
+pub(super) fn lower(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    convolution: &Convolution,
+) -> Option<Draft> {
+    let graph = builder.graph;
+    let value = |position: usize| &graph.values[node.inputs[position]];
+    let settings = builder.settings;
+    let strides = Strides {
+        input: builder.stride(node.inputs[0]),
+        summand: node.inputs.get(3).map_or(0, |summand| builder.stride(*summand)),
+        output: builder.stride(node.outputs[0]),
+    };
+    let (filter, bias) = (value(1).constant_floats()?, value(2).constant_floats()?);
+    let kernel = kernels::convolution::Convolution::prepare(
+        &convolution.shape,
+        strides.input,
+        &filter,
+        &bias,
+        epilogue(convolution.finish),
+        settings.instruction_set,
+        settings.threads.get(),
+    );
+    let summand = node.inputs.get(3).map(|summand| Operand::Value(*summand));
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(FloatConvolution { kernel, strides }),
+        inputs: [Operand::Value(node.inputs[0])].into_iter().chain(summand).collect(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for FloatConvolution {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        let image = |index, pixel_stride| Image { values: inputs.floats(index), pixel_stride };
+        let summand = inputs.optional(1).map(|_| image(1, self.strides.summand));
+        let output = ImageMut {
+            values: bytemuck::cast_slice_mut(output),
+            pixel_stride: self.strides.output,
+        };
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.kernel.run(run.team, image(0, self.strides.input), summand, output, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.kernel.kernel()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
+}

@@ -1,0 +1,19 @@
+//! [`PlannedStep`]: a program's plan, for people.
+
+use crate::error::OperationPlace;
+
+/// A step that a program takes in every execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedStep {
+    /// The operation, or the last one of those that the step computes. An
+    /// [`Observer`](crate::Observer) is told of its duration under this place.
+    pub place: OperationPlace,
+    /// What computes it, and how.
+    pub kernel: String,
+    /// The dimensions of the first output.
+    pub dimensions: Vec<u32>,
+    /// Additions and multiplications, where they are most of the work; otherwise 0.
+    pub arithmetic: u64,
+    /// Bytes read and written, each counted once.
+    pub bytes: u64,
+}
