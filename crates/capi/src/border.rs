@@ -46,9 +46,8 @@ fn fault(panic: &(dyn Any + Send)) -> Error {
 /// Makes C functions of the library.
 ///
 /// `fn NAME(arguments) { body }` answers a result code; the body is an `Outcome`. `fn NAME(arguments)
-/// -> Type, otherwise { body }` answers a value. Where `cfg(versioned)` is set the function itself
-/// has no name in C; a jump of that name leads to it, which the linker exports by
-/// `neuralnetworks.map` (see `build.rs` for why).
+/// -> Type, otherwise; { body }` answers a value, `otherwise` after a panic. How C comes by the name
+/// stands in [`exports`](crate::exports).
 macro_rules! export {
     () => {};
     (
@@ -58,11 +57,11 @@ macro_rules! export {
     ) => {
         $(#[$meta])*
         #[cfg_attr(not(versioned), unsafe(no_mangle))]
+        #[cfg_attr(not(versioned), allow(unsafe_code, reason = "a name that nothing else has"))]
         #[allow(non_snake_case, reason = "the name that C knows")]
         pub extern "C" fn $name($($argument: $Argument),*) -> i32 {
             $crate::border::result_code(stringify!($name), move || $body)
         }
-        $crate::border::jump!($name);
         $crate::border::export! { $($rest)* }
     };
     (
@@ -73,50 +72,43 @@ macro_rules! export {
     ) => {
         $(#[$meta])*
         #[cfg_attr(not(versioned), unsafe(no_mangle))]
+        #[cfg_attr(not(versioned), allow(unsafe_code, reason = "a name that nothing else has"))]
         #[allow(non_snake_case, reason = "the name that C knows")]
         pub extern "C" fn $name($($argument: $Argument),*) -> $Value {
             $crate::border::value(stringify!($name), $otherwise, move || $body)
         }
-        $crate::border::jump!($name);
         $crate::border::export! { $($rest)* }
     };
 }
 
-/// The name in C, leading to the function of the same name in Rust.
-macro_rules! jump {
-    ($name:ident) => {
-        #[cfg(versioned)]
-        core::arch::global_asm!(
-            concat!(".globl ", stringify!($name)),
-            concat!(".type ", stringify!($name), ",%function"),
-            concat!(stringify!($name), ":"),
-            $crate::border::JUMP!(),
-            concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
-            target = sym $name,
-        );
+/// Makes functions as [`export!`] does that C reaches by the structure of the support library only.
+macro_rules! inner {
+    () => {};
+    (
+        $(#[$meta:meta])*
+        fn $name:ident($($argument:ident: $Argument:ty),* $(,)?) $body:block
+        $($rest:tt)*
+    ) => {
+        $(#[$meta])*
+        #[allow(non_snake_case, reason = "the name that C knows")]
+        pub extern "C" fn $name($($argument: $Argument),*) -> i32 {
+            $crate::border::result_code(stringify!($name), move || $body)
+        }
+        $crate::border::inner! { $($rest)* }
+    };
+    (
+        $(#[$meta:meta])*
+        fn $name:ident($($argument:ident: $Argument:ty),* $(,)?) -> $Value:ty, $otherwise:expr;
+        $body:block
+        $($rest:tt)*
+    ) => {
+        $(#[$meta])*
+        #[allow(non_snake_case, reason = "the name that C knows")]
+        pub extern "C" fn $name($($argument: $Argument),*) -> $Value {
+            $crate::border::value(stringify!($name), $otherwise, move || $body)
+        }
+        $crate::border::inner! { $($rest)* }
     };
 }
 
-/// The instruction that goes on at another function as if that one had been called.
-#[cfg(target_arch = "x86_64")]
-macro_rules! JUMP {
-    () => {
-        "jmp {target}"
-    };
-}
-#[cfg(target_arch = "aarch64")]
-macro_rules! JUMP {
-    () => {
-        "b {target}"
-    };
-}
-#[cfg(target_arch = "riscv64")]
-macro_rules! JUMP {
-    () => {
-        "tail {target}"
-    };
-}
-
-#[cfg(all(versioned, any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-pub(crate) use JUMP;
-pub(crate) use {export, jump};
+pub(crate) use {export, inner};

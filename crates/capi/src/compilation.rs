@@ -3,23 +3,62 @@
 use crate::abi::{ANeuralNetworksCompilation, ANeuralNetworksDevice, ANeuralNetworksModel};
 use crate::border::export;
 use crate::device;
+use crate::diagnostics;
 use crate::handle;
 use crate::model;
 use crate::outcome::{Outcome, bad_data, lock, null};
 use crate::pointer::{In, Out};
 use hal::{BYTE_SIZE_OF_CACHE_TOKEN, CacheToken};
-use runtime::{Compilation, CompilationBuilder};
+use runtime::{Compilation, CompilationBuilder, Device, Model};
 use std::ffi::{OsString, c_char, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The compilation, if it is finished.
-pub(crate) fn finished(
-    compilation: *const ANeuralNetworksCompilation,
-    argument: &str,
-) -> Outcome<Compilation> {
-    lock(&*handle::get(compilation, argument)?)?.compilation().cloned()
+/// A compilation as C holds it.
+#[derive(Debug)]
+pub struct Held {
+    builder: Mutex<CompilationBuilder>,
+    /// What those who watch are told.
+    model: Model,
+    devices: Vec<Device>,
+    is_cached: AtomicBool,
+}
+
+impl Held {
+    fn give(
+        builder: CompilationBuilder,
+        model: Model,
+        devices: Vec<Device>,
+    ) -> Outcome<*mut ANeuralNetworksCompilation> {
+        let builder = Mutex::new(builder);
+        handle::give(Arc::new(Self { builder, model, devices, is_cached: AtomicBool::new(false) }))
+    }
+
+    /// The compilation, if it is finished.
+    pub(crate) fn finished(&self) -> Outcome<Compilation> {
+        lock(&self.builder)?.compilation().cloned()
+    }
+
+    pub(crate) fn is_cached(&self) -> bool {
+        self.is_cached.load(Ordering::Relaxed)
+    }
+
+    /// Changes what can be changed before it is finished.
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&mut CompilationBuilder) -> Outcome,
+    ) -> Outcome {
+        change(&mut *lock(&self.builder)?)
+    }
+
+    /// Sets where its result is kept.
+    pub(crate) fn cache(&self, change: impl FnOnce(&mut CompilationBuilder) -> Outcome) -> Outcome {
+        self.change(change)?;
+        self.is_cached.store(true, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// A token that C passes.
@@ -37,8 +76,10 @@ export! {
         compilation.write(std::ptr::null_mut());
         let model = handle::get(model, "model")?;
         compilation.check("compilation")?;
-        let builder = CompilationBuilder::new(&model::finished(&model)?);
-        compilation.write(handle::give(Arc::new(Mutex::new(builder)))?);
+        let model = model::finished(&model)?;
+        let builder = CompilationBuilder::new(&model);
+        let devices = model.devices().list().to_vec();
+        compilation.write(Held::give(builder, model, devices)?);
         Ok(())
     }
 
@@ -53,8 +94,9 @@ export! {
         let model = handle::get(model, "model")?;
         compilation.check("compilation")?;
         let devices = device::list(devices, count)?;
-        let builder = CompilationBuilder::for_devices(&model::finished(&model)?, &devices)?;
-        compilation.write(handle::give(Arc::new(Mutex::new(builder)))?);
+        let model = model::finished(&model)?;
+        let builder = CompilationBuilder::for_devices(&model, &devices)?;
+        compilation.write(Held::give(builder, model, devices)?);
         Ok(())
     }
 
@@ -68,7 +110,7 @@ export! {
         compilation: *mut ANeuralNetworksCompilation,
         preference: i32,
     ) {
-        lock(&*handle::get(compilation, "compilation")?)?.set_preference(preference)
+        handle::get(compilation, "compilation")?.change(|it| it.set_preference(preference))
     }
 
     /// Where its result is kept.
@@ -79,7 +121,8 @@ export! {
     ) {
         let compilation = handle::get(compilation, "compilation")?;
         let folder = PathBuf::from(OsString::from_vec(folder.zero_terminated("cacheDir")?));
-        lock(&compilation)?.set_caching(&folder, &token(name)?)
+        let token = token(name)?;
+        compilation.cache(|it| it.set_caching(&folder, &token))
     }
 
     /// Rank of its executions.
@@ -87,7 +130,7 @@ export! {
         compilation: *mut ANeuralNetworksCompilation,
         priority: i32,
     ) {
-        lock(&*handle::get(compilation, "compilation")?)?.set_priority(priority)
+        handle::get(compilation, "compilation")?.change(|it| it.set_priority(priority))
     }
 
     /// How long finishing may take.
@@ -95,7 +138,7 @@ export! {
         compilation: *mut ANeuralNetworksCompilation,
         nanoseconds: u64,
     ) {
-        lock(&*handle::get(compilation, "compilation")?)?.set_timeout(nanoseconds)
+        handle::get(compilation, "compilation")?.change(|it| it.set_timeout(nanoseconds))
     }
 
     /// An attribute of an extension.
@@ -108,13 +151,19 @@ export! {
     ) {
         let compilation = handle::get(compilation, "compilation")?;
         let (name, data) = attribute(extension, data, length)?;
-        lock(&compilation)?.add_extension_attribute(&name, number, &data)
+        compilation.change(|it| it.add_extension_attribute(&name, number, &data))
     }
 
     /// Compiles.
     fn ANeuralNetworksCompilation_finish(compilation: *mut ANeuralNetworksCompilation) {
         let compilation = handle::get(compilation, "compilation")?;
-        lock(&compilation)?.finish().map(drop)
+        let began = diagnostics::now();
+        let result = compilation.change(|it| it.finish().map(drop));
+        if let Some(began) = began {
+            let (model, devices) = (&compilation.model, &compilation.devices);
+            diagnostics::compiled(began, model, devices, compilation.is_cached(), &result);
+        }
+        result
     }
 
     /// Where an input's memory best begins.
@@ -162,8 +211,7 @@ fn prefer(
 ) -> Outcome {
     let compilation = handle::get(compilation, "compilation")?;
     place.check("the place for the answer")?;
-    let compilation = lock(&compilation)?.compilation()?.clone();
-    place.write(preference(&compilation, index)?);
+    place.write(preference(&compilation.finished()?, index)?);
     Ok(())
 }
 

@@ -34,15 +34,13 @@ impl ListedDevice {
 
 /// Handles of all devices, the same each time that they are asked for, as addresses.
 static HANDLES: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let handle = |device| handle::give::<ANeuralNetworksDevice>(Arc::new(ListedDevice::new(device)));
+    let handle =
+        |device| handle::give::<ANeuralNetworksDevice>(Arc::new(ListedDevice::new(device)));
     devices().list().iter().filter_map(|device| handle(device).ok().map(<*mut _>::addr)).collect()
 });
 
 /// The devices of a list that C passes: at least one, none twice.
-pub(crate) fn list(
-    handles: In<*const ANeuralNetworksDevice>,
-    count: u32,
-) -> Outcome<Vec<Device>> {
+pub(crate) fn list(handles: In<*const ANeuralNetworksDevice>, count: u32) -> Outcome<Vec<Device>> {
     if handles.is_null() {
         return Err(null("devices"));
     }

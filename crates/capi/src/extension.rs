@@ -1,8 +1,6 @@
 //! Extensions: types and operations beyond the API's own.
 
-use crate::abi::{
-    ANeuralNetworksDevice, ANeuralNetworksModel,
-};
+use crate::abi::{ANeuralNetworksDevice, ANeuralNetworksModel};
 use crate::border::export;
 use crate::devices::devices;
 use crate::handle;

@@ -11,8 +11,9 @@
 //! With the environment variable `NNHAL_ABORT_ON_MISUSE` set and not `0`, a handle that is refused
 //! ends the process at once, so that a debugger or a core file shows who passed it.
 
-use crate::outcome::{Outcome, bad_data, bad_state, null, out_of_memory};
+use crate::environment;
 use crate::last_error;
+use crate::outcome::{Outcome, bad_data, bad_state, null, out_of_memory};
 use runtime::Error;
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
@@ -26,9 +27,7 @@ const USE_BITS: u32 = usize::BITS - KIND_BITS - PLACE_BITS;
 const LAST_USE: usize = (1 << USE_BITS) - 1;
 const PLACES: usize = 1 << PLACE_BITS;
 
-static ABORTS: LazyLock<bool> = LazyLock::new(|| {
-    std::env::var_os("NNHAL_ABORT_ON_MISUSE").is_some_and(|value| value != "0")
-});
+static ABORTS: LazyLock<bool> = LazyLock::new(|| environment::is_on("NNHAL_ABORT_ON_MISUSE"));
 
 /// A type that C knows by pointers to it, and the table that its objects are in.
 pub(crate) trait Handle: Sized + 'static {
@@ -212,7 +211,11 @@ mod tests {
         assert!(take::<Thing>(std::ptr::null(), "thing").unwrap().is_none());
         for invented in [8, 15 | 7 << KIND_BITS << PLACE_BITS, usize::MAX, usize::MAX - 15] {
             let handle = std::ptr::without_provenance::<Thing>(invented);
-            assert_eq!(get(handle, "thing").unwrap_err().code(), ResultCode::BadData, "{invented:x}");
+            assert_eq!(
+                get(handle, "thing").unwrap_err().code(),
+                ResultCode::BadData,
+                "{invented:x}"
+            );
             assert_eq!(take(handle, "thing").unwrap_err().code(), ResultCode::BadData);
         }
     }

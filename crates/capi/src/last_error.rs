@@ -3,6 +3,7 @@
 //! The C API only has codes. The sentence behind one is kept here for `nnhal_lastError`, and
 //! written to standard error where the environment variable `NNHAL_LOG` is set and not `0`.
 
+use crate::environment;
 use runtime::Error;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -12,8 +13,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-static TALKS: LazyLock<bool> =
-    LazyLock::new(|| std::env::var_os("NNHAL_LOG").is_some_and(|value| value != "0"));
+static TALKS: LazyLock<bool> = LazyLock::new(|| environment::is_on("NNHAL_LOG"));
 
 /// Keeps a failure for the person who asks.
 pub(crate) fn keep(function: &str, error: &Error) {

@@ -128,6 +128,5 @@ fn compilation_for_role(
     compilation: *const ANeuralNetworksCompilation,
 ) -> Outcome<Outcome<Compilation>> {
     let compilation = handle::get(compilation, "compilation")?;
-    let compilation = lock(&compilation)?.compilation().cloned();
-    Ok(compilation.map_err(|error| bad_data(error.reason())))
+    Ok(compilation.finished().map_err(|error| bad_data(error.reason())))
 }

@@ -127,13 +127,21 @@ pub(crate) fn duplicate(descriptor: i32, argument: &str) -> Outcome<OwnedFd> {
     }
     // SAFETY: not -1. It is only borrowed for the system call, which says whether it is open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    borrowed.try_clone_to_owned().map_err(|error| bad_data(format!("{argument} {descriptor}: {error}")))
+    borrowed
+        .try_clone_to_owned()
+        .map_err(|error| bad_data(format!("{argument} {descriptor}: {error}")))
 }
 
 impl In<c_void> {
     /// The same place, as bytes.
     pub(crate) fn bytes(self) -> In<u8> {
         In(self.0.cast())
+    }
+}
+
+impl<T> Out<T> {
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
     }
 }
 
@@ -232,5 +240,22 @@ impl WriteBytes for Room {
         // computation has ended. Its bytes may never have been written, which the runtime does not
         // look at before it writes them. It lends one room at a time.
         write(unsafe { std::slice::from_raw_parts_mut(self.start, self.size) });
+    }
+}
+
+/// What C wants back in its callbacks. The library never follows it.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+pub struct Context(*const c_void);
+
+// SAFETY: it is only handed back; what it leads to is between C and its callbacks, which C says may
+// be called from any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
     }
 }

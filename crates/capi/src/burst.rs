@@ -1,0 +1,27 @@
+//! Bursts: many computations in close succession.
+
+use crate::abi::{ANeuralNetworksBurst, ANeuralNetworksCompilation};
+use crate::border::export;
+use crate::handle;
+use crate::pointer::Out;
+use runtime::Burst;
+use std::sync::Arc;
+
+export! {
+    /// Opens a burst to the devices of a compilation.
+    fn ANeuralNetworksBurst_create(
+        compilation: *mut ANeuralNetworksCompilation,
+        burst: Out<*mut ANeuralNetworksBurst>,
+    ) {
+        burst.write(std::ptr::null_mut());
+        let compilation = handle::get(compilation, "compilation")?;
+        burst.check("burst")?;
+        burst.write(handle::give(Arc::new(Burst::new(&compilation.finished()?)))?);
+        Ok(())
+    }
+
+    /// Frees it.
+    fn ANeuralNetworksBurst_free(burst: *mut ANeuralNetworksBurst) -> (), (); {
+        handle::free(burst, "ANeuralNetworksBurst_free", "burst");
+    }
+}
