@@ -9,11 +9,17 @@
 //! Every kernel has a twin in plain Rust ([`InstructionSet::Portable`]), which runs everywhere and
 //! which the others are tested against.
 
+mod broadcast;
 mod disjoint;
+pub mod elementwise;
 mod instruction_set;
 mod lines;
+mod multiplier;
+pub mod quantized_elementwise;
 mod team;
+mod vector;
 
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines};
+pub use multiplier::Multiplier;
 pub use team::Team;

@@ -1,0 +1,161 @@
+//! Chains against the formulas in double precision.
+
+use super::*;
+use proptest::prelude::*;
+
+/// The result of a chain on each instruction set; vectors and what is behind them.
+fn results(inputs: &[&[f32]], shapes: &[&[usize]], steps: &[Step]) -> Vec<Vec<f32>> {
+    InstructionSet::available()
+        .map(|set| {
+            let chain = Chain::prepare(set, shapes, steps);
+            let mut output = vec![f32::NAN; chain.elements()];
+            chain.run(&mut Team::new(2), inputs, &mut output);
+            output
+        })
+        .collect()
+}
+
+fn assert_near(found: f32, expected: f64, context: &str) {
+    let is_near = (f64::from(found) - expected).abs() <= 1e-6 * expected.abs() + 1e-7;
+    let found_wide = f64::from(found);
+    assert!(
+        is_near || found_wide == expected || (found.is_nan() && expected.is_nan()),
+        "{context}: {found} instead of {expected}"
+    );
+}
+
+#[test]
+fn functions_of_one_number() {
+    let functions: [(Unary, fn(f64) -> f64); 18] = [
+        (
+            Unary::Clamp { low: -1.0, high: 1.0 },
+            |x| if x.is_nan() { x } else { x.clamp(-1.0, 1.0) },
+        ),
+        (Unary::Affine { factor: 2.0, offset: 0.5 }, |x| x * 2.0 + 0.5),
+        (Unary::Square, |x| x * x),
+        (Unary::Cube, |x| x * x * x),
+        (Unary::Logistic, |x| 1.0 / (1.0 + (-x).exp())),
+        (Unary::Tanh, f64::tanh),
+        (Unary::Exp, f64::exp),
+        (Unary::Log, f64::ln),
+        (Unary::Sqrt, f64::sqrt),
+        (Unary::Rsqrt, |x| 1.0 / x.sqrt()),
+        (Unary::Abs, f64::abs),
+        (Unary::Neg, |x| -x),
+        (Unary::Floor, f64::floor),
+        (Unary::Sin, f64::sin),
+        (Unary::HardSwish, |x| if x <= -3.0 { 0.0 } else { x * (x + 3.0).min(6.0) / 6.0 }),
+        (Unary::Swish, |x| x / (1.0 + (-x).exp())),
+        (Unary::Elu { alpha: 0.7 }, |x| if x > 0.0 { x } else { 0.7 * x.exp_m1() }),
+        (Unary::GeluTanh, |x| {
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
+            x / 2.0 * (1.0 + inner.tanh())
+        }),
+    ];
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut inputs: Vec<f32> = (0..4099).map(|_| (random.f32() - 0.5) * 16.0).collect();
+    inputs[..4].copy_from_slice(&[f32::NAN, 0.0, 3.0, -3.0]);
+    for (unary, function) in functions {
+        for steps in
+            [&[Step::Unary(unary)][..], &[Step::Binary(Binary::Add, 1), Step::Unary(unary)]]
+        {
+            for result in results(&[&inputs, &[0.0]], &[&[inputs.len()], &[]], steps) {
+                for (x, found) in inputs.iter().zip(result) {
+                    assert_near(found, function(f64::from(*x)), &format!("{unary:?} of {x}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn infinities_through_activations() {
+    let inputs = [f32::INFINITY, f32::NEG_INFINITY, f32::MAX];
+    let table = [
+        (Unary::HardSwish, [f32::INFINITY, 0.0, f32::MAX]),
+        (Unary::Logistic, [1.0, 0.0, 1.0]),
+        (Unary::Tanh, [1.0, -1.0, 1.0]),
+        (Unary::Elu { alpha: 1.0 }, [f32::INFINITY, -1.0, f32::MAX]),
+        (Unary::Clamp { low: 0.0, high: f32::INFINITY }, [f32::INFINITY, 0.0, f32::MAX]),
+    ];
+    for (unary, expected) in table {
+        for found in results(&[&inputs], &[&[3]], &[Step::Unary(unary)]) {
+            assert_eq!(found, expected, "{unary:?}");
+        }
+    }
+}
+
+#[test]
+fn functions_of_two_numbers() {
+    let functions: [(Binary, fn(f64, f64) -> f64); 11] = [
+        (Binary::Add, |x, y| x + y),
+        (Binary::Sub, |x, y| x - y),
+        (Binary::SubFrom, |x, y| y - x),
+        (Binary::Mul, |x, y| x * y),
+        (Binary::Div, |x, y| x / y),
+        (Binary::DivFrom, |x, y| y / x),
+        (Binary::Maximum, |x, y| if x.is_nan() || y.is_nan() { f64::NAN } else { x.max(y) }),
+        (Binary::Minimum, |x, y| if x.is_nan() || y.is_nan() { f64::NAN } else { x.min(y) }),
+        (Binary::Prelu, |x, y| if x < 0.0 { x * y } else { x }),
+        (Binary::Pow, f64::powf),
+        (Binary::PowFrom, |x, y| y.powf(x)),
+    ];
+    let mut random = fastrand::Rng::with_seed(2);
+    let mut any = |length: usize| (0..length).map(|_| random.f32() * 8.0 - 4.0).collect::<Vec<_>>();
+    let (mut x, mut y) = (any(3 * 700), any(700));
+    (x[5], y[9]) = (f32::NAN, f32::NAN);
+    for (binary, function) in functions {
+        let step = Step::Binary(binary, 1);
+        let twice = [Step::Unary(Unary::Neg), Step::Unary(Unary::Neg), step];
+        for steps in [&[step][..], &twice] {
+            for result in results(&[&x, &y], &[&[3, 700], &[700]], steps) {
+                for (index, found) in result.into_iter().enumerate() {
+                    let (x, y) = (f64::from(x[index]), f64::from(y[index % 700]));
+                    // What comes out of float32 may be infinite before that of float64 is.
+                    assert_near(found, function(x, y), &format!("{binary:?} of {x} and {y}"));
+                }
+            }
+            for result in results(&[&x, &y[..1]], &[&[3, 700], &[1]], steps) {
+                for (x, found) in x.iter().zip(result) {
+                    assert_near(found, function((*x).into(), y[0].into()), &format!("{binary:?}"));
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn chains_are_their_steps(
+        rows in 0..5_usize,
+        columns in 0..40_usize,
+        seed: u64,
+    ) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut any = |length: usize| (0..length).map(|_| random.f32()).collect::<Vec<_>>();
+        let (x, row, scalars) = (any(rows * columns), any(columns), any(rows));
+        let steps = [
+            Step::Binary(Binary::Add, 1),
+            Step::Unary(Unary::Square),
+            Step::Binary(Binary::Mul, 2),
+            Step::Binary(Binary::Sub, 0),
+        ];
+        let shapes: [&[usize]; 3] = [&[rows, columns], &[columns], &[rows, 1]];
+        for result in results(&[&x, &row, &scalars], &shapes, &steps) {
+            prop_assert_eq!(result.len(), rows * columns);
+            for (index, found) in result.into_iter().enumerate() {
+                let (x, row) = (f64::from(x[index]), f64::from(row[index % columns]));
+                let expected = (x + row).powi(2) * f64::from(scalars[index / columns]) - x;
+                prop_assert!((f64::from(found) - expected).abs() < 1e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn comparisons_broadcast() {
+    let pairs = Pairs::prepare([&[2, 3], &[3]]);
+    let mut output = [false; 6];
+    pairs.run(&mut Team::alone(), &[1, 2, 3, 4, 5, 6], &[2, 2, 5], &mut output, |a, b| a < b);
+    assert_eq!(output, [true, false, true, false, false, false]);
+}

@@ -1,0 +1,27 @@
+//! Quantised tensors of 8 bits, element by element: sums, products, tables, conversions.
+//!
+//! Results are equal to the bit to gemmlowp's arithmetic, with which the operations are defined.
+
+mod sum;
+mod table;
+
+pub use sum::QuantizedSum;
+pub use table::{Table, TableMap};
+
+/// How a tensor of 8 bits stands for real numbers: `scale * (stored - zero_point)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantization {
+    /// What a step stands for.
+    pub scale: f32,
+    /// The stored number that stands for 0, within the type's range.
+    pub zero_point: i32,
+}
+
+/// Whether a sum or a difference is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// ADD
+    Plus,
+    /// SUB
+    Minus,
+}

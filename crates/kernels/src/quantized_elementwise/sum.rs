@@ -1,0 +1,399 @@
+//! ADD and SUB of quantised tensors.
+//!
+//! By definition both operands are brought to a common scale, with 20 more bits to round in, and
+//! their sum to the output's: three multiplications in integers, of which two need 64 bits. The same
+//! result nearly always comes out of `round(x * a + (y * b + c))` in f32, at a third of the cost.
+//! As there are only 65,536 pairs of operands, preparing tries whether it does, for all of them, and
+//! uses the short way only then.
+
+use super::{Quantization, Sign};
+use crate::InstructionSet;
+use crate::broadcast::{Operand, Walk};
+use crate::multiplier::{Multiplier, divide_vector_by_power_of_two};
+use crate::team::Team;
+use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use std::marker::PhantomData;
+
+/// Bits behind the point of the common scale.
+const EXTRA_BITS: u32 = 20;
+
+/// Prepared ADD or SUB of `u8` or `i8` tensors that broadcast.
+#[derive(Debug, Clone)]
+pub struct QuantizedSum<T> {
+    isa: Isa,
+    walk: Walk,
+    exact: Exact,
+    way: Way,
+    stored: PhantomData<T>,
+}
+
+/// How sums are computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    /// One by one; for scales that no real model has.
+    Scalar,
+    /// In vectors of integers.
+    Integers,
+    /// In vectors of floats, which was found to give the same for all operands.
+    Floats { of_a: f32, of_b: f32, rest: f32 },
+}
+
+/// The sum by its definition.
+#[derive(Debug, Clone, Copy)]
+struct Exact {
+    zero_points: [i32; 3],
+    multipliers: [Multiplier; 3],
+    sign: Sign,
+    range: (i32, i32),
+}
+
+impl<T: Byte> QuantizedSum<T> {
+    /// The sum, or the difference, of tensors of two shapes, clamped to stored values from `range.0`
+    /// to `range.1`.
+    ///
+    /// # Panics
+    /// If the shapes do not broadcast.
+    pub fn prepare(
+        set: InstructionSet,
+        shapes: [&[usize]; 2],
+        inputs: [Quantization; 2],
+        output: Quantization,
+        sign: Sign,
+        range: (i32, i32),
+    ) -> Self {
+        let isa = Isa::of(set);
+        let exact =
+            Exact::new(inputs, output, sign, (range.0.max(T::RANGE.0), range.1.min(T::RANGE.1)));
+        let mut prepared =
+            Self { isa, walk: Walk::new(&shapes), exact, way: Way::Scalar, stored: PhantomData };
+        if exact.fits_vectors::<T>() {
+            prepared.way = Way::Integers;
+            let scales = inputs.map(|input| f64::from(input.scale) / f64::from(output.scale));
+            if let Some(floats) = prepared.search(scales) {
+                prepared.way = floats;
+            }
+        }
+        prepared
+    }
+
+    /// The sums of two tensors' elements.
+    ///
+    /// # Panics
+    /// If a slice has not the size that was prepared for.
+    pub fn run(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
+        self.walk.run(team, &[a, b], output, |operands, output| {
+            self.isa.run(Block {
+                exact: &self.exact,
+                way: self.way,
+                a: operands[0],
+                b: operands[1],
+                output,
+            });
+        });
+    }
+
+    /// Factors for floats with which all sums are what they should be.
+    #[allow(clippy::cast_possible_truncation)] // Rounded to the nearest.
+    fn search(&self, scales: [f64; 2]) -> Option<Way> {
+        // Results beyond 32 bits are not defined, and there are none with factors like these.
+        if !scales.iter().all(|scale| *scale < 65_536.0) {
+            return None;
+        }
+        let all: Vec<T> = (T::RANGE.0..=T::RANGE.1).map(T::nearest).collect();
+        let mut expected = vec![T::zeroed(); all.len() * all.len()];
+        for (x, expected) in all.iter().zip(expected.chunks_exact_mut(all.len())) {
+            let (a, b) = (Operand::Same(*x), Operand::Elements(&all[..]));
+            self.isa.run(Block { exact: &self.exact, way: Way::Integers, a, b, output: expected });
+        }
+        let [zero_of_a, zero_of_b, zero] = self.exact.zero_points.map(f64::from);
+        let mut found = vec![T::zeroed(); all.len()];
+        // Slightly different factors shift the few sums that round to the other side.
+        for attempt in 0..27_u32 {
+            let nudge = |place: u32, value: f64| {
+                let value = value as f32;
+                match attempt / place % 3 {
+                    1 => value.next_up(),
+                    2 => value.next_down(),
+                    _ => value,
+                }
+            };
+            let sign = if self.exact.sign == Sign::Plus { 1.0 } else { -1.0 };
+            let (of_a, of_b) = (nudge(1, scales[0]), nudge(3, scales[1] * sign));
+            let rest = zero - zero_of_a * scales[0] - zero_of_b * scales[1] * sign;
+            let way = Way::Floats { of_a, of_b, rest: nudge(9, rest) };
+            let agrees = all.iter().zip(expected.chunks_exact(all.len())).all(|(x, expected)| {
+                let (a, b) = (Operand::Same(*x), Operand::Elements(&all[..]));
+                self.isa.run(Block { exact: &self.exact, way, a, b, output: &mut found });
+                found == expected
+            });
+            if agrees {
+                return Some(way);
+            }
+        }
+        None
+    }
+}
+
+impl Exact {
+    fn new(inputs: [Quantization; 2], output: Quantization, sign: Sign, range: (i32, i32)) -> Self {
+        let [a, b] = inputs;
+        let common = 2.0 * f64::from(a.scale.max(b.scale));
+        let extra = f64::from(1 << EXTRA_BITS);
+        Self {
+            zero_points: [a.zero_point, b.zero_point, output.zero_point],
+            multipliers: [
+                Multiplier::from_real(f64::from(a.scale) / common),
+                Multiplier::from_real(f64::from(b.scale) / common),
+                Multiplier::from_real(common / (extra * f64::from(output.scale))),
+            ],
+            sign,
+            range,
+        }
+    }
+
+    /// Whether nothing overflows in vectors: differences of 9 bits, factors below 1.
+    fn fits_vectors<T: Byte>(&self) -> bool {
+        self.multipliers.iter().all(|it| it.never_shifts_left())
+            && self.zero_points.iter().all(|zero| (T::RANGE.0..=T::RANGE.1).contains(zero))
+    }
+
+    fn scalar<T: Byte>(&self, x: T, y: T) -> T {
+        let [of_a, of_b, of_sum] = self.multipliers;
+        let [zero_of_a, zero_of_b, zero] = self.zero_points;
+        let x = of_a.apply(x.wide().wrapping_sub(zero_of_a).wrapping_shl(EXTRA_BITS));
+        let y = of_b.apply(y.wide().wrapping_sub(zero_of_b).wrapping_shl(EXTRA_BITS));
+        let sum = match self.sign {
+            Sign::Plus => x.wrapping_add(y),
+            Sign::Minus => x.wrapping_sub(y),
+        };
+        T::nearest(of_sum.apply(sum).saturating_add(zero).max(self.range.0).min(self.range.1))
+    }
+
+    /// `multiplier.apply((x - zero point) << 20)`.
+    ///
+    /// With the mantissa cut into 20 upper and 11 lower bits, both products fit into 32 bits, and the
+    /// bits that the shift put below are those that the rounding looks at.
+    #[inline(always)]
+    fn scaled<S: Simd>(&self, simd: S, side: usize, stored: S::I) -> S::I {
+        let Multiplier { mantissa, exponent } = self.multipliers[side];
+        let difference = simd.isub(stored, simd.isplat(self.zero_points[side]));
+        if mantissa == 1 << 30 && exponent == 0 {
+            return simd.shift_left(difference, EXTRA_BITS - 1);
+        }
+        let upper = simd.imul(difference, simd.isplat(mantissa >> 11));
+        let lower = simd.imul(difference, simd.isplat(mantissa & 0x7FF));
+        let lower = simd.shift_right(simd.iadd(lower, simd.isplat(1 << 10)), 11);
+        divide_vector_by_power_of_two(simd, simd.iadd(upper, lower), exponent.unsigned_abs())
+    }
+
+    #[inline(always)]
+    fn vector<S: Simd>(&self, simd: S, x: S::I, y: S::I) -> S::I {
+        let (x, y) = (self.scaled(simd, 0, x), self.scaled(simd, 1, y));
+        let sum = match self.sign {
+            Sign::Plus => simd.iadd(x, y),
+            Sign::Minus => simd.isub(x, y),
+        };
+        let sum = self.multipliers[2].apply_to_vector(simd, sum);
+        self.clamped(simd, simd.iadd(sum, simd.isplat(self.zero_points[2])))
+    }
+
+    #[inline(always)]
+    fn clamped<S: Simd>(&self, simd: S, value: S::I) -> S::I {
+        let (low, high) = (simd.isplat(self.range.0), simd.isplat(self.range.1));
+        simd.imax(low, simd.imin(high, value))
+    }
+}
+
+/// What one block is made of.
+struct Block<'a, T> {
+    exact: &'a Exact,
+    way: Way,
+    a: Operand<'a, T>,
+    b: Operand<'a, T>,
+    output: &'a mut [T],
+}
+
+/// Vectors of a block, and the elements behind the last full one.
+macro_rules! for_each_vector {
+    ($simd:ident, $block:ident, |$x:ident, $y:ident| $value:expr) => {{
+        let Block { a, b, output, .. } = $block;
+        let whole = output.len() - output.len() % S::LANES;
+        let (outputs, last) = output.split_at_mut(whole);
+        let outputs = outputs.chunks_exact_mut(S::LANES);
+        match (a, b) {
+            (Operand::Elements(a), Operand::Elements(b)) => {
+                let pairs = a.chunks_exact(S::LANES).zip(b.chunks_exact(S::LANES));
+                for ((x, y), output) in pairs.zip(outputs) {
+                    let ($x, $y) = (T::load($simd, x), T::load($simd, y));
+                    T::store($simd, $value, output);
+                }
+                let $x = load_bytes_partial($simd, &a[whole..]);
+                let $y = load_bytes_partial($simd, &b[whole..]);
+                store_bytes_partial($simd, $value, last);
+            }
+            (Operand::Same(a), Operand::Elements(b)) => {
+                let $x = $simd.isplat(a.wide());
+                for (y, output) in b.chunks_exact(S::LANES).zip(outputs) {
+                    let $y = T::load($simd, y);
+                    T::store($simd, $value, output);
+                }
+                let $y = load_bytes_partial($simd, &b[whole..]);
+                store_bytes_partial($simd, $value, last);
+            }
+            (Operand::Elements(a), Operand::Same(b)) => {
+                let $y = $simd.isplat(b.wide());
+                for (x, output) in a.chunks_exact(S::LANES).zip(outputs) {
+                    let $x = T::load($simd, x);
+                    T::store($simd, $value, output);
+                }
+                let $x = load_bytes_partial($simd, &a[whole..]);
+                store_bytes_partial($simd, $value, last);
+            }
+            (Operand::Same(a), Operand::Same(b)) => {
+                let ($x, $y) = ($simd.isplat(a.wide()), $simd.isplat(b.wide()));
+                for output in outputs {
+                    T::store($simd, $value, output);
+                }
+                store_bytes_partial($simd, $value, last);
+            }
+        }
+    }};
+}
+
+impl<T: Byte> Kernel for Block<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let exact = *self.exact;
+        match self.way {
+            Way::Scalar => {
+                let at = |operand: Operand<'_, T>, index: usize| match operand {
+                    Operand::Elements(elements) => elements[index],
+                    Operand::Same(element) => element,
+                };
+                for (index, output) in self.output.iter_mut().enumerate() {
+                    *output = exact.scalar(at(self.a, index), at(self.b, index));
+                }
+            }
+            Way::Integers => for_each_vector!(simd, self, |x, y| exact.vector(simd, x, y)),
+            Way::Floats { of_a, of_b, rest } => {
+                let (of_a, of_b) = (simd.splat(of_a), simd.splat(of_b));
+                let rest = simd.splat(rest);
+                for_each_vector!(simd, self, |x, y| {
+                    let sum = simd.fma(simd.to_f32(y), of_b, rest);
+                    let sum = simd.fma(simd.to_f32(x), of_a, sum);
+                    exact.clamped(simd, simd.to_i32(sum))
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check<T: Byte>(
+        inputs: [Quantization; 2],
+        output: Quantization,
+        sign: Sign,
+        range: (i32, i32),
+    ) -> Vec<Way> {
+        let all: Vec<T> = (T::RANGE.0..=T::RANGE.1).map(T::nearest).collect();
+        let expected = Exact::new(inputs, output, sign, range);
+        let expected: Vec<T> =
+            all.iter().flat_map(|x| all.iter().map(move |y| expected.scalar(*x, *y))).collect();
+        InstructionSet::available()
+            .map(|set| {
+                let shapes = [&[256, 1][..], &[256][..]];
+                let mut prepared =
+                    QuantizedSum::<T>::prepare(set, shapes, inputs, output, sign, range);
+                let way = prepared.way;
+                for way in [way, Way::Integers] {
+                    if way == Way::Integers && prepared.way == Way::Scalar {
+                        continue;
+                    }
+                    prepared.way = way;
+                    let mut found = vec![T::zeroed(); expected.len()];
+                    prepared.run(&mut Team::new(2), &all, &all, &mut found);
+                    assert!(found == expected, "{set} {way:?}");
+                }
+                way
+            })
+            .collect()
+    }
+
+    fn quantization(scale: f32, zero_point: i32) -> Quantization {
+        Quantization { scale, zero_point }
+    }
+
+    #[test]
+    fn floats_serve_most_models() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut floats = 0;
+        for _ in 0..20 {
+            let mut any = || quantization(0.02 + 0.1 * random.f32(), random.i32(-128..20));
+            let ways = check::<i8>([any(), any()], any(), Sign::Plus, (-128, 127));
+            floats += usize::from(matches!(ways.last(), Some(Way::Floats { .. })));
+        }
+        println!("{floats} of 20");
+        assert!(floats >= 10, "{floats} of 20");
+    }
+
+    #[test]
+    fn hopeless_scales_do_no_harm() {
+        let one = quantization(1.0, 0);
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e-38, 1e38] {
+            check::<i8>([one, quantization(scale, 5)], one, Sign::Plus, (-128, 127));
+            check::<u8>([one, one], quantization(scale, 128), Sign::Minus, (0, 255));
+        }
+        check::<u8>([one, quantization(1.0, i32::MIN)], one, Sign::Plus, (-1000, 1000));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 12 }))]
+
+        #[test]
+        fn all_pairs_of_operands(
+            scales in proptest::array::uniform3(prop_oneof![0.001..1.0_f32, Just(0.5), Just(0.25)]),
+            zeros in proptest::array::uniform3(0..256),
+            minus: bool,
+        ) {
+            let sign = if minus { Sign::Minus } else { Sign::Plus };
+            let of = |index: usize, offset| quantization(scales[index], zeros[index] - offset);
+            check::<u8>([of(0, 0), of(1, 0)], of(2, 0), sign, (3, 250));
+            check::<i8>([of(0, 128), of(1, 128)], of(2, 128), sign, (-128, 127));
+        }
+    }
+
+    #[test]
+    fn all_lengths() {
+        let (a, b) = (quantization(0.03, 3), quantization(0.05, -7));
+        for length in 0..70 {
+            let x: Vec<i8> = (0..length).map(|it| T(it * 37)).collect();
+            let y: Vec<i8> = (0..length).map(|it| T(it * 11 + 5)).collect();
+            let exact = Exact::new([a, b], a, Sign::Plus, (-128, 127));
+            let expected: Vec<i8> = x.iter().zip(&y).map(|(x, y)| exact.scalar(*x, *y)).collect();
+            for set in InstructionSet::available() {
+                let shape = [x.len()];
+                let sum = QuantizedSum::prepare(
+                    set,
+                    [&shape, &shape],
+                    [a, b],
+                    a,
+                    Sign::Plus,
+                    (-128, 127),
+                );
+                let mut found = vec![0_i8; x.len()];
+                sum.run(&mut Team::alone(), &x, &y, &mut found);
+                assert_eq!(found, expected);
+            }
+        }
+        #[allow(non_snake_case, clippy::cast_possible_truncation)]
+        fn T(value: i32) -> i8 {
+            value as i8
+        }
+    }
+}

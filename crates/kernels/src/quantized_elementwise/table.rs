@@ -1,0 +1,253 @@
+//! [`TableMap`]: any function of an 8-bit number, by a table of its 256 values.
+#![allow(unsafe_code)]
+
+use crate::InstructionSet;
+use crate::disjoint::DisjointOutput;
+use crate::team::Team;
+
+/// Bytes that are worth a second thread's while.
+const BYTES_OF_TASK: usize = 32 * 1024;
+
+/// A function of 8-bit numbers: the result for each bit pattern.
+///
+/// Of signed numbers it is the one at the index with the same bits: -1 stands at 255.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(align(64))]
+pub struct Table(pub [u8; 256]);
+
+impl Table {
+    /// A function of unsigned numbers.
+    pub fn of_u8(function: impl Fn(u8) -> u8) -> Self {
+        let mut table = [0; 256];
+        for (input, output) in (0..=u8::MAX).zip(&mut table) {
+            *output = function(input);
+        }
+        Self(table)
+    }
+
+    /// A function of signed numbers.
+    pub fn of_i8(function: impl Fn(i8) -> i8) -> Self {
+        Self::of_u8(|input| function(input.cast_signed()).cast_unsigned())
+    }
+}
+
+/// A prepared function of 8-bit numbers. Signed ones are passed by their bits, with
+/// `bytemuck::cast_slice`.
+#[derive(Debug, Clone)]
+pub struct TableMap {
+    table: Table,
+    way: Way,
+}
+
+/// How a table is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Portable,
+    /// AVX-512 VBMI, which looks up 128 bytes in one instruction.
+    #[cfg(target_arch = "x86_64")]
+    Vbmi,
+    /// AVX2, which looks up 16.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// NEON, which looks up 64.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+impl TableMap {
+    /// For a table.
+    pub fn prepare(set: InstructionSet, table: Table) -> Self {
+        let way = match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512 | InstructionSet::Avx512Vnni
+                if set.is_available() && is_x86_feature_detected!("avx512vbmi") =>
+            {
+                Way::Vbmi
+            }
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2 | InstructionSet::Avx512 | InstructionSet::Avx512Vnni
+                if set.is_available() =>
+            {
+                Way::Avx2
+            }
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon | InstructionSet::NeonDotprod => Way::Neon,
+            _ => Way::Portable,
+        };
+        Self { table, way }
+    }
+
+    /// Writes the function of every element.
+    ///
+    /// # Panics
+    /// If there are not as many outputs as inputs.
+    pub fn run(&self, team: &mut Team, input: &[u8], output: &mut [u8]) {
+        assert_eq!(input.len(), output.len(), "an output of another size");
+        let tasks = (input.len() / BYTES_OF_TASK).min(2 * team.threads());
+        if tasks < 2 || team.threads() == 1 {
+            return self.map(input, output);
+        }
+        // Whole cache lines for each task.
+        let length = input.len().div_ceil(tasks).next_multiple_of(64);
+        let output = DisjointOutput::new(output);
+        team.run(input.len().div_ceil(length), &|task| {
+            let start = task * length;
+            let end = input.len().min(start + length);
+            // SAFETY: every task has its own part.
+            self.map(&input[start..end], unsafe { output.slice(start, end - start) });
+        });
+    }
+
+    fn map(&self, input: &[u8], output: &mut [u8]) {
+        match self.way {
+            Way::Portable => portable(&self.table, input, output),
+            // SAFETY: `prepare` has seen that the processor has the instructions.
+            #[cfg(target_arch = "x86_64")]
+            Way::Vbmi => unsafe { x86::vbmi(&self.table, input, output) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Way::Avx2 => unsafe { x86::avx2(&self.table, input, output) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Way::Neon => unsafe { neon(&self.table, input, output) },
+        }
+    }
+}
+
+fn portable(table: &Table, input: &[u8], output: &mut [u8]) {
+    for (input, output) in input.iter().zip(output) {
+        *output = table.0[usize::from(*input)];
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Table, portable};
+    use std::arch::x86_64::*;
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+    pub(super) fn vbmi(table: &Table, input: &[u8], output: &mut [u8]) {
+        // SAFETY: four times 64 bytes are 256.
+        let parts: [__m512i; 4] = [0, 64, 128, 192]
+            .map(|at| unsafe { _mm512_loadu_si512(table.0[at..].as_ptr().cast()) });
+        let look_up = |index: __m512i| {
+            let lower = _mm512_permutex2var_epi8(parts[0], index, parts[1]);
+            let upper = _mm512_permutex2var_epi8(parts[2], index, parts[3]);
+            _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), lower, upper)
+        };
+        let mut inputs = input.chunks_exact(64);
+        let mut outputs = output.chunks_exact_mut(64);
+        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
+            // SAFETY: both have 64 bytes.
+            unsafe {
+                let index = _mm512_loadu_si512(input.as_ptr().cast());
+                _mm512_storeu_si512(output.as_mut_ptr().cast(), look_up(index));
+            }
+        }
+        let (input, output) = (inputs.remainder(), outputs.into_remainder());
+        let count = input.len().min(output.len());
+        if count > 0 {
+            let mask = u64::MAX >> (64 - count);
+            // SAFETY: the mask leaves out what lies behind the slices.
+            unsafe {
+                let index = _mm512_maskz_loadu_epi8(mask, input.as_ptr().cast());
+                _mm512_mask_storeu_epi8(output.as_mut_ptr().cast(), mask, look_up(index));
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn avx2(table: &Table, input: &[u8], output: &mut [u8]) {
+        // The table's rows of 16, each in both halves of a register.
+        let row = |index: usize| {
+            // SAFETY: 16 rows of 16 bytes are 256.
+            let row = unsafe { _mm_loadu_si128(table.0[index * 16..].as_ptr().cast()) };
+            _mm256_broadcastsi128_si256(row)
+        };
+        let mut rows = [row(0); 16];
+        for (index, slot) in rows.iter_mut().enumerate().skip(1) {
+            *slot = row(index);
+        }
+        let mut inputs = input.chunks_exact(32);
+        let mut outputs = output.chunks_exact_mut(32);
+        for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
+            // SAFETY: there are 32 bytes.
+            let index = unsafe { _mm256_loadu_si256(input.as_ptr().cast()) };
+            let mut found = _mm256_setzero_si256();
+            for (number, row) in rows.iter().enumerate() {
+                #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // Below 256.
+                let own = _mm256_set1_epi8((number * 16) as i8);
+                // From 0 to 15 within the row. Adding 112 sets bit 7 of all others, for which the
+                // instruction gives 0.
+                let within = _mm256_xor_si256(index, own);
+                let within = _mm256_adds_epu8(within, _mm256_set1_epi8(112));
+                found = _mm256_or_si256(found, _mm256_shuffle_epi8(*row, within));
+            }
+            // SAFETY: there are 32 bytes.
+            unsafe { _mm256_storeu_si256(output.as_mut_ptr().cast(), found) };
+        }
+        portable(table, inputs.remainder(), outputs.into_remainder());
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon")]
+fn neon(table: &Table, input: &[u8], output: &mut [u8]) {
+    use std::arch::aarch64::*;
+    // SAFETY: four times 64 bytes are 256.
+    let parts: [uint8x16x4_t; 4] =
+        [0, 64, 128, 192].map(|at| unsafe { vld1q_u8_x4(table.0[at..].as_ptr()) });
+    let step = vdupq_n_u8(64);
+    let mut inputs = input.chunks_exact(16);
+    let mut outputs = output.chunks_exact_mut(16);
+    for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
+        // SAFETY: there are 16 bytes.
+        let index = unsafe { vld1q_u8(input.as_ptr()) };
+        // Indexes outside of a part leave what was found before.
+        let mut found = vqtbl4q_u8(parts[0], index);
+        let index = vsubq_u8(index, step);
+        found = vqtbx4q_u8(found, parts[1], index);
+        let index = vsubq_u8(index, step);
+        found = vqtbx4q_u8(found, parts[2], index);
+        let index = vsubq_u8(index, step);
+        found = vqtbx4q_u8(found, parts[3], index);
+        // SAFETY: there are 16 bytes.
+        unsafe { vst1q_u8(output.as_mut_ptr(), found) };
+    }
+    portable(table, inputs.remainder(), outputs.into_remainder());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_finds_every_value() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let table = Table(std::array::from_fn(|_| random.u8(..)));
+        let input: Vec<u8> = (0..100_003).map(|_| random.u8(..)).collect();
+        let expected: Vec<u8> = input.iter().map(|index| table.0[usize::from(*index)]).collect();
+        for set in InstructionSet::available() {
+            let map = TableMap::prepare(set, table);
+            let mut ways = vec![map.way];
+            #[cfg(target_arch = "x86_64")]
+            if map.way == Way::Vbmi {
+                ways.push(Way::Avx2);
+            }
+            for way in ways {
+                let map = TableMap { way, ..map.clone() };
+                for length in (0..200).chain([input.len()]) {
+                    let mut output = vec![0; length];
+                    map.run(&mut Team::new(2), &input[..length], &mut output);
+                    assert!(output == expected[..length], "{set} {way:?} {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn signed_numbers_stand_at_their_bits() {
+        let table = Table::of_i8(i8::wrapping_neg);
+        assert_eq!((table.0[255], table.0[1], table.0[128]), (1, 255, 128));
+    }
+}

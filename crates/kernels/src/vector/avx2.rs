@@ -1,0 +1,197 @@
+//! [`Avx2`]: vectors of 8 numbers.
+#![allow(unsafe_code)]
+
+use super::{Kernel, Simd};
+use crate::InstructionSet;
+use std::arch::x86_64::*;
+
+const LANES: usize = 8;
+
+/// Proof that this processor has what [`InstructionSet::Avx2`] stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    pub(super) fn new() -> Option<Self> {
+        InstructionSet::Avx2.is_available().then_some(Self(()))
+    }
+
+    /// Compiles a kernel for this instruction set and runs it.
+    pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx2,fma,f16c")]
+        fn enabled<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
+            kernel.run(simd)
+        }
+        // SAFETY: `self` proves that the processor has these features.
+        unsafe { enabled(self, kernel) }
+    }
+}
+
+/// All bits of the first `count` lanes.
+#[inline(always)]
+fn first(count: usize) -> [i32; LANES] {
+    std::array::from_fn(|lane| if lane < count { -1 } else { 0 })
+}
+
+/// Methods that are a few instructions on registers.
+macro_rules! registers {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $value:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: $type),*) -> $result {
+            // SAFETY: `self` proves that the processor has the instructions, which only work on
+            // registers.
+            unsafe { $value }
+        }
+    )*};
+}
+
+impl Simd for Avx2 {
+    type F = __m256;
+    type I = __m256i;
+    type M = __m256;
+    const LANES: usize = LANES;
+
+    registers! {
+        fn splat(value: f32) -> __m256 = _mm256_set1_ps(value);
+        fn add(a: __m256, b: __m256) -> __m256 = _mm256_add_ps(a, b);
+        fn sub(a: __m256, b: __m256) -> __m256 = _mm256_sub_ps(a, b);
+        fn mul(a: __m256, b: __m256) -> __m256 = _mm256_mul_ps(a, b);
+        fn div(a: __m256, b: __m256) -> __m256 = _mm256_div_ps(a, b);
+        fn min(a: __m256, b: __m256) -> __m256 = _mm256_min_ps(a, b);
+        fn max(a: __m256, b: __m256) -> __m256 = _mm256_max_ps(a, b);
+        fn fma(a: __m256, b: __m256, c: __m256) -> __m256 = _mm256_fmadd_ps(a, b, c);
+        fn sqrt(a: __m256) -> __m256 = _mm256_sqrt_ps(a);
+        fn floor(a: __m256) -> __m256 = _mm256_floor_ps(a);
+        fn round(a: __m256) -> __m256 =
+            _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a);
+        fn abs(a: __m256) -> __m256 = _mm256_andnot_ps(_mm256_set1_ps(-0.0), a);
+        fn lt(a: __m256, b: __m256) -> __m256 = _mm256_cmp_ps::<_CMP_LT_OQ>(a, b);
+        fn eq(a: __m256, b: __m256) -> __m256 = _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b);
+        fn select(condition: __m256, yes: __m256, no: __m256) -> __m256 =
+            _mm256_blendv_ps(no, yes, condition);
+        fn bits(a: __m256) -> __m256i = _mm256_castps_si256(a);
+        fn of_bits(a: __m256i) -> __m256 = _mm256_castsi256_ps(a);
+        fn to_i32(a: __m256) -> __m256i = _mm256_cvtps_epi32(a);
+        fn to_f32(a: __m256i) -> __m256 = _mm256_cvtepi32_ps(a);
+        fn sum(a: __m256) -> f32 = {
+            let four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        };
+        fn greatest(a: __m256) -> f32 = {
+            let four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+        };
+        fn isplat(value: i32) -> __m256i = _mm256_set1_epi32(value);
+        fn iadd(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi32(a, b);
+        fn isub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi32(a, b);
+        fn imul(a: __m256i, b: __m256i) -> __m256i = _mm256_mullo_epi32(a, b);
+        fn iand(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        fn ior(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
+        fn ixor(a: __m256i, b: __m256i) -> __m256i = _mm256_xor_si256(a, b);
+        fn imin(a: __m256i, b: __m256i) -> __m256i = _mm256_min_epi32(a, b);
+        fn imax(a: __m256i, b: __m256i) -> __m256i = _mm256_max_epi32(a, b);
+        fn shift_left(a: __m256i, count: u32) -> __m256i =
+            _mm256_sll_epi32(a, _mm_cvtsi32_si128(count.cast_signed()));
+        fn shift_right(a: __m256i, count: u32) -> __m256i =
+            _mm256_sra_epi32(a, _mm_cvtsi32_si128(count.cast_signed()));
+        fn doubling_high(a: __m256i, b: __m256i) -> __m256i = {
+            let half = _mm256_set1_epi64x(1 << 30);
+            let even = _mm256_add_epi64(_mm256_mul_epi32(a, b), half);
+            let (a, b) = (_mm256_srli_epi64::<32>(a), _mm256_srli_epi64::<32>(b));
+            let odd = _mm256_add_epi64(_mm256_mul_epi32(a, b), half);
+            // Bits 31 to 62 of each product: to the lower half, to the upper half.
+            let (even, odd) = (_mm256_srli_epi64::<31>(even), _mm256_slli_epi64::<1>(odd));
+            _mm256_blend_epi32::<0xAA>(even, odd)
+        };
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> __m256 {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 elements are there; `self` proves the instruction.
+        unsafe { _mm256_loadu_ps(from.as_ptr()) }
+    }
+    #[inline(always)]
+    fn load_partial(self, from: &[f32], fill: f32) -> __m256 {
+        let mut all = [fill; LANES];
+        let count = from.len().min(LANES);
+        all[..count].copy_from_slice(&from[..count]);
+        self.load(&all)
+    }
+    #[inline(always)]
+    fn store(self, value: __m256, to: &mut [f32]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 elements are there; `self` proves the instruction.
+        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), value) }
+    }
+    #[inline(always)]
+    fn store_partial(self, value: __m256, to: &mut [f32]) {
+        let mask = first(to.len());
+        // SAFETY: the mask leaves out what lies behind the slice; `self` proves the instructions.
+        unsafe {
+            let mask = _mm256_loadu_si256(mask.as_ptr().cast());
+            _mm256_maskstore_ps(to.as_mut_ptr(), mask, value);
+        }
+    }
+    #[inline(always)]
+    fn load_f16(self, from: &[u16]) -> __m256 {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 elements of 2 bytes are there; `self` proves the instructions.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn store_f16(self, value: __m256, to: &mut [u16]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 elements of 2 bytes are there; `self` proves the instructions.
+        unsafe {
+            let halves = _mm256_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(value);
+            _mm_storeu_si128(to.as_mut_ptr().cast(), halves);
+        }
+    }
+    #[inline(always)]
+    fn iload(self, from: &[i32]) -> __m256i {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 elements are there; `self` proves the instruction.
+        unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+    }
+    #[inline(always)]
+    fn istore(self, value: __m256i, to: &mut [i32]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 elements are there; `self` proves the instruction.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), value) }
+    }
+    #[inline(always)]
+    fn load_u8(self, from: &[u8]) -> __m256i {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 bytes are there; `self` proves the instructions.
+        unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn load_i8(self, from: &[i8]) -> __m256i {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 bytes are there; `self` proves the instructions.
+        unsafe { _mm256_cvtepi8_epi32(_mm_loadl_epi64(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn store_u8(self, value: __m256i, to: &mut [u8]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 bytes are there; `self` proves the instructions.
+        unsafe {
+            let (low, high) = (_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value));
+            let words = _mm_packus_epi32(low, high);
+            _mm_storel_epi64(to.as_mut_ptr().cast(), _mm_packus_epi16(words, words));
+        }
+    }
+    #[inline(always)]
+    fn store_i8(self, value: __m256i, to: &mut [i8]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 bytes are there; `self` proves the instructions.
+        unsafe {
+            let (low, high) = (_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value));
+            let words = _mm_packs_epi32(low, high);
+            _mm_storel_epi64(to.as_mut_ptr().cast(), _mm_packs_epi16(words, words));
+        }
+    }
+}

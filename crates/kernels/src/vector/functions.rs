@@ -1,0 +1,146 @@
+//! Functions of real numbers on vectors, each with the greatest error that its test allows, in units
+//! in the last place (ULP) of the result.
+//!
+//! The polynomials are those that meet the function at Chebyshev nodes of the reduced range, their
+//! coefficients rounded to f32.
+
+use super::Simd;
+
+const LN2_HIGH: f32 = 0.693_359_4;
+const LN2_LOW: f32 = -2.121_944_4e-4;
+
+/// The value of a polynomial whose coefficients are given from the lowest power on.
+#[inline(always)]
+fn polynomial<S: Simd, const N: usize>(simd: S, x: S::F, coefficients: [f32; N]) -> S::F {
+    let mut value = simd.splat(coefficients[N - 1]);
+    for coefficient in coefficients.into_iter().rev().skip(1) {
+        value = simd.fma(value, x, simd.splat(coefficient));
+    }
+    value
+}
+
+/// `x = n * ln 2 + r`: the integer `n`, which may not be a great one, and `e^r - 1`.
+#[inline(always)]
+fn reduced_exp<S: Simd>(simd: S, x: S::F) -> (S::F, S::F) {
+    const TAIL: [f32; 6] =
+        [0.5, 0.166_666_67, 0.041_666_463, 0.008_333_31, 0.001_393_375_1, 0.000_198_911_03];
+    let n = simd.round(simd.mul(x, simd.splat(std::f32::consts::LOG2_E)));
+    let r = simd.fma(n, simd.splat(-LN2_HIGH), x);
+    let r = simd.fma(n, simd.splat(-LN2_LOW), r);
+    let tail = polynomial(simd, r, TAIL);
+    (n, simd.fma(simd.mul(r, r), tail, r))
+}
+
+/// `2^n` for integers from -126 to 127.
+#[inline(always)]
+fn power_of_two<S: Simd>(simd: S, n: S::I) -> S::F {
+    simd.of_bits(simd.shift_left(simd.iadd(n, simd.isplat(127)), 23))
+}
+
+/// `e^x`, 2 ULP; also where the result is subnormal, 0 or infinite. NaN gives NaN.
+#[inline(always)]
+pub(crate) fn exp<S: Simd>(simd: S, x: S::F) -> S::F {
+    // Beyond these the result is 0 or infinite anyway. NaN passes, being the second operand.
+    let x = simd.max(simd.splat(-105.0), simd.min(simd.splat(90.0), x));
+    let (n, rest) = reduced_exp(simd, x);
+    // In two steps, each of which is a normal number.
+    let n = simd.to_i32(n);
+    let half = simd.shift_right(n, 1);
+    let value = simd.add(rest, simd.splat(1.0));
+    let value = simd.mul(value, power_of_two(simd, half));
+    simd.mul(value, power_of_two(simd, simd.isub(n, half)))
+}
+
+/// `e^x`, 2 ULP, for x that is 0 or less, or NaN; 0 below about -87.
+#[inline(always)]
+pub(crate) fn exp_of_negative<S: Simd>(simd: S, x: S::F) -> S::F {
+    let least = simd.splat(-87.3);
+    let (n, rest) = reduced_exp(simd, simd.max(least, x));
+    let value = simd.mul(simd.add(rest, simd.splat(1.0)), power_of_two(simd, simd.to_i32(n)));
+    simd.select(simd.lt(x, least), simd.splat(0.0), value)
+}
+
+/// `e^x - 1` for x that is 0 or less, or NaN; 3 ULP.
+#[inline(always)]
+pub(crate) fn exp_minus_1_of_negative<S: Simd>(simd: S, x: S::F) -> S::F {
+    // Below about -17 the result is -1.
+    let (n, rest) = reduced_exp(simd, simd.max(simd.splat(-40.0), x));
+    let scale = power_of_two(simd, simd.to_i32(n));
+    simd.fma(rest, scale, simd.sub(scale, simd.splat(1.0)))
+}
+
+/// `1 / (1 + e^-x)`, 3 ULP; 0 below about -87.
+#[inline(always)]
+pub(crate) fn logistic<S: Simd>(simd: S, x: S::F) -> S::F {
+    let one = simd.splat(1.0);
+    let e = exp_of_negative(simd, simd.sub(simd.splat(0.0), simd.abs(x)));
+    let above = simd.select(simd.lt(x, simd.splat(0.0)), e, one);
+    simd.div(above, simd.add(one, e))
+}
+
+/// The hyperbolic tangent, 3 ULP.
+#[inline(always)]
+pub(crate) fn tanh<S: Simd>(simd: S, x: S::F) -> S::F {
+    // tanh |x| = -m / (m + 2) with m = e^(-2|x|) - 1.
+    let m = exp_minus_1_of_negative(simd, simd.mul(simd.abs(x), simd.splat(-2.0)));
+    let magnitude = simd.div(simd.sub(simd.splat(0.0), m), simd.add(m, simd.splat(2.0)));
+    with_sign_of(simd, magnitude, x)
+}
+
+/// A number that is not negative, with the sign of another one.
+#[inline(always)]
+pub(crate) fn with_sign_of<S: Simd>(simd: S, magnitude: S::F, sign: S::F) -> S::F {
+    let sign = simd.iand(simd.bits(sign), simd.isplat(i32::MIN));
+    simd.of_bits(simd.ior(simd.bits(magnitude), sign))
+}
+
+/// The natural logarithm, 2 ULP; minus infinity of 0, NaN of negative numbers.
+#[inline(always)]
+pub(crate) fn log<S: Simd>(simd: S, x: S::F) -> S::F {
+    const TAIL: [f32; 9] = [
+        0.333_333_3,
+        -0.249_999_97,
+        0.200_007_3,
+        -0.166_678_5,
+        0.142_485_51,
+        -0.124_240_376,
+        0.116_890_71,
+        -0.114_945_464,
+        0.069_807_02,
+    ];
+    // x = 2^n * m with m from sqrt(1/2) to sqrt(2); subnormal numbers are brought up first.
+    let is_small = simd.lt(x, simd.splat(f32::MIN_POSITIVE));
+    let normal = simd.select(is_small, simd.mul(x, simd.splat(8_388_608.0)), x);
+    let already = simd.select(is_small, simd.splat(-23.0), simd.splat(0.0));
+    let sqrt_half = simd.isplat(0x3F35_04F3);
+    let offset = simd.isub(simd.bits(normal), sqrt_half);
+    let n = simd.add(simd.to_f32(simd.shift_right(offset, 23)), already);
+    let m = simd.of_bits(simd.iadd(simd.iand(offset, simd.isplat(0x007F_FFFF)), sqrt_half));
+    let f = simd.sub(m, simd.splat(1.0));
+    let tail = polynomial(simd, f, TAIL);
+    let square = simd.mul(f, f);
+    let rest = simd.fma(simd.mul(square, f), tail, simd.mul(n, simd.splat(LN2_LOW)));
+    let rest = simd.fma(square, simd.splat(-0.5), rest);
+    let value = simd.fma(n, simd.splat(LN2_HIGH), simd.add(f, rest));
+    let zero = simd.splat(0.0);
+    let value = simd.select(simd.lt(x, zero), simd.splat(f32::NAN), value);
+    let value = simd.select(simd.eq(x, zero), simd.splat(f32::NEG_INFINITY), value);
+    // Infinity and NaN are their own logarithms.
+    simd.select(simd.lt(x, simd.splat(f32::INFINITY)), value, simd.add(x, zero))
+}
+
+/// `x * relu6(x + 3) / 6`; 0 at minus infinity.
+#[inline(always)]
+pub(crate) fn hard_swish<S: Simd>(simd: S, x: S::F) -> S::F {
+    let gate = simd.add(x, simd.splat(3.0));
+    let gate = simd.max(simd.splat(0.0), simd.min(simd.splat(6.0), gate));
+    // The greatest finite number instead of infinities, which times 0 is no number.
+    let finite = simd.max(simd.splat(f32::MIN), x);
+    simd.mul(finite, simd.mul(gate, simd.splat(1.0 / 6.0)))
+}
+
+/// NaN stays NaN.
+#[inline(always)]
+pub(crate) fn clamp<S: Simd>(simd: S, x: S::F, low: S::F, high: S::F) -> S::F {
+    simd.max(low, simd.min(high, x))
+}

@@ -1,0 +1,223 @@
+//! Vectors of an instruction set: the operations that kernels are written in, once for all sets.
+//!
+//! A kernel implements [`Kernel`] over any [`Simd`]; [`Isa::run`] compiles it for each instruction
+//! set. Everything that works on vectors is `#[inline(always)]`, so that it ends up inside of the
+//! one function that has the instructions enabled.
+//!
+//! The values of [`Isa`] are proofs: one that holds the token of an instruction set exists only
+//! where the processor has it.
+
+#![allow(dead_code)] // For kernels to come.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+pub(crate) mod functions;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+use crate::InstructionSet;
+pub(crate) use portable::Portable;
+
+/// Vectors of [`Self::LANES`] 32-bit numbers.
+///
+/// Slices that are loaded or stored have [`Self::LANES`] elements at least, or the call panics;
+/// those of the `partial` ones have any number, and only what there is is touched.
+pub trait Simd: Copy + Send + Sync + 'static {
+    /// Numbers of type f32.
+    type F: Copy;
+    /// Numbers of type i32.
+    type I: Copy;
+    /// A truth value for each lane.
+    type M: Copy;
+    /// How many numbers a vector has.
+    const LANES: usize;
+
+    fn splat(self, value: f32) -> Self::F;
+    fn load(self, from: &[f32]) -> Self::F;
+    /// Lanes without an element are `fill`.
+    fn load_partial(self, from: &[f32], fill: f32) -> Self::F;
+    fn store(self, value: Self::F, to: &mut [f32]);
+    /// The first `to.len()` lanes.
+    fn store_partial(self, value: Self::F, to: &mut [f32]);
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a < b ? a : b`: `b` if one is NaN.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a > b ? a : b`: `b` if one is NaN.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b + c`, rounded once where the instruction set can.
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    fn sqrt(self, a: Self::F) -> Self::F;
+    fn floor(self, a: Self::F) -> Self::F;
+    /// To the nearest integer, halves to the even one.
+    fn round(self, a: Self::F) -> Self::F;
+    fn abs(self, a: Self::F) -> Self::F;
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M;
+    fn eq(self, a: Self::F, b: Self::F) -> Self::M;
+    fn select(self, condition: Self::M, yes: Self::F, no: Self::F) -> Self::F;
+    fn bits(self, a: Self::F) -> Self::I;
+    fn of_bits(self, a: Self::I) -> Self::F;
+    /// The nearest integer, halves to the even one; anything for what 32 bits cannot hold.
+    fn to_i32(self, a: Self::F) -> Self::I;
+    fn to_f32(self, a: Self::I) -> Self::F;
+    fn sum(self, a: Self::F) -> f32;
+    /// Not defined if there is a NaN.
+    fn greatest(self, a: Self::F) -> f32;
+    fn load_f16(self, from: &[u16]) -> Self::F;
+    fn store_f16(self, value: Self::F, to: &mut [u16]);
+
+    fn isplat(self, value: i32) -> Self::I;
+    fn iload(self, from: &[i32]) -> Self::I;
+    fn istore(self, value: Self::I, to: &mut [i32]);
+    fn iadd(self, a: Self::I, b: Self::I) -> Self::I;
+    fn isub(self, a: Self::I, b: Self::I) -> Self::I;
+    /// The lower half of the product.
+    fn imul(self, a: Self::I, b: Self::I) -> Self::I;
+    fn iand(self, a: Self::I, b: Self::I) -> Self::I;
+    fn ior(self, a: Self::I, b: Self::I) -> Self::I;
+    fn ixor(self, a: Self::I, b: Self::I) -> Self::I;
+    fn imin(self, a: Self::I, b: Self::I) -> Self::I;
+    fn imax(self, a: Self::I, b: Self::I) -> Self::I;
+    /// `count` from 0 to 31.
+    fn shift_left(self, a: Self::I, count: u32) -> Self::I;
+    /// Of signed numbers; `count` from 0 to 31.
+    fn shift_right(self, a: Self::I, count: u32) -> Self::I;
+    /// The lower half of `(a * b + 2^30) >> 31`, computed in 64 bits.
+    fn doubling_high(self, a: Self::I, b: Self::I) -> Self::I;
+    fn load_u8(self, from: &[u8]) -> Self::I;
+    fn load_i8(self, from: &[i8]) -> Self::I;
+    /// Numbers that are from 0 to 255; of others the result is not defined.
+    fn store_u8(self, value: Self::I, to: &mut [u8]);
+    /// Numbers that are from -128 to 127; of others the result is not defined.
+    fn store_i8(self, value: Self::I, to: &mut [i8]);
+}
+
+/// What is computed in vectors.
+pub(crate) trait Kernel {
+    /// What comes out.
+    type Output;
+
+    /// To be marked `#[inline(always)]`.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// An instruction set that this processor has been seen to have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Isa {
+    Portable(Portable),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512),
+}
+
+impl Isa {
+    /// The vectors of an instruction set, or portable ones if this processor does not have it.
+    pub(crate) fn of(set: InstructionSet) -> Self {
+        match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2 => avx2::Avx2::new().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512 | InstructionSet::Avx512Vnni => {
+                avx512::Avx512::new().map(Self::Avx512)
+            }
+            _ => None,
+        }
+        .unwrap_or(Self::Portable(Portable))
+    }
+
+    /// Runs a kernel with these vectors.
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self {
+            Self::Portable(simd) => kernel.run(simd),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => simd.run(kernel),
+        }
+    }
+}
+
+/// A stored number of 8 bits.
+pub trait Byte: bytemuck::Pod + Send + Sync + PartialEq + std::fmt::Debug {
+    /// The least and the greatest one.
+    const RANGE: (i32, i32);
+
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I;
+    /// Numbers within [`Self::RANGE`].
+    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]);
+    fn wide(self) -> i32;
+    /// The nearest one.
+    fn nearest(value: i32) -> Self;
+}
+
+impl Byte for u8 {
+    const RANGE: (i32, i32) = (0, 255);
+
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
+        simd.load_u8(from)
+    }
+
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
+        simd.store_u8(value, to)
+    }
+
+    #[inline(always)]
+    fn wide(self) -> i32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Clamped.
+    fn nearest(value: i32) -> Self {
+        value.clamp(0, 255) as Self
+    }
+}
+
+impl Byte for i8 {
+    const RANGE: (i32, i32) = (-128, 127);
+
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[Self]) -> S::I {
+        simd.load_i8(from)
+    }
+
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, value: S::I, to: &mut [Self]) {
+        simd.store_i8(value, to)
+    }
+
+    #[inline(always)]
+    fn wide(self) -> i32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // Clamped.
+    fn nearest(value: i32) -> Self {
+        value.clamp(-128, 127) as Self
+    }
+}
+
+/// [`Byte::load`] of as many elements as there are; the other lanes are 0.
+#[inline(always)]
+pub(crate) fn load_bytes_partial<S: Simd, T: Byte>(simd: S, from: &[T]) -> S::I {
+    let mut all = [T::zeroed(); 16];
+    all[..from.len()].copy_from_slice(from);
+    T::load(simd, &all)
+}
+
+/// [`Byte::store`] to as many elements as there are.
+#[inline(always)]
+pub(crate) fn store_bytes_partial<S: Simd, T: Byte>(simd: S, value: S::I, to: &mut [T]) {
+    let mut all = [T::zeroed(); 16];
+    T::store(simd, value, &mut all);
+    to.copy_from_slice(&all[..to.len()]);
+}

@@ -1,0 +1,231 @@
+//! [`Portable`]: vectors as arrays of 8 numbers, which compilers turn into whatever vectors the
+//! target always has (NEON on 64-bit ARM, SSE2 on x86-64).
+
+use super::Simd;
+use std::array::from_fn;
+
+const LANES: usize = 8;
+type Floats = [f32; LANES];
+type Integers = [i32; LANES];
+
+/// Arrays of 8 numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portable;
+
+/// Multiplies and adds with one rounding where that is an instruction, not a function call.
+#[inline(always)]
+fn fma(a: f32, b: f32, c: f32) -> f32 {
+    if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
+        a.mul_add(b, c)
+    } else {
+        a * b + c
+    }
+}
+
+/// Adding it to a number from 0 to itself leaves no bits for a fraction.
+const ROUNDER: f32 = 8_388_608.0;
+
+#[inline(always)]
+fn round(x: f32) -> f32 {
+    let rounded = ((x.abs() + ROUNDER) - ROUNDER).copysign(x);
+    // Greater ones are integers already; NaN stays what it is.
+    if x.abs() < ROUNDER { rounded } else { x }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
+impl Simd for Portable {
+    type F = Floats;
+    type I = Integers;
+    type M = [bool; LANES];
+    const LANES: usize = LANES;
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> Floats {
+        [value; LANES]
+    }
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> Floats {
+        from_fn(|lane| from[..LANES][lane])
+    }
+    #[inline(always)]
+    fn load_partial(self, from: &[f32], fill: f32) -> Floats {
+        from_fn(|lane| from.get(lane).copied().unwrap_or(fill))
+    }
+    #[inline(always)]
+    fn store(self, value: Floats, to: &mut [f32]) {
+        to[..LANES].copy_from_slice(&value);
+    }
+    #[inline(always)]
+    fn store_partial(self, value: Floats, to: &mut [f32]) {
+        for (to, value) in to.iter_mut().zip(value) {
+            *to = value;
+        }
+    }
+    #[inline(always)]
+    fn add(self, a: Floats, b: Floats) -> Floats {
+        from_fn(|lane| a[lane] + b[lane])
+    }
+    #[inline(always)]
+    fn sub(self, a: Floats, b: Floats) -> Floats {
+        from_fn(|lane| a[lane] - b[lane])
+    }
+    #[inline(always)]
+    fn mul(self, a: Floats, b: Floats) -> Floats {
+        from_fn(|lane| a[lane] * b[lane])
+    }
+    #[inline(always)]
+    fn div(self, a: Floats, b: Floats) -> Floats {
+        from_fn(|lane| a[lane] / b[lane])
+    }
+    #[inline(always)]
+    fn min(self, a: Floats, b: Floats) -> Floats {
+        from_fn(|lane| if a[lane] < b[lane] { a[lane] } else { b[lane] })
+    }
+    #[inline(always)]
+    fn max(self, a: Floats, b: Floats) -> Floats {
+        from_fn(|lane| if a[lane] > b[lane] { a[lane] } else { b[lane] })
+    }
+    #[inline(always)]
+    fn fma(self, a: Floats, b: Floats, c: Floats) -> Floats {
+        from_fn(|lane| fma(a[lane], b[lane], c[lane]))
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Floats) -> Floats {
+        a.map(f32::sqrt)
+    }
+    #[inline(always)]
+    fn floor(self, a: Floats) -> Floats {
+        a.map(f32::floor)
+    }
+    #[inline(always)]
+    fn round(self, a: Floats) -> Floats {
+        a.map(round)
+    }
+    #[inline(always)]
+    fn abs(self, a: Floats) -> Floats {
+        a.map(f32::abs)
+    }
+    #[inline(always)]
+    fn lt(self, a: Floats, b: Floats) -> [bool; LANES] {
+        from_fn(|lane| a[lane] < b[lane])
+    }
+    #[inline(always)]
+    fn eq(self, a: Floats, b: Floats) -> [bool; LANES] {
+        from_fn(|lane| a[lane] == b[lane])
+    }
+    #[inline(always)]
+    fn select(self, condition: [bool; LANES], yes: Floats, no: Floats) -> Floats {
+        from_fn(|lane| if condition[lane] { yes[lane] } else { no[lane] })
+    }
+    #[inline(always)]
+    fn bits(self, a: Floats) -> Integers {
+        a.map(|it| it.to_bits().cast_signed())
+    }
+    #[inline(always)]
+    fn of_bits(self, a: Integers) -> Floats {
+        a.map(|it| f32::from_bits(it.cast_unsigned()))
+    }
+    #[inline(always)]
+    fn to_i32(self, a: Floats) -> Integers {
+        a.map(|it| round(it) as i32)
+    }
+    #[inline(always)]
+    fn to_f32(self, a: Integers) -> Floats {
+        a.map(|it| it as f32)
+    }
+    #[inline(always)]
+    fn sum(self, a: Floats) -> f32 {
+        ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))
+    }
+    #[inline(always)]
+    fn greatest(self, a: Floats) -> f32 {
+        a.into_iter().fold(f32::NEG_INFINITY, f32::max)
+    }
+    #[inline(always)]
+    fn load_f16(self, from: &[u16]) -> Floats {
+        from_fn(|lane| half::f16::from_bits(from[..LANES][lane]).to_f32())
+    }
+    #[inline(always)]
+    fn store_f16(self, value: Floats, to: &mut [u16]) {
+        for (to, value) in to[..LANES].iter_mut().zip(value) {
+            *to = half::f16::from_f32(value).to_bits();
+        }
+    }
+
+    #[inline(always)]
+    fn isplat(self, value: i32) -> Integers {
+        [value; LANES]
+    }
+    #[inline(always)]
+    fn iload(self, from: &[i32]) -> Integers {
+        from_fn(|lane| from[..LANES][lane])
+    }
+    #[inline(always)]
+    fn istore(self, value: Integers, to: &mut [i32]) {
+        to[..LANES].copy_from_slice(&value);
+    }
+    #[inline(always)]
+    fn iadd(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| a[lane].wrapping_add(b[lane]))
+    }
+    #[inline(always)]
+    fn isub(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| a[lane].wrapping_sub(b[lane]))
+    }
+    #[inline(always)]
+    fn imul(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| a[lane].wrapping_mul(b[lane]))
+    }
+    #[inline(always)]
+    fn iand(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| a[lane] & b[lane])
+    }
+    #[inline(always)]
+    fn ior(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| a[lane] | b[lane])
+    }
+    #[inline(always)]
+    fn ixor(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| a[lane] ^ b[lane])
+    }
+    #[inline(always)]
+    fn imin(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| a[lane].min(b[lane]))
+    }
+    #[inline(always)]
+    fn imax(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| a[lane].max(b[lane]))
+    }
+    #[inline(always)]
+    fn shift_left(self, a: Integers, count: u32) -> Integers {
+        a.map(|it| it.wrapping_shl(count))
+    }
+    #[inline(always)]
+    fn shift_right(self, a: Integers, count: u32) -> Integers {
+        a.map(|it| it.wrapping_shr(count))
+    }
+    #[inline(always)]
+    fn doubling_high(self, a: Integers, b: Integers) -> Integers {
+        from_fn(|lane| ((i64::from(a[lane]) * i64::from(b[lane]) + (1 << 30)) >> 31) as i32)
+    }
+    #[inline(always)]
+    fn load_u8(self, from: &[u8]) -> Integers {
+        from_fn(|lane| from[..LANES][lane].into())
+    }
+    #[inline(always)]
+    fn load_i8(self, from: &[i8]) -> Integers {
+        from_fn(|lane| from[..LANES][lane].into())
+    }
+    #[inline(always)]
+    fn store_u8(self, value: Integers, to: &mut [u8]) {
+        for (to, value) in to[..LANES].iter_mut().zip(value) {
+            *to = value as u8;
+        }
+    }
+    #[inline(always)]
+    fn store_i8(self, value: Integers, to: &mut [i8]) {
+        for (to, value) in to[..LANES].iter_mut().zip(value) {
+            *to = value as i8;
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Every instruction set that is here against double precision and plain Rust.
+
+use super::functions::*;
+use super::*;
+use proptest::prelude::*;
+
+/// One operation on vectors of any instruction set.
+trait Operation: Copy {
+    fn apply<S: Simd>(self, simd: S, x: S::F, y: S::F) -> S::F;
+}
+
+struct Map<'a, O>(O, &'a [f32], &'a [f32], &'a mut [f32]);
+
+impl<O: Operation> Kernel for Map<'_, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self(operation, x, y, output) = self;
+        let inputs = x.chunks(S::LANES).zip(y.chunks(S::LANES));
+        for ((x, y), output) in inputs.zip(output.chunks_mut(S::LANES)) {
+            let (x, y) = (simd.load_partial(x, 1.0), simd.load_partial(y, 1.0));
+            simd.store_partial(operation.apply(simd, x, y), output);
+        }
+    }
+}
+
+fn isas() -> Vec<Isa> {
+    InstructionSet::available().map(Isa::of).collect()
+}
+
+/// Distance in units of the last place of the correctly rounded result.
+fn ulps(found: f32, exact: f64) -> f64 {
+    #[allow(clippy::cast_possible_truncation)]
+    let rounded = exact as f32;
+    if found == rounded || (found.is_nan() && exact.is_nan()) {
+        return 0.0;
+    }
+    let ulp = (f64::from(rounded.next_up()) - f64::from(rounded)).abs();
+    (f64::from(found) - exact).abs() / ulp
+}
+
+fn check(operation: impl Operation, exact: impl Fn(f64) -> f64, range: (f32, f32), bound: f64) {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut inputs = vec![0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45, 1e-39];
+    inputs.extend((0..40_000).map(|_| range.0 + (range.1 - range.0) * random.f32()));
+    inputs.extend((0..5_000).map(|_| (random.f32() - 0.5) * 10_f32.powi(random.i32(-30..1))));
+    inputs.retain(|x| !(*x < range.0 || *x > range.1) || x.is_nan());
+    for isa in isas() {
+        let mut output = vec![0.0; inputs.len()];
+        isa.run(Map(operation, &inputs, &inputs, &mut output));
+        for (x, found) in inputs.iter().zip(output) {
+            let error = ulps(found, exact(f64::from(*x)));
+            assert!(error <= bound, "{isa:?}: {found} for {x}: {error}");
+        }
+    }
+}
+
+macro_rules! operation {
+    ($name:ident, |$simd:ident, $x:ident, $y:ident| $value:expr) => {
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl Operation for $name {
+            #[inline(always)]
+            fn apply<S: Simd>(self, $simd: S, $x: S::F, $y: S::F) -> S::F {
+                $value
+            }
+        }
+    };
+}
+
+#[test]
+fn functions_are_as_near_as_they_say() {
+    operation!(Exp, |simd, x, _y| exp(simd, x));
+    operation!(ExpOfNegative, |simd, x, _y| exp_of_negative(simd, x));
+    operation!(ExpMinus1, |simd, x, _y| exp_minus_1_of_negative(simd, x));
+    operation!(Logistic, |simd, x, _y| logistic(simd, x));
+    operation!(Tanh, |simd, x, _y| tanh(simd, x));
+    operation!(Log, |simd, x, _y| log(simd, x));
+    check(Exp, f64::exp, (-110.0, 100.0), 2.0);
+    check(ExpOfNegative, f64::exp, (-87.0, 0.0), 2.0);
+    check(ExpMinus1, f64::exp_m1, (-100.0, 0.0), 3.0);
+    check(Logistic, |x| 1.0 / (1.0 + (-x).exp()), (-87.0, 100.0), 3.0);
+    check(Tanh, f64::tanh, (-12.0, 12.0), 3.0);
+    check(Log, f64::ln, (0.0, f32::INFINITY), 2.0);
+    check(Log, f64::ln, (0.3, 3.0), 2.0);
+}
+
+#[test]
+fn logarithms_of_what_has_none() {
+    operation!(Log, |simd, x, _y| log(simd, x));
+    for isa in isas() {
+        let inputs = [0.0, -1.0, f32::INFINITY, f32::NAN];
+        let mut output = [0.0; 4];
+        isa.run(Map(Log, &inputs, &inputs, &mut output));
+        assert_eq!(output[0], f32::NEG_INFINITY);
+        assert!(output[1].is_nan() && output[3].is_nan());
+        assert_eq!(output[2], f32::INFINITY);
+    }
+}
+
+struct Integers<'a>(&'a [i32], &'a [i32], u32, &'a mut Vec<i32>);
+
+impl Kernel for Integers<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self(a, b, count, output) = self;
+        let (a, b) = (simd.iload(a), simd.iload(b));
+        let mut keep = |value| {
+            let mut all = [0; 16];
+            simd.istore(value, &mut all);
+            output.extend(&all[..8]);
+        };
+        keep(simd.iadd(a, b));
+        keep(simd.isub(a, b));
+        keep(simd.imul(a, b));
+        keep(simd.ixor(a, simd.iand(a, simd.ior(b, a))));
+        keep(simd.imin(a, b));
+        keep(simd.imax(a, b));
+        keep(simd.shift_left(a, count));
+        keep(simd.shift_right(a, count));
+        keep(simd.doubling_high(a, b));
+        keep(simd.bits(simd.to_f32(a)));
+        let bounded = simd.imax(simd.isplat(0), simd.imin(simd.isplat(255), a));
+        let mut bytes = [0_u8; 16];
+        simd.store_u8(bounded, &mut bytes);
+        keep(simd.load_u8(&bytes));
+        let mut bytes = [0_i8; 16];
+        simd.store_i8(simd.isub(bounded, simd.isplat(128)), &mut bytes);
+        keep(simd.load_i8(&bytes));
+    }
+}
+
+struct Floats<'a>(&'a [f32], &'a [f32], &'a mut Vec<u32>);
+
+impl Kernel for Floats<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self(a, b, output) = self;
+        let (a, b) = (simd.load(a), simd.load(b));
+        let mut keep = |value| {
+            let mut all = [0.0; 16];
+            simd.store(value, &mut all);
+            // All NaNs are one.
+            output.extend(all[..8].iter().map(|it| if it.is_nan() { 1 } else { it.to_bits() }));
+        };
+        for value in [simd.add(a, b), simd.sub(a, b), simd.mul(a, b), simd.div(a, b)] {
+            keep(value);
+        }
+        for value in [simd.min(a, b), simd.max(a, b), simd.sqrt(a), simd.floor(a), simd.round(a)] {
+            keep(value);
+        }
+        keep(simd.abs(a));
+        keep(simd.select(simd.lt(a, b), a, b));
+        keep(simd.select(simd.eq(a, b), a, b));
+        let mut halves = [0; 16];
+        simd.store_f16(a, &mut halves);
+        keep(simd.load_f16(&halves));
+    }
+}
+
+proptest! {
+    #[test]
+    fn integers_are_those_of_plain_rust(
+        a in proptest::array::uniform16(any::<i32>()),
+        b in proptest::array::uniform16(any::<i32>()),
+        count in 0..32_u32,
+    ) {
+        let results: Vec<Vec<i32>> = isas().into_iter().map(|isa| {
+            let mut output = Vec::new();
+            isa.run(Integers(&a, &b, count, &mut output));
+            output
+        }).collect();
+        for result in &results[1..] {
+            prop_assert_eq!(result, &results[0]);
+        }
+    }
+
+    #[test]
+    fn floats_are_those_of_plain_rust(
+        a in proptest::array::uniform16(any::<u32>().prop_map(f32::from_bits)),
+        b in proptest::array::uniform16(any::<u32>().prop_map(f32::from_bits)),
+        small in proptest::array::uniform16(-100_000.0..100_000_f32),
+    ) {
+        for a in [&a, &small] {
+            let results: Vec<Vec<u32>> = isas().into_iter().map(|isa| {
+                let mut output = Vec::new();
+                isa.run(Floats(a, &b, &mut output));
+                output
+            }).collect();
+            for result in &results[1..] {
+                prop_assert_eq!(result, &results[0]);
+            }
+        }
+    }
+}
