@@ -10,8 +10,11 @@
 //! which the others are tested against.
 
 mod broadcast;
+pub mod convolution;
 mod disjoint;
 pub mod elementwise;
+mod gemm;
+mod image;
 mod instruction_set;
 mod lines;
 mod multiplier;
@@ -19,6 +22,8 @@ pub mod quantized_elementwise;
 mod team;
 mod vector;
 
+pub use gemm::Epilogue;
+pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines};
 pub use multiplier::Multiplier;

@@ -37,6 +37,11 @@ impl Lines {
         self.0.len() * LINE_BYTES
     }
 
+    /// All of it, to write.
+    pub fn lines_mut(&mut self) -> &mut [Line] {
+        &mut self.0
+    }
+
     /// All of it as elements of a type whose size divides that of a line.
     pub fn elements<T: Pod>(&self) -> &[T] {
         bytemuck::cast_slice(&self.0)

@@ -1,0 +1,100 @@
+//! Convolutions of float32 in the shapes of well-known networks: the least time of many turns, and
+//! its share of the most multiplications and additions that a thread can do.
+//!
+//! `cargo bench -p nnhal-kernels --bench convolution -- [--threads N] [--set NAME] [PART OF A NAME]`
+
+mod measure;
+
+use kernels::convolution::{Convolution, Epilogue, Shape};
+use kernels::{Image, ImageMut, Lines, Team};
+use measure::{Settings, values};
+
+/// Name, input size, channels in and out, filter size, stride.
+type Row = (&'static str, usize, [usize; 2], usize, usize);
+
+const ROWS: &[Row] = &[
+    ("mobilenet_v1 first", 224, [3, 32], 3, 2),
+    ("mobilenet_v1 pointwise 1", 112, [32, 64], 1, 1),
+    ("mobilenet_v1 pointwise 2", 56, [64, 128], 1, 1),
+    ("mobilenet_v1 pointwise 4", 28, [128, 256], 1, 1),
+    ("mobilenet_v1 pointwise 6", 14, [256, 512], 1, 1),
+    ("mobilenet_v1 pointwise 7", 14, [512, 512], 1, 1),
+    ("mobilenet_v1 pointwise 13", 7, [1024, 1024], 1, 1),
+    ("mobilenet_v2 project 1", 112, [32, 16], 1, 1),
+    ("mobilenet_v2 expand 2", 112, [16, 96], 1, 1),
+    ("mobilenet_v2 project 3", 56, [144, 24], 1, 1),
+    ("mobilenet_v2 expand 3", 56, [24, 144], 1, 1),
+    ("mobilenet_v2 project 5", 28, [192, 32], 1, 1),
+    ("mobilenet_v2 project 8", 14, [384, 64], 1, 1),
+    ("mobilenet_v2 expand 14", 7, [160, 960], 1, 1),
+    ("mobilenet_v2 last", 7, [320, 1280], 1, 1),
+    ("mobilenet_v3 project", 28, [120, 40], 1, 1),
+    ("efficientnet project", 14, [672, 112], 1, 1),
+    ("resnet50 first", 224, [3, 64], 7, 2),
+    ("resnet50 2 reduce", 56, [256, 64], 1, 1),
+    ("resnet50 2 3x3", 56, [64, 64], 3, 1),
+    ("resnet50 2 expand", 56, [64, 256], 1, 1),
+    ("resnet50 3 3x3 stride 2", 56, [128, 128], 3, 2),
+    ("resnet50 3 3x3", 28, [128, 128], 3, 1),
+    ("resnet50 4 reduce", 14, [1024, 256], 1, 1),
+    ("resnet50 4 3x3", 14, [256, 256], 3, 1),
+    ("resnet50 4 expand", 14, [256, 1024], 1, 1),
+    ("resnet50 5 reduce", 7, [2048, 512], 1, 1),
+    ("resnet50 5 3x3", 7, [512, 512], 3, 1),
+    ("resnet50 5 expand", 7, [512, 2048], 1, 1),
+    ("resnet50 5 shortcut", 14, [1024, 2048], 1, 2),
+    ("inception_v3 second", 149, [32, 32], 3, 1),
+    ("inception_v3 third", 147, [32, 64], 3, 1),
+    ("inception_v3 35x35", 35, [96, 96], 3, 1),
+    ("inception_v3 17x17 pointwise", 17, [768, 192], 1, 1),
+    ("squeezenet first", 224, [3, 64], 3, 2),
+    ("squeezenet expand", 56, [16, 64], 3, 1),
+    ("deeplab pointwise", 33, [960, 160], 1, 1),
+    ("deeplab last", 33, [256, 21], 1, 1),
+    ("kws pointwise", 25, [64, 64], 1, 1),
+];
+
+fn main() {
+    let settings = Settings::from_arguments();
+    for &(name, size, [input_channels, output_channels], filter, stride) in ROWS {
+        let output = size.div_ceil(stride);
+        let padding = ((output - 1) * stride + filter).saturating_sub(size) / 2;
+        let shape = Shape {
+            batch: 1,
+            input: [size; 2],
+            input_channels,
+            output: [output; 2],
+            output_channels,
+            filter: [filter; 2],
+            stride: [stride; 2],
+            dilation: [1; 2],
+            padding_before: [padding; 2],
+            groups: 1,
+        };
+        if !settings.wants(name) {
+            continue;
+        }
+        let kernel = Convolution::prepare(
+            &shape,
+            input_channels,
+            &values(shape.filter_values()),
+            &values(output_channels),
+            Epilogue::RELU6,
+            settings.set,
+            settings.threads,
+        );
+        let input = values(shape.input_pixels() * input_channels);
+        let mut output = vec![0.0; shape.output_pixels() * output_channels];
+        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+        let mut team = Team::new(settings.threads);
+        settings.measure(name, &kernel.kernel(), shape.operations(), || {
+            kernel.run(
+                &mut team,
+                Image::dense(&input, input_channels),
+                None,
+                ImageMut::dense(&mut output, output_channels),
+                scratch.lines_mut(),
+            );
+        });
+    }
+}

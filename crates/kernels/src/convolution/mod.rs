@@ -1,0 +1,128 @@
+//! Convolution of float32 images.
+
+mod shape;
+mod taps;
+#[cfg(test)]
+mod tests;
+
+pub use crate::gemm::Epilogue;
+pub use shape::Shape;
+
+use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
+use crate::image::values_needed;
+use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use taps::{Access, Taps};
+
+/// A convolution with its filter packed and its work cut into tasks.
+#[derive(Debug)]
+pub struct Convolution {
+    shape: Shape,
+    set: InstructionSet,
+    method: Method,
+}
+
+#[derive(Debug)]
+enum Method {
+    /// A row of the product is an input pixel.
+    Pixels(Gemm),
+    /// A row of the product is what an output pixel sees.
+    Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
+}
+
+impl Convolution {
+    /// Packs the filter, `[output_channels, filter height, filter width, input channels of a group]`,
+    /// and the bias, one for each output channel, and cuts the work for so many threads. The input's
+    /// pixels will be `input_pixel_stride` values apart.
+    ///
+    /// # Panics
+    /// If the shape is not [valid](Shape::is_valid) or the filter or the bias is not as large as it
+    /// says.
+    pub fn prepare(
+        shape: &Shape,
+        input_pixel_stride: usize,
+        filter: &[f32],
+        bias: &[f32],
+        epilogue: Epilogue,
+        set: InstructionSet,
+        threads: usize,
+    ) -> Self {
+        shape.check();
+        assert_eq!(filter.len(), shape.filter_values(), "values of the filter");
+        assert_eq!(bias.len(), shape.output_channels, "values of the bias");
+        let blocking = Blocking::of(set);
+        let depth = shape.taps() * shape.group_input_channels();
+        let columns = [shape.groups, shape.group_output_channels()];
+        let panels =
+            Panels::pack(blocking, depth, columns, |n| bias[n], |n, k| filter[n * depth + k]);
+        let rows = |scratch_values| RowsPlan {
+            count: shape.output_pixels(),
+            bytes: values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride)
+                .saturating_mul(size_of::<f32>()),
+            scratch_values,
+        };
+        let gemm = |scratch_values| Gemm::new(set, threads, rows(scratch_values), panels, epilogue);
+        let method = if shape.is_matrix_product() {
+            Method::Pixels(gemm(0))
+        } else {
+            let access = Access::of(shape, input_pixel_stride == shape.input_channels);
+            Method::Taps {
+                gemm: gemm(access.scratch_values(shape, blocking.rows)),
+                access,
+                zeros: vec![0.0; Taps::zeros_needed(shape, access)],
+            }
+        };
+        Self { shape: *shape, set, method }
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How it is done, for people.
+    pub fn kernel(&self) -> String {
+        let Blocking { rows, vectors, lanes } = Blocking::of(self.set);
+        let how = match &self.method {
+            Method::Pixels(_) => "gemm",
+            Method::Taps { access: Access::Pixels, .. } => "gemm of taps",
+            Method::Taps { access: Access::Spans, .. } => "gemm of spans",
+            Method::Taps { access: Access::Copies, .. } => "gemm of copies",
+        };
+        format!("{how} {rows}x{} {}", vectors * lanes, self.set)
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub fn scratch_bytes(&self) -> usize {
+        match &self.method {
+            Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.scratch_bytes(),
+        }
+    }
+
+    /// Computes the output. The residual operand, of the output's shape, is added before the
+    /// epilogue.
+    ///
+    /// # Panics
+    /// If the input, the residual operand, the output or the scratch memory is smaller than the
+    /// shape says, or the input's pixels are not as far apart as was prepared for.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let shape = &self.shape;
+        match &self.method {
+            Method::Pixels(gemm) => {
+                let sizes = [shape.input_pixels(), shape.groups, shape.group_input_channels()];
+                let rows = PlainRows::new(input.values, sizes, input.pixel_stride);
+                gemm.run(team, &rows, residual, output, scratch);
+            }
+            Method::Taps { gemm, access, zeros } => {
+                let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
+                gemm.run(team, &rows, residual, output, scratch);
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The rows of the matrix product that a convolution is: for each output pixel, the input pixels
+//! that it sees.
+#![allow(unsafe_code)]
+
+use super::Shape;
+use crate::gemm::{MOST_SEGMENTS, Rows};
+use crate::image::values_needed;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// How the input pixels that an output pixel sees become segments of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// A segment for each tap, the channels of one pixel, read in place.
+    Pixels,
+    /// A segment for each row of the filter, pixels that lie side by side, read in place where none
+    /// of them is padding, otherwise copied. For images of few channels.
+    Spans,
+    /// One segment, into which all is copied. For filters of very many taps.
+    Copies,
+}
+
+/// Images with up to so many channels are read by [`Access::Spans`]: shorter segments would make the
+/// loop over the depth too short.
+const FEW_CHANNELS: usize = 16;
+
+impl Access {
+    /// The one that suits a shape. `dense` says whether pixels lie side by side without gaps.
+    pub(super) fn of(shape: &Shape, dense: bool) -> Self {
+        let spans = shape.groups == 1
+            && dense
+            && shape.input_channels <= FEW_CHANNELS
+            && (shape.dilation[1] == 1 || shape.filter[1] == 1);
+        if spans && shape.filter[0] <= MOST_SEGMENTS {
+            Self::Spans
+        } else if shape.taps() <= MOST_SEGMENTS {
+            Self::Pixels
+        } else {
+            Self::Copies
+        }
+    }
+
+    /// Scratch values for `rows` output pixels.
+    pub(super) fn scratch_values(self, shape: &Shape, rows: usize) -> usize {
+        match self {
+            Self::Pixels => 0,
+            Self::Spans | Self::Copies => rows * shape.taps() * shape.input_channels,
+        }
+    }
+}
+
+/// The input of a convolution.
+pub(super) struct Taps<'a> {
+    shape: &'a Shape,
+    access: Access,
+    values: &'a [f32],
+    pixel_stride: usize,
+    /// As many zeros as the input has channels, or a row of the filter sees values.
+    zeros: &'a [f32],
+}
+
+impl<'a> Taps<'a> {
+    /// How many zeros [`Self::new`] wants.
+    pub(super) fn zeros_needed(shape: &Shape, access: Access) -> usize {
+        match access {
+            Access::Spans => shape.input_channels * shape.filter[1],
+            Access::Pixels | Access::Copies => shape.input_channels,
+        }
+    }
+
+    /// # Panics
+    /// If there are fewer values or zeros than needed.
+    pub(super) fn new(
+        shape: &'a Shape,
+        access: Access,
+        values: &'a [f32],
+        pixel_stride: usize,
+        zeros: &'a [f32],
+    ) -> Self {
+        let needed = values_needed(shape.input_pixels(), shape.input_channels, pixel_stride);
+        assert!(values.len() >= needed, "the input is too small");
+        assert!(zeros.len() >= Self::zeros_needed(shape, access), "too few zeros");
+        assert!(access != Access::Spans || pixel_stride == shape.input_channels, "gaps in a span");
+        Self { shape, access, values, pixel_stride, zeros }
+    }
+
+    /// The address of a pixel's first channel.
+    fn pixel(&self, n: usize, y: usize, x: usize) -> *const f32 {
+        let [height, width] = self.shape.input;
+        debug_assert!(n < self.shape.batch && y < height && x < width);
+        self.values.as_ptr().wrapping_add(((n * height + y) * width + x) * self.pixel_stride)
+    }
+
+    /// The values of a pixel that some tap sees.
+    fn seen(&self, [n, y, x]: [usize; 3], [i, j]: [usize; 2]) -> &[f32] {
+        let channels = self.shape.input_channels;
+        let position = self.shape.input_position(0, y, i).zip(self.shape.input_position(1, x, j));
+        let Some((y, x)) = position else { return &self.zeros[..channels] };
+        let [height, width] = self.shape.input;
+        let start = ((n * height + y) * width + x) * self.pixel_stride;
+        &self.values[start..start + channels]
+    }
+
+    /// Addresses for a run of output pixels of one output row.
+    fn locate_run(
+        &self,
+        [n, y, x]: [usize; 3],
+        scratch: &mut [f32],
+        to: &mut [MaybeUninit<*const f32>],
+        [first, length, rows]: [usize; 3],
+    ) {
+        let shape = self.shape;
+        let [filter_height, filter_width] = shape.filter;
+        let channels = shape.input_channels;
+        let step = shape.stride[1] * self.pixel_stride;
+        match self.access {
+            Access::Pixels => {
+                for i in 0..filter_height {
+                    let input_y = shape.input_position(0, y, i);
+                    for j in 0..filter_width {
+                        let to = &mut to[(i * filter_width + j) * rows + first..][..length];
+                        let Some(input_y) = input_y else {
+                            to.fill(MaybeUninit::new(self.zeros.as_ptr()));
+                            continue;
+                        };
+                        let start = shape.input_position(1, x, j);
+                        let end = shape.input_position(1, x + length - 1, j);
+                        if let (Some(start), Some(_)) = (start, end) {
+                            let start = self.pixel(n, input_y, start);
+                            for (index, to) in to.iter_mut().enumerate() {
+                                to.write(start.wrapping_add(index * step));
+                            }
+                            continue;
+                        }
+                        for (index, to) in to.iter_mut().enumerate() {
+                            let input_x = shape.input_position(1, x + index, j);
+                            to.write(match input_x {
+                                Some(input_x) => self.pixel(n, input_y, input_x),
+                                None => self.zeros.as_ptr(),
+                            });
+                        }
+                    }
+                }
+            }
+            Access::Spans => {
+                let span = filter_width * channels;
+                let interior = shape.interior(1);
+                for i in 0..filter_height {
+                    let to = &mut to[i * rows + first..][..length];
+                    let Some(input_y) = shape.input_position(0, y, i) else {
+                        to.fill(MaybeUninit::new(self.zeros.as_ptr()));
+                        continue;
+                    };
+                    for (index, to) in to.iter_mut().enumerate() {
+                        let x = x + index;
+                        if (interior.0..interior.1).contains(&x) {
+                            let input_x = x * shape.stride[1] - shape.padding_before[1];
+                            to.write(self.pixel(n, input_y, input_x));
+                            continue;
+                        }
+                        let start = ((first + index) * filter_height + i) * span;
+                        let copy = &mut scratch[start..start + span];
+                        for (j, copy) in copy.chunks_exact_mut(channels.max(1)).enumerate() {
+                            copy.copy_from_slice(self.seen([n, y, x], [i, j]));
+                        }
+                        to.write(copy.as_ptr());
+                    }
+                }
+            }
+            Access::Copies => {
+                let depth = shape.taps() * channels;
+                for (index, to) in to[first..first + length].iter_mut().enumerate() {
+                    let start = (first + index) * depth;
+                    let copy = &mut scratch[start..start + depth];
+                    // Group by group, so that a group's values of all taps are one segment.
+                    let of_group = shape.group_input_channels();
+                    let mut at = 0;
+                    for group in 0..shape.groups {
+                        for i in 0..filter_height {
+                            for j in 0..filter_width {
+                                let seen = self.seen([n, y, x + index], [i, j]);
+                                copy[at..at + of_group]
+                                    .copy_from_slice(&seen[group * of_group..][..of_group]);
+                                at += of_group;
+                            }
+                        }
+                    }
+                    to.write(copy.as_ptr());
+                }
+            }
+        }
+    }
+}
+
+// SAFETY: an address is that of a pixel within the input, of which `new` has seen that all channels
+// are there; or of the zeros, of which it has seen that they are as many; or of as much scratch
+// memory as a slice was taken of, at a place of its own for each. A span begins at a pixel from which
+// on all taps of the filter's row see pixels side by side in the same row of the input.
+unsafe impl Rows for Taps<'_> {
+    fn segments(&self) -> usize {
+        match self.access {
+            Access::Pixels => self.shape.taps(),
+            Access::Spans => self.shape.filter[0],
+            Access::Copies => 1,
+        }
+    }
+
+    fn segment_depth(&self) -> usize {
+        let channels = self.shape.group_input_channels();
+        match self.access {
+            Access::Pixels => channels,
+            Access::Spans => channels * self.shape.filter[1],
+            Access::Copies => channels * self.shape.taps(),
+        }
+    }
+
+    fn scratch_values(&self, rows: usize) -> usize {
+        self.access.scratch_values(self.shape, rows)
+    }
+
+    fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {
+        assert!(rows.end <= self.shape.output_pixels(), "pixels that are not there");
+        let [height, width] = self.shape.output;
+        let (mut line, mut x) = (rows.start / width, rows.start % width);
+        let mut done = 0;
+        while done < rows.len() {
+            let length = (rows.len() - done).min(width - x);
+            let at = [line / height, line % height, x];
+            self.locate_run(at, scratch, to, [done, length, rows.len()]);
+            done += length;
+            (line, x) = (line + 1, 0);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+use super::*;
+use crate::Lines;
+use proptest::prelude::*;
+
+/// Small whole numbers and halves, whose sums of products are exact in any order.
+pub(crate) fn numbers(seed: u64, count: usize) -> Vec<f32> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..count).map(|_| f32::from(random.i8(-8..=8)) / 2.0).collect()
+}
+
+/// By the definition, without the epilogue; the sums and the sums of magnitudes.
+pub(crate) fn defined(
+    shape: &Shape,
+    input: Image<'_, f32>,
+    filter: &[f32],
+    bias: &[f32],
+) -> Vec<(f64, f64)> {
+    let [height, width] = shape.output;
+    let depth = shape.group_input_channels();
+    let mut sums = Vec::new();
+    for pixel in 0..shape.output_pixels() {
+        let (n, y, x) = (pixel / (height * width), pixel / width % height, pixel % width);
+        for out in 0..shape.output_channels {
+            let first = out / shape.group_output_channels() * depth;
+            let mut sum = (f64::from(bias[out]), f64::from(bias[out].abs()));
+            for tap in 0..shape.taps() {
+                let (i, j) = (tap / shape.filter[1], tap % shape.filter[1]);
+                let position = shape.input_position(0, y, i).zip(shape.input_position(1, x, j));
+                let Some((y, x)) = position else { continue };
+                let pixel = (n * shape.input[0] + y) * shape.input[1] + x;
+                for channel in 0..depth {
+                    let value = input.values[pixel * input.pixel_stride + first + channel];
+                    let weight = filter[(out * shape.taps() + tap) * depth + channel];
+                    let product = f64::from(value) * f64::from(weight);
+                    sum = (sum.0 + product, sum.1 + product.abs());
+                }
+            }
+            sums.push(sum);
+        }
+    }
+    sums
+}
+
+pub(crate) fn any_shape() -> impl Strategy<Value = Shape> {
+    let pair = |least: usize, most: usize| [least..=most, least..=most];
+    (
+        (0_usize..3, pair(0, 9), pair(0, 8), pair(1, 4)),
+        (pair(1, 3), pair(1, 2), pair(0, 5)),
+        prop_oneof![(1_usize..2, 0_usize..24, 1_usize..50), (1_usize..4, 0_usize..6, 1_usize..9)],
+    )
+        .prop_map(
+            |((batch, input, output, filter), (stride, dilation, padding_before), channels)| {
+                let (groups, inputs, outputs) = channels;
+                Shape {
+                    batch,
+                    input,
+                    input_channels: groups * inputs,
+                    output,
+                    output_channels: groups * outputs,
+                    filter,
+                    stride,
+                    dilation,
+                    padding_before,
+                    groups,
+                }
+            },
+        )
+}
+
+/// Compares all instruction sets with the definition; the numbers are exact.
+fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, seed: u64) {
+    let stride = shape.input_channels + gaps[0];
+    let output_stride = shape.output_channels + gaps[1];
+    let values = numbers(seed, shape.input_pixels() * stride);
+    let input = Image { values: &values, pixel_stride: stride };
+    let filter = numbers(seed ^ 1, shape.filter_values());
+    let bias = numbers(seed ^ 2, shape.output_channels);
+    let residual = numbers(seed ^ 3, shape.output_pixels() * output_stride);
+    let epilogue = Epilogue { min: -30.0, max: 40.0, hard_swish: false };
+    let expected = defined(shape, input, &filter, &bias);
+    for set in InstructionSet::available() {
+        let kernel = Convolution::prepare(shape, stride, &filter, &bias, epilogue, set, threads);
+        let mut output = vec![-77.0; shape.output_pixels() * output_stride];
+        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+        kernel.run(
+            &mut Team::new(threads),
+            input,
+            with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
+            ImageMut { values: &mut output, pixel_stride: output_stride },
+            scratch.lines_mut(),
+        );
+        for (index, &found) in output.iter().enumerate() {
+            let (pixel, channel) = (index / output_stride, index % output_stride);
+            let Some(channel) = Some(channel).filter(|&c| c < shape.output_channels) else {
+                assert_eq!(found, -77.0, "{set}: a value between pixels was written");
+                continue;
+            };
+            let (sum, magnitude) = expected[pixel * shape.output_channels + channel];
+            let added = if with_residual { f64::from(residual[index]) } else { 0.0 };
+            let expected = (sum + added).clamp(-30.0, 40.0);
+            assert!(
+                (f64::from(found) - expected).abs() <= 1e-5 * magnitude,
+                "{}: pixel {pixel}, channel {channel}: {found}, expected {expected}",
+                kernel.kernel()
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 150 }))]
+
+    #[test]
+    fn a_convolution_is_what_its_shape_says(
+        shape in any_shape(), gaps in [0_usize..2, 0_usize..2], with_residual: bool,
+        threads in 1_usize..4, seed: u64,
+    ) {
+        check(&shape, gaps, with_residual, threads, seed);
+    }
+}
+
+const PLAIN: Shape = Shape {
+    batch: 1,
+    input: [9, 11],
+    input_channels: 3,
+    output: [5, 6],
+    output_channels: 40,
+    filter: [3, 3],
+    stride: [2, 2],
+    dilation: [1, 1],
+    padding_before: [1, 1],
+    groups: 1,
+};
+
+#[test]
+fn first_layers_and_their_gaps() {
+    check(&PLAIN, [0, 0], false, 2, 1);
+    check(&PLAIN, [1, 0], false, 2, 1);
+    let seven = Shape { filter: [7, 7], padding_before: [3, 3], ..PLAIN };
+    check(&seven, [0, 0], true, 1, 2);
+}
+
+#[test]
+fn filters_of_many_taps_and_no_taps() {
+    let many = Shape { filter: [9, 8], input_channels: 20, ..PLAIN };
+    check(&many, [0, 0], false, 1, 3);
+    check(&Shape { filter: [9, 8], input_channels: 4, groups: 2, ..PLAIN }, [0, 0], false, 1, 4);
+    check(&Shape { filter: [0, 3], ..PLAIN }, [0, 0], true, 1, 5);
+    check(&Shape { input_channels: 0, ..PLAIN }, [0, 0], true, 1, 6);
+}
+
+#[test]
+fn a_deep_product_with_weights_beyond_the_cache() {
+    let shape = Shape {
+        input: [6, 5],
+        output: [6, 5],
+        filter: [1, 1],
+        stride: [1, 1],
+        padding_before: [0, 0],
+        input_channels: 600,
+        output_channels: 300,
+        ..PLAIN
+    };
+    check(&shape, [0, 4], true, 2, 7);
+    check(&shape, [0, 0], false, 1, 7);
+}
+
+#[test]
+#[should_panic(expected = "the input is too small")]
+fn a_short_input_is_refused() {
+    let filter = vec![0.0; PLAIN.filter_values()];
+    let kernel = Convolution::prepare(
+        &PLAIN,
+        3,
+        &filter,
+        &[0.0; 40],
+        Epilogue::NONE,
+        InstructionSet::Portable,
+        1,
+    );
+    let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+    let mut output = vec![0.0; PLAIN.output_pixels() * 40];
+    kernel.run(
+        &mut Team::alone(),
+        Image::dense(&[0.0; 9 * 11 * 3 - 1], 3),
+        None,
+        ImageMut::dense(&mut output, 40),
+        scratch.lines_mut(),
+    );
+}

@@ -1,0 +1,260 @@
+//! The innermost part of a matrix product: one tile of the output, held in registers.
+#![allow(unsafe_code)]
+
+use super::Epilogue;
+use crate::InstructionSet;
+use crate::vector::{Isa, Kernel, Simd};
+
+/// How large a tile may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blocking {
+    /// Rows of the output.
+    pub(crate) rows: usize,
+    /// Vectors of output columns.
+    pub(crate) vectors: usize,
+    /// Columns of a vector.
+    pub(crate) lanes: usize,
+}
+
+impl Blocking {
+    /// The most rows of all instruction sets.
+    pub(crate) const MOST_ROWS: usize = 14;
+
+    /// So many that the sums fill the registers, but for the vectors of a panel's row and one for
+    /// the value that multiplies it.
+    pub(crate) fn of(set: InstructionSet) -> Self {
+        match set {
+            InstructionSet::Portable => Self { rows: 4, vectors: 1, lanes: 8 },
+            InstructionSet::Avx2 => Self { rows: 6, vectors: 2, lanes: 8 },
+            InstructionSet::Avx512 | InstructionSet::Avx512Vnni => {
+                Self { rows: 14, vectors: 2, lanes: 16 }
+            }
+            InstructionSet::Neon | InstructionSet::NeonDotprod => {
+                Self { rows: 6, vectors: 4, lanes: 4 }
+            }
+        }
+    }
+
+    /// Columns of a panel.
+    pub(crate) fn columns(self) -> usize {
+        self.vectors * self.lanes
+    }
+}
+
+/// A tile of the output, `ROWS` by as many columns as a panel has or fewer.
+pub(super) struct Tile<'a> {
+    /// For each segment of the depth, where the `ROWS` rows of it lie.
+    pub(super) segments: &'a [*const f32],
+    /// To be added to all of them.
+    pub(super) offset: usize,
+    /// How many values each of them has.
+    pub(super) segment_depth: usize,
+    /// The biases, and then a row for each value of the depth.
+    pub(super) panel: *const f32,
+    /// The first value of the tile.
+    pub(super) output: *mut f32,
+    /// From one of its rows to the next.
+    pub(super) output_stride: usize,
+    /// What is added to the tile, laid out as it, if anything.
+    pub(super) residual: Option<*const f32>,
+    /// From one row to the next.
+    pub(super) residual_stride: usize,
+    /// How many columns are wanted; more than those of all vectors but the last.
+    pub(super) columns: usize,
+    pub(super) epilogue: &'a Epilogue,
+}
+
+/// Repeats a statement with a constant index from 0 on, as long as it is below a constant. A loop
+/// would be unrolled too late for the sums to be kept in registers.
+macro_rules! unrolled {
+    ($index:ident < $count:ident, $($number:literal)* => $body:block) => {
+        $(if $number < $count {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}
+
+macro_rules! for_rows {
+    ($body:block) => {
+        unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 => $body }
+    };
+}
+
+macro_rules! for_vectors {
+    ($body:block) => {
+        unrolled! { VECTOR < VECTORS, 0 1 2 3 => $body }
+    };
+}
+
+struct Microkernel<'a, const ROWS: usize, const VECTORS: usize>(&'a Tile<'a>);
+
+impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, VECTORS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        // Nothing else asks for the tiles that the instruction set has no registers for.
+        if ROWS * VECTORS > most_vectors(S::LANES) {
+            unreachable!("no such tile");
+        }
+        let tile = self.0;
+        // SAFETY: `run_tile` was promised that the panel and the segments are there.
+        unsafe {
+            let mut panel = tile.panel;
+            let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
+            for_vectors!({
+                let bias = load(simd, panel.add(VECTOR * S::LANES));
+                for_rows!({ sums[ROW][VECTOR] = bias });
+            });
+            panel = panel.add(VECTORS * S::LANES);
+            for segment in tile.segments.chunks_exact(ROWS) {
+                let mut rows = [std::ptr::null::<f32>(); ROWS];
+                for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
+                let mut depth = 0;
+                while depth + 4 <= tile.segment_depth {
+                    step(simd, &rows, depth, panel, &mut sums);
+                    panel = panel.add(VECTORS * S::LANES);
+                    step(simd, &rows, depth + 1, panel, &mut sums);
+                    panel = panel.add(VECTORS * S::LANES);
+                    step(simd, &rows, depth + 2, panel, &mut sums);
+                    panel = panel.add(VECTORS * S::LANES);
+                    step(simd, &rows, depth + 3, panel, &mut sums);
+                    panel = panel.add(VECTORS * S::LANES);
+                    depth += 4;
+                }
+                while depth < tile.segment_depth {
+                    step(simd, &rows, depth, panel, &mut sums);
+                    panel = panel.add(VECTORS * S::LANES);
+                    depth += 1;
+                }
+            }
+            if tile.columns == VECTORS * S::LANES {
+                for_rows!({
+                    for_vectors!({
+                        let mut value = sums[ROW][VECTOR];
+                        if let Some(residual) = tile.residual {
+                            let from = residual.add(ROW * tile.residual_stride + VECTOR * S::LANES);
+                            value = simd.add(value, load(simd, from));
+                        }
+                        value = tile.epilogue.apply(simd, value);
+                        let to = tile.output.add(ROW * tile.output_stride + VECTOR * S::LANES);
+                        simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
+                    });
+                });
+            } else {
+                // Through a copy in memory, so that this rare case takes little code; indices that
+                // are not constant would keep the sums themselves there.
+                let mut copies = [[simd.splat(0.0); VECTORS]; ROWS];
+                for_rows!({
+                    for_vectors!({ copies[ROW][VECTOR] = sums[ROW][VECTOR] });
+                });
+                for (row, copies) in copies.iter().enumerate() {
+                    for (vector, &copy) in copies.iter().enumerate() {
+                        finish_partial(simd, tile, [row, vector], copy);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A vector of values.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
+    // SAFETY: as the caller promises.
+    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
+}
+
+/// Adds the products of one value of the depth. (A function, not a closure: closures are not always
+/// inlined, and without it they do not have the vector instructions.)
+///
+/// # Safety
+/// All rows have a value at `depth`, and the panel has a row of `VECTORS` vectors.
+#[inline(always)]
+unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    rows: &[*const f32; ROWS],
+    depth: usize,
+    panel: *const f32,
+    sums: &mut [[S::F; VECTORS]; ROWS],
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut weights = [simd.splat(0.0); VECTORS];
+        for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
+        for_rows!({
+            let value = simd.splat(*rows[ROW].add(depth));
+            for_vectors!({
+                sums[ROW][VECTOR] = simd.fma(value, weights[VECTOR], sums[ROW][VECTOR]);
+            });
+        });
+    }
+}
+
+/// Stores the columns of a vector that are wanted.
+///
+/// # Safety
+/// As [`run_tile`].
+#[inline(always)]
+unsafe fn finish_partial<S: Simd>(
+    simd: S,
+    tile: &Tile<'_>,
+    [row, vector]: [usize; 2],
+    mut value: S::F,
+) {
+    let column = vector * S::LANES;
+    let wanted = S::LANES.min(tile.columns - column);
+    if let Some(residual) = tile.residual {
+        // SAFETY: as many columns of the residual are there.
+        let from = unsafe {
+            std::slice::from_raw_parts(residual.add(row * tile.residual_stride + column), wanted)
+        };
+        value = simd.add(value, simd.load_partial(from, 0.0));
+    }
+    value = tile.epilogue.apply(simd, value);
+    // SAFETY: as many columns of the output are there, and nobody else's.
+    let to = unsafe {
+        std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_stride + column), wanted)
+    };
+    simd.store_partial(value, to);
+}
+
+/// How many vectors of sums the largest tile of an instruction set has.
+const fn most_vectors(lanes: usize) -> usize {
+    match lanes {
+        16 => 28,
+        8 => 12,
+        _ => 24,
+    }
+}
+
+/// Computes a tile.
+///
+/// # Safety
+/// Each segment is a multiple of `rows` addresses of at least `offset + segment_depth` values; the
+/// panel has `vectors * lanes` values for the biases and for each value of the depth; the output has
+/// `columns` values in each of its `rows` rows that nobody else touches meanwhile, and the residual,
+/// if there is one, has as many; `columns` is at most `vectors * lanes` and more than
+/// `(vectors - 1) * lanes`.
+pub(super) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
+    macro_rules! choose {
+        ($(($rows:literal, $vectors:literal))*) => {
+            match (rows, vectors) {
+                $(($rows, $vectors) => isa.run(Microkernel::<$rows, $vectors>(tile)),)*
+                _ => unreachable!("no tile of {rows} rows and {vectors} vectors"),
+            }
+        };
+    }
+    choose! {
+        (1, 1) (2, 1) (3, 1) (4, 1) (5, 1) (6, 1) (7, 1)
+        (8, 1) (9, 1) (10, 1) (11, 1) (12, 1) (13, 1) (14, 1)
+        (1, 2) (2, 2) (3, 2) (4, 2) (5, 2) (6, 2) (7, 2)
+        (8, 2) (9, 2) (10, 2) (11, 2) (12, 2) (13, 2) (14, 2)
+        (1, 3) (2, 3) (3, 3) (4, 3) (5, 3) (6, 3)
+        (1, 4) (2, 4) (3, 4) (4, 4) (5, 4) (6, 4)
+    }
+}

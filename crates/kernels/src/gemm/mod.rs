@@ -1,0 +1,324 @@
+//! Matrix products of float32: what convolutions, fully connected layers and products of two
+//! activations come down to.
+//!
+//! `output[M][N] = epilogue(left[M][K] * right[K][N] + bias[N])`. The right side is packed into
+//! [`Panels`], a few vectors wide. The left side is read where it lies: a row of it may be in several
+//! *segments* at different places ([`Rows`]), which is how a convolution is a matrix product without
+//! anything being copied. The output is computed in tiles of some rows by one panel, whose sums stay
+//! in registers over the whole depth K.
+#![allow(unsafe_code)]
+
+mod epilogue;
+mod microkernel;
+mod panels;
+
+pub use epilogue::Epilogue;
+pub(crate) use microkernel::Blocking;
+pub(crate) use panels::Panels;
+
+use crate::disjoint::DisjointOutput;
+use crate::image::values_needed;
+use crate::vector::Isa;
+use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use microkernel::{Tile, run_tile};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// The left side of a product: where its rows lie.
+///
+/// # Safety
+/// Each address that [`Self::locate`] writes is that of as many values as it promises, which stay
+/// there unchanged as long as the trait object and the scratch memory live.
+pub(crate) unsafe trait Rows: Sync {
+    /// In how many segments a row lies, at most [`MOST_SEGMENTS`].
+    fn segments(&self) -> usize;
+
+    /// How many values of a group a segment has. Segments times this is the depth.
+    fn segment_depth(&self) -> usize;
+
+    /// From one group's values in a segment to the next one's.
+    fn group_stride(&self) -> usize {
+        self.segment_depth()
+    }
+
+    /// How many values of scratch memory [`Self::locate`] needs for so many rows.
+    fn scratch_values(&self, rows: usize) -> usize {
+        let _ = rows;
+        0
+    }
+
+    /// Writes where the segments of some rows lie: those of all rows in the first segment, then those
+    /// in the second. At each there are the values of all groups.
+    fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [MaybeUninit<*const f32>]);
+}
+
+/// See [`Rows::segments`].
+pub(crate) const MOST_SEGMENTS: usize = 64;
+
+/// What is known of [`Rows`] before there are values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowsPlan {
+    /// How many rows.
+    pub(crate) count: usize,
+    /// Different values of the left side, in bytes.
+    pub(crate) bytes: usize,
+    /// Scratch values for a tile of the most rows.
+    pub(crate) scratch_values: usize,
+}
+
+/// A matrix product with its right side packed and its work cut into tasks.
+#[derive(Debug)]
+pub(crate) struct Gemm {
+    isa: Isa,
+    rows: RowsPlan,
+    panels: Panels,
+    epilogue: Epilogue,
+    /// Over how many tiles the rows are spread evenly.
+    tiles: usize,
+    /// The tasks: parts of the tiles times parts of the panels.
+    tile_parts: usize,
+    panel_parts: usize,
+    /// Tiles that are computed with one panel before the next one's turn; 1 if all panels of a task
+    /// stay in the cache.
+    tiles_by_panel: usize,
+}
+
+/// So much of a core's second cache may be filled with what is to be read again.
+const CACHE_BYTES: usize = 384 << 10;
+
+/// A task should take a few microseconds at least; a thread does 60 to 120 multiplications in a
+/// nanosecond.
+const LEAST_PRODUCTS: usize = 500_000;
+
+/// Tasks for each thread, so that one that is interrupted does not hold up the rest.
+const TASKS_BY_THREAD: usize = 4;
+
+impl Gemm {
+    /// Cuts a product into tasks for so many threads.
+    pub(crate) fn new(
+        set: InstructionSet,
+        threads: usize,
+        rows: RowsPlan,
+        panels: Panels,
+        epilogue: Epilogue,
+    ) -> Self {
+        let tiles = rows.count.div_ceil(panels.blocking().rows).max(1);
+        let products = rows.count.saturating_mul(panels.depth()).saturating_mul(panels.columns());
+        let parts = if threads <= 1 {
+            1
+        } else {
+            (products / LEAST_PRODUCTS).clamp(threads, threads.saturating_mul(TASKS_BY_THREAD))
+        };
+        let all_panels_stay = panels.bytes() <= CACHE_BYTES;
+        // Weights that do not stay in a cache are read by one thread only, if possible.
+        let (tile_parts, panel_parts) = if all_panels_stay {
+            let tile_parts = parts.min(tiles);
+            (tile_parts, (parts / tile_parts).clamp(1, panels.count().max(1)))
+        } else {
+            let panel_parts = parts.min(panels.count().max(1));
+            ((parts / panel_parts).clamp(1, tiles), panel_parts)
+        };
+        let tiles_by_panel = if all_panels_stay {
+            1
+        } else {
+            (CACHE_BYTES.saturating_mul(tiles) / rows.bytes.max(1)).clamp(1, tiles)
+        };
+        let isa = Isa::of(set);
+        Self { isa, rows, panels, epilogue, tiles, tile_parts, panel_parts, tiles_by_panel }
+    }
+
+    fn task_scratch_values(&self) -> usize {
+        // Whole cache lines.
+        self.rows.scratch_values.next_multiple_of(16)
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.tile_parts * self.panel_parts * self.task_scratch_values() * size_of::<f32>()
+    }
+
+    /// Computes the product. The output's pixels are its rows.
+    ///
+    /// # Panics
+    /// If the output, the residual or the scratch memory is too small.
+    pub(crate) fn run(
+        &self,
+        team: &mut Team,
+        rows: &dyn Rows,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let columns = self.panels.columns();
+        let needed = values_needed(self.rows.count, columns, output.pixel_stride);
+        assert!(output.values.len() >= needed, "the output is too small");
+        if let Some(residual) = residual {
+            let needed = values_needed(self.rows.count, columns, residual.pixel_stride);
+            assert!(residual.values.len() >= needed, "the residual operand is too small");
+        }
+        assert!(rows.segments() <= MOST_SEGMENTS, "too many segments");
+        assert_eq!(rows.segments() * rows.segment_depth(), self.panels.depth(), "another depth");
+        assert!(
+            rows.scratch_values(self.panels.blocking().rows) <= self.rows.scratch_values,
+            "more scratch memory than was planned"
+        );
+        if needed == 0 {
+            return;
+        }
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
+        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
+        let product = Product {
+            gemm: self,
+            rows,
+            residual,
+            output_stride: output.pixel_stride,
+            output: DisjointOutput::new(output.values),
+        };
+        let scratch = DisjointOutput::new(scratch);
+        let by_task = self.task_scratch_values();
+        team.run(self.tile_parts * self.panel_parts, &|task| {
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+            let (tile_part, panel_part) = (task / self.panel_parts, task % self.panel_parts);
+            product.part(
+                part(self.tiles, self.tile_parts, tile_part),
+                part(self.panels.count(), self.panel_parts, panel_part),
+                scratch,
+            );
+        });
+    }
+}
+
+/// The range that is one of so many even parts of `0..length`.
+pub(crate) fn part(length: usize, parts: usize, index: usize) -> Range<usize> {
+    // Without a product that could overflow.
+    let (quotient, remainder) = (length / parts, length % parts);
+    let start = |index: usize| quotient * index + remainder * index / parts;
+    start(index)..start(index + 1)
+}
+
+/// A product that is being computed.
+struct Product<'a> {
+    gemm: &'a Gemm,
+    rows: &'a dyn Rows,
+    residual: Option<Image<'a, f32>>,
+    output_stride: usize,
+    output: DisjointOutput<'a, f32>,
+}
+
+impl Product<'_> {
+    /// Some tiles of rows with some panels.
+    fn part(&self, tiles: Range<usize>, panels: Range<usize>, scratch: &mut [f32]) {
+        let mut table = [MaybeUninit::<*const f32>::uninit(); Blocking::MOST_ROWS * MOST_SEGMENTS];
+        let step = self.gemm.tiles_by_panel;
+        if step == 1 {
+            for tile in tiles {
+                let rows = self.tile_rows(tile);
+                let segments = self.locate(&rows, scratch, &mut table);
+                for panel in panels.clone() {
+                    self.tile(&rows, segments, panel);
+                }
+            }
+            return;
+        }
+        let mut next = tiles.start;
+        while next < tiles.end {
+            let block = next..tiles.end.min(next + step);
+            for panel in panels.clone() {
+                for tile in block.clone() {
+                    let rows = self.tile_rows(tile);
+                    let segments = self.locate(&rows, scratch, &mut table);
+                    self.tile(&rows, segments, panel);
+                }
+            }
+            next = block.end;
+        }
+    }
+
+    fn tile_rows(&self, tile: usize) -> Range<usize> {
+        part(self.gemm.rows.count, self.gemm.tiles, tile)
+    }
+
+    fn locate<'t>(
+        &self,
+        rows: &Range<usize>,
+        scratch: &mut [f32],
+        table: &'t mut [MaybeUninit<*const f32>],
+    ) -> &'t [*const f32] {
+        let table = &mut table[..rows.len() * self.rows.segments()];
+        table.fill(MaybeUninit::new(std::ptr::null()));
+        self.rows.locate(rows.clone(), scratch, table);
+        // SAFETY: all of it was filled, and an address in `MaybeUninit` is laid out as one without.
+        unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) }
+    }
+
+    fn tile(&self, rows: &Range<usize>, segments: &[*const f32], panel: usize) {
+        let Gemm { isa, panels, epilogue, .. } = self.gemm;
+        let panel = panels.panel(panel);
+        let start = |stride: usize| rows.start * stride + panel.columns.start;
+        let tile = Tile {
+            segments,
+            offset: panel.group * self.rows.group_stride(),
+            segment_depth: self.rows.segment_depth(),
+            panel: panels.values(&panel).as_ptr(),
+            output: self.output.pointer(start(self.output_stride)),
+            output_stride: self.output_stride,
+            residual: self
+                .residual
+                .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
+            residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+            columns: panel.columns.len(),
+            epilogue,
+        };
+        // SAFETY: `Rows` promises the values of the segments. `Gemm::run` has compared the depth with
+        // that of the panels, and seen that output and residual have all of the rows and columns.
+        // Tiles are different for each part and within it, so nobody else touches this one.
+        unsafe { run_tile(*isa, rows.len(), panel.vectors, &tile) };
+    }
+}
+
+/// Rows at the same distance from each other, in one segment each.
+pub(crate) struct PlainRows<'a> {
+    values: &'a [f32],
+    count: usize,
+    depth: usize,
+    stride: usize,
+}
+
+impl<'a> PlainRows<'a> {
+    /// `count` rows of `groups` times `depth` values.
+    ///
+    /// # Panics
+    /// If there are not so many values.
+    pub(crate) fn new(
+        values: &'a [f32],
+        [count, groups, depth]: [usize; 3],
+        stride: usize,
+    ) -> Self {
+        let needed = values_needed(count, groups * depth, stride);
+        assert!(values.len() >= needed, "the input is too small");
+        Self { values, count, depth, stride }
+    }
+}
+
+// SAFETY: `new` has seen that there are the values of all rows.
+unsafe impl Rows for PlainRows<'_> {
+    fn segments(&self) -> usize {
+        1
+    }
+
+    fn segment_depth(&self) -> usize {
+        self.depth
+    }
+
+    fn locate(&self, rows: Range<usize>, _: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {
+        assert!(rows.end <= self.count, "rows that are not there");
+        let first = self.values.as_ptr().wrapping_add(rows.start * self.stride);
+        for (index, to) in to.iter_mut().enumerate() {
+            to.write(first.wrapping_add(index * self.stride));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use super::*;
+use crate::Lines;
+use proptest::prelude::*;
+
+/// Small whole numbers and halves, whose sums of products are exact in any order.
+fn numbers(seed: u64, count: usize) -> Vec<f32> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..count).map(|_| f32::from(random.i8(-8..=8)) / 2.0).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
+
+    #[test]
+    fn a_product_is_the_sums_of_products(
+        rows in 0_usize..60, depth in 0_usize..40, groups in 1_usize..3, columns in 1_usize..80,
+        (row_gap, output_gap, threads) in (0_usize..3, 0_usize..3, 1_usize..4),
+        (with_residual, hard_swish) in any::<(bool, bool)>(), seed: u64,
+    ) {
+        let stride = groups * depth + row_gap;
+        let left = numbers(seed, rows * stride);
+        let right = numbers(seed ^ 1, groups * depth * columns);
+        let bias = numbers(seed ^ 2, groups * columns);
+        let output_stride = groups * columns + output_gap;
+        let residual = numbers(seed ^ 3, rows * output_stride);
+        let epilogue = Epilogue { min: -20.0, max: 30.0, hard_swish };
+        for set in InstructionSet::available() {
+            let panels = Panels::pack(
+                Blocking::of(set), depth, [groups, columns],
+                |column| bias[column], |column, k| right[column * depth + k],
+            );
+            let plan = RowsPlan { count: rows, bytes: 4 * left.len(), scratch_values: 0 };
+            let gemm = Gemm::new(set, threads, plan, panels, epilogue);
+            let mut output = vec![-77.0; rows * output_stride];
+            let mut scratch = Lines::with_bytes(gemm.scratch_bytes());
+            gemm.run(
+                &mut Team::new(threads),
+                &PlainRows::new(&left, [rows, groups, depth], stride),
+                with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
+                ImageMut { values: &mut output, pixel_stride: output_stride },
+                scratch.lines_mut(),
+            );
+            for (index, &found) in output.iter().enumerate() {
+                let (row, column) = (index / output_stride, index % output_stride);
+                if column >= groups * columns {
+                    prop_assert_eq!(found, -77.0);
+                    continue;
+                }
+                let start = row * stride + column / columns * depth;
+                let left = &left[start..start + depth];
+                let products = left.iter().zip(&right[column * depth..]).map(|(a, b)| a * b);
+                let added = if with_residual { residual[index] } else { 0.0 };
+                let expected = epilogue.apply_to(products.sum::<f32>() + bias[column] + added);
+                prop_assert!((found - expected).abs() <= 1e-6 * expected.abs(),
+                    "{set}: row {row}, column {column}: {found}, expected {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_even_and_cover_all(length in 0_usize..1000, parts in 1_usize..50) {
+        let mut end = 0;
+        for index in 0..parts {
+            let part = part(length, parts, index);
+            prop_assert_eq!(part.start, end);
+            prop_assert!(part.len() == length / parts || part.len() == length.div_ceil(parts));
+            end = part.end;
+        }
+        prop_assert_eq!(end, length);
+    }
+}
+
+#[test]
+fn nan_stays_nan() {
+    for set in InstructionSet::available() {
+        let panels = Panels::pack(Blocking::of(set), 1, [1, 1], |_| 0.0, |_, _| f32::NAN);
+        let plan = RowsPlan { count: 1, bytes: 4, scratch_values: 0 };
+        let gemm = Gemm::new(set, 1, plan, panels, Epilogue::RELU6);
+        let mut output = [0.0];
+        let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
+        gemm.run(&mut Team::alone(), &rows, None, ImageMut::dense(&mut output, 1), &mut []);
+        assert!(output[0].is_nan(), "{set}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "the output is too small")]
+fn a_short_output_is_refused() {
+    let set = InstructionSet::best();
+    let panels = Panels::pack(Blocking::of(set), 1, [1, 2], |_| 0.0, |_, _| 1.0);
+    let plan = RowsPlan { count: 2, bytes: 8, scratch_values: 0 };
+    let gemm = Gemm::new(set, 1, plan, panels, Epilogue::NONE);
+    let rows = PlainRows::new(&[1.0; 2], [2, 1, 1], 1);
+    gemm.run(&mut Team::alone(), &rows, None, ImageMut::dense(&mut [0.0; 3], 2), &mut []);
+}
