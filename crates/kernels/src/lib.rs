@@ -18,6 +18,7 @@ mod image;
 mod instruction_set;
 mod lines;
 mod multiplier;
+pub mod quantized;
 pub mod quantized_elementwise;
 mod team;
 mod vector;

@@ -1,0 +1,311 @@
+//! [`Packed`]: convolution as a product of the pixels' windows with packed weights, without copying
+//! the windows.
+#![allow(unsafe_code)]
+
+use super::super::gemm::{Matrix, Source, TILE_ROWS, Tile, Variant};
+use super::super::{Activations, Requantization, Weights};
+use super::stage::Stage;
+use super::table::{ENTRIES, PIXELS, Pixels, Table};
+use crate::convolution::Shape;
+use crate::disjoint::DisjointOutput;
+use crate::{Image, ImageMut, LINE_BYTES, Line, Team};
+
+/// Operations that are worth a task of their own.
+const OPERATIONS_PER_TASK: u64 = 4_000_000;
+
+/// Tasks for each thread, so that all end at about the same time.
+const TASKS_PER_THREAD: usize = 4;
+
+/// Few enough rows that the weights, which all of them share, are better cut than the rows.
+const FEW_ROWS: usize = 96;
+
+/// A convolution for one of the fast kernels.
+#[derive(Debug)]
+pub(super) struct Packed {
+    /// By group.
+    matrices: Vec<Matrix>,
+    /// If windows are read from copies.
+    stage: Option<Stage>,
+    /// Offsets of the runs of a window in a copy.
+    run_offsets: Vec<usize>,
+    /// A pixel in the padding.
+    padding: Vec<u8>,
+    /// Of the output: pixels, or rows if there are copies.
+    pieces: usize,
+    /// Of the blocks of channels.
+    block_pieces: usize,
+    /// Blocks of all groups.
+    blocks: usize,
+}
+
+/// The number `index` of `pieces` nearly equal parts of `total`, from and to.
+fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) {
+    // Sizes of images are below 2^63, and there are few pieces; the products are of two factors.
+    let (whole, rest) = (total / pieces, total % pieces);
+    let begin = |index: usize| whole * index + rest.min(index);
+    (begin(index), begin(index + 1))
+}
+
+impl Packed {
+    /// None if the window is so large that the table of its taps would not fit.
+    pub(super) fn new(
+        shape: &Shape,
+        weights: Weights<'_>,
+        bias: &[i32],
+        activations: Activations,
+        requantization: &Requantization,
+        variant: Variant,
+        threads: usize,
+    ) -> Option<Self> {
+        let depth = shape.group_input_channels();
+        let [height, width] = shape.filter;
+        if shape.filter_values() == 0 {
+            return None;
+        }
+        let is_mergeable = shape.groups == 1 && shape.dilation[1] == 1;
+        let is_table_full = shape.taps() > ENTRIES / TILE_ROWS;
+        let is_shallow = width > 1 && depth < 16 && is_mergeable;
+        let is_staged = !depth.is_multiple_of(4) || is_shallow || (is_table_full && is_mergeable);
+        let is_merged = is_staged && is_mergeable;
+        let (runs, run_bytes) =
+            if is_merged { (height, width * depth) } else { (height * width, depth) };
+        if runs > ENTRIES / TILE_ROWS {
+            return None;
+        }
+        let stage = is_staged.then(|| Stage::new(shape));
+        let run_offsets = stage.map_or(Vec::new(), |stage| {
+            let offset = |run: usize| {
+                let (i, j) = if is_merged { (run, 0) } else { (run / width, run % width) };
+                i * shape.dilation[0] * stage.row_bytes
+                    + j * shape.dilation[1] * shape.input_channels
+            };
+            (0..runs).map(offset).collect()
+        });
+        let group_channels = shape.group_output_channels();
+        let matrices: Vec<_> = (0..shape.groups)
+            .map(|group| {
+                let first = group * group_channels;
+                let source = Source {
+                    weights,
+                    channels: group_channels,
+                    runs,
+                    run_bytes,
+                    first: |channel| (first + channel) * runs * run_bytes,
+                    run_offset: |run| run * run_bytes,
+                    bias: &bias[first..][..group_channels],
+                };
+                let mut requantization = requantization.clone();
+                if requantization.multipliers.len() > 1 {
+                    let multipliers = &requantization.multipliers[first..][..group_channels];
+                    requantization.multipliers = multipliers.to_vec();
+                }
+                Matrix::new(variant, &source, activations, requantization)
+            })
+            .collect();
+        let blocks = shape.groups * matrices.first()?.blocks().len();
+        let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
+        let (pieces, block_pieces) = cut(shape, rows, blocks, is_staged, threads);
+        let zero_point = activations.signedness.byte(activations.zero_point);
+        let padding = vec![zero_point; depth.max(1)];
+        Some(Self { matrices, stage, run_offsets, padding, pieces, block_pieces, blocks })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.matrices.first().map_or("none", |matrix| matrix.variant.name())
+    }
+
+    fn tasks(&self) -> usize {
+        self.pieces * self.block_pieces
+    }
+
+    fn stage_lines(&self) -> usize {
+        self.stage.map_or(0, |stage| stage.bytes.div_ceil(LINE_BYTES))
+    }
+
+    pub(super) fn scratch_bytes(&self) -> usize {
+        self.tasks() * self.stage_lines() * LINE_BYTES
+    }
+
+    pub(super) fn run(
+        &self,
+        shape: &Shape,
+        team: &mut Team,
+        input: Image<'_, u8>,
+        output: ImageMut<'_, u8>,
+        scratch: &mut [Line],
+    ) {
+        let lines = self.stage_lines();
+        let output_step = output.pixel_stride;
+        let output = DisjointOutput::new(output.values);
+        let scratch = DisjointOutput::new(scratch);
+        team.run(self.tasks(), &|task| {
+            // Those that share rows of the input follow each other.
+            let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
+            let work = Work {
+                convolution: self,
+                shape,
+                input,
+                output: &output,
+                output_step,
+                blocks: part(self.blocks, self.block_pieces, block_piece),
+            };
+            match &self.stage {
+                None => {
+                    let (first, end) = part(shape.output_pixels(), self.pieces, piece);
+                    work.run_direct(first, end);
+                }
+                Some(stage) => {
+                    let rows = part(shape.batch * shape.output[0], self.pieces, piece);
+                    // SAFETY: each task has its own lines.
+                    let copy = unsafe { scratch.slice(task * lines, lines) };
+                    work.run_staged(stage, rows, bytemuck::cast_slice_mut(copy));
+                }
+            }
+        });
+    }
+}
+
+/// Into how many pieces rows and blocks are cut.
+fn cut(
+    shape: &Shape,
+    rows: usize,
+    blocks: usize,
+    is_staged: bool,
+    threads: usize,
+) -> (usize, usize) {
+    if threads <= 1 || rows == 0 {
+        return (usize::from(rows > 0), 1);
+    }
+    let worth = shape.operations() / OPERATIONS_PER_TASK;
+    let most = threads.saturating_mul(TASKS_PER_THREAD);
+    let tasks = usize::try_from(worth).unwrap_or(most).clamp(1, most);
+    let row_pieces = if is_staged { rows } else { rows.div_ceil(2 * TILE_ROWS) };
+    if !is_staged && rows <= FEW_ROWS {
+        let block_pieces = tasks.min(blocks);
+        (tasks.div_ceil(block_pieces).min(row_pieces), block_pieces)
+    } else {
+        let pieces = tasks.min(row_pieces);
+        (pieces, tasks.div_ceil(pieces).min(blocks))
+    }
+}
+
+/// A task on its way.
+struct Work<'a> {
+    convolution: &'a Packed,
+    shape: &'a Shape,
+    input: Image<'a, u8>,
+    output: &'a DisjointOutput<'a, u8>,
+    output_step: usize,
+    /// From and to, of all groups.
+    blocks: (usize, usize),
+}
+
+impl Work<'_> {
+    /// Groups with the blocks of each that the task computes.
+    fn groups(&self) -> impl Iterator<Item = (usize, (usize, usize))> {
+        let each = self.convolution.blocks / self.shape.groups;
+        let (first, end) = self.blocks;
+        (first / each..end.div_ceil(each)).map(move |group| {
+            let begin = group * each;
+            (group, (first.max(begin) - begin, end.min(begin + each) - begin))
+        })
+    }
+
+    /// Output pixels from `first` to before `end`, read where they lie.
+    fn run_direct(&self, first: usize, end: usize) {
+        let mut table = Table::new();
+        let pixels = Table::pixels(self.shape.taps());
+        for first in (first..end).step_by(pixels) {
+            let count = pixels.min(end - first);
+            for (group, blocks) in self.groups() {
+                let image = Pixels {
+                    values: self.input.values,
+                    pixel_stride: self.input.pixel_stride,
+                    channel: group * self.shape.group_input_channels(),
+                    padding: &self.convolution.padding,
+                };
+                table.fill(self.shape, &image, first, count);
+                // SAFETY: the table has the addresses of all taps: inside of the image, whose size was
+                // checked, or of the padding; a run's length is a multiple of four.
+                unsafe { self.compute(&table, group, blocks, first, count) };
+            }
+        }
+    }
+
+    /// Output rows of all images from and to, read from copies.
+    fn run_staged(&self, stage: &Stage, (first, end): (usize, usize), copy: &mut [u8]) {
+        let shape = self.shape;
+        let mut table = Table::new();
+        let runs = self.convolution.run_offsets.len();
+        let pixels = Table::pixels(runs);
+        let padding = self.convolution.padding[0];
+        let [height, width] = shape.output;
+        let mut row = first;
+        while row < end {
+            let (batch, y) = (row / height, row % height);
+            let rows = stage.output_rows.min(end - row).min(height - y);
+            stage.copy(shape, self.input, padding, [batch, y, rows], copy);
+            for index in 0..rows {
+                for x in (0..width).step_by(pixels) {
+                    let count = pixels.min(width - x);
+                    let step = shape.stride[1] * shape.input_channels;
+                    let at = index * shape.stride[0] * stage.row_bytes + x * step;
+                    for (group, blocks) in self.groups() {
+                        let start = &copy[at + group * shape.group_input_channels()..];
+                        let offsets = self.convolution.run_offsets.iter().copied();
+                        table.fill_regular(start, step, count, offsets);
+                        // SAFETY: runs lie inside of the copy, which has slack behind the last one.
+                        unsafe {
+                            self.compute(&table, group, blocks, (row + index) * width + x, count);
+                        }
+                    }
+                }
+            }
+            row += rows;
+        }
+    }
+
+    /// Computes the pixels of a table.
+    ///
+    /// # Safety
+    /// The table holds the addresses of all runs of so many pixels, as [`Matrix::compute`] wants them.
+    unsafe fn compute(
+        &self,
+        table: &Table,
+        group: usize,
+        blocks: (usize, usize),
+        first: usize,
+        count: usize,
+    ) {
+        let matrix = &self.convolution.matrices[group];
+        let mut terms = [0_i32; PIXELS];
+        if matrix.needs_row_terms() {
+            // SAFETY: the caller's promise.
+            unsafe { matrix.row_terms(table.start(), count, &mut terms[..count]) };
+        }
+        for block in &matrix.blocks()[blocks.0..blocks.1] {
+            let tiles = count.div_ceil(matrix.tile_rows(block));
+            for index in 0..tiles {
+                let (row, end) = part(count, tiles, index);
+                let channel = group * self.shape.group_output_channels() + block.channel;
+                let output = (first + row) * self.output_step + channel;
+                // The last byte that is written lies in the output, which was checked to be so large.
+                debug_assert!(
+                    (first + end - 1) * self.output_step + channel + block.channels
+                        <= self.output.len()
+                );
+                let tile = Tile {
+                    table: table.start().wrapping_add(row),
+                    table_step: count,
+                    rows: end - row,
+                    row_terms: matrix.needs_row_terms().then(|| &terms[row..end]),
+                    output: self.output.pointer(output),
+                    output_step: self.output_step,
+                };
+                // SAFETY: the caller's promise for the table; pixels and blocks of different tasks are
+                // different, and the image was checked to have them.
+                unsafe { matrix.compute(block, &tile) };
+            }
+        }
+    }
+}

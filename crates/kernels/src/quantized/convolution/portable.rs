@@ -1,0 +1,85 @@
+//! The definition in plain loops: the twin of all others, and what runs where they do not.
+#![allow(unsafe_code)]
+
+use super::super::{Activations, Requantization, Weights};
+use crate::convolution::Shape;
+use crate::disjoint::DisjointOutput;
+use crate::{Image, ImageMut, Team};
+
+/// Weights less their zero point, and all the rest.
+#[derive(Debug)]
+pub(super) struct Portable {
+    weights: Vec<i16>,
+    bias: Vec<i32>,
+    activations: Activations,
+    requantization: Requantization,
+}
+
+impl Portable {
+    pub(super) fn new(
+        shape: &Shape,
+        weights: Weights<'_>,
+        bias: &[i32],
+        activations: Activations,
+        requantization: Requantization,
+    ) -> Self {
+        #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
+        let weights = (0..shape.filter_values()).map(|k| weights.centred(k) as i16).collect();
+        Self { weights, bias: bias.to_vec(), activations, requantization }
+    }
+
+    /// A task is a row of output pixels.
+    pub(super) fn run(
+        &self,
+        shape: &Shape,
+        team: &mut Team,
+        input: Image<'_, u8>,
+        output: ImageMut<'_, u8>,
+    ) {
+        let [height, width] = shape.output;
+        if shape.output_pixels() == 0 || shape.output_channels == 0 {
+            return;
+        }
+        let step = output.pixel_stride;
+        let output = DisjointOutput::new(output.values);
+        team.run(shape.batch * height, &|task| {
+            let (batch, y) = (task / height, task % height);
+            for x in 0..width {
+                let pixel = task * width + x;
+                // SAFETY: the pixels of different tasks are different.
+                let outputs = unsafe { output.slice(pixel * step, shape.output_channels) };
+                self.pixel(shape, input, [batch, y, x], outputs);
+            }
+        });
+    }
+
+    fn pixel(
+        &self,
+        shape: &Shape,
+        input: Image<'_, u8>,
+        [batch, y, x]: [usize; 3],
+        outputs: &mut [u8],
+    ) {
+        let depth = shape.group_input_channels();
+        let signedness = self.activations.signedness;
+        for (channel, output) in outputs.iter_mut().enumerate() {
+            let group = channel / shape.group_output_channels();
+            let mut sum = self.bias[channel];
+            for i in 0..shape.filter[0] {
+                let Some(in_y) = shape.input_position(0, y, i) else { continue };
+                for j in 0..shape.filter[1] {
+                    let Some(in_x) = shape.input_position(1, x, j) else { continue };
+                    let pixel = (batch * shape.input[0] + in_y) * shape.input[1] + in_x;
+                    let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
+                    let tap = (channel * shape.filter[0] + i) * shape.filter[1] + j;
+                    let weights = &self.weights[tap * depth..][..depth];
+                    for (&input, &weight) in inputs.iter().zip(weights) {
+                        let input = signedness.value(input) - self.activations.zero_point;
+                        sum = sum.wrapping_add(input * i32::from(weight));
+                    }
+                }
+            }
+            *output = signedness.byte(self.requantization.apply(sum, channel));
+        }
+    }
+}

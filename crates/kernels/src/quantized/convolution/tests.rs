@@ -1,0 +1,276 @@
+use super::super::Signedness;
+use super::*;
+use crate::{Lines, Multiplier};
+use proptest::prelude::*;
+
+/// A convolution with everything that it takes.
+#[derive(Debug, Clone)]
+struct Case {
+    shape: Shape,
+    activations: Activations,
+    weights: Vec<u8>,
+    weight_signedness: Signedness,
+    weight_zero_point: i32,
+    bias: Vec<i32>,
+    requantization: Requantization,
+    input: Vec<u8>,
+    gaps: [usize; 2],
+}
+
+impl Case {
+    /// The output for an instruction set, with what lies between pixels.
+    fn output(&self, set: InstructionSet, threads: usize) -> Vec<u8> {
+        let weights = Weights {
+            values: &self.weights,
+            signedness: self.weight_signedness,
+            zero_point: self.weight_zero_point,
+        };
+        let convolution = Convolution::prepare(
+            &self.shape,
+            weights,
+            &self.bias,
+            self.activations,
+            self.requantization.clone(),
+            set,
+            threads,
+        );
+        let shape = &self.shape;
+        let [input_stride, output_stride] =
+            [shape.input_channels + self.gaps[0], shape.output_channels + self.gaps[1]];
+        let mut output = vec![0xAA; shape.output_pixels() * output_stride];
+        let mut scratch = vec![bytemuck::Zeroable::zeroed(); convolution.scratch_bytes() / 64];
+        // Memory of its own, so that tools see what is read behind the end.
+        let input = self.input[..shape.input_pixels() * input_stride].to_vec();
+        convolution.run(
+            &mut Team::new(threads),
+            Image { values: &input, pixel_stride: input_stride },
+            ImageMut { values: &mut output, pixel_stride: output_stride },
+            &mut scratch,
+        );
+        output
+    }
+
+    fn check(&self) {
+        let expected = self.output(InstructionSet::Portable, 1);
+        for set in InstructionSet::available().skip(1) {
+            for threads in [1, 2] {
+                assert!(self.output(set, threads) == expected, "{set} differs: {self:?}");
+            }
+        }
+    }
+}
+
+prop_compose! {
+    /// An axis: input, filter, stride, dilation, padding, output.
+    fn axis()(
+        input in 1_usize..12, filter in 1_usize..5, stride in 1_usize..4,
+        dilation in prop_oneof![3 => Just(1_usize), 1 => 2_usize..4], padding in 0_usize..5,
+        output in 1_usize..14, is_same in prop::bool::weighted(0.4),
+    ) -> [usize; 6] {
+        if is_same {
+            [input, filter, stride, 1, (filter - 1) / 2, input.div_ceil(stride)]
+        } else {
+            [input, filter, stride, dilation, padding, output]
+        }
+    }
+}
+
+fn signedness() -> impl Strategy<Value = Signedness> {
+    prop_oneof![Just(Signedness::Unsigned), Just(Signedness::Signed)]
+}
+
+fn multiplier(exponents: std::ops::RangeInclusive<i32>) -> impl Strategy<Value = Multiplier> {
+    (1 << 30..=i32::MAX, exponents)
+        .prop_map(|(mantissa, exponent)| Multiplier { mantissa, exponent })
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let channels = prop_oneof![
+        3 => (1_usize..40, 1_usize..40, Just(1_usize)),
+        2 => (1_usize..5, 40_usize..150, Just(1)),
+        1 => (1_usize..10, 1_usize..10, 2_usize..4),
+    ];
+    let shape = (axis(), axis(), channels, 1_usize..3).prop_map(
+        |(down, right, (depth, channels, groups), batch)| Shape {
+            batch,
+            input: [down[0], right[0]],
+            input_channels: depth * groups,
+            output: [down[5], right[5]],
+            output_channels: channels * groups,
+            filter: [down[1], right[1]],
+            stride: [down[2], right[2]],
+            dilation: [down[3], right[3]],
+            padding_before: [down[4], right[4]],
+            groups,
+        },
+    );
+    let exponents = prop_oneof![
+        6 => multiplier(-12..=-3), 1 => multiplier(-40..=0), 1 => multiplier(-3..=33),
+    ];
+    let many = (
+        any::<bool>(),
+        prop::collection::vec(exponents, 500),
+        0..=255_i32,
+        0..=255_i32,
+        0..=255_i32,
+    );
+    let types = (signedness(), signedness(), any::<[u8; 3]>(), any::<bool>());
+    (shape, types, many, any::<u64>(), [0_usize..3, 0..3]).prop_map(
+        |(shape, types, (is_each, multipliers, a, b, c), seed, gaps)| {
+            let (of_inputs, of_weights, [input_zero, weight_zero, output_zero], is_symmetric) =
+                types;
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut bytes =
+                |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
+            let weights = bytes(shape.filter_values());
+            let input = bytes(shape.input_pixels() * (shape.input_channels + gaps[0]));
+            let is_symmetric = is_symmetric && of_weights == Signedness::Signed;
+            let count = if is_each { shape.output_channels } else { 1 };
+            let (low, high) = (a.min(b), a.max(b));
+            let offset = of_inputs.range().0;
+            // Half of them clamp like a ReLU.
+            let zero_point = if c % 2 == 0 { low } else { output_zero.into() } + offset;
+            let greatest = 1 << random.i32(1..31);
+            Case {
+                activations: Activations {
+                    signedness: of_inputs,
+                    zero_point: of_inputs.value(input_zero),
+                },
+                weight_signedness: of_weights,
+                weight_zero_point: if is_symmetric { 0 } else { of_weights.value(weight_zero) },
+                bias: (0..shape.output_channels)
+                    .map(|_| random.i32(-greatest..greatest) >> random.u8(0..20))
+                    .collect(),
+                requantization: Requantization {
+                    multipliers: multipliers[..count].to_vec(),
+                    zero_point,
+                    min: low + offset,
+                    max: high + offset,
+                },
+                shape,
+                weights,
+                input,
+                gaps,
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 400 }))]
+    #[test]
+    fn all_instruction_sets_agree(case in case()) {
+        case.check();
+    }
+}
+
+/// `[filter, stride, input, depth, channels]`, padded as SAME.
+fn same([filter, stride, input, depth, channels]: [usize; 5]) -> Shape {
+    let output = input.div_ceil(stride);
+    let padding = ((output - 1) * stride + filter).saturating_sub(input) / 2;
+    Shape {
+        batch: 1,
+        input: [input; 2],
+        input_channels: depth,
+        output: [output; 2],
+        output_channels: channels,
+        filter: [filter; 2],
+        stride: [stride; 2],
+        dilation: [1; 2],
+        padding_before: [padding; 2],
+        groups: 1,
+    }
+}
+
+/// Random numbers with multipliers that use all of the output's range.
+fn typical(shape: Shape, signedness: Signedness, weight_zero_point: i32) -> Case {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
+    let (weights, input) =
+        (bytes(shape.filter_values()), bytes(shape.input_pixels() * shape.input_channels));
+    let taps = shape.taps() * shape.group_input_channels();
+    let (min, max) = signedness.range();
+    let multipliers = (0..shape.output_channels)
+        .map(|_| Multiplier::from_real((0.5 + random.f64()) / 90.0 / (taps as f64).sqrt()))
+        .collect();
+    Case {
+        activations: Activations { signedness, zero_point: min + 120 },
+        weight_signedness: signedness,
+        weight_zero_point,
+        bias: (0..shape.output_channels).map(|_| random.i32(-3000..3000)).collect(),
+        requantization: Requantization { multipliers, zero_point: min + 100, min, max: max - 3 },
+        shape,
+        weights,
+        input,
+        gaps: [0, 0],
+    }
+}
+
+#[test]
+fn shapes_of_models_agree() {
+    for (sizes, signedness, weight_zero_point) in [
+        ([3, 2, 37, 3, 32], Signedness::Unsigned, 131),
+        ([1, 1, 14, 64, 96], Signedness::Signed, 0),
+        ([1, 2, 14, 20, 130], Signedness::Signed, 0),
+        ([3, 1, 14, 32, 64], Signedness::Signed, 0),
+        ([7, 2, 40, 3, 64], Signedness::Signed, 0),
+        ([5, 1, 9, 24, 48], Signedness::Unsigned, 77),
+        ([13, 1, 16, 4, 9], Signedness::Signed, 0),
+        ([1, 1, 1, 1003, 1001], Signedness::Signed, 0),
+    ] {
+        let case = typical(same(sizes), signedness, weight_zero_point);
+        let outputs = case.output(InstructionSet::Portable, 1);
+        let distinct = outputs.iter().collect::<std::collections::HashSet<_>>().len();
+        assert!(distinct > 50.min(outputs.len() / 2), "the test shows little: {distinct}");
+        case.check();
+    }
+}
+
+#[test]
+fn nothing_happens_without_pixels_or_channels() {
+    for (batch, output, depth, channels) in
+        [(0, 4, 3, 5), (1, 0, 3, 5), (1, 4, 3, 0), (1, 4, 0, 5), (2, 3, 0, 0)]
+    {
+        let shape = Shape {
+            batch,
+            output: [output; 2],
+            input_channels: depth,
+            output_channels: channels,
+            ..same([3, 1, 4, 1, 1])
+        };
+        typical(shape, Signedness::Signed, 0).check();
+    }
+}
+
+#[test]
+fn values_by_hand() {
+    // (5-3)*(2) + (9-3)*(-1) + 100 = 98; halved 49; plus 10.
+    let weights = Weights { values: &[2, 255], signedness: Signedness::Signed, zero_point: 0 };
+    for set in InstructionSet::available() {
+        let requantization = Requantization {
+            multipliers: vec![Multiplier::from_real(0.499_999_9)],
+            zero_point: 10,
+            min: 0,
+            max: 255,
+        };
+        let activations = Activations { signedness: Signedness::Unsigned, zero_point: 3 };
+        let product = Convolution::fully_connected(
+            [1, 2, 1],
+            weights,
+            &[100],
+            activations,
+            requantization,
+            set,
+            1,
+        );
+        let mut output = [0];
+        let mut scratch = Lines::with_bytes(product.scratch_bytes());
+        product.run(
+            &mut Team::alone(),
+            Image::dense(&[5, 9], 2),
+            ImageMut::dense(&mut output, 1),
+            scratch.elements_mut(),
+        );
+        assert_eq!(output, [59], "{set}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Products of 8-bit rows with a packed 8-bit matrix, to 8-bit outputs.
+//!
+//! A row of the left side lies in memory as a number of *runs* of the same length, each anywhere: the
+//! taps of a convolution's window, or the one row of a plain matrix. A table holds the addresses. The
+//! right side is packed once ([`Matrix`]) into blocks of 64, 32 or 16 output channels.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod pack;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
+
+pub(super) use pack::{Block, Matrix, Source, Variant};
+
+use super::requantize::Form;
+
+/// Rows of one tile, at most.
+pub(super) const TILE_ROWS: usize = 8;
+
+/// What one call of a tile's kernel reads and writes: `rows` rows times one block of channels.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<'a> {
+    /// Address of the first row's first run; the next row's is the next, and the next run's are
+    /// `table_step` farther on.
+    pub table: *const *const u8,
+    /// From one run to the next, in addresses.
+    pub table_step: usize,
+    /// How many rows, from 1 to [`Matrix::tile_rows`].
+    pub rows: usize,
+    /// What each row's sums get in addition; nothing if there are no weights with a zero point.
+    pub row_terms: Option<&'a [i32]>,
+    /// Where the first row's output begins.
+    pub output: *mut u8,
+    /// From one row's output to the next, in bytes.
+    pub output_step: usize,
+}
+
+/// What is the same for all tiles.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Common {
+    /// Runs of a row.
+    pub runs: usize,
+    /// Bytes of a run.
+    pub run_bytes: usize,
+    /// Whether inputs and outputs are signed.
+    pub is_signed: bool,
+    /// The least and the greatest output.
+    pub limits: (i32, i32),
+    /// How sums become outputs.
+    pub form: Form,
+}

@@ -1,0 +1,326 @@
+//! [`Matrix`]: the right side of a product, packed for an instruction set.
+#![allow(unsafe_code)]
+
+use super::super::requantize::{self, ChannelLanes, LANES, Requantization};
+use super::super::{Activations, Signedness, Weights};
+use super::{Common, TILE_ROWS, Tile};
+use crate::{InstructionSet, Lines};
+
+/// Inputs and weights that are multiplied and added in one step.
+const DEPTH: usize = 4;
+
+/// Which kernel a matrix is packed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::quantized) enum Variant {
+    /// Products of unsigned and signed bytes by four, in 512 bits.
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
+    /// Products of 16-bit numbers by two, in 256 bits.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+}
+
+impl Variant {
+    /// That of an instruction set; none if there is only the portable one.
+    ///
+    /// # Panics
+    /// If this processor does not have the instructions.
+    pub(in crate::quantized) fn of(set: InstructionSet) -> Option<Self> {
+        assert!(set.is_available(), "this processor does not have {set}");
+        match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512Vnni => Some(Self::Vnni),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512 | InstructionSet::Avx2 => Some(Self::Avx2),
+            _ => None,
+        }
+    }
+
+    /// Its name in reports.
+    pub(in crate::quantized) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => "vnni",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+        }
+    }
+
+    /// Whether inputs are made signed (or else unsigned) when they are loaded.
+    fn has_signed_inputs(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni | Self::Avx2 => false,
+        }
+    }
+
+    /// Vectors of the next block if so many channels are left.
+    fn block_vectors(self, channels: usize) -> usize {
+        match (self, channels) {
+            #[cfg(target_arch = "x86_64")]
+            (Self::Avx2, _) => 1,
+            (_, 49..) => 4,
+            (_, 17..) => 2,
+            (_, _) => 1,
+        }
+    }
+
+    /// What is added to all sums so that they can be requantised as unsigned numbers.
+    fn sum_offset(self) -> i32 {
+        if self.has_signed_inputs() { 0 } else { i32::MIN }
+    }
+}
+
+/// Channels that are computed together.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::quantized) struct Block {
+    /// The first channel.
+    pub channel: usize,
+    /// How many there are.
+    pub channels: usize,
+    /// Vectors of 16 lanes that they take.
+    pub vectors: usize,
+    /// Where the packed weights begin, in bytes.
+    weights: usize,
+    /// The first of the channels' constants.
+    lanes: usize,
+}
+
+impl Block {
+    /// The vector and the lane of the block's channel `index`. Narrowing takes four outputs of each
+    /// vector in turn.
+    pub(super) fn place(&self, index: usize) -> (usize, usize) {
+        let run = index / 4;
+        (run % self.vectors, run / self.vectors * 4 + index % 4)
+    }
+}
+
+/// A packed matrix with what turns sums into outputs.
+#[derive(Debug)]
+pub(in crate::quantized) struct Matrix {
+    pub variant: Variant,
+    pub common: Common,
+    blocks: Vec<Block>,
+    /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 they have 16 bits:
+    /// by half vector, first the even ones of the four, then the odd ones.
+    weights: Lines,
+    lanes: Vec<ChannelLanes>,
+    requantization: Requantization,
+    /// Of the signed weights.
+    weight_zero_point: i32,
+}
+
+/// What a matrix is packed from: channel `c`'s weights are `runs` times `run_bytes` of them, one behind
+/// the other, from `first(c)` on; run `r` is `run_offset(r)` behind that.
+pub(in crate::quantized) struct Source<'a, F, G> {
+    pub weights: Weights<'a>,
+    pub channels: usize,
+    pub runs: usize,
+    pub run_bytes: usize,
+    pub first: F,
+    pub run_offset: G,
+    pub bias: &'a [i32],
+}
+
+impl Matrix {
+    /// Packs weights.
+    pub(in crate::quantized) fn new(
+        variant: Variant,
+        source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+        activations: Activations,
+        requantization: Requantization,
+    ) -> Self {
+        let Source { weights, channels, runs, run_bytes, bias, .. } = *source;
+        let steps = runs * run_bytes.div_ceil(DEPTH);
+        let bytes_per_vector = match variant {
+            #[cfg(target_arch = "x86_64")]
+            Variant::Avx2 => 2 * DEPTH * LANES,
+            _ => DEPTH * LANES,
+        };
+        let (mut blocks, mut bytes, mut lanes) = (Vec::new(), 0, 0);
+        let mut channel = 0;
+        while channel < channels {
+            let vectors = variant.block_vectors(channels - channel);
+            let channels = (channels - channel).min(vectors * LANES);
+            blocks.push(Block { channel, channels, vectors, weights: bytes, lanes });
+            bytes += steps * vectors * bytes_per_vector;
+            lanes += vectors;
+            channel += channels;
+        }
+
+        let mut packed = Lines::with_bytes(bytes);
+        let out = packed.elements_mut::<u8>();
+        let mut sums = Vec::with_capacity(channels);
+        let weight_zero_point = weights.signed_zero_point();
+        // Inputs as the kernel sees them, and their zero point.
+        let offset = if variant.has_signed_inputs() { -128 } else { 0 };
+        let zero_point = activations.zero_point + activations.signedness.offset() + offset;
+        for block in &blocks {
+            for index in 0..block.channels {
+                let channel = block.channel + index;
+                let (vector, lane) = block.place(index);
+                let (mut sum, mut magnitude) = (0_i32, 0_i64);
+                for run in 0..runs {
+                    let from = (source.first)(channel) + (source.run_offset)(run);
+                    for k in 0..run_bytes {
+                        let weight = weights.signed(from + k);
+                        sum = sum.wrapping_add(weight.into());
+                        magnitude += i64::from(weights.centred(from + k).abs());
+                        let step = run * run_bytes.div_ceil(DEPTH) + k / DEPTH;
+                        let at = block.weights + (step * block.vectors + vector) * bytes_per_vector;
+                        match variant {
+                            #[cfg(target_arch = "x86_64")]
+                            Variant::Avx2 => {
+                                let (half, lane) = (lane / 8, lane % 8);
+                                let pair = k % 2;
+                                let place = ((half * 2 + pair) * 8 + lane) * 2 + k % DEPTH / 2;
+                                out[at + 2 * place..][..2]
+                                    .copy_from_slice(&i16::from(weight).to_le_bytes());
+                            }
+                            _ => out[at + lane * DEPTH + k % DEPTH] = weight.cast_unsigned(),
+                        }
+                    }
+                }
+                let count = i32::try_from(runs * run_bytes % (1 << 31)).unwrap_or(0);
+                let constant = zero_point
+                    .wrapping_mul(weight_zero_point.wrapping_mul(count).wrapping_sub(sum));
+                let first = bias[channel].wrapping_add(constant);
+                let bound = magnitude
+                    .saturating_mul(activations.greatest())
+                    .saturating_add(i64::from(bias[channel]).abs());
+                sums.push((first.wrapping_add(variant.sum_offset()), bound));
+            }
+        }
+        let block_of = |channel: usize| {
+            let index = blocks.partition_point(|block| block.channel <= channel) - 1;
+            blocks[index]
+        };
+        let (form, lanes) = requantize::pack(
+            &requantization,
+            channels,
+            lanes,
+            |channel| {
+                let block = block_of(channel);
+                let (vector, lane) = block.place(channel - block.channel);
+                (block.lanes + vector, lane)
+            },
+            |channel| sums[channel],
+        );
+        let common = Common {
+            runs,
+            run_bytes,
+            is_signed: activations.signedness == Signedness::Signed,
+            limits: (requantization.min, requantization.max),
+            form,
+        };
+        Self { variant, common, blocks, weights: packed, lanes, requantization, weight_zero_point }
+    }
+
+    /// The packed weights of a block.
+    pub(super) fn block_weights(&self, block: &Block) -> *const u8 {
+        self.weights.elements::<u8>()[block.weights..].as_ptr()
+    }
+
+    /// The constants of a block's channels.
+    pub(super) fn block_lanes(&self, block: &Block) -> &[ChannelLanes] {
+        &self.lanes[block.lanes..][..block.vectors]
+    }
+
+    /// The output of one sum, by the definition.
+    pub(super) fn output(&self, block: &Block, index: usize, sum: i32) -> u8 {
+        let sum = sum.wrapping_sub(self.variant.sum_offset());
+        let output = self.requantization.apply(sum, block.channel + index);
+        self.signedness().byte(output)
+    }
+
+    fn signedness(&self) -> Signedness {
+        if self.common.is_signed { Signedness::Signed } else { Signedness::Unsigned }
+    }
+
+    /// Computes a tile.
+    ///
+    /// # Safety
+    /// The table holds the addresses of all runs of all rows, and behind each as many bytes as a run
+    /// has, rounded up to a multiple of four, can be read. The outputs of the rows can be written, and
+    /// nobody else accesses them. There are `rows` row terms if there are any.
+    pub(in crate::quantized) unsafe fn compute(&self, block: &Block, tile: &Tile<'_>) {
+        debug_assert!((1..=self.tile_rows(block)).contains(&tile.rows));
+        // SAFETY: the variant is one that this processor has, as `Variant::of` made sure; the rest is
+        // the caller's promise.
+        unsafe {
+            match self.variant {
+                #[cfg(target_arch = "x86_64")]
+                Variant::Vnni => super::vnni::compute(self, block, tile),
+                #[cfg(target_arch = "x86_64")]
+                Variant::Avx2 => super::avx2::compute(self, block, tile),
+            }
+        }
+    }
+
+    /// The blocks of channels, in the order of channels.
+    pub(in crate::quantized) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// Rows of a tile of a block, at most.
+    pub(in crate::quantized) fn tile_rows(&self, block: &Block) -> usize {
+        match self.variant {
+            #[cfg(target_arch = "x86_64")]
+            Variant::Vnni if block.vectors == 4 => 6,
+            #[cfg(target_arch = "x86_64")]
+            Variant::Vnni => TILE_ROWS,
+            #[cfg(target_arch = "x86_64")]
+            Variant::Avx2 => 4,
+        }
+    }
+
+    /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are
+    /// wanted.
+    pub(in crate::quantized) fn needs_row_terms(&self) -> bool {
+        self.weight_zero_point != 0
+    }
+
+    /// What the sums of so many rows get in addition: the sum of a row's inputs, as the kernel sees
+    /// them, times what the weights' zero point is short of 0.
+    ///
+    /// # Safety
+    /// As of [`Self::compute`], for the table.
+    pub(in crate::quantized) unsafe fn row_terms(
+        &self,
+        table: *const *const u8,
+        table_step: usize,
+        terms: &mut [i32],
+    ) {
+        let Common { runs, run_bytes, .. } = self.common;
+        let sum = match self.variant {
+            #[cfg(target_arch = "x86_64")]
+            Variant::Vnni => super::vnni::sum,
+            _ => sum,
+        };
+        let flip = if self.common.is_signed { 0x80 } else { 0 };
+        for (row, term) in terms.iter_mut().enumerate() {
+            let mut total = 0_i32;
+            for run in 0..runs {
+                // SAFETY: the caller's promise; the processor has the variant's instructions.
+                total = total.wrapping_add(unsafe {
+                    let run = *table.add(run * table_step + row);
+                    sum(std::slice::from_raw_parts(run, run_bytes), flip)
+                });
+            }
+            if self.variant.has_signed_inputs() {
+                // As signed numbers each is 128 less.
+                let count = i32::try_from(runs * run_bytes).unwrap_or(0);
+                total = total.wrapping_sub(count.wrapping_mul(128));
+            }
+            *term = total.wrapping_mul(self.weight_zero_point).wrapping_neg();
+        }
+    }
+}
+
+/// The sum of bytes, each with the bits of `flip` inverted.
+///
+/// # Safety
+/// None of its own.
+unsafe fn sum(bytes: &[u8], flip: u8) -> i32 {
+    bytes.iter().fold(0, |sum, byte| sum.wrapping_add(i32::from(byte ^ flip)))
+}

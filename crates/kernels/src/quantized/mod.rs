@@ -1,0 +1,126 @@
+//! Matrix products and convolutions of 8-bit numbers.
+//!
+//! A stored number `q` stands for `scale * (q - zero_point)`. Inputs and outputs have 8 bits, signed
+//! or not, with any zero point; so have weights ([`Weights`]), which mostly are signed with zero point
+//! 0. Everywhere an output is
+//!
+//! ```text
+//! clamp(multiplier * (bias + sum of (input - zero point) * (weight - zero point)) + zero point)
+//! ```
+//!
+//! where the sum has 32 bits and wraps, and the product with the multiplier is rounded as
+//! [`Multiplier::apply`](crate::Multiplier::apply) says. All variants for all instruction sets give the same to the bit: sums
+//! that wrap do not depend on an order.
+//!
+//! Slices hold signed numbers as their bytes.
+
+pub mod convolution;
+mod gemm;
+mod requantize;
+
+pub use requantize::Requantization;
+
+/// Whether 8-bit numbers are signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Signedness {
+    /// From 0 to 255.
+    Unsigned,
+    /// From -128 to 127.
+    Signed,
+}
+
+impl Signedness {
+    /// The least and the greatest number.
+    pub fn range(self) -> (i32, i32) {
+        match self {
+            Self::Unsigned => (0, 255),
+            Self::Signed => (-128, 127),
+        }
+    }
+
+    /// The number that a byte stands for.
+    pub fn value(self, byte: u8) -> i32 {
+        match self {
+            Self::Unsigned => i32::from(byte),
+            Self::Signed => i32::from(byte.cast_signed()),
+        }
+    }
+
+    /// The byte of a number within the range.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The lower 8 bits.
+    fn byte(self, value: i32) -> u8 {
+        debug_assert!((self.range().0..=self.range().1).contains(&value));
+        value as u8
+    }
+
+    /// What is added to a number to make it unsigned.
+    fn offset(self) -> i32 {
+        -self.range().0
+    }
+}
+
+/// Weights as they are given to be packed.
+#[derive(Debug, Clone, Copy)]
+pub struct Weights<'a> {
+    /// The stored numbers.
+    pub values: &'a [u8],
+    /// Whether they are signed.
+    pub signedness: Signedness,
+    /// The stored number that stands for 0, within the range.
+    pub zero_point: i32,
+}
+
+/// The inputs of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Activations {
+    /// Of inputs and outputs.
+    pub signedness: Signedness,
+    /// The stored input that stands for 0, within the range.
+    pub zero_point: i32,
+}
+
+impl Activations {
+    /// # Panics
+    /// If the zero point is out of range.
+    fn check(self) {
+        let (min, max) = self.signedness.range();
+        assert!((min..=max).contains(&self.zero_point), "the zero point is out of range: {self:?}");
+    }
+
+    /// The greatest magnitude of an input less its zero point.
+    fn greatest(self) -> i64 {
+        let (min, max) = self.signedness.range();
+        i64::from((self.zero_point - min).max(max - self.zero_point))
+    }
+}
+
+impl Weights<'_> {
+    /// # Panics
+    /// If there are not so many, or the zero point is out of range.
+    fn check(&self, values: usize) {
+        assert_eq!(self.values.len(), values, "weights");
+        let (min, max) = self.signedness.range();
+        assert!((min..=max).contains(&self.zero_point), "a zero point of {}", self.zero_point);
+    }
+
+    /// A weight less the zero point.
+    fn centred(&self, index: usize) -> i32 {
+        self.signedness.value(self.values[index]) - self.zero_point
+    }
+
+    /// A weight as a signed byte, which stands for 0 if it is [`Self::signed_zero_point`].
+    fn signed(&self, index: usize) -> i8 {
+        match self.signedness {
+            Signedness::Unsigned => (self.values[index] ^ 0x80).cast_signed(),
+            Signedness::Signed => self.values[index].cast_signed(),
+        }
+    }
+
+    /// The zero point of weights that are made signed.
+    fn signed_zero_point(&self) -> i32 {
+        match self.signedness {
+            Signedness::Unsigned => self.zero_point - 128,
+            Signedness::Signed => self.zero_point,
+        }
+    }
+}

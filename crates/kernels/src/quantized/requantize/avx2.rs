@@ -1,0 +1,77 @@
+//! Requantising 8 sums at a time.
+#![allow(unsafe_code)]
+
+use super::ChannelLanes;
+use std::arch::x86_64::*;
+
+/// Constants of 8 channels in registers.
+#[derive(Clone, Copy)]
+pub(in crate::quantized) struct Constants {
+    doubled: __m256i,
+    rounding_even: __m256i,
+    rounding_odd: __m256i,
+    shift: __m256i,
+}
+
+impl Constants {
+    /// Loads those of the lower (0) or the upper (1) half of the lanes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::quantized) fn load(lanes: &ChannelLanes, half: usize) -> Self {
+        // SAFETY: each half of an array has 32 bytes.
+        unsafe {
+            let load = |from: *const __m256i| _mm256_loadu_si256(from.add(half & 1));
+            Self {
+                doubled: load(lanes.doubled.as_ptr().cast()),
+                rounding_even: load(lanes.rounding_even.as_ptr().cast()),
+                rounding_odd: load(lanes.rounding_odd.as_ptr().cast()),
+                shift: load(lanes.shift.as_ptr().cast()),
+            }
+        }
+    }
+
+    /// The outputs of sums to which 2^31 was added, before they are clamped.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::quantized) fn apply<const NUDGED: bool>(&self, sums: __m256i) -> __m256i {
+        let odd_sums = _mm256_srli_epi64::<32>(sums);
+        let odd_doubled = _mm256_srli_epi64::<32>(self.doubled);
+        let even = _mm256_add_epi64(_mm256_mul_epu32(sums, self.doubled), self.rounding_even);
+        let odd = _mm256_add_epi64(_mm256_mul_epu32(odd_sums, odd_doubled), self.rounding_odd);
+        // The upper halves: the even ones move down, between the odd ones.
+        let mut upper = _mm256_blend_epi32::<0b1010_1010>(_mm256_srli_epi64::<32>(even), odd);
+        if NUDGED {
+            upper = _mm256_sub_epi32(upper, _mm256_srai_epi32::<31>(sums));
+        }
+        _mm256_srav_epi32(upper, self.shift)
+    }
+}
+
+/// What 8-bit outputs are clamped to, in lanes of 16 bits.
+#[derive(Clone, Copy)]
+pub(in crate::quantized) struct Limits {
+    min: __m256i,
+    max: __m256i,
+}
+
+impl Limits {
+    /// From the least and the greatest output.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    #[allow(clippy::cast_possible_truncation)] // Outputs have 8 bits.
+    pub(in crate::quantized) fn new(min: i32, max: i32) -> Self {
+        Self { min: _mm256_set1_epi16(min as i16), max: _mm256_set1_epi16(max as i16) }
+    }
+
+    /// 16 outputs, first those of `a`, then those of `b`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::quantized) fn narrow(&self, a: __m256i, b: __m256i) -> __m128i {
+        // Four of each in turn, put in order.
+        let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
+        let words = _mm256_min_epi16(_mm256_max_epi16(words, self.min), self.max);
+        // The lower bytes, whatever their sign.
+        let bytes = _mm256_and_si256(words, _mm256_set1_epi16(0xFF));
+        _mm_packus_epi16(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes))
+    }
+}

@@ -1,0 +1,109 @@
+//! Requantising 16 sums at a time.
+#![allow(unsafe_code)]
+
+use super::ChannelLanes;
+use std::arch::x86_64::*;
+
+/// Constants of 16 channels in registers.
+#[derive(Clone, Copy)]
+pub(in crate::quantized) struct Constants {
+    doubled: __m512i,
+    doubled_odd: __m512i,
+    rounding_even: __m512i,
+    rounding_odd: __m512i,
+    shift: __m512i,
+}
+
+impl Constants {
+    /// Loads them.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(in crate::quantized) fn load(lanes: &ChannelLanes) -> Self {
+        // SAFETY: each array has 64 bytes.
+        unsafe {
+            let doubled = _mm512_loadu_si512(lanes.doubled.as_ptr().cast());
+            Self {
+                doubled,
+                doubled_odd: _mm512_srli_epi64::<32>(doubled),
+                rounding_even: _mm512_loadu_si512(lanes.rounding_even.as_ptr().cast()),
+                rounding_odd: _mm512_loadu_si512(lanes.rounding_odd.as_ptr().cast()),
+                shift: _mm512_loadu_si512(lanes.shift.as_ptr().cast()),
+            }
+        }
+    }
+
+    /// The outputs of sums to which 2^31 was added, before they are clamped.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(in crate::quantized) fn apply<const NUDGED: bool>(&self, sums: __m512i) -> __m512i {
+        let odd_sums = _mm512_srli_epi64::<32>(sums);
+        let even = _mm512_add_epi64(_mm512_mul_epu32(sums, self.doubled), self.rounding_even);
+        let odd = _mm512_add_epi64(_mm512_mul_epu32(odd_sums, self.doubled_odd), self.rounding_odd);
+        // The upper halves: the even ones move down, between the odd ones.
+        let mut upper = _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even);
+        if NUDGED {
+            upper = _mm512_sub_epi32(upper, _mm512_srai_epi32::<31>(sums));
+        }
+        _mm512_srav_epi32(upper, self.shift)
+    }
+}
+
+/// What 8-bit outputs are clamped to.
+#[derive(Clone, Copy)]
+pub(in crate::quantized) struct Limits {
+    /// In 32 lanes of 16 bits.
+    min16: __m512i,
+    max16: __m512i,
+    /// In 64 lanes of 8 bits.
+    min8: __m512i,
+    max8: __m512i,
+}
+
+impl Limits {
+    /// From the least and the greatest output.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[allow(clippy::cast_possible_truncation)] // Outputs have 8 bits.
+    pub(in crate::quantized) fn new(min: i32, max: i32) -> Self {
+        Self {
+            min16: _mm512_set1_epi16(min as i16),
+            max16: _mm512_set1_epi16(max as i16),
+            min8: _mm512_set1_epi8(min as i8),
+            max8: _mm512_set1_epi8(max as i8),
+        }
+    }
+
+    /// 16 outputs in their order.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(in crate::quantized) fn narrow1(&self, a: __m512i) -> __m128i {
+        let words = _mm512_cvtsepi32_epi16(a);
+        let words = _mm256_max_epi16(words, _mm512_castsi512_si256(self.min16));
+        let words = _mm256_min_epi16(words, _mm512_castsi512_si256(self.max16));
+        _mm256_cvtepi16_epi8(words)
+    }
+
+    /// 32 outputs: four of `a`, four of `b`, the next four of `a` and so on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(in crate::quantized) fn narrow2(&self, a: __m512i, b: __m512i) -> __m256i {
+        let words = _mm512_packs_epi32(a, b);
+        let words = _mm512_min_epi16(_mm512_max_epi16(words, self.min16), self.max16);
+        _mm512_cvtepi16_epi8(words)
+    }
+
+    /// 64 outputs: four of each vector, then the next four of each, and so on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(in crate::quantized) fn narrow4<const SIGNED: bool>(&self, parts: [__m512i; 4]) -> __m512i {
+        let low = _mm512_packs_epi32(parts[0], parts[1]);
+        let high = _mm512_packs_epi32(parts[2], parts[3]);
+        if SIGNED {
+            let bytes = _mm512_packs_epi16(low, high);
+            _mm512_min_epi8(_mm512_max_epi8(bytes, self.min8), self.max8)
+        } else {
+            let bytes = _mm512_packus_epi16(low, high);
+            _mm512_min_epu8(_mm512_max_epu8(bytes, self.min8), self.max8)
+        }
+    }
+}

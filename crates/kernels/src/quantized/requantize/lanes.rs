@@ -1,0 +1,178 @@
+//! [`ChannelLanes`]: the constants of channels as vectors want them.
+//!
+//! With `v` the sum, `m` the mantissa and `r = -exponent >= 0`, the definition is
+//!
+//! ```text
+//! h = (v * m + 2^30) >> 31                         halves up
+//! n = (h + half - [h < 0]) >> r,  half = 2^(r-1)   halves away from zero; n = h if r = 0
+//! ```
+//!
+//! Kernels on x86 add 2^31 to every sum, together with the bias, and hold `u = v + 2^31` as an
+//! unsigned number. The upper half of the unsigned product `u * 2m + 2^31` is `h + m`, because
+//! `u * 2m = 2vm + 2^32 m`. What is added to the upper half, `half - m` and the output's zero point
+//! times `2^r`, goes into the same 64-bit addend as the 2^31 of the first rounding. Then
+//!
+//! - `[h < 0]` may be replaced by `[v < 0]`: they differ only where `v < 0` and `h = 0`, and
+//!   `(half - 1) >> r = half >> r = 0` for `r >= 1`.
+//! - It may be left out if the zero point is not above the least output: it changes results only if
+//!   `h < 0`, so only results that are not above the zero point, and to results that are not either.
+//!   That is so wherever a ReLU is part of the operation.
+//!
+//! All that is right while `h + half + zero_point * 2^r` stays within 32 bits, which follows from the
+//! greatest magnitude that a sum can have; [`pack`] checks it.
+
+use super::Requantization;
+use crate::Multiplier;
+
+/// Lanes of [`ChannelLanes`].
+pub(in crate::quantized) const LANES: usize = 16;
+
+/// Constants of 16 output channels.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub(in crate::quantized) struct ChannelLanes {
+    /// What sums begin with.
+    pub bias: [i32; LANES],
+    /// `2m`.
+    pub doubled: [u32; LANES],
+    /// By even lane: 2^31, and above it what the upper half gets.
+    pub rounding_even: [u64; LANES / 2],
+    /// By odd lane.
+    pub rounding_odd: [u64; LANES / 2],
+    /// `r`.
+    pub shift: [u32; LANES],
+}
+
+/// How vectors requantise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::quantized) enum Form {
+    /// Without regard to the sign of the sum.
+    Plain,
+    /// With the second rounding's regard to the sign of the sum.
+    Nudged,
+    /// One by one, by the definition.
+    Scalar,
+}
+
+/// How one channel is requantised.
+struct Channel {
+    doubled: u32,
+    rounding: u64,
+    shift: u32,
+}
+
+/// The constants of a channel whose sums have at most the magnitude `bound`, if vectors can do it.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Checked, or modulo 2^32.
+fn channel(
+    multiplier: Multiplier,
+    zero_point: i32,
+    is_nudged: bool,
+    bound: i64,
+) -> Option<Channel> {
+    let nudge = i64::from(is_nudged);
+    let mantissa = i64::from(multiplier.mantissa);
+    let greatest = ((bound.min(1 << 31) * mantissa) >> 31) + 1;
+    let right = -i64::from(multiplier.exponent);
+    // Half a step is not reached, or there are no more than 62 bits.
+    let is_small = (1..62).contains(&right) && greatest < 1 << (right - 1);
+    let is_zero = mantissa == 0 || is_small || right >= 62;
+    // What is always 0 is so for any multiplier.
+    let (mantissa, greatest, right) = if is_zero { (0, 1, 1) } else { (mantissa, greatest, right) };
+    if !(nudge..=30).contains(&right) {
+        return None;
+    }
+    let half = if right == 0 { 0 } else { 1_i64 << (right - 1) };
+    let offset = i64::from(zero_point) << right;
+    if greatest + half + 1 + offset.abs() >= 1 << 31 {
+        return None;
+    }
+    let upper = (half - mantissa + offset - nudge) as u32;
+    Some(Channel {
+        doubled: 2 * mantissa as u32,
+        rounding: 1 << 31 | u64::from(upper) << 32,
+        shift: right as u32,
+    })
+}
+
+/// The constants of all channels, and how they are to be used. `place` gives the vector and the lane
+/// of a channel, `vectors` how many there are; `sums` gives a channel's bias and the greatest magnitude
+/// of its sums. Lanes without a channel give anything.
+pub(in crate::quantized) fn pack(
+    requantization: &Requantization,
+    channels: usize,
+    vectors: usize,
+    place: impl Fn(usize) -> (usize, usize),
+    sums: impl Fn(usize) -> (i32, i64),
+) -> (Form, Vec<ChannelLanes>) {
+    let zero_point = requantization.zero_point;
+    let is_nudged = zero_point > requantization.min;
+    let mut form = if is_nudged { Form::Nudged } else { Form::Plain };
+    let mut packed = vec![ChannelLanes::default(); vectors];
+    for index in 0..channels {
+        let (vector, lane) = place(index);
+        let (bias, bound) = sums(index);
+        let lanes = &mut packed[vector];
+        lanes.bias[lane] = bias;
+        let multiplier = requantization.multiplier(index);
+        let Some(channel) = channel(multiplier, zero_point, is_nudged, bound) else {
+            form = Form::Scalar;
+            continue;
+        };
+        lanes.doubled[lane] = channel.doubled;
+        lanes.shift[lane] = channel.shift;
+        let rounding =
+            if lane % 2 == 0 { &mut lanes.rounding_even } else { &mut lanes.rounding_odd };
+        rounding[lane / 2] = channel.rounding;
+    }
+    (form, packed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a vector's lane does.
+    fn lane(channel: &Channel, sum: i32, is_nudged: bool) -> i32 {
+        let u = sum.cast_unsigned() ^ 1 << 31;
+        let wide = (u64::from(u) * u64::from(channel.doubled)).wrapping_add(channel.rounding);
+        #[allow(clippy::cast_possible_truncation)] // The upper half.
+        let upper = ((wide >> 32) as u32).cast_signed();
+        let positive = if is_nudged { i32::from(u >> 31 == 1) } else { 0 };
+        upper.wrapping_add(positive) >> channel.shift
+    }
+
+    proptest! {
+        #[test]
+        fn lanes_are_the_definition(
+            mantissa in 1 << 30..=i32::MAX, right in 0_i32..=31, zero_point in -128..=255,
+            sums in prop::collection::vec(any::<i32>(), 50), bits in 4..31,
+        ) {
+            let bound = 1_i64 << bits;
+            let multiplier = Multiplier { mantissa, exponent: -right };
+            for is_nudged in [false, true] {
+                let channel = channel(multiplier, zero_point, is_nudged, bound);
+                prop_assert!(channel.is_some() || bits > 20 || right > 20 || right == 0);
+                let Some(channel) = channel else { continue };
+                // Random sums, and all near the ties of the second rounding.
+                let near = |k: i64| {
+                    let tie = i128::from(2 * k + 1) * (1 << 30 << right) / i128::from(mantissa);
+                    let tie = i64::try_from(tie).unwrap();
+                    (-2..=2).map(move |off| tie + off)
+                };
+                let random = sums.iter().map(|&sum| i64::from(sum) >> (31 - bits));
+                for sum in random.chain((-200..200).flat_map(near)) {
+                    if sum.abs() > bound || sum > i64::from(i32::MAX) { continue }
+                    let sum = i32::try_from(sum).unwrap();
+                    let expected = multiplier.apply(sum) + zero_point;
+                    let found = lane(&channel, sum, is_nudged);
+                    if is_nudged {
+                        prop_assert_eq!(found, expected);
+                    } else {
+                        prop_assert_eq!(found.max(zero_point), expected.max(zero_point));
+                    }
+                }
+            }
+        }
+    }
+}
