@@ -305,7 +305,8 @@ impl DeviceWork<'_> {
         options: &RunOptions<'_>,
     ) -> Result<Ran, Failure> {
         self.expect_no_empty_inputs(&inputs)?;
-        let channel = self.channel.and_then(Option::as_ref);
+        // A channel carries no deadline.
+        let channel = self.channel.and_then(Option::as_ref).filter(|_| options.deadline.is_none());
         let execute = |request: &Request| match channel {
             Some(burst) => burst.execute(request, options.measure),
             None => execute(&*self.step.prepared, request, options),

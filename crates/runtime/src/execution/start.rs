@@ -247,17 +247,15 @@ impl Execution {
         let info = std::sync::Mutex::new(Some(info));
         let settle = move |signalled: Result<()>| {
             let info = info.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-            let outcome = match (signalled, info) {
-                (Ok(()), Some(info)) => {
+            // The device may say more than its fence, which signals even when a loop took too long.
+            let told = info.as_ref().and_then(|info| info.get().err()).map(Error::from);
+            let outcome = match (signalled.err(), told, info) {
+                (None, None, Some(info)) => {
                     let output_shapes = output_shapes.clone();
                     Ok(Outcome { output_shapes, times: Times::Asked(info) })
                 }
-                (Ok(()), None) => Err(Error::failed("the execution has ended twice").into()),
-                // The device may say more of it than its fence.
-                (Err(error), info) => {
-                    let told = info.and_then(|info| info.get().err());
-                    Err(told.map_or(error, Error::from).into())
-                }
+                (_, Some(error), _) | (Some(error), None, _) => Err(error.into()),
+                (None, None, None) => Err(Error::failed("the execution has ended twice").into()),
             };
             execution.lock().finish(outcome)
         };

@@ -363,11 +363,14 @@ impl Plan {
         Some(prepared.as_ref().map_err(Clone::clone))
     }
 
-    /// Channels for executions in close succession, by step.
+    /// Channels for executions in close succession, by step. None where the step has loops: a channel
+    /// carries neither their time limit nor that they have missed it.
     pub(crate) fn open_bursts(&self) -> Vec<Option<Box<dyn hal::Burst>>> {
         let open = |step: &Step| match step {
-            Step::Device(step) => step.prepared.configure_burst().ok(),
-            Step::If(_) | Step::While(_) => None,
+            Step::Device(step) if !has_loops(step.part.as_ref().unwrap_or(self.model.hal())) => {
+                step.prepared.configure_burst().ok()
+            }
+            _ => None,
         };
         self.steps.iter().map(open).collect()
     }
@@ -410,6 +413,11 @@ impl Plan {
         }
         roles
     }
+}
+
+fn has_loops(model: &hal::Model) -> bool {
+    let is_loop = |operation: &hal::Operation| operation.operation_type == OperationType::While;
+    model.subgraphs().any(|(_, graph)| graph.operations.iter().any(is_loop))
 }
 
 /// What becomes a device's step.

@@ -1,0 +1,169 @@
+//! IF and WHILE, and above all loops over operands of unknown size, which no device is given.
+
+use crate::support::{bytes, int32, operation, tensor};
+use hal::OperationType::{Add, Concatenation, If, Less, ReduceSum, While};
+use hal::{OperandType, OperationType};
+use runtime::{
+    CompilationBuilder, Devices, Execution, Model, ModelBuilder, OperandDescription, OutputBuffer,
+    ResultCode,
+};
+use std::sync::Arc;
+
+fn describe(operand_type: OperandType, dimensions: &[u32]) -> OperandDescription {
+    OperandDescription::tensor(operand_type, dimensions)
+}
+
+/// Whether the sum of a list is below 10.
+fn condition(devices: &Devices) -> Model {
+    let mut builder = ModelBuilder::new(devices);
+    let list = tensor(&mut builder, &[0]);
+    let axis = builder.add_operand(&describe(OperandType::TensorInt32, &[1])).unwrap();
+    builder.set_operand_value(axis, &0_i32.to_le_bytes()).unwrap();
+    let keep = builder.add_operand(&OperandDescription::scalar(OperandType::Bool)).unwrap();
+    builder.set_operand_value(keep, &[1]).unwrap();
+    let sum = tensor(&mut builder, &[1]);
+    let limit = tensor(&mut builder, &[1]);
+    builder.set_operand_value(limit, &10.0_f32.to_le_bytes()).unwrap();
+    let below = builder.add_operand(&describe(OperandType::TensorBool8, &[1])).unwrap();
+    operation(&mut builder, ReduceSum, &[list, axis, keep], &[sum]).unwrap();
+    operation(&mut builder, Less, &[sum, limit], &[below]).unwrap();
+    builder.identify_inputs_and_outputs(&[list], &[below]).unwrap();
+    builder.finish().unwrap()
+}
+
+/// The list with a 1 appended.
+fn body(devices: &Devices) -> Model {
+    let mut builder = ModelBuilder::new(devices);
+    let list = tensor(&mut builder, &[0]);
+    let one = tensor(&mut builder, &[1]);
+    builder.set_operand_value(one, &1.0_f32.to_le_bytes()).unwrap();
+    let axis = int32(&mut builder, 0);
+    let longer = tensor(&mut builder, &[0]);
+    operation(&mut builder, Concatenation, &[list, one, axis], &[longer]).unwrap();
+    builder.identify_inputs_and_outputs(&[list], &[longer]).unwrap();
+    builder.finish().unwrap()
+}
+
+fn subgraph(builder: &mut ModelBuilder, model: &Model) -> u32 {
+    let operand = builder.add_operand(&OperandDescription::scalar(OperandType::Subgraph)).unwrap();
+    builder.set_operand_value_from_model(operand, model).unwrap();
+    operand
+}
+
+/// Appends ones to a list until its sum is 10 or more, and then adds the result to itself.
+fn growing(devices: &Devices, body: &Model) -> Model {
+    let mut builder = ModelBuilder::new(devices);
+    let [condition, body] = [&condition(devices), body].map(|model| subgraph(&mut builder, model));
+    let list = tensor(&mut builder, &[0]);
+    let grown = tensor(&mut builder, &[0]);
+    let none = int32(&mut builder, 0);
+    let doubled = tensor(&mut builder, &[0]);
+    operation(&mut builder, While, &[condition, body, list], &[grown]).unwrap();
+    operation(&mut builder, Add, &[grown, grown, none], &[doubled]).unwrap();
+    builder.identify_inputs_and_outputs(&[list], &[grown, doubled]).unwrap();
+    builder.finish().unwrap()
+}
+
+#[test]
+fn a_loop_over_a_list_that_grows_runs() {
+    let devices = Devices::new([reference::device()]);
+    let model = growing(&devices, &body(&devices));
+    let compilation = CompilationBuilder::new(&model).finish().unwrap();
+    let steps = compilation.steps();
+    assert_eq!(steps.len(), 2);
+    assert!(steps[0].0.is_none(), "the runtime runs the loop itself");
+    for (given, expected) in [
+        (&[4.0, 3.0][..], &[4.0, 3.0, 1.0, 1.0, 1.0][..]),
+        (&[9.5], &[9.5, 1.0]),
+        (&[20.0, 1.0], &[20.0, 1.0]),
+    ] {
+        let execution = Execution::new(&compilation);
+        let described =
+            describe(OperandType::TensorFloat32, &[u32::try_from(given.len()).unwrap()]);
+        execution.set_input(0, Some(&described), Some(bytes(given))).unwrap();
+        let outputs = [(); 2].map(|()| OutputBuffer::new(64));
+        for (index, output) in (0..).zip(&outputs) {
+            execution.set_output(index, None, Some(Arc::new(output.clone()))).unwrap();
+        }
+        execution.compute().unwrap();
+        let count = expected.len();
+        let length = u32::try_from(count).unwrap();
+        assert_eq!(execution.output_dimensions(0).unwrap().dimensions, [length]);
+        assert_eq!(outputs[0].to_f32()[..count], *expected);
+        let doubled: Vec<f32> = expected.iter().map(|value| value * 2.0).collect();
+        assert_eq!(outputs[1].to_f32()[..count], doubled);
+    }
+}
+
+#[test]
+fn a_list_that_grows_beyond_its_buffer_is_told() {
+    let devices = Devices::new([reference::device()]);
+    let model = growing(&devices, &body(&devices));
+    let compilation = CompilationBuilder::new(&model).finish().unwrap();
+    let execution = Execution::new(&compilation);
+    let described = describe(OperandType::TensorFloat32, &[1]);
+    execution.set_input(0, Some(&described), Some(bytes(&[7.0]))).unwrap();
+    execution.set_output(0, None, Some(Arc::new(OutputBuffer::new(4)))).unwrap();
+    execution.set_output(1, None, Some(Arc::new(OutputBuffer::new(16)))).unwrap();
+    let error = execution.compute().unwrap_err();
+    assert_eq!(error.code(), ResultCode::OutputInsufficientSize, "{error}");
+    let [grown, doubled] = [0, 1].map(|index| execution.output_dimensions(index).unwrap());
+    assert_eq!((grown.dimensions, grown.is_sufficient), (vec![4], false));
+    assert_eq!((doubled.dimensions, doubled.is_sufficient), (vec![4], true));
+}
+
+#[test]
+fn a_loop_that_never_ends_is_broken_off() {
+    let devices = Devices::new([reference::device()]);
+    // The list stays as it is.
+    let mut builder = ModelBuilder::new(&devices);
+    let list = tensor(&mut builder, &[0]);
+    let same = tensor(&mut builder, &[0]);
+    operation(&mut builder, OperationType::Relu, &[list], &[same]).unwrap();
+    builder.identify_inputs_and_outputs(&[list], &[same]).unwrap();
+    let model = growing(&devices, &builder.finish().unwrap());
+    let compilation = CompilationBuilder::new(&model).finish().unwrap();
+    let execution = Execution::new(&compilation);
+    execution.set_loop_timeout(20_000_000).unwrap();
+    let described = describe(OperandType::TensorFloat32, &[1]);
+    execution.set_input(0, Some(&described), Some(bytes(&[1.0]))).unwrap();
+    for index in 0..2 {
+        execution.set_output(index, None, Some(Arc::new(OutputBuffer::new(64)))).unwrap();
+    }
+    let error = execution.compute().unwrap_err();
+    assert!(error.code().is_missed_deadline(), "{error}");
+}
+
+#[test]
+fn a_loop_inside_a_branch_runs_too() {
+    let devices = Devices::new([reference::device()]);
+    let branch = |inner: &Model| {
+        let mut builder = ModelBuilder::new(&devices);
+        let [condition, body] =
+            [&condition(&devices), inner].map(|model| subgraph(&mut builder, model));
+        let list = tensor(&mut builder, &[0]);
+        let grown = tensor(&mut builder, &[0]);
+        operation(&mut builder, While, &[condition, body, list], &[grown]).unwrap();
+        builder.identify_inputs_and_outputs(&[list], &[grown]).unwrap();
+        builder.finish().unwrap()
+    };
+    let (then, otherwise) = (branch(&body(&devices)), body(&devices));
+    let mut builder = ModelBuilder::new(&devices);
+    let flag = builder.add_operand(&describe(OperandType::TensorBool8, &[1])).unwrap();
+    let [then, otherwise] = [&then, &otherwise].map(|model| subgraph(&mut builder, model));
+    let list = tensor(&mut builder, &[2]);
+    let result = tensor(&mut builder, &[0]);
+    operation(&mut builder, If, &[flag, then, otherwise, list], &[result]).unwrap();
+    builder.identify_inputs_and_outputs(&[flag, list], &[result]).unwrap();
+    let model = builder.finish().unwrap();
+    let compilation = CompilationBuilder::new(&model).finish().unwrap();
+    for (flag, expected) in [(1, &[4.0, 4.0, 1.0, 1.0][..]), (0, &[4.0, 4.0, 1.0])] {
+        let execution = Execution::new(&compilation);
+        execution.set_input(0, None, Some(Arc::new(vec![flag]))).unwrap();
+        execution.set_input(1, None, Some(bytes(&[4.0, 4.0]))).unwrap();
+        let output = OutputBuffer::new(64);
+        execution.set_output(0, None, Some(Arc::new(output.clone()))).unwrap();
+        execution.start_compute().unwrap().wait().unwrap();
+        assert_eq!(output.to_f32()[..expected.len()], *expected);
+    }
+}

@@ -1,0 +1,73 @@
+//! All test vectors through the runtime, in every way to start an execution, on one device and
+//! divided between two.
+
+use crate::support::scripted::Scripted;
+use crate::support::through::{ThroughRuntime, Way};
+use conformance::{Selection, Suite, Vectors};
+use runtime::Devices;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Those that speak of what a client of the runtime sees.
+const SUITES: [Suite; 6] = [
+    Suite::Generated,
+    Suite::DynamicOutputShape,
+    Suite::ShortOutput,
+    Suite::QuantizationCoupling,
+    Suite::Validation,
+    Suite::Timeout,
+];
+
+/// Every vector where this is optimised, otherwise some specifications.
+fn judge(device: &ThroughRuntime) -> Option<usize> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    let Ok(vectors) = Vectors::open(&folder) else {
+        eprintln!("skipped: no vectors beside the repository");
+        return None;
+    };
+    let filters: &[&str] = if cfg!(debug_assertions) {
+        eprintln!("not optimised: some specifications only");
+        &["lstm_float", "conv2d_v1_2", "while_", "if_", "add_v1_2", "box_with_nms", "split_u8"]
+    } else {
+        &[""]
+    };
+    let mut count = 0;
+    for filter in filters {
+        let selection = Selection { filter: (*filter).to_owned(), suites: SUITES.to_vec() };
+        let report = conformance::run(device, &vectors, &selection, |_| {}).unwrap();
+        count += report.outcomes.len();
+        let failures: Vec<String> = report
+            .failures()
+            .map(|(outcome, why)| format!("{} ({}): {why}", outcome.case, outcome.suite))
+            .collect();
+        assert!(
+            failures.is_empty(),
+            "{} of {count} fail\n{}",
+            failures.len(),
+            failures[..failures.len().min(25)].join("\n")
+        );
+    }
+    Some(count)
+}
+
+#[test]
+fn all_vectors_pass_on_one_device() {
+    let device = ThroughRuntime::new(Devices::new([reference::device()]), Way::ALL);
+    if let Some(count) = judge(&device) {
+        assert!(count > 100, "{count}");
+    }
+}
+
+/// Operations go to two devices in turn, so that values pass between them everywhere.
+#[test]
+fn all_vectors_pass_divided_between_two_devices() {
+    let devices = Devices::new([
+        Arc::new(Scripted::new("test-even", |index, _| index % 2 == 0)) as Arc<dyn hal::Device>,
+        Arc::new(Scripted::new("test-odd", |index, _| index % 2 == 1)),
+        reference::device(),
+    ]);
+    let device = ThroughRuntime::new(devices, Way::ALL);
+    if let Some(count) = judge(&device) {
+        assert!(device.steps() > count / 2, "{} steps for {count}", device.steps());
+    }
+}
