@@ -1,0 +1,178 @@
+//! Kernels that move more than they compute, at the sizes of the models. The figure to compare with
+//! is what memory of that size gives: the first caches of a current core move 100 GB/s and more, the
+//! second ones half of that, main memory a tenth.
+
+use divan::Bencher;
+use divan::counter::BytesCount;
+use kernels::elementwise::{Binary, Chain, Step, Unary};
+use kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
+use kernels::quantized_elementwise::{Quantization, QuantizedSum, Sign, Table, TableMap};
+use kernels::{Image, ImageMut, InstructionSet, Team};
+
+fn main() {
+    divan::main();
+}
+
+fn sets() -> Vec<InstructionSet> {
+    InstructionSet::available().collect()
+}
+
+fn floats(count: usize) -> Vec<f32> {
+    let mut random = fastrand::Rng::with_seed(1);
+    (0..count).map(|_| random.f32() * 8.0 - 4.0).collect()
+}
+
+fn bytes(count: usize) -> Vec<i8> {
+    let mut random = fastrand::Rng::with_seed(1);
+    (0..count).map(|_| random.i8(..)).collect()
+}
+
+/// resnet50's first addition is `[56, 56, 256]`, mobilenet v2's last one `[7, 7, 160]`.
+#[divan::bench(args = sets(), consts = [7840, 100_352, 802_816])]
+fn quantized_add<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let of = |scale, zero_point| Quantization { scale, zero_point };
+    let (a, b) = (bytes(N), bytes(N));
+    let shapes: [&[usize]; 2] = [&[N], &[N]];
+    let inputs = [of(0.031, 3), of(0.052, -7)];
+    let sum = QuantizedSum::prepare(set, shapes, inputs, of(0.047, -20), Sign::Plus, (-128, 127));
+    let (mut output, mut team) = (vec![0; N], Team::alone());
+    bencher.counter(BytesCount::new(3 * N)).bench_local(|| sum.run(&mut team, &a, &b, &mut output));
+}
+
+#[divan::bench(args = sets())]
+fn quantized_add_prepare(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let of = |scale, zero_point| Quantization { scale, zero_point };
+    let shapes: [&[usize]; 2] = [&[64], &[64]];
+    let inputs = [of(0.031, 3), of(0.052, -7)];
+    bencher.bench_local(|| {
+        QuantizedSum::<i8>::prepare(set, shapes, inputs, of(0.047, -20), Sign::Plus, (-128, 127))
+    });
+}
+
+#[divan::bench(args = sets(), consts = [100, 100_352])]
+fn table<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let input: Vec<u8> = bytemuck::cast_slice(&bytes(N)).to_vec();
+    let map = TableMap::prepare(set, Table::of_u8(|it| it ^ 77));
+    let (mut output, mut team) = (vec![0; N], Team::alone());
+    bencher.counter(BytesCount::new(2 * N)).bench_local(|| map.run(&mut team, &input, &mut output));
+}
+
+fn chain(bencher: Bencher<'_, '_>, set: InstructionSet, shapes: &[&[usize]], steps: &[Step]) {
+    let operands: Vec<Vec<f32>> =
+        shapes.iter().map(|shape| floats(shape.iter().product())).collect();
+    let operands: Vec<&[f32]> = operands.iter().map(Vec::as_slice).collect();
+    let chain = Chain::prepare(set, shapes, steps);
+    let (mut output, mut team) = (vec![0.0; chain.elements()], Team::alone());
+    let moved = 4 * (output.len() + operands.iter().map(|it| it.len()).sum::<usize>());
+    bencher
+        .counter(BytesCount::new(moved))
+        .bench_local(|| chain.run(&mut team, &operands, &mut output));
+}
+
+#[divan::bench(args = sets(), consts = [10, 4704, 100_352])]
+fn add<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    chain(bencher, set, &[&[N], &[N]], &[Step::Binary(Binary::Add, 1)]);
+}
+
+#[divan::bench(args = sets())]
+fn squeeze_and_excite(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    chain(bencher, set, &[&[1, 28, 28, 120], &[1, 1, 1, 120]], &[Step::Binary(Binary::Mul, 1)]);
+}
+
+#[divan::bench(args = sets())]
+fn hard_swish(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    chain(bencher, set, &[&[14 * 14 * 240]], &[Step::Unary(Unary::HardSwish)]);
+}
+
+#[divan::bench(args = sets())]
+fn hard_swish_in_pieces(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let steps = [
+        Step::Unary(Unary::Affine { factor: 1.0, offset: 3.0 }),
+        Step::Unary(Unary::Clamp { low: 0.0, high: 6.0 }),
+        Step::Binary(Binary::Mul, 0),
+        Step::Unary(Unary::Affine { factor: 1.0 / 6.0, offset: 0.0 }),
+    ];
+    chain(bencher, set, &[&[14 * 14 * 240]], &steps);
+}
+
+#[divan::bench(args = sets(), consts = [12, 65_536])]
+fn logistic<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    chain(bencher, set, &[&[N]], &[Step::Unary(Unary::Logistic)]);
+}
+
+#[divan::bench(args = sets())]
+fn gelu(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    chain(bencher, set, &[&[65_536]], &[Step::Unary(Unary::GeluTanh)]);
+}
+
+fn pool(bencher: Bencher<'_, '_>, set: InstructionSet, shape: Shape, reduction: Reduction) {
+    let count = |pixels: [usize; 2]| pixels[0] * pixels[1] * shape.channels;
+    let input = floats(count(shape.input));
+    let (mut output, mut team) = (vec![0.0; count(shape.output)], Team::alone());
+    let range = (f32::NEG_INFINITY, f32::INFINITY);
+    let pooling = FloatPooling::prepare(set, shape, reduction, range);
+    bencher.counter(BytesCount::new(4 * (input.len() + output.len()))).bench_local(|| {
+        let output = ImageMut::dense(&mut output, shape.channels);
+        pooling.run(&mut team, Image::dense(&input, shape.channels), output);
+    });
+}
+
+fn pool_bytes(bencher: Bencher<'_, '_>, set: InstructionSet, shape: Shape, reduction: Reduction) {
+    let count = |pixels: [usize; 2]| pixels[0] * pixels[1] * shape.channels;
+    let input = bytes(count(shape.input));
+    let (mut output, mut team) = (vec![0; count(shape.output)], Team::alone());
+    let pooling = QuantizedPooling::prepare(set, shape, reduction, (-128, 127));
+    bencher.counter(BytesCount::new(input.len() + output.len())).bench_local(|| {
+        let output = ImageMut::dense(&mut output, shape.channels);
+        pooling.run(&mut team, Image::dense(&input, shape.channels), output);
+    });
+}
+
+/// inception v3's average pools, and squeezenet's first maximum.
+const THREE: Shape = Shape {
+    batch: 1,
+    input: [17, 17],
+    output: [17, 17],
+    channels: 768,
+    filter: [3, 3],
+    stride: [1, 1],
+    padding_before: [1, 1],
+};
+const HALVE: Shape = Shape {
+    input: [113, 113],
+    output: [56, 56],
+    channels: 64,
+    stride: [2, 2],
+    padding_before: [0, 0],
+    ..THREE
+};
+
+#[divan::bench(args = sets())]
+fn global_average(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    pool(bencher, set, Shape::global(1, [7, 7], 1280), Reduction::Average);
+}
+
+#[divan::bench(args = sets())]
+fn average_3x3(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    pool(bencher, set, THREE, Reduction::Average);
+}
+
+#[divan::bench(args = sets())]
+fn max_3x3(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    pool(bencher, set, HALVE, Reduction::Max);
+}
+
+#[divan::bench(args = sets())]
+fn quantized_global_average(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    pool_bytes(bencher, set, Shape::global(1, [7, 7], 1280), Reduction::Average);
+}
+
+#[divan::bench(args = sets())]
+fn quantized_average_3x3(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    pool_bytes(bencher, set, THREE, Reduction::Average);
+}
+
+#[divan::bench(args = sets())]
+fn quantized_max_3x3(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    pool_bytes(bencher, set, HALVE, Reduction::Max);
+}

@@ -1,0 +1,143 @@
+//! [`FloatPooling`].
+#![allow(unsafe_code)]
+
+use super::{Reduction, Shape, Window};
+use crate::InstructionSet;
+use crate::disjoint::DisjointOutput;
+use crate::image::{Image, ImageMut};
+use crate::team::Team;
+use crate::vector::{Isa, Kernel, Simd, functions};
+use std::ops::Range;
+
+/// Prepared pooling of float32 images.
+#[derive(Debug, Clone)]
+pub struct FloatPooling {
+    isa: Isa,
+    shape: Shape,
+    reduction: Reduction,
+    range: (f32, f32),
+}
+
+impl FloatPooling {
+    /// Pooling whose results are clamped to a range.
+    pub fn prepare(
+        set: InstructionSet,
+        shape: Shape,
+        reduction: Reduction,
+        range: (f32, f32),
+    ) -> Self {
+        Self { isa: Isa::of(set), shape, reduction, range }
+    }
+
+    /// Computes the output.
+    ///
+    /// # Panics
+    /// If an image is smaller than what was prepared for.
+    pub fn run(&self, team: &mut Team, input: Image<'_, f32>, output: ImageMut<'_, f32>) {
+        let sizes = (input.values.len(), input.pixel_stride);
+        let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
+        self.shape.for_each_window(
+            team,
+            sizes,
+            (values.len(), stride),
+            |pixel, window, channels| {
+                let start = pixel * stride + channels.start;
+                // SAFETY: every call has its own pixel or its own channels of it.
+                let output = unsafe { values.slice(start, channels.len()) };
+                self.isa.run(Pixel { pooling: self, input, window, channels, output });
+            },
+        );
+    }
+}
+
+/// One output pixel.
+struct Pixel<'a> {
+    pooling: &'a FloatPooling,
+    input: Image<'a, f32>,
+    window: Window,
+    channels: Range<usize>,
+    output: &'a mut [f32],
+}
+
+impl Kernel for Pixel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        match self.pooling.reduction {
+            Reduction::Average => self.reduce::<S, 0>(simd),
+            Reduction::Max => self.reduce::<S, 1>(simd),
+            Reduction::L2 => self.reduce::<S, 2>(simd),
+        }
+    }
+}
+
+impl Pixel<'_> {
+    /// 0: the average, 1: the greatest, 2: L2.
+    #[inline(always)]
+    fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
+        let mut channel = self.channels.start;
+        while channel + 4 * S::LANES <= self.channels.end {
+            let values = self.reduce_vectors::<S, WHAT, 4>(simd, channel);
+            let first = channel - self.channels.start;
+            for (index, value) in values.into_iter().enumerate() {
+                simd.store(value, &mut self.output[first + index * S::LANES..]);
+            }
+            channel += 4 * S::LANES;
+        }
+        while channel < self.channels.end {
+            let end = self.channels.end.min(channel + S::LANES);
+            let [value] = self.reduce_vectors::<S, WHAT, 1>(simd, channel);
+            let first = channel - self.channels.start;
+            simd.store_partial(value, &mut self.output[first..first + end - channel]);
+            channel = end;
+        }
+    }
+
+    /// The results for the next channels: as many as there are lanes, or as are left.
+    #[inline(always)]
+    fn reduce_vectors<S: Simd, const WHAT: u8, const N: usize>(
+        &self,
+        simd: S,
+        channel: usize,
+    ) -> [S::F; N] {
+        let count = (self.channels.end - channel).min(N * S::LANES);
+        let first = if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 };
+        let mut all = [simd.splat(first); N];
+        for pixels in self.window.pixels() {
+            // A row's sum of its own keeps the error of long sums small.
+            let mut row = [simd.splat(first); N];
+            for pixel in pixels {
+                let start = pixel * self.input.pixel_stride + channel;
+                let values = &self.input.values[start..start + count];
+                for (index, sum) in row.iter_mut().enumerate() {
+                    let value = if N == 1 {
+                        simd.load_partial(values, 0.0)
+                    } else {
+                        simd.load(&values[index * S::LANES..])
+                    };
+                    *sum = match WHAT {
+                        0 => simd.add(*sum, value),
+                        1 => simd.max(value, *sum),
+                        _ => simd.fma(value, value, *sum),
+                    };
+                }
+            }
+            for (all, row) in all.iter_mut().zip(row) {
+                *all = if WHAT == 1 { simd.max(row, *all) } else { simd.add(*all, row) };
+            }
+        }
+        let (low, high) = self.pooling.range;
+        #[allow(clippy::cast_precision_loss)] // Counts of pixels; the rounding does not matter.
+        let count = simd.splat(self.window.count().max(1) as f32);
+        for value in &mut all {
+            *value = match WHAT {
+                0 => simd.div(*value, count),
+                1 => *value,
+                _ => simd.sqrt(simd.div(*value, count)),
+            };
+            *value = functions::clamp(simd, *value, simd.splat(low), simd.splat(high));
+        }
+        all
+    }
+}
