@@ -17,14 +17,10 @@ mod gemm;
 mod image;
 mod instruction_set;
 mod lines;
-pub mod movement;
 mod multiplier;
 pub mod pooling;
 pub mod quantized;
 pub mod quantized_elementwise;
-pub mod reduction;
-pub mod resize;
-pub mod softmax;
 mod team;
 mod vector;
 
