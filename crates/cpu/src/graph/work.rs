@@ -2,6 +2,7 @@
 
 use hal::FusedActivation;
 use kernels::convolution::Shape;
+use kernels::elementwise::Step;
 use ops::AnyOperation;
 
 /// What a node does.
@@ -11,11 +12,15 @@ pub(crate) enum Work {
     Operation(AnyOperation),
     /// Nothing: the output's bytes are the input's, under other lengths.
     View,
-    /// CONV_2D, GROUPED_CONV_2D or DEPTHWISE_CONV_2D of NHWC images with a constant filter and bias,
-    /// and what could be merged into it. Inputs: image, filter, bias, and the summand, if it has one.
+    /// CONV_2D, GROUPED_CONV_2D or DEPTHWISE_CONV_2D of NHWC images, or FULLY_CONNECTED, with a
+    /// constant filter and bias, and what could be merged into it. Inputs: image, filter, bias, and
+    /// the summand, if it has one. To FULLY_CONNECTED every row of the input is a pixel.
     Convolution(Convolution),
-    /// FULLY_CONNECTED with constant weights and bias. Inputs: input, weights, bias.
-    FullyConnected(Finish),
+    /// Functions of floats, element by element, one after the other. The first input is the value
+    /// that they begin with, the others are operands of steps.
+    Chain(Vec<Step>),
+    /// A function of 8 bits, element by element: by the stored input's bits the stored output's.
+    Table(Box<[u8; 256]>),
 }
 
 /// See [`Work::Convolution`].

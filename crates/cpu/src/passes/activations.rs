@@ -34,7 +34,6 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
 fn end(graph: &Graph<'_>, index: usize) -> Option<Finish> {
     match &graph.nodes[index].work {
         Work::Convolution(convolution) => Some(convolution.finish),
-        Work::FullyConnected(finish) => Some(*finish),
         Work::Operation(AnyOperation::Arithmetic(arithmetic)) => {
             Some(Finish::Clamp(arithmetic.activation))
         }
@@ -49,7 +48,6 @@ fn set_end(work: &mut Work, end: Finish, activation: Finish) -> bool {
     }
     match (work, activation) {
         (Work::Convolution(convolution), _) => convolution.finish = activation,
-        (Work::FullyConnected(finish), _) => *finish = activation,
         (Work::Operation(AnyOperation::Arithmetic(arithmetic)), Finish::Clamp(activation)) => {
             arithmetic.activation = activation;
         }

@@ -1,5 +1,5 @@
-//! Operations that are convolutions become [`Work::Convolution`], and FULLY_CONNECTED becomes
-//! [`Work::FullyConnected`], where their weights are constants.
+//! Operations that are convolutions, and FULLY_CONNECTED, become [`Work::Convolution`] where their
+//! weights are constants.
 
 use crate::graph::{Convolution, Finish, Graph, Node, Value, Work};
 use hal::FusedActivation;
@@ -24,11 +24,9 @@ fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
     let has_constant_weights =
         || [1, 2].into_iter().all(|position| value(position).constant().is_some());
     let (window, groups, activation) = match operation {
-        _ if !value(0).is_float() => return None,
         AnyOperation::DepthwiseConv2d(_) => return None,
-        AnyOperation::FullyConnected(_) => return None,
         AnyOperation::FullyConnected(connected) if has_constant_weights() => {
-            return Some(Work::FullyConnected(Finish::Clamp(connected.activation)));
+            return finished(connected_shape(value(0), value(1))?, false, connected.activation);
         }
         AnyOperation::Conv2d(it) if it.layout == Layout::Nhwc => (it.window, 1, it.activation),
         AnyOperation::GroupedConv2d(it) if it.layout == Layout::Nhwc => {
@@ -78,6 +76,29 @@ fn convolution(
         ],
         groups,
     };
+    finished(shape, is_depthwise, activation)
+}
+
+/// The sizes of FULLY_CONNECTED as those of a convolution: every row of the input is a pixel.
+fn connected_shape(input: &Value<'_>, weights: &Value<'_>) -> Option<Shape> {
+    let [units, inputs] = weights.dimensions[..] else { return None };
+    let (units, inputs) = (units as usize, inputs as usize);
+    let rows = input.elements().checked_div(inputs)?;
+    Some(Shape {
+        batch: 1,
+        input: [rows, 1],
+        input_channels: inputs,
+        output: [rows, 1],
+        output_channels: units,
+        filter: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding_before: [0, 0],
+        groups: 1,
+    })
+}
+
+fn finished(shape: Shape, is_depthwise: bool, activation: FusedActivation) -> Option<Work> {
     let finish = Finish::Clamp(activation);
     // Numbers near the limits of 32 bits are left to the reference kernel.
     shape.is_valid().then_some(Work::Convolution(Convolution {

@@ -1,9 +1,11 @@
 //! Rewriting a graph into one that computes the same with less work.
 
 mod activations;
+mod chains;
 mod convolutions;
 mod padding;
 mod summands;
+mod tables;
 mod views;
 
 use crate::graph::{Graph, ValueId};
@@ -17,6 +19,8 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     summands::run(graph);
     // Of sums.
     activations::run(graph);
+    chains::run(graph);
+    tables::run(graph);
 }
 
 /// Who reads values.

@@ -14,14 +14,20 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         if graph.nodes[next].inputs[0] != graph.nodes[index].outputs[0] {
             continue;
         }
-        let Work::Convolution(convolution) = &mut graph.nodes[next].work else { continue };
-        let mut shape = convolution.shape;
+        let Work::Convolution(mut convolution) = graph.nodes[next].work else { continue };
+        let shape = &mut convolution.shape;
+        let padded = &graph.values[graph.nodes[index].outputs[0]].dimensions;
+        let image = [shape.batch, shape.input[0], shape.input[1], shape.input_channels];
+        // To FULLY_CONNECTED it is no image.
+        if !image.iter().zip(padded).all(|(one, other)| *one == *other as usize) {
+            continue;
+        }
         shape.padding_before[0] += top;
         shape.padding_before[1] += left;
         let dimensions = &graph.values[input].dimensions;
         shape.input = [dimensions[1] as usize, dimensions[2] as usize];
         if shape.is_valid() {
-            convolution.shape = shape;
+            graph.nodes[next].work = Work::Convolution(convolution);
             graph.nodes[next].inputs[0] = input;
             graph.nodes[index].outputs.clear();
         }

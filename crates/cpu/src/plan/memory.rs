@@ -1,28 +1,12 @@
-//! Where values lie: which of them share a buffer, and where buffers lie in the arena.
+//! Where buffers lie in the arena.
 
-use crate::graph::{Graph, Origin, ValueId, Work};
+use super::layout::Layout;
+use crate::graph::{Graph, Origin, ValueId};
 use kernels::LINE_BYTES;
 use std::ops::Range;
 
 /// Index of a buffer: a piece of the arena that belongs to values, or to a step's scratch memory.
 pub(crate) type BufferId = usize;
-
-/// Which buffer each value lies in, and how.
-#[derive(Debug)]
-pub(crate) struct Layout {
-    /// By value.
-    pub(crate) places: Vec<Place>,
-}
-
-/// How a value lies in its buffer.
-#[derive(Debug, Clone)]
-pub(crate) struct Place {
-    pub(crate) buffer: BufferId,
-    /// Bytes from the buffer's beginning.
-    pub(crate) offset: usize,
-    /// Elements from one row along the last axis to the next, where they do not lie dense.
-    pub(crate) stride: Option<usize>,
-}
 
 /// The arena.
 #[derive(Debug)]
@@ -33,19 +17,6 @@ pub(crate) struct Memory {
 }
 
 impl Layout {
-    /// Every value has a buffer of its own, except for views, which lie where what they show lies.
-    pub(crate) fn new(graph: &Graph<'_>) -> Self {
-        let mut places: Vec<Place> = (0..graph.values.len())
-            .map(|buffer| Place { buffer, offset: 0, stride: None })
-            .collect();
-        for node in &graph.nodes {
-            if matches!(node.work, Work::View) {
-                places[node.outputs[0]] = places[node.inputs[0]].clone();
-            }
-        }
-        Self { places }
-    }
-
     /// How many buffers values have.
     pub(crate) fn buffers(&self) -> usize {
         self.places.len()

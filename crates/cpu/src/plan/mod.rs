@@ -3,6 +3,7 @@
 mod arena;
 mod execution;
 mod kernel;
+mod layout;
 mod lower;
 mod memory;
 
@@ -15,7 +16,8 @@ use crate::settings::Settings;
 use driver::{Budget, EngineError, OperationPlace, PlannedStep};
 use hal::OperandType;
 use kernels::Lines;
-use memory::{BufferId, Layout};
+use layout::Layout;
+use memory::BufferId;
 use std::ops::Range;
 
 /// The steps of an execution with inputs of certain dimensions.
@@ -158,10 +160,9 @@ pub(crate) struct Builder<'build, 'source> {
 }
 
 impl Builder<'_, '_> {
-    /// Elements from one pixel (or row) of a value to the next; its last length if it lies dense.
-    pub(crate) fn stride(&self, value: ValueId) -> usize {
-        let dense = self.graph.values[value].dimensions.last().map_or(1, |length| *length as usize);
-        self.layout.places[value].stride.unwrap_or(dense)
+    /// Elements from one row along the last axis of a value to the next, if there are gaps between.
+    pub(crate) fn gapped(&self, value: ValueId) -> Option<usize> {
+        self.layout.places[value].stride
     }
 
     fn location(&mut self, operand: Operand, memory: &[Range<usize>]) -> Location {

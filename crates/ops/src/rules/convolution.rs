@@ -148,6 +148,16 @@ impl Requantizer {
         }
     }
 
+    /// What sums are multiplied with: one factor for all channels, or one each.
+    pub fn multipliers(&self) -> &[Multiplier] {
+        &self.multipliers
+    }
+
+    /// The least and the greatest stored output.
+    pub fn range(&self) -> (i32, i32) {
+        self.range
+    }
+
     /// The stored output for a sum in `channel`.
     pub fn stored(&self, sum: i32, channel: usize) -> i32 {
         let multiplier = match &*self.multipliers {

@@ -1,10 +1,11 @@
 //! Convolutions.
 
-use crate::graph::{Convolution, Finish, Node};
+use crate::graph::{Convolution, Finish, Node, ValueId};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::FusedActivation;
+use kernels::convolution::Shape;
 use kernels::{Epilogue, Image, ImageMut};
 use ops::rules::activation_range;
 
@@ -29,10 +30,23 @@ struct FloatConvolution {
 
 /// Elements from one pixel to the next.
 #[derive(Debug, Clone, Copy)]
-struct Strides {
-    input: usize,
+pub(super) struct Strides {
+    pub(super) input: usize,
     summand: usize,
-    output: usize,
+    pub(super) output: usize,
+}
+
+impl Strides {
+    /// Of a node whose first input is the image and whose fourth one is the summand, if there is
+    /// one. What lies dense has the channels of the shape, whatever its last length is.
+    pub(super) fn of(builder: &Builder<'_, '_>, node: &Node, shape: &Shape) -> Self {
+        let stride = |value: ValueId, channels| builder.gapped(value).unwrap_or(channels);
+        Self {
+            input: stride(node.inputs[0], shape.input_channels),
+            summand: node.inputs.get(3).map_or(0, |it| stride(*it, shape.output_channels)),
+            output: stride(node.outputs[0], shape.output_channels),
+        }
+    }
 }
 
 pub(super) fn lower(
@@ -40,21 +54,18 @@ pub(super) fn lower(
     node: &Node,
     convolution: &Convolution,
 ) -> Option<Draft> {
+    let Convolution { shape, finish, .. } = convolution;
     let graph = builder.graph;
     let value = |position: usize| &graph.values[node.inputs[position]];
     let settings = builder.settings;
-    let strides = Strides {
-        input: builder.stride(node.inputs[0]),
-        summand: node.inputs.get(3).map_or(0, |summand| builder.stride(*summand)),
-        output: builder.stride(node.outputs[0]),
-    };
+    let strides = Strides::of(builder, node, shape);
     let (filter, bias) = (value(1).constant_floats()?, value(2).constant_floats()?);
     let kernel = kernels::convolution::Convolution::prepare(
-        &convolution.shape,
+        shape,
         strides.input,
         &filter,
         &bias,
-        epilogue(convolution.finish),
+        epilogue(*finish),
         settings.instruction_set,
         settings.threads.get(),
     );

@@ -1,21 +1,58 @@
 //! From nodes to steps: which kernel does what a node asks for.
 
 mod convolution;
+mod elementwise;
+mod quantized;
 mod reference;
 
+use super::layout::parts;
 use super::{Builder, Draft};
-use crate::graph::{Node, Work};
+use crate::graph::{Node, Value, ValueId, Work};
 use driver::EngineError;
+use hal::{FusedActivation, OperationType};
+use ops::rules::activation_range;
+use ops::{AnyOperation, ArgumentSource, Call};
 
 /// The steps of a node. The reference kernel of its operation, where there is no faster one.
 pub(crate) fn lower(builder: &mut Builder<'_, '_>, node: &Node) -> Result<Vec<Draft>, EngineError> {
+    let is_float = builder.graph.values[node.outputs[0]].is_float();
     let fast = match &node.work {
         Work::View => return Ok(Vec::new()),
-        Work::Convolution(convolution) => convolution::lower(builder, node, convolution),
-        Work::Operation(_) | Work::FullyConnected(_) => None,
+        Work::Operation(AnyOperation::Concatenation(_)) if is_joined(builder, node) => {
+            return Ok(Vec::new());
+        }
+        Work::Convolution(convolution) if is_float => {
+            convolution::lower(builder, node, convolution)
+        }
+        Work::Convolution(convolution) => quantized::lower(builder, node, convolution),
+        Work::Chain(steps) => elementwise::chain(builder, node, steps),
+        Work::Table(table) => elementwise::table(builder, node, table),
+        Work::Operation(AnyOperation::Arithmetic(arithmetic)) => {
+            elementwise::arithmetic(builder, node, arithmetic)
+        }
+        Work::Operation(_) => None,
     };
     match fast {
         Some(draft) => Ok(vec![draft]),
         None => Ok(vec![reference::lower(builder, node)?]),
     }
+}
+
+/// Whether all parts of a CONCATENATION lie where it would put them.
+fn is_joined(builder: &Builder<'_, '_>, node: &Node) -> bool {
+    let is_there = |part: &ValueId| builder.layout.is_placed_in(*part, node.outputs[0]);
+    parts(builder.graph, node).iter().all(is_there)
+}
+
+/// The stored numbers that an activation clamps a quantised output to.
+fn stored_range(output: &Value<'_>, activation: FusedActivation) -> Option<(i32, i32)> {
+    let source = ArgumentSource {
+        operand: &output.operand,
+        shape: ops::Shape::UNKNOWN,
+        value: ops::Value::NotKnown,
+    };
+    // The type of operation does not matter.
+    let call = Call::new(OperationType::Conv2d, [], [source]);
+    output.operand_type().quantized_range()?;
+    Some(activation_range::stored(activation, call.output(0)))
 }

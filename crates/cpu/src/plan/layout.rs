@@ -1,0 +1,146 @@
+//! [`Layout`]: which values share a buffer, so that nothing needs to be copied from one to another.
+
+use super::memory::BufferId;
+use crate::graph::{Graph, Node, Origin, ValueId, Work};
+use ops::AnyOperation;
+
+/// Which buffer each value lies in, and how.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// By value.
+    pub(crate) places: Vec<Place>,
+}
+
+/// How a value lies in its buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) buffer: BufferId,
+    /// Bytes from the buffer's beginning.
+    pub(crate) offset: usize,
+    /// Elements from one row along the last axis to the next, where they do not lie dense.
+    pub(crate) stride: Option<usize>,
+}
+
+impl Layout {
+    /// Every value has a buffer of its own, except for
+    ///
+    /// - views, which lie where what they show lies;
+    /// - what is concatenated and read by nobody else, which lies where it is to be, if what
+    ///   computes it can write it there. Such a CONCATENATION has nothing left to do.
+    pub(crate) fn new(graph: &Graph<'_>) -> Self {
+        let own = |buffer| Place { buffer, offset: 0, stride: None };
+        let mut layout = Self { places: (0..graph.values.len()).map(own).collect() };
+        let reads = graph.reads();
+        let mut producers = vec![None; graph.values.len()];
+        for node in &graph.nodes {
+            for output in &node.outputs {
+                producers[*output] = Some(node);
+            }
+        }
+        // From the last one to the first: where the output lies is settled before its parts are.
+        for node in graph.nodes.iter().rev() {
+            match &node.work {
+                Work::View => layout.see_through(graph, node, &reads),
+                Work::Operation(AnyOperation::Concatenation(concatenation)) => {
+                    layout.join(graph, node, concatenation.axis, &reads, &producers);
+                }
+                _ => {}
+            }
+        }
+        // What is shown may have got its place after the view was looked at.
+        for node in &graph.nodes {
+            if matches!(node.work, Work::View) {
+                layout.places[node.outputs[0]] = layout.places[node.inputs[0]].clone();
+            }
+        }
+        layout
+    }
+
+    /// Whether a value lies within another one's buffer.
+    pub(crate) fn is_placed_in(&self, value: ValueId, other: ValueId) -> bool {
+        value != other && self.places[value].buffer == self.places[other].buffer
+    }
+
+    /// A view that has got its place gives it to what it shows, if nobody else looks at that.
+    fn see_through(&mut self, graph: &Graph<'_>, node: &Node, reads: &[usize]) {
+        let (shown, view) = (node.inputs[0], node.outputs[0]);
+        let is_computed = matches!(graph.values[shown].origin, Origin::Computed);
+        if is_computed && reads[shown] == 1 && self.places[view].buffer != view {
+            self.places[shown] = self.places[view].clone();
+        }
+    }
+
+    /// Places the parts of a CONCATENATION, all or none.
+    fn join(
+        &mut self,
+        graph: &Graph<'_>,
+        node: &Node,
+        axis: usize,
+        reads: &[usize],
+        producers: &[Option<&Node>],
+    ) {
+        let output = &graph.values[node.outputs[0]];
+        let Some(lengths) = output.dimensions.get(axis..) else { return };
+        let is_dense = output.dimensions[..axis].iter().all(|length| *length == 1);
+        let is_along_last = lengths.len() == 1;
+        let place = self.places[node.outputs[0]].clone();
+        if !is_along_last && (!is_dense || place.stride.is_some()) {
+            return;
+        }
+        let row = lengths[0] as usize;
+        let stride = place.stride.or_else(|| (!is_dense).then_some(row));
+        let parts = parts(graph, node);
+        for (index, part) in parts.iter().enumerate() {
+            let value = &graph.values[*part];
+            let is_free = reads[*part] == 1
+                && !parts[..index].contains(part)
+                && matches!(value.origin, Origin::Computed)
+                && value.operand.quantized_as() == output.operand.quantized_as();
+            let can_be_written = match producers[*part] {
+                // A view's rows are not those of what it shows.
+                Some(producer) if stride.is_some() => writes_strided(&producer.work),
+                Some(_) => is_written_once(graph, *part, reads, producers),
+                None => false,
+            };
+            if !is_free || !can_be_written || self.places[*part].buffer != *part {
+                return;
+            }
+        }
+        let after: usize = lengths[1..].iter().map(|length| *length as usize).product();
+        let mut offset = place.offset;
+        for part in parts {
+            let value = &graph.values[*part];
+            self.places[*part] = Place { buffer: place.buffer, offset, stride };
+            offset += value.dimensions[axis] as usize * after * value.element_size();
+        }
+    }
+}
+
+/// Whether a value, or what it is a view of, is computed by a node and read by nobody else than the
+/// views that lead to it.
+fn is_written_once(
+    graph: &Graph<'_>,
+    mut value: ValueId,
+    reads: &[usize],
+    producers: &[Option<&Node>],
+) -> bool {
+    while let Some(Node { work: Work::View, inputs, .. }) = producers[value] {
+        value = inputs[0];
+        if reads[value] != 1 {
+            return false;
+        }
+    }
+    matches!(graph.values[value].origin, Origin::Computed) && producers[value].is_some()
+}
+
+/// The values that a CONCATENATION joins; its last input is the axis.
+pub(crate) fn parts<'node>(graph: &Graph<'_>, node: &'node Node) -> &'node [ValueId] {
+    let is_axis = |id: &ValueId| graph.values[*id].operand_type().is_scalar();
+    let count = node.inputs.iter().position(is_axis).unwrap_or(node.inputs.len());
+    &node.inputs[..count]
+}
+
+/// Whether a node's kernel can leave gaps between the rows of its output.
+fn writes_strided(work: &Work) -> bool {
+    matches!(work, Work::Convolution(_))
+}

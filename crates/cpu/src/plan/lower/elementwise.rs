@@ -1,0 +1,139 @@
+//! What is computed element by element.
+
+use crate::graph::{Node, Value, ValueId};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::OperandType;
+use kernels::elementwise::{Chain, Step};
+use kernels::quantized_elementwise::{Quantization, QuantizedSum, Sign, Table, TableMap};
+use ops::operations::arithmetic::{Arithmetic, Operator};
+
+/// Most operands of a chain.
+const MOST_OPERANDS: usize = 6;
+
+fn lengths(value: &Value<'_>) -> Vec<usize> {
+    value.dimensions.iter().map(|length| *length as usize).collect()
+}
+
+fn draft(node: &Node, kernel: Box<dyn Kernel>, inputs: &[ValueId]) -> Option<Draft> {
+    let inputs = inputs.iter().map(|id| Operand::Value(*id)).collect();
+    Some(Draft { place: node.place, kernel, inputs, outputs: node.outputs.clone() })
+}
+
+/// Steps on floats.
+#[derive(Debug)]
+struct FloatChain {
+    chain: Chain,
+    operands: usize,
+    steps: usize,
+}
+
+pub(super) fn chain(builder: &Builder<'_, '_>, node: &Node, steps: &[Step]) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let shapes: Vec<Vec<usize>> = node.inputs.iter().map(|id| lengths(&values[*id])).collect();
+    let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
+    let chain = Chain::prepare(builder.settings.instruction_set, &shapes, steps);
+    let kernel = FloatChain { chain, operands: shapes.len(), steps: steps.len() };
+    draft(node, Box::new(kernel), &node.inputs)
+}
+
+impl Kernel for FloatChain {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let mut slices = [&[][..]; MOST_OPERANDS];
+        for (index, slice) in slices[..self.operands].iter_mut().enumerate() {
+            *slice = inputs.floats(index);
+        }
+        let output = bytemuck::cast_slice_mut(output);
+        self.chain.run(run.team, &slices[..self.operands], output);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        match self.steps {
+            1 => "elementwise".to_owned(),
+            steps => format!("elementwise, {steps} steps"),
+        }
+    }
+}
+
+/// A function of 8 bits.
+#[derive(Debug)]
+struct TableKernel(TableMap);
+
+pub(super) fn table(builder: &Builder<'_, '_>, node: &Node, table: &[u8; 256]) -> Option<Draft> {
+    let map = TableMap::prepare(builder.settings.instruction_set, Table(*table));
+    draft(node, Box::new(TableKernel(map)), &node.inputs)
+}
+
+impl Kernel for TableKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        self.0.run(run.team, inputs.bytes(0), output);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "table".to_owned()
+    }
+}
+
+/// A sum or difference of 8-bit numbers.
+#[derive(Debug)]
+enum SumKernel {
+    Unsigned(QuantizedSum<u8>),
+    Signed(QuantizedSum<i8>),
+}
+
+pub(super) fn arithmetic(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    arithmetic: &Arithmetic,
+) -> Option<Draft> {
+    let sign = match arithmetic.operator {
+        Operator::Add => Sign::Plus,
+        Operator::Sub => Sign::Minus,
+        Operator::Mul | Operator::Div => return None,
+    };
+    let values = &builder.graph.values;
+    let (a, b, output) =
+        (&values[node.inputs[0]], &values[node.inputs[1]], &values[node.outputs[0]]);
+    let set = builder.settings.instruction_set;
+    let shapes = [&*lengths(a), &*lengths(b)];
+    let quantised = |value: &Value<'_>| Quantization {
+        scale: value.operand.scale,
+        zero_point: value.operand.zero_point,
+    };
+    let (inputs, to) = ([quantised(a), quantised(b)], quantised(output));
+    let range = super::stored_range(output, arithmetic.activation)?;
+    let kernel = match output.operand_type() {
+        OperandType::TensorQuant8Asymm => {
+            SumKernel::Unsigned(QuantizedSum::prepare(set, shapes, inputs, to, sign, range))
+        }
+        OperandType::TensorQuant8AsymmSigned => {
+            SumKernel::Signed(QuantizedSum::prepare(set, shapes, inputs, to, sign, range))
+        }
+        _ => return None,
+    };
+    draft(node, Box::new(kernel), &node.inputs[..2])
+}
+
+impl Kernel for SumKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let (a, b) = (inputs.bytes(0), inputs.bytes(1));
+        match self {
+            Self::Unsigned(sum) => sum.run(run.team, a, b, output),
+            Self::Signed(sum) => {
+                let signed = bytemuck::cast_slice;
+                sum.run(run.team, signed(a), signed(b), bytemuck::cast_slice_mut(output));
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "quantised sum".to_owned()
+    }
+}

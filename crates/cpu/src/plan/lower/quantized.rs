@@ -1,0 +1,125 @@
+//! Convolutions of 8-bit numbers.
+
+use super::convolution::Strides;
+use crate::graph::{self, Finish, Node, Value};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::{ExtraParams, OperandType};
+use kernels::quantized::convolution::Convolution;
+use kernels::quantized::{Activations, Requantization, Signedness, Weights};
+use kernels::{Image, ImageMut, Multiplier};
+use ops::rules::requantize;
+
+/// A convolution of 8-bit numbers.
+#[derive(Debug)]
+struct QuantizedConvolution {
+    kernel: Convolution,
+    strides: Strides,
+}
+
+/// Whether numbers of this type are signed; `None` if they have not 8 bits.
+fn signedness(value: &Value<'_>) -> Option<Signedness> {
+    match value.operand_type() {
+        OperandType::TensorQuant8Asymm => Some(Signedness::Unsigned),
+        OperandType::TensorQuant8AsymmSigned
+        | OperandType::TensorQuant8Symm
+        | OperandType::TensorQuant8SymmPerChannel => Some(Signedness::Signed),
+        _ => None,
+    }
+}
+
+/// What `kernels` wants to know beside the sizes.
+struct Parts<'a> {
+    weights: Weights<'a>,
+    bias: Vec<i32>,
+    activations: Activations,
+    requantization: Requantization,
+}
+
+/// The parts of a node whose inputs are input, weights and bias.
+fn parts<'a>(builder: &Builder<'a, '_>, node: &Node, finish: Finish) -> Option<Parts<'a>> {
+    let Finish::Clamp(activation) = finish else { return None };
+    let values = &builder.graph.values;
+    let [input, weights, bias] = [0, 1, 2].map(|position| &values[node.inputs[position]]);
+    let output = &values[node.outputs[0]];
+    let (min, max) = super::stored_range(output, activation)?;
+    let (bias, _) = bias.constant()?.as_chunks();
+    Some(Parts {
+        weights: Weights {
+            values: weights.constant()?,
+            signedness: signedness(weights)?,
+            zero_point: weights.operand.zero_point,
+        },
+        bias: bias.iter().map(|bias| i32::from_le_bytes(*bias)).collect(),
+        activations: Activations {
+            signedness: signedness(input)?,
+            zero_point: input.operand.zero_point,
+        },
+        requantization: Requantization {
+            multipliers: multipliers(input, weights, output),
+            zero_point: output.operand.zero_point,
+            min,
+            max,
+        },
+    })
+}
+
+/// As [`ops::rules::convolution::Requantizer::new`] has them.
+fn multipliers(input: &Value<'_>, weights: &Value<'_>, output: &Value<'_>) -> Vec<Multiplier> {
+    let (input, output) = (input.operand.scale, f64::from(output.operand.scale));
+    let multiplier = |product: f64| {
+        let exact = requantize::Multiplier::from_real(product / output);
+        Multiplier { mantissa: exact.mantissa, exponent: exact.exponent }
+    };
+    match &weights.operand.extra_params {
+        ExtraParams::ChannelQuant(quant) => quant
+            .scales
+            .iter()
+            .map(|scale| multiplier(f64::from(input) * f64::from(*scale)))
+            .collect(),
+        _ => vec![multiplier(f64::from(input * weights.operand.scale))],
+    }
+}
+
+pub(super) fn lower(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    convolution: &graph::Convolution,
+) -> Option<Draft> {
+    let graph::Convolution { shape, finish, .. } = convolution;
+    let Parts { weights, bias, activations, requantization } = parts(builder, node, *finish)?;
+    let settings = builder.settings;
+    let (set, threads) = (settings.instruction_set, settings.threads.get());
+    let kernel =
+        Convolution::prepare(shape, weights, &bias, activations, requantization, set, threads);
+    let strides = Strides::of(builder, node, shape);
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(QuantizedConvolution { kernel, strides }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for QuantizedConvolution {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        let input = Image { values: inputs.bytes(0), pixel_stride: self.strides.input };
+        let output = ImageMut { values: output, pixel_stride: self.strides.output };
+        self.kernel.run(run.team, input, output, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.kernel.kernel().to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
+}
