@@ -16,7 +16,7 @@ pub(super) fn copy(source: &Memory, destination: &Memory) -> Result<()> {
     }
     let copied = value_of(source).and_then(|dimensions| {
         expect_alike(source, destination, &dimensions)?;
-        copy_bytes(&source.0.backing, &destination.0.backing, &dimensions)?;
+        copy_bytes(source, destination, &dimensions)?;
         Ok(dimensions)
     });
     match copied {
@@ -56,15 +56,21 @@ fn expect_alike(source: &Memory, destination: &Memory, dimensions: &[u32]) -> Re
     Ok(())
 }
 
-fn copy_bytes(source: &Backing, destination: &Backing, dimensions: &[u32]) -> Result<()> {
-    match (source, destination) {
+fn copy_bytes(source: &Memory, destination: &Memory, dimensions: &[u32]) -> Result<()> {
+    let kind = source.0.opaque.as_ref().map(|opaque| &opaque.operand);
+    match (&source.0.backing, &destination.0.backing) {
         (Backing::Shared(source), Backing::Shared(destination)) => copy_shared(source, destination),
         (Backing::Shared(source), Backing::Buffer(destination)) => {
             Ok(destination.copy_from(source, dimensions)?)
         }
         (Backing::Buffer(source), Backing::Shared(destination)) => Ok(source.copy_to(destination)?),
-        (Backing::Buffer(_), Backing::Buffer(_)) => {
-            Err(Error::failed("buffers of devices are copied by way of shared memory"))
+        (Backing::Buffer(source), Backing::Buffer(destination)) => {
+            // Each device knows only its own buffers.
+            let size = kind.and_then(|kind| kind.byte_size(dimensions));
+            let size = size.ok_or_else(|| Error::failed("a buffer's value is of unknown size"))?;
+            let between = SharedMemory::allocate(u64::from(size)).map_err(memory_error)?;
+            source.copy_to(&between)?;
+            Ok(destination.copy_from(&between, dimensions)?)
         }
     }
 }

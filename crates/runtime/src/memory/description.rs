@@ -3,7 +3,7 @@
 use super::{Backing, Memory, OperandKind, memory_error};
 use crate::compilation::{Compilation, StepRole};
 use crate::error::{Error, Result};
-use crate::operand::{byte_size, combine_dimensions, is_fully_specified, is_tensor};
+use crate::operand::combine_dimensions;
 use hal::{BufferDescription, BufferRole, Operand, PreparedModel};
 use std::collections::HashSet;
 use std::fmt;
@@ -51,8 +51,6 @@ pub struct MemoryDescription {
     steps: Vec<(StepRole, f32)>,
     /// Whether any of the compilations is for devices that the client chose.
     any_chosen: bool,
-    /// Bytes of an element; `None` if not known.
-    element_size: Option<u32>,
     finished: bool,
 }
 
@@ -105,8 +103,8 @@ impl MemoryDescription {
         if self.roles.contains(&role) {
             return Err(Error::bad_data(format!("{role} is named twice")));
         }
-        let is_tensor = is_tensor(compilation.model().devices(), operand.operand_type);
-        let kind = OperandKind::of(operand, is_tensor);
+        let kind = OperandKind::of(compilation.model().devices(), operand);
+        let is_tensor = kind.is_tensor;
         if self.operand.as_ref().is_some_and(|known| *known != kind) {
             return Err(Error::bad_data(format!("{role} is of another type than those before")));
         }
@@ -125,7 +123,6 @@ impl MemoryDescription {
         let steps = compilation.step_roles(direction, index);
         self.steps.extend(steps.into_iter().map(|step| (step, frequency)));
         self.any_chosen |= compilation.devices_were_chosen();
-        self.element_size = byte_size(compilation.model().devices(), kind.operand_type, &[1]);
         self.roles.insert(role);
         self.operand = Some(kind);
         self.dimensions = combined;
@@ -182,23 +179,13 @@ impl MemoryDescription {
             Ok(buffer) => return Ok(memory(Backing::Buffer(buffer))),
             Err(error) => error,
         };
-        match self.size(operand) {
+        match operand.byte_size(&self.dimensions) {
             Some(size) if !self.any_chosen => {
                 let shared = hal::Memory::allocate(u64::from(size)).map_err(memory_error)?;
                 Ok(memory(Backing::Shared(shared)))
             }
             _ => Err(refused),
         }
-    }
-
-    /// Bytes of a value; `None` if not known.
-    fn size(&self, operand: &OperandKind) -> Option<u32> {
-        let element = self.element_size?;
-        if !operand.is_tensor {
-            return Some(element);
-        }
-        let lengths = Some(&self.dimensions).filter(|lengths| is_fully_specified(lengths))?;
-        lengths.iter().copied().try_fold(element, u32::checked_mul)
     }
 
     fn allocate_on_device(&self) -> Result<Arc<dyn hal::Buffer>> {

@@ -5,8 +5,9 @@ mod description;
 
 pub use description::MemoryDescription;
 
+use crate::devices::Devices;
 use crate::error::{Error, Result, ResultCode};
-use crate::operand::combine_dimensions;
+use crate::operand::{byte_size, combine_dimensions, is_fully_specified, is_tensor};
 pub(crate) use crate::partition::value::Pool as Backing;
 pub(crate) use description::{Direction, Role};
 use hal::memory::{MemoryError, Protection};
@@ -40,20 +41,33 @@ struct Opaque {
 pub(crate) struct OperandKind {
     pub(crate) operand_type: OperandType,
     pub(crate) is_tensor: bool,
+    /// Bytes of an element; `None` if not known.
+    element_size: Option<u32>,
     scale: f32,
     zero_point: i32,
     extra_params: ExtraParams,
 }
 
 impl OperandKind {
-    pub(crate) fn of(operand: &Operand, is_tensor: bool) -> Self {
+    pub(crate) fn of(devices: &Devices, operand: &Operand) -> Self {
         Self {
             operand_type: operand.operand_type,
-            is_tensor,
+            is_tensor: is_tensor(devices, operand.operand_type),
+            element_size: byte_size(devices, operand.operand_type, &[1]),
             scale: operand.scale,
             zero_point: operand.zero_point,
             extra_params: operand.extra_params.clone(),
         }
+    }
+
+    /// Bytes of a value of these dimensions; `None` if that is not known.
+    pub(crate) fn byte_size(&self, dimensions: &[u32]) -> Option<u32> {
+        let element = self.element_size?;
+        if !self.is_tensor {
+            return Some(element);
+        }
+        let lengths = Some(dimensions).filter(|lengths| is_fully_specified(lengths))?;
+        lengths.iter().copied().try_fold(element, u32::checked_mul)
     }
 }
 

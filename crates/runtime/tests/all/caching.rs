@@ -1,0 +1,143 @@
+//! Compilations that outlive the process.
+
+use crate::support::scripted::{Faults, Scripted, count};
+use crate::support::{bytes, int32, operation, tensor};
+use driver::DriverDevice;
+use driver::cache::CacheKey;
+use hal::OperationType::{Add, Mul};
+use reference::ReferenceEngine;
+use runtime::{
+    CacheFiles, Compilation, CompilationBuilder, Devices, Execution, ModelBuilder, OutputBuffer,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The reference device with a cache of its own, for sums only, and the reference device.
+fn devices(key: &CacheKey) -> (Devices, Arc<Faults>) {
+    let caching = DriverDevice::new(ReferenceEngine::new()).with_cache_key(key);
+    let device =
+        Scripted::new("test-adder", |_, operation| operation == Add).over(Arc::new(caching));
+    let faults = device.faults();
+    let plain = DriverDevice::new(ReferenceEngine::new()).without_cache();
+    (Devices::new([Arc::new(device) as Arc<dyn hal::Device>, Arc::new(plain)]), faults)
+}
+
+/// y = (x + x) * x, or only x + x.
+fn compile(
+    devices: &Devices,
+    set: impl FnOnce(&mut CompilationBuilder),
+    with_product: bool,
+) -> Compilation {
+    let mut builder = ModelBuilder::new(devices);
+    let [x, double, product] = [(); 3].map(|()| tensor(&mut builder, &[2]));
+    let none = int32(&mut builder, 0);
+    operation(&mut builder, Add, &[x, x, none], &[double]).unwrap();
+    operation(&mut builder, if with_product { Mul } else { Add }, &[double, x, none], &[product])
+        .unwrap();
+    builder.identify_inputs_and_outputs(&[x], &[product]).unwrap();
+    let mut compilation = CompilationBuilder::new(&builder.finish().unwrap());
+    set(&mut compilation);
+    compilation.finish().unwrap()
+}
+
+fn compute(compilation: &Compilation) -> Vec<f32> {
+    let execution = Execution::new(compilation);
+    execution.set_input(0, None, Some(bytes(&[1.0, 3.0]))).unwrap();
+    let output = OutputBuffer::new(8);
+    execution.set_output(0, None, Some(Arc::new(output.clone()))).unwrap();
+    execution.compute().unwrap();
+    output.to_f32()
+}
+
+fn in_directory(directory: &Path, token: u8) -> impl FnOnce(&mut CompilationBuilder) {
+    move |builder| builder.set_caching(directory, &[token; 32]).unwrap()
+}
+
+#[test]
+fn what_was_prepared_is_loaded_the_next_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = CacheKey::random().unwrap();
+    for (round, loads) in [(0, 0), (1, 1)] {
+        let (devices, faults) = devices(&key);
+        let compilation = compile(&devices, in_directory(directory.path(), 7), true);
+        assert_eq!(compilation.steps().len(), 2);
+        assert_eq!(count(&faults.loads), loads, "round {round}");
+        assert_eq!(count(&faults.preparations), 1 - loads, "round {round}");
+        assert_eq!(compute(&compilation), [2.0, 18.0]);
+    }
+}
+
+#[test]
+fn another_token_or_priority_or_part_finds_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = CacheKey::random().unwrap();
+    let (devices, faults) = devices(&key);
+    compile(&devices, in_directory(directory.path(), 7), true);
+    compile(&devices, in_directory(directory.path(), 8), true);
+    let with_priority = |builder: &mut CompilationBuilder| {
+        builder.set_priority(110).unwrap();
+        builder.set_caching(directory.path(), &[7; 32]).unwrap();
+    };
+    compile(&devices, with_priority, true);
+    compile(&devices, in_directory(directory.path(), 7), false);
+    assert_eq!(count(&faults.loads), 0);
+    assert_eq!(count(&faults.preparations), 4);
+    compile(&devices, in_directory(directory.path(), 7), true);
+    assert_eq!(count(&faults.loads), 1);
+}
+
+#[test]
+fn what_was_spoilt_is_prepared_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = CacheKey::random().unwrap();
+    let (devices, faults) = devices(&key);
+    compile(&devices, in_directory(directory.path(), 7), true);
+    let mut files = 0;
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        std::fs::write(entry.unwrap().path(), b"spoilt").unwrap();
+        files += 1;
+    }
+    assert!(files > 0);
+    let compilation = compile(&devices, in_directory(directory.path(), 7), true);
+    assert_eq!((count(&faults.loads), count(&faults.preparations)), (0, 2));
+    assert_eq!(compute(&compilation), [2.0, 18.0]);
+    compile(&devices, in_directory(directory.path(), 7), true);
+    assert_eq!(count(&faults.loads), 1, "and saved anew");
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_no_error() {
+    let key = CacheKey::random().unwrap();
+    let (devices, faults) = devices(&key);
+    let compilation = compile(&devices, in_directory(Path::new("/nowhere/at/all"), 7), true);
+    assert_eq!(count(&faults.preparations), 1);
+    assert_eq!(compute(&compilation), [2.0, 18.0]);
+}
+
+#[test]
+fn open_files_serve_as_well() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = CacheKey::random().unwrap();
+    let path = directory.path().join("model");
+    for loads in [0, 1] {
+        let (devices, faults) = devices(&key);
+        let needed = devices.list()[0].cache_files_needed();
+        let open = |number: u32| {
+            let path = path.with_extension(number.to_string());
+            let mut options = std::fs::OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).open(path).unwrap().into()
+        };
+        let files = CacheFiles {
+            model: (0..needed.model).map(open).collect(),
+            data: (100..100 + needed.data).map(open).collect(),
+        };
+        let compilation = compile(
+            &devices,
+            |builder| builder.set_caching_from_files(files, &[7; 32]).unwrap(),
+            false,
+        );
+        assert_eq!(compilation.steps().len(), 1);
+        assert_eq!(count(&faults.loads), loads);
+        assert_eq!(compute(&compilation), [3.0, 9.0]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Executions behind dependencies, and what waits for them.
+
+use crate::support::scripted::{Scripted, count};
+use crate::support::{bytes, operation, tensor};
+use hal::OperationType::{Relu, Tanh};
+use hal::SyncFence;
+use runtime::{
+    Compilation, CompilationBuilder, Devices, DurationCode, Event, Execution, Memory, Model,
+    ModelBuilder, OutputBuffer, Result, ResultCode,
+};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn code<T: std::fmt::Debug>(result: Result<T>) -> ResultCode {
+    result.unwrap_err().code()
+}
+
+/// y = relu(x), of so many numbers; z = tanh(y), unless there is only one operation.
+fn model(devices: &Devices, length: u32, operations: usize) -> Model {
+    let mut builder = ModelBuilder::new(devices);
+    let [x, y, z] = [(); 3].map(|()| tensor(&mut builder, &[length]));
+    operation(&mut builder, Relu, &[x], &[y]).unwrap();
+    operation(&mut builder, Tanh, &[y], &[z]).unwrap();
+    let outputs = if operations == 1 { [y, z] } else { [z, y] };
+    builder.identify_inputs_and_outputs(&[x], &outputs).unwrap();
+    builder.finish().unwrap()
+}
+
+fn one_device(length: u32) -> Compilation {
+    let devices = Devices::new([reference::device()]);
+    let model = model(&devices, length, 1);
+    CompilationBuilder::for_devices(&model, devices.list()).unwrap().finish().unwrap()
+}
+
+fn execution(compilation: &Compilation) -> (Execution, OutputBuffer) {
+    let execution = Execution::new(compilation);
+    execution.set_input(0, None, Some(bytes(&[-1.0, 2.0]))).unwrap();
+    let output = OutputBuffer::new(8);
+    execution.set_output(0, None, Some(Arc::new(output.clone()))).unwrap();
+    execution.set_output(1, None, Some(Arc::new(OutputBuffer::new(8)))).unwrap();
+    (execution, output)
+}
+
+/// The same in memory, so that the device itself waits for fences.
+fn execution_in_memory(compilation: &Compilation) -> (Execution, hal::Memory) {
+    let execution = Execution::new(compilation);
+    let memory = hal::Memory::from_bytes(&bytes(&[-1.0, 2.0, 7.0, 7.0, 7.0, 7.0])).unwrap();
+    let shared = Memory::from_shared(memory.clone());
+    execution.set_input_from_memory(0, None, &shared, 0, 8).unwrap();
+    execution.set_output_from_memory(0, None, &shared, 8, 8).unwrap();
+    execution.set_output_from_memory(1, None, &shared, 16, 8).unwrap();
+    (execution, memory)
+}
+
+#[test]
+fn an_execution_waits_for_its_dependencies() {
+    let compilation = one_device(2);
+    for in_memory in [false, true] {
+        let (signal, fence) = SyncFence::pair().unwrap();
+        let dependency = Event::from_sync_fence_fd(fence.as_fd().try_clone_to_owned().unwrap());
+        let execution =
+            if in_memory { execution_in_memory(&compilation).0 } else { execution(&compilation).0 };
+        execution.set_measure_timing(true).unwrap();
+        let event = execution.start_compute_with_dependencies(&[dependency.unwrap()], 0).unwrap();
+        let fence = SyncFence::from_fd(event.sync_fence_fd().unwrap()).unwrap();
+        let waited = fence.wait(Some(Duration::from_millis(20))).unwrap();
+        assert_eq!(waited, hal::FenceState::Unsignalled);
+        assert_eq!(code(execution.output_dimensions(0)), ResultCode::BadState, "it goes on");
+        signal.signal();
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                let event = event.clone();
+                std::thread::spawn(move || event.wait())
+            })
+            .collect();
+        waiting.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+        event.wait().unwrap();
+        assert_eq!(execution.output_dimensions(0).unwrap().dimensions, [2]);
+        let [whole, fenced] = [DurationCode::InDriver, DurationCode::FencedInDriver]
+            .map(|code| execution.duration(code).unwrap().unwrap());
+        assert!(fenced + Duration::from_millis(15) < whole, "{fenced:?} of {whole:?}");
+    }
+}
+
+#[test]
+fn values_pass_from_event_to_event() {
+    let compilation = one_device(2);
+    let (first, output) = execution(&compilation);
+    let event = first.start_compute_with_dependencies(&[], 0).unwrap();
+    let plain = execution(&compilation).0.start_compute().unwrap();
+    assert_eq!(code(plain.sync_fence_fd()), ResultCode::BadData);
+    let (second, memory) = execution_in_memory(&compilation);
+    let event = second.start_compute_with_dependencies(&[event, plain], 0).unwrap();
+    event.wait().unwrap();
+    assert_eq!(output.to_f32(), [0.0, 2.0]);
+    let found = memory.view().unwrap().read_to_vec(8, 8).unwrap();
+    assert_eq!(found, *bytes(&[0.0, 2.0]));
+}
+
+#[test]
+fn a_dependency_that_fails_fails_the_execution() {
+    let compilation = one_device(2);
+    let (signal, fence) = SyncFence::pair().unwrap();
+    let dependency = Event::from_sync_fence_fd(fence.as_fd().try_clone_to_owned().unwrap());
+    let (execution, _) = execution(&compilation);
+    let event = execution.start_compute_with_dependencies(&[dependency.unwrap()], 0).unwrap();
+    drop(signal);
+    assert_eq!(code(event.wait()), ResultCode::OpFailed);
+    assert_eq!(code(execution.output_dimensions(0)), ResultCode::BadState);
+}
+
+#[test]
+fn a_timeout_after_dependencies_is_kept() {
+    let compilation = one_device(2);
+    let (execution, _) = execution(&compilation);
+    let event = execution.start_compute_with_dependencies(&[], 1).unwrap();
+    assert!(code(event.wait()).is_missed_deadline());
+    let for_all = CompilationBuilder::new(compilation.model()).finish().unwrap();
+    let (execution, _) = self::execution(&for_all);
+    let refused = execution.start_compute_with_dependencies(&[], 1);
+    assert_eq!(code(refused), ResultCode::BadData);
+    assert_eq!(code(execution.compute()), ResultCode::BadState, "it has started, and failed");
+}
+
+#[test]
+fn outputs_behind_dependencies_have_known_dimensions() {
+    let devices = Devices::new([reference::device()]);
+    let compilation = CompilationBuilder::new(&model(&devices, 0, 1)).finish().unwrap();
+    let pair = runtime::OperandDescription::tensor_float32([2]);
+    let execution = Execution::new(&compilation);
+    execution.set_input(0, Some(&pair), Some(bytes(&[-1.0, 2.0]))).unwrap();
+    execution.set_output(0, Some(&pair), Some(Arc::new(OutputBuffer::new(8)))).unwrap();
+    execution.set_output(1, None, Some(Arc::new(OutputBuffer::new(8)))).unwrap();
+    let refused = execution.start_compute_with_dependencies(&[], 0);
+    assert_eq!(code(refused), ResultCode::BadData);
+}
+
+#[test]
+fn several_devices_compute_behind_dependencies() {
+    let device = Scripted::new("test-tanh", |_, operation| operation == Tanh);
+    let faults = device.faults();
+    let devices = Devices::new([Arc::new(device) as Arc<dyn hal::Device>, reference::device()]);
+    let compilation = CompilationBuilder::new(&model(&devices, 2, 2)).finish().unwrap();
+    assert_eq!(compilation.steps().len(), 2);
+    let (execution, output) = execution(&compilation);
+    execution.start_compute_with_dependencies(&[], 0).unwrap().wait().unwrap();
+    assert_eq!(output.to_f32()[0], 0.0);
+    assert!((output.to_f32()[1] - 2.0_f32.tanh()).abs() < 1e-6);
+    assert_eq!(count(&faults.executions), 1);
+    assert_eq!(count(&faults.fenced), 0);
+}
+
+#[test]
+fn a_device_that_fails_to_launch_is_replaced() {
+    let device = Scripted::new("test-all", |_, _| true);
+    let faults = device.faults();
+    let devices = Devices::new([Arc::new(device) as Arc<dyn hal::Device>, reference::device()]);
+    let compilation = CompilationBuilder::new(&model(&devices, 2, 1)).finish().unwrap();
+    let (execution, memory) = execution_in_memory(&compilation);
+    faults.failing_executions.store(2, std::sync::atomic::Ordering::Relaxed);
+    execution.start_compute_with_dependencies(&[], 0).unwrap().wait().unwrap();
+    assert_eq!(count(&faults.fenced), 1);
+    let found = memory.view().unwrap().read_to_vec(8, 8).unwrap();
+    assert_eq!(found, *bytes(&[0.0, 2.0]));
+}
