@@ -11,6 +11,7 @@
 
 mod broadcast;
 pub mod convolution;
+pub mod depthwise;
 mod disjoint;
 pub mod elementwise;
 mod gemm;

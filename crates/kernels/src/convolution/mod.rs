@@ -3,7 +3,7 @@
 mod shape;
 mod taps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use crate::gemm::Epilogue;
 pub use shape::Shape;

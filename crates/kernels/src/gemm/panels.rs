@@ -18,12 +18,12 @@ pub(crate) struct Panels {
 
 /// One of the panels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Panel {
-    pub(super) group: usize,
+pub(crate) struct Panel {
+    pub(crate) group: usize,
     /// The columns, counted through all groups.
-    pub(super) columns: Range<usize>,
+    pub(crate) columns: Range<usize>,
     /// How many vectors wide it is.
-    pub(super) vectors: usize,
+    pub(crate) vectors: usize,
     /// Where it begins, in values.
     start: usize,
 }
@@ -66,7 +66,7 @@ impl Panels {
     }
 
     /// How many panels there are, of all groups.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.groups * self.group_columns.div_ceil(self.blocking.columns())
     }
 
@@ -88,7 +88,7 @@ impl Panels {
         self.groups * self.group_columns
     }
 
-    pub(super) fn panel(&self, index: usize) -> Panel {
+    pub(crate) fn panel(&self, index: usize) -> Panel {
         let Blocking { lanes, .. } = self.blocking;
         let width = self.blocking.columns();
         let by_group = self.group_columns.div_ceil(width);
@@ -105,7 +105,7 @@ impl Panels {
     }
 
     /// The values of a panel.
-    pub(super) fn values(&self, panel: &Panel) -> &[f32] {
+    pub(crate) fn values(&self, panel: &Panel) -> &[f32] {
         let length = (1 + self.depth) * panel.vectors * self.blocking.lanes;
         &self.values.elements()[panel.start..panel.start + length]
     }

@@ -1,0 +1,233 @@
+//! The innermost part of a depthwise convolution: some output pixels of one line, vector by vector of
+//! channels.
+#![allow(unsafe_code)]
+
+use crate::gemm::Epilogue;
+use crate::vector::{Isa, Kernel, Simd};
+
+/// The most pixels of a tile.
+pub(super) const MOST_PIXELS: usize = 8;
+
+/// Where the input pixels of a tile's taps lie.
+#[derive(Clone, Copy)]
+pub(super) enum Taps<'a> {
+    /// For each tap, the distance of what the first pixel sees from `origin`; the next pixel sees
+    /// what lies `step` values on.
+    Regular { origin: *const f32, distances: &'a [isize], step: usize },
+    /// For each tap, an address for each pixel.
+    Table(&'a [*const f32]),
+}
+
+/// A tile: pixels side by side and all channels of some panels.
+pub(super) struct Tile<'a> {
+    pub(super) taps: Taps<'a>,
+    /// The first channel, to be added to all addresses.
+    pub(super) channel: usize,
+    /// How many channels; in the last vector of the last panel there may be fewer than lanes.
+    pub(super) channels: usize,
+    /// The panels of these channels: the biases, and a row for each tap of the filter.
+    pub(super) panel: *const f32,
+    /// From one panel to the next, in values.
+    pub(super) panel_stride: usize,
+    /// Taps of the filter before the first one of `taps`.
+    pub(super) skipped: usize,
+    pub(super) output: *mut f32,
+    pub(super) output_stride: usize,
+    pub(super) residual: Option<*const f32>,
+    pub(super) residual_stride: usize,
+    pub(super) epilogue: &'a Epilogue,
+}
+
+/// Repeats a statement with a constant index; see `gemm::microkernel`.
+macro_rules! unrolled {
+    ($index:ident < $count:ident, $($number:literal)* => $body:block) => {
+        $(if $number < $count {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}
+
+macro_rules! for_pixels {
+    ($body:block) => {
+        unrolled! { PIXEL < PIXELS, 0 1 2 3 4 5 6 7 => $body }
+    };
+}
+
+macro_rules! for_vectors {
+    ($body:block) => {
+        unrolled! { VECTOR < VECTORS, 0 1 => $body }
+    };
+}
+
+struct Microkernel<'a, const PIXELS: usize, const VECTORS: usize>(&'a Tile<'a>);
+
+impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXELS, VECTORS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let tile = self.0;
+        let width = VECTORS * S::LANES;
+        // SAFETY: `run_tile` was promised all that is read and written here.
+        unsafe {
+            for index in 0..tile.channels.div_ceil(width) {
+                let first = index * width;
+                let panel = tile.panel.add(index * tile.panel_stride);
+                let wanted = width.min(tile.channels - first);
+                let mut sums = [[simd.splat(0.0); VECTORS]; PIXELS];
+                for_vectors!({
+                    let bias = load(simd, panel.add(VECTOR * S::LANES));
+                    for_pixels!({ sums[PIXEL][VECTOR] = bias });
+                });
+                let panel = panel.add((1 + tile.skipped) * width);
+                let channel = tile.channel + first;
+                if wanted == width {
+                    add_taps::<S, true, PIXELS, VECTORS>(
+                        simd, tile, channel, wanted, panel, &mut sums,
+                    );
+                } else {
+                    add_taps::<S, false, PIXELS, VECTORS>(
+                        simd, tile, channel, wanted, panel, &mut sums,
+                    );
+                }
+                for_pixels!({
+                    for_vectors!({
+                        let at = first + VECTOR * S::LANES;
+                        let wanted = wanted.saturating_sub(VECTOR * S::LANES).min(S::LANES);
+                        let mut value = sums[PIXEL][VECTOR];
+                        if let Some(residual) = tile.residual {
+                            let from = residual.add(PIXEL * tile.residual_stride + at);
+                            value = simd.add(value, load_some(simd, from, wanted));
+                        }
+                        value = tile.epilogue.apply(simd, value);
+                        let to = tile.output.add(PIXEL * tile.output_stride + at);
+                        let to = std::slice::from_raw_parts_mut(to, wanted);
+                        if wanted == S::LANES {
+                            simd.store(value, to);
+                        } else {
+                            simd.store_partial(value, to);
+                        }
+                    });
+                });
+            }
+        }
+    }
+}
+
+/// Adds the products of all taps for one panel.
+///
+/// # Safety
+/// As [`run_tile`], for the channels from `channel` on, `wanted` of them.
+#[inline(always)]
+unsafe fn add_taps<S: Simd, const FULL: bool, const PIXELS: usize, const VECTORS: usize>(
+    simd: S,
+    tile: &Tile<'_>,
+    channel: usize,
+    wanted: usize,
+    mut panel: *const f32,
+    sums: &mut [[S::F; VECTORS]; PIXELS],
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match tile.taps {
+            Taps::Regular { origin, distances, step } => {
+                let origin = origin.add(channel);
+                for &distance in distances {
+                    let first = origin.offset(distance);
+                    let mut weights = [simd.splat(0.0); VECTORS];
+                    for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
+                    for_pixels!({
+                        for_vectors!({
+                            let at = first.add(PIXEL * step + VECTOR * S::LANES);
+                            let value = load_lanes::<S, FULL>(simd, at, wanted, VECTOR);
+                            sums[PIXEL][VECTOR] =
+                                simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
+                        });
+                    });
+                    panel = panel.add(VECTORS * S::LANES);
+                }
+            }
+            Taps::Table(table) => {
+                for pixels in table.chunks_exact(PIXELS) {
+                    let mut weights = [simd.splat(0.0); VECTORS];
+                    for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
+                    for_pixels!({
+                        for_vectors!({
+                            let at = pixels[PIXEL].add(channel + VECTOR * S::LANES);
+                            let value = load_lanes::<S, FULL>(simd, at, wanted, VECTOR);
+                            sums[PIXEL][VECTOR] =
+                                simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
+                        });
+                    });
+                    panel = panel.add(VECTORS * S::LANES);
+                }
+            }
+        }
+    }
+}
+
+/// A vector of the values that are there, of `wanted` from the first vector on.
+///
+/// # Safety
+/// They are there, and all of them if `FULL`.
+#[inline(always)]
+unsafe fn load_lanes<S: Simd, const FULL: bool>(
+    simd: S,
+    from: *const f32,
+    wanted: usize,
+    vector: usize,
+) -> S::F {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if FULL {
+            load(simd, from)
+        } else {
+            let wanted = wanted.saturating_sub(vector * S::LANES).min(S::LANES);
+            simd.load_partial(std::slice::from_raw_parts(from, wanted), 0.0)
+        }
+    }
+}
+
+/// As many values as are wanted, at most a vector.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load_some<S: Simd>(simd: S, from: *const f32, wanted: usize) -> S::F {
+    // SAFETY: as the caller promises.
+    let from = unsafe { std::slice::from_raw_parts(from, wanted) };
+    if wanted == S::LANES { simd.load(from) } else { simd.load_partial(from, 0.0) }
+}
+
+/// A vector of values.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
+    // SAFETY: as the caller promises.
+    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
+}
+
+/// Computes a tile of `pixels`.
+///
+/// # Safety
+/// At the address of each tap and pixel there are `channel + channels` values. The panels are
+/// `vectors` vectors wide, `panel_stride` apart, as many as the channels fill or begin, and each has
+/// a row for the biases and for each tap of the filter, the skipped ones among them. Output and
+/// residual have `channels` values for each pixel, and those of the output nobody else touches.
+pub(super) unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
+    macro_rules! choose {
+        ($(($pixels:literal, $vectors:literal))*) => {
+            match (pixels, vectors) {
+                $(($pixels, $vectors) => isa.run(Microkernel::<$pixels, $vectors>(tile)),)*
+                _ => unreachable!("no tile of {pixels} pixels and {vectors} vectors"),
+            }
+        };
+    }
+    choose! {
+        (1, 1) (2, 1) (3, 1) (4, 1) (5, 1) (6, 1) (7, 1) (8, 1)
+        (1, 2) (2, 2) (3, 2) (4, 2) (5, 2) (6, 2) (7, 2) (8, 2)
+    }
+}

@@ -1,0 +1,353 @@
+//! Depthwise convolution of float32 images: every channel by itself.
+#![allow(unsafe_code)]
+
+mod microkernel;
+#[cfg(test)]
+mod tests;
+
+use crate::convolution::{Convolution, Epilogue, Shape};
+use crate::disjoint::DisjointOutput;
+use crate::gemm::{Blocking, Panels, part};
+use crate::image::values_needed;
+use crate::vector::Isa;
+use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
+use std::ops::Range;
+
+/// Filters of more taps are left to [`Convolution`], so that the addresses of a tile's taps fit on
+/// the stack.
+const MOST_TAPS: usize = 64;
+
+/// A depthwise convolution with its filter packed and its work cut into tasks.
+#[derive(Debug)]
+pub struct DepthwiseConvolution {
+    shape: Shape,
+    set: InstructionSet,
+    method: Method,
+}
+
+#[derive(Debug)]
+enum Method {
+    Direct(Direct),
+    /// As a convolution of as many groups as the input has channels.
+    Grouped(Convolution),
+}
+
+/// Vector by vector of channels.
+#[derive(Debug)]
+struct Direct {
+    isa: Isa,
+    blocking: Blocking,
+    panels: Panels,
+    epilogue: Epilogue,
+    pixel_stride: usize,
+    /// For each tap, how far what it sees lies behind the first tap's.
+    distances: Vec<isize>,
+    zeros: Vec<f32>,
+    /// The tasks: parts of the output's lines times parts of the panels.
+    line_parts: usize,
+    panel_parts: usize,
+}
+
+impl DepthwiseConvolution {
+    /// Packs the filter, `[1, filter height, filter width, output_channels]`, and the bias, one for
+    /// each output channel, and cuts the work for so many threads. The shape has as many groups as
+    /// input channels. The input's pixels will be `input_pixel_stride` values apart.
+    ///
+    /// # Panics
+    /// If the shape is not [valid](Shape::is_valid) or not depthwise, or the filter or the bias is not
+    /// as large as it says.
+    pub fn prepare(
+        shape: &Shape,
+        input_pixel_stride: usize,
+        filter: &[f32],
+        bias: &[f32],
+        epilogue: Epilogue,
+        set: InstructionSet,
+        threads: usize,
+    ) -> Self {
+        shape.check();
+        let (channels, taps) = (shape.output_channels, shape.taps());
+        assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
+        assert_eq!(filter.len(), taps * channels, "values of the filter");
+        assert_eq!(bias.len(), channels, "values of the bias");
+        let direct = shape.input_channels == channels && (1..=MOST_TAPS).contains(&taps);
+        let method = if direct {
+            let panels = |blocking| {
+                Panels::pack(
+                    blocking,
+                    taps,
+                    [1, channels],
+                    |c| bias[c],
+                    |c, tap| filter[tap * channels + c],
+                )
+            };
+            Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, set, threads))
+        } else {
+            let transposed: Vec<f32> = (0..channels)
+                .flat_map(|c| (0..taps).map(move |tap| tap * channels + c))
+                .map(|index| filter[index])
+                .collect();
+            Method::Grouped(Convolution::prepare(
+                shape,
+                input_pixel_stride,
+                &transposed,
+                bias,
+                epilogue,
+                set,
+                threads,
+            ))
+        };
+        Self { shape: *shape, set, method }
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How it is done, for people.
+    pub fn kernel(&self) -> String {
+        match &self.method {
+            Method::Direct(Direct { blocking: Blocking { vectors, lanes, .. }, .. }) => {
+                format!("depthwise {MOST_PIXELS}x{} {}", vectors * lanes, self.set)
+            }
+            Method::Grouped(convolution) => convolution.kernel(),
+        }
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub fn scratch_bytes(&self) -> usize {
+        match &self.method {
+            Method::Direct(_) => 0,
+            Method::Grouped(convolution) => convolution.scratch_bytes(),
+        }
+    }
+
+    /// Computes the output. The residual operand, of the output's shape, is added before the
+    /// epilogue.
+    ///
+    /// # Panics
+    /// If the input, the residual operand, the output or the scratch memory is smaller than the
+    /// shape says, or the input's pixels are not as far apart as was prepared for.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        match &self.method {
+            Method::Direct(direct) => direct.run(&self.shape, team, input, residual, output),
+            Method::Grouped(convolution) => convolution.run(team, input, residual, output, scratch),
+        }
+    }
+}
+
+/// A task should take a few microseconds at least; a thread does some 30 multiplications in a
+/// nanosecond here.
+const LEAST_PRODUCTS: usize = 100_000;
+
+impl Direct {
+    fn new(
+        shape: &Shape,
+        pixel_stride: usize,
+        panels: impl FnOnce(Blocking) -> Panels,
+        epilogue: Epilogue,
+        set: InstructionSet,
+        threads: usize,
+    ) -> Self {
+        // As many sums as registers allow, besides the weights.
+        let vectors =
+            if matches!(set, InstructionSet::Avx2 | InstructionSet::Portable) { 1 } else { 2 };
+        let blocking = Blocking { vectors, ..Blocking::of(set) };
+        let panels = panels(blocking);
+        let lines = shape.batch * shape.output[0];
+        let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
+        let parts = if threads <= 1 {
+            1
+        } else {
+            (products / LEAST_PRODUCTS).clamp(threads, threads.saturating_mul(4))
+        };
+        let (line_parts, panel_parts) = if lines >= 4 * parts || panels.count() < parts {
+            (parts.min(lines).max(1), 1)
+        } else {
+            (1, parts)
+        };
+        let distances = (0..shape.taps())
+            .map(|tap| {
+                let (i, j) = (tap / shape.filter[1], tap % shape.filter[1]);
+                let pixels = i * shape.dilation[0] * shape.input[1] + j * shape.dilation[1];
+                // Not used if it lies outside of the input, where the product may not fit.
+                pixels.wrapping_mul(pixel_stride).cast_signed()
+            })
+            .collect();
+        Self {
+            isa: Isa::of(set),
+            blocking,
+            panels,
+            epilogue,
+            pixel_stride,
+            distances,
+            zeros: vec![0.0; shape.input_channels],
+            line_parts,
+            panel_parts,
+        }
+    }
+
+    fn run(
+        &self,
+        shape: &Shape,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+    ) {
+        let channels = shape.output_channels;
+        let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
+        assert!(input.values.len() >= needed, "the input is too small");
+        assert_eq!(input.pixel_stride, self.pixel_stride, "values from pixel to pixel");
+        let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
+        assert!(output.values.len() >= needed, "the output is too small");
+        if let Some(residual) = residual {
+            let needed = values_needed(shape.output_pixels(), channels, residual.pixel_stride);
+            assert!(residual.values.len() >= needed, "the residual operand is too small");
+        }
+        if needed == 0 {
+            return;
+        }
+        let lines = shape.batch * shape.output[0];
+        let output_stride = output.pixel_stride;
+        let output = DisjointOutput::new(output.values);
+        let pass = Pass { direct: self, shape, input, residual, output_stride, output };
+        team.run(self.line_parts * self.panel_parts, &|task| {
+            let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
+            for line in part(lines, self.line_parts, task / self.panel_parts) {
+                pass.line(line, panels.clone());
+            }
+        });
+    }
+}
+
+/// A convolution that is being computed.
+struct Pass<'a> {
+    direct: &'a Direct,
+    shape: &'a Shape,
+    input: Image<'a, f32>,
+    residual: Option<Image<'a, f32>>,
+    output_stride: usize,
+    output: DisjointOutput<'a, f32>,
+}
+
+impl Pass<'_> {
+    /// Some channels of one output line.
+    fn line(&self, line: usize, panels: Range<usize>) {
+        let shape = self.shape;
+        let [height, width] = shape.output;
+        let (n, y) = (line / height, line % height);
+        let [filter_height, filter_width] = shape.filter;
+        // Rows of the filter that see the input at all lie side by side.
+        let sees = |i: &usize| shape.input_position(0, y, *i).is_some();
+        let first = (0..filter_height).find(sees).unwrap_or(0);
+        let count = (first..filter_height).take_while(sees).count();
+        let taps = first * filter_width..(first + count) * filter_width;
+        let interior = shape.interior(1);
+        let tiles = width.div_ceil(MOST_PIXELS);
+        let mut table = [std::ptr::null(); MOST_TAPS * MOST_PIXELS];
+        for tile in 0..tiles {
+            let xs = part(width, tiles, tile);
+            let taps_of_tile = if count == 0 {
+                Taps::Table(&[])
+            } else if interior.0 <= xs.start && xs.end <= interior.1 {
+                let x = xs.start * shape.stride[1] - shape.padding_before[1];
+                let y = shape.input_position(0, y, first).unwrap_or(0);
+                let distances = &self.direct.distances[taps.clone()];
+                // From the first tap that is not skipped on.
+                let origin = self.pixel([n, y, x]).wrapping_offset(-distances[0]);
+                let step = shape.stride[1] * self.input.pixel_stride;
+                Taps::Regular { origin, distances, step }
+            } else {
+                Taps::Table(self.locate(&mut table, [n, y], taps.clone(), xs.clone()))
+            };
+            self.tile(taps_of_tile, taps.start, line * width + xs.start, xs.len(), panels.clone());
+        }
+    }
+
+    /// The address of an input pixel.
+    fn pixel(&self, [n, y, x]: [usize; 3]) -> *const f32 {
+        let [height, width] = self.shape.input;
+        debug_assert!(n < self.shape.batch && y < height && x < width);
+        let pixel = (n * height + y) * width + x;
+        self.input.values.as_ptr().wrapping_add(pixel * self.input.pixel_stride)
+    }
+
+    /// The addresses of what some pixels of a line see through some taps.
+    fn locate<'t>(
+        &self,
+        table: &'t mut [*const f32],
+        [n, y]: [usize; 2],
+        taps: Range<usize>,
+        xs: Range<usize>,
+    ) -> &'t [*const f32] {
+        let table = &mut table[..taps.len() * xs.len()];
+        for (tap, table) in taps.zip(table.chunks_exact_mut(xs.len())) {
+            let (i, j) = (tap / self.shape.filter[1], tap % self.shape.filter[1]);
+            let input_y = self.shape.input_position(0, y, i);
+            for (x, address) in xs.clone().zip(table) {
+                *address = match input_y.zip(self.shape.input_position(1, x, j)) {
+                    Some((y, x)) => self.pixel([n, y, x]),
+                    None => self.direct.zeros.as_ptr(),
+                };
+            }
+        }
+        table
+    }
+
+    /// Some channels of some pixels from `pixel` on.
+    fn tile(
+        &self,
+        taps: Taps<'_>,
+        skipped: usize,
+        pixel: usize,
+        pixels: usize,
+        panels: Range<usize>,
+    ) {
+        let Direct { isa, panels: all, epilogue, blocking, .. } = self.direct;
+        // All that are as wide as they can be, and then the last one.
+        let full = panels.start
+            ..panels.end
+                - usize::from(
+                    !panels.is_empty() && all.panel(panels.end - 1).vectors < blocking.vectors,
+                );
+        for run in [full.clone(), full.end..panels.end] {
+            if run.is_empty() {
+                continue;
+            }
+            let (first, last) = (all.panel(run.start), all.panel(run.end - 1));
+            let channel = first.columns.start;
+            let start = |stride: usize| pixel * stride + channel;
+            let tile = Tile {
+                taps,
+                channel,
+                channels: last.columns.end - channel,
+                panel: all.values(&first).as_ptr(),
+                panel_stride: all.values(&first).len(),
+                skipped,
+                output: self.output.pointer(start(self.output_stride)),
+                output_stride: self.output_stride,
+                residual: self
+                    .residual
+                    .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
+                residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+                epilogue,
+            };
+            // SAFETY: addresses are of pixels within the input, of which `Direct::run` has seen that
+            // all channels are there, or of as many zeros. Tiles of the interior see nothing but the
+            // input: their rows were found to lie in it, their columns by `Shape::interior`; and the
+            // distances were computed for this pixel stride. Panels of one width lie side by side.
+            // Output and residual have all pixels and channels, and each is one tile's only.
+            unsafe { run_tile(*isa, pixels, first.vectors, &tile) };
+        }
+    }
+}

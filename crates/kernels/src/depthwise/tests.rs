@@ -1,0 +1,85 @@
+use super::*;
+use crate::Lines;
+use crate::convolution::tests::{defined, numbers};
+use proptest::prelude::*;
+
+/// Compares all instruction sets with the definition.
+fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, seed: u64) {
+    let stride = shape.input_channels + gaps[0];
+    let output_stride = shape.output_channels + gaps[1];
+    let values = numbers(seed, shape.input_pixels() * stride);
+    let input = Image { values: &values, pixel_stride: stride };
+    let filter = numbers(seed ^ 1, shape.filter_values());
+    let bias = numbers(seed ^ 2, shape.output_channels);
+    let residual = numbers(seed ^ 3, shape.output_pixels() * output_stride);
+    let epilogue = Epilogue { min: -20.0, max: 25.0, hard_swish: false };
+    let (channels, taps) = (shape.output_channels, shape.taps());
+    let transposed: Vec<f32> =
+        (0..channels * taps).map(|i| filter[i % taps * channels + i / taps]).collect();
+    let expected = defined(shape, input, &transposed, &bias);
+    for set in InstructionSet::available() {
+        let kernel =
+            DepthwiseConvolution::prepare(shape, stride, &filter, &bias, epilogue, set, threads);
+        let mut output = vec![-77.0; shape.output_pixels() * output_stride];
+        let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+        kernel.run(
+            &mut Team::new(threads),
+            input,
+            with_residual.then_some(Image { values: &residual, pixel_stride: output_stride }),
+            ImageMut { values: &mut output, pixel_stride: output_stride },
+            scratch.lines_mut(),
+        );
+        for (index, &found) in output.iter().enumerate() {
+            let (pixel, channel) = (index / output_stride, index % output_stride);
+            if channel >= channels {
+                assert_eq!(found, -77.0, "{set}: a value between pixels was written");
+                continue;
+            }
+            // Small multiples of a quarter: exact in any order.
+            let added = if with_residual { f64::from(residual[index]) } else { 0.0 };
+            let expected = (expected[pixel * channels + channel].0 + added).clamp(-20.0, 25.0);
+            assert_eq!(
+                f64::from(found),
+                expected,
+                "{}: pixel {pixel}, channel {channel}",
+                kernel.kernel()
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
+
+    #[test]
+    fn a_depthwise_convolution_is_what_its_shape_says(
+        batch in 0_usize..3, input in [0_usize..12, 0_usize..20], output in [0_usize..8, 0_usize..22],
+        filter in [1_usize..6, 1_usize..6], stride in [1_usize..4, 1_usize..4],
+        dilation in [1_usize..4, 1_usize..3], padding_before in [0_usize..7, 0_usize..7],
+        (input_channels, multiplier) in prop_oneof![(0_usize..90, Just(1_usize)), (0_usize..5, 1_usize..4)],
+        gaps in [0_usize..2, 0_usize..2], with_residual: bool, threads in 1_usize..4, seed: u64,
+    ) {
+        let shape = Shape {
+            batch, input, input_channels, output, output_channels: input_channels * multiplier,
+            filter, stride, dilation, padding_before, groups: input_channels.max(1),
+        };
+        check(&shape, gaps, with_residual, threads, seed);
+    }
+}
+
+#[test]
+fn filters_of_very_many_taps() {
+    let shape = Shape {
+        batch: 1,
+        input: [12, 12],
+        input_channels: 20,
+        output: [12, 12],
+        output_channels: 20,
+        filter: [9, 9],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding_before: [4, 4],
+        groups: 20,
+    };
+    check(&shape, [0, 0], false, 2, 1);
+}
