@@ -1,7 +1,7 @@
 //! Buffers that the driver manages (contract: sections 13 and 14).
 
 use super::models::{adder, bytes, execute, is_newest, memory, memory_bytes, sum, sum_request};
-use super::{Check, Verdict, Violation, demand, demand_refusal};
+use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::{GeneralFailure, InvalidArgument};
 use hal::{
     Buffer, BufferDescription, BufferRole, DataLocation, Device, Memory, PreparedModel, Request,
@@ -10,26 +10,30 @@ use hal::{
 use std::sync::Arc;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check { ids: &["ALLOC-1", "ALLOC-8"], name: "tokens are above 0 and differ", run: tokens },
+    Check {
+        ids: &["ALLOC-1", "ALLOC-8"],
+        name: "tokens are above 0 and differ",
+        run: Run::Device(tokens),
+    },
     Check {
         ids: &["ALLOC-2", "ALLOC-3", "ALLOC-5", "ALLOC-6"],
         name: "a wish without sense is refused",
-        run: wishes,
+        run: Run::Device(wishes),
     },
     Check {
         ids: &["BUF-1", "BUF-3", "BUF-4", "BUF-5"],
         name: "what is copied in comes out, if it is as long as it must be",
-        run: copies,
+        run: Run::Device(copies),
     },
     Check {
         ids: &["DBUF-9", "BUF-2"],
         name: "values go through a buffer from one execution to the next",
-        run: through,
+        run: Run::Device(through),
     },
     Check {
         ids: &["DBUF-2", "DBUF-3", "DBUF-6", "REQ-5"],
         name: "a buffer serves only as what it was allocated for, once it holds something",
-        run: misuse,
+        run: Run::Device(misuse),
     },
 ];
 

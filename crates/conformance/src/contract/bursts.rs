@@ -1,7 +1,7 @@
 //! Bursts (contract: section 11).
 
 use super::models::{adder, sum, sum_request};
-use super::{Check, Verdict, Violation, demand, demand_refusal};
+use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::InvalidArgument;
 use hal::{Burst, Device, HalVersion, PreparedModel, Request, RequestBuilder, RequestMemoryPool};
 use std::sync::Arc;
@@ -10,19 +10,23 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         ids: &["BURST-1", "BURST-15", "BURST-17"],
         name: "a burst gives what an execution gives, again and again",
-        run: same_results,
+        run: Run::Device(same_results),
     },
     Check {
         ids: &["BURST-11"],
         name: "a wrong request is refused and the burst goes on",
-        run: refusals,
+        run: Run::Device(refusals),
     },
     Check {
         ids: &["BURST-9", "BURST-10"],
         name: "memory may be let go of and come again",
-        run: free_memory,
+        run: Run::Device(free_memory),
     },
-    Check { ids: &["BURST-16"], name: "a burst outlives its prepared model", run: lifetime },
+    Check {
+        ids: &["BURST-16"],
+        name: "a burst outlives its prepared model",
+        run: Run::Device(lifetime),
+    },
 ];
 
 /// A burst, and the prepared model it is of; `None` where there are none.

@@ -1,7 +1,7 @@
 //! Compilation caching (contract: section 6).
 
 use super::models::{addition, execute, sum, sum_request};
-use super::{Check, Verdict, Violation, demand, demand_refusal};
+use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::{GeneralFailure, InvalidArgument};
 use hal::{CacheToken, Device, HalVersion, PrepareOptions, PreparedModel, RequestBuilder};
 use std::fs::{File, OpenOptions};
@@ -14,24 +14,28 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         ids: &["CACHE-2", "CACHE-3", "CACHE-5", "CACHE-15"],
         name: "what was saved loads and computes the same",
-        run: there_and_back,
+        run: Run::Device(there_and_back),
     },
     Check {
         ids: &["CACHE-9", "CACHE-16"],
         name: "a model cache with one bit changed, or a byte more, does not load",
-        run: tampering,
+        run: Run::Device(tampering),
     },
     Check {
         ids: &["CACHE-10", "CACHE-11"],
         name: "under another token nothing loads",
-        run: other_token,
+        run: Run::Device(other_token),
     },
     Check {
         ids: &["CACHE-6", "CACHE-7", "CACHE-8", "CACHE-14"],
         name: "wrong files do not load",
-        run: wrong_files,
+        run: Run::Device(wrong_files),
     },
-    Check { ids: &["CACHE-12"], name: "a damaged data cache does no harm", run: damaged_data },
+    Check {
+        ids: &["CACHE-12"],
+        name: "a damaged data cache does no harm",
+        run: Run::Device(damaged_data),
+    },
 ];
 
 const TOKEN: CacheToken = [0x5A; 32];

@@ -1,29 +1,37 @@
 //! What a device says of itself (contract: section 3).
 
-use super::{Check, Verdict, Violation, demand};
+use super::{Check, Run, Verdict, Violation, demand};
 use hal::{Device, DeviceStatus, MAX_NUMBER_OF_CACHE_FILES, OperandType};
 use std::sync::Arc;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check { ids: &["DEV-STAT-1"], name: "an idle device is available", run: status },
+    Check { ids: &["DEV-STAT-1"], name: "an idle device is available", run: Run::Device(status) },
     Check {
         ids: &["DEV-CAP-1", "DEV-CAP-2", "DEV-CAP-3", "DEV-CAP-6"],
         name: "every cost is above 0",
-        run: costs,
+        run: Run::Device(costs),
     },
     Check {
         ids: &["DEV-CAP-4", "DEV-CAP-5", "DEV-CAP-6"],
         name: "types are listed in order, once, and none that has no cost of its own",
-        run: order,
+        run: Run::Device(order),
     },
-    Check { ids: &["DEV-INFO-1"], name: "there is a version string", run: version_string },
-    Check { ids: &["DEV-INFO-3"], name: "the name is a vendor's and a device's", run: name },
+    Check {
+        ids: &["DEV-INFO-1"],
+        name: "there is a version string",
+        run: Run::Device(version_string),
+    },
+    Check {
+        ids: &["DEV-INFO-3"],
+        name: "the name is a vendor's and a device's",
+        run: Run::Device(name),
+    },
     Check {
         ids: &["DEV-EXT-1", "DEV-EXT-2", "DEV-EXT-3"],
         name: "extensions have good names and types",
-        run: extensions,
+        run: Run::Device(extensions),
     },
-    Check { ids: &["DEV-CACHE-1"], name: "few enough cache files", run: cache_files },
+    Check { ids: &["DEV-CACHE-1"], name: "few enough cache files", run: Run::Device(cache_files) },
 ];
 
 fn status(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {

@@ -4,7 +4,7 @@ use super::models::{
     adder, addition, endless, execute, is_newest, is_supported, pool_bytes, prepare, sum,
     sum_request,
 };
-use super::{Check, Verdict, Violation, demand, demand_refusal};
+use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::{
     GeneralFailure, MissedDeadlinePersistent, MissedDeadlineTransient, OutputInsufficientSize,
 };
@@ -13,31 +13,51 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check { ids: &["EXEC-6", "SYNC-1"], name: "a good request succeeds", run: succeeds },
+    Check {
+        ids: &["EXEC-6", "SYNC-1"],
+        name: "a good request succeeds",
+        run: Run::Device(succeeds),
+    },
     Check {
         ids: &["SHAPE-2", "SHAPE-3", "EXEC-8"],
         name: "unknown shapes are told when they are known",
-        run: unknown_shapes,
+        run: Run::Device(unknown_shapes),
     },
     Check {
         ids: &["SHAPE-4", "SHAPE-5", "SHAPE-6", "SHAPE-8"],
         name: "too short a buffer is told the shape, and nothing is written behind it",
-        run: short_buffers,
+        run: Run::Device(short_buffers),
     },
-    Check { ids: &["SHAPE-6"], name: "too long a buffer is no mistake", run: long_buffers },
-    Check { ids: &["REQ-13", "MEM-3"], name: "arguments may lie anywhere", run: alignment },
-    Check { ids: &["GEN-5", "EXEC-9"], name: "only outputs are written", run: only_outputs },
-    Check { ids: &["TIME-1", "TIME-2"], name: "times are told when asked for", run: times },
+    Check {
+        ids: &["SHAPE-6"],
+        name: "too long a buffer is no mistake",
+        run: Run::Device(long_buffers),
+    },
+    Check {
+        ids: &["REQ-13", "MEM-3"],
+        name: "arguments may lie anywhere",
+        run: Run::Device(alignment),
+    },
+    Check {
+        ids: &["GEN-5", "EXEC-9"],
+        name: "only outputs are written",
+        run: Run::Device(only_outputs),
+    },
+    Check {
+        ids: &["TIME-1", "TIME-2"],
+        name: "times are told when asked for",
+        run: Run::Device(times),
+    },
     Check {
         ids: &["QOS-3", "QOS-5", "QOS-10", "SYNC-3"],
         name: "a deadline is kept or missed, and harms nobody else",
-        run: deadlines,
+        run: Run::Device(deadlines),
     },
-    Check { ids: &["QOS-7"], name: "a loop without end is ended", run: loops },
+    Check { ids: &["QOS-7"], name: "a loop without end is ended", run: Run::Device(loops) },
     Check {
         ids: &["CONC-1", "CONC-2"],
         name: "executions at once do not disturb each other",
-        run: at_once,
+        run: Run::Device(at_once),
     },
 ];
 

@@ -1,7 +1,7 @@
 //! Executions behind fences (contract: section 12).
 
 use super::models::{adder, addition, is_newest, prepare, sum, sum_request};
-use super::{Check, Verdict, Violation, demand, demand_refusal};
+use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::{
     GeneralFailure, InvalidArgument, MissedDeadlinePersistent, MissedDeadlineTransient,
 };
@@ -17,26 +17,38 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         ids: &["FENCE-1", "FENCE-4", "FENCE-6"],
         name: "the fence signals when the outputs are there",
-        run: signals,
+        run: Run::Device(signals),
     },
     Check {
         ids: &["FENCE-5", "FENCE-10"],
         name: "nothing is computed, nor told, before the fences have signalled",
-        run: waits,
+        run: Run::Device(waits),
     },
     Check {
         ids: &["FENCE-2", "FENCE-3"],
         name: "unknown outputs, short buffers and failed fences are refused",
-        run: refusals,
+        run: Run::Device(refusals),
     },
     Check {
         ids: &["FENCE-7", "FENCE-11"],
         name: "a fence that fails later fails the execution",
-        run: failing_fence,
+        run: Run::Device(failing_fence),
     },
-    Check { ids: &["FENCE-9", "FENCE-13"], name: "a deadline ends the waiting", run: deadline },
-    Check { ids: &["FENCE-12"], name: "two times are told when asked for", run: times },
-    Check { ids: &["FENCE-14"], name: "executions are chained by their fences", run: chains },
+    Check {
+        ids: &["FENCE-9", "FENCE-13"],
+        name: "a deadline ends the waiting",
+        run: Run::Device(deadline),
+    },
+    Check {
+        ids: &["FENCE-12"],
+        name: "two times are told when asked for",
+        run: Run::Device(times),
+    },
+    Check {
+        ids: &["FENCE-14"],
+        name: "executions are chained by their fences",
+        run: Run::Device(chains),
+    },
 ];
 
 /// How long a check waits for a fence.

@@ -6,8 +6,18 @@
 //! it found. What the contract leaves to the driver, and the driver leaves out, is
 //! [`Verdict::NotOffered`]. A check that panics or does not come to its end is a violation.
 //!
-//! Checks see a device as [`hal::Device`] shows it. What only the asynchronous interfaces have,
-//! launch statuses and callbacks, belongs to whoever serves a device through them.
+//! Most checks see a device as [`hal::Device`] shows it. What only the interfaces have, launch
+//! statuses and callbacks among it, is in [`interfaces`]: those checks see a driver as HIDL shows it.
+//! [`run`] is for a device, which is served by `hidl::serve` for them; [`run_driver`] is for a driver
+//! of whoever implements the interfaces, which is used by `hidl::client` for the others. Either way
+//! all checks are run.
+//!
+//! ```no_run
+//! # fn judge(driver: &std::sync::Arc<dyn hidl::v1_0::IDevice>) -> hal::Result<()> {
+//! let report = conformance::contract::run_driver("example-driver", driver, "", |_| ())?;
+//! println!("{report}");
+//! # Ok(()) }
+//! ```
 
 mod buffers;
 mod bursts;
@@ -15,12 +25,14 @@ mod caching;
 mod description;
 mod executions;
 mod fences;
+mod interfaces;
 mod models;
 mod preparation;
 mod requests;
 mod support;
 
 use hal::Device;
+use interfaces::Driver;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +49,16 @@ pub struct Check {
     pub ids: &'static [&'static str],
     /// What is demanded.
     pub name: &'static str,
-    run: fn(&Arc<dyn Device>) -> Result<Verdict, Violation>,
+    run: Run,
+}
+
+/// What a check is shown.
+#[derive(Debug, Clone, Copy)]
+enum Run {
+    /// A device.
+    Device(fn(&Arc<dyn Device>) -> Result<Verdict, Violation>),
+    /// The same by its interfaces.
+    Driver(fn(&Driver) -> Result<Verdict, Violation>),
 }
 
 /// What a check found where nothing is wrong.
@@ -93,7 +114,7 @@ pub struct ContractReport {
 
 /// All checks, with the sections they are in.
 pub fn checks() -> impl Iterator<Item = (&'static str, Check)> {
-    let sections: [(&'static str, &'static [Check]); 9] = [
+    let sections: [(&'static str, &'static [Check]); 13] = [
         ("description", description::CHECKS),
         ("supported operations", support::CHECKS),
         ("preparation", preparation::CHECKS),
@@ -103,6 +124,10 @@ pub fn checks() -> impl Iterator<Item = (&'static str, Check)> {
         ("bursts", bursts::CHECKS),
         ("fences", fences::CHECKS),
         ("buffers", buffers::CHECKS),
+        ("interfaces: preparation", interfaces::PREPARING),
+        ("interfaces: executions", interfaces::EXECUTING),
+        ("interfaces: bursts", interfaces::BURSTS),
+        ("interfaces: fences", interfaces::FENCES),
     ];
     sections.into_iter().flat_map(|(section, checks)| checks.iter().map(move |it| (section, *it)))
 }
@@ -113,13 +138,42 @@ pub fn run(
     filter: &str,
     progress: impl Fn(&CheckOutcome),
 ) -> ContractReport {
+    let served = hidl::serve::Device::new(Arc::clone(device));
+    let driver = Driver::new(served, device.version());
+    run_subject(Subject { device: Arc::clone(device), driver }, filter, progress)
+}
+
+/// Runs the same checks on a driver that implements the interfaces, by the newest version of them
+/// that it can be cast to. `name` is its service instance name.
+///
+/// # Errors
+/// If the driver does not describe itself as it must; see [`hidl::client::from_newest`].
+pub fn run_driver(
+    name: &str,
+    driver: &Arc<dyn hidl::v1_0::IDevice>,
+    filter: &str,
+    progress: impl Fn(&CheckOutcome),
+) -> hal::Result<ContractReport> {
+    let device = hidl::client::from_newest(name, Arc::clone(driver))?;
+    let driver = Driver::new(Arc::clone(driver), device.version());
+    Ok(run_subject(Subject { device, driver }, filter, progress))
+}
+
+/// What is judged, from both sides.
+struct Subject {
+    device: Arc<dyn Device>,
+    driver: Driver,
+}
+
+fn run_subject(subject: Subject, filter: &str, progress: impl Fn(&CheckOutcome)) -> ContractReport {
+    let subject = Arc::new(subject);
     let mut report = ContractReport::default();
     let chosen = checks().filter(|(section, check)| {
         let named = check.ids.iter().any(|id| id.contains(filter));
         named || section.contains(filter) || check.name.contains(filter)
     });
     for (section, check) in chosen {
-        let outcome = CheckOutcome { section, check, result: guarded(device, check) };
+        let outcome = CheckOutcome { section, check, result: guarded(&subject, check) };
         progress(&outcome);
         report.outcomes.push(outcome);
     }
@@ -127,11 +181,14 @@ pub fn run(
 }
 
 /// Runs a check on a thread of its own, which is left behind if it hangs.
-fn guarded(device: &Arc<dyn Device>, check: Check) -> Result<Verdict, Violation> {
-    let device = Arc::clone(device);
+fn guarded(subject: &Arc<Subject>, check: Check) -> Result<Verdict, Violation> {
+    let subject = Arc::clone(subject);
     let (sender, receiver) = mpsc::channel();
     let work = move || {
-        let result = catch_unwind(AssertUnwindSafe(|| (check.run)(&device)));
+        let result = catch_unwind(AssertUnwindSafe(|| match check.run {
+            Run::Device(run) => run(&subject.device),
+            Run::Driver(run) => run(&subject.driver),
+        }));
         // Nobody may be listening any more.
         drop(sender.send(result.unwrap_or_else(|_| Err(Violation("the device panics".into())))));
     };

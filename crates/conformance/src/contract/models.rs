@@ -42,6 +42,30 @@ pub(super) fn rectifier(spec: &OperandSpec) -> Model {
     whole(graph)
 }
 
+/// `sum = x + 10` of 2 by 2 floats, where the 10 lie in a pool.
+pub(super) fn pool_addition() -> Result<Model, Violation> {
+    let spec = || OperandSpec::tensor_float32([2, 2]);
+    let mut builder = ModelBuilder::new();
+    let pool = builder.pool(memory(&bytes(&[10.0; 4]))?);
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", spec());
+    let ten = graph.constant_in_pool(spec(), pool, 0, 16);
+    let none = graph.scalar_i32(0);
+    let sum = graph.operation(OperationType::Add, [x, ten, none], spec());
+    graph.output(sum);
+    Ok(builder.build(graph).unwrap_or_else(|error| unreachable!("a model of ours: {error}")))
+}
+
+/// An operation of a vendor, valid with whatever arguments.
+pub(super) fn foreign() -> Model {
+    let spec = || OperandSpec::tensor_float32([1]);
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", spec());
+    let y = graph.operation(OperationType::OemOperation, [x], spec());
+    graph.output(y);
+    whole(graph)
+}
+
 /// A WHILE whose condition stays true.
 pub(super) fn endless() -> Model {
     let counter = || OperandSpec::tensor_int32([1]);

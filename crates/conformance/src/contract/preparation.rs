@@ -3,7 +3,7 @@
 use super::models::{
     adder, addition, bytes, constant_addition, execute, pool_bytes, prepare, sum, sum_request,
 };
-use super::{Check, Verdict, Violation, demand, demand_refusal};
+use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::{InvalidArgument, MissedDeadlinePersistent, MissedDeadlineTransient};
 use hal::{
     Deadline, Device, ExecutionPreference, HalVersion, Model, OperandLifeTime, PrepareOptions,
@@ -17,30 +17,38 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         ids: &["PREP-3", "QOS-1"],
         name: "every preference and priority gives a model that works",
-        run: wishes,
+        run: Run::Device(wishes),
     },
     Check {
         ids: &["PREP-6", "QOS-6"],
         name: "a deadline that has passed is missed",
-        run: passed_deadline,
+        run: Run::Device(passed_deadline),
     },
-    Check { ids: &["QOS-4"], name: "a deadline far away is none", run: far_deadline },
-    Check { ids: &["GEN-4"], name: "arguments are looked at before deadlines", run: order },
+    Check { ids: &["QOS-4"], name: "a deadline far away is none", run: Run::Device(far_deadline) },
+    Check {
+        ids: &["GEN-4"],
+        name: "arguments are looked at before deadlines",
+        run: Run::Device(order),
+    },
     Check {
         ids: &["PREP-7", "PREP-8", "CACHE-4"],
         name: "wrong cache files change nothing",
-        run: wrong_cache_files,
+        run: Run::Device(wrong_cache_files),
     },
     Check {
         ids: &["MODEL-18", "PREP-11"],
         name: "constants may lie anywhere, over each other, and are not needed afterwards",
-        run: constants,
+        run: Run::Device(constants),
     },
-    Check { ids: &["PREP-14"], name: "several threads prepare one model", run: threads },
+    Check {
+        ids: &["PREP-14"],
+        name: "several threads prepare one model",
+        run: Run::Device(threads),
+    },
     Check {
         ids: &["PREP-10", "CONC-1"],
         name: "one prepared model serves different shapes at once",
-        run: shapes,
+        run: Run::Device(shapes),
     },
 ];
 

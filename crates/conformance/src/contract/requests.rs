@@ -1,7 +1,7 @@
 //! What a request must keep to (contract: sections 9 and 15).
 
 use super::models::{adder, addition, execute, prepare, sum_request};
-use super::{Check, Verdict, Violation, demand, demand_refusal};
+use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::InvalidArgument;
 use hal::memory::Protection;
 use hal::{
@@ -14,15 +14,23 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         ids: &["REQ-1", "REQ-2", "REQ-3", "REQ-4", "REQ-6", "REQ-9"],
         name: "a request with one thing wrong is refused",
-        run: wrong,
+        run: Run::Device(wrong),
     },
-    Check { ids: &["REQ-7"], name: "inputs must be known when they come", run: unknown_inputs },
+    Check {
+        ids: &["REQ-7"],
+        name: "inputs must be known when they come",
+        run: Run::Device(unknown_inputs),
+    },
     Check {
         ids: &["REQ-10", "DBUF-1"],
         name: "tokens that stand for nothing are refused, used or not",
-        run: stray_tokens,
+        run: Run::Device(stray_tokens),
     },
-    Check { ids: &["REQ-12"], name: "outputs in read-only memory are refused", run: read_only },
+    Check {
+        ids: &["REQ-12"],
+        name: "outputs in read-only memory are refused",
+        run: Run::Device(read_only),
+    },
 ];
 
 /// What is wrong, and how it comes about.

@@ -1,32 +1,32 @@
 //! What a device says of models before it prepares them (contract: section 4).
 
 use super::models::{addition, is_supported, prepare, rectifier};
-use super::{Check, Verdict, Violation, demand, demand_refusal};
+use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use hal::ErrorStatus::InvalidArgument;
 use hal::{Device, HalVersion, Model, OperandSpec, OperationType, PrepareOptions, Support};
 use std::sync::Arc;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check { ids: &["DEV-SUP-1"], name: "an invalid model is refused", run: invalid },
+    Check { ids: &["DEV-SUP-1"], name: "an invalid model is refused", run: Run::Device(invalid) },
     Check {
         ids: &["DEV-SUP-2", "DEV-SUP-3"],
         name: "one answer per operation, and what is supported can be prepared",
-        run: answers,
+        run: Run::Device(answers),
     },
     Check {
         ids: &["DEV-SUP-5", "EXT-6", "PREP-5"],
         name: "a valid model that nobody supports is valid, and fails to prepare",
-        run: foreign,
+        run: Run::Device(foreign),
     },
     Check {
         ids: &["DEV-SUP-6"],
         name: "unsigned and signed 8-bit twins are both supported or neither",
-        run: twins,
+        run: Run::Device(twins),
     },
     Check {
         ids: &["GEN-6"],
         name: "a model through an older interface keeps to its rules",
-        run: older,
+        run: Run::Device(older),
     },
 ];
 

@@ -1,5 +1,7 @@
 //! The contract's checks: the reference device keeps to all of them, and each breach is found.
 
+mod drivers;
+
 use conformance::contract::{self, Verdict};
 use hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
