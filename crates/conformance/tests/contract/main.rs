@@ -1,5 +1,6 @@
 //! The contract's checks: the reference device keeps to all of them, and each breach is found.
 
+mod broken;
 mod drivers;
 
 use conformance::contract::{self, Verdict};

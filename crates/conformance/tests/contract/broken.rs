@@ -1,0 +1,622 @@
+//! A driver that keeps the contract but for one [`Breach`].
+
+use burst::packet::ResultPacket;
+use burst::{FmqRequestDatum, FmqResultDatum, MessageQueue};
+use hal::{ErrorStatus, HalVersion, Memory};
+use hidl::convert::Convert as _;
+use hidl::v1_2::{CacheToken, IBurstCallback, IBurstContext, OutputShape, Timing};
+use hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
+use hidl::{Handle, HidlMemory, MQDescriptor, Return, serve, v1_0, v1_1, v1_2, v1_3};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// One way in which a driver can break what the interfaces demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Breach {
+    None,
+    // Preparations.
+    TellsOfModelsTwice,
+    NeverTellsOfModels,
+    NeverTellsOfWrongModels,
+    TellsOfWrongModelsOnly,
+    NoModelWithNone,
+    OldModels,
+    NoCallbackIsFine,
+    UnsupportedIsReturned,
+    PreparesLateIsReturned,
+    AnyPreferenceIsFine,
+    OneInterfaceForAll,
+    CacheIsTold,
+    AnswersWithErrors,
+    ForgetsPools,
+    // Executions.
+    TellsOfExecutionsTwice,
+    NeverTellsOfWrongRequests,
+    TellsOfWrongRequestsOnly,
+    TellsTooEarly,
+    TellsTimesUnasked,
+    TellsShapesWithErrors,
+    ExecutesWithoutCallback,
+    AnyMeasureIsFine,
+    LateIsReturned,
+    NewStatusesInOldMethods,
+    ForgetsShapes,
+    ForgetsLaunchesOfLostModels,
+    DifferentWhenSynchronous,
+    // Bursts.
+    ContextWithErrors,
+    AsksForEachSlot,
+    AsksTwice,
+    KeepsFreedMemory,
+    MakesUpMemory,
+    AnyPacketIsFine,
+    AnyPacketIsInvalid,
+    // Fences.
+    FenceWithErrors,
+    NoCallbackWithFence,
+    AnotherInfoEachTime,
+}
+
+const NONE: i32 = ErrorStatus::None.code();
+const FAILURE: i32 = ErrorStatus::GeneralFailure.code();
+const INVALID: i32 = ErrorStatus::InvalidArgument.code();
+const MISSED: i32 = ErrorStatus::MissedDeadlinePersistent.code();
+const SMALL: i32 = ErrorStatus::OutputInsufficientSize.code();
+
+/// The reference device behind the interfaces up to a version, but for one breach.
+struct Broken {
+    inner: Arc<serve::Device>,
+    newest: HalVersion,
+    breach: Breach,
+}
+
+/// The reference device behind the interfaces up to a version, but for one breach.
+pub fn broken(newest: HalVersion, breach: Breach) -> Arc<dyn v1_0::IDevice> {
+    Arc::new(Broken { inner: serve::Device::new(reference::device()), newest, breach })
+}
+
+/// Between the driver and the callback of a preparation.
+struct PreparationEar {
+    client: Arc<dyn v1_3::IPreparedModelCallback>,
+    breach: Breach,
+}
+
+type Model = Arc<dyn v1_3::IPreparedModel>;
+
+impl PreparationEar {
+    fn hear(&self, status: i32, model: Option<Model>) -> Return<()> {
+        let (client, breach) = (&self.client, self.breach);
+        if breach == Breach::None {
+            // The device knows its own again, in `allocate`.
+            return client.notify_1_3(status, model);
+        }
+        let model = model.map(|inner| Arc::new(BrokenModel { inner, breach, life: Arc::new(()) }));
+        match breach {
+            Breach::TellsOfModelsTwice => {
+                client.notify_1_3(status, model.clone().map(|model| model as Model))?;
+            }
+            Breach::NeverTellsOfModels if status == NONE => return Ok(()),
+            Breach::NeverTellsOfWrongModels if status == INVALID => return Ok(()),
+            Breach::NoModelWithNone => return client.notify_1_3(status, None),
+            Breach::OldModels => return client.notify(status, model.map(|model| model as _)),
+            _ => {}
+        }
+        client.notify_1_3(status, model.map(|model| model as Model))
+    }
+}
+
+impl v1_0::IPreparedModelCallback for PreparationEar {
+    fn notify(&self, _: i32, _: Option<Arc<dyn v1_0::IPreparedModel>>) -> Return<()> {
+        unreachable!("what is served tells by the method of the version")
+    }
+}
+
+impl v1_2::IPreparedModelCallback for PreparationEar {
+    fn notify_1_2(&self, _: i32, _: Option<Arc<dyn v1_2::IPreparedModel>>) -> Return<()> {
+        unreachable!("what is served tells by the method of the version")
+    }
+}
+
+impl v1_3::IPreparedModelCallback for PreparationEar {
+    fn notify_1_3(&self, status: i32, model: Option<Model>) -> Return<()> {
+        self.hear(status, model)
+    }
+}
+
+impl v1_0::IDevice for Broken {
+    fn get_capabilities(&self) -> Return<(i32, v1_0::Capabilities)> {
+        self.inner.get_capabilities()
+    }
+
+    fn get_supported_operations(&self, model: &v1_0::Model) -> Return<(i32, Vec<bool>)> {
+        self.inner.get_supported_operations(model)
+    }
+
+    fn prepare_model(
+        &self,
+        model: &v1_0::Model,
+        callback: Option<Arc<dyn v1_0::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        self.inner.prepare_model(model, callback)
+    }
+
+    fn get_status(&self) -> Return<i32> {
+        self.inner.get_status()
+    }
+
+    fn cast_to_1_1(self: Arc<Self>) -> Option<Arc<dyn v1_1::IDevice>> {
+        (self.newest >= HalVersion::V1_1).then_some(self as _)
+    }
+
+    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IDevice>> {
+        (self.newest >= HalVersion::V1_2).then_some(self as _)
+    }
+
+    fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IDevice>> {
+        (self.newest >= HalVersion::V1_3).then_some(self as _)
+    }
+}
+
+impl v1_1::IDevice for Broken {
+    fn get_capabilities_1_1(&self) -> Return<(i32, v1_1::Capabilities)> {
+        self.inner.get_capabilities_1_1()
+    }
+
+    fn get_supported_operations_1_1(&self, model: &v1_1::Model) -> Return<(i32, Vec<bool>)> {
+        self.inner.get_supported_operations_1_1(model)
+    }
+
+    fn prepare_model_1_1(
+        &self,
+        model: &v1_1::Model,
+        preference: i32,
+        callback: Option<Arc<dyn v1_0::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        let mut model = model.clone();
+        if self.breach == Breach::OneInterfaceForAll {
+            for operand in &mut model.operands {
+                let newer = hal::OperandType::TensorFloat16.code().cast_signed();
+                if operand.operand_type == newer {
+                    operand.operand_type = hal::OperandType::TensorFloat32.code().cast_signed();
+                }
+            }
+        }
+        self.inner.prepare_model_1_1(&model, preference, callback)
+    }
+}
+
+impl v1_2::IDevice for Broken {
+    fn get_version_string(&self) -> Return<(i32, String)> {
+        self.inner.get_version_string()
+    }
+
+    fn get_type(&self) -> Return<(i32, i32)> {
+        self.inner.get_type()
+    }
+
+    fn get_capabilities_1_2(&self) -> Return<(i32, v1_2::Capabilities)> {
+        self.inner.get_capabilities_1_2()
+    }
+
+    fn get_supported_extensions(&self) -> Return<(i32, Vec<v1_2::Extension>)> {
+        self.inner.get_supported_extensions()
+    }
+
+    fn get_supported_operations_1_2(&self, model: &v1_2::Model) -> Return<(i32, Vec<bool>)> {
+        self.inner.get_supported_operations_1_2(model)
+    }
+
+    fn get_number_of_cache_files_needed(&self) -> Return<(i32, u32, u32)> {
+        self.inner.get_number_of_cache_files_needed()
+    }
+
+    fn prepare_model_1_2(
+        &self,
+        model: &v1_2::Model,
+        preference: i32,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<Arc<dyn v1_2::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        self.inner.prepare_model_1_2(model, preference, model_cache, data_cache, token, callback)
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<Arc<dyn v1_2::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        self.inner.prepare_model_from_cache(model_cache, data_cache, token, callback)
+    }
+}
+
+impl v1_3::IDevice for Broken {
+    fn get_capabilities_1_3(&self) -> Return<(i32, v1_3::Capabilities)> {
+        self.inner.get_capabilities_1_3()
+    }
+
+    fn get_supported_operations_1_3(&self, model: &v1_3::Model) -> Return<(i32, Vec<bool>)> {
+        let (status, answers) = self.inner.get_supported_operations_1_3(model)?;
+        match self.breach {
+            Breach::AnswersWithErrors if status != NONE => Ok((status, vec![false])),
+            _ => Ok((status, answers)),
+        }
+    }
+
+    fn prepare_model_1_3(
+        &self,
+        model: &v1_3::Model,
+        preference: i32,
+        priority: i32,
+        deadline: OptionalTimePoint,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<Arc<dyn v1_3::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        let breach = self.breach;
+        let Some(client) = callback else {
+            return Ok(if breach == Breach::NoCallbackIsFine { NONE } else { INVALID });
+        };
+        let foreign = hal::OperationType::OemOperation.code().cast_signed();
+        let is_foreign = |model: &v1_3::Model| {
+            model.main.operations.iter().any(|operation| operation.operation_type == foreign)
+        };
+        let refused = match breach {
+            Breach::UnsupportedIsReturned if is_foreign(model) => Some(FAILURE),
+            Breach::PreparesLateIsReturned if deadline != OptionalTimePoint::None => Some(MISSED),
+            _ => None,
+        };
+        if let Some(status) = refused {
+            client.notify_1_3(status, None)?;
+            return Ok(status);
+        }
+        let mut model = model.clone();
+        if breach == Breach::ForgetsPools {
+            let zeros = |_: &HidlMemory| memory(16);
+            model.pools = model.pools.iter().map(zeros).collect();
+        }
+        let preference = if breach == Breach::AnyPreferenceIsFine { 1 } else { preference };
+        let ear = Some(Arc::new(PreparationEar { client, breach }) as _);
+        let status = self.inner.prepare_model_1_3(
+            &model,
+            preference,
+            priority,
+            deadline,
+            model_cache,
+            data_cache,
+            token,
+            ear,
+        )?;
+        Ok(if breach == Breach::TellsOfWrongModelsOnly { NONE } else { status })
+    }
+
+    fn prepare_model_from_cache_1_3(
+        &self,
+        deadline: OptionalTimePoint,
+        model_cache: &[Handle],
+        data_cache: &[Handle],
+        token: &CacheToken,
+        callback: Option<Arc<dyn v1_3::IPreparedModelCallback>>,
+    ) -> Return<i32> {
+        let has_callback = callback.is_some();
+        let status = self.inner.prepare_model_from_cache_1_3(
+            deadline,
+            model_cache,
+            data_cache,
+            token,
+            callback,
+        )?;
+        Ok(if has_callback && self.breach == Breach::CacheIsTold { NONE } else { status })
+    }
+
+    fn allocate(
+        &self,
+        desc: &v1_3::BufferDesc,
+        models: &[Option<Model>],
+        input_roles: &[v1_3::BufferRole],
+        output_roles: &[v1_3::BufferRole],
+    ) -> Return<(i32, Option<Arc<dyn v1_3::IBuffer>>, u32)> {
+        self.inner.allocate(desc, models, input_roles, output_roles)
+    }
+}
+
+/// Shared memory of zeros.
+fn memory(bytes: u64) -> HidlMemory {
+    HidlMemory::from_canonical(&Memory::allocate(bytes).unwrap()).unwrap()
+}
+
+/// A prepared model, but for one breach.
+struct BrokenModel {
+    inner: Model,
+    breach: Breach,
+    life: Arc<()>,
+}
+
+/// Between the driver and the callback of an execution.
+struct ExecutionEar {
+    client: Arc<dyn v1_3::IExecutionCallback>,
+    breach: Breach,
+}
+
+impl v1_0::IExecutionCallback for ExecutionEar {
+    fn notify(&self, _: i32) -> Return<()> {
+        unreachable!("what is served tells by the method of the version")
+    }
+}
+
+impl v1_2::IExecutionCallback for ExecutionEar {
+    fn notify_1_2(&self, _: i32, _: &[OutputShape], _: Timing) -> Return<()> {
+        unreachable!("what is served tells by the method of the version")
+    }
+}
+
+impl v1_3::IExecutionCallback for ExecutionEar {
+    fn notify_1_3(&self, status: i32, shapes: &[OutputShape], timing: Timing) -> Return<()> {
+        let (client, shape) = (&self.client, OutputShape::default());
+        match self.breach {
+            Breach::TellsOfExecutionsTwice => client.notify_1_3(status, shapes, timing)?,
+            Breach::NeverTellsOfWrongRequests if status == INVALID => return Ok(()),
+            Breach::TellsTimesUnasked => {
+                let timing = Timing { time_on_device: 1, time_in_driver: 2 };
+                return client.notify_1_3(status, shapes, timing);
+            }
+            Breach::TellsShapesWithErrors if status == INVALID => {
+                return client.notify_1_3(status, &[shape], timing);
+            }
+            Breach::ForgetsShapes if status == SMALL => {
+                return client.notify_1_3(status, &[], timing);
+            }
+            _ => {}
+        }
+        client.notify_1_3(status, shapes, timing)
+    }
+}
+
+impl v1_0::IPreparedModel for BrokenModel {
+    fn execute(
+        &self,
+        request: &v1_0::Request,
+        callback: Option<Arc<dyn v1_0::IExecutionCallback>>,
+    ) -> Return<i32> {
+        self.inner.execute(request, callback)
+    }
+
+    fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IPreparedModel>> {
+        if self.breach == Breach::OldModels { None } else { Some(self) }
+    }
+
+    fn cast_to_1_3(self: Arc<Self>) -> Option<Model> {
+        if self.breach == Breach::OldModels { None } else { Some(self) }
+    }
+}
+
+impl v1_2::IPreparedModel for BrokenModel {
+    fn execute_1_2(
+        &self,
+        request: &v1_0::Request,
+        measure: i32,
+        callback: Option<Arc<dyn v1_2::IExecutionCallback>>,
+    ) -> Return<i32> {
+        self.inner.execute_1_2(request, measure, callback)
+    }
+
+    fn execute_synchronously(
+        &self,
+        request: &v1_0::Request,
+        measure: i32,
+    ) -> Return<(i32, Vec<OutputShape>, Timing)> {
+        let (status, shapes, timing) = self.inner.execute_synchronously(request, measure)?;
+        let newer = self.breach == Breach::NewStatusesInOldMethods && status == FAILURE;
+        Ok((if newer { MISSED } else { status }, shapes, timing))
+    }
+
+    fn configure_execution_burst(
+        &self,
+        callback: Option<Arc<dyn IBurstCallback>>,
+        requests: &MQDescriptor,
+        results: &MQDescriptor,
+    ) -> Return<(i32, Option<Arc<dyn IBurstContext>>)> {
+        let breach = self.breach;
+        let status = match breach {
+            Breach::AnyPacketIsFine => ErrorStatus::None,
+            Breach::AnyPacketIsInvalid => ErrorStatus::InvalidArgument,
+            _ => {
+                let callback = callback.map(|client| Arc::new(Asking { client, breach }) as _);
+                let (status, context) =
+                    self.inner.configure_execution_burst(callback, requests, results)?;
+                return Ok(match context {
+                    Some(inner) if breach == Breach::KeepsFreedMemory => {
+                        (status, Some(Arc::new(Keeping { _inner: inner })))
+                    }
+                    None if breach == Breach::ContextWithErrors => (status, Some(Arc::new(Nobody))),
+                    context => (status, context),
+                });
+            }
+        };
+        let requests = MessageQueue::open(requests.to_burst().unwrap()).unwrap();
+        let results = MessageQueue::open(results.to_burst().unwrap()).unwrap();
+        std::thread::spawn(move || answer_always(status, requests, results));
+        Ok((NONE, Some(Arc::new(Nobody))))
+    }
+}
+
+/// A burst whose answer is always the same.
+fn answer_always(
+    status: ErrorStatus,
+    requests: MessageQueue<FmqRequestDatum>,
+    results: MessageQueue<FmqResultDatum>,
+) {
+    let (mut reader, mut writer) = (requests.into_reader(), results.into_writer());
+    let (mut request, mut result) = (Vec::new(), Vec::new());
+    let packet = ResultPacket { status, ..ResultPacket::failed(ErrorStatus::GeneralFailure) };
+    packet.encode(&mut result).unwrap();
+    while reader.read(&mut request, Some(Duration::from_secs(2))).is_ok() {
+        writer.write(&result, None).unwrap();
+    }
+}
+
+/// The context of a burst that is none.
+struct Nobody;
+
+impl IBurstContext for Nobody {
+    fn free_memory(&self, _slot: i32) -> Return<()> {
+        Ok(())
+    }
+}
+
+/// The context of a burst that lets go of nothing.
+struct Keeping {
+    _inner: Arc<dyn IBurstContext>,
+}
+
+impl IBurstContext for Keeping {
+    fn free_memory(&self, _slot: i32) -> Return<()> {
+        Ok(())
+    }
+}
+
+/// Between a burst and its client's memory.
+struct Asking {
+    client: Arc<dyn IBurstCallback>,
+    breach: Breach,
+}
+
+impl IBurstCallback for Asking {
+    fn get_memories(&self, slots: &[i32]) -> Return<(i32, Vec<HidlMemory>)> {
+        match self.breach {
+            Breach::AsksForEachSlot => {
+                let mut all = Vec::new();
+                for slot in slots {
+                    let (status, memories) = self.client.get_memories(&[*slot])?;
+                    if status != NONE {
+                        return Ok((status, Vec::new()));
+                    }
+                    all.extend(memories);
+                }
+                Ok((NONE, all))
+            }
+            Breach::AsksTwice => {
+                self.client.get_memories(slots)?;
+                self.client.get_memories(slots)
+            }
+            Breach::MakesUpMemory => {
+                let (_, mut memories) = self.client.get_memories(slots)?;
+                memories.resize_with(slots.len(), || memory(64));
+                Ok((NONE, memories))
+            }
+            _ => self.client.get_memories(slots),
+        }
+    }
+}
+
+impl v1_3::IPreparedModel for BrokenModel {
+    fn execute_1_3(
+        &self,
+        request: &v1_3::Request,
+        measure: i32,
+        deadline: OptionalTimePoint,
+        loop_timeout: OptionalTimeoutDuration,
+        callback: Option<Arc<dyn v1_3::IExecutionCallback>>,
+    ) -> Return<i32> {
+        let (breach, inner) = (self.breach, Arc::clone(&self.inner));
+        let Some(client) = callback else {
+            return Ok(if breach == Breach::ExecutesWithoutCallback { NONE } else { INVALID });
+        };
+        let measure = if breach == Breach::AnyMeasureIsFine { 0 } else { measure };
+        let limited =
+            deadline != OptionalTimePoint::None || loop_timeout != OptionalTimeoutDuration::None;
+        match breach {
+            Breach::LateIsReturned if limited => {
+                let (status, shapes, timing) =
+                    inner.execute_synchronously_1_3(request, measure, deadline, loop_timeout)?;
+                client.notify_1_3(status, &shapes, timing)?;
+                return Ok(status);
+            }
+            Breach::TellsTooEarly => {
+                client.notify_1_3(NONE, &[], Timing::NONE)?;
+                let request = request.clone();
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    inner.execute_synchronously_1_3(&request, measure, deadline, loop_timeout)
+                });
+                return Ok(NONE);
+            }
+            Breach::ForgetsLaunchesOfLostModels => {
+                let (request, life) = (request.clone(), Arc::downgrade(&self.life));
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    if life.upgrade().is_some() {
+                        let ended = inner.execute_synchronously_1_3(
+                            &request,
+                            measure,
+                            deadline,
+                            loop_timeout,
+                        );
+                        let (status, shapes, timing) = ended.unwrap();
+                        client.notify_1_3(status, &shapes, timing).unwrap();
+                    }
+                });
+                return Ok(NONE);
+            }
+            _ => {}
+        }
+        let ear = Some(Arc::new(ExecutionEar { client, breach }) as _);
+        let status = inner.execute_1_3(request, measure, deadline, loop_timeout, ear)?;
+        Ok(if breach == Breach::TellsOfWrongRequestsOnly { NONE } else { status })
+    }
+
+    fn execute_synchronously_1_3(
+        &self,
+        request: &v1_3::Request,
+        measure: i32,
+        deadline: OptionalTimePoint,
+        loop_timeout: OptionalTimeoutDuration,
+    ) -> Return<(i32, Vec<OutputShape>, Timing)> {
+        let answer =
+            self.inner.execute_synchronously_1_3(request, measure, deadline, loop_timeout)?;
+        let differs = self.breach == Breach::DifferentWhenSynchronous && answer.0 == INVALID;
+        Ok(if differs { (FAILURE, vec![], Timing::NONE) } else { answer })
+    }
+
+    fn execute_fenced(
+        &self,
+        request: &v1_3::Request,
+        wait_for: &[Handle],
+        measure: i32,
+        deadline: OptionalTimePoint,
+        loop_timeout: OptionalTimeoutDuration,
+        duration: OptionalTimeoutDuration,
+    ) -> Return<(i32, Handle, Option<Arc<dyn v1_3::IFencedExecutionCallback>>)> {
+        let (status, fence, callback) = self.inner.execute_fenced(
+            request,
+            wait_for,
+            measure,
+            deadline,
+            loop_timeout,
+            duration,
+        )?;
+        let file = || std::fs::File::open("/dev/null").unwrap().into();
+        Ok(match self.breach {
+            Breach::FenceWithErrors if status != NONE => (status, Handle::of_fd(file()), None),
+            Breach::NoCallbackWithFence => (status, fence, None),
+            Breach::AnotherInfoEachTime => (status, fence, Some(Arc::new(Info::default()))),
+            _ => (status, fence, callback),
+        })
+    }
+}
+
+/// What became of an execution: something else whenever it is asked.
+#[derive(Default)]
+struct Info(AtomicU64);
+
+impl v1_3::IFencedExecutionCallback for Info {
+    fn get_execution_info(&self) -> Return<(i32, Timing, Timing)> {
+        let time = self.0.fetch_add(1, Ordering::Relaxed);
+        Ok((NONE, Timing { time_on_device: time, time_in_driver: time }, Timing::NONE))
+    }
+}
