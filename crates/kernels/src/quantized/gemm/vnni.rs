@@ -114,9 +114,9 @@ unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
     // SAFETY: as promised.
     unsafe {
         match matrix.common.form {
-            Form::Plain => store::<R, W, SIGNED, false>(matrix, block, tile, &sums),
-            Form::Nudged => store::<R, W, SIGNED, true>(matrix, block, tile, &sums),
-            Form::Scalar => store_scalar::<R, W>(matrix, block, tile, &sums),
+            Form::Plain => store::<R, W, SIGNED, false>(matrix, block, tile, sums),
+            Form::Nudged => store::<R, W, SIGNED, true>(matrix, block, tile, sums),
+            Form::Scalar => store_scalar::<R, W>(matrix, block, tile, sums),
         }
     }
 }
@@ -131,19 +131,20 @@ unsafe fn store<const R: usize, const W: usize, const SIGNED: bool, const NUDGED
     matrix: &Matrix,
     block: &Block,
     tile: &Tile<'_>,
-    sums: &[[__m512i; W]; R],
+    sums: [[__m512i; W]; R],
 ) {
     let lanes: &[_; W] = matrix.block_lanes(block).try_into().expect("as many vectors");
-    let mut outputs = *sums;
+    let mut outputs = sums;
     for v in 0..W {
         let constants = Constants::load(&lanes[v]);
-        for row in &mut outputs {
-            row[v] = constants.apply::<NUDGED>(row[v]);
+        for r in 0..R {
+            outputs[r][v] = constants.apply::<NUDGED>(outputs[r][v]);
         }
     }
     let limits = Limits::new(matrix.common.limits.0, matrix.common.limits.1);
     let mask = !0_u64 >> (64 - block.channels);
-    for (r, row) in outputs.iter().enumerate() {
+    for r in 0..R {
+        let row = outputs[r];
         let to = tile.output.wrapping_add(r * tile.output_step).cast();
         #[allow(clippy::cast_possible_truncation)] // Fewer vectors have fewer channels.
         // SAFETY: the mask leaves the block's channels of the row, which may be written.
@@ -175,7 +176,7 @@ unsafe fn store_scalar<const R: usize, const W: usize>(
     matrix: &Matrix,
     block: &Block,
     tile: &Tile<'_>,
-    sums: &[[__m512i; W]; R],
+    sums: [[__m512i; W]; R],
 ) {
     for (r, row) in sums.iter().enumerate() {
         let mut numbers = [[0_i32; 16]; W];

@@ -1,0 +1,211 @@
+//! Quantised convolutions in the shapes of well-known networks: the least time of many turns, and its
+//! share of the most multiplications and additions of 8-bit numbers that a thread can do.
+//!
+//! `cargo bench -p nnhal-kernels --bench quantized -- [--threads N] [--set NAME] [--zero-point N]
+//! [PART OF A NAME]`. With a zero point, weights are unsigned and stand for 0 there.
+#![allow(unsafe_code)]
+#![allow(clippy::cast_precision_loss)] // Times and counts, for people.
+
+use kernels::convolution::Shape;
+use kernels::quantized::convolution::Convolution;
+use kernels::quantized::{Activations, Requantization, Signedness, Weights};
+use kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Team};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Name, input size, channels in and out, filter size, stride.
+type Row = (&'static str, usize, [usize; 2], usize, usize);
+
+const ROWS: &[Row] = &[
+    ("mobilenet_v1 first", 224, [3, 32], 3, 2),
+    ("mobilenet_v1 pointwise 1", 112, [32, 64], 1, 1),
+    ("mobilenet_v1 pointwise 2", 56, [64, 128], 1, 1),
+    ("mobilenet_v1 pointwise 4", 28, [128, 256], 1, 1),
+    ("mobilenet_v1 pointwise 6", 14, [256, 512], 1, 1),
+    ("mobilenet_v1 pointwise 7", 14, [512, 512], 1, 1),
+    ("mobilenet_v1 pointwise 13", 7, [1024, 1024], 1, 1),
+    ("mobilenet_v2 project 1", 112, [32, 16], 1, 1),
+    ("mobilenet_v2 expand 2", 112, [16, 96], 1, 1),
+    ("mobilenet_v2 project 3", 56, [144, 24], 1, 1),
+    ("mobilenet_v2 expand 3", 56, [24, 144], 1, 1),
+    ("mobilenet_v2 project 5", 28, [192, 32], 1, 1),
+    ("mobilenet_v2 project 8", 14, [384, 64], 1, 1),
+    ("mobilenet_v2 expand 14", 7, [160, 960], 1, 1),
+    ("mobilenet_v2 last", 7, [320, 1280], 1, 1),
+    ("mobilenet_v3 project", 28, [120, 40], 1, 1),
+    ("efficientnet project", 14, [672, 112], 1, 1),
+    ("resnet50 first", 224, [3, 64], 7, 2),
+    ("resnet50 2 reduce", 56, [256, 64], 1, 1),
+    ("resnet50 2 3x3", 56, [64, 64], 3, 1),
+    ("resnet50 2 expand", 56, [64, 256], 1, 1),
+    ("resnet50 3 3x3 stride 2", 56, [128, 128], 3, 2),
+    ("resnet50 3 3x3", 28, [128, 128], 3, 1),
+    ("resnet50 4 reduce", 14, [1024, 256], 1, 1),
+    ("resnet50 4 3x3", 14, [256, 256], 3, 1),
+    ("resnet50 4 expand", 14, [256, 1024], 1, 1),
+    ("resnet50 5 reduce", 7, [2048, 512], 1, 1),
+    ("resnet50 5 3x3", 7, [512, 512], 3, 1),
+    ("resnet50 5 expand", 7, [512, 2048], 1, 1),
+    ("resnet50 5 shortcut", 14, [1024, 2048], 1, 2),
+    ("inception_v3 second", 149, [32, 32], 3, 1),
+    ("inception_v3 third", 147, [32, 64], 3, 1),
+    ("inception_v3 35x35", 35, [96, 96], 3, 1),
+    ("inception_v3 17x17 pointwise", 17, [768, 192], 1, 1),
+    ("deeplab pointwise", 33, [960, 160], 1, 1),
+    ("deeplab last", 33, [256, 21], 1, 1),
+    ("ssd class prediction", 19, [576, 273], 1, 1),
+    ("kws pointwise", 25, [64, 64], 1, 1),
+    ("classes", 1, [1024, 1001], 1, 1),
+    ("kws classes", 1, [64, 12], 1, 1),
+];
+
+struct Settings {
+    set: InstructionSet,
+    threads: usize,
+    zero_point: Option<i32>,
+    filter: Vec<String>,
+    peak: f64,
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings {
+        set: InstructionSet::best(),
+        threads: 1,
+        zero_point: None,
+        filter: Vec::new(),
+        peak: 0.0,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().unwrap_or_default();
+        match argument.as_str() {
+            "--threads" => settings.threads = value().parse().expect("a number of threads"),
+            "--set" => settings.set = value().parse().expect("an instruction set"),
+            "--zero-point" => settings.zero_point = Some(value().parse().expect("a number")),
+            "--bench" => {}
+            _ => settings.filter.push(argument),
+        }
+    }
+    settings.peak = settings.threads as f64 * peak();
+    println!("{}, {} threads, peak {:.0} GOP/s", settings.set, settings.threads, settings.peak);
+    settings
+}
+
+fn same(&(_, size, [input_channels, output_channels], filter, stride): &Row) -> Shape {
+    let output = size.div_ceil(stride);
+    let padding = ((output - 1) * stride + filter).saturating_sub(size) / 2;
+    Shape {
+        batch: 1,
+        input: [size; 2],
+        input_channels,
+        output: [output; 2],
+        output_channels,
+        filter: [filter; 2],
+        stride: [stride; 2],
+        dilation: [1; 2],
+        padding_before: [padding; 2],
+        groups: 1,
+    }
+}
+
+/// As of an operation with ReLU, where the outputs use all of their range.
+fn requantization(taps: usize, channels: usize, signedness: Signedness) -> Requantization {
+    let (min, max) = signedness.range();
+    let factor = 1.0 / 60.0 / (taps as f64).sqrt();
+    Requantization {
+        multipliers: (0..channels).map(|_| Multiplier::from_real(factor)).collect(),
+        zero_point: min,
+        min,
+        max,
+    }
+}
+
+fn main() {
+    let settings = settings();
+    let signedness =
+        if settings.zero_point.is_some() { Signedness::Unsigned } else { Signedness::Signed };
+    let activations = Activations { signedness, zero_point: signedness.range().0 + 115 };
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
+    for row in ROWS {
+        let (name, shape) = (row.0, same(row));
+        if !settings.filter.is_empty() && !settings.filter.iter().any(|part| name.contains(part)) {
+            continue;
+        }
+        let weights = bytes(shape.filter_values());
+        let weights =
+            Weights { values: &weights, signedness, zero_point: settings.zero_point.unwrap_or(0) };
+        let taps = shape.taps() * shape.input_channels;
+        let convolution = Convolution::prepare(
+            &shape,
+            weights,
+            &vec![100; shape.output_channels],
+            activations,
+            requantization(taps, shape.output_channels, signedness),
+            settings.set,
+            settings.threads,
+        );
+        let input = bytes(shape.input_pixels() * shape.input_channels);
+        let mut output = vec![0; shape.output_pixels() * shape.output_channels];
+        let mut scratch = Lines::with_bytes(convolution.scratch_bytes());
+        let mut team = Team::new(settings.threads);
+        measure(&settings, name, convolution.kernel(), shape.operations(), || {
+            convolution.run(
+                &mut team,
+                Image::dense(&input, shape.input_channels),
+                ImageMut::dense(&mut output, shape.output_channels),
+                scratch.elements_mut(),
+            );
+        });
+    }
+}
+
+/// Prints the least time of many turns.
+fn measure(settings: &Settings, name: &str, kernel: &str, operations: u64, mut turn: impl FnMut()) {
+    let begin = Instant::now();
+    let mut least = f64::INFINITY;
+    let mut turns = 0_u32;
+    while turns < 5 || begin.elapsed() < Duration::from_millis(200) {
+        // Several at once, for the clock's sake, if they are short.
+        let repetitions = if operations < 1_000_000 { 20 } else { 1 };
+        let start = Instant::now();
+        (0..repetitions).for_each(|_| turn());
+        least = least.min(start.elapsed().as_nanos() as f64 / f64::from(repetitions));
+        turns += 1;
+    }
+    let rate = operations as f64 / least;
+    let share = 100.0 * rate / settings.peak;
+    println!("{name:32} {kernel:12} {:9.1} us {rate:7.1} GOP/s {share:5.1} %", least / 1e3);
+}
+
+/// Multiplications and additions of 8-bit numbers that a thread does in a nanosecond when nothing has
+/// to be loaded.
+fn peak() -> f64 {
+    const TURNS: u32 = 20_000;
+    let mut best = 0.0_f64;
+    for _ in 0..100 {
+        let start = Instant::now();
+        #[cfg(target_arch = "x86_64")]
+        if InstructionSet::Avx512Vnni.is_available() {
+            // SAFETY: available, as was just seen.
+            unsafe { multiply(TURNS) };
+            let operations = f64::from(TURNS) * 12.0 * 64.0 * 2.0;
+            best = best.max(operations / start.elapsed().as_nanos() as f64);
+        }
+    }
+    best
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn multiply(turns: u32) {
+    use std::arch::x86_64::*;
+    let factor = black_box(_mm512_set1_epi8(3));
+    let mut sums = black_box([_mm512_set1_epi32(1); 12]);
+    for _ in 0..turns {
+        for sum in &mut sums {
+            *sum = _mm512_dpbusd_epi32(*sum, factor, factor);
+        }
+    }
+    black_box(sums);
+}
