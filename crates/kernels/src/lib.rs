@@ -14,6 +14,7 @@ pub mod convolution;
 pub mod depthwise;
 mod disjoint;
 pub mod elementwise;
+pub mod fully_connected;
 mod gemm;
 mod image;
 mod instruction_set;

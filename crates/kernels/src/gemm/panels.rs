@@ -71,7 +71,7 @@ impl Panels {
     }
 
     /// Bytes of all panels.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.values.bytes()
     }
 
@@ -102,6 +102,16 @@ impl Panels {
             vectors: columns.div_ceil(lanes),
             start: rows * (group * self.group_columns.div_ceil(lanes) * lanes + first),
         }
+    }
+
+    /// Where a panel begins among the values of all.
+    pub(crate) fn start(&self, panel: &Panel) -> usize {
+        panel.start
+    }
+
+    /// The biases of a panel, and its rows of weights.
+    pub(crate) fn split(&self, panel: &Panel) -> (&[f32], &[f32]) {
+        self.values(panel).split_at(panel.vectors * self.blocking.lanes)
     }
 
     /// The values of a panel.

@@ -1,0 +1,201 @@
+//! Fully connected layers of float32.
+#![allow(unsafe_code)]
+
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use crate::gemm::Epilogue;
+
+use crate::disjoint::DisjointOutput;
+use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
+use crate::vector::Isa;
+use crate::{Image, ImageMut, InstructionSet, Line, Lines, Team};
+use stream::{MOST_VECTORS, Stream, Weights};
+
+/// How weights are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// As float32.
+    Full,
+    /// As float16, which halves what a layer of one row has to read. Weights are rounded to it; sums
+    /// are float32. Layers of several rows keep float32.
+    Half,
+}
+
+/// A fully connected layer with its weights packed and its work cut into tasks.
+#[derive(Debug)]
+pub struct FullyConnected {
+    sizes: Sizes,
+    set: InstructionSet,
+    method: Method,
+}
+
+/// The sizes of a fully connected layer: `output[rows][units] = input[rows][inputs] * weights`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sizes {
+    /// How many rows, the batch.
+    pub rows: usize,
+    /// Values of a row of the input.
+    pub inputs: usize,
+    /// Values of a row of the output.
+    pub units: usize,
+}
+
+#[derive(Debug)]
+enum Method {
+    Gemm(Gemm),
+    Stream(Row),
+}
+
+/// The layer of one row.
+#[derive(Debug)]
+struct Row {
+    isa: Isa,
+    panels: Panels,
+    /// The panels as float16, if so wanted.
+    halves: Option<Lines>,
+    epilogue: Epilogue,
+}
+
+impl FullyConnected {
+    /// Packs the weights, `[units, inputs]`, and the bias, one for each unit, and cuts the work for
+    /// so many threads.
+    ///
+    /// # Panics
+    /// If the weights or the bias are not as large as the sizes say.
+    pub fn prepare(
+        sizes: Sizes,
+        weights: &[f32],
+        bias: &[f32],
+        storage: Storage,
+        epilogue: Epilogue,
+        set: InstructionSet,
+        threads: usize,
+    ) -> Self {
+        let Sizes { rows, inputs, units } = sizes;
+        assert_eq!(Some(weights.len()), units.checked_mul(inputs), "values of the weights");
+        assert_eq!(bias.len(), units, "values of the bias");
+        let pack = |blocking| {
+            Panels::pack(blocking, inputs, [1, units], |n| bias[n], |n, k| weights[n * inputs + k])
+        };
+        let blocking = Blocking::of(set);
+        let method = if rows == 1 {
+            let vectors = units.div_ceil(blocking.lanes);
+            // A few panels for each thread, but not so narrow that there are few sums in flight.
+            let wide = if blocking.lanes == 16 { MOST_VECTORS } else { MOST_VECTORS / 2 };
+            let vectors = vectors.div_ceil(2 * threads.max(1)).clamp(2, wide);
+            let panels = pack(Blocking { vectors, ..blocking });
+            let halves = (storage == Storage::Half).then(|| halves(&panels));
+            Method::Stream(Row { isa: Isa::of(set), panels, halves, epilogue })
+        } else {
+            let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
+            let plan = RowsPlan { count: rows, bytes, scratch_values: 0 };
+            Method::Gemm(Gemm::new(set, threads, plan, pack(blocking), epilogue))
+        };
+        Self { sizes, set, method }
+    }
+
+    /// The sizes.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// Multiplications and additions.
+    pub fn operations(&self) -> u64 {
+        let Sizes { rows, inputs, units } = self.sizes;
+        u64::try_from(2 * rows as u128 * inputs as u128 * units as u128).unwrap_or(u64::MAX)
+    }
+
+    /// How it is done, for people.
+    pub fn kernel(&self) -> String {
+        let Blocking { rows, vectors, lanes } = Blocking::of(self.set);
+        match &self.method {
+            Method::Gemm(_) => format!("gemm {rows}x{} {}", vectors * lanes, self.set),
+            Method::Stream(row) => {
+                let of = if row.halves.is_some() { " of float16" } else { "" };
+                format!("stream{of} {}", self.set)
+            }
+        }
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub fn scratch_bytes(&self) -> usize {
+        match &self.method {
+            Method::Gemm(gemm) => gemm.scratch_bytes(),
+            Method::Stream(_) => 0,
+        }
+    }
+
+    /// Computes the output. The residual operand, of the output's shape, is added before the
+    /// epilogue.
+    ///
+    /// # Panics
+    /// If the input, the residual operand, the output or the scratch memory is too small.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: &[f32],
+        residual: Option<&[f32]>,
+        output: &mut [f32],
+        scratch: &mut [Line],
+    ) {
+        let Sizes { rows, inputs, units } = self.sizes;
+        match &self.method {
+            Method::Gemm(gemm) => {
+                let rows = PlainRows::new(input, [rows, 1, inputs], inputs);
+                let residual = residual.map(|values| Image::dense(values, units));
+                gemm.run(team, &rows, residual, ImageMut::dense(output, units), scratch);
+            }
+            Method::Stream(row) => {
+                assert!(input.len() >= inputs, "the input is too small");
+                assert!(output.len() >= units, "the output is too small");
+                let residual = residual.map(|residual| {
+                    assert!(residual.len() >= units, "the residual operand is too small");
+                    &residual[..units]
+                });
+                row.run(team, &input[..inputs], residual, &mut output[..units]);
+            }
+        }
+    }
+}
+
+/// The values of panels as float16.
+fn halves(panels: &Panels) -> Lines {
+    let mut halves = Lines::with_elements::<u16>(panels.bytes() / size_of::<f32>());
+    for panel in (0..panels.count()).map(|index| panels.panel(index)) {
+        let start = panels.start(&panel);
+        let to = &mut halves.elements_mut::<u16>()[start..];
+        for (to, &value) in to.iter_mut().zip(panels.values(&panel)) {
+            *to = half::f16::from_f32(value).to_bits();
+        }
+    }
+    halves
+}
+
+impl Row {
+    fn run(&self, team: &mut Team, inputs: &[f32], residual: Option<&[f32]>, output: &mut [f32]) {
+        let output = DisjointOutput::new(output);
+        team.run(self.panels.count(), &|task| {
+            let panel = self.panels.panel(task);
+            let (bias, weights) = self.panels.split(&panel);
+            let weights = match &self.halves {
+                None => Weights::Full(weights),
+                Some(halves) => {
+                    let start = self.panels.start(&panel) + bias.len();
+                    Weights::Half(&halves.elements()[start..start + weights.len()])
+                }
+            };
+            let stream = Stream {
+                inputs,
+                weights,
+                bias,
+                residual: residual.map(|residual| &residual[panel.columns.clone()]),
+                // SAFETY: panels have different columns.
+                output: unsafe { output.slice(panel.columns.start, panel.columns.len()) },
+                epilogue: &self.epilogue,
+            };
+            stream::run(self.isa, panel.vectors, stream);
+        });
+    }
+}
