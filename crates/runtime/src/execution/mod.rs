@@ -2,9 +2,11 @@
 
 mod arguments;
 pub(crate) mod bind;
+mod device_step;
 mod run;
 mod start;
 mod state;
+mod values;
 
 use crate::bytes::{ReadBytes, WriteBytes};
 use crate::compilation::Compilation;

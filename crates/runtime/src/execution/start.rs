@@ -1,7 +1,8 @@
 //! The ways to start an execution.
 
 use super::bind::Bound;
-use super::run::{Ran, RunOptions, argument, locate, run};
+use super::device_step::{argument, locate};
+use super::run::{Ran, RunOptions, run};
 use super::state::{Failure, Outcome, Times};
 use super::{Arguments, Execution};
 use crate::burst::Burst;

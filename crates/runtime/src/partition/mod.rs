@@ -7,9 +7,10 @@
 //! | [`divide`] | puts operations together into steps |
 //! | [`extract`] | makes a part of a model a model |
 //! | [`plan`] | the steps, prepared |
-//! | [`value`] | what passes between them |
+//! | [`value`], [`buffers`] | what passes between them |
 
 mod assign;
+pub(crate) mod buffers;
 mod divide;
 mod extract;
 pub(crate) mod plan;

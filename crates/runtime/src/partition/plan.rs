@@ -2,6 +2,7 @@
 
 use super::PlanOptions;
 use super::assign::{Doer, assign};
+use super::buffers::DeviceBuffers;
 use super::divide::divide;
 use super::extract::extract;
 use super::value::{Place, Pool, Value};
@@ -27,6 +28,8 @@ pub(crate) struct Plan {
     scratch_size: u64,
     /// Memory for them that no execution uses just now.
     scratch: Mutex<Vec<hal::Memory>>,
+    /// Buffers for values that never leave their device.
+    pub(crate) buffers: DeviceBuffers,
     /// What takes over where a device fails.
     fallback: Option<Fallback>,
 }
@@ -119,6 +122,7 @@ impl Plan {
             slots: Vec::new(),
             scratch_size: 0,
             scratch: Mutex::default(),
+            buffers: DeviceBuffers::default(),
             fallback: fallback.map(|device| Fallback {
                 device: device.clone(),
                 options: options.without_caching(),
@@ -144,6 +148,7 @@ impl Plan {
         }
         plan.mark_read();
         plan.place_temporaries();
+        plan.buffers = DeviceBuffers::new(&plan.steps, &plan.slots);
         Ok(plan)
     }
 

@@ -5,7 +5,7 @@ use crate::support::{bytes, int32, operation, tensor};
 use hal::OperationType::{Add, Relu};
 use hal::memory::Protection;
 use runtime::{
-    Compilation, CompilationBuilder, Devices, Execution, Memory, MemoryDescription, Model,
+    Burst, Compilation, CompilationBuilder, Devices, Execution, Memory, MemoryDescription, Model,
     ModelBuilder, OperandDescription, OutputBuffer, Result, ResultCode,
 };
 use std::io::Write;
@@ -135,6 +135,13 @@ fn a_device_keeps_values_between_executions() {
     let two = start(&second, &third, &[one]).unwrap();
     two.wait().unwrap();
     Memory::copy(&third, &out).unwrap();
+    assert_eq!(floats(&out), [0.0, 2.0]);
+    // In a burst, whose channel does not know buffers.
+    let execution = Execution::new(&compilation);
+    execution.set_input_from_memory(0, None, &third, 0, 0).unwrap();
+    execution.set_output_from_memory(0, None, &second, 0, 0).unwrap();
+    execution.burst_compute(&Burst::new(&compilation)).unwrap();
+    Memory::copy(&second, &out).unwrap();
     assert_eq!(floats(&out), [0.0, 2.0]);
 }
 

@@ -191,6 +191,37 @@ fn a_device_of_an_older_interface_gets_what_that_can_express() {
 }
 
 #[test]
+fn a_value_that_never_leaves_its_device_stays_in_its_memory() {
+    let (devices, faults) = adder_and_reference();
+    let mut builder = ModelBuilder::new(&devices);
+    let [x, first, second, other, y] = [(); 5].map(|()| tensor(&mut builder, &[2]));
+    let none = int32(&mut builder, 0);
+    operation(&mut builder, Add, &[x, x, none], &[first]).unwrap();
+    operation(&mut builder, Add, &[first, x, none], &[second]).unwrap();
+    operation(&mut builder, Mul, &[first, first, none], &[other]).unwrap();
+    operation(&mut builder, Add, &[second, other, none], &[y]).unwrap();
+    builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+    let model = builder.finish().unwrap();
+    let compilation = CompilationBuilder::new(&model).finish().unwrap();
+    let steps = names(&compilation);
+    assert_eq!(steps, [("adder", vec![0, 1]), ("other", vec![2]), ("adder", vec![3])]);
+    let expected = [1.0, 3.0].map(|x: f32| 3.0 * x + 4.0 * x * x);
+    for _ in 0..3 {
+        assert_eq!(compute(&compilation).unwrap(), expected);
+    }
+    assert_eq!(count(&faults.allocations), 1, "one, and for all executions");
+    // Whoever takes over cannot reach the device's memory.
+    for failing in 1..=2 {
+        faults.failing_executions.store(failing, Ordering::Relaxed);
+        assert_eq!(compute(&compilation).unwrap(), expected, "{failing}");
+        assert_eq!(count(&faults.failing_executions), 0);
+    }
+    let burst = Burst::new(&compilation);
+    let found = compute_with(&compilation, |execution| execution.burst_compute(&burst));
+    assert_eq!(found.unwrap(), expected);
+}
+
+#[test]
 fn steps_of_several_devices_use_bursts() {
     let (devices, faults) = adder_and_reference();
     let model = polynomial(&devices, &[0]).unwrap();

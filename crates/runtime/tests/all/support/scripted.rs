@@ -39,6 +39,8 @@ pub struct Faults {
     pub executions: AtomicUsize,
     /// Executions by bursts so far.
     pub bursts: AtomicUsize,
+    /// Buffers so far.
+    pub allocations: AtomicUsize,
     /// Executions behind fences so far.
     pub fenced: AtomicUsize,
     /// Whether executions panic.
@@ -170,6 +172,7 @@ impl Device for Scripted {
             let ours: &Prepared = any.downcast_ref().expect("a model that this device prepared");
             *prepared = Arc::clone(&ours.inner);
         }
+        self.faults.allocations.fetch_add(1, Ordering::Relaxed);
         self.inner.allocate(&description)
     }
 }
