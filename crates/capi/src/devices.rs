@@ -8,10 +8,10 @@ use std::sync::{Arc, LazyLock};
 /// variable is not set or names none.
 pub const VARIABLE: &str = "NNHAL_DEVICES";
 
-/// Every device there is, the one to try first first. The last one can do everything: it takes over
-/// where another one fails.
+/// Every device there is, the fast one first. The last one can do everything: it takes over where
+/// another one fails.
 fn all() -> Vec<Arc<dyn Device>> {
-    vec![reference::device()]
+    vec![cpu::device(cpu::Settings::default()), reference::device()]
 }
 
 /// The devices of this process, made when they are first asked for.
@@ -39,8 +39,9 @@ mod tests {
             chosen(all(), wanted).iter().map(|device| device.name().to_owned()).collect()
         };
         let every = names("");
-        assert!(every.contains(&"nnhal-reference".to_owned()));
+        assert_eq!(every, ["nnhal-cpu", "nnhal-reference"]);
         assert_eq!(names("no-such"), every);
         assert_eq!(names("no-such, nnhal-reference"), ["nnhal-reference"]);
+        assert_eq!(names("nnhal-reference,nnhal-cpu"), ["nnhal-reference", "nnhal-cpu"]);
     }
 }

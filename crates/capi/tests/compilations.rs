@@ -1,0 +1,187 @@
+//! Devices and compilations: what they say, and what each misuse answers.
+
+mod c;
+
+use c::*;
+use std::ptr::{null, null_mut, without_provenance_mut};
+
+#[test]
+fn devices_say_what_they_are() {
+    let mut count = 0;
+    works(ANeuralNetworks_getDeviceCount(&raw mut count));
+    assert!(count > 0);
+    for index in 0..count {
+        let device = made(|device| ANeuralNetworks_getDevice(index, device));
+        assert_eq!(device, made(|device| ANeuralNetworks_getDevice(index, device)), "no other");
+        let (mut name, mut version, mut kind, mut level) = (null(), null(), -1, 0);
+        works(ANeuralNetworksDevice_getName(device, &raw mut name));
+        works(ANeuralNetworksDevice_getVersion(device, &raw mut version));
+        works(ANeuralNetworksDevice_getType(device, &raw mut kind));
+        works(ANeuralNetworksDevice_getFeatureLevel(device, &raw mut level));
+        works(ANeuralNetworksDevice_wait(device));
+        assert!(text(name).starts_with("nnhal-"), "{}", text(name));
+        assert!(!text(version).is_empty());
+        assert_eq!(kind, 2, "a CPU");
+        assert_eq!(level, 1_000_007);
+    }
+    let mut device = null_mut();
+    assert_eq!(ANeuralNetworks_getDevice(count, &raw mut device), BAD_DATA);
+    assert_eq!(ANeuralNetworks_getDevice(0, null_mut()), UNEXPECTED_NULL);
+    assert_eq!(ANeuralNetworks_getDeviceCount(null_mut()), UNEXPECTED_NULL);
+    assert_eq!(ANeuralNetworksDevice_getName(c::device(), null_mut()), UNEXPECTED_NULL);
+    assert_eq!(ANeuralNetworks_getRuntimeFeatureLevel(), 1_000_007);
+    assert_eq!(ANeuralNetworks_getDefaultLoopTimeout(), 2_000_000_000);
+    assert_eq!(ANeuralNetworks_getMaximumLoopTimeout(), 15_000_000_000);
+}
+
+#[test]
+fn lists_of_devices_are_checked() {
+    let model = model();
+    let device = device();
+    let ask = |devices: *const Handle, count| {
+        let (mut compilation, mut supported) = (null_mut(), [false; 1]);
+        let create = ANeuralNetworksCompilation_createForDevices;
+        let created = create(model, devices, count, &raw mut compilation);
+        let asked = ANeuralNetworksModel_getSupportedOperationsForDevices(
+            model,
+            devices,
+            count,
+            supported.as_mut_ptr(),
+        );
+        assert_eq!(created, asked, "both ask alike");
+        ANeuralNetworksCompilation_free(compilation);
+        (created, supported[0])
+    };
+    assert_eq!(ask([device].as_ptr(), 1), (NO_ERROR, true));
+    assert_eq!(ask([device].as_ptr(), 0).0, BAD_DATA);
+    assert_eq!(ask(null(), 1).0, UNEXPECTED_NULL);
+    assert_eq!(ask([device, null_mut()].as_ptr(), 2).0, UNEXPECTED_NULL);
+    assert_eq!(ask([device, device].as_ptr(), 2).0, BAD_DATA);
+    assert_eq!(ask([without_provenance_mut(64)].as_ptr(), 1).0, BAD_DATA);
+    let unfinished = unfinished_model(&[2]);
+    let ask = ANeuralNetworksModel_getSupportedOperationsForDevices;
+    assert_eq!(ask(unfinished, [device].as_ptr(), 1, [false].as_mut_ptr()), BAD_STATE);
+    assert_eq!(ask(model, [device].as_ptr(), 1, null_mut()), UNEXPECTED_NULL);
+    ANeuralNetworksModel_free(unfinished);
+    ANeuralNetworksModel_free(model);
+}
+
+#[test]
+fn options_are_checked() {
+    let model = model();
+    let compilation = unfinished_compilation(model);
+    for preference in 0..3 {
+        works(ANeuralNetworksCompilation_setPreference(compilation, preference));
+    }
+    for preference in [-1, 3, i32::MAX] {
+        let code = ANeuralNetworksCompilation_setPreference(compilation, preference);
+        assert_eq!(code, BAD_DATA, "{preference}");
+    }
+    for priority in [90, 100, 110] {
+        works(ANeuralNetworksCompilation_setPriority(compilation, priority));
+    }
+    for priority in [0, 89, 91, 111, -1] {
+        let code = ANeuralNetworksCompilation_setPriority(compilation, priority);
+        assert_eq!(code, BAD_DATA, "{priority}");
+    }
+    works(ANeuralNetworksCompilation_setTimeout(compilation, 1_000_000_000_000));
+    works(ANeuralNetworksCompilation_setTimeout(compilation, 0));
+    let token = [1; 32];
+    let cache = ANeuralNetworksCompilation_setCaching;
+    assert_eq!(cache(compilation, null(), token.as_ptr()), UNEXPECTED_NULL);
+    assert_eq!(cache(compilation, c"/tmp".as_ptr(), null()), UNEXPECTED_NULL);
+    ANeuralNetworksCompilation_free(compilation);
+
+    let for_all = made(|it| ANeuralNetworksCompilation_create(model, it));
+    assert_eq!(
+        ANeuralNetworksCompilation_setTimeout(for_all, 1),
+        BAD_DATA,
+        "not one chosen device"
+    );
+    ANeuralNetworksCompilation_free(for_all);
+    ANeuralNetworksModel_free(model);
+}
+
+#[test]
+fn an_attribute_is_for_one_device_and_given_once() {
+    let model = model();
+    let compilation = unfinished_compilation(model);
+    let add = ANeuralNetworksCompilation_addExtensionAttribute;
+    let (name, value) = (name("com.example.attributes"), [1_u8]);
+    let value = value.as_ptr().cast();
+    assert_eq!(add(compilation, null(), 1, value, 1), UNEXPECTED_NULL);
+    assert_eq!(add(compilation, name.as_ptr(), 1, null(), 1), UNEXPECTED_NULL);
+    works(add(compilation, name.as_ptr(), 1, value, 1));
+    assert_eq!(add(compilation, name.as_ptr(), 1, value, 1), BAD_DATA);
+    works(add(compilation, name.as_ptr(), 2, value, 1));
+    let for_all = made(|it| ANeuralNetworksCompilation_create(model, it));
+    assert_eq!(add(for_all, name.as_ptr(), 1, value, 1), BAD_DATA);
+    ANeuralNetworksCompilation_free(for_all);
+    ANeuralNetworksCompilation_free(compilation);
+    ANeuralNetworksModel_free(model);
+}
+
+#[test]
+fn a_finished_compilation_does_not_change() {
+    let model = model();
+    let compilation = compilation(model);
+    let name = name("com.example.attributes");
+    let calls = [
+        ANeuralNetworksCompilation_finish(compilation),
+        ANeuralNetworksCompilation_setPreference(compilation, 0),
+        ANeuralNetworksCompilation_setPreference(compilation, 77),
+        ANeuralNetworksCompilation_setPriority(compilation, 90),
+        ANeuralNetworksCompilation_setTimeout(compilation, 1),
+        ANeuralNetworksCompilation_setCaching(compilation, c"/tmp".as_ptr(), [0; 32].as_ptr()),
+        ANeuralNetworksCompilation_addExtensionAttribute(
+            compilation,
+            name.as_ptr(),
+            1,
+            [1_u8].as_ptr().cast(),
+            1,
+        ),
+    ];
+    for (index, code) in calls.into_iter().enumerate() {
+        assert_eq!(code, BAD_STATE, "call {index}");
+    }
+    ANeuralNetworksCompilation_free(compilation);
+    ANeuralNetworksModel_free(model);
+}
+
+#[test]
+fn an_unfinished_compilation_makes_nothing() {
+    let model = model();
+    let compilation = unfinished_compilation(model);
+    let (mut made, mut number) = (null_mut(), 0);
+    assert_eq!(ANeuralNetworksExecution_create(compilation, &raw mut made), BAD_STATE);
+    assert_eq!(ANeuralNetworksBurst_create(compilation, &raw mut made), BAD_STATE);
+    let ask = ANeuralNetworksCompilation_getPreferredMemoryAlignmentForInput;
+    assert_eq!(ask(compilation, 0, &raw mut number), BAD_STATE);
+    let description = c::made(|it| ANeuralNetworksMemoryDesc_create(it));
+    let add = ANeuralNetworksMemoryDesc_addInputRole;
+    assert_eq!(add(description, compilation, 0, 1.0), BAD_DATA, "the description's state is right");
+    ANeuralNetworksMemoryDesc_free(description);
+    ANeuralNetworksCompilation_free(compilation);
+    ANeuralNetworksModel_free(model);
+}
+
+#[test]
+fn preferred_memory_is_told_for_each_argument() {
+    let model = model();
+    let compilation = compilation(model);
+    for ask in [
+        ANeuralNetworksCompilation_getPreferredMemoryAlignmentForInput,
+        ANeuralNetworksCompilation_getPreferredMemoryPaddingForInput,
+        ANeuralNetworksCompilation_getPreferredMemoryAlignmentForOutput,
+        ANeuralNetworksCompilation_getPreferredMemoryPaddingForOutput,
+    ] {
+        let ask = |index, answer| ask(compilation, index, answer);
+        let mut answer = 0_u32;
+        works(ask(0, &raw mut answer));
+        assert!(answer.is_power_of_two(), "{answer}");
+        assert_eq!(ask(1, &raw mut answer), BAD_DATA);
+        assert_eq!(ask(0, null_mut()), UNEXPECTED_NULL);
+    }
+    ANeuralNetworksCompilation_free(compilation);
+    ANeuralNetworksModel_free(model);
+}

@@ -1,0 +1,228 @@
+//! The library as a support library: everything through the one structure.
+
+mod c;
+
+use c::*;
+use neuralnetworks::support_library::{Driver, NAMES};
+use std::ffi::{c_char, c_void};
+use std::os::fd::AsRawFd;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn driver() -> &'static Driver {
+    #[allow(unsafe_code, reason = "the structure that the library answers")]
+    // SAFETY: the library answers its structure, which lives as long as the library.
+    unsafe {
+        &*ANeuralNetworks_getSLDriverImpl().cast::<Driver>()
+    }
+}
+
+/// The function of the structure with this name, as a function of this type.
+macro_rules! function {
+    ($name:ident: $Type:ty) => {{
+        let place = NAMES.iter().position(|name| *name == stringify!($name)).unwrap();
+        let function = driver().functions[place];
+        #[allow(unsafe_code, reason = "functions of C behind addresses")]
+        // SAFETY: the type is that of the function of this name in the header.
+        unsafe {
+            std::mem::transmute::<neuralnetworks::support_library::Function, $Type>(function)
+        }
+    }};
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Performance {
+    time: f32,
+    power: f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct TypePerformance {
+    operand: i32,
+    performance: Performance,
+}
+
+#[test]
+fn the_structure_leads_to_the_exported_functions() {
+    assert_eq!(driver().feature_level, ANeuralNetworks_getRuntimeFeatureLevel());
+    let get_count = function!(ANeuralNetworks_getDeviceCount: extern "C" fn(*mut u32) -> i32);
+    let (mut by_structure, mut by_name) = (0, 0);
+    works(get_count(&raw mut by_structure));
+    works(ANeuralNetworks_getDeviceCount(&raw mut by_name));
+    assert_eq!(by_structure, by_name);
+    // A handle of the one is a handle of the other.
+    let free = function!(ANeuralNetworksModel_free: extern "C" fn(Handle));
+    let model = model();
+    free(model);
+    assert_eq!(ANeuralNetworksModel_finish(model), BAD_STATE);
+}
+
+#[test]
+fn costs_are_told() {
+    type Get = extern "C" fn(Handle, i32, *mut Performance) -> i32;
+    let get = function!(SL_ANeuralNetworksDevice_getPerformanceInfo: Get);
+    for kind in 0..4 {
+        let mut performance = Performance { time: 0.0, power: 0.0 };
+        works(get(device(), kind, &raw mut performance));
+        assert!(performance.time > 0.0 && performance.power > 0.0, "{performance:?}");
+    }
+    let mut performance = Performance { time: 1.0, power: 1.0 };
+    assert_eq!(get(device(), 4, &raw mut performance), BAD_DATA);
+    assert_eq!(performance, Performance { time: 0.0, power: 0.0 });
+    assert_eq!(get(device(), 0, null_mut()), UNEXPECTED_NULL);
+
+    extern "C" fn count(info: TypePerformance, context: *mut c_void) {
+        assert!(info.performance.time > 0.0);
+        #[allow(unsafe_code, reason = "the context that the test gave")]
+        // SAFETY: the test gave the address of a list that lives until the call returns.
+        unsafe { &mut *context.cast::<Vec<i32>>() }.push(info.operand);
+    }
+    type Each = extern "C" fn(
+        Handle,
+        *mut c_void,
+        Option<extern "C" fn(TypePerformance, *mut c_void)>,
+    ) -> i32;
+    let each = function!(SL_ANeuralNetworksDevice_forEachOperandPerformanceInfo: Each);
+    let mut types: Vec<i32> = Vec::new();
+    works(each(device(), (&raw mut types).cast(), Some(count)));
+    assert!(types.contains(&TENSOR_FLOAT32), "{types:?}");
+    assert!(types.is_sorted());
+    assert_eq!(each(device(), null_mut(), Some(count)), UNEXPECTED_NULL);
+    assert_eq!(each(device(), (&raw mut types).cast(), None), UNEXPECTED_NULL);
+}
+
+#[test]
+fn extensions_are_counted_and_named() {
+    type Count = extern "C" fn(Handle, *mut u32) -> i32;
+    let count = function!(SL_ANeuralNetworksDevice_getVendorExtensionCount: Count);
+    let mut extensions = 7;
+    works(count(device(), &raw mut extensions));
+    assert_eq!(extensions, 0);
+    type Name = extern "C" fn(Handle, u32, *mut *const c_char) -> i32;
+    let name = function!(SL_ANeuralNetworksDevice_getVendorExtensionName: Name);
+    let mut text = c"".as_ptr();
+    assert_eq!(name(device(), 0, &raw mut text), BAD_DATA);
+    assert!(text.is_null());
+}
+
+#[test]
+fn compilations_are_cached_in_open_files() {
+    type Needed = extern "C" fn(Handle, *mut u32, *mut u32) -> i32;
+    let needed = function!(SL_ANeuralNetworksDevice_getNumberOfCacheFilesNeeded: Needed);
+    let (mut models, mut data) = (0, 0);
+    works(needed(device(), &raw mut models, &raw mut data));
+    assert!(models > 0, "the device caches");
+    let files = |count: u32| -> Vec<std::fs::File> {
+        (0..count).map(|_| tempfile::tempfile().unwrap()).collect()
+    };
+    let descriptors =
+        |files: &[std::fs::File]| -> Vec<i32> { files.iter().map(AsRawFd::as_raw_fd).collect() };
+    let (model_files, data_files) = (files(models), files(data));
+    type Set = extern "C" fn(Handle, *const i32, u32, *const i32, u32, *const u8) -> i32;
+    let set = function!(SL_ANeuralNetworksCompilation_setCachingFromFds: Set);
+    let model = model();
+    for _ in 0..2 {
+        let compilation = unfinished_compilation(model);
+        let (models_fds, data_fds) = (descriptors(&model_files), descriptors(&data_files));
+        let token = [3; 32];
+        let set = |models_fds: *const i32, token: *const u8| {
+            set(compilation, models_fds, models, data_fds.as_ptr(), data, token)
+        };
+        assert_eq!(set(null(), token.as_ptr()), UNEXPECTED_NULL);
+        assert_eq!(set(models_fds.as_ptr(), null()), UNEXPECTED_NULL);
+        assert_eq!(set(vec![-1; models as usize].as_ptr(), token.as_ptr()), BAD_DATA);
+        works(set(models_fds.as_ptr(), token.as_ptr()));
+        works(ANeuralNetworksCompilation_finish(compilation));
+        assert!(model_files[0].metadata().unwrap().len() > 0, "something is in the cache");
+        let (x, mut y) = ([1.0, 2.0], [0.0; 2]);
+        let execution = ready_execution(compilation, &x, &mut y);
+        works(ANeuralNetworksExecution_compute(execution));
+        assert_eq!(y, [11.0, 22.0]);
+        ANeuralNetworksExecution_free(execution);
+        ANeuralNetworksCompilation_free(compilation);
+    }
+    ANeuralNetworksModel_free(model);
+}
+
+/// What the callbacks were told, one decimal digit a call: modes of executions, 9 for a compilation.
+static TOLD: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn compiled(context: *const c_void, info: *const c_void) {
+    let nanoseconds = function!(
+        SL_ANeuralNetworksDiagnosticCompilationInfo_getCompilationTimeNanos:
+            extern "C" fn(*const c_void) -> u64);
+    let code = function!(
+        SL_ANeuralNetworksDiagnosticCompilationInfo_getErrorCode:
+            extern "C" fn(*const c_void) -> i32);
+    let devices = function!(
+        SL_ANeuralNetworksDiagnosticCompilationInfo_getDeviceIds:
+            extern "C" fn(*const c_void) -> *const c_char);
+    let class = function!(
+        SL_ANeuralNetworksDiagnosticCompilationInfo_getInputDataClass:
+            extern "C" fn(*const c_void) -> i32);
+    // Other tests compile too: only what this one watches has its context.
+    assert_eq!(context.addr(), 42);
+    assert!(nanoseconds(info) > 0 && nanoseconds(info) < u64::MAX);
+    assert_eq!(code(info), NO_ERROR);
+    assert!(text(devices(info)).starts_with("nnhal-"));
+    assert_eq!(class(info), 2, "float32");
+    assert_eq!(nanoseconds(null()), u64::MAX);
+    tell(9);
+}
+
+extern "C" fn executed(context: *const c_void, info: *const c_void) {
+    let mode = function!(
+        SL_ANeuralNetworksDiagnosticExecutionInfo_getExecutionMode:
+            extern "C" fn(*const c_void) -> i32);
+    let code = function!(
+        SL_ANeuralNetworksDiagnosticExecutionInfo_getErrorCode:
+            extern "C" fn(*const c_void) -> u32);
+    assert_eq!(context.addr(), 42);
+    assert_eq!(code(info), 0);
+    tell(u64::try_from(mode(info)).unwrap());
+}
+
+fn tell(digit: u64) {
+    let told = TOLD.load(Ordering::SeqCst);
+    TOLD.store(told * 10 + digit, Ordering::SeqCst);
+}
+
+/// In a process of its own, so that other tests' objects are not watched.
+#[test]
+fn who_watches_is_told() {
+    if std::env::var_os("NNHAL_TEST_WATCHED").is_none() {
+        let this = std::env::current_exe().unwrap();
+        let mut child = std::process::Command::new(this);
+        let child = child.args(["--exact", "who_watches_is_told"]).env("NNHAL_TEST_WATCHED", "1");
+        let outcome = child.output().unwrap();
+        assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stdout));
+        return;
+    }
+    type Callback = extern "C" fn(*const c_void, *const c_void);
+    type Register = extern "C" fn(Option<Callback>, Option<Callback>, *const c_void);
+    let register = function!(SL_ANeuralNetworksDiagnostic_registerCallbacks: Register);
+    let model = model();
+    ANeuralNetworksCompilation_free(compilation(model));
+    assert_eq!(TOLD.load(Ordering::SeqCst), 0);
+    register(Some(compiled), Some(executed), std::ptr::without_provenance(42));
+    let compilation = compilation(model);
+    let (x, mut y) = ([1.0, 2.0], [0.0; 2]);
+    let execution = ready_execution(compilation, &x, &mut y);
+    works(ANeuralNetworksExecution_setReusable(execution, true));
+    works(ANeuralNetworksExecution_compute(execution));
+    let burst = made(|burst| ANeuralNetworksBurst_create(compilation, burst));
+    works(ANeuralNetworksExecution_burstCompute(execution, burst));
+    let event = made(|event| ANeuralNetworksExecution_startCompute(execution, event));
+    works(ANeuralNetworksEvent_wait(event));
+    works(ANeuralNetworksEvent_wait(event));
+    ANeuralNetworksEvent_free(event);
+    let start = ANeuralNetworksExecution_startComputeWithDependencies;
+    let event = made(|event| start(execution, null(), 0, 0, event));
+    ANeuralNetworksEvent_free(event);
+    assert_eq!(TOLD.load(Ordering::SeqCst), 92_314);
+    register(None, None, null());
+    works(ANeuralNetworksExecution_compute(execution));
+    assert_eq!(TOLD.load(Ordering::SeqCst), 92_314);
+}
