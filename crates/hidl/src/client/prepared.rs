@@ -174,6 +174,13 @@ impl PreparedModel {
             if !shapes.iter().all(|shape| shape.is_sufficient) {
                 return Err(wrong("one had too short a buffer"));
             }
+            let outputs = self.outputs(request).zip(&shapes);
+            if let Some(what) = outputs
+                .filter_map(|((operand, argument), shape)| contradiction(operand, argument, shape))
+                .next()
+            {
+                return Err(wrong(what));
+            }
             let output_shapes =
                 if shapes.is_empty() { self.known_shapes(method, request)? } else { shapes };
             let timing = if measured { fenced::timing(answer.timing)? } else { Timing::NONE };
@@ -226,16 +233,49 @@ impl PreparedModel {
         self.outputs(request)
             .map(|(operand, argument)| {
                 let dimensions = known_dimensions(operand, argument).unwrap_or_default();
-                let size = operand.and_then(|operand| {
-                    let element = u64::from(operand.operand_type.element_size()?);
-                    let mut extents = dimensions.iter().map(|extent| u64::from(*extent));
-                    extents.try_fold(element, u64::checked_mul)
-                });
+                let size = operand.and_then(|operand| byte_size(operand, &dimensions));
                 let length = u64::from(argument.location.length);
                 OutputShape { is_sufficient: size.is_some_and(|size| size <= length), dimensions }
             })
             .collect()
     }
+}
+
+/// What a shape says against what model and request said, or against the buffer that was given: who
+/// believed it would read behind the buffer (contract: SHAPE-3, SHAPE-5).
+fn contradiction(
+    operand: Option<&Operand>,
+    argument: &RequestArgument,
+    shape: &OutputShape,
+) -> Option<&'static str> {
+    if argument.has_no_value {
+        return None;
+    }
+    let OutputShape { dimensions: found, .. } = shape;
+    let by_model = operand.map_or(&[][..], |operand| &operand.dimensions);
+    let known = if argument.dimensions.is_empty() { by_model } else { &argument.dimensions };
+    if !known.is_empty() {
+        if known.len() != found.len() {
+            return Some("one has another rank than was known");
+        }
+        if known.iter().zip(found).any(|(known, found)| *known != 0 && known != found) {
+            return Some("one has other dimensions than were known");
+        }
+    }
+    // In a buffer of the driver an argument has no length.
+    let length = Some(argument.location.length).filter(|length| *length > 0)?;
+    let size = byte_size(operand?, found);
+    (size.is_none_or(|size| size > u64::from(length))).then_some("one is longer than its buffer")
+}
+
+/// Bytes of a value of these dimensions; `None` if they cannot be counted.
+fn byte_size(operand: &Operand, dimensions: &[u32]) -> Option<u64> {
+    let element = u64::from(operand.operand_type.element_size()?);
+    // A dimension of none makes it nothing, whatever the others are.
+    if dimensions.contains(&0) {
+        return Some(0);
+    }
+    dimensions.iter().map(|extent| u64::from(*extent)).try_fold(element, u64::checked_mul)
 }
 
 /// A model with the outputs of another, and nothing else; `None` if its indexes lead nowhere.

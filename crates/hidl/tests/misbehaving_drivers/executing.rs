@@ -70,6 +70,43 @@ fn shape_2_shapes_may_be_left_out_where_all_are_known() {
     assert_eq!(misbehaviour(&failed.error), &expected);
 }
 
+/// Whoever believed them would read behind the end of a buffer.
+#[test]
+fn shape_3_and_5_shapes_that_cannot_be_are_noticed() {
+    let shapes = |what| Misbehaviour::Shapes { method: EXECUTE, status: ErrorStatus::None, what };
+    let (rank, other) =
+        ("one has another rank than was known", "one has other dimensions than were known");
+    for (dimensions, what) in [
+        (&[2][..], rank),
+        (&[], rank),
+        (&[1, 2, 1], rank),
+        (&[2, 1], other),
+        (&[1, u32::MAX], other),
+        (&[1, 0], other),
+    ] {
+        let model = Model::answering(NONE, &[(dimensions, true)], NOT_TIMED);
+        assert_eq!(misbehaviour(&executed(model, false).unwrap_err().error), &shapes(what));
+    }
+    // Of an output that is not known, the buffer is the limit: 12 bytes.
+    let sample = common::unknown_output();
+    let executed = |dimensions: &[u32]| {
+        let model = Model::answering(NONE, &[(dimensions, true)], NOT_TIMED);
+        let driver = Driver::preparing(move |callback| {
+            callback.notify_1_3(NONE, Some(Arc::new(model.clone()))).map(|()| NONE)
+        });
+        let (device, options) = (driver.device(), PrepareOptions::default());
+        let prepared = device.prepare_model(&sample.model, HalVersion::V1_3, options).unwrap();
+        prepared.execute(&sample.request(), &ExecutionOptions::default())
+    };
+    for dimensions in [&[4][..], &[2, 2], &[u32::MAX; 9]] {
+        let failed = executed(dimensions).unwrap_err();
+        assert_eq!(misbehaviour(&failed.error), &shapes("one is longer than its buffer"));
+    }
+    for dimensions in [&[3][..], &[3, 1], &[0], &[u32::MAX, u32::MAX, u32::MAX, 0]] {
+        assert_eq!(executed(dimensions).unwrap().dimensions(0), Some(dimensions));
+    }
+}
+
 #[test]
 fn time_1_and_2_times_that_were_not_asked_for_or_contradict_are_let_go() {
     let timing =
