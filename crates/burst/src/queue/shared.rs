@@ -3,7 +3,9 @@
 //! This is the only place of the crate that is unsafe. All that it gives out are references to
 //! atomics; every access to the memory goes through one of them, always with the same size and at
 //! the same alignment, so that whatever another process or thread does there, we see some number
-//! and nothing worse.
+//! and nothing worse. A stranger can make us map the same bytes twice, as parts of two queues or of
+//! one in two descriptors: then the other mapping, at other addresses, is to this one as another
+//! process is.
 
 #![allow(unsafe_code)]
 
@@ -72,8 +74,8 @@ impl Shared {
 
     /// How many bytes have been read, ever.
     pub(super) fn read_counter(&self) -> &AtomicU64 {
-        // SAFETY: points to 8 mapped bytes at a multiple of 8, which this process accesses by this
-        // atomic only and which stay mapped while `self` is borrowed.
+        // SAFETY: points to 8 mapped bytes at a multiple of 8, which at this address are accessed by
+        // this atomic only and which stay mapped while `self` is borrowed.
         unsafe { self.read_counter.as_ref() }
     }
 
