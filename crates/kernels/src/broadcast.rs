@@ -54,6 +54,17 @@ pub(crate) enum Operand<'a, T> {
     Same(T),
 }
 
+impl<T: Copy> Operand<'_, T> {
+    /// The contribution to one element of the block.
+    #[inline(always)]
+    pub(crate) fn at(&self, index: usize) -> T {
+        match self {
+            Self::Elements(elements) => elements[index],
+            Self::Same(element) => *element,
+        }
+    }
+}
+
 impl Walk {
     /// The walk over operands of these shapes, which are aligned at their last axes.
     ///

@@ -19,10 +19,13 @@ mod gemm;
 mod image;
 mod instruction_set;
 mod lines;
+pub mod movement;
 mod multiplier;
+mod parts;
 pub mod pooling;
 pub mod quantized;
 pub mod quantized_elementwise;
+pub mod softmax;
 mod team;
 mod vector;
 

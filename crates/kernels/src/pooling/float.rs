@@ -1,7 +1,7 @@
 //! [`FloatPooling`].
 #![allow(unsafe_code)]
 
-use super::{Reduction, Shape, Window};
+use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
@@ -36,30 +36,33 @@ impl FloatPooling {
     pub fn run(&self, team: &mut Team, input: Image<'_, f32>, output: ImageMut<'_, f32>) {
         let sizes = (input.values.len(), input.pixel_stride);
         let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
-        self.shape.for_each_window(
-            team,
-            sizes,
-            (values.len(), stride),
-            |pixel, window, channels| {
-                let start = pixel * stride + channels.start;
-                // SAFETY: every call has its own pixel or its own channels of it.
-                let output = unsafe { values.slice(start, channels.len()) };
-                self.isa.run(Pixel { pooling: self, input, window, channels, output });
-            },
-        );
+        self.shape.for_each_row(team, sizes, (values.len(), stride), |pixel, row, channels| {
+            self.isa.run(Pixels {
+                pooling: self,
+                input,
+                row,
+                channels,
+                output: &values,
+                pixel,
+                stride,
+            });
+        });
     }
 }
 
-/// One output pixel.
-struct Pixel<'a> {
+/// A row of output pixels.
+struct Pixels<'a> {
     pooling: &'a FloatPooling,
     input: Image<'a, f32>,
-    window: Window,
+    row: Row<'a>,
     channels: Range<usize>,
-    output: &'a mut [f32],
+    /// Of which this row's pixels and these channels are nobody else's.
+    output: &'a DisjointOutput<'a, f32>,
+    pixel: usize,
+    stride: usize,
 }
 
-impl Kernel for Pixel<'_> {
+impl Kernel for Pixels<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -72,25 +75,28 @@ impl Kernel for Pixel<'_> {
     }
 }
 
-impl Pixel<'_> {
+impl Pixels<'_> {
     /// 0: the average, 1: the greatest, 2: L2.
     #[inline(always)]
     fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
-        let mut channel = self.channels.start;
-        while channel + 4 * S::LANES <= self.channels.end {
-            let values = self.reduce_vectors::<S, WHAT, 4>(simd, channel);
-            let first = channel - self.channels.start;
-            for (index, value) in values.into_iter().enumerate() {
-                simd.store(value, &mut self.output[first + index * S::LANES..]);
+        for (x, window) in self.row.windows().enumerate() {
+            let first = (self.pixel + x) * self.stride + self.channels.start;
+            // SAFETY: pixels of this row and channels of this range are nobody else's.
+            let output = unsafe { self.output.slice(first, self.channels.len()) };
+            let mut groups = output.chunks_exact_mut(4 * S::LANES);
+            let mut channel = self.channels.start;
+            for group in groups.by_ref() {
+                let values = self.reduce_vectors::<S, WHAT, 4>(simd, window, channel);
+                for (index, value) in values.into_iter().enumerate() {
+                    simd.store(value, &mut group[index * S::LANES..]);
+                }
+                channel += 4 * S::LANES;
             }
-            channel += 4 * S::LANES;
-        }
-        while channel < self.channels.end {
-            let end = self.channels.end.min(channel + S::LANES);
-            let [value] = self.reduce_vectors::<S, WHAT, 1>(simd, channel);
-            let first = channel - self.channels.start;
-            simd.store_partial(value, &mut self.output[first..first + end - channel]);
-            channel = end;
+            for rest in groups.into_remainder().chunks_mut(S::LANES) {
+                let [value] = self.reduce_vectors::<S, WHAT, 1>(simd, window, channel);
+                simd.store_partial(value, rest);
+                channel += rest.len();
+            }
         }
     }
 
@@ -99,12 +105,13 @@ impl Pixel<'_> {
     fn reduce_vectors<S: Simd, const WHAT: u8, const N: usize>(
         &self,
         simd: S,
+        window: Window,
         channel: usize,
     ) -> [S::F; N] {
         let count = (self.channels.end - channel).min(N * S::LANES);
         let first = if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 };
         let mut all = [simd.splat(first); N];
-        for pixels in self.window.pixels() {
+        for pixels in window.pixels() {
             // A row's sum of its own keeps the error of long sums small.
             let mut row = [simd.splat(first); N];
             for pixel in pixels {
@@ -129,7 +136,7 @@ impl Pixel<'_> {
         }
         let (low, high) = self.pooling.range;
         #[allow(clippy::cast_precision_loss)] // Counts of pixels; the rounding does not matter.
-        let count = simd.splat(self.window.count().max(1) as f32);
+        let count = simd.splat(window.count().max(1) as f32);
         for value in &mut all {
             *value = match WHAT {
                 0 => simd.div(*value, count),

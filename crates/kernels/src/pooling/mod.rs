@@ -70,72 +70,92 @@ impl Shape {
         self.batch * self.output[0] * self.output[1]
     }
 
-    /// Runs `work` for all output pixels, given by their number, the input pixels of their rows, and
-    /// a range of channels.
-    fn for_each_window(
+    /// Runs `work` for all rows of output pixels, given by the number of their first pixel, what they
+    /// see, and a range of channels.
+    fn for_each_row(
         &self,
         team: &mut Team,
         (input, input_stride): (usize, usize),
         (output, output_stride): (usize, usize),
-        work: impl Fn(usize, Window, Range<usize>) + Sync,
+        work: impl Fn(usize, Row<'_>, Range<usize>) + Sync,
     ) {
         let needed = values_needed(self.input_pixels(), self.channels, input_stride);
         assert!(input >= needed, "an input smaller than prepared for");
         let needed = values_needed(self.output_pixels(), self.channels, output_stride);
         assert!(output >= needed, "an output smaller than prepared for");
-        let pixels = self.output_pixels();
-        if pixels == 0 || self.channels == 0 {
+        if self.output_pixels() == 0 || self.channels == 0 {
             return;
         }
         let taps = self.filter[0].min(self.input[0]) * self.filter[1].min(self.input[1]);
-        let total = taps.saturating_mul(pixels).saturating_mul(self.channels);
+        let total = taps.saturating_mul(self.output_pixels()).saturating_mul(self.channels);
         let threads = team.threads();
         let tasks = if threads == 1 { 1 } else { (total / WORK_OF_TASK).clamp(1, 2 * threads) };
-        // Few pixels with many channels: the channels are shared, whole cache lines of bytes.
-        let parts = if pixels >= tasks { 1 } else { tasks.div_ceil(pixels) };
+        let rows = self.batch * self.output[0];
+        // Few rows: the channels are shared, whole cache lines of bytes.
+        let parts = if rows >= tasks { 1 } else { tasks.div_ceil(rows) };
         let part = self.channels.div_ceil(parts).next_multiple_of(64);
         let parts = self.channels.div_ceil(part);
-        let items = pixels * parts;
+        let items = rows * parts;
         let tasks = tasks.min(items);
         team.run(tasks, &|task| {
             for item in items * task / tasks..items * (task + 1) / tasks {
-                let (pixel, first) = (item / parts, item % parts * part);
-                let (row, x) = (pixel / self.output[1], pixel % self.output[1]);
+                let (row, first) = (item / parts, item % parts * part);
                 let (image, y) = (row / self.output[0], row % self.output[0]);
-                let window = Window {
-                    first_row: image * self.input[0],
-                    rows: self.seen(0, y),
-                    columns: self.seen(1, x),
-                    width: self.input[1],
-                };
-                work(pixel, window, first..self.channels.min(first + part));
+                let seen = self.seen(0, y);
+                let first_row = image * self.input[0];
+                let rows = first_row + seen.start..first_row + seen.end;
+                let row_of_windows = Row { shape: self, rows };
+                work(row * self.output[1], row_of_windows, first..self.channels.min(first + part));
             }
         });
     }
 }
 
-/// The input pixels that are seen for one output pixel.
+/// What the output pixels of a row see.
 #[derive(Debug, Clone)]
-struct Window {
-    /// Rows of the images before.
-    first_row: usize,
+struct Row<'a> {
+    shape: &'a Shape,
+    /// Rows of the input, counted over all images.
     rows: Range<usize>,
-    columns: Range<usize>,
+}
+
+impl Row<'_> {
+    /// The windows of the output pixels from left to right.
+    #[inline(always)]
+    fn windows(&self) -> impl Iterator<Item = Window> + '_ {
+        (0..self.shape.output[1]).map(|x| {
+            let columns = self.shape.seen(1, x);
+            let first = self.rows.start * self.shape.input[1] + columns.start;
+            let (rows, width) = (self.rows.len(), self.shape.input[1]);
+            Window { first, rows, columns: columns.len(), width }
+        })
+    }
+}
+
+/// The input pixels that are seen for one output pixel.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    /// Number of the first pixel.
+    first: usize,
+    rows: usize,
+    columns: usize,
+    /// Pixels from one row to the next.
     width: usize,
 }
 
 impl Window {
-    /// How many there are.
+    /// How many pixels there are.
+    #[inline(always)]
     fn count(&self) -> usize {
-        self.rows.len() * self.columns.len()
+        self.rows * self.columns
     }
 
     /// For each row, its pixels.
     #[inline(always)]
-    fn pixels(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        self.rows.clone().map(|y| {
-            let row = (self.first_row + y) * self.width;
-            row + self.columns.start..row + self.columns.end
+    fn pixels(self) -> impl Iterator<Item = Range<usize>> {
+        (0..self.rows).map(move |row| {
+            let first = self.first + row * self.width;
+            first..first + self.columns
         })
     }
 }

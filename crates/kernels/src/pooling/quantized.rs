@@ -1,20 +1,14 @@
 //! [`QuantizedPooling`].
 #![allow(unsafe_code)]
 
-use super::{Reduction, Shape, Window};
+use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
 use crate::team::Team;
-use crate::vector::{Byte, Isa, Kernel, Simd};
+use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
 use std::ops::Range;
-
-/// Channels that are worked on together.
-const CHANNELS: usize = 64;
-
-/// So many bytes' sum fits into 16 bits, signed or not.
-const BYTES_OF_SUM: usize = 128;
 
 /// Windows up to so many elements have sums below 2^24, which are exact in f32.
 const LARGEST_WINDOW: usize = 1 << 16;
@@ -26,6 +20,8 @@ pub struct QuantizedPooling<T> {
     shape: Shape,
     reduction: Reduction,
     range: (i32, i32),
+    /// Halves are rounded away from it.
+    center: i32,
     stored: PhantomData<T>,
 }
 
@@ -42,7 +38,14 @@ impl<T: Byte> QuantizedPooling<T> {
     ) -> Self {
         assert!(reduction != Reduction::L2, "L2 is not defined for stored values");
         let range = (range.0.max(T::RANGE.0), range.1.min(T::RANGE.1));
-        Self { isa: Isa::of(set), shape, reduction, range, stored: PhantomData }
+        Self { isa: Isa::of(set), shape, reduction, range, center: 0, stored: PhantomData }
+    }
+
+    /// The MEAN operation over windows: halves are rounded away from the zero point, which is where
+    /// it differs from AVERAGE_POOL_2D.
+    pub fn prepare_mean(set: InstructionSet, shape: Shape, zero_point: i32) -> Self {
+        let center = zero_point.clamp(T::RANGE.0, T::RANGE.1);
+        Self { center, ..Self::prepare(set, shape, Reduction::Average, T::RANGE) }
     }
 
     /// Computes the output.
@@ -52,139 +55,135 @@ impl<T: Byte> QuantizedPooling<T> {
     pub fn run(&self, team: &mut Team, input: Image<'_, T>, output: ImageMut<'_, T>) {
         let sizes = (input.values.len(), input.pixel_stride);
         let (stride, values) = (output.pixel_stride, DisjointOutput::new(output.values));
-        self.shape.for_each_window(
-            team,
-            sizes,
-            (values.len(), stride),
-            |pixel, window, channels| {
-                let start = pixel * stride + channels.start;
-                // SAFETY: every call has its own pixel or its own channels of it.
-                let output = unsafe { values.slice(start, channels.len()) };
-                self.isa.run(Pixel { pooling: self, input, window, channels, output });
-            },
-        );
+        self.shape.for_each_row(team, sizes, (values.len(), stride), |pixel, row, channels| {
+            self.isa.run(Pixels {
+                pooling: self,
+                input,
+                row,
+                channels,
+                output: &values,
+                pixel,
+                stride,
+            });
+        });
     }
 }
 
-/// One output pixel.
-struct Pixel<'a, T> {
+/// A row of output pixels.
+struct Pixels<'a, T> {
     pooling: &'a QuantizedPooling<T>,
     input: Image<'a, T>,
-    window: Window,
+    row: Row<'a>,
     channels: Range<usize>,
-    output: &'a mut [T],
+    /// Of which this row's pixels and these channels are nobody else's.
+    output: &'a DisjointOutput<'a, T>,
+    pixel: usize,
+    stride: usize,
 }
 
-impl<T: Byte> Kernel for Pixel<'_, T> {
+impl<T: Byte> Kernel for Pixels<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { pooling, input, window, channels, output } = self;
-        let (low, high) = pooling.range;
-        let count = window.count();
-        let tap = |pixel: usize, channel: usize, length: usize| {
-            let start = pixel * input.pixel_stride + channel;
-            &input.values[start..start + length]
-        };
-        for (index, output) in output.chunks_mut(CHANNELS).enumerate() {
-            let channel = channels.start + index * CHANNELS;
-            let length = output.len();
-            if pooling.reduction == Reduction::Max {
-                let mut greatest = [T::nearest(low); CHANNELS];
-                for pixel in window.pixels().flatten() {
-                    maximum(&mut greatest, tap(pixel, channel, length));
+        match self.pooling.reduction {
+            Reduction::Max => self.reduce::<S, true>(simd),
+            _ => self.reduce::<S, false>(simd),
+        }
+    }
+}
+
+impl<T: Byte> Pixels<'_, T> {
+    #[inline(always)]
+    fn reduce<S: Simd, const IS_MAX: bool>(self, simd: S) {
+        for (x, window) in self.row.windows().enumerate() {
+            let first = (self.pixel + x) * self.stride + self.channels.start;
+            // SAFETY: pixels of this row and channels of this range are nobody else's.
+            let output = unsafe { self.output.slice(first, self.channels.len()) };
+            let mut channel = self.channels.start;
+            if !IS_MAX && window.count() > LARGEST_WINDOW {
+                for output in output {
+                    *output = self.mean_of_many(window, channel);
+                    channel += 1;
                 }
-                for (output, greatest) in output.iter_mut().zip(greatest) {
-                    *output = T::nearest(greatest.wide().min(high));
+                continue;
+            }
+            let mut groups = output.chunks_exact_mut(4 * S::LANES);
+            for group in groups.by_ref() {
+                let values = self.reduce_vectors::<S, IS_MAX, 4>(simd, window, channel);
+                for (index, value) in values.into_iter().enumerate() {
+                    T::store(simd, value, &mut group[index * S::LANES..]);
                 }
-            } else if count > LARGEST_WINDOW {
-                for (offset, output) in output.iter_mut().enumerate() {
-                    let elements = window.pixels().flatten();
-                    let elements = elements.map(|pixel| tap(pixel, channel + offset, 1)[0].wide());
-                    *output =
-                        T::nearest(mean(elements.map(i64::from).sum(), count).max(low).min(high));
-                }
-            } else {
-                let mut sums = [0_i32; CHANNELS];
-                let mut part = [0_i16; CHANNELS];
-                for (number, pixel) in window.pixels().flatten().enumerate() {
-                    add(&mut part, tap(pixel, channel, length));
-                    if number % BYTES_OF_SUM == BYTES_OF_SUM - 1 {
-                        flush(&mut sums, &mut part);
-                    }
-                }
-                flush(&mut sums, &mut part);
-                divide(simd, &mut sums, count, (low, high));
-                for (output, sum) in output.iter_mut().zip(sums) {
-                    *output = T::nearest(sum);
-                }
+                channel += 4 * S::LANES;
+            }
+            for rest in groups.into_remainder().chunks_mut(S::LANES) {
+                let [value] = self.reduce_vectors::<S, IS_MAX, 1>(simd, window, channel);
+                store_bytes_partial(simd, value, rest);
+                channel += rest.len();
             }
         }
     }
-}
 
-/// The nearest integer to `sum / count`, halves away from zero.
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A mean of bytes.
-fn mean(sum: i64, count: usize) -> i32 {
-    let count = count.max(1) as i64;
-    let half = if sum > 0 { count / 2 } else { -(count / 2) };
-    ((sum + half) / count) as i32
-}
-
-// Loops over arrays of a known length are vector instructions.
-
-#[inline(always)]
-fn maximum<T: Byte>(greatest: &mut [T; CHANNELS], tap: &[T]) {
-    let larger = |a: T, b: T| if a.wide() > b.wide() { a } else { b };
-    if let Ok(tap) = <&[T; CHANNELS]>::try_from(tap) {
-        for (greatest, tap) in greatest.iter_mut().zip(tap) {
-            *greatest = larger(*greatest, *tap);
+    /// The results for the next channels: as many as there are lanes, or as are left.
+    #[inline(always)]
+    fn reduce_vectors<S: Simd, const IS_MAX: bool, const N: usize>(
+        &self,
+        simd: S,
+        window: Window,
+        channel: usize,
+    ) -> [S::I; N] {
+        let count = (self.channels.end - channel).min(N * S::LANES);
+        let first = if IS_MAX { T::RANGE.0 } else { 0 };
+        let mut all = [simd.isplat(first); N];
+        for pixels in window.pixels() {
+            for pixel in pixels {
+                let start = pixel * self.input.pixel_stride + channel;
+                let values = &self.input.values[start..start + count];
+                for (index, all) in all.iter_mut().enumerate() {
+                    let value = if N == 1 && count < S::LANES {
+                        load_bytes_partial(simd, values)
+                    } else {
+                        T::load(simd, &values[index * S::LANES..])
+                    };
+                    *all = if IS_MAX { simd.imax(*all, value) } else { simd.iadd(*all, value) };
+                }
+            }
         }
-    } else {
-        for (greatest, tap) in greatest.iter_mut().zip(tap) {
-            *greatest = larger(*greatest, *tap);
+        let (low, high) = self.pooling.range;
+        for value in &mut all {
+            if !IS_MAX {
+                *value = mean(simd, *value, window.count(), self.pooling.center);
+            }
+            *value = simd.imax(simd.isplat(low), simd.imin(simd.isplat(high), *value));
         }
+        all
+    }
+
+    /// The mean of a window that is too large for [`mean`].
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A mean of bytes.
+    fn mean_of_many(&self, window: Window, channel: usize) -> T {
+        let (low, high) = self.pooling.range;
+        let center = i64::from(self.pooling.center);
+        let element = |pixel: usize| self.input.values[pixel * self.input.pixel_stride + channel];
+        let offsets =
+            window.pixels().flatten().map(|pixel| i64::from(element(pixel).wide()) - center);
+        let (sum, count) = (offsets.sum::<i64>(), window.count() as i64);
+        let half = if sum > 0 { count / 2 } else { -(count / 2) };
+        T::nearest(((((sum + half) / count) + center) as i32).max(low).min(high))
     }
 }
 
+/// Means out of sums of up to [`LARGEST_WINDOW`] bytes. A quotient of numbers below 2^24 that is no
+/// integer is never rounded to the next one: it is further away than half a unit in the last place.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)] // Bytes.
-fn add<T: Byte>(part: &mut [i16; CHANNELS], tap: &[T]) {
-    if let Ok(tap) = <&[T; CHANNELS]>::try_from(tap) {
-        for (part, tap) in part.iter_mut().zip(tap) {
-            *part += tap.wide() as i16;
-        }
-    } else {
-        for (part, tap) in part.iter_mut().zip(tap) {
-            *part += tap.wide() as i16;
-        }
-    }
-}
-
-#[inline(always)]
-fn flush(sums: &mut [i32; CHANNELS], part: &mut [i16; CHANNELS]) {
-    for (sum, part) in sums.iter_mut().zip(part) {
-        *sum += i32::from(*part);
-        *part = 0;
-    }
-}
-
-/// Means out of sums below 2^24 in magnitude. A quotient of such numbers that is no integer is
-/// never rounded to the next one: it is further away than half a unit in the last place.
-#[inline(always)]
-fn divide<S: Simd>(simd: S, sums: &mut [i32; CHANNELS], count: usize, range: (i32, i32)) {
+fn mean<S: Simd>(simd: S, sum: S::I, count: usize, center: i32) -> S::I {
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // At most 2^16.
     let count = count.max(1) as i32;
+    let sum = simd.isub(sum, simd.isplat(center * count));
+    let sign = simd.shift_right(sum, 31);
+    let magnitude = simd.isub(simd.ixor(sum, sign), sign);
+    let magnitude = simd.to_f32(simd.iadd(magnitude, simd.isplat(count / 2)));
     let divisor = simd.to_f32(simd.isplat(count));
-    for sums in sums.chunks_exact_mut(S::LANES) {
-        let sum = simd.iload(sums);
-        let sign = simd.shift_right(sum, 31);
-        let magnitude = simd.isub(simd.ixor(sum, sign), sign);
-        let magnitude = simd.iadd(magnitude, simd.isplat(count / 2));
-        let mean = simd.to_i32(simd.floor(simd.div(simd.to_f32(magnitude), divisor)));
-        let mean = simd.isub(simd.ixor(mean, sign), sign);
-        let mean = simd.imax(simd.isplat(range.0), simd.imin(simd.isplat(range.1), mean));
-        simd.istore(mean, sums);
-    }
+    let mean = simd.to_i32(simd.floor(simd.div(magnitude, divisor)));
+    simd.iadd(simd.isub(simd.ixor(mean, sign), sign), simd.isplat(center))
 }

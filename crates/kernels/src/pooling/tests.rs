@@ -135,6 +135,21 @@ fn windows_larger_than_what_floats_sum() {
     check_bytes::<i8>(&shape, 1, 2);
 }
 
+#[test]
+fn means_round_away_from_the_zero_point() {
+    for set in InstructionSet::available() {
+        let pooling = QuantizedPooling::<i8>::prepare_mean(set, Shape::global(1, [1, 2], 2), -10);
+        let mut output = [0; 2];
+        // Means of -10.5 and -9.5.
+        pooling.run(
+            &mut Team::alone(),
+            Image::dense(&[-10, -10, -11, -9], 2),
+            ImageMut::dense(&mut output, 2),
+        );
+        assert_eq!(output, [-11, -9]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 

@@ -2,9 +2,13 @@
 //!
 //! Results are equal to the bit to gemmlowp's arithmetic, with which the operations are defined.
 
+mod convert;
+mod product;
 mod sum;
 mod table;
 
+pub use convert::{dequantize, f16_to_f32, f32_to_f16, f32_to_i32, i32_to_f32, quantize};
+pub use product::QuantizedProduct;
 pub use sum::QuantizedSum;
 pub use table::{Table, TableMap};
 

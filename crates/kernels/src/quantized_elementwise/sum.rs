@@ -260,6 +260,8 @@ macro_rules! for_each_vector {
     }};
 }
 
+pub(super) use for_each_vector;
+
 impl<T: Byte> Kernel for Block<'_, T> {
     type Output = ();
 
@@ -268,12 +270,8 @@ impl<T: Byte> Kernel for Block<'_, T> {
         let exact = *self.exact;
         match self.way {
             Way::Scalar => {
-                let at = |operand: Operand<'_, T>, index: usize| match operand {
-                    Operand::Elements(elements) => elements[index],
-                    Operand::Same(element) => element,
-                };
                 for (index, output) in self.output.iter_mut().enumerate() {
-                    *output = exact.scalar(at(self.a, index), at(self.b, index));
+                    *output = exact.scalar(self.a.at(index), self.b.at(index));
                 }
             }
             Way::Integers => for_each_vector!(simd, self, |x, y| exact.vector(simd, x, y)),

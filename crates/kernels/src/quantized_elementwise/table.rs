@@ -3,6 +3,7 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
+use crate::parts::for_each_part;
 use crate::team::Team;
 
 /// Bytes that are worth a second thread's while.
@@ -83,18 +84,10 @@ impl TableMap {
     /// If there are not as many outputs as inputs.
     pub fn run(&self, team: &mut Team, input: &[u8], output: &mut [u8]) {
         assert_eq!(input.len(), output.len(), "an output of another size");
-        let tasks = (input.len() / BYTES_OF_TASK).min(2 * team.threads());
-        if tasks < 2 || team.threads() == 1 {
-            return self.map(input, output);
-        }
-        // Whole cache lines for each task.
-        let length = input.len().div_ceil(tasks).next_multiple_of(64);
         let output = DisjointOutput::new(output);
-        team.run(input.len().div_ceil(length), &|task| {
-            let start = task * length;
-            let end = input.len().min(start + length);
-            // SAFETY: every task has its own part.
-            self.map(&input[start..end], unsafe { output.slice(start, end - start) });
+        for_each_part(team, input.len(), (BYTES_OF_TASK, 64), |part| {
+            // SAFETY: every part is another one.
+            self.map(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
         });
     }
 

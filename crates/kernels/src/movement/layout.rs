@@ -1,0 +1,123 @@
+//! The axes of the operations that only move elements.
+
+use super::{Axis, StridedCopy};
+
+/// The strides of a dense tensor.
+fn dense(lengths: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; lengths.len()];
+    for axis in (1..lengths.len()).rev() {
+        // Overflows only where a length is 0 or the tensor is beyond memory.
+        strides[axis - 1] = lengths[axis].wrapping_mul(strides[axis]);
+    }
+    strides
+}
+
+impl StridedCopy {
+    /// TRANSPOSE: axis `k` of the output is axis `permutation[k]` of a dense input.
+    ///
+    /// # Panics
+    /// If it is no permutation of the axes.
+    pub fn transpose(lengths: &[usize], permutation: &[usize]) -> Self {
+        let mut sorted = permutation.to_vec();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..lengths.len()), "{permutation:?} is no permutation");
+        let of_input = dense(lengths);
+        let output: Vec<usize> = permutation.iter().map(|axis| lengths[*axis]).collect();
+        let axes: Vec<Axis> = permutation
+            .iter()
+            .zip(dense(&output))
+            .map(|(axis, output_stride)| Axis {
+                length: lengths[*axis],
+                input_stride: of_input[*axis].cast_signed(),
+                output_stride,
+            })
+            .collect();
+        Self::prepare(&axes, 0, 0)
+    }
+
+    /// SLICE and STRIDED_SLICE: for each axis of a dense input the first index, the step to the next
+    /// one, and how many there are. The output is dense.
+    ///
+    /// # Panics
+    /// If an index lies outside of the input.
+    pub fn slice(lengths: &[usize], begin: &[usize], steps: &[isize], counts: &[usize]) -> Self {
+        let rank = lengths.len();
+        assert!(
+            [begin.len(), steps.len(), counts.len()] == [rank; 3],
+            "a begin, a step and a count for each of {rank} axes"
+        );
+        let (of_input, of_output) = (dense(lengths), dense(counts));
+        if !counts.contains(&0) {
+            for axis in 0..rank {
+                let last = i128::try_from(counts[axis] - 1).unwrap_or(i128::MAX);
+                let step = i128::try_from(steps[axis]).unwrap_or(i128::MAX);
+                let begin = i128::try_from(begin[axis]).unwrap_or(i128::MAX);
+                let length = i128::try_from(lengths[axis]).unwrap_or(i128::MAX);
+                let inside = 0..length;
+                let end = begin.saturating_add(last.saturating_mul(step));
+                assert!(inside.contains(&begin) && inside.contains(&end), "a slice of the outside");
+            }
+        }
+        let axes: Vec<Axis> = (0..rank)
+            .map(|axis| Axis {
+                length: counts[axis],
+                input_stride: steps[axis].wrapping_mul(of_input[axis].cast_signed()),
+                output_stride: of_output[axis],
+            })
+            .collect();
+        let start = begin.iter().zip(&of_input).map(|(begin, stride)| begin.wrapping_mul(*stride));
+        Self::prepare(&axes, start.fold(0, usize::wrapping_add), 0)
+    }
+
+    /// A dense tensor's place inside of a dense larger one of the same rank: an input of
+    /// CONCATENATION, or what PAD surrounds.
+    ///
+    /// # Panics
+    /// If it does not fit in there.
+    pub fn piece(lengths: &[usize], output: &[usize], at: &[usize]) -> Self {
+        let rank = lengths.len();
+        assert!([output.len(), at.len()] == [rank; 2], "tensors of different ranks");
+        for axis in 0..rank {
+            let room = output[axis].checked_sub(at[axis]);
+            assert!(
+                room.is_some_and(|room| lengths[axis] <= room),
+                "a piece outside of the output"
+            );
+        }
+        let (of_input, of_output) = (dense(lengths), dense(output));
+        let axes: Vec<Axis> = (0..rank)
+            .map(|axis| Axis {
+                length: lengths[axis],
+                input_stride: of_input[axis].cast_signed(),
+                output_stride: of_output[axis],
+            })
+            .collect();
+        let start = at.iter().zip(&of_output).map(|(at, stride)| at.wrapping_mul(*stride));
+        Self::prepare(&axes, 0, start.fold(0, usize::wrapping_add))
+    }
+
+    /// SPACE_TO_DEPTH of a dense `[batch, height, width, depth]`.
+    ///
+    /// # Panics
+    /// If the block does not divide height and width.
+    pub fn space_to_depth([batch, height, width, depth]: [usize; 4], block: usize) -> Self {
+        let divides = |length: usize| block > 0 && length.is_multiple_of(block);
+        assert!(divides(height) && divides(width), "blocks of {block} in {height} by {width}");
+        let (rows, columns) = (height / block, width / block);
+        // In the input: batch, row, row within the block, column, column within the block, depth.
+        let lengths = [batch, rows, block, columns, block, depth];
+        Self::transpose(&lengths, &[0, 1, 3, 2, 4, 5])
+    }
+
+    /// DEPTH_TO_SPACE of a dense `[batch, height, width, depth]`.
+    ///
+    /// # Panics
+    /// If the block's square does not divide the depth.
+    pub fn depth_to_space([batch, height, width, depth]: [usize; 4], block: usize) -> Self {
+        let square = block.checked_mul(block).filter(|square| *square > 0);
+        let divides = square.is_some_and(|square| depth.is_multiple_of(square));
+        assert!(divides, "blocks of {block} in a depth of {depth}");
+        let lengths = [batch, height, width, block, block, depth / (block * block)];
+        Self::transpose(&lengths, &[0, 1, 3, 2, 4, 5])
+    }
+}

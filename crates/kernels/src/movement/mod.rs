@@ -1,0 +1,295 @@
+//! Moving elements without computing: everything that a loop nest over strides can say.
+//!
+//! | operation | made with |
+//! |---|---|
+//! | TRANSPOSE | [`StridedCopy::transpose`] |
+//! | SLICE, STRIDED_SLICE, SPLIT | [`StridedCopy::slice`] |
+//! | CONCATENATION, the inside of PAD | [`StridedCopy::piece`], one for each input |
+//! | SPACE_TO_DEPTH, DEPTH_TO_SPACE | [`StridedCopy::space_to_depth`], [`StridedCopy::depth_to_space`] |
+//! | SPACE_TO_BATCH, BATCH_TO_SPACE, CHANNEL_SHUFFLE, TILE, broadcasting | [`StridedCopy::prepare`] |
+//! | GATHER, EMBEDDING_LOOKUP | [`gather`] |
+//!
+//! Elements are plain numbers of any size; what the numbers are does not matter.
+
+#![allow(unsafe_code)]
+
+mod gather;
+mod layout;
+#[cfg(test)]
+mod tests;
+
+use crate::disjoint::DisjointOutput;
+use crate::parts::for_each_part;
+use crate::team::Team;
+pub use gather::{NoSuchRow, gather};
+
+/// Elements that are worth a second thread's while.
+const ELEMENTS_OF_TASK: usize = 32 * 1024;
+
+/// Side of the squares that a transposition is cut into: reads and writes of one stay in the first
+/// cache.
+const SQUARE: usize = 16;
+
+/// One axis of the loop nest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Axis {
+    /// How many elements.
+    pub length: usize,
+    /// From one to the next in the input, in elements; 0 repeats, negative goes backwards.
+    pub input_stride: isize,
+    /// From one to the next in the output, in elements.
+    pub output_stride: usize,
+}
+
+/// A prepared copy: of every element at `input_start` plus indexes times input strides to
+/// `output_start` plus indexes times output strides.
+#[derive(Debug, Clone)]
+pub struct StridedCopy {
+    /// Outer axes, then the one or two that `inner` works on.
+    axes: Vec<Axis>,
+    inner: Inner,
+    input_start: usize,
+    output_start: usize,
+    /// Elements that input and output must have.
+    needed: [usize; 2],
+    /// Indexes of the outer axes.
+    outer: usize,
+}
+
+/// How the innermost axes are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inner {
+    /// Nothing is to be copied.
+    Nothing,
+    /// One axis whose elements lie one after the other on both sides.
+    Run,
+    /// Two axes: one dense in the input, and then one dense in the output.
+    Squares,
+    /// One axis of any strides.
+    Elements,
+}
+
+impl StridedCopy {
+    /// A copy along axes.
+    ///
+    /// # Panics
+    /// If an element lies before the start of the input or beyond any memory, or if it is not plain
+    /// that no output element is written twice: every output stride must be as large as what the
+    /// axes of smaller strides reach.
+    pub fn prepare(axes: &[Axis], input_start: usize, output_start: usize) -> Self {
+        let nothing = Self {
+            axes: Vec::new(),
+            inner: Inner::Nothing,
+            input_start: 0,
+            output_start: 0,
+            needed: [0, 0],
+            outer: 0,
+        };
+        if axes.iter().any(|axis| axis.length == 0) {
+            return nothing;
+        }
+        let needed = reached(axes, input_start, output_start);
+        let mut axes: Vec<Axis> = axes.iter().copied().filter(|axis| axis.length > 1).collect();
+        axes.sort_by_key(|axis| axis.output_stride);
+        let mut reach = 1_usize;
+        for axis in &axes {
+            assert!(axis.output_stride >= reach, "an output element would be written twice");
+            reach += (axis.length - 1) * axis.output_stride;
+        }
+        // From the innermost axis outwards: axes that go on where the one before ends are one.
+        let mut merged: Vec<Axis> = Vec::new();
+        for axis in axes {
+            match merged.last_mut() {
+                Some(last) if goes_on(last, &axis) => last.length *= axis.length,
+                _ => merged.push(axis),
+            }
+        }
+        merged.reverse();
+        let mut axes = merged;
+        let dense_input = axes.iter().position(|axis| axis.input_stride == 1);
+        let inner = match (axes.last(), dense_input) {
+            (None, _) => {
+                axes.push(Axis { length: 1, input_stride: 1, output_stride: 1 });
+                Inner::Run
+            }
+            (Some(last), _) if last.input_stride == 1 && last.output_stride == 1 => Inner::Run,
+            (Some(last), Some(dense)) if last.output_stride == 1 => {
+                let axis = axes.remove(dense);
+                axes.insert(axes.len() - 1, axis);
+                Inner::Squares
+            }
+            _ => Inner::Elements,
+        };
+        let of_inner = if inner == Inner::Squares { 2 } else { 1 };
+        let outer = axes[..axes.len() - of_inner].iter().map(|axis| axis.length).product();
+        Self { axes, inner, input_start, output_start, needed, outer }
+    }
+
+    /// How many elements the input must have at least.
+    pub fn input_elements(&self) -> usize {
+        self.needed[0]
+    }
+
+    /// How many elements the output must have at least.
+    pub fn output_elements(&self) -> usize {
+        self.needed[1]
+    }
+
+    /// Copies. Output elements that the axes do not reach are left as they are.
+    ///
+    /// # Panics
+    /// If a slice is smaller than what was prepared for.
+    pub fn run<T: Copy + Send + Sync>(&self, team: &mut Team, input: &[T], output: &mut [T]) {
+        assert!(input.len() >= self.needed[0], "an input smaller than prepared for");
+        assert!(output.len() >= self.needed[1], "an output smaller than prepared for");
+        let of_inner = match self.inner {
+            Inner::Nothing => return,
+            Inner::Squares => 2,
+            Inner::Run | Inner::Elements => 1,
+        };
+        let (outer, inner) = self.axes.split_at(self.axes.len() - of_inner);
+        let output = DisjointOutput::new(output);
+        let size: usize = inner.iter().map(|axis| axis.length).product();
+        for_each_part(team, self.outer, (ELEMENTS_OF_TASK.div_ceil(size), 1), |part| {
+            let mut places = Places::new(outer, part.start, self.input_start, self.output_start);
+            for _ in part {
+                // SAFETY: all places that the axes reach are within the slices, as `reached` has
+                // found, and the output's are all different, as `prepare` has seen to.
+                unsafe {
+                    let from = input.as_ptr().wrapping_offset(places.input);
+                    let to = output.pointer(places.output);
+                    match *inner {
+                        [axis] if self.inner == Inner::Run => copy_run(from, to, axis.length),
+                        [axis] => copy_elements(from, to, axis),
+                        [rows, columns] => copy_squares(from, to, rows, columns),
+                        _ => {}
+                    }
+                }
+                places.advance();
+            }
+        });
+    }
+}
+
+/// Whether `outer` goes on where `inner` ends.
+fn goes_on(inner: &Axis, outer: &Axis) -> bool {
+    let ends =
+        |stride: isize| isize::try_from(inner.length).ok().and_then(|it| it.checked_mul(stride));
+    ends(inner.input_stride) == Some(outer.input_stride)
+        && inner.output_stride.checked_mul(inner.length) == Some(outer.output_stride)
+}
+
+/// How many elements input and output must have, for axes that are not empty.
+///
+/// # Panics
+/// If an element lies before the input's first one, or beyond any memory.
+fn reached(axes: &[Axis], input_start: usize, output_start: usize) -> [usize; 2] {
+    let too_far = "elements beyond memory";
+    let (mut least, mut greatest) = (0_i128, 0_i128);
+    let mut of_output = 0_i128;
+    for axis in axes {
+        let steps = i128::try_from(axis.length - 1).expect(too_far);
+        let distance = steps * i128::try_from(axis.input_stride).expect(too_far);
+        (least, greatest) = (least + distance.min(0), greatest + distance.max(0));
+        of_output += steps * i128::try_from(axis.output_stride).expect(too_far);
+    }
+    let start = i128::try_from(input_start).expect(too_far);
+    assert!(start + least >= 0, "an element before the input");
+    let size = |last: i128| {
+        let size = usize::try_from(last + 1).ok().filter(|it| isize::try_from(*it).is_ok());
+        size.expect(too_far)
+    };
+    let output_start = i128::try_from(output_start).expect(too_far);
+    [size(start + greatest), size(output_start + of_output)]
+}
+
+/// The places of the outer axes' indexes, one after the other.
+struct Places<'a> {
+    axes: &'a [Axis],
+    index: [usize; 16],
+    input: isize,
+    output: usize,
+}
+
+impl<'a> Places<'a> {
+    fn new(axes: &'a [Axis], mut first: usize, input: usize, output: usize) -> Self {
+        assert!(axes.len() <= 16, "too many axes");
+        let mut places = Self { axes, index: [0; 16], input: input.cast_signed(), output };
+        for (number, axis) in axes.iter().enumerate().rev() {
+            let index = first % axis.length;
+            first /= axis.length;
+            places.index[number] = index;
+            places.input += index.cast_signed() * axis.input_stride;
+            places.output += index * axis.output_stride;
+        }
+        places
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) {
+        for (axis, index) in self.axes.iter().zip(&mut self.index).rev() {
+            *index += 1;
+            self.input += axis.input_stride;
+            self.output += axis.output_stride;
+            if *index < axis.length {
+                return;
+            }
+            self.input -= index.cast_signed() * axis.input_stride;
+            self.output -= *index * axis.output_stride;
+            *index = 0;
+        }
+    }
+}
+
+/// # Safety
+/// `length` elements may be read and written there.
+#[inline(always)]
+unsafe fn copy_run<T: Copy>(from: *const T, to: *mut T, length: usize) {
+    let bytes = length * size_of::<T>();
+    // SAFETY: as the caller promises. Short runs are copied here: a call would take longer.
+    unsafe {
+        match bytes {
+            4 => to.cast::<[u8; 4]>().write(from.cast::<[u8; 4]>().read()),
+            8 => to.cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read()),
+            16 => to.cast::<[u8; 16]>().write(from.cast::<[u8; 16]>().read()),
+            32 => to.cast::<[u8; 32]>().write(from.cast::<[u8; 32]>().read()),
+            64 => to.cast::<[u8; 64]>().write(from.cast::<[u8; 64]>().read()),
+            _ => std::ptr::copy_nonoverlapping(from, to, length),
+        }
+    }
+}
+
+/// # Safety
+/// The elements of the axis may be read and written there.
+#[inline(always)]
+unsafe fn copy_elements<T: Copy>(mut from: *const T, mut to: *mut T, axis: Axis) {
+    for _ in 0..axis.length {
+        // SAFETY: as the caller promises; the last steps beyond are not used.
+        unsafe { to.write(from.read()) };
+        from = from.wrapping_offset(axis.input_stride);
+        to = to.wrapping_add(axis.output_stride);
+    }
+}
+
+/// A transposition: `rows` are dense in the input, `columns` in the output.
+///
+/// # Safety
+/// The elements of both axes may be read and written there.
+#[inline(always)]
+unsafe fn copy_squares<T: Copy>(from: *const T, to: *mut T, rows: Axis, columns: Axis) {
+    for first_row in (0..rows.length).step_by(SQUARE) {
+        let end_row = rows.length.min(first_row + SQUARE);
+        for first_column in (0..columns.length).step_by(SQUARE) {
+            let end_column = columns.length.min(first_column + SQUARE);
+            for row in first_row..end_row {
+                let from = from.wrapping_add(row);
+                let to = to.wrapping_add(row * rows.output_stride);
+                for column in first_column..end_column {
+                    let from = from.wrapping_offset(column.cast_signed() * columns.input_stride);
+                    // SAFETY: as the caller promises.
+                    unsafe { to.wrapping_add(column).write(from.read()) };
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! [`QuantizedSoftmax`].
+
+use crate::disjoint::DisjointOutput;
+use crate::parts::for_each_part;
+use crate::team::Team;
+use crate::vector::Byte;
+use std::marker::PhantomData;
+
+/// Elements that are worth a second thread's while.
+const ELEMENTS_OF_TASK: usize = 8192;
+
+/// Prepared SOFTMAX of `u8` or `i8` tensors; the output has scale 1/256 and the type's least number
+/// as zero point.
+#[derive(Debug, Clone)]
+pub struct QuantizedSoftmax<T> {
+    sizes: [usize; 3],
+    /// The exponentials of so many steps below the greatest element.
+    powers: Box<[f32; 256]>,
+    stored: PhantomData<T>,
+}
+
+impl<T: Byte> QuantizedSoftmax<T> {
+    /// Of a tensor `[outer, length, inner]` of some scale, along its second axis. The result is the
+    /// nearest stored number, or a step beside it where halves are concerned.
+    #[allow(clippy::cast_possible_truncation)] // Rounded once.
+    pub fn prepare(sizes: [usize; 3], scale: f32, beta: f32) -> Self {
+        let step = f64::from(scale) * f64::from(beta);
+        let mut powers = Box::new([0.0; 256]);
+        for (steps, power) in (0_u8..=255).zip(powers.iter_mut()) {
+            *power = (-step * f64::from(steps)).exp() as f32;
+        }
+        Self { sizes, powers, stored: PhantomData }
+    }
+
+    /// Computes the output.
+    ///
+    /// # Panics
+    /// If a slice has not the size that was prepared for.
+    #[allow(unsafe_code)]
+    pub fn run(&self, team: &mut Team, input: &[T], output: &mut [T]) {
+        let [outer, length, inner] = self.sizes;
+        let image = length.saturating_mul(inner);
+        assert_eq!(input.len(), outer.saturating_mul(image), "an input of another size");
+        assert_eq!(output.len(), input.len(), "an output of another size");
+        if output.is_empty() {
+            return;
+        }
+        let output = DisjointOutput::new(output);
+        for_each_part(team, outer, (ELEMENTS_OF_TASK.div_ceil(image), 1), |part| {
+            for index in part {
+                let input = &input[index * image..(index + 1) * image];
+                // SAFETY: every index has its own elements, and every part its own indexes.
+                let output = unsafe { output.slice(index * image, image) };
+                for first in 0..inner {
+                    self.slice(&input[first..], &mut output[first..], inner);
+                }
+            }
+        });
+    }
+
+    /// One slice, whose elements are `inner` apart.
+    #[allow(clippy::cast_possible_truncation)] // 256 at most.
+    fn slice(&self, input: &[T], output: &mut [T], inner: usize) {
+        let elements = || input.iter().step_by(inner).map(|it| it.wide());
+        let greatest = elements().max().unwrap_or(0);
+        let power = |element: i32| self.powers[usize::from((greatest - element) as u8)];
+        // Four sums, so that additions need not wait for each other.
+        let mut sums = [0.0_f32; 4];
+        for (index, element) in elements().enumerate() {
+            sums[index % 4] += power(element);
+        }
+        let factor = 256.0 / ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+        for (element, output) in elements().zip(output.iter_mut().step_by(inner)) {
+            let steps = (power(element) * factor + 0.5) as i32;
+            *output = T::nearest(steps + T::RANGE.0);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Softmax against its formula in double precision.
+
+use super::*;
+use crate::vector::Byte;
+use proptest::prelude::*;
+
+fn expected(input: &[f64], [outer, length, inner]: [usize; 3], beta: f64, log: bool) -> Vec<f64> {
+    let mut output = vec![0.0; input.len()];
+    for slice in 0..outer * inner {
+        let at = |k: usize| (slice / inner * length + k) * inner + slice % inner;
+        let greatest = (0..length).map(|k| input[at(k)]).fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = (0..length).map(|k| (beta * (input[at(k)] - greatest)).exp()).sum();
+        for k in 0..length {
+            let below = beta * (input[at(k)] - greatest);
+            output[at(k)] = if log { below - sum.ln() } else { below.exp() / sum };
+        }
+    }
+    output
+}
+
+fn check(sizes: [usize; 3], beta: f32, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let input: Vec<f32> = (0..sizes.iter().product()).map(|_| random.f32() * 20.0 - 10.0).collect();
+    let wide: Vec<f64> = input.iter().copied().map(f64::from).collect();
+    for log in [false, true] {
+        let expected = expected(&wide, sizes, beta.into(), log);
+        for set in InstructionSet::available() {
+            // The logarithm of nearly 1 has the error of the 1.
+            let least = if log { 3e-7 } else { 1e-12 };
+            let mut output = vec![9.0; input.len()];
+            Softmax::prepare(set, sizes, beta, log).run(&mut Team::new(2), &input, &mut output);
+            for (found, expected) in output.iter().zip(&expected) {
+                let error = (f64::from(*found) - expected).abs();
+                assert!(error <= 3e-6 * expected.abs() + least, "{set}: {found} not {expected}");
+            }
+        }
+    }
+    check_bytes::<u8>(sizes, beta, &mut random);
+    check_bytes::<i8>(sizes, beta, &mut random);
+}
+
+fn check_bytes<T: Byte>(sizes: [usize; 3], beta: f32, random: &mut fastrand::Rng) {
+    let input: Vec<T> = (0..sizes.iter().product())
+        .map(|_| T::nearest(random.i32(T::RANGE.0..=T::RANGE.1)))
+        .collect();
+    let wide: Vec<f64> = input.iter().map(|it| f64::from(it.wide()) * 0.05).collect();
+    let expected = expected(&wide, sizes, beta.into(), false);
+    let mut output = vec![T::nearest(0); input.len()];
+    QuantizedSoftmax::prepare(sizes, 0.05, beta).run(&mut Team::new(2), &input, &mut output);
+    for (found, expected) in output.iter().zip(expected) {
+        let steps = f64::from(found.wide() - T::RANGE.0);
+        let error = (steps - (expected * 256.0).min(255.0)).abs();
+        assert!(error <= 0.5001, "{found:?} for {expected}");
+    }
+}
+
+#[test]
+fn sizes_of_models() {
+    check([1, 1001, 1], 1.0, 1);
+    check([512, 128, 1], 1.0, 2);
+    check([33, 21, 1], 0.5, 3);
+    check([2, 5, 40], 2.0, 4);
+    check([3, 0, 1], 1.0, 5);
+}
+
+#[test]
+fn infinities_and_nan_stay_in_their_slice() {
+    for set in InstructionSet::available() {
+        let input = [f32::NEG_INFINITY, 0.0, 1.0, f32::NAN, 0.0, 0.0];
+        let mut output = [9.0; 6];
+        Softmax::prepare(set, [2, 3, 1], 1.0, false).run(&mut Team::alone(), &input, &mut output);
+        assert_eq!(output[0], 0.0);
+        assert!((output[1] + output[2] - 1.0).abs() < 1e-6);
+        assert!(output[3..].iter().all(|it| it.is_nan()), "{output:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn all_sizes(
+        outer in 0..4_usize,
+        length in prop_oneof![0..5_usize, 10..80_usize],
+        inner in prop_oneof![Just(1), 1..40_usize],
+        beta in 0.1..3.0_f32,
+        seed: u64,
+    ) {
+        check([outer, length, inner], beta, seed);
+    }
+}
