@@ -82,7 +82,9 @@ impl Caching {
         let token: CacheToken = *hasher.finalize().as_bytes();
         let place = match &caching.place {
             Place::Directory(directory) => {
-                let name: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
+                // As Android's library names them (CAPI-3): low half of each byte first, from A on.
+                let letters = token.iter().flat_map(|byte| [byte & 0xF, byte >> 4]);
+                let name: String = letters.map(|half| char::from(b'A' + half)).collect();
                 StepPlace::Paths(directory.join(name))
             }
             // Files are for one part only.

@@ -2,7 +2,7 @@
 
 use super::assemble::assemble;
 use super::order::run_order;
-use super::{Inner, Model, Own, VALUE_ALIGNMENT};
+use super::{DEEPEST, Inner, Model, Own, VALUE_ALIGNMENT};
 use crate::bytes::ReadBytes;
 use crate::devices::Devices;
 use crate::error::{Error, Result, ResultCode};
@@ -446,6 +446,10 @@ impl ModelBuilder {
     }
 
     fn check(&mut self) -> Result<Model> {
+        let depth = 1 + self.own.references.iter().map(Model::depth).max().unwrap_or(0);
+        if depth > DEEPEST {
+            return Err(Error::bad_data(format!("models are nested more than {DEEPEST} deep")));
+        }
         let graph = &mut self.own.graph;
         let order = run_order(&graph.operands, &graph.operations).ok_or_else(|| {
             Error::bad_data("operations wait for each other, or for an operand that none writes")
@@ -471,7 +475,7 @@ impl ModelBuilder {
         };
         let controlled = own.graph.operations.iter().map(controlled).collect();
         let devices = self.devices.clone();
-        Ok(Model(Arc::new(Inner { devices, own, valid, added_as: order, controlled })))
+        Ok(Model(Arc::new(Inner { devices, own, valid, added_as: order, controlled, depth })))
     }
 }
 

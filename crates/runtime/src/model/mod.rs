@@ -32,7 +32,12 @@ struct Inner {
     added_as: Vec<usize>,
     /// For each operation in running order, the models that it runs, if it is an IF or WHILE.
     controlled: Vec<Vec<Model>>,
+    /// How deep models are nested: 1 without others.
+    depth: usize,
 }
+
+/// Models may be nested so deep. Whatever goes through them, and lets go of them, takes stack.
+const DEEPEST: usize = 256;
 
 /// A graph by itself: locations are within its own values, pools and references.
 #[derive(Debug, Clone, Default)]
@@ -118,6 +123,10 @@ impl Model {
         subgraphs.any(|(_, graph)| {
             graph.operations.iter().any(|operation| foreign(operation.operation_type))
         })
+    }
+
+    fn depth(&self) -> usize {
+        self.0.depth
     }
 
     pub(crate) fn own(&self) -> &Own {

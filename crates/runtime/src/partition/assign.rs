@@ -150,3 +150,133 @@ impl<'a> Costs<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::Devices;
+    use hal::{Capabilities, DataLocation, DeviceType, ExtraParams, HalVersion, Model as HalModel};
+    use hal::{Operand, OperandLifeTime, OperandPerformance, Operation, PrepareOptions, Support};
+    use std::sync::Arc;
+
+    /// A device with a price list: everything takes its time, and twice that of power.
+    struct Priced;
+
+    fn price(exec_time: f32) -> PerformanceInfo {
+        PerformanceInfo { exec_time, power_usage: 2.0 * exec_time }
+    }
+
+    impl hal::Device for Priced {
+        fn name(&self) -> &str {
+            "test-priced"
+        }
+
+        fn version_string(&self) -> String {
+            "1".to_owned()
+        }
+
+        fn device_type(&self) -> DeviceType {
+            DeviceType::Other
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            let operand =
+                |operand_type, time| OperandPerformance { operand_type, info: price(time) };
+            Capabilities {
+                relaxed_float32_to_float16_scalar: price(100.0),
+                relaxed_float32_to_float16_tensor: price(200.0),
+                operand_performance: vec![
+                    operand(OperandType::TensorFloat32, 3.0),
+                    operand(OperandType::TensorQuant8Asymm, 5.0),
+                    operand(OperandType::TensorBool8, 7.0),
+                ],
+                if_performance: price(1000.0),
+                while_performance: price(2000.0),
+            }
+        }
+
+        fn supported_operations(&self, _: &HalModel, _: HalVersion) -> hal::Result<Vec<Support>> {
+            Ok(Vec::new())
+        }
+
+        fn prepare_model(
+            &self,
+            _: &HalModel,
+            _: HalVersion,
+            _: PrepareOptions,
+        ) -> hal::Result<Arc<dyn hal::PreparedModel>> {
+            Err(hal::Error::failure("it only has prices"))
+        }
+    }
+
+    /// A graph of operations, each with operands of its own: of these types, or a subgraph's number.
+    fn graph(operations: &[(OperationType, &[Result<OperandType, u32>])]) -> Subgraph {
+        let mut graph = Subgraph::default();
+        for (operation_type, arguments) in operations {
+            let first = u32::try_from(graph.operands.len()).unwrap();
+            let last = first + u32::try_from(arguments.len()).unwrap();
+            graph.operands.extend(arguments.iter().map(|argument| Operand {
+                operand_type: argument.unwrap_or(OperandType::Subgraph),
+                dimensions: Vec::new(),
+                number_of_consumers: 1,
+                scale: 0.0,
+                zero_point: 0,
+                lifetime: match argument {
+                    Ok(_) => OperandLifeTime::SubgraphInput,
+                    Err(_) => OperandLifeTime::Subgraph,
+                },
+                location: DataLocation {
+                    offset: argument.err().unwrap_or(0),
+                    ..DataLocation::default()
+                },
+                extra_params: ExtraParams::None,
+            }));
+            graph.operations.push(Operation {
+                operation_type: *operation_type,
+                inputs: (first..last).collect(),
+                outputs: Vec::new(),
+            });
+        }
+        graph
+    }
+
+    /// What each operation of the main graph costs.
+    fn costs(model: &HalModel, preference: ExecutionPreference) -> Vec<f32> {
+        let devices = Devices::new([Arc::new(Priced) as Arc<dyn hal::Device>]);
+        let costs = Costs::new(model, &devices.list()[0], preference);
+        let count = model.main.operations.len();
+        (0..count).map(|operation| costs.operation(&model.main, operation)).collect()
+    }
+
+    #[test]
+    fn dev_cap_8_an_operation_costs_what_its_first_operand_and_its_subgraphs_cost() {
+        use OperandType::{TensorBool8, TensorFloat32, TensorInt32, TensorQuant8Asymm};
+        const FAST: ExecutionPreference = ExecutionPreference::FastSingleAnswer;
+        let (float, quantised) = (Ok(TensorFloat32), Ok(TensorQuant8Asymm));
+        let mut model = HalModel {
+            main: graph(&[
+                (OperationType::Relu, &[float]),
+                (OperationType::Add, &[quantised, float]),
+                (OperationType::If, &[Ok(TensorBool8), Err(0), Err(1)]),
+                (OperationType::While, &[Err(0), Err(2), float]),
+                (OperationType::Abs, &[Ok(TensorInt32)]),
+            ]),
+            referenced: vec![
+                graph(&[
+                    (OperationType::Relu, &[float]),
+                    (OperationType::Add, &[quantised, float]),
+                ]),
+                graph(&[(OperationType::Relu, &[quantised])]),
+                graph(&[(OperationType::If, &[Ok(TensorBool8), Err(0), Err(1)])]),
+            ],
+            ..HalModel::default()
+        };
+        let branches = 1000.0 + f32::midpoint(3.0 + 5.0, 5.0);
+        let expected = [3.0, 5.0, branches, 2000.0 + (3.0 + 5.0) + branches, f32::MAX];
+        assert_eq!(costs(&model, FAST), expected);
+        let power = costs(&model, ExecutionPreference::LowPower);
+        assert_eq!(power[..4], expected.map(|time| 2.0 * time)[..4]);
+        model.relax_computation_float32_to_float16 = true;
+        assert_eq!(costs(&model, FAST)[..2], [200.0, 5.0]);
+    }
+}

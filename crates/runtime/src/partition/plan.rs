@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub(crate) buffers: DeviceBuffers,
     /// What takes over where a device fails.
     fallback: Option<Fallback>,
+    /// The device that does all of it, if there is one.
+    only_device: Option<Device>,
 }
 
 /// A value that passes between steps, or in or out.
@@ -90,7 +92,7 @@ pub(crate) struct ControlStep {
     /// Of an IF.
     pub(crate) condition: Source,
     /// Then and else, or condition and body.
-    pub(crate) plans: [Plan; 2],
+    pub(crate) plans: [Arc<Plan>; 2],
     pub(crate) inputs: Vec<Source>,
     /// Slots, by position.
     pub(crate) outputs: Vec<usize>,
@@ -115,6 +117,18 @@ impl Plan {
         fallback: Option<&Device>,
         options: &PlanOptions,
     ) -> Result<Self> {
+        Self::with_known(model, devices, fallback, options, &mut HashMap::new())
+    }
+
+    /// The same, given the plans so far of models that others run: a model that is run in several
+    /// places has one plan.
+    fn with_known(
+        model: &Model,
+        devices: &[Device],
+        fallback: Option<&Device>,
+        options: &PlanOptions,
+        known: &mut Known,
+    ) -> Result<Self> {
         let doers = assign(model, devices, options.preference)?;
         let mut plan = Self {
             model: model.clone(),
@@ -125,9 +139,10 @@ impl Plan {
             buffers: DeviceBuffers::default(),
             fallback: fallback.map(|device| Fallback {
                 device: device.clone(),
-                options: options.without_caching(),
+                options: PlanOptions { deadline: None, ..options.without_caching() },
                 plan: OnceLock::new(),
             }),
+            only_device: None,
         };
         let mut numbers = plan.add_arguments();
         let groups = divide(&model.hal().main, &doers);
@@ -141,11 +156,24 @@ impl Plan {
                 }
                 Doer::Runtime => {
                     let operation = operations[0];
-                    plan.control_step(operation, &mut numbers, devices, fallback, options)?
+                    let inner = model.controlled(operation).iter();
+                    let plans = inner.map(|inner| match known.get(&inner.address()) {
+                        Some(plan) => Ok(Arc::clone(plan)),
+                        None => {
+                            let options = options.without_caching();
+                            let plan = Self::with_known(inner, devices, fallback, &options, known)?;
+                            let plan = Arc::new(plan);
+                            known.insert(inner.address(), Arc::clone(&plan));
+                            Ok(plan)
+                        }
+                    });
+                    let plans = plans.collect::<Result<Vec<_>>>()?;
+                    plan.control_step(operation, &mut numbers, plans)?
                 }
             };
             plan.steps.push(step);
         }
+        plan.only_device = plan.find_only_device();
         plan.mark_read();
         plan.place_temporaries();
         plan.buffers = DeviceBuffers::new(&plan.steps, &plan.slots);
@@ -224,18 +252,13 @@ impl Plan {
         &mut self,
         operation: usize,
         numbers: &mut HashMap<u32, usize>,
-        devices: &[Device],
-        fallback: Option<&Device>,
-        options: &PlanOptions,
+        plans: Vec<Arc<Self>>,
     ) -> Result<Step> {
         let model = self.model.clone();
         let step = &model.hal().main.operations[operation];
-        let [first, second] = model.controlled(operation) else {
+        let Ok(plans) = <[Arc<Self>; 2]>::try_from(plans) else {
             return Err(Error::failed(format!("{} without two models", step.operation_type)));
         };
-        let options = options.without_caching();
-        let plan = |inner| Self::new(inner, devices, fallback, &options);
-        let plans = [plan(first)?, plan(second)?];
         let is_if = step.operation_type == OperationType::If;
         let arguments = if is_if { 3 } else { 2 };
         let mut inputs = Vec::new();
@@ -333,7 +356,8 @@ impl Plan {
     /// or can go there.
     pub(crate) fn on_fallback(&self) -> Option<Result<&Self>> {
         let fallback = self.fallback.as_ref()?;
-        if self.is_on(&fallback.device) || self.model.has_foreign_operations() {
+        let is_there = self.only_device.as_ref().is_some_and(|it| it.is_same(&fallback.device));
+        if is_there || self.model.has_foreign_operations() {
             return None;
         }
         let plan = fallback.plan.get_or_init(|| {
@@ -343,12 +367,22 @@ impl Plan {
         Some(plan.as_ref().map(|plan| &**plan).map_err(Clone::clone))
     }
 
-    /// Whether all of it runs on this device.
-    fn is_on(&self, device: &Device) -> bool {
-        self.steps.iter().all(|step| match step {
-            Step::Device(step) => step.device.is_same(device),
-            Step::If(step) | Step::While(step) => step.plans.iter().all(|plan| plan.is_on(device)),
-        })
+    fn find_only_device(&self) -> Option<Device> {
+        let mut only: Option<&Device> = None;
+        let devices = self.steps.iter().flat_map(|step| match step {
+            Step::Device(step) => vec![Some(&step.device)],
+            Step::If(step) | Step::While(step) => {
+                step.plans.iter().map(|plan| plan.only_device.as_ref()).collect()
+            }
+        });
+        for device in devices {
+            let device = device?;
+            if only.is_some_and(|only| !only.is_same(device)) {
+                return None;
+            }
+            only = Some(device);
+        }
+        only.cloned()
     }
 
     /// A step's part on the fallback device, prepared when first asked for; `None` if it may not go
@@ -424,6 +458,9 @@ fn has_loops(model: &hal::Model) -> bool {
     let is_loop = |operation: &hal::Operation| operation.operation_type == OperationType::While;
     model.subgraphs().any(|(_, graph)| graph.operations.iter().any(is_loop))
 }
+
+/// Plans by the address of their model.
+type Known = HashMap<usize, Arc<Plan>>;
 
 /// What becomes a device's step.
 struct Part<'a> {

@@ -72,6 +72,7 @@ fn a_loop_over_a_list_that_grows_runs() {
     let steps = compilation.steps();
     assert_eq!(steps.len(), 2);
     assert!(steps[0].0.is_none(), "the runtime runs the loop itself");
+    assert_eq!(model.supported_operations(devices.list()).unwrap(), [true, true]);
     for (given, expected) in [
         (&[4.0, 3.0][..], &[4.0, 3.0, 1.0, 1.0, 1.0][..]),
         (&[9.5], &[9.5, 1.0]),
@@ -166,4 +167,43 @@ fn a_loop_inside_a_branch_runs_too() {
         execution.start_compute().unwrap().wait().unwrap();
         assert_eq!(output.to_f32()[..expected.len()], *expected);
     }
+}
+
+/// A loop of unknown size is at the bottom, so that the runtime runs every branch itself.
+#[test]
+fn models_are_not_nested_without_end() {
+    let devices = Devices::new([reference::device()]);
+    let mut builder = ModelBuilder::new(&devices);
+    let [condition, longer] =
+        [condition(&devices), body(&devices)].map(|model| subgraph(&mut builder, &model));
+    let [list, grown] = [(); 2].map(|()| tensor(&mut builder, &[0]));
+    operation(&mut builder, While, &[condition, longer, list], &[grown]).unwrap();
+    builder.identify_inputs_and_outputs(&[list], &[grown]).unwrap();
+    let mut inner = builder.finish().unwrap();
+    let mut depth = 2;
+    let refused = loop {
+        let mut builder = ModelBuilder::new(&devices);
+        let flag = builder.add_operand(&describe(OperandType::TensorBool8, &[1])).unwrap();
+        builder.set_operand_value(flag, &[1]).unwrap();
+        let [then, otherwise] = [(); 2].map(|()| subgraph(&mut builder, &inner));
+        let [list, result] = [(); 2].map(|()| tensor(&mut builder, &[0]));
+        operation(&mut builder, If, &[flag, then, otherwise, list], &[result]).unwrap();
+        builder.identify_inputs_and_outputs(&[list], &[result]).unwrap();
+        match builder.finish() {
+            Ok(model) => inner = model,
+            Err(error) => break error,
+        }
+        depth += 1;
+    };
+    assert_eq!((refused.code(), depth), (ResultCode::BadData, 256));
+    // The deepest that there can be runs.
+    assert_eq!(inner.supported_operations(devices.list()).unwrap(), [true]);
+    let compilation = CompilationBuilder::new(&inner).finish().unwrap();
+    let execution = Execution::new(&compilation);
+    let described = describe(OperandType::TensorFloat32, &[1]);
+    execution.set_input(0, Some(&described), Some(bytes(&[7.0]))).unwrap();
+    let output = OutputBuffer::new(16);
+    execution.set_output(0, None, Some(Arc::new(output.clone()))).unwrap();
+    execution.compute().unwrap();
+    assert_eq!(output.to_f32(), [7.0, 1.0, 1.0, 1.0]);
 }

@@ -136,6 +136,15 @@ fn a_device_keeps_values_between_executions() {
     two.wait().unwrap();
     Memory::copy(&third, &out).unwrap();
     assert_eq!(floats(&out), [0.0, 2.0]);
+    // The same with bytes of the caller behind it, while nobody has waited for the first.
+    let fourth = allocate(&compilation, &[]).unwrap();
+    let one = start(&third, &fourth, &[]).unwrap();
+    let execution = Execution::new(&compilation);
+    execution.set_input_from_memory(0, None, &fourth, 0, 0).unwrap();
+    let output = OutputBuffer::new(8);
+    execution.set_output(0, None, Some(Arc::new(output.clone()))).unwrap();
+    execution.start_compute_with_dependencies(&[one], 0).unwrap().wait().unwrap();
+    assert_eq!(output.to_f32(), [0.0, 2.0]);
     // In a burst, whose channel does not know buffers.
     let execution = Execution::new(&compilation);
     execution.set_input_from_memory(0, None, &third, 0, 0).unwrap();
