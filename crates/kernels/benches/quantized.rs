@@ -8,6 +8,7 @@
 
 use kernels::convolution::Shape;
 use kernels::quantized::convolution::Convolution;
+use kernels::quantized::depthwise::Depthwise;
 use kernels::quantized::{Activations, Requantization, Signedness, Weights};
 use kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Team};
 use std::hint::black_box;
@@ -57,6 +58,22 @@ const ROWS: &[Row] = &[
     ("kws pointwise", 25, [64, 64], 1, 1),
     ("classes", 1, [1024, 1001], 1, 1),
     ("kws classes", 1, [64, 12], 1, 1),
+];
+
+/// Name, input size, channels, filter size, stride.
+const DEPTHWISE: &[(&str, usize, usize, usize, usize)] = &[
+    ("mobilenet_v1 depthwise 1", 112, 32, 3, 1),
+    ("mobilenet_v1 depthwise 2", 112, 64, 3, 2),
+    ("mobilenet_v1 depthwise 3", 56, 128, 3, 1),
+    ("mobilenet_v1 depthwise 7", 14, 512, 3, 1),
+    ("mobilenet_v1 depthwise 13", 7, 1024, 3, 1),
+    ("mobilenet_v2 depthwise 2", 112, 96, 3, 2),
+    ("mobilenet_v2 depthwise 3", 56, 144, 3, 1),
+    ("mobilenet_v2 depthwise 8", 14, 384, 3, 1),
+    ("mobilenet_v3 depthwise 5x5", 28, 120, 5, 1),
+    ("mobilenet_v3 depthwise last", 7, 960, 5, 1),
+    ("efficientnet depthwise 5x5", 14, 672, 5, 1),
+    ("kws depthwise", 25, 64, 3, 1),
 ];
 
 struct Settings {
@@ -155,6 +172,35 @@ fn main() {
                 Image::dense(&input, shape.input_channels),
                 ImageMut::dense(&mut output, shape.output_channels),
                 scratch.elements_mut(),
+            );
+        });
+    }
+    for &(name, size, channels, filter, stride) in DEPTHWISE {
+        if !settings.filter.is_empty() && !settings.filter.iter().any(|part| name.contains(part)) {
+            continue;
+        }
+        let plain = same(&(name, size, [channels; 2], filter, stride));
+        let shape = Shape { groups: channels, ..plain };
+        let weights = bytes(shape.filter_values());
+        let zero_point = settings.zero_point.unwrap_or(0);
+        let depthwise = Depthwise::prepare(
+            &shape,
+            Weights { values: &weights, signedness, zero_point },
+            &vec![100; channels],
+            activations,
+            requantization(shape.taps(), channels, signedness),
+            settings.set,
+            settings.threads,
+        );
+        let input = bytes(shape.input_pixels() * channels);
+        let mut output = vec![0; shape.output_pixels() * channels];
+        let mut team = Team::new(settings.threads);
+        measure(&settings, name, depthwise.kernel(), shape.operations(), || {
+            depthwise.run(
+                &mut team,
+                Image::dense(&input, channels),
+                ImageMut::dense(&mut output, channels),
+                &mut [],
             );
         });
     }

@@ -15,6 +15,7 @@
 //! Slices hold signed numbers as their bytes.
 
 pub mod convolution;
+pub mod depthwise;
 mod gemm;
 mod requantize;
 

@@ -3,7 +3,7 @@
 mod packed;
 mod portable;
 mod stage;
-mod table;
+pub(super) mod table;
 #[cfg(test)]
 mod tests;
 

@@ -3,13 +3,13 @@
 use crate::convolution::Shape;
 
 /// Addresses in a table.
-pub(super) const ENTRIES: usize = 1024;
+pub(in crate::quantized) const ENTRIES: usize = 1024;
 
 /// Output pixels of a table, at most.
-pub(super) const PIXELS: usize = 96;
+pub(in crate::quantized) const PIXELS: usize = 96;
 
 /// Addresses of runs: those of the first tap of all pixels, then of the second, and so on.
-pub(super) struct Table {
+pub(in crate::quantized) struct Table {
     addresses: [*const u8; ENTRIES],
     /// By pixel: its first tap's row and column, and the distance of that from the image's beginning,
     /// in bytes. All may lie before the image.
@@ -17,7 +17,7 @@ pub(super) struct Table {
 }
 
 /// An image to take addresses from.
-pub(super) struct Pixels<'a> {
+pub(in crate::quantized) struct Pixels<'a> {
     /// All of its bytes.
     pub values: &'a [u8],
     /// From one pixel to the next.
@@ -35,22 +35,28 @@ fn signed(size: usize) -> isize {
 }
 
 impl Table {
-    pub(super) fn new() -> Self {
+    pub(in crate::quantized) fn new() -> Self {
         Self { addresses: [std::ptr::null(); ENTRIES], first: [[0; 3]; PIXELS] }
     }
 
     /// The first address.
-    pub(super) fn start(&self) -> *const *const u8 {
+    pub(in crate::quantized) fn start(&self) -> *const *const u8 {
         self.addresses.as_ptr()
     }
 
     /// Output pixels of a table if each has so many runs.
-    pub(super) fn pixels(runs: usize) -> usize {
+    pub(in crate::quantized) fn pixels(runs: usize) -> usize {
         (ENTRIES / runs.max(1)).min(PIXELS)
     }
 
     /// Enters the taps of `count` output pixels from `first` on, one run each.
-    pub(super) fn fill(&mut self, shape: &Shape, image: &Pixels<'_>, first: usize, count: usize) {
+    pub(in crate::quantized) fn fill(
+        &mut self,
+        shape: &Shape,
+        image: &Pixels<'_>,
+        first: usize,
+        count: usize,
+    ) {
         let base = image.values.as_ptr();
         if shape.is_matrix_product() {
             let mut offset = first * image.pixel_stride + image.channel;
@@ -99,7 +105,7 @@ impl Table {
 
     /// Enters `count` output pixels whose first run lies at `start` and `step` bytes farther on for
     /// each pixel; the other runs at `offsets` behind.
-    pub(super) fn fill_regular(
+    pub(in crate::quantized) fn fill_regular(
         &mut self,
         start: &[u8],
         step: usize,

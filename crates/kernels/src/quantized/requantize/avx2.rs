@@ -68,7 +68,19 @@ impl Limits {
     #[target_feature(enable = "avx2")]
     pub(in crate::quantized) fn narrow(&self, a: __m256i, b: __m256i) -> __m128i {
         // Four of each in turn, put in order.
-        let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
+        self.narrow_words(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b)))
+    }
+
+    /// 16 outputs, four of each in turn.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::quantized) fn narrow_interleaved(&self, a: __m256i, b: __m256i) -> __m128i {
+        self.narrow_words(_mm256_packs_epi32(a, b))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn narrow_words(&self, words: __m256i) -> __m128i {
         let words = _mm256_min_epi16(_mm256_max_epi16(words, self.min), self.max);
         // The lower bytes, whatever their sign.
         let bytes = _mm256_and_si256(words, _mm256_set1_epi16(0xFF));

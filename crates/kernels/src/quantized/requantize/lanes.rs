@@ -43,6 +43,20 @@ pub(in crate::quantized) struct ChannelLanes {
     pub shift: [u32; LANES],
 }
 
+impl ChannelLanes {
+    /// Takes over lanes that are zero here.
+    pub(in crate::quantized) fn merge(&mut self, other: &Self) {
+        fn all<T: Copy + std::ops::BitOrAssign>(to: &mut [T], from: &[T]) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to |= *from);
+        }
+        all(&mut self.bias, &other.bias);
+        all(&mut self.doubled, &other.doubled);
+        all(&mut self.rounding_even, &other.rounding_even);
+        all(&mut self.rounding_odd, &other.rounding_odd);
+        all(&mut self.shift, &other.shift);
+    }
+}
+
 /// How vectors requantise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::quantized) enum Form {

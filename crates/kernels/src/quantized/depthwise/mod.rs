@@ -1,0 +1,125 @@
+//! [`Depthwise`]: convolution of 8-bit images where an output channel sees one input channel.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod packed;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
+
+use super::convolution::Convolution;
+use super::{Activations, Requantization, Weights};
+use crate::convolution::Shape;
+use crate::image::values_needed;
+use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use packed::Packed;
+
+/// A depthwise convolution with constant weights, prepared for an instruction set.
+#[derive(Debug)]
+pub struct Depthwise {
+    shape: Shape,
+    kernel: Kernel,
+}
+
+#[derive(Debug)]
+enum Kernel {
+    General(Convolution),
+    Packed(Packed),
+}
+
+impl Depthwise {
+    /// Packs the weights `[1, filter[0], filter[1], output_channels]` and cuts the work for so many
+    /// threads. The shape has as many groups as input channels; several output channels of a group,
+    /// one behind the other, see the same input. Input pixels in the padding are the zero point.
+    ///
+    /// # Panics
+    /// If the shape is not valid or has not as many groups as input channels; if there are not as many
+    /// weights and biases as it says; if a number is out of its type's range; if this processor does
+    /// not have the instruction set.
+    pub fn prepare(
+        shape: &Shape,
+        weights: Weights<'_>,
+        bias: &[i32],
+        activations: Activations,
+        requantization: Requantization,
+        set: InstructionSet,
+        threads: usize,
+    ) -> Self {
+        shape.check();
+        assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
+        weights.check(shape.filter_values());
+        assert_eq!(bias.len(), shape.output_channels, "biases");
+        activations.check();
+        requantization.check(shape.output_channels, activations.signedness);
+        let packed = packed::Variant::of(set).and_then(|variant| {
+            Packed::new(shape, weights, bias, activations, &requantization, variant, threads)
+        });
+        let kernel = match packed {
+            Some(packed) => Kernel::Packed(packed),
+            None => {
+                let (taps, channels) = (shape.taps(), shape.output_channels);
+                let by_channel: Vec<u8> = (0..weights.values.len())
+                    .map(|at| weights.values[at % taps * channels + at / taps])
+                    .collect();
+                let weights = Weights { values: &by_channel, ..weights };
+                Kernel::General(Convolution::prepare(
+                    shape,
+                    weights,
+                    bias,
+                    activations,
+                    requantization,
+                    set,
+                    threads,
+                ))
+            }
+        };
+        Self { shape: *shape, kernel }
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Which kernel was chosen.
+    pub fn kernel(&self) -> &'static str {
+        match &self.kernel {
+            Kernel::General(convolution) => convolution.kernel(),
+            Kernel::Packed(packed) => packed.name(),
+        }
+    }
+
+    /// Bytes of scratch memory that a run wants.
+    pub fn scratch_bytes(&self) -> usize {
+        match &self.kernel {
+            Kernel::General(convolution) => convolution.scratch_bytes(),
+            Kernel::Packed(_) => 0,
+        }
+    }
+
+    /// Computes the output.
+    ///
+    /// # Panics
+    /// If an image or the scratch memory is too small.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, u8>,
+        output: ImageMut<'_, u8>,
+        scratch: &mut [Line],
+    ) {
+        let shape = &self.shape;
+        match &self.kernel {
+            Kernel::General(convolution) => convolution.run(team, input, output, scratch),
+            Kernel::Packed(packed) => {
+                let channels = shape.input_channels;
+                let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
+                assert!(input.values.len() >= needed, "the input is too small");
+                let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
+                assert!(output.values.len() >= needed, "the output is too small");
+                packed.run(shape, team, input, output);
+            }
+        }
+    }
+}

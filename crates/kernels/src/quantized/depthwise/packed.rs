@@ -1,0 +1,335 @@
+//! [`Packed`]: depthwise convolution by blocks of channels.
+#![allow(unsafe_code)]
+
+use super::super::convolution::table::{ENTRIES, Pixels, Table};
+use super::super::requantize::{self, ChannelLanes, Form, LANES};
+use super::super::{Activations, Requantization, Signedness, Weights};
+use crate::convolution::Shape;
+use crate::disjoint::DisjointOutput;
+use crate::{Image, ImageMut, InstructionSet, Lines, Team};
+
+/// Products that are worth a task of their own.
+const PRODUCTS_PER_TASK: usize = 400_000;
+
+/// Tasks for each thread, so that all end at about the same time.
+const TASKS_PER_THREAD: usize = 4;
+
+/// Which kernel it is packed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variant {
+    /// Four taps at a time, in 64 lanes.
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
+    /// Two taps at a time as 16-bit numbers, in 16 lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+}
+
+impl Variant {
+    pub(super) fn of(set: InstructionSet) -> Option<Self> {
+        assert!(set.is_available(), "this processor does not have {set}");
+        match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512Vnni => Some(Self::Vnni),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512 | InstructionSet::Avx2 => Some(Self::Avx2),
+            _ => None,
+        }
+    }
+
+    /// Bytes or 16-bit numbers that a block's vectors hold.
+    fn lanes(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => 64,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => 16,
+        }
+    }
+
+    /// Taps that are multiplied together.
+    fn taps(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => 4,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => 2,
+        }
+    }
+
+    /// The vector of 16 sums and the lane in it that a block's lane is summed in: interleaving bytes
+    /// of four taps takes four channels of each 128 bits in turn, interleaving 16-bit numbers of two
+    /// taps does so as well.
+    fn place(self, lane: usize) -> (usize, usize) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => (lane % 16 / 4, lane / 16 * 4 + lane % 4),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => (0, [0, 8, 4, 12][lane / 4] + lane % 4),
+        }
+    }
+}
+
+/// Channels that are computed together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    /// The first channel.
+    pub channel: usize,
+    /// How many there are.
+    pub channels: usize,
+    /// Pixels that share the lanes, each having as many as the channels of one.
+    pub pixels: usize,
+    /// Whether the weights are the sums of two bytes.
+    pub has_two_parts: bool,
+    /// Where its weights begin, in bytes.
+    weights: usize,
+    /// The first of its channels' constants.
+    lanes: usize,
+}
+
+/// A depthwise convolution for one of the fast kernels.
+#[derive(Debug)]
+pub(super) struct Packed {
+    pub variant: Variant,
+    pub taps: usize,
+    pub signedness: Signedness,
+    pub form: Form,
+    pub requantization: Requantization,
+    blocks: Vec<Block>,
+    /// VNNI: by block, part, four taps, vector, lane: four bytes. AVX2: by block, two taps, half
+    /// vector, lane: two 16-bit numbers.
+    weights: Lines,
+    lanes: Vec<ChannelLanes>,
+    /// A pixel in the padding.
+    padding: Vec<u8>,
+    pieces: usize,
+    block_pieces: usize,
+}
+
+/// Output pixels of a block to be computed.
+pub(super) struct Run<'a> {
+    /// The address of the first pixel's first tap; the next pixel's is the next, and the next tap's
+    /// are `count` farther on. Of each the block's channels are read.
+    pub table: *const *const u8,
+    pub count: usize,
+    /// The first pixel's outputs of the block.
+    pub output: *mut u8,
+    /// From one pixel's outputs to the next.
+    pub output_step: usize,
+    pub block: &'a Block,
+    /// Of the block.
+    pub weights: *const u8,
+    /// Of the block.
+    pub lanes: &'a [ChannelLanes],
+}
+
+impl Packed {
+    /// None if there is no fast kernel for the shape.
+    pub(super) fn new(
+        shape: &Shape,
+        weights: Weights<'_>,
+        bias: &[i32],
+        activations: Activations,
+        requantization: &Requantization,
+        variant: Variant,
+        threads: usize,
+    ) -> Option<Self> {
+        let (channels, taps) = (shape.output_channels, shape.taps());
+        let is_plain = shape.group_output_channels() == 1 && channels > 1;
+        if !is_plain || taps == 0 || taps > ENTRIES / 8 {
+            return None;
+        }
+        // The one weight that is not the sum of two signed bytes; only zero point 0 can make it.
+        if variant.lanes() == 64 && (0..weights.values.len()).any(|at| weights.centred(at) == 255) {
+            return None;
+        }
+        let steps = taps.div_ceil(variant.taps());
+        let vectors = variant.lanes() / LANES;
+        let mut blocks = Vec::new();
+        let (mut channel, mut bytes, mut lanes) = (0, 0, 0);
+        while channel < channels {
+            let left = channels - channel;
+            let pixels = if left <= 32 && variant.lanes() == 64 { 2 } else { 1 };
+            let channels = left.min(variant.lanes() / pixels);
+            let centred = (channel..channel + channels)
+                .flat_map(|channel| (0..taps).map(move |tap| (tap, channel)))
+                .map(|(tap, channel)| weights.centred(tap * shape.output_channels + channel));
+            let has_two_parts = variant.lanes() == 64
+                && centred.into_iter().any(|weight| i8::try_from(weight).is_err());
+            blocks.push(Block { channel, channels, pixels, has_two_parts, weights: bytes, lanes });
+            // Four bytes or two 16-bit numbers for each lane.
+            bytes += steps * variant.lanes() * 4 * if has_two_parts { 2 } else { 1 };
+            lanes += vectors;
+            channel += channels;
+        }
+        let mut packed = Lines::with_bytes(bytes);
+        let out = packed.elements_mut::<u8>();
+        // Inputs are made unsigned.
+        let zero_point = activations.zero_point + activations.signedness.offset();
+        let mut all_lanes = vec![ChannelLanes::default(); lanes];
+        let mut form = None;
+        for block in &blocks {
+            let mut sums = Vec::with_capacity(block.channels);
+            for index in 0..block.channels {
+                let channel = block.channel + index;
+                let (mut sum, mut magnitude) = (0_i32, 0_i64);
+                for tap in 0..taps {
+                    let weight = weights.centred(tap * channels + channel);
+                    sum = sum.wrapping_add(weight);
+                    magnitude += i64::from(weight.abs());
+                    for pixel in 0..block.pixels {
+                        let lane = index + pixel * variant.lanes() / block.pixels;
+                        let (vector, lane) = variant.place(lane);
+                        let at = |step: usize| {
+                            block.weights + ((step * vectors + vector) * LANES + lane) * 4
+                        };
+                        match variant {
+                            #[cfg(target_arch = "x86_64")]
+                            Variant::Vnni => {
+                                let part = weight.clamp(-128, 127);
+                                for (step, part) in
+                                    [(tap / 4, part), (steps + tap / 4, weight - part)]
+                                {
+                                    // Nothing is left in a second part that there is not.
+                                    if part != 0 {
+                                        let byte = Signedness::Signed.byte(part);
+                                        out[at(step) + tap % 4] = byte;
+                                    }
+                                }
+                            }
+                            #[cfg(target_arch = "x86_64")]
+                            Variant::Avx2 => {
+                                #[allow(clippy::cast_possible_truncation)] // 9 bits.
+                                let bytes = (weight as i16).to_le_bytes();
+                                out[at(tap / 2) + tap % 2 * 2..][..2].copy_from_slice(&bytes);
+                            }
+                        }
+                    }
+                }
+                let first = bias[channel].wrapping_sub(zero_point.wrapping_mul(sum));
+                let bound = magnitude
+                    .saturating_mul(activations.greatest())
+                    .saturating_add(i64::from(bias[channel]).abs());
+                sums.push((first.wrapping_add(i32::MIN), bound));
+            }
+            let mut of_block = requantization.clone();
+            if of_block.multipliers.len() > 1 {
+                let multipliers = &requantization.multipliers[block.channel..][..block.channels];
+                of_block.multipliers = multipliers.to_vec();
+            }
+            for pixel in 0..block.pixels {
+                let first = pixel * variant.lanes() / block.pixels;
+                let (block_form, lanes) = requantize::pack(
+                    &of_block,
+                    block.channels,
+                    vectors,
+                    |index| variant.place(first + index),
+                    |index| sums[index],
+                );
+                // One form for all: if one block cannot be done by vectors, none is.
+                if form != Some(Form::Scalar) {
+                    form = Some(block_form);
+                }
+                for (all, lanes) in all_lanes[block.lanes..].iter_mut().zip(&lanes) {
+                    all.merge(lanes);
+                }
+            }
+        }
+        let (pieces, block_pieces) = cut(shape, blocks.len(), threads);
+        let zero_point = activations.signedness.byte(activations.zero_point);
+        Some(Self {
+            variant,
+            taps,
+            signedness: activations.signedness,
+            form: form?,
+            requantization: requantization.clone(),
+            blocks,
+            weights: packed,
+            lanes: all_lanes,
+            padding: vec![zero_point; channels],
+            pieces,
+            block_pieces,
+        })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self.variant {
+            #[cfg(target_arch = "x86_64")]
+            Variant::Vnni => "vnni",
+            #[cfg(target_arch = "x86_64")]
+            Variant::Avx2 => "avx2",
+        }
+    }
+
+    /// The output of one sum to which 2^31 was added, by the definition.
+    pub(super) fn output(&self, channel: usize, sum: i32) -> u8 {
+        let output = self.requantization.apply(sum.wrapping_sub(i32::MIN), channel);
+        self.signedness.byte(output)
+    }
+
+    pub(super) fn run(
+        &self,
+        shape: &Shape,
+        team: &mut Team,
+        input: Image<'_, u8>,
+        output: ImageMut<'_, u8>,
+    ) {
+        let output_step = output.pixel_stride;
+        let output = DisjointOutput::new(output.values);
+        team.run(self.pieces * self.block_pieces, &|task| {
+            let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
+            let pixels = shape.output_pixels();
+            let (first, end) = (pixels * piece / self.pieces, pixels * (piece + 1) / self.pieces);
+            let begin = |piece: usize| self.blocks.len() * piece / self.block_pieces;
+            let blocks = &self.blocks[begin(block_piece)..begin(block_piece + 1)];
+            let mut table = Table::new();
+            let most = Table::pixels(self.taps);
+            for first in (first..end).step_by(most) {
+                let count = most.min(end - first);
+                let image = Pixels {
+                    values: input.values,
+                    pixel_stride: input.pixel_stride,
+                    channel: 0,
+                    padding: &self.padding,
+                };
+                table.fill(shape, &image, first, count);
+                for block in blocks {
+                    let run = Run {
+                        table: table.start(),
+                        count,
+                        output: output.pointer(first * output_step + block.channel),
+                        output_step,
+                        block,
+                        weights: self.weights.elements::<u8>()[block.weights..].as_ptr(),
+                        lanes: &self.lanes[block.lanes..][..self.variant.lanes() / LANES],
+                    };
+                    // SAFETY: the processor has the variant's instructions. The table has the
+                    // addresses of pixels of the image, whose size was checked, or of the padding, and
+                    // all have the block's channels. So has the output, and tasks have different
+                    // pixels or blocks.
+                    unsafe {
+                        match self.variant {
+                            #[cfg(target_arch = "x86_64")]
+                            Variant::Vnni => super::vnni::compute(self, &run),
+                            #[cfg(target_arch = "x86_64")]
+                            Variant::Avx2 => super::avx2::compute(self, &run),
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Into how many pieces pixels and blocks are cut.
+fn cut(shape: &Shape, blocks: usize, threads: usize) -> (usize, usize) {
+    let pixels = shape.output_pixels();
+    if threads <= 1 || pixels == 0 {
+        return (usize::from(pixels > 0), 1);
+    }
+    let products = pixels.saturating_mul(shape.filter_values());
+    let most = threads.saturating_mul(TASKS_PER_THREAD);
+    let tasks = (products / PRODUCTS_PER_TASK).clamp(1, most);
+    let pieces = tasks.min(pixels.div_ceil(32));
+    (pieces, tasks.div_ceil(pieces).min(blocks))
+}

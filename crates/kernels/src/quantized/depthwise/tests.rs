@@ -1,0 +1,139 @@
+use super::super::Signedness;
+use super::*;
+use crate::Multiplier;
+use proptest::prelude::*;
+
+/// The output of a random depthwise convolution.
+fn output(
+    shape: &Shape,
+    [inputs, weight_type]: [Signedness; 2],
+    weight_zero_point: i32,
+    requantization: &Requantization,
+    gaps: [usize; 2],
+    set: InstructionSet,
+    threads: usize,
+) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
+    let strides = [shape.input_channels + gaps[0], shape.output_channels + gaps[1]];
+    let weights = bytes(shape.filter_values());
+    let input = bytes(shape.input_pixels() * strides[0]);
+    let bias: Vec<i32> = (0..shape.output_channels).map(|_| random.i32(-9000..9000)).collect();
+    let depthwise = Depthwise::prepare(
+        shape,
+        Weights { values: &weights, signedness: weight_type, zero_point: weight_zero_point },
+        &bias,
+        Activations { signedness: inputs, zero_point: inputs.range().0 + 99 },
+        requantization.clone(),
+        set,
+        threads,
+    );
+    let mut output = vec![0xAA; shape.output_pixels() * strides[1]];
+    let mut scratch = vec![bytemuck::Zeroable::zeroed(); depthwise.scratch_bytes() / 64];
+    depthwise.run(
+        &mut Team::new(threads),
+        Image { values: &input, pixel_stride: strides[0] },
+        ImageMut { values: &mut output, pixel_stride: strides[1] },
+        &mut scratch,
+    );
+    output
+}
+
+prop_compose! {
+    fn axis()(
+        input in 1_usize..14, filter in prop_oneof![3 => Just(3_usize), 1 => 1_usize..6],
+        stride in 1_usize..3, dilation in prop_oneof![3 => Just(1_usize), 1 => 2_usize..4],
+        padding in 0_usize..4, output in 1_usize..14,
+    ) -> [usize; 6] {
+        [input, filter, stride, dilation, padding, output]
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 300 }))]
+    #[test]
+    fn all_instruction_sets_agree(
+        down in axis(), right in axis(), batch in 1_usize..3, gaps in [0_usize..3, 0..3],
+        channels in prop_oneof![1_usize..40, 1_usize..200], each in prop_oneof![9 => Just(1_usize), 1 => 2_usize..4],
+        is_signed: [bool; 2], zero: u8, exponents in prop_oneof![9 => Just((-9, -6)), 1 => Just((-9, 1))],
+        ends: [u8; 2], is_relu: bool,
+    ) {
+        let signedness =
+            is_signed.map(|it| if it { Signedness::Signed } else { Signedness::Unsigned });
+        let weight_zero_point = if zero < 100 && is_signed[1] { 0 } else { signedness[1].value(zero) };
+        let shape = Shape {
+            batch,
+            input: [down[0], right[0]],
+            input_channels: channels,
+            output: [down[5], right[5]],
+            output_channels: channels * each,
+            filter: [down[1], right[1]],
+            stride: [down[2], right[2]],
+            dilation: [down[3], right[3]],
+            padding_before: [down[4], right[4]],
+            groups: channels,
+        };
+        let mut random = fastrand::Rng::with_seed(u64::from(zero));
+        let ends = ends.map(|end| signedness[0].value(end));
+        let (min, max) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        let requantization = Requantization {
+            multipliers: (0..channels * each)
+                .map(|_| Multiplier {
+                    mantissa: random.i32(1 << 30..),
+                    exponent: random.i32(exponents.0..=exponents.1),
+                })
+                .collect(),
+            zero_point: if is_relu { min } else { signedness[0].value(77) },
+            min,
+            max,
+        };
+        let run = |set, threads| {
+            output(&shape, signedness, weight_zero_point, &requantization, gaps, set, threads)
+        };
+        let expected = run(InstructionSet::Portable, 1);
+        for set in InstructionSet::available().skip(1) {
+            for threads in [1, 2] {
+                prop_assert!(run(set, threads) == expected, "{} differs: {:?}", set, shape);
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_of_a_channel_lie_apart() {
+    // Two channels, two taps: 1*3 + 5*7 = 38 and 2*4 + 6*8 = 56.
+    let shape = Shape {
+        batch: 1,
+        input: [1, 2],
+        input_channels: 2,
+        output: [1, 1],
+        output_channels: 2,
+        filter: [1, 2],
+        stride: [1; 2],
+        dilation: [1; 2],
+        padding_before: [0; 2],
+        groups: 2,
+    };
+    for set in InstructionSet::available() {
+        let one = Requantization {
+            multipliers: vec![Multiplier::from_real(1.0)],
+            zero_point: 0,
+            min: 0,
+            max: 255,
+        };
+        let unsigned = Signedness::Unsigned;
+        let depthwise = Depthwise::prepare(
+            &shape,
+            Weights { values: &[3, 4, 7, 8], signedness: unsigned, zero_point: 0 },
+            &[0, 0],
+            Activations { signedness: unsigned, zero_point: 0 },
+            one,
+            set,
+            1,
+        );
+        let mut output = [0; 2];
+        let input = Image::dense(&[1, 2, 5, 6], 2);
+        depthwise.run(&mut Team::alone(), input, ImageMut::dense(&mut output, 2), &mut []);
+        assert_eq!(output, [38, 56], "{set}");
+    }
+}
