@@ -1,102 +1,16 @@
-//! Running a [`Call`] as a model of its own on the reference device, and what is known of it when.
+//! Running a [`Call`] as a model of its own on the reference device.
 
+pub use crate::calls::model::{Arguments, Constants, ROOM, Shapes, Tensor, declared};
+
+use crate::calls::model::{self, alone};
 use crate::dice::Dice;
-use crate::specimen::{Call, Typed};
-use hal::{
-    ExecutionOptions, HalVersion, Model, OperandId, OperandSpec, OperandType, OperationType,
-    PrepareOptions, Request, RequestBuilder, SubgraphBuilder,
-};
+use crate::specimen::Call;
+use hal::{Model, OperandId, OperationType, Request, RequestBuilder, SubgraphBuilder};
 use ops::Signature;
 
-/// Dimensions and bytes.
-pub type Tensor = (Vec<u32>, Vec<u8>);
-
-/// Room that every output gets: more than any specimen needs.
-pub const ROOM: usize = 1 << 16;
-
-/// What a model says of its shapes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shapes<'a> {
-    /// Everything; the outputs' are these.
-    Known(&'a [Tensor]),
-    /// Inputs as they are, nothing of the outputs.
-    OfInputs,
-    /// Only ranks; of some outputs not even that.
-    Ranks(&'a [Tensor]),
-    /// Nothing.
-    Unknown,
-}
-
-/// What inputs are constants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Constants {
-    /// Scalars, and tensors by chance but for the first.
-    Some,
-    /// None: even scalars come with the request.
-    None,
-}
-
-/// What a model says of an operand's shape.
-pub fn declared(spec: &OperandSpec, shapes: Shapes<'_>) -> OperandSpec {
-    let dimensions = match shapes {
-        // Channel scales need a length.
-        _ if spec.operand_type == OperandType::TensorQuant8SymmPerChannel => return spec.clone(),
-        _ if spec.operand_type.is_scalar() => return spec.clone(),
-        Shapes::Known(_) | Shapes::OfInputs => return spec.clone(),
-        Shapes::Ranks(_) => vec![0; spec.dimensions.len()],
-        Shapes::Unknown => vec![],
-    };
-    OperandSpec { dimensions, ..spec.clone() }
-}
-
-/// A specification of an output with the shape that a model says.
-fn declared_output(call: &Call, index: usize, shapes: Shapes<'_>) -> OperandSpec {
-    let spec = call.outputs[index].clone();
-    match shapes {
-        _ if spec.operand_type.is_scalar() => spec,
-        Shapes::Known(outputs) => OperandSpec { dimensions: outputs[index].0.clone(), ..spec },
-        Shapes::Ranks(outputs) => {
-            OperandSpec { dimensions: vec![0; outputs[index].0.len()], ..spec }
-        }
-        Shapes::OfInputs | Shapes::Unknown => spec,
-    }
-}
-
-/// Places inputs in a subgraph, and those that are not constants in a request.
-pub struct Arguments<'dice> {
-    /// What decides which are constants.
-    pub dice: &'dice mut Dice,
-    /// Which are.
-    pub constants: Constants,
-}
-
-impl Arguments<'_> {
-    /// An operand for an input.
-    pub fn place(
-        &mut self,
-        graph: &mut SubgraphBuilder,
-        request: &mut RequestBuilder,
-        index: usize,
-        input: &Typed,
-        shapes: Shapes<'_>,
-    ) -> OperandId {
-        let spec = declared(&input.spec, shapes);
-        let is_scalar = spec.operand_type.is_scalar();
-        if input.is_omitted {
-            if self.constants == Constants::Some {
-                return graph.omitted(input.spec.clone());
-            }
-            request.omitted_input();
-            return graph.input("", spec);
-        }
-        let is_constant =
-            self.constants == Constants::Some && (is_scalar || (index > 0 && self.dice.coin()));
-        if is_constant {
-            return graph.constant_bytes(input.spec.clone(), &input.bytes);
-        }
-        request.input_shaped(&input.bytes, &input.spec.dimensions);
-        graph.input("", spec)
-    }
+/// Prepares a model, runs a request, and gives all outputs.
+pub fn execute(model: &Model, request: &Request) -> Result<Vec<Tensor>, String> {
+    model::execute(&*reference::device(), model, request)
 }
 
 /// Runs a call as a model of one operation.
@@ -106,25 +20,8 @@ pub fn run(
     constants: Constants,
     dice: &mut Dice,
 ) -> Result<Vec<Tensor>, String> {
-    let mut graph = SubgraphBuilder::new();
-    let mut request = RequestBuilder::new();
-    let mut arguments = Arguments { dice, constants };
-    let inputs: Vec<OperandId> = call
-        .inputs
-        .iter()
-        .enumerate()
-        .map(|(index, input)| arguments.place(&mut graph, &mut request, index, input, shapes))
-        .collect();
-    let outputs: Vec<OperandId> = (0..call.outputs.len())
-        .map(|index| graph.temporary(declared_output(call, index, shapes)))
-        .collect();
-    graph.operation_into(call.operation, inputs, &outputs);
-    for output in outputs {
-        graph.output(output);
-        request.output(ROOM);
-    }
-    let model = graph.into_model().map_err(|error| error.to_string())?;
-    execute(&model, &request.build().map_err(|error| error.to_string())?)
+    let (model, request) = alone(call, shapes, constants, dice)?;
+    execute(&model, &request)
 }
 
 /// Runs a call whose first result is a temporary without a shape, which gets another axis then and
@@ -154,25 +51,4 @@ pub fn run_before_another(call: &Call, dice: &mut Dice) -> Result<Option<Tensor>
     let model = graph.into_model().map_err(|error| error.to_string())?;
     let mut outputs = execute(&model, &request.build().map_err(|error| error.to_string())?)?;
     Ok(Some(outputs.swap_remove(0)))
-}
-
-/// Prepares a model, runs a request, and gives all outputs.
-pub fn execute(model: &Model, request: &Request) -> Result<Vec<Tensor>, String> {
-    let prepared = reference::device()
-        .prepare_model(model, HalVersion::LATEST, PrepareOptions::default())
-        .map_err(|error| error.to_string())?;
-    let execution = prepared
-        .execute(request, &ExecutionOptions::default())
-        .map_err(|failed| failed.error.to_string())?;
-    let mut tensors = Vec::new();
-    for (index, shape) in execution.output_shapes.into_iter().enumerate() {
-        let operand = &model.main.operands[model.main.outputs[index] as usize];
-        let size = operand.operand_type.element_size().ok_or("an element size")?;
-        let length: u32 = shape.dimensions.iter().product::<u32>() * size;
-        let mut bytes =
-            RequestBuilder::read_output(request, index).map_err(|error| error.to_string())?;
-        bytes.truncate(length as usize);
-        tensors.push((shape.dimensions, bytes));
-    }
-    Ok(tensors)
 }

@@ -1,8 +1,8 @@
 //! Operations on elements of the same place.
 
 use super::fit;
-use crate::dice::Dice;
-use crate::specimen::{Given, Quant, Specimen};
+use crate::calls::dice::Dice;
+use crate::calls::specimen::{Given, Quant, Specimen};
 use hal::OperationType;
 
 /// Two shapes that broadcast to the first.

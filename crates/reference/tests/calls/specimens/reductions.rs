@@ -1,8 +1,8 @@
 //! Operations that sum up along axes.
 
 use super::fit;
-use crate::dice::Dice;
-use crate::specimen::{Given, Quant, Specimen};
+use crate::calls::dice::Dice;
+use crate::calls::specimen::{Given, Quant, Specimen};
 use hal::OperationType;
 
 fn int(length: u32) -> i32 {

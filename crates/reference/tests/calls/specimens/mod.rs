@@ -8,8 +8,8 @@ mod reductions;
 mod regions;
 mod windows;
 
-use crate::dice::Dice;
-use crate::specimen::Specimen;
+use crate::calls::dice::Dice;
+use crate::calls::specimen::Specimen;
 use hal::OperationType as Op;
 
 /// The operations that have specimens.
@@ -125,6 +125,6 @@ pub fn draw(operation: Op, dice: &mut Dice) -> Option<Specimen> {
 }
 
 /// Mostly 1, so that results just fit; sometimes so small that some saturate.
-fn fit(dice: &mut Dice) -> crate::specimen::Quant {
-    crate::specimen::Quant::Fit(dice.pick(&[1.0, 1.0, 1.1, 1.7, 0.5]))
+fn fit(dice: &mut Dice) -> crate::calls::specimen::Quant {
+    crate::calls::specimen::Quant::Fit(dice.pick(&[1.0, 1.0, 1.1, 1.7, 0.5]))
 }

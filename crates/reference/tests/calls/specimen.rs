@@ -309,7 +309,8 @@ impl Given {
         Self { is_omitted: true, ..Self::tensor(&[0], vec![]) }
     }
 
-    fn typed(&self, operand_type: OperandType, before: &[Typed]) -> Typed {
+    /// As an argument of this type, after others that it may depend on.
+    pub fn typed(&self, operand_type: OperandType, before: &[Typed]) -> Typed {
         if self.is_omitted {
             let dimensions = if operand_type.is_scalar() { vec![] } else { vec![0] };
             let mut spec = OperandSpec::new(operand_type, dimensions);

@@ -1,7 +1,7 @@
 //! Recurrent operations.
 
-use crate::dice::Dice;
-use crate::specimen::{Given, Quant, Specimen};
+use crate::calls::dice::Dice;
+use crate::calls::specimen::{Given, Quant, Specimen};
 use hal::OperationType;
 
 const RESULT: Quant = Quant::Fit(1.0);

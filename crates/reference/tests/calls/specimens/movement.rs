@@ -1,7 +1,7 @@
 //! Operations that move elements.
 
-use crate::dice::Dice;
-use crate::specimen::{Given, Quant, Specimen};
+use crate::calls::dice::Dice;
+use crate::calls::specimen::{Given, Quant, Specimen};
 use hal::OperationType;
 
 const AS_INPUT: Quant = Quant::As(0);

@@ -1,7 +1,7 @@
 //! Operations that slide over images, and those that resize them.
 
-use crate::dice::Dice;
-use crate::specimen::{Given, Layout, Quant, Specimen};
+use crate::calls::dice::Dice;
+use crate::calls::specimen::{Given, Layout, Quant, Specimen};
 use hal::OperationType;
 
 fn int(length: u32) -> i32 {

@@ -1,8 +1,8 @@
 //! Operations on regions of images.
 
 use super::fit;
-use crate::dice::Dice;
-use crate::specimen::{Quant, Specimen};
+use crate::calls::dice::Dice;
+use crate::calls::specimen::{Quant, Specimen};
 use hal::OperationType;
 
 /// How coordinates are stored.
