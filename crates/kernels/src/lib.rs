@@ -9,6 +9,7 @@
 //! Every kernel has a twin in plain Rust ([`InstructionSet::Portable`]), which runs everywhere and
 //! which the others are tested against.
 
+pub mod batch_matmul;
 mod broadcast;
 pub mod convolution;
 pub mod depthwise;

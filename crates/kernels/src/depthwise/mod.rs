@@ -159,8 +159,7 @@ impl Direct {
         threads: usize,
     ) -> Self {
         // As many sums as registers allow, besides the weights.
-        let vectors =
-            if matches!(set, InstructionSet::Avx2 | InstructionSet::Portable) { 1 } else { 2 };
+        let vectors = if Blocking::of(set).lanes == 16 { 2 } else { 1 };
         let blocking = Blocking { vectors, ..Blocking::of(set) };
         let panels = panels(blocking);
         let lines = shape.batch * shape.output[0];

@@ -1,5 +1,6 @@
 //! The product of one row with a matrix, which takes as long as reading the matrix does.
 #![allow(unsafe_code)]
+#![allow(clippy::needless_range_loop)] // The index of a vector is used for more than one array.
 
 use crate::gemm::Epilogue;
 use crate::vector::{Isa, Kernel, Simd};

@@ -21,17 +21,15 @@ impl Blocking {
     pub(crate) const MOST_ROWS: usize = 14;
 
     /// So many that the sums fill the registers, but for the vectors of a panel's row and one for
-    /// the value that multiplies it.
+    /// the value that multiplies it. Of the vectors that this processor will really use, if it does
+    /// not have the instruction set.
     pub(crate) fn of(set: InstructionSet) -> Self {
-        match set {
-            InstructionSet::Portable => Self { rows: 4, vectors: 1, lanes: 8 },
-            InstructionSet::Avx2 => Self { rows: 6, vectors: 2, lanes: 8 },
-            InstructionSet::Avx512 | InstructionSet::Avx512Vnni => {
-                Self { rows: 14, vectors: 2, lanes: 16 }
-            }
-            InstructionSet::Neon | InstructionSet::NeonDotprod => {
-                Self { rows: 6, vectors: 4, lanes: 4 }
-            }
+        match Isa::of(set) {
+            Isa::Portable(_) => Self { rows: 4, vectors: 1, lanes: 8 },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(_) => Self { rows: 6, vectors: 2, lanes: 8 },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(_) => Self { rows: 14, vectors: 2, lanes: 16 },
         }
     }
 
@@ -42,26 +40,26 @@ impl Blocking {
 }
 
 /// A tile of the output, `ROWS` by as many columns as a panel has or fewer.
-pub(super) struct Tile<'a> {
+pub(crate) struct Tile<'a> {
     /// For each segment of the depth, where the `ROWS` rows of it lie.
-    pub(super) segments: &'a [*const f32],
+    pub(crate) segments: &'a [*const f32],
     /// To be added to all of them.
-    pub(super) offset: usize,
+    pub(crate) offset: usize,
     /// How many values each of them has.
-    pub(super) segment_depth: usize,
+    pub(crate) segment_depth: usize,
     /// The biases, and then a row for each value of the depth.
-    pub(super) panel: *const f32,
+    pub(crate) panel: *const f32,
     /// The first value of the tile.
-    pub(super) output: *mut f32,
+    pub(crate) output: *mut f32,
     /// From one of its rows to the next.
-    pub(super) output_stride: usize,
+    pub(crate) output_stride: usize,
     /// What is added to the tile, laid out as it, if anything.
-    pub(super) residual: Option<*const f32>,
+    pub(crate) residual: Option<*const f32>,
     /// From one row to the next.
-    pub(super) residual_stride: usize,
+    pub(crate) residual_stride: usize,
     /// How many columns are wanted; more than those of all vectors but the last.
-    pub(super) columns: usize,
-    pub(super) epilogue: &'a Epilogue,
+    pub(crate) columns: usize,
+    pub(crate) epilogue: &'a Epilogue,
 }
 
 /// Repeats a statement with a constant index from 0 on, as long as it is below a constant. A loop
@@ -240,7 +238,7 @@ const fn most_vectors(lanes: usize) -> usize {
 /// `columns` values in each of its `rows` rows that nobody else touches meanwhile, and the residual,
 /// if there is one, has as many; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`.
-pub(super) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
+pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
     macro_rules! choose {
         ($(($rows:literal, $vectors:literal))*) => {
             match (rows, vectors) {

@@ -13,14 +13,13 @@ mod microkernel;
 mod panels;
 
 pub use epilogue::Epilogue;
-pub(crate) use microkernel::Blocking;
+pub(crate) use microkernel::{Blocking, Tile, run_tile};
 pub(crate) use panels::Panels;
 
 use crate::disjoint::DisjointOutput;
 use crate::image::values_needed;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Team};
-use microkernel::{Tile, run_tile};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 

@@ -93,3 +93,19 @@ fn a_short_output_is_refused() {
     let rows = PlainRows::new(&[1.0; 2], [2, 1, 1], 1);
     gemm.run(&mut Team::alone(), &rows, None, ImageMut::dense(&mut [0.0; 3], 2), &mut []);
 }
+
+#[test]
+fn tiles_are_as_wide_as_the_vectors_that_there_are() {
+    struct Lanes;
+    impl crate::vector::Kernel for Lanes {
+        type Output = usize;
+        #[inline(always)]
+        fn run<S: crate::vector::Simd>(self, _: S) -> usize {
+            S::LANES
+        }
+    }
+    // Those that this processor does not have among them.
+    for set in InstructionSet::ALL {
+        assert_eq!(Blocking::of(set).lanes, Isa::of(set).run(Lanes), "{set}");
+    }
+}

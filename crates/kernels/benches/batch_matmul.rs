@@ -1,0 +1,46 @@
+//! Products of two activations of float32 in the shapes of a small BERT; see `convolution`.
+
+mod measure;
+
+use kernels::batch_matmul::{BatchMatmul, Epilogue, Layout};
+use kernels::{Lines, Team};
+use measure::{Settings, values};
+
+/// Name, products, M, N, K, whether the right operand is transposed.
+type Row = (&'static str, usize, [usize; 3], bool);
+
+const ROWS: &[Row] = &[
+    ("bert scores", 8, [128, 128, 64], true),
+    ("bert context", 8, [128, 64, 128], false),
+    ("one large", 1, [512, 512, 512], false),
+    ("one large transposed", 1, [512, 512, 512], true),
+];
+
+fn main() {
+    let settings = Settings::from_arguments();
+    for &(name, count, [rows, columns, depth], transposed) in ROWS {
+        if !settings.wants(name) {
+            continue;
+        }
+        let right = if transposed { [columns, depth] } else { [depth, columns] };
+        let product = BatchMatmul::prepare(
+            [rows, columns, depth],
+            [
+                Layout::dense(count, [rows, depth], false),
+                Layout::dense(count, right, transposed),
+                Layout::dense(count, [rows, columns], false),
+            ],
+            Epilogue::NONE,
+            settings.set,
+            settings.threads,
+        );
+        let left = values(count * rows * depth);
+        let right = values(count * columns * depth);
+        let mut output = vec![0.0; count * rows * columns];
+        let mut scratch = Lines::with_bytes(product.scratch_bytes());
+        let mut team = Team::new(settings.threads);
+        settings.measure(name, &product.kernel(), product.operations(), || {
+            product.run(&mut team, &left, &right, &mut output, scratch.lines_mut());
+        });
+    }
+}

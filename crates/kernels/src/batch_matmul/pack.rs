@@ -1,0 +1,102 @@
+//! Copies of parts of the operands, in the order in which tiles read them.
+
+use crate::vector::{Isa, Kernel, Simd};
+use std::ops::Range;
+
+/// A matrix among others: element `(row, column)` is at `start + row * stride + column`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Matrix<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) start: usize,
+    pub(super) stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    fn row(&self, row: usize, columns: Range<usize>) -> &'a [f32] {
+        let start = self.start + row * self.stride;
+        &self.values[start + columns.start..start + columns.end]
+    }
+}
+
+/// Copies some columns of all rows: `to[row * width + column]`. Beyond the columns there are zeros.
+pub(super) fn columns(
+    matrix: &Matrix<'_>,
+    rows: usize,
+    columns: Range<usize>,
+    width: usize,
+    to: &mut [f32],
+) {
+    for (row, to) in to.chunks_exact_mut(width.max(1)).take(rows).enumerate() {
+        let (values, rest) = to.split_at_mut(columns.len());
+        values.copy_from_slice(matrix.row(row, columns.clone()));
+        rest.fill(0.0);
+    }
+}
+
+/// Copies the first `depth` values of some rows, turned: `to[column * width + row]`. Beyond the rows
+/// there are zeros.
+pub(super) fn turned(
+    isa: Isa,
+    matrix: &Matrix<'_>,
+    rows: Range<usize>,
+    depth: usize,
+    width: usize,
+    to: &mut [f32],
+) {
+    isa.run(Turned { matrix, rows, depth, width, to });
+}
+
+struct Turned<'a, 'm> {
+    matrix: &'a Matrix<'m>,
+    rows: Range<usize>,
+    depth: usize,
+    width: usize,
+    to: &'a mut [f32],
+}
+
+/// Rows and columns of a block that is turned in registers.
+const BLOCK: usize = 8;
+
+impl Kernel for Turned<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { matrix, rows, depth, width, to } = self;
+        let mut lane = 0;
+        while lane < width {
+            let count = BLOCK.min(width - lane);
+            let there = rows.len().saturating_sub(lane).min(count);
+            let mut column = 0;
+            if there == BLOCK {
+                while column + BLOCK <= depth {
+                    let mut block = [[0.0; BLOCK]; BLOCK];
+                    for (index, to) in block.iter_mut().enumerate() {
+                        let row = rows.start + lane + index;
+                        to.copy_from_slice(matrix.row(row, column..column + BLOCK));
+                    }
+                    for index in 0..BLOCK {
+                        let mut turned = [0.0; BLOCK];
+                        for (to, row) in turned.iter_mut().zip(&block) {
+                            *to = row[index];
+                        }
+                        let at = (column + index) * width + lane;
+                        to[at..at + BLOCK].copy_from_slice(&turned);
+                    }
+                    column += BLOCK;
+                }
+            }
+            for column in column..depth {
+                let at = column * width + lane;
+                for (index, to) in to[at..at + count].iter_mut().enumerate() {
+                    *to = if index < there {
+                        matrix.row(rows.start + lane + index, column..column + 1)[0]
+                    } else {
+                        0.0
+                    };
+                }
+            }
+            lane += count;
+        }
+    }
+}
