@@ -4,6 +4,7 @@ mod caching;
 mod events;
 mod loops;
 mod memories;
+mod mutants;
 mod partitions;
 mod random_models;
 mod states;

@@ -91,7 +91,10 @@ pub fn rebuild(devices: &Devices, model: &HalModel) -> runtime::Result<Model> {
                 built.insert(index, inner);
             }
         }
-        assert!(built.len() > before, "subgraphs refer to each other in circles");
+        if built.len() == before {
+            let circle = "subgraphs refer to each other in circles";
+            return Err(runtime::Error::new(ResultCode::BadData, circle));
+        }
     }
     rebuild_graph(devices, model, &model.main, &built)
 }
@@ -138,8 +141,14 @@ fn rebuild_graph(
             }
             _ => {}
         }
-        if let ExtraParams::ChannelQuant(quant) = &operand.extra_params {
-            builder.set_operand_channel_quant(index, quant.channel_dim, &quant.scales)?;
+        match &operand.extra_params {
+            ExtraParams::None => {}
+            ExtraParams::ChannelQuant(quant) => {
+                builder.set_operand_channel_quant(index, quant.channel_dim, &quant.scales)?;
+            }
+            ExtraParams::Extension(data) => {
+                builder.set_operand_extension_data(index, Some(data))?;
+            }
         }
     }
     // Whatever the order is, the runtime finds one in which they can run.
