@@ -5,8 +5,13 @@
 use divan::Bencher;
 use divan::counter::BytesCount;
 use kernels::elementwise::{Binary, Chain, Step, Unary};
+use kernels::movement::StridedCopy;
 use kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
 use kernels::quantized_elementwise::{Quantization, QuantizedSum, Sign, Table, TableMap};
+use kernels::quantized_elementwise::{dequantize, f16_to_f32, quantize};
+use kernels::reduction::{Normalization, Reduce, RowNormalization};
+use kernels::resize::{Place, Resize};
+use kernels::softmax::{QuantizedSoftmax, Softmax};
 use kernels::{Image, ImageMut, InstructionSet, Team};
 
 fn main() {
@@ -175,4 +180,149 @@ fn quantized_average_3x3(bencher: Bencher<'_, '_>, set: InstructionSet) {
 #[divan::bench(args = sets())]
 fn quantized_max_3x3(bencher: Bencher<'_, '_>, set: InstructionSet) {
     pool_bytes(bencher, set, HALVE, Reduction::Max);
+}
+
+/// bert's attention, and inception's classes.
+#[divan::bench(args = sets(), consts = [128, 1001])]
+fn softmax<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let rows = 512 / (N / 128);
+    let input = floats(rows * N);
+    let (mut output, mut team) = (vec![0.0; input.len()], Team::alone());
+    let softmax = Softmax::prepare(set, [rows, N, 1], 1.0, false);
+    bencher
+        .counter(BytesCount::new(8 * input.len()))
+        .bench_local(|| softmax.run(&mut team, &input, &mut output));
+}
+
+#[divan::bench(consts = [12, 1001])]
+fn quantized_softmax<const N: usize>(bencher: Bencher<'_, '_>) {
+    let input = bytes(N);
+    let (mut output, mut team) = (vec![0; N], Team::alone());
+    let softmax = QuantizedSoftmax::prepare([1, N, 1], 0.1, 1.0);
+    bencher
+        .counter(BytesCount::new(2 * N))
+        .bench_local(|| softmax.run(&mut team, &input, &mut output));
+}
+
+/// bert's rows.
+#[divan::bench(args = sets())]
+fn layer_normalization(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let (input, scale) = (floats(128 * 512), floats(512));
+    let (mut output, mut team) = (vec![0.0; input.len()], Team::alone());
+    let layer = Normalization::Layer { epsilon: 1e-6 };
+    let prepared = RowNormalization::prepare(set, layer, 128, 512);
+    bencher.counter(BytesCount::new(8 * input.len())).bench_local(|| {
+        prepared.run(&mut team, &input, Some(&scale), Some(&scale), &mut output);
+    });
+}
+
+#[divan::bench(args = sets(), consts = [1, 2])]
+fn mean<const AXIS: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let input = floats(128 * 512);
+    let lengths = [1, 128, 512];
+    let (mut output, mut team) = (vec![0.0; lengths[3 - AXIS]], Team::alone());
+    let reduce = Reduce::prepare(set, kernels::reduction::Reduction::Mean, &lengths, &[AXIS]);
+    bencher
+        .counter(BytesCount::new(4 * input.len()))
+        .bench_local(|| reduce.run(&mut team, &input, &mut output));
+}
+
+fn copy<T: Copy + Send + Sync>(
+    bencher: Bencher<'_, '_>,
+    input: &[T],
+    copy: &StridedCopy,
+    size: usize,
+) {
+    let (mut output, mut team) = (vec![input[0]; size], Team::alone());
+    bencher
+        .counter(BytesCount::new(2 * size_of_val(input)))
+        .bench_local(|| copy.run(&mut team, input, &mut output));
+}
+
+#[divan::bench]
+fn transpose_heads(bencher: Bencher<'_, '_>) {
+    let prepared = StridedCopy::transpose(&[1, 128, 8, 64], &[0, 2, 1, 3]);
+    copy(bencher, &floats(128 * 512), &prepared, 128 * 512);
+}
+
+#[divan::bench]
+fn transpose_matrix(bencher: Bencher<'_, '_>) {
+    let prepared = StridedCopy::transpose(&[128, 512], &[1, 0]);
+    copy(bencher, &floats(128 * 512), &prepared, 128 * 512);
+}
+
+#[divan::bench]
+fn transpose_bytes(bencher: Bencher<'_, '_>) {
+    let prepared = StridedCopy::transpose(&[1, 28, 28, 128], &[0, 3, 1, 2]);
+    copy(bencher, &bytes(28 * 28 * 128), &prepared, 28 * 28 * 128);
+}
+
+/// An inception module's piece.
+#[divan::bench]
+fn concatenate_bytes(bencher: Bencher<'_, '_>) {
+    let prepared = StridedCopy::piece(&[17, 17, 192], &[17, 17, 768], &[0, 0, 192]);
+    copy(bencher, &bytes(17 * 17 * 192), &prepared, 17 * 17 * 768);
+}
+
+/// deeplab's last step.
+fn deeplab(set: InstructionSet) -> Resize {
+    let places = |ratio: f32, input: usize| -> Vec<Place> {
+        (0..257_u16)
+            .map(|index| {
+                let position = f32::from(index) * ratio;
+                let lower = usize::from(index / 8);
+                let weight = position.fract();
+                Place { lower, upper: (lower + 1).min(input - 1), weight }
+            })
+            .collect()
+    };
+    Resize::prepare(set, 1, [33, 33], 21, [places(0.125, 33), places(0.125, 33)])
+}
+
+#[divan::bench(args = sets())]
+fn resize(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let (resize, input) = (deeplab(set), floats(33 * 33 * 21));
+    let (mut output, mut team) = (vec![0.0; 257 * 257 * 21], Team::alone());
+    bencher.counter(BytesCount::new(4 * output.len())).bench_local(|| {
+        resize.run_f32(&mut team, Image::dense(&input, 21), ImageMut::dense(&mut output, 21));
+    });
+}
+
+#[divan::bench(args = sets())]
+fn resize_bytes(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let (resize, input) = (deeplab(set), bytes(33 * 33 * 21));
+    let (mut output, mut team) = (vec![0; 257 * 257 * 21], Team::alone());
+    bencher.counter(BytesCount::new(output.len())).bench_local(|| {
+        resize.run_8bit(&mut team, Image::dense(&input, 21), ImageMut::dense(&mut output, 21));
+    });
+}
+
+/// A model's image.
+#[divan::bench(args = sets())]
+fn quantize_image(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let input = floats(224 * 224 * 3);
+    let (mut output, mut team) = (vec![0_i8; input.len()], Team::alone());
+    let quantization = Quantization { scale: 0.007, zero_point: -1 };
+    bencher
+        .counter(BytesCount::new(5 * input.len()))
+        .bench_local(|| quantize(set, &mut team, &input, &mut output, quantization));
+}
+
+#[divan::bench(args = sets())]
+fn dequantize_image(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let input = bytes(224 * 224 * 3);
+    let (mut output, mut team) = (vec![0.0; input.len()], Team::alone());
+    let quantization = Quantization { scale: 0.007, zero_point: -1 };
+    bencher
+        .counter(BytesCount::new(5 * input.len()))
+        .bench_local(|| dequantize(set, &mut team, &input, &mut output, quantization));
+}
+
+#[divan::bench(args = sets())]
+fn widen_halves(bencher: Bencher<'_, '_>, set: InstructionSet) {
+    let input = vec![0x3C00; 100_352];
+    let (mut output, mut team) = (vec![0.0; input.len()], Team::alone());
+    bencher
+        .counter(BytesCount::new(6 * input.len()))
+        .bench_local(|| f16_to_f32(set, &mut team, &input, &mut output));
 }

@@ -26,7 +26,8 @@ fn assert_near(found: f32, expected: f64, context: &str) {
 
 #[test]
 fn functions_of_one_number() {
-    let functions: [(Unary, fn(f64) -> f64); 18] = [
+    type Function = fn(f64) -> f64;
+    let functions: [(Unary, Function); 18] = [
         (
             Unary::Clamp { low: -1.0, high: 1.0 },
             |x| if x.is_nan() { x } else { x.clamp(-1.0, 1.0) },
@@ -87,7 +88,8 @@ fn infinities_through_activations() {
 
 #[test]
 fn functions_of_two_numbers() {
-    let functions: [(Binary, fn(f64, f64) -> f64); 11] = [
+    type Function = fn(f64, f64) -> f64;
+    let functions: [(Binary, Function); 11] = [
         (Binary::Add, |x, y| x + y),
         (Binary::Sub, |x, y| x - y),
         (Binary::SubFrom, |x, y| y - x),

@@ -63,7 +63,9 @@ impl<T: Byte> QuantizedSoftmax<T> {
     fn slice(&self, input: &[T], output: &mut [T], inner: usize) {
         let elements = || input.iter().step_by(inner).map(|it| it.wide());
         let greatest = elements().max().unwrap_or(0);
-        let power = |element: i32| self.powers[usize::from((greatest - element) as u8)];
+        // Differences of bytes are from 0 to 255.
+        let steps_below = |element: i32| usize::from((greatest - element).to_le_bytes()[0]);
+        let power = |element: i32| self.powers[steps_below(element)];
         // Four sums, so that additions need not wait for each other.
         let mut sums = [0.0_f32; 4];
         for (index, element) in elements().enumerate() {

@@ -1,0 +1,76 @@
+//! [`Fold`]: any reduction of elements of any type.
+#![allow(unsafe_code)]
+
+use super::{Axes, offset};
+use crate::disjoint::DisjointOutput;
+use crate::parts::for_each_part;
+use crate::team::Team;
+
+/// Elements that are worth a second thread's while.
+const ELEMENTS_OF_TASK: usize = 8 * 1024;
+
+/// Prepared axes of a reduction whose step the caller gives: products, ALL, ANY, extremes of stored
+/// numbers.
+#[derive(Debug, Clone)]
+pub struct Fold {
+    axes: Axes,
+}
+
+impl Fold {
+    /// Of a dense tensor over the axes whose numbers are given.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    pub fn prepare(lengths: &[usize], reduced: &[usize]) -> Self {
+        Self { axes: Axes::new(lengths, reduced) }
+    }
+
+    /// How many elements become one.
+    pub fn count(&self) -> usize {
+        self.axes.count
+    }
+
+    /// Every output element begins as `first`, takes in its elements in their order with `step`, and
+    /// is what `finish` makes of that.
+    ///
+    /// # Panics
+    /// If a slice has not the size that was prepared for.
+    pub fn run<T: Copy + Sync, A: Copy + Sync, U: Send>(
+        &self,
+        team: &mut Team,
+        input: &[T],
+        output: &mut [U],
+        first: A,
+        step: impl Fn(A, T) -> A + Sync,
+        finish: impl Fn(A) -> U + Sync,
+    ) {
+        let axes = &self.axes;
+        assert_eq!(input.len(), axes.input, "an input of another size");
+        assert_eq!(output.len(), axes.output, "an output of another size");
+        let output = DisjointOutput::new(output);
+        let least = ELEMENTS_OF_TASK.div_ceil(axes.count.max(1));
+        for_each_part(team, axes.output, (least, 64), |part| {
+            // SAFETY: every part is another one.
+            let outputs = unsafe { output.slice(part.start, part.len()) };
+            for (number, output) in part.zip(outputs) {
+                let start = offset(&axes.kept, number);
+                let mut sum = first;
+                if axes.last_is_reduced {
+                    let (row, outer) = match axes.reduced.split_last() {
+                        Some((row, outer)) => (row.length, outer),
+                        None => (1, &[][..]),
+                    };
+                    for number in 0..axes.count.checked_div(row).unwrap_or(0) {
+                        let start = start + offset(outer, number);
+                        sum = input[start..start + row].iter().copied().fold(sum, &step);
+                    }
+                } else {
+                    for number in 0..axes.count {
+                        sum = step(sum, input[start + offset(&axes.reduced, number)]);
+                    }
+                }
+                *output = finish(sum);
+            }
+        });
+    }
+}

@@ -1,0 +1,93 @@
+//! Reductions over any set of axes, and the normalisations that are made of them.
+
+mod arg;
+mod fold;
+mod normalization;
+mod sum;
+#[cfg(test)]
+mod tests;
+
+pub use arg::{ArgExtreme, arg_extreme};
+pub use fold::Fold;
+pub use normalization::{
+    Normalization, RowNormalization, instance_normalization, local_response_normalization,
+};
+pub use sum::{Reduce, Reduction};
+
+/// One axis of an input, or several that lie next to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Axis {
+    length: usize,
+    stride: usize,
+}
+
+/// The axes of an input, divided into those that stay and those that are reduced; neighbours of one
+/// kind are one axis.
+#[derive(Debug, Clone)]
+struct Axes {
+    kept: Vec<Axis>,
+    reduced: Vec<Axis>,
+    /// Elements of the input.
+    input: usize,
+    /// Elements of the output.
+    output: usize,
+    /// Elements that become one.
+    count: usize,
+    /// Whether the last axis is reduced.
+    last_is_reduced: bool,
+}
+
+impl Axes {
+    /// The axes of a dense input; those whose number is in `reduced` become one element.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    fn new(lengths: &[usize], reduced: &[usize]) -> Self {
+        assert!(reduced.iter().all(|axis| *axis < lengths.len()), "no axes {reduced:?}");
+        let is_reduced = |axis: usize| reduced.contains(&axis);
+        let product = |wanted: bool| {
+            let all = lengths.iter().enumerate().filter(|(axis, _)| is_reduced(*axis) == wanted);
+            all.map(|(_, length)| *length).try_fold(1, usize::checked_mul)
+        };
+        let (output, count) = (product(false), product(true));
+        let (output, count) = (output.expect("too large"), count.expect("too large"));
+        let input = output.checked_mul(count).expect("too large");
+        let mut axes = Self {
+            kept: Vec::new(),
+            reduced: Vec::new(),
+            input,
+            output,
+            count,
+            last_is_reduced: false,
+        };
+        let (mut stride, mut last): (usize, Option<bool>) = (1, None);
+        for (axis, length) in lengths.iter().enumerate().rev() {
+            if *length == 1 {
+                continue;
+            }
+            let kind = is_reduced(axis);
+            axes.last_is_reduced |= kind && last.is_none();
+            let list = if kind { &mut axes.reduced } else { &mut axes.kept };
+            match list.last_mut() {
+                Some(before) if last == Some(kind) => before.length *= length,
+                _ => list.push(Axis { length: *length, stride }),
+            }
+            last = Some(kind);
+            stride = stride.wrapping_mul(*length);
+        }
+        axes.kept.reverse();
+        axes.reduced.reverse();
+        axes
+    }
+}
+
+/// Where the element of that number lies, counted along the axes.
+#[inline(always)]
+fn offset(axes: &[Axis], mut number: usize) -> usize {
+    let mut offset = 0;
+    for axis in axes.iter().rev() {
+        offset += number % axis.length * axis.stride;
+        number /= axis.length;
+    }
+    offset
+}

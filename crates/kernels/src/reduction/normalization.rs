@@ -1,0 +1,243 @@
+//! Normalisations of float32.
+#![allow(unsafe_code)]
+
+use crate::InstructionSet;
+use crate::disjoint::DisjointOutput;
+use crate::parts::for_each_part;
+use crate::team::Team;
+use crate::vector::{Isa, Kernel, Simd};
+
+/// Elements that are worth a second thread's while.
+const ELEMENTS_OF_TASK: usize = 8192;
+
+/// What a row is divided by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Normalization {
+    /// Layer normalisation: `(x - mean) / sqrt(variance + epsilon)`.
+    Layer {
+        /// What is added to the variance.
+        epsilon: f32,
+    },
+    /// L2_NORMALIZATION: `x / max(sqrt(sum of squares), least)`.
+    L2 {
+        /// The least divisor.
+        least: f32,
+    },
+}
+
+/// A prepared normalisation of rows.
+#[derive(Debug, Clone)]
+pub struct RowNormalization {
+    isa: Isa,
+    normalization: Normalization,
+    rows: usize,
+    length: usize,
+}
+
+impl RowNormalization {
+    /// Of a dense tensor `[rows, length]`.
+    pub fn prepare(
+        set: InstructionSet,
+        normalization: Normalization,
+        rows: usize,
+        length: usize,
+    ) -> Self {
+        Self { isa: Isa::of(set), normalization, rows, length }
+    }
+
+    /// Normalises rows; then multiplies with `scale` and adds `offset`, an element for each column,
+    /// if they are given.
+    ///
+    /// # Panics
+    /// If a slice has not the size that was prepared for.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: &[f32],
+        scale: Option<&[f32]>,
+        offset: Option<&[f32]>,
+        output: &mut [f32],
+    ) {
+        let length = self.length;
+        assert_eq!(Some(input.len()), self.rows.checked_mul(length), "an input of another size");
+        assert_eq!(output.len(), input.len(), "an output of another size");
+        for factors in [scale, offset].into_iter().flatten() {
+            assert_eq!(factors.len(), length, "not a factor for each column");
+        }
+        if output.is_empty() {
+            return;
+        }
+        let output = DisjointOutput::new(output);
+        for_each_part(team, self.rows, (ELEMENTS_OF_TASK.div_ceil(length), 1), |part| {
+            for row in part {
+                let input = &input[row * length..(row + 1) * length];
+                // SAFETY: every row is its own, and every part has its own rows.
+                let output = unsafe { output.slice(row * length, length) };
+                self.isa.run(Row {
+                    normalization: self.normalization,
+                    input,
+                    scale,
+                    offset,
+                    output,
+                });
+            }
+        });
+    }
+}
+
+struct Row<'a> {
+    normalization: Normalization,
+    input: &'a [f32],
+    scale: Option<&'a [f32]>,
+    offset: Option<&'a [f32]>,
+    output: &'a mut [f32],
+}
+
+/// `sum(x - center)`, or `sum((x - center)^2)`.
+#[inline(always)]
+fn sum_of<S: Simd, const IS_SQUARED: bool>(simd: S, row: &[f32], center: f32) -> f32 {
+    let center_of_all = simd.splat(center);
+    let add = |sum: S::F, value: S::F| {
+        let value = simd.sub(value, center_of_all);
+        if IS_SQUARED { simd.fma(value, value, sum) } else { simd.add(sum, value) }
+    };
+    let mut sums = [simd.splat(0.0); 4];
+    let mut groups = row.chunks_exact(4 * S::LANES);
+    for group in groups.by_ref() {
+        for (index, sum) in sums.iter_mut().enumerate() {
+            *sum = add(*sum, simd.load(&group[index * S::LANES..]));
+        }
+    }
+    for rest in groups.remainder().chunks(S::LANES) {
+        // Lanes without an element add nothing.
+        sums[1] = add(sums[1], simd.load_partial(rest, center));
+    }
+    let [a, b, c, d] = sums;
+    simd.sum(simd.add(simd.add(a, b), simd.add(c, d)))
+}
+
+impl Kernel for Row<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        #[allow(clippy::cast_precision_loss)] // The rounding does not matter.
+        let count = self.input.len() as f32;
+        let (mean, factor) = match self.normalization {
+            Normalization::Layer { epsilon } => {
+                let mean = sum_of::<S, false>(simd, self.input, 0.0) / count;
+                // The rounding of the mean is corrected where it would matter.
+                let mean = mean + sum_of::<S, false>(simd, self.input, mean) / count;
+                let variance = sum_of::<S, true>(simd, self.input, mean) / count;
+                (mean, 1.0 / (variance + epsilon).sqrt())
+            }
+            Normalization::L2 { least } => {
+                (0.0, 1.0 / sum_of::<S, true>(simd, self.input, 0.0).sqrt().max(least))
+            }
+        };
+        let (mean, factor) = (simd.splat(mean), simd.splat(factor));
+        for (index, output) in self.output.chunks_mut(S::LANES).enumerate() {
+            let first = index * S::LANES;
+            let columns = first..first + output.len();
+            let part = |row: &[f32]| simd.load_partial(&row[columns.clone()], 0.0);
+            let mut value = simd.mul(simd.sub(part(self.input), mean), factor);
+            if let Some(scale) = self.scale {
+                value = simd.mul(value, part(scale));
+            }
+            if let Some(offset) = self.offset {
+                value = simd.add(value, part(offset));
+            }
+            simd.store_partial(value, output);
+        }
+    }
+}
+
+/// INSTANCE_NORMALIZATION of `[batch, pixels, channels]`: every channel of every image is brought to
+/// mean 0 and variance 1, times `gamma`, plus `beta`. In double precision, one image a task.
+///
+/// # Panics
+/// If the slices are not of these sizes.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // Counts; one rounding.
+pub fn instance_normalization(
+    team: &mut Team,
+    [batch, pixels, channels]: [usize; 3],
+    [gamma, beta, epsilon]: [f32; 3],
+    input: &[f32],
+    output: &mut [f32],
+) {
+    let image = pixels.checked_mul(channels).expect("an image larger than memory");
+    assert_eq!(Some(input.len()), image.checked_mul(batch), "an input of another size");
+    assert_eq!(output.len(), input.len(), "an output of another size");
+    if output.is_empty() {
+        return;
+    }
+    let output = DisjointOutput::new(output);
+    // Channels of a cache line go together.
+    const GROUP: usize = 16;
+    let groups = channels.div_ceil(GROUP);
+    team.run(batch * groups, &|task| {
+        let (start, first) = (task / groups * image, task % groups * GROUP);
+        let count = (channels - first).min(GROUP);
+        let rows = (0..pixels).map(|pixel| start + pixel * channels + first);
+        let (mut means, mut variances) = ([0.0_f64; GROUP], [0.0_f64; GROUP]);
+        for at in rows.clone() {
+            for (mean, x) in means.iter_mut().zip(&input[at..at + count]) {
+                *mean += f64::from(*x) / pixels as f64;
+            }
+        }
+        for at in rows.clone() {
+            let elements = input[at..at + count].iter().zip(&means);
+            for (variance, (x, mean)) in variances.iter_mut().zip(elements) {
+                *variance += (f64::from(*x) - mean).powi(2) / pixels as f64;
+            }
+        }
+        let factors =
+            variances.map(|variance| f64::from(gamma) / (variance + f64::from(epsilon)).sqrt());
+        for at in rows {
+            // SAFETY: these pixels' channels are this task's alone.
+            let output = unsafe { output.slice(at, count) };
+            let statistics = means.iter().zip(&factors);
+            for ((output, x), (mean, factor)) in
+                output.iter_mut().zip(&input[at..at + count]).zip(statistics)
+            {
+                *output = ((f64::from(*x) - mean) * factor + f64::from(beta)) as f32;
+            }
+        }
+    });
+}
+
+/// LOCAL_RESPONSE_NORMALIZATION of rows along their elements: `x / (bias + alpha * s)^beta`, where s
+/// is the sum of the squares of the elements up to `radius` away. In double precision.
+///
+/// # Panics
+/// If there are not as many outputs as inputs, or the rows' length does not divide them.
+#[allow(clippy::cast_possible_truncation)] // One rounding.
+pub fn local_response_normalization(
+    team: &mut Team,
+    length: usize,
+    radius: usize,
+    [bias, alpha, beta]: [f32; 3],
+    input: &[f32],
+    output: &mut [f32],
+) {
+    assert_eq!(output.len(), input.len(), "an output of another size");
+    if output.is_empty() {
+        return;
+    }
+    assert!(length > 0 && input.len().is_multiple_of(length), "no rows of {length}");
+    let output = DisjointOutput::new(output);
+    for_each_part(team, input.len() / length, (512_usize.div_ceil(length), 1), |part| {
+        for row in part {
+            let input = &input[row * length..(row + 1) * length];
+            // SAFETY: every row is its own, and every part has its own rows.
+            let output = unsafe { output.slice(row * length, length) };
+            for (index, output) in output.iter_mut().enumerate() {
+                let end = index.saturating_add(radius).saturating_add(1).min(length);
+                let near = &input[index.saturating_sub(radius)..end];
+                let squares: f64 = near.iter().map(|x| f64::from(*x).powi(2)).sum();
+                let divisor = (f64::from(bias) + f64::from(alpha) * squares).powf(beta.into());
+                *output = (f64::from(input[index]) / divisor) as f32;
+            }
+        }
+    });
+}

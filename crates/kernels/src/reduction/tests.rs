@@ -1,0 +1,185 @@
+//! Reductions and normalisations against their definitions in double precision.
+
+use super::*;
+use crate::InstructionSet;
+use crate::team::Team;
+use proptest::prelude::*;
+
+/// The elements that belong to each output element.
+fn groups<T: Copy>(input: &[T], lengths: &[usize], reduced: &[usize]) -> Vec<Vec<T>> {
+    let kept: usize = (0..lengths.len())
+        .filter(|axis| !reduced.contains(axis))
+        .map(|axis| lengths[axis])
+        .product();
+    let mut groups = vec![Vec::new(); kept];
+    for (place, element) in input.iter().enumerate() {
+        let (mut left, mut at, mut stride) = (place, 0, 1);
+        for axis in (0..lengths.len()).rev() {
+            if !reduced.contains(&axis) {
+                at += left % lengths[axis] * stride;
+                stride *= lengths[axis];
+            }
+            left /= lengths[axis];
+        }
+        groups[at].push(*element);
+    }
+    groups
+}
+
+fn check(lengths: &[usize], reduced: &[usize], seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let input: Vec<f32> = (0..lengths.iter().product()).map(|_| random.f32() * 8.0 - 3.0).collect();
+    let groups = groups(&input, lengths, reduced);
+    for reduction in [Reduction::Sum, Reduction::Mean, Reduction::Max, Reduction::Min] {
+        for set in InstructionSet::available() {
+            let reduce = Reduce::prepare(set, reduction, lengths, reduced);
+            let mut output = vec![7.0; groups.len()];
+            reduce.run(&mut Team::new(2), &input, &mut output);
+            for (found, group) in output.into_iter().zip(&groups) {
+                let wide = group.iter().copied().map(f64::from);
+                #[allow(clippy::cast_precision_loss)]
+                let count = group.len() as f64;
+                let magnitude: f64 = wide.clone().map(f64::abs).sum();
+                let (expected, bound) = match reduction {
+                    Reduction::Sum => (wide.sum(), 2e-6 * magnitude),
+                    Reduction::Mean => (wide.sum::<f64>() / count, 2e-6 * magnitude / count),
+                    Reduction::Max => (wide.fold(f64::NEG_INFINITY, f64::max), 0.0),
+                    Reduction::Min => (wide.fold(f64::INFINITY, f64::min), 0.0),
+                };
+                let found = f64::from(found);
+                let is_equal = found == expected || (found.is_nan() && expected.is_nan());
+                let is_near = (found - expected).abs() <= bound;
+                assert!(is_equal || is_near, "{set} {reduction:?} {lengths:?} {reduced:?}");
+            }
+        }
+    }
+    let fold = Fold::prepare(lengths, reduced);
+    let mut output = vec![0.0; groups.len()];
+    fold.run(&mut Team::new(2), &input, &mut output, 1.0, |all, x| all * f64::from(x), |all| all);
+    let expected: Vec<f64> =
+        groups.iter().map(|group| group.iter().map(|x| f64::from(*x)).product()).collect();
+    assert_eq!(output, expected);
+}
+
+#[test]
+fn shapes_of_models() {
+    check(&[1, 7, 7, 1280], &[1, 2], 1);
+    check(&[128, 512], &[1], 2);
+    check(&[512, 128], &[0], 3);
+    check(&[3, 40, 5, 70], &[0, 2], 4);
+    check(&[3, 40, 5, 70], &[1, 3], 5);
+    check(&[10_000], &[0], 6);
+    check(&[], &[], 7);
+    check(&[0, 3], &[0], 8);
+    check(&[0, 3], &[1], 9);
+}
+
+#[test]
+fn a_nan_is_the_greatest_and_the_least() {
+    for set in InstructionSet::available() {
+        for position in 0..70 {
+            let mut input = vec![1.0; 70];
+            input[position] = f32::NAN;
+            for reduction in [Reduction::Max, Reduction::Min] {
+                let mut output = [0.0];
+                let reduce = Reduce::prepare(set, reduction, &[70], &[0]);
+                reduce.run(&mut Team::alone(), &input, &mut output);
+                assert!(output[0].is_nan());
+                let mut output = [0.0; 7];
+                let reduce = Reduce::prepare(set, reduction, &[10, 7], &[0]);
+                reduce.run(&mut Team::alone(), &input, &mut output);
+                assert!(output[position % 7].is_nan());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_of_equals_is_found() {
+    let input = [1, 5, 5, 0, 3, 0, 2, 2, 1];
+    let mut output = [9; 3];
+    let mut team = Team::alone();
+    arg_extreme(&mut team, ArgExtreme::Max, [3, 3, 1], &input, &mut output);
+    assert_eq!(output, [1, 1, 0]);
+    arg_extreme(&mut team, ArgExtreme::Min, [1, 3, 3], &input, &mut output);
+    assert_eq!(output, [1, 2, 1]);
+    arg_extreme(&mut team, ArgExtreme::Min, [1, 0, 3], &[0; 0], &mut output);
+    assert_eq!(output, [0, 0, 0]);
+}
+
+fn normalized(row: &[f64], epsilon: f64) -> Vec<f64> {
+    #[allow(clippy::cast_precision_loss)]
+    let count = row.len() as f64;
+    let mean = row.iter().sum::<f64>() / count;
+    let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+    row.iter().map(|x| (x - mean) / (variance + epsilon).sqrt()).collect()
+}
+
+#[test]
+fn rows_are_normalized() {
+    let mut random = fastrand::Rng::with_seed(4);
+    for length in [1, 3, 16, 37, 256, 513] {
+        let mut any = |count: usize, offset: f32| -> Vec<f32> {
+            (0..count).map(|_| random.f32() * 2.0 + offset).collect()
+        };
+        let (input, scale, offset) = (any(3 * length, 5.0), any(length, 0.0), any(length, -1.0));
+        for set in InstructionSet::available() {
+            let mut team = Team::new(2);
+            let mut output = vec![0.0; input.len()];
+            let layer = Normalization::Layer { epsilon: 1e-3 };
+            let prepared = RowNormalization::prepare(set, layer, 3, length);
+            prepared.run(&mut team, &input, Some(&scale), Some(&offset), &mut output);
+            let rows = input.chunks(length).flat_map(|row| {
+                normalized(&row.iter().copied().map(f64::from).collect::<Vec<_>>(), 1e-3)
+            });
+            for (place, (found, expected)) in output.iter().zip(rows).enumerate() {
+                let column = place % length;
+                let expected = expected * f64::from(scale[column]) + f64::from(offset[column]);
+                assert!((f64::from(*found) - expected).abs() < 1e-5, "{set} {found} {expected}");
+            }
+            let prepared =
+                RowNormalization::prepare(set, Normalization::L2 { least: 1e-6 }, 3, length);
+            prepared.run(&mut team, &input, None, None, &mut output);
+            for (row, found) in input.chunks(length).zip(output.chunks(length)) {
+                let norm = row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+                for (x, found) in row.iter().zip(found) {
+                    assert!((f64::from(*found) - f64::from(*x) / norm).abs() < 1e-6);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn channels_and_neighbourhoods_are_normalized() {
+    let mut random = fastrand::Rng::with_seed(4);
+    let input: Vec<f32> = (0..2 * 9 * 21).map(|_| random.f32() * 2.0).collect();
+    let mut output = vec![0.0; input.len()];
+    let mut team = Team::new(2);
+    instance_normalization(&mut team, [2, 9, 21], [2.0, 0.5, 1e-4], &input, &mut output);
+    for (image, channel) in [(0, 0), (1, 20), (1, 3)] {
+        let places: Vec<usize> = (0..9).map(|pixel| (image * 9 + pixel) * 21 + channel).collect();
+        let values: Vec<f64> = places.iter().map(|at| input[*at].into()).collect();
+        for (at, expected) in places.iter().zip(normalized(&values, 1e-4)) {
+            assert!((f64::from(output[*at]) - (2.0 * expected + 0.5)).abs() < 1e-6);
+        }
+    }
+    let mut output = [0.0; 4];
+    let sizes = [1.0, 0.5, 1.0];
+    local_response_normalization(&mut team, 2, 1, sizes, &[1.0, 2.0, 4.0, 0.0], &mut output);
+    assert_eq!(output, [1.0 / 3.5, 2.0 / 3.5, 4.0 / 9.0, 0.0]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn any_axes(
+        lengths in prop::collection::vec(prop_oneof![1..4_usize, 10..30_usize], 0..5),
+        mask: u8,
+        seed: u64,
+    ) {
+        let reduced: Vec<usize> = (0..lengths.len()).filter(|axis| mask >> axis & 1 == 1).collect();
+        check(&lengths, &reduced, seed);
+    }
+}

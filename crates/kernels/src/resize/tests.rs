@@ -1,0 +1,105 @@
+//! Resizing against the mean of four pixels in double precision.
+
+use super::*;
+use proptest::prelude::*;
+
+fn places(random: &mut fastrand::Rng, input: usize, output: usize, is_dyadic: bool) -> Vec<Place> {
+    (0..output)
+        .map(|_| {
+            let lower = random.usize(..input);
+            let weight = if is_dyadic { f32::from(random.u8(0..=8)) / 8.0 } else { random.f32() };
+            Place { lower, upper: (lower + 1).min(input - 1), weight }
+        })
+        .collect()
+}
+
+/// Input, output, channels, and the elements between one pixel and the next.
+type Sizes = ([usize; 2], [usize; 2], usize, usize);
+
+fn check(batch: usize, (input, output, channels, gap): Sizes, is_dyadic: bool, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let places =
+        [0, 1].map(|axis: usize| places(&mut random, input[axis], output[axis], is_dyadic));
+    let stride = channels + gap;
+    let bytes: Vec<i8> = (0..batch * input[0] * input[1] * stride).map(|_| random.i8(..)).collect();
+    let floats: Vec<f32> = bytes.iter().map(|it| f32::from(*it)).collect();
+    let signless: Vec<u8> = bytes.iter().map(|it| it.cast_unsigned() ^ 128).collect();
+    let mut expected = Vec::new();
+    for image in 0..batch {
+        for vertical in &places[0] {
+            for horizontal in &places[1] {
+                for channel in 0..channels {
+                    let at = |y: usize, x: usize| {
+                        let pixel = (image * input[0] + y) * input[1] + x;
+                        f64::from(floats[pixel * stride + channel])
+                    };
+                    let mix = |a: f64, b: f64, weight: f32| {
+                        a * (1.0 - f64::from(weight)) + b * f64::from(weight)
+                    };
+                    let row = |y| {
+                        mix(at(y, horizontal.lower), at(y, horizontal.upper), horizontal.weight)
+                    };
+                    expected.push(mix(row(vertical.lower), row(vertical.upper), vertical.weight));
+                }
+            }
+        }
+    }
+    for set in InstructionSet::available() {
+        let resize = Resize::prepare(set, batch, input, channels, places.clone());
+        let size = batch * output[0] * output[1] * stride;
+        let (mut real, mut signed, mut unsigned) =
+            (vec![0.5; size], vec![9_i8; size], vec![9; size]);
+        let mut team = Team::new(2);
+        let pixel_stride = stride;
+        let image = Image { values: &floats, pixel_stride };
+        resize.run_f32(&mut team, image, ImageMut { values: &mut real, pixel_stride });
+        let image = Image { values: &bytes, pixel_stride };
+        resize.run_8bit(&mut team, image, ImageMut { values: &mut signed, pixel_stride });
+        let image = Image { values: &signless, pixel_stride };
+        resize.run_8bit(&mut team, image, ImageMut { values: &mut unsigned, pixel_stride });
+        for (pixel, expected) in expected.chunks(channels.max(1)).enumerate() {
+            for (channel, expected) in expected.iter().enumerate() {
+                let at = pixel * stride + channel;
+                assert!((f64::from(real[at]) - expected).abs() < 1e-4, "{set}");
+                #[allow(clippy::cast_possible_truncation)]
+                let stored = (expected + 0.5).floor() as i8;
+                assert_eq!(signed[at], stored, "{set} {expected}");
+                assert_eq!(unsigned[at], stored.cast_unsigned() ^ 128, "{set} {expected}");
+            }
+        }
+        assert!((0..size).filter(|at| at % stride >= channels).all(|at| signed[at] == 9));
+    }
+}
+
+#[test]
+fn an_infinity_does_not_pass_a_weight_of_0() {
+    let place = |weight| vec![Place { lower: 0, upper: 1, weight }];
+    let inputs = [1.0, 2.0, 3.0, f32::INFINITY];
+    for set in InstructionSet::available() {
+        for (vertical, horizontal, expected) in [(0.0, 0.5, 1.5), (0.5, 0.0, 2.0), (0.0, 0.0, 1.0)]
+        {
+            let resize = Resize::prepare(set, 1, [2, 2], 1, [place(vertical), place(horizontal)]);
+            let mut output = [0.0];
+            let image = ImageMut::dense(&mut output, 1);
+            resize.run_f32(&mut Team::alone(), Image::dense(&inputs, 1), image);
+            assert_eq!(output, [expected]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn all_sizes(
+        batch in 0..3_usize,
+        input in proptest::array::uniform2(1..6_usize),
+        output in proptest::array::uniform2(0..8_usize),
+        channels in prop_oneof![0..4_usize, 14..40_usize],
+        gap in 0..3_usize,
+        is_dyadic: bool,
+        seed: u64,
+    ) {
+        check(batch, (input, output, channels, gap), is_dyadic, seed);
+    }
+}
