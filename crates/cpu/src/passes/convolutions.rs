@@ -24,7 +24,6 @@ fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
     let has_constant_weights =
         || [1, 2].into_iter().all(|position| value(position).constant().is_some());
     let (window, groups, activation) = match operation {
-        AnyOperation::DepthwiseConv2d(_) => return None,
         AnyOperation::FullyConnected(connected) if has_constant_weights() => {
             return finished(connected_shape(value(0), value(1))?, false, connected.activation);
         }
@@ -33,7 +32,7 @@ fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
             (it.window, it.groups as usize, it.activation)
         }
         AnyOperation::DepthwiseConv2d(it) if it.layout == Layout::Nhwc => {
-            (it.window, channels(value(0)), it.activation)
+            (it.window, channels(value(0)).max(1), it.activation)
         }
         _ => return None,
     };

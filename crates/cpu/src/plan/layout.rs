@@ -3,6 +3,7 @@
 use super::memory::BufferId;
 use crate::graph::{Graph, Node, Origin, ValueId, Work};
 use ops::AnyOperation;
+use ops::rules::layout as images;
 
 /// Which buffer each value lies in, and how.
 #[derive(Debug)]
@@ -142,5 +143,9 @@ pub(crate) fn parts<'node>(graph: &Graph<'_>, node: &'node Node) -> &'node [Valu
 
 /// Whether a node's kernel can leave gaps between the rows of its output.
 fn writes_strided(work: &Work) -> bool {
-    matches!(work, Work::Convolution(_))
+    match work {
+        Work::Convolution(_) => true,
+        Work::Operation(AnyOperation::Pooling(pooling)) => pooling.layout == images::Layout::Nhwc,
+        _ => false,
+    }
 }

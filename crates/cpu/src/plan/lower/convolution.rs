@@ -6,6 +6,8 @@ use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::FusedActivation;
 use kernels::convolution::Shape;
+use kernels::depthwise::DepthwiseConvolution;
+use kernels::fully_connected::{FullyConnected, Sizes, Storage};
 use kernels::{Epilogue, Image, ImageMut};
 use ops::rules::activation_range;
 
@@ -24,8 +26,18 @@ pub(super) fn epilogue(finish: Finish) -> Epilogue {
 /// A convolution of floats.
 #[derive(Debug)]
 struct FloatConvolution {
-    kernel: kernels::convolution::Convolution,
+    kernel: Float,
+    shape: Shape,
     strides: Strides,
+}
+
+/// The kernels there are.
+#[derive(Debug)]
+enum Float {
+    Full(kernels::convolution::Convolution),
+    Depthwise(DepthwiseConvolution),
+    /// Of a single pixel that is all of the image.
+    Row(FullyConnected),
 }
 
 /// Elements from one pixel to the next.
@@ -60,19 +72,38 @@ pub(super) fn lower(
     let settings = builder.settings;
     let strides = Strides::of(builder, node, shape);
     let (filter, bias) = (value(1).constant_floats()?, value(2).constant_floats()?);
-    let kernel = kernels::convolution::Convolution::prepare(
-        shape,
-        strides.input,
-        &filter,
-        &bias,
-        epilogue(*finish),
-        settings.instruction_set,
-        settings.threads.get(),
-    );
+    let epilogue = epilogue(*finish);
+    let (set, threads) = (settings.instruction_set, settings.threads.get());
+    let is_row = shape.output_pixels() == 1 && shape.is_matrix_product() && shape.groups == 1;
+    let kernel = if convolution.is_depthwise {
+        Float::Depthwise(DepthwiseConvolution::prepare(
+            shape,
+            strides.input,
+            &filter,
+            &bias,
+            epilogue,
+            set,
+            threads,
+        ))
+    } else if is_row {
+        let sizes = Sizes { rows: 1, inputs: shape.input_channels, units: shape.output_channels };
+        let storage = Storage::Full;
+        Float::Row(FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, set, threads))
+    } else {
+        Float::Full(kernels::convolution::Convolution::prepare(
+            shape,
+            strides.input,
+            &filter,
+            &bias,
+            epilogue,
+            set,
+            threads,
+        ))
+    };
     let summand = node.inputs.get(3).map(|summand| Operand::Value(*summand));
     Some(Draft {
         place: node.place,
-        kernel: Box::new(FloatConvolution { kernel, strides }),
+        kernel: Box::new(FloatConvolution { kernel, shape: *shape, strides }),
         inputs: [Operand::Value(node.inputs[0])].into_iter().chain(summand).collect(),
         outputs: node.outputs.clone(),
     })
@@ -88,19 +119,35 @@ impl Kernel for FloatConvolution {
             pixel_stride: self.strides.output,
         };
         let scratch = bytemuck::cast_slice_mut(scratch);
-        self.kernel.run(run.team, image(0, self.strides.input), summand, output, scratch);
+        let image = image(0, self.strides.input);
+        match &self.kernel {
+            Float::Full(kernel) => kernel.run(run.team, image, summand, output, scratch),
+            Float::Depthwise(kernel) => kernel.run(run.team, image, summand, output, scratch),
+            Float::Row(kernel) => {
+                let summand = summand.map(|summand| summand.values);
+                kernel.run(run.team, image.values, summand, output.values, scratch);
+            }
+        }
         Ok(())
     }
 
     fn name(&self) -> String {
-        self.kernel.kernel()
+        match &self.kernel {
+            Float::Full(kernel) => kernel.kernel(),
+            Float::Depthwise(kernel) => kernel.kernel(),
+            Float::Row(kernel) => kernel.kernel(),
+        }
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
+        match &self.kernel {
+            Float::Full(kernel) => kernel.scratch_bytes(),
+            Float::Depthwise(kernel) => kernel.scratch_bytes(),
+            Float::Row(kernel) => kernel.scratch_bytes(),
+        }
     }
 
     fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
+        self.shape.operations()
     }
 }

@@ -1,9 +1,13 @@
 //! From nodes to steps: which kernel does what a node asks for.
 
+mod conversion;
 mod convolution;
 mod elementwise;
+mod movement;
+mod pooling;
 mod quantized;
 mod reference;
+mod softmax;
 
 use super::layout::parts;
 use super::{Builder, Draft};
@@ -30,6 +34,29 @@ pub(crate) fn lower(builder: &mut Builder<'_, '_>, node: &Node) -> Result<Vec<Dr
         Work::Operation(AnyOperation::Arithmetic(arithmetic)) => {
             elementwise::arithmetic(builder, node, arithmetic)
         }
+        Work::Operation(AnyOperation::Split(split)) => {
+            if let Some(drafts) = movement::split(builder, node, split) {
+                return Ok(drafts);
+            }
+            None
+        }
+        Work::Operation(AnyOperation::Concatenation(joint)) => {
+            movement::concatenation(builder, node, joint.axis, parts(builder.graph, node))
+        }
+        Work::Operation(AnyOperation::Transpose(transpose)) => {
+            movement::transpose(builder, node, transpose)
+        }
+        Work::Operation(AnyOperation::Pad(pad)) => movement::pad(builder, node, pad),
+        Work::Operation(AnyOperation::Softmax(it)) => {
+            softmax::lower(builder, node, it.beta, it.axis, false)
+        }
+        Work::Operation(AnyOperation::LogSoftmax(it)) => {
+            softmax::lower(builder, node, it.beta, it.axis, true)
+        }
+        Work::Operation(AnyOperation::Quantize(_)) => conversion::quantizing(builder, node),
+        Work::Operation(AnyOperation::Dequantize(_)) => conversion::dequantizing(builder, node),
+        Work::Operation(AnyOperation::Pooling(pooling)) => pooling::pooling(builder, node, pooling),
+        Work::Operation(AnyOperation::Reduce(reduce)) => pooling::mean(builder, node, reduce),
         Work::Operation(_) => None,
     };
     match fast {

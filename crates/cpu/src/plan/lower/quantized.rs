@@ -6,7 +6,9 @@ use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::{ExtraParams, OperandType};
+use kernels::convolution::Shape;
 use kernels::quantized::convolution::Convolution;
+use kernels::quantized::depthwise::Depthwise;
 use kernels::quantized::{Activations, Requantization, Signedness, Weights};
 use kernels::{Image, ImageMut, Multiplier};
 use ops::rules::requantize;
@@ -14,8 +16,16 @@ use ops::rules::requantize;
 /// A convolution of 8-bit numbers.
 #[derive(Debug)]
 struct QuantizedConvolution {
-    kernel: Convolution,
+    kernel: Quantized,
+    shape: Shape,
     strides: Strides,
+}
+
+/// The kernels there are.
+#[derive(Debug)]
+enum Quantized {
+    Full(Convolution),
+    Depthwise(Depthwise),
 }
 
 /// Whether numbers of this type are signed; `None` if they have not 8 bits.
@@ -91,12 +101,21 @@ pub(super) fn lower(
     let Parts { weights, bias, activations, requantization } = parts(builder, node, *finish)?;
     let settings = builder.settings;
     let (set, threads) = (settings.instruction_set, settings.threads.get());
-    let kernel =
-        Convolution::prepare(shape, weights, &bias, activations, requantization, set, threads);
+    /// Both have the same arguments.
+    macro_rules! prepared {
+        ($Kernel:ident) => {
+            $Kernel::prepare(shape, weights, &bias, activations, requantization, set, threads)
+        };
+    }
+    let kernel = if convolution.is_depthwise {
+        Quantized::Depthwise(prepared!(Depthwise))
+    } else {
+        Quantized::Full(prepared!(Convolution))
+    };
     let strides = Strides::of(builder, node, shape);
     Some(Draft {
         place: node.place,
-        kernel: Box::new(QuantizedConvolution { kernel, strides }),
+        kernel: Box::new(QuantizedConvolution { kernel, shape: *shape, strides }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
@@ -107,19 +126,29 @@ impl Kernel for QuantizedConvolution {
         let (inputs, [output], scratch) = operands.split();
         let input = Image { values: inputs.bytes(0), pixel_stride: self.strides.input };
         let output = ImageMut { values: output, pixel_stride: self.strides.output };
-        self.kernel.run(run.team, input, output, bytemuck::cast_slice_mut(scratch));
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        match &self.kernel {
+            Quantized::Full(kernel) => kernel.run(run.team, input, output, scratch),
+            Quantized::Depthwise(kernel) => kernel.run(run.team, input, output, scratch),
+        }
         Ok(())
     }
 
     fn name(&self) -> String {
-        self.kernel.kernel().to_owned()
+        match &self.kernel {
+            Quantized::Full(kernel) => kernel.kernel().to_owned(),
+            Quantized::Depthwise(kernel) => format!("depthwise {}", kernel.kernel()),
+        }
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_bytes()
+        match &self.kernel {
+            Quantized::Full(kernel) => kernel.scratch_bytes(),
+            Quantized::Depthwise(kernel) => kernel.scratch_bytes(),
+        }
     }
 
     fn arithmetic(&self) -> u64 {
-        self.kernel.shape().operations()
+        self.shape.operations()
     }
 }

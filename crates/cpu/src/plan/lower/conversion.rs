@@ -1,0 +1,85 @@
+//! From one type to another.
+
+use crate::graph::{Node, Value};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::OperandType;
+use kernels::InstructionSet;
+use kernels::quantized_elementwise::{Quantization, dequantize, quantize};
+
+/// QUANTIZE or DEQUANTIZE.
+#[derive(Debug)]
+struct Conversion {
+    set: InstructionSet,
+    quantization: Quantization,
+    direction: Direction,
+    is_signed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    ToFloat,
+    FromFloat,
+}
+
+pub(super) fn quantizing(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+    let stored = &builder.graph.values[node.outputs[0]];
+    draft(builder, node, stored, Direction::FromFloat)
+}
+
+pub(super) fn dequantizing(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+    let stored = &builder.graph.values[node.inputs[0]];
+    draft(builder, node, stored, Direction::ToFloat)
+}
+
+fn draft(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    stored: &Value<'_>,
+    direction: Direction,
+) -> Option<Draft> {
+    let is_signed = match stored.operand_type() {
+        OperandType::TensorQuant8Asymm => false,
+        OperandType::TensorQuant8AsymmSigned | OperandType::TensorQuant8Symm => true,
+        _ => return None,
+    };
+    let quantization =
+        Quantization { scale: stored.operand.scale, zero_point: stored.operand.zero_point };
+    let set = builder.settings.instruction_set;
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Conversion { set, quantization, direction, is_signed }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for Conversion {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let Self { set, quantization, .. } = *self;
+        let (team, bytes) = (&mut *run.team, inputs.bytes(0));
+        match (self.direction, self.is_signed) {
+            (Direction::ToFloat, false) => {
+                dequantize::<u8>(set, team, bytes, bytemuck::cast_slice_mut(output), quantization);
+            }
+            (Direction::ToFloat, true) => {
+                let output = bytemuck::cast_slice_mut(output);
+                dequantize::<i8>(set, team, bytemuck::cast_slice(bytes), output, quantization);
+            }
+            (Direction::FromFloat, false) => {
+                quantize::<u8>(set, team, inputs.floats(0), output, quantization);
+            }
+            (Direction::FromFloat, true) => {
+                let output = bytemuck::cast_slice_mut(output);
+                quantize::<i8>(set, team, inputs.floats(0), output, quantization);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "conversion".to_owned()
+    }
+}

@@ -1,0 +1,160 @@
+//! Pooling, and means over images.
+
+use crate::graph::{Node, Value};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::{FusedActivation, OperandType};
+use kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
+use kernels::{Image, ImageMut};
+use ops::operations::pooling;
+use ops::operations::reduce;
+use ops::rules::activation_range;
+use ops::rules::layout::Layout;
+
+/// A pooling of numbers of some type.
+#[derive(Debug)]
+struct PoolingKernel {
+    pooling: Typed,
+    input_stride: usize,
+    output_stride: usize,
+}
+
+#[derive(Debug)]
+enum Typed {
+    Float(FloatPooling),
+    Unsigned(QuantizedPooling<u8>),
+    Signed(QuantizedPooling<i8>),
+}
+
+pub(super) fn pooling(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    pooling: &pooling::Pooling,
+) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let ([batch, height, width, channels], [_, out_height, out_width, _]) =
+        (lengths(input)?, lengths(output)?);
+    if pooling.layout != Layout::Nhwc {
+        return None;
+    }
+    let window = &pooling.window;
+    let (high, wide) = (
+        window.height.padding(u32::try_from(height).ok()?, pooling.filter[0]),
+        window.width.padding(u32::try_from(width).ok()?, pooling.filter[1]),
+    );
+    let shape = Shape {
+        batch,
+        input: [height, width],
+        output: [out_height, out_width],
+        channels,
+        filter: pooling.filter.map(|length| length as usize),
+        stride: [window.height.stride as usize, window.width.stride as usize],
+        padding_before: [usize::try_from(high.0).ok()?, usize::try_from(wide.0).ok()?],
+    };
+    let reduction = match pooling.reduction {
+        pooling::Reduction::Average => Reduction::Average,
+        pooling::Reduction::Max => Reduction::Max,
+        pooling::Reduction::L2 => Reduction::L2,
+    };
+    draft(builder, node, shape, reduction, pooling.activation)
+}
+
+/// A mean over height and width of float images, or over all of them but the channels.
+pub(super) fn mean(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    reduce: &reduce::Reduce,
+) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    if reduce.reduction != reduce::Reduction::Mean || !input.is_float() || reduce.axes != [1, 2] {
+        return None;
+    }
+    let [batch, height, width, channels] = lengths(input)?;
+    if height == 0 || width == 0 {
+        return None;
+    }
+    let shape = Shape::global(batch, [height, width], channels);
+    draft(builder, node, shape, Reduction::Average, FusedActivation::None)
+}
+
+fn draft(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    shape: Shape,
+    reduction: Reduction,
+    activation: FusedActivation,
+) -> Option<Draft> {
+    let set = builder.settings.instruction_set;
+    let output = &builder.graph.values[node.outputs[0]];
+    let pooling = if output.is_float() {
+        let range = activation_range::real(activation);
+        Typed::Float(FloatPooling::prepare(set, shape, reduction, range))
+    } else {
+        let range = super::stored_range(output, activation)?;
+        match output.operand_type() {
+            _ if reduction == Reduction::L2 => return None,
+            OperandType::TensorQuant8Asymm => {
+                Typed::Unsigned(QuantizedPooling::prepare(set, shape, reduction, range))
+            }
+            OperandType::TensorQuant8AsymmSigned => {
+                Typed::Signed(QuantizedPooling::prepare(set, shape, reduction, range))
+            }
+            _ => return None,
+        }
+    };
+    let stride = |value| builder.gapped(value).unwrap_or(shape.channels);
+    let (input_stride, output_stride) = (stride(node.inputs[0]), stride(node.outputs[0]));
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(PoolingKernel { pooling, input_stride, output_stride }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+fn lengths(value: &Value<'_>) -> Option<[usize; 4]> {
+    let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
+    lengths.try_into().ok()
+}
+
+impl Kernel for PoolingKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        /// Both images, as numbers of the type that is wanted.
+        macro_rules! images {
+            () => {
+                (
+                    Image {
+                        values: bytemuck::cast_slice(inputs.bytes(0)),
+                        pixel_stride: self.input_stride,
+                    },
+                    ImageMut {
+                        values: bytemuck::cast_slice_mut(output),
+                        pixel_stride: self.output_stride,
+                    },
+                )
+            };
+        }
+        match &self.pooling {
+            Typed::Float(pooling) => {
+                let (input, output) = images!();
+                pooling.run(run.team, input, output);
+            }
+            Typed::Unsigned(pooling) => {
+                let (input, output) = images!();
+                pooling.run(run.team, input, output);
+            }
+            Typed::Signed(pooling) => {
+                let (input, output) = images!();
+                pooling.run(run.team, input, output);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "pooling".to_owned()
+    }
+}

@@ -1,0 +1,77 @@
+//! SOFTMAX and LOG_SOFTMAX.
+
+use crate::graph::{Node, Value};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::OperandType;
+use kernels::softmax::{QuantizedSoftmax, Softmax};
+
+#[derive(Debug)]
+enum SoftmaxKernel {
+    Float(Softmax),
+    Unsigned(QuantizedSoftmax<u8>),
+    Signed(QuantizedSoftmax<i8>),
+}
+
+/// Of floats, or of 8 bits where no logarithm is wanted.
+pub(super) fn lower(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    beta: f32,
+    axis: usize,
+    is_logarithm: bool,
+) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    let sizes = around(input, axis)?;
+    let set = builder.settings.instruction_set;
+    let scale = input.operand.scale;
+    let kernel = match input.operand_type() {
+        _ if input.is_float() => {
+            SoftmaxKernel::Float(Softmax::prepare(set, sizes, beta, is_logarithm))
+        }
+        _ if is_logarithm => return None,
+        OperandType::TensorQuant8Asymm => {
+            SoftmaxKernel::Unsigned(QuantizedSoftmax::prepare(sizes, scale, beta))
+        }
+        OperandType::TensorQuant8AsymmSigned => {
+            SoftmaxKernel::Signed(QuantizedSoftmax::prepare(sizes, scale, beta))
+        }
+        _ => return None,
+    };
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(kernel),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+/// Elements before an axis, along it, and behind it.
+fn around(value: &Value<'_>, axis: usize) -> Option<[usize; 3]> {
+    let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
+    let (before, rest) = lengths.split_at_checked(axis)?;
+    let (along, behind) = rest.split_first()?;
+    Some([before.iter().product(), *along, behind.iter().product()])
+}
+
+impl Kernel for SoftmaxKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        match self {
+            Self::Float(softmax) => {
+                softmax.run(run.team, inputs.floats(0), bytemuck::cast_slice_mut(output));
+            }
+            Self::Unsigned(softmax) => softmax.run(run.team, inputs.bytes(0), output),
+            Self::Signed(softmax) => {
+                let input = bytemuck::cast_slice(inputs.bytes(0));
+                softmax.run(run.team, input, bytemuck::cast_slice_mut(output));
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "softmax".to_owned()
+    }
+}
