@@ -170,3 +170,55 @@ fn without_graphs(model: &Model) -> Model {
         extension_name_to_prefix: model.extension_name_to_prefix.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hal::{HalVersion, OperandSpec, OperationType, SubgraphBuilder};
+
+    /// d = (a + b) + a, e = tanh(a + b), of two numbers each, where the sum's shape is open.
+    fn whole() -> Model {
+        let mut graph = SubgraphBuilder::new();
+        let spec = || OperandSpec::tensor_float32([2]);
+        let a = graph.input("a", spec());
+        let b = graph.input("b", spec());
+        let none = graph.scalar_i32(0);
+        let open = OperandSpec::tensor_float32([0]);
+        let sum = graph.operation(OperationType::Add, [a, b, none], open);
+        let d = graph.operation(OperationType::Add, [sum, a, none], spec());
+        let e = graph.operation(OperationType::Tanh, [sum], spec());
+        graph.output(d);
+        graph.output(e);
+        graph.into_model().unwrap()
+    }
+
+    #[test]
+    fn what_crosses_the_border_becomes_an_argument() {
+        let whole = whole();
+        let [a, b] = whole.main.inputs[..] else { panic!("two inputs") };
+        let [d, e] = whole.main.outputs[..] else { panic!("two outputs") };
+        let sum = whole.main.operations[0].outputs[0];
+        for (operations, inputs, outputs) in [
+            (&[0][..], &[a, b][..], &[sum][..]),
+            (&[1], &[sum, a], &[d]),
+            (&[2], &[sum], &[e]),
+            (&[0, 2], &[a, b], &[sum, e]),
+            (&[1, 2], &[sum, a], &[d, e]),
+        ] {
+            let part = extract(&whole, operations, |_| vec![2]);
+            assert_eq!((&*part.inputs, &*part.outputs), (inputs, outputs), "{operations:?}");
+            assert_eq!(part.model.main.operations.len(), operations.len());
+            ops::validate(&part.model, HalVersion::V1_0).unwrap();
+        }
+    }
+
+    #[test]
+    fn all_operations_together_keep_what_is_between_them() {
+        let part = extract(&whole(), &[0, 1, 2], |_| vec![2]);
+        let main = &part.model.main;
+        assert_eq!((main.inputs.len(), main.outputs.len()), (2, 2));
+        let sum = &main.operands[main.operations[0].outputs[0] as usize];
+        assert_eq!(sum.lifetime, OperandLifeTime::TemporaryVariable);
+        assert_eq!(sum.number_of_consumers, 2);
+    }
+}

@@ -83,6 +83,53 @@ fn a_device_that_is_slower_than_the_fallback_device_gets_nothing() {
 }
 
 #[test]
+fn who_prefers_low_power_gets_another_device() {
+    let devices = Devices::new([
+        Arc::new(Scripted::new("test-fast", |_, _| true).with_power(50.0)) as Arc<dyn HalDevice>,
+        Arc::new(Scripted::new("test-frugal", |_, _| true).with_cost(50.0)),
+        reference::device(),
+    ]);
+    let model = polynomial(&devices, &[2]).unwrap();
+    for (preference, name) in [(0, "test-frugal"), (1, "test-fast"), (2, "test-fast")] {
+        let mut builder = CompilationBuilder::new(&model);
+        builder.set_preference(preference).unwrap();
+        let compilation = builder.finish().unwrap();
+        assert_eq!(compilation.steps()[0].0.unwrap().name(), name);
+    }
+}
+
+#[test]
+fn executions_of_one_compilation_run_at_the_same_time() {
+    let (devices, _) = adder_and_reference();
+    let mut builder = ModelBuilder::new(&devices);
+    let [x, first, second, other, y] = [(); 5].map(|()| tensor(&mut builder, &[2]));
+    let none = int32(&mut builder, 0);
+    // One value stays on its device, one passes in shared memory.
+    operation(&mut builder, Add, &[x, x, none], &[first]).unwrap();
+    operation(&mut builder, Add, &[first, x, none], &[second]).unwrap();
+    operation(&mut builder, Mul, &[first, first, none], &[other]).unwrap();
+    operation(&mut builder, Add, &[second, other, none], &[y]).unwrap();
+    builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
+    let compilation = CompilationBuilder::new(&builder.finish().unwrap()).finish().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0_u8..4 {
+            let compilation = &compilation;
+            scope.spawn(move || {
+                for round in 0_u8..100 {
+                    let values = [f32::from(thread) + 1.0, f32::from(round)];
+                    let execution = Execution::new(compilation);
+                    execution.set_input(0, None, Some(bytes(&values))).unwrap();
+                    let output = OutputBuffer::new(8);
+                    execution.set_output(0, None, Some(Arc::new(output.clone()))).unwrap();
+                    execution.compute().unwrap();
+                    assert_eq!(output.to_f32(), values.map(|x| 3.0 * x + 4.0 * x * x));
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn one_device_that_does_all_gets_one_step() {
     let devices = Devices::new([
         Arc::new(Scripted::new("test-all", |_, _| true)) as Arc<dyn HalDevice>,

@@ -20,6 +20,7 @@ pub struct Scripted {
     inner: Arc<dyn Device>,
     can_do: Box<CanDo>,
     cost: f32,
+    power: f32,
     version: HalVersion,
     faults: Arc<Faults>,
 }
@@ -70,6 +71,7 @@ impl Scripted {
             inner: reference::device(),
             can_do: Box::new(can_do),
             cost: 2.0,
+            power: 2.0,
             version: HalVersion::LATEST,
             faults: Arc::default(),
         }
@@ -78,6 +80,12 @@ impl Scripted {
     #[must_use]
     pub fn with_cost(self, cost: f32) -> Self {
         Self { cost, ..self }
+    }
+
+    /// With another cost where power counts.
+    #[must_use]
+    pub fn with_power(self, power: f32) -> Self {
+        Self { power, ..self }
     }
 
     #[must_use]
@@ -117,7 +125,7 @@ impl Device for Scripted {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::uniform(PerformanceInfo { exec_time: self.cost, power_usage: self.cost })
+        Capabilities::uniform(PerformanceInfo { exec_time: self.cost, power_usage: self.power })
     }
 
     fn cache_files_needed(&self) -> CacheFilesNeeded {
