@@ -20,6 +20,7 @@ pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
     let constants = [Constants::load(lanes, 0), Constants::load(lanes, 1)];
     let limits = Limits::new(packed.requantization.min, packed.requantization.max);
     let channels = run.block.channels;
+    let taps = packed.filter[0] * packed.filter[1];
     for pixel in 0..run.count {
         let mut sums = [_mm256_setzero_si256(); 2];
         for (half, sum) in sums.iter_mut().enumerate() {
@@ -28,7 +29,9 @@ pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
         }
         // SAFETY: the table has all taps; behind each address lie the block's channels.
         let load = |tap: usize| unsafe {
-            let from = (*run.table.add(tap * run.count + pixel)).add(run.block.channel);
+            let (i, j) = (tap / packed.filter[1], tap % packed.filter[1]);
+            let column = pixel * packed.stride + j * packed.dilation;
+            let from = (*run.table.add(i * run.columns + column)).add(run.block.channel);
             let bytes = if channels == 16 {
                 _mm_loadu_si128(from.cast())
             } else {
@@ -38,10 +41,10 @@ pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
             };
             _mm256_cvtepu8_epi16(_mm_xor_si128(bytes, flip))
         };
-        for step in 0..packed.taps.div_ceil(2) {
+        for step in 0..taps.div_ceil(2) {
             let a = load(2 * step);
             // A tap that is not there is multiplied by zero.
-            let b = if 2 * step + 1 < packed.taps { load(2 * step + 1) } else { a };
+            let b = if 2 * step + 1 < taps { load(2 * step + 1) } else { a };
             // SAFETY: the block has so many steps of two vectors.
             let weights = unsafe {
                 let at = run.weights.cast::<__m256i>().add(2 * step);

@@ -2,6 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod columns;
 mod packed;
 #[cfg(test)]
 mod tests;

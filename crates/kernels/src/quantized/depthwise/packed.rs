@@ -1,9 +1,9 @@
 //! [`Packed`]: depthwise convolution by blocks of channels.
 #![allow(unsafe_code)]
 
-use super::super::convolution::table::{ENTRIES, Pixels, Table};
 use super::super::requantize::{self, ChannelLanes, Form, LANES};
 use super::super::{Activations, Requantization, Signedness, Weights};
+use super::columns::Columns;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::{Image, ImageMut, InstructionSet, Lines, Team};
@@ -57,6 +57,12 @@ impl Variant {
         }
     }
 
+    /// In which order taps are multiplied.
+    fn order(self, shape: &Shape) -> Order {
+        let is_column = shape.filter == [3, 3] && shape.dilation[1] == 1 && shape.stride[1] <= 2;
+        if self.taps() == 4 && is_column { Order::ByColumn } else { Order::ByRow }
+    }
+
     /// The vector of 16 sums and the lane in it that a block's lane is summed in: interleaving bytes
     /// of four taps takes four channels of each 128 bits in turn, interleaving 16-bit numbers of two
     /// taps does so as well.
@@ -68,6 +74,15 @@ impl Variant {
             Self::Avx2 => (0, [0, 8, 4, 12][lane / 4] + lane % 4),
         }
     }
+}
+
+/// Which taps are multiplied together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The next ones of a row, going on in the next row.
+    ByRow,
+    /// The three of a column, which neighbouring output pixels share.
+    ByColumn,
 }
 
 /// Channels that are computed together.
@@ -91,7 +106,12 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) struct Packed {
     pub variant: Variant,
-    pub taps: usize,
+    pub order: Order,
+    pub filter: [usize; 2],
+    /// From one output pixel to the next, in columns of the input.
+    pub stride: usize,
+    /// From one tap to the next, in columns of the input.
+    pub dilation: usize,
     pub signedness: Signedness,
     pub form: Form,
     pub requantization: Requantization,
@@ -106,12 +126,18 @@ pub(super) struct Packed {
     block_pieces: usize,
 }
 
-/// Output pixels of a block to be computed.
+/// Output pixels of a row, of a block, to be computed.
+#[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
-    /// The address of the first pixel's first tap; the next pixel's is the next, and the next tap's
-    /// are `count` farther on. Of each the block's channels are read.
+    /// The address of the first tap of the first pixel, in a [`Columns`]. Of what lies at each address
+    /// the block's channels are read.
     pub table: *const *const u8,
+    /// Addresses of a row of the filter.
+    pub columns: usize,
+    /// Output pixels; if two share the lanes, of each half.
     pub count: usize,
+    /// How many pixels farther on those of the upper half are, 0 if they are the same.
+    pub partner: usize,
     /// The first pixel's outputs of the block.
     pub output: *mut u8,
     /// From one pixel's outputs to the next.
@@ -121,6 +147,18 @@ pub(super) struct Run<'a> {
     pub weights: *const u8,
     /// Of the block.
     pub lanes: &'a [ChannelLanes],
+}
+
+impl Run<'_> {
+    /// The run without its first pixels.
+    pub(super) fn after(&self, pixels: usize, stride: usize) -> Self {
+        Self {
+            table: self.table.wrapping_add(pixels * stride),
+            count: self.count - pixels,
+            output: self.output.wrapping_add(pixels * self.output_step),
+            ..*self
+        }
+    }
 }
 
 impl Packed {
@@ -136,13 +174,14 @@ impl Packed {
     ) -> Option<Self> {
         let (channels, taps) = (shape.output_channels, shape.taps());
         let is_plain = shape.group_output_channels() == 1 && channels > 1;
-        if !is_plain || taps == 0 || taps > ENTRIES / 8 {
+        if !is_plain || taps == 0 || Columns::pixels(shape) == 0 {
             return None;
         }
         // The one weight that is not the sum of two signed bytes; only zero point 0 can make it.
         if variant.lanes() == 64 && (0..weights.values.len()).any(|at| weights.centred(at) == 255) {
             return None;
         }
+        let order = variant.order(shape);
         let steps = taps.div_ceil(variant.taps());
         let vectors = variant.lanes() / LANES;
         let mut blocks = Vec::new();
@@ -186,14 +225,16 @@ impl Packed {
                         match variant {
                             #[cfg(target_arch = "x86_64")]
                             Variant::Vnni => {
+                                let (step, place) = match order {
+                                    Order::ByRow => (tap / 4, tap % 4),
+                                    Order::ByColumn => (tap % 3, tap / 3),
+                                };
                                 let part = weight.clamp(-128, 127);
-                                for (step, part) in
-                                    [(tap / 4, part), (steps + tap / 4, weight - part)]
-                                {
+                                for (step, part) in [(step, part), (steps + step, weight - part)] {
                                     // Nothing is left in a second part that there is not.
                                     if part != 0 {
                                         let byte = Signedness::Signed.byte(part);
-                                        out[at(step) + tap % 4] = byte;
+                                        out[at(step) + place] = byte;
                                     }
                                 }
                             }
@@ -239,7 +280,10 @@ impl Packed {
         let zero_point = activations.signedness.byte(activations.zero_point);
         Some(Self {
             variant,
-            taps,
+            order,
+            filter: shape.filter,
+            stride: shape.stride[1],
+            dilation: shape.dilation[1],
             signedness: activations.signedness,
             form: form?,
             requantization: requantization.clone(),
@@ -278,50 +322,70 @@ impl Packed {
         let output = DisjointOutput::new(output.values);
         team.run(self.pieces * self.block_pieces, &|task| {
             let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
-            let pixels = shape.output_pixels();
-            let (first, end) = (pixels * piece / self.pieces, pixels * (piece + 1) / self.pieces);
+            let [height, width] = shape.output;
+            let rows = shape.batch * height;
+            let begin = |piece: usize| rows * piece / self.pieces;
+            let rows = begin(piece)..begin(piece + 1);
             let begin = |piece: usize| self.blocks.len() * piece / self.block_pieces;
             let blocks = &self.blocks[begin(block_piece)..begin(block_piece + 1)];
-            let mut table = Table::new();
-            let most = Table::pixels(self.taps);
-            for first in (first..end).step_by(most) {
-                let count = most.min(end - first);
-                let image = Pixels {
-                    values: input.values,
-                    pixel_stride: input.pixel_stride,
-                    channel: 0,
-                    padding: &self.padding,
-                };
-                table.fill(shape, &image, first, count);
-                for block in blocks {
-                    let run = Run {
-                        table: table.start(),
-                        count,
-                        output: output.pointer(first * output_step + block.channel),
-                        output_step,
-                        block,
-                        weights: self.weights.elements::<u8>()[block.weights..].as_ptr(),
-                        lanes: &self.lanes[block.lanes..][..self.variant.lanes() / LANES],
-                    };
-                    // SAFETY: the processor has the variant's instructions. The table has the
-                    // addresses of pixels of the image, whose size was checked, or of the padding, and
-                    // all have the block's channels. So has the output, and tasks have different
-                    // pixels or blocks.
-                    unsafe {
-                        match self.variant {
-                            #[cfg(target_arch = "x86_64")]
-                            Variant::Vnni => super::vnni::compute(self, &run),
-                            #[cfg(target_arch = "x86_64")]
-                            Variant::Avx2 => super::avx2::compute(self, &run),
+            let mut table = Columns::new();
+            let most = Columns::pixels(shape);
+            for row in rows {
+                for x in (0..width).step_by(most) {
+                    let count = most.min(width - x);
+                    let columns = Columns::needed(shape, count);
+                    let place = [row / height, row % height, x];
+                    table.fill(shape, input, &self.padding, place, columns);
+                    for block in blocks {
+                        let at = (row * width + x) * output_step + block.channel;
+                        let run = Run {
+                            table: table.start(),
+                            columns,
+                            count: count / block.pixels,
+                            partner: count / block.pixels * (block.pixels - 1),
+                            output: output.pointer(at),
+                            output_step,
+                            block,
+                            weights: self.weights.elements::<u8>()[block.weights..].as_ptr(),
+                            lanes: &self.lanes[block.lanes..][..self.variant.lanes() / LANES],
+                        };
+                        // SAFETY: the table has the addresses of pixels of the image, whose size was
+                        // checked, or of the padding, and all have the block's channels. So has the
+                        // output, and tasks have different rows or blocks.
+                        unsafe {
+                            self.compute(&run);
+                            if block.pixels * run.count < count {
+                                // Of an odd number the last, in both halves.
+                                let last = Run { count, ..run }.after(count - 1, self.stride);
+                                self.compute(&Run { partner: 0, ..last });
+                            }
                         }
                     }
                 }
             }
         });
     }
+
+    /// Computes the pixels of a run.
+    ///
+    /// # Safety
+    /// The table has the addresses of all taps of all pixels, and behind each the block's channels can
+    /// be read; the block's channels of all pixels' outputs can be written.
+    unsafe fn compute(&self, run: &Run<'_>) {
+        // SAFETY: the processor has the variant's instructions, as `Variant::of` made sure; the rest is
+        // the caller's promise.
+        unsafe {
+            match self.variant {
+                #[cfg(target_arch = "x86_64")]
+                Variant::Vnni => super::vnni::compute(self, run),
+                #[cfg(target_arch = "x86_64")]
+                Variant::Avx2 => super::avx2::compute(self, run),
+            }
+        }
+    }
 }
 
-/// Into how many pieces pixels and blocks are cut.
+/// Into how many pieces rows and blocks are cut.
 fn cut(shape: &Shape, blocks: usize, threads: usize) -> (usize, usize) {
     let pixels = shape.output_pixels();
     if threads <= 1 || pixels == 0 {
@@ -330,6 +394,6 @@ fn cut(shape: &Shape, blocks: usize, threads: usize) -> (usize, usize) {
     let products = pixels.saturating_mul(shape.filter_values());
     let most = threads.saturating_mul(TASKS_PER_THREAD);
     let tasks = (products / PRODUCTS_PER_TASK).clamp(1, most);
-    let pieces = tasks.min(pixels.div_ceil(32));
+    let pieces = tasks.min(shape.batch * shape.output[0]);
     (pieces, tasks.div_ceil(pieces).min(blocks))
 }
