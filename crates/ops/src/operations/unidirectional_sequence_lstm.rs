@@ -40,7 +40,8 @@ pub struct UnidirectionalSequenceLstm {
     pub is_time_major: bool,
 }
 
-const ARGUMENTS: LstmArguments =
+/// Where its arguments are.
+pub const ARGUMENTS: LstmArguments =
     LstmArguments { weights: 1, states: 18, layer_norm: 24, auxiliary: None };
 
 static SIGNATURE: Signature = Signature {

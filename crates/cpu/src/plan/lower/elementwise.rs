@@ -6,7 +6,9 @@ use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::OperandType;
 use kernels::elementwise::{Chain, Step};
-use kernels::quantized_elementwise::{Quantization, QuantizedSum, Sign, Table, TableMap};
+use kernels::quantized_elementwise::{
+    Quantization, QuantizedProduct, QuantizedSum, Sign, Table, TableMap,
+};
 use ops::operations::arithmetic::{Arithmetic, Operator};
 
 /// Most operands of a chain.
@@ -79,11 +81,13 @@ impl Kernel for TableKernel {
     }
 }
 
-/// A sum or difference of 8-bit numbers.
+/// A sum, a difference or a product of 8-bit numbers.
 #[derive(Debug)]
-enum SumKernel {
-    Unsigned(QuantizedSum<u8>),
-    Signed(QuantizedSum<i8>),
+enum QuantizedArithmetic {
+    UnsignedSum(QuantizedSum<u8>),
+    SignedSum(QuantizedSum<i8>),
+    UnsignedProduct(QuantizedProduct<u8>),
+    SignedProduct(QuantizedProduct<i8>),
 }
 
 pub(super) fn arithmetic(
@@ -91,11 +95,6 @@ pub(super) fn arithmetic(
     node: &Node,
     arithmetic: &Arithmetic,
 ) -> Option<Draft> {
-    let sign = match arithmetic.operator {
-        Operator::Add => Sign::Plus,
-        Operator::Sub => Sign::Minus,
-        Operator::Mul | Operator::Div => return None,
-    };
     let values = &builder.graph.values;
     let (a, b, output) =
         (&values[node.inputs[0]], &values[node.inputs[1]], &values[node.outputs[0]]);
@@ -107,33 +106,55 @@ pub(super) fn arithmetic(
     };
     let (inputs, to) = ([quantised(a), quantised(b)], quantised(output));
     let range = super::stored_range(output, arithmetic.activation)?;
-    let kernel = match output.operand_type() {
-        OperandType::TensorQuant8Asymm => {
-            SumKernel::Unsigned(QuantizedSum::prepare(set, shapes, inputs, to, sign, range))
-        }
-        OperandType::TensorQuant8AsymmSigned => {
-            SumKernel::Signed(QuantizedSum::prepare(set, shapes, inputs, to, sign, range))
-        }
+    let is_signed = match output.operand_type() {
+        OperandType::TensorQuant8Asymm => false,
+        OperandType::TensorQuant8AsymmSigned => true,
         _ => return None,
+    };
+    let sign = match arithmetic.operator {
+        Operator::Sub => Sign::Minus,
+        _ => Sign::Plus,
+    };
+    let kernel = match (arithmetic.operator, is_signed) {
+        (Operator::Add | Operator::Sub, false) => QuantizedArithmetic::UnsignedSum(
+            QuantizedSum::prepare(set, shapes, inputs, to, sign, range),
+        ),
+        (Operator::Add | Operator::Sub, true) => QuantizedArithmetic::SignedSum(
+            QuantizedSum::prepare(set, shapes, inputs, to, sign, range),
+        ),
+        (Operator::Mul, false) => QuantizedArithmetic::UnsignedProduct(QuantizedProduct::prepare(
+            set, shapes, inputs, to, range,
+        )),
+        (Operator::Mul, true) => QuantizedArithmetic::SignedProduct(QuantizedProduct::prepare(
+            set, shapes, inputs, to, range,
+        )),
+        (Operator::Div, _) => return None,
     };
     draft(node, Box::new(kernel), &node.inputs[..2])
 }
 
-impl Kernel for SumKernel {
+impl Kernel for QuantizedArithmetic {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], _) = operands.split();
         let (a, b) = (inputs.bytes(0), inputs.bytes(1));
+        let signed = bytemuck::cast_slice;
         match self {
-            Self::Unsigned(sum) => sum.run(run.team, a, b, output),
-            Self::Signed(sum) => {
-                let signed = bytemuck::cast_slice;
+            Self::UnsignedSum(sum) => sum.run(run.team, a, b, output),
+            Self::UnsignedProduct(product) => product.run(run.team, a, b, output),
+            Self::SignedSum(sum) => {
                 sum.run(run.team, signed(a), signed(b), bytemuck::cast_slice_mut(output));
+            }
+            Self::SignedProduct(product) => {
+                product.run(run.team, signed(a), signed(b), bytemuck::cast_slice_mut(output));
             }
         }
         Ok(())
     }
 
     fn name(&self) -> String {
-        "quantised sum".to_owned()
+        match self {
+            Self::UnsignedSum(_) | Self::SignedSum(_) => "quantised sum".to_owned(),
+            Self::UnsignedProduct(_) | Self::SignedProduct(_) => "quantised product".to_owned(),
+        }
     }
 }

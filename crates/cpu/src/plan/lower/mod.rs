@@ -3,10 +3,14 @@
 mod conversion;
 mod convolution;
 mod elementwise;
+mod matmul;
 mod movement;
 mod pooling;
 mod quantized;
+mod recurrent;
+mod reduction;
 mod reference;
+mod resize;
 mod softmax;
 
 use super::layout::parts;
@@ -56,7 +60,19 @@ pub(crate) fn lower(builder: &mut Builder<'_, '_>, node: &Node) -> Result<Vec<Dr
         Work::Operation(AnyOperation::Quantize(_)) => conversion::quantizing(builder, node),
         Work::Operation(AnyOperation::Dequantize(_)) => conversion::dequantizing(builder, node),
         Work::Operation(AnyOperation::Pooling(pooling)) => pooling::pooling(builder, node, pooling),
-        Work::Operation(AnyOperation::Reduce(reduce)) => pooling::mean(builder, node, reduce),
+        Work::Operation(AnyOperation::Reduce(reduce)) => {
+            let pooled = pooling::mean(builder, node, reduce);
+            pooled.or_else(|| reduction::lower(builder, node, reduce))
+        }
+        Work::Operation(AnyOperation::Resize(it)) => resize::lower(builder, node, it),
+        Work::Operation(AnyOperation::BatchMatmul(it)) => matmul::batch_matmul(builder, node, it),
+        Work::Operation(AnyOperation::FullyConnected(it)) => {
+            matmul::fully_connected(builder, node, it)
+        }
+        Work::Operation(AnyOperation::UnidirectionalSequenceLstm(it)) => {
+            recurrent::lstm(builder, node, it)
+        }
+        Work::Operation(AnyOperation::Slice(it)) => movement::slice(builder, node, it),
         Work::Operation(_) => None,
     };
     match fast {

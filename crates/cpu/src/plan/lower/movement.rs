@@ -5,7 +5,7 @@ use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use kernels::movement::StridedCopy;
-use ops::operations::{Pad, Split, Transpose};
+use ops::operations::{Pad, Slice, Split, Transpose};
 
 /// Copies of inputs to places in the output.
 #[derive(Debug)]
@@ -62,6 +62,17 @@ pub(super) fn split(builder: &Builder<'_, '_>, node: &Node, split: &Split) -> Op
         drafts.push(draft(node, &node.inputs[..1], *output, kernel));
     }
     is_copied(element_size).then_some(drafts)
+}
+
+pub(super) fn slice(builder: &Builder<'_, '_>, node: &Node, slice: &Slice) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let begin: Vec<usize> = slice.begins.iter().map(|begin| *begin as usize).collect();
+    let steps = vec![1; begin.len()];
+    let copy = StridedCopy::slice(&lengths(input), &begin, &steps, &lengths(output));
+    let element_size = input.element_size();
+    let kernel = Copies { pieces: vec![Some(copy)], element_size, fill: Vec::new() };
+    is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
 }
 
 /// A CONCATENATION whose parts are not where they are to be.

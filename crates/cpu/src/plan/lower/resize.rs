@@ -1,0 +1,98 @@
+//! RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
+
+use crate::graph::{Node, Value};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::OperandType;
+use kernels::resize::{Place, Resize};
+use kernels::{Image, ImageMut};
+use ops::operations::resize;
+use ops::rules::layout::Layout;
+
+#[derive(Debug)]
+struct ResizeKernel {
+    resize: Resize,
+    channels: usize,
+    elements: Elements,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Elements {
+    Float,
+    Unsigned,
+    Signed,
+}
+
+pub(super) fn lower(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    resize: &resize::Resize,
+) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let ([batch, height, width, channels], [_, out_height, out_width, _]) =
+        (lengths(input)?, lengths(output)?);
+    if resize.layout != Layout::Nhwc || height == 0 || width == 0 {
+        return None;
+    }
+    let elements = match input.operand_type() {
+        _ if input.is_float() => Elements::Float,
+        OperandType::TensorQuant8Asymm => Elements::Unsigned,
+        OperandType::TensorQuant8AsymmSigned => Elements::Signed,
+        _ => return None,
+    };
+    let places = |input: usize, output: usize| -> Vec<Place> {
+        let place = |index| resize.place(index, input, output);
+        let all = (0..output).map(place);
+        all.map(|it| Place { lower: it.lower, upper: it.upper, weight: it.weight }).collect()
+    };
+    let places = [places(height, out_height), places(width, out_width)];
+    let set = builder.settings.instruction_set;
+    let resize = Resize::prepare(set, batch, [height, width], channels, places);
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(ResizeKernel { resize, channels, elements }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+fn lengths(value: &Value<'_>) -> Option<[usize; 4]> {
+    let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
+    lengths.try_into().ok()
+}
+
+impl Kernel for ResizeKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        /// Both images, as numbers of the type that is wanted.
+        macro_rules! images {
+            () => {
+                (
+                    Image::dense(bytemuck::cast_slice(inputs.bytes(0)), self.channels),
+                    ImageMut::dense(bytemuck::cast_slice_mut(output), self.channels),
+                )
+            };
+        }
+        match self.elements {
+            Elements::Float => {
+                let (input, output) = images!();
+                self.resize.run_f32(run.team, input, output);
+            }
+            Elements::Unsigned => {
+                let (input, output) = images!();
+                self.resize.run_8bit::<u8>(run.team, input, output);
+            }
+            Elements::Signed => {
+                let (input, output) = images!();
+                self.resize.run_8bit::<i8>(run.team, input, output);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "resize".to_owned()
+    }
+}
