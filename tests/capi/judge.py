@@ -128,12 +128,15 @@ class Model:
 
 
 class Compilation:
-    """A model compiled for one device; with a folder and a token, cached there."""
+    """A model compiled for one device, or for all; with a folder and a token, cached there."""
 
     def __init__(self, library, device, model, cache=None):
         self.library = library
-        devices = (c_void_p * 1)(device)
-        self.handle = library.make("Compilation_createForDevices", model.handle, devices, 1)
+        if device is None:
+            self.handle = library.make("Compilation_create", model.handle)
+        else:
+            devices = (c_void_p * 1)(device)
+            self.handle = library.make("Compilation_createForDevices", model.handle, devices, 1)
         try:
             if cache:
                 folder, token = cache
@@ -282,9 +285,14 @@ class Runner:
     def __init__(self, path, device, cache):
         self.library = nnapi.Library(path)
         found = self.library.devices()
-        if device is not None and device not in found:
+        if device == "all":
+            self.device = None
+        elif device is None:
+            self.device = next(iter(found.values()))
+        elif device in found:
+            self.device = found[device]
+        else:
             raise SystemExit(f"there is no device {device}, only {', '.join(found)}")
-        self.device = found[device] if device else next(iter(found.values()))
         self.cache = cache
 
     def verdict(self, case, suite, mode):
@@ -315,6 +323,8 @@ class Runner:
                 token = zlib.crc32(case["name"].encode()).to_bytes(4, "big") * 8
                 # Once to fill the cache, once to use it.
                 Compilation(library, self.device, model, (self.cache, token)).close()
+                if not os.listdir(self.cache):
+                    raise Wrong("nothing was written to the cache")
                 compilation = Compilation(library, self.device, model, (self.cache, token))
                 self._forget()
             else:
@@ -535,7 +545,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--library", default=os.path.join(ROOT, "target/release/libneuralnetworks.so"))
     parser.add_argument("--vectors", default=os.path.join(ROOT, "../shared/conformance"))
-    parser.add_argument("--device", help="a device by name; the first one otherwise")
+    parser.add_argument(
+        "--device",
+        help="a device by name; all: as the library divides the work; otherwise the first one")
     parser.add_argument("--filter", default="", help="cases whose name or file contains this")
     parser.add_argument("--mode", choices=list(MODES), help="this mode only")
     parser.add_argument("--all-modes", action="store_true", help="every vector in every mode")

@@ -185,3 +185,58 @@ fn preferred_memory_is_told_for_each_argument() {
     ANeuralNetworksCompilation_free(compilation);
     ANeuralNetworksModel_free(model);
 }
+
+/// contract: CAPI-3
+#[test]
+fn capi_3_a_cached_compilation_is_files_with_letters_for_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = name(folder.path().to_str().unwrap());
+    let model = model();
+    let compile = |token: [u8; 32]| {
+        let compilation = unfinished_compilation(model);
+        works(ANeuralNetworksCompilation_setCaching(compilation, path.as_ptr(), token.as_ptr()));
+        works(ANeuralNetworksCompilation_finish(compilation));
+        let (x, mut y) = ([1.0, 2.0], [0.0; 2]);
+        let execution = ready_execution(compilation, &x, &mut y);
+        works(ANeuralNetworksExecution_compute(execution));
+        assert_eq!(y, [11.0, 22.0]);
+        ANeuralNetworksExecution_free(execution);
+        ANeuralNetworksCompilation_free(compilation);
+    };
+    let files = || -> Vec<(String, Vec<u8>)> {
+        let entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap());
+        let mut files: Vec<_> = entries
+            .map(|entry| {
+                let content = std::fs::read(entry.path()).unwrap();
+                (entry.file_name().into_string().unwrap(), content)
+            })
+            .collect();
+        files.sort();
+        files
+    };
+    compile([1; 32]);
+    let first = files();
+    assert!(!first.is_empty(), "the device caches");
+    for (index, (name, content)) in first.iter().enumerate() {
+        let (letters, rest) = name.split_at(64);
+        assert!(letters.bytes().all(|letter| (b'A'..=b'P').contains(&letter)), "{name}");
+        assert_eq!(rest, format!("1{index}"), "model cache file number {index}");
+        assert!(!content.is_empty());
+    }
+    // From the cache: nothing is written.
+    compile([1; 32]);
+    assert_eq!(files(), first);
+    // Another token, another file.
+    compile([2; 32]);
+    assert_eq!(files().len(), 2 * first.len());
+    // Files that are spoilt are not used, but written anew.
+    for (name, content) in &first {
+        let mut spoilt = content.clone();
+        spoilt[content.len() / 2] ^= 1;
+        std::fs::write(folder.path().join(name), spoilt).unwrap();
+    }
+    compile([1; 32]);
+    assert!(files().iter().all(|(_, content)| !content.is_empty()));
+    compile([1; 32]);
+    ANeuralNetworksModel_free(model);
+}
