@@ -5,9 +5,10 @@ use crate::graph::{Graph, NoGraph, Source};
 use crate::plan::{Plan, Workspace};
 use crate::settings::Settings;
 use driver::{Bindings, Budget, EngineError, PlannedStep, Program, RunContext};
-use ops::{Shape, ValidModel};
+use hal::Subgraph;
+use ops::{Form, Presence, Shape, Signature, ValidModel};
 use reference::ReferenceProgram;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Plans kept for inputs of different dimensions.
 const MOST_PLANS: usize = 8;
@@ -21,7 +22,7 @@ pub struct CpuProgram {
     source: Option<Source>,
     /// The most recently used one last.
     plans: Mutex<Vec<Arc<Specialised>>>,
-    /// For what cannot be planned.
+    /// For what cannot be planned; `None` if there is a plan for every request.
     interpreted: Option<ReferenceProgram>,
 }
 
@@ -60,7 +61,10 @@ impl CpuProgram {
         } else {
             program.source = Some(source);
         }
-        program.interpreted = Some(interpreted()?);
+        let is_planned = !lock(&program.plans).is_empty();
+        if !is_planned || inputs_may_be_left_out(model.main()) {
+            program.interpreted = Some(interpreted()?);
+        }
         Ok(program)
     }
 
@@ -71,8 +75,7 @@ impl CpuProgram {
         budget: &Budget,
     ) -> Result<Option<Arc<Specialised>>, EngineError> {
         let fits = |plan: &Arc<Specialised>| plan.fits(bindings);
-        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut plans = lock();
+        let mut plans = lock(&self.plans);
         if let Some(at) = plans.iter().position(fits) {
             let last = plans.len() - 1;
             plans[at..=last].rotate_left(1);
@@ -90,13 +93,36 @@ impl CpuProgram {
             return Ok(None);
         };
         let plan = Arc::new(plan);
-        let mut plans = lock();
+        let mut plans = lock(&self.plans);
         if plans.len() == MOST_PLANS {
             plans.remove(0);
         }
         plans.push(Arc::clone(&plan));
         Ok(Some(plan))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an operation could do without one of the subgraph's inputs.
+fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
+    subgraph.operations.iter().any(|operation| {
+        let forms = Signature::of(operation.operation_type).map_or(&[][..], |it| it.forms);
+        operation.inputs.iter().enumerate().any(|(position, operand)| {
+            let is_omittable = |form: &Form| {
+                let parameter = form.inputs.get(position);
+                parameter.is_some_and(|parameter| {
+                    matches!(
+                        parameter.presence,
+                        Presence::Omittable | Presence::TrailingOmittable(_)
+                    )
+                })
+            };
+            subgraph.inputs.contains(operand) && forms.iter().any(is_omittable)
+        })
+    })
 }
 
 /// A plan for inputs of these dimensions; `None` if there can be none.
@@ -138,22 +164,24 @@ impl Program for CpuProgram {
         let Some(specialised) = self.plan(bindings, context.budget)? else {
             return match &self.interpreted {
                 Some(program) => program.run(bindings, context),
-                None => Err(hal::Error::failure("no plan fits the request").into()),
+                None => Err(hal::Error::invalid(
+                    "an input is left out that no operation can do without",
+                )
+                .into()),
             };
         };
-        let workspaces = || specialised.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle = workspaces().pop();
+        let idle = lock(&specialised.workspaces).pop();
         let mut workspace = idle.unwrap_or_else(|| Workspace::new(&specialised.plan));
         let mut team = self.teams.borrow();
         let result = specialised.plan.run(bindings, context, &mut workspace, &mut team);
         self.teams.give_back(team);
-        workspaces().push(workspace);
+        lock(&specialised.workspaces).push(workspace);
         result
     }
 
     /// The steps of the most recently used plan.
     fn plan(&self) -> Vec<PlannedStep> {
-        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = lock(&self.plans);
         plans.last().map(|specialised| specialised.plan.describe()).unwrap_or_default()
     }
 }

@@ -17,7 +17,8 @@ pub struct Lines(Vec<Line>);
 impl Lines {
     /// Room for at least so many bytes.
     pub fn with_bytes(bytes: usize) -> Self {
-        Self(vec![Line::zeroed(); bytes.div_ceil(LINE_BYTES)])
+        // Pages that the system gives are zero already; most are first touched when they are used.
+        Self(bytemuck::zeroed_vec(bytes.div_ceil(LINE_BYTES)))
     }
 
     /// Room for at least so many elements.

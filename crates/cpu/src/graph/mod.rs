@@ -107,7 +107,7 @@ impl Value<'_> {
     }
 
     /// The elements of a constant that holds floats.
-    pub(crate) fn constant_floats(&self) -> Option<Vec<f32>> {
+    pub(crate) fn constant_floats(&self) -> Option<Cow<'_, [f32]>> {
         let bytes = self.constant()?;
         match self.operand_type() {
             OperandType::TensorFloat16 | OperandType::Float16 => {
@@ -115,6 +115,12 @@ impl Value<'_> {
                 Some(elements.iter().map(|element| f16::from_le_bytes(*element).to_f32()).collect())
             }
             OperandType::TensorFloat32 | OperandType::Float32 => {
+                // Where they lie as floats do, there is no need for a copy.
+                if cfg!(target_endian = "little")
+                    && let Ok(elements) = bytemuck::try_cast_slice(bytes)
+                {
+                    return Some(Cow::Borrowed(elements));
+                }
                 let (elements, _) = bytes.as_chunks();
                 Some(elements.iter().map(|element| f32::from_le_bytes(*element)).collect())
             }

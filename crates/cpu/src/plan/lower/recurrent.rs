@@ -51,7 +51,7 @@ pub(super) fn lstm(
         let Some(value) = value(position) else { return Some(None) };
         match value.origin {
             Origin::Omitted => Some(None),
-            _ => Some(Some(value.constant_floats()?)),
+            _ => Some(Some(value.constant_floats()?.into_owned())),
         }
     };
     let gate = |gate: lstm_arguments::Gate| -> Option<Option<Owned>> {
