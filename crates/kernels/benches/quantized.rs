@@ -163,14 +163,16 @@ fn main() {
             settings.threads,
         );
         let input = bytes(shape.input_pixels() * shape.input_channels);
-        let mut output = vec![0; shape.output_pixels() * shape.output_channels];
+        let input = Lines::from_elements(&input);
+        let output_values = shape.output_pixels() * shape.output_channels;
+        let mut output = Lines::with_elements::<u8>(output_values);
         let mut scratch = Lines::with_bytes(convolution.scratch_bytes());
         let mut team = Team::new(settings.threads);
         measure(&settings, name, convolution.kernel(), shape.operations(), || {
             convolution.run(
                 &mut team,
-                Image::dense(&input, shape.input_channels),
-                ImageMut::dense(&mut output, shape.output_channels),
+                Image::dense(input.elements(), shape.input_channels),
+                ImageMut::dense(output.elements_mut(), shape.output_channels),
                 scratch.elements_mut(),
             );
         });
@@ -192,14 +194,14 @@ fn main() {
             settings.set,
             settings.threads,
         );
-        let input = bytes(shape.input_pixels() * channels);
-        let mut output = vec![0; shape.output_pixels() * channels];
+        let input = Lines::from_elements(&bytes(shape.input_pixels() * channels));
+        let mut output = Lines::with_elements::<u8>(shape.output_pixels() * channels);
         let mut team = Team::new(settings.threads);
         measure(&settings, name, depthwise.kernel(), shape.operations(), || {
             depthwise.run(
                 &mut team,
-                Image::dense(&input, channels),
-                ImageMut::dense(&mut output, channels),
+                Image::dense(input.elements(), channels),
+                ImageMut::dense(output.elements_mut(), channels),
                 &mut [],
             );
         });

@@ -5,6 +5,8 @@
 //! that constants are loaded once for them and, with 3x3 filters, so that they share interleaved columns.
 //! If 32 channels or fewer are left, a pixel of each half of the row share the lanes.
 #![allow(unsafe_code)]
+// Helpers are inlined into the one function that has the instructions enabled.
+#![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::super::Signedness;
@@ -13,52 +15,75 @@ use super::super::requantize::avx512::{Constants, Limits};
 use super::packed::{Order, Packed, Run};
 use std::arch::x86_64::*;
 
+/// A block has 64 channels.
+const FULL: u8 = 0;
+/// A block has fewer.
+const PARTIAL: u8 = 1;
+/// Two pixels of a block share the lanes.
+const PAIR: u8 = 2;
+
 /// Computes the pixels of a run.
 ///
 /// # Safety
 /// The processor has AVX-512 VNNI. The table has the addresses of all taps of all pixels, and behind
 /// each the block's channels can be read; the block's channels of all pixels' outputs can be written.
 pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
-    let kernel = match (run.block.pixels, packed.signedness, run.block.has_two_parts) {
-        (1, Signedness::Unsigned, false) => kernel::<false, false, false>,
-        (1, Signedness::Unsigned, true) => kernel::<false, false, true>,
-        (1, Signedness::Signed, false) => kernel::<false, true, false>,
-        (1, Signedness::Signed, true) => kernel::<false, true, true>,
-        (_, Signedness::Unsigned, false) => kernel::<true, false, false>,
-        (_, Signedness::Unsigned, true) => kernel::<true, false, true>,
-        (_, Signedness::Signed, false) => kernel::<true, true, false>,
-        (_, Signedness::Signed, true) => kernel::<true, true, true>,
+    let is_signed = packed.signedness == Signedness::Signed;
+    let share = match (run.block.pixels, run.block.channels) {
+        (1, 64) => FULL,
+        (1, _) => PARTIAL,
+        _ => PAIR,
+    };
+    let kernel = match (share, is_signed, run.block.has_two_parts) {
+        (FULL, false, false) => kernel::<FULL, false, false>,
+        (FULL, false, true) => kernel::<FULL, false, true>,
+        (FULL, true, false) => kernel::<FULL, true, false>,
+        (FULL, true, true) => kernel::<FULL, true, true>,
+        (PARTIAL, false, false) => kernel::<PARTIAL, false, false>,
+        (PARTIAL, false, true) => kernel::<PARTIAL, false, true>,
+        (PARTIAL, true, false) => kernel::<PARTIAL, true, false>,
+        (PARTIAL, true, true) => kernel::<PARTIAL, true, true>,
+        (_, false, false) => kernel::<PAIR, false, false>,
+        (_, false, true) => kernel::<PAIR, false, true>,
+        (_, true, false) => kernel::<PAIR, true, false>,
+        (_, true, true) => kernel::<PAIR, true, true>,
     };
     // SAFETY: the caller's promises.
     unsafe { kernel(packed, run) }
 }
 
-/// With `PAIR` two pixels share the lanes, with `TWO` the weights are sums of two bytes.
+/// `SHARE` says how the lanes are used; with `TWO` the weights are sums of two bytes.
 ///
 /// # Safety
 /// As of [`compute`], where the block is as the parameters say.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn kernel<const PAIR: bool, const SIGNED: bool, const TWO: bool>(
+unsafe fn kernel<const SHARE: u8, const SIGNED: bool, const TWO: bool>(
     packed: &Packed,
     run: &Run<'_>,
 ) {
-    let mut run = *run;
+    assert_eq!(run.lanes.len(), 4);
     // SAFETY: the caller's promises; groups of pixels lie within the run.
     unsafe {
-        while run.count >= 4 {
+        let mut first = 0;
+        while first + 4 <= run.count {
+            let group = run.after(first, packed.stride);
             match (packed.order, packed.stride) {
-                (Order::ByRow, _) => by_row::<4, PAIR, SIGNED, TWO>(packed, &run),
-                (Order::ByColumn, 1) => by_column::<4, 1, PAIR, SIGNED, TWO>(packed, &run),
-                (Order::ByColumn, _) => by_column::<4, 2, PAIR, SIGNED, TWO>(packed, &run),
+                (Order::ByRow, _) => by_row::<4, SHARE, SIGNED, TWO>(packed, &group),
+                (Order::ByColumn, 1) => by_column::<4, 1, SHARE, SIGNED, TWO>(packed, &group),
+                (Order::ByColumn, _) => by_column::<4, 2, SHARE, SIGNED, TWO>(packed, &group),
             }
-            run = run.after(4, packed.stride);
+            first += 4;
+            if first < run.count && first + 4 > run.count {
+                // The last ones together with some that are computed again.
+                first = run.count - 4;
+            }
         }
-        while run.count > 0 {
+        for first in first..run.count {
+            let group = run.after(first, packed.stride);
             match packed.order {
-                Order::ByRow => by_row::<1, PAIR, SIGNED, TWO>(packed, &run),
-                Order::ByColumn => by_column::<1, 1, PAIR, SIGNED, TWO>(packed, &run),
+                Order::ByRow => by_row::<1, SHARE, SIGNED, TWO>(packed, &group),
+                Order::ByColumn => by_column::<1, 1, SHARE, SIGNED, TWO>(packed, &group),
             }
-            run = run.after(1, packed.stride);
         }
     }
 }
@@ -67,49 +92,54 @@ unsafe fn kernel<const PAIR: bool, const SIGNED: bool, const TWO: bool>(
 ///
 /// # Safety
 /// As of [`compute`], for the entry.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn load<const PAIR: bool, const SIGNED: bool>(
+#[inline(always)]
+unsafe fn load<const SHARE: u8, const SIGNED: bool>(
     packed: &Packed,
     run: &Run<'_>,
     entry: usize,
 ) -> __m512i {
     let mask = !0_u64 >> (64 - run.block.channels);
     // SAFETY: the caller's promise; what a mask leaves out is not accessed.
-    let bytes = unsafe {
+    unsafe {
         let from = (*run.table.add(entry)).add(run.block.channel);
-        let bytes = _mm512_maskz_loadu_epi8(mask, from.cast());
-        if PAIR {
+        let mut bytes = if SHARE == FULL {
+            _mm512_loadu_si512(from.cast())
+        } else {
+            _mm512_maskz_loadu_epi8(mask, from.cast())
+        };
+        if SHARE == PAIR {
             let partner = *run.table.add(entry + run.partner * packed.stride);
             let from = partner.add(run.block.channel).wrapping_sub(32);
-            _mm512_mask_loadu_epi8(bytes, mask << 32, from.cast())
-        } else {
-            bytes
+            bytes = _mm512_mask_loadu_epi8(bytes, mask << 32, from.cast());
         }
-    };
-    if SIGNED { _mm512_xor_si512(bytes, _mm512_set1_epi8(i8::MIN)) } else { bytes }
+        if SIGNED { _mm512_xor_si512(bytes, _mm512_set1_epi8(i8::MIN)) } else { bytes }
+    }
 }
 
 /// Bytes of four taps, for each lane one behind the other.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn interleave([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    let (ab, ab_high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
-    let (cd, cd_high) = (_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d));
-    [
-        _mm512_unpacklo_epi16(ab, cd),
-        _mm512_unpackhi_epi16(ab, cd),
-        _mm512_unpacklo_epi16(ab_high, cd_high),
-        _mm512_unpackhi_epi16(ab_high, cd_high),
-    ]
+///
+/// # Safety
+/// The processor has AVX-512 VNNI.
+#[inline(always)]
+unsafe fn interleave([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (ab, ab_high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
+        let (cd, cd_high) = (_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d));
+        [
+            _mm512_unpacklo_epi16(ab, cd),
+            _mm512_unpackhi_epi16(ab, cd),
+            _mm512_unpacklo_epi16(ab_high, cd_high),
+            _mm512_unpackhi_epi16(ab_high, cd_high),
+        ]
+    }
 }
 
 /// Adds products with the weights of a step, of which there are so many in each part.
 ///
 /// # Safety
 /// The block has the step.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+#[inline(always)]
 unsafe fn multiply<const TWO: bool>(
     run: &Run<'_>,
     (step, steps): (usize, usize),
@@ -131,57 +161,82 @@ unsafe fn multiply<const TWO: bool>(
 }
 
 /// What sums of a block begin with.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn first_sums<const P: usize>(run: &Run<'_>) -> [[__m512i; 4]; P] {
-    let lanes: &[_; 4] = run.lanes.try_into().expect("four vectors of channels");
-    let mut sums = [_mm512_setzero_si512(); 4];
-    for v in 0..4 {
-        // SAFETY: 16 numbers.
-        sums[v] = unsafe { _mm512_loadu_si512(lanes[v].bias.as_ptr().cast()) };
+///
+/// # Safety
+/// The processor has AVX-512 VNNI, and there are four vectors of channels.
+#[inline(always)]
+unsafe fn first_sums<const P: usize>(run: &Run<'_>) -> [[__m512i; 4]; P] {
+    // SAFETY: arrays of 16 numbers.
+    unsafe {
+        let load = |v: usize| _mm512_loadu_si512(run.lanes.get_unchecked(v).bias.as_ptr().cast());
+        [[load(0), load(1), load(2), load(3)]; P]
     }
-    [sums; P]
 }
 
-/// The first `P` pixels of a run, four taps at a time.
+/// Four taps of the pixel `p`.
+///
+/// # Safety
+/// As of [`kernel`], for the entries and the step.
+#[inline(always)]
+unsafe fn pixel<const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+    packed: &Packed,
+    run: &Run<'_>,
+    place: (usize, usize),
+    [a, b, c, d]: [usize; 4],
+    p: usize,
+    sums: &mut [__m512i; 4],
+) {
+    let at = p * packed.stride;
+    // SAFETY: the caller's promises.
+    unsafe {
+        let inputs = interleave([
+            load::<SHARE, SIGNED>(packed, run, a + at),
+            load::<SHARE, SIGNED>(packed, run, b + at),
+            load::<SHARE, SIGNED>(packed, run, c + at),
+            load::<SHARE, SIGNED>(packed, run, d + at),
+        ]);
+        multiply::<TWO>(run, place, inputs, sums);
+    }
+}
+
+/// The first `P` pixels of a run, four taps at a time; `P` is 1 or 4.
 ///
 /// # Safety
 /// As of [`kernel`].
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn by_row<const P: usize, const PAIR: bool, const SIGNED: bool, const TWO: bool>(
+#[inline(always)]
+unsafe fn by_row<const P: usize, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
     packed: &Packed,
     run: &Run<'_>,
 ) {
     let [height, width] = packed.filter;
     let taps = height * width;
     let steps = taps.div_ceil(4);
-    let mut sums = first_sums::<P>(run);
-    let (mut i, mut j) = (0, 0);
-    for step in 0..steps {
-        // Taps that are not there are multiplied by zero, so any will do.
-        let mut entries = [0; 4];
-        for entry in &mut entries {
-            *entry = i * run.columns + j * packed.dilation;
-            if j + 1 < width {
-                j += 1;
-            } else if i + 1 < height {
-                (i, j) = (i + 1, 0);
+    // SAFETY: entries of taps of pixels, the block's steps, and the caller's promises.
+    unsafe {
+        let mut sums = first_sums::<P>(run);
+        let (mut i, mut j) = (0, 0);
+        for step in 0..steps {
+            // Taps that are not there are multiplied by zero, so any will do.
+            let mut entries = [0; 4];
+            for entry in &mut entries {
+                *entry = i * run.columns + j * packed.dilation;
+                if j + 1 < width {
+                    j += 1;
+                } else if i + 1 < height {
+                    (i, j) = (i + 1, 0);
+                }
+            }
+            // Written out, for a loop would keep the sums in memory.
+            let place = (step, steps);
+            pixel::<SHARE, SIGNED, TWO>(packed, run, place, entries, 0, &mut sums[0]);
+            if P == 4 {
+                pixel::<SHARE, SIGNED, TWO>(packed, run, place, entries, 1, &mut sums[1]);
+                pixel::<SHARE, SIGNED, TWO>(packed, run, place, entries, 2, &mut sums[2]);
+                pixel::<SHARE, SIGNED, TWO>(packed, run, place, entries, 3, &mut sums[3]);
             }
         }
-        for p in 0..P {
-            let mut four = [_mm512_setzero_si512(); 4];
-            for t in 0..4 {
-                let entry = entries[t] + p * packed.stride;
-                // SAFETY: an entry of a tap of a pixel.
-                four[t] = unsafe { load::<PAIR, SIGNED>(packed, run, entry) };
-            }
-            // SAFETY: one of the block's steps.
-            unsafe { multiply::<TWO>(run, (step, steps), interleave(four), &mut sums[p]) };
-        }
+        store::<P, SHARE, SIGNED>(packed, run, sums);
     }
-    // SAFETY: the caller's promises.
-    unsafe { store::<P, PAIR, SIGNED>(packed, run, sums) }
 }
 
 /// The first `P` pixels of a run of a 3x3 filter, the three taps of a column at a time. Columns are
@@ -189,91 +244,84 @@ unsafe fn by_row<const P: usize, const PAIR: bool, const SIGNED: bool, const TWO
 ///
 /// # Safety
 /// As of [`kernel`].
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+#[inline(always)]
 unsafe fn by_column<
     const P: usize,
     const S: usize,
-    const PAIR: bool,
+    const SHARE: u8,
     const SIGNED: bool,
     const TWO: bool,
 >(
     packed: &Packed,
     run: &Run<'_>,
 ) {
-    let mut sums = first_sums::<P>(run);
-    for column in 0..(P - 1) * S + 3 {
-        let mut rows = [_mm512_setzero_si512(); 3];
-        for i in 0..3 {
-            // SAFETY: an entry of a tap of one of the pixels.
-            rows[i] = unsafe { load::<PAIR, SIGNED>(packed, run, i * run.columns + column) };
-        }
-        // The weight of the fourth is zero.
-        let inputs = interleave([rows[0], rows[1], rows[2], rows[2]]);
-        for p in 0..P {
-            if column >= p * S && column < p * S + 3 {
-                // SAFETY: there are three steps.
-                unsafe { multiply::<TWO>(run, (column - p * S, 3), inputs, &mut sums[p]) };
+    // SAFETY: entries of taps of pixels, one of three steps, and the caller's promises.
+    unsafe {
+        let mut sums = first_sums::<P>(run);
+        for column in 0..(P - 1) * S + 3 {
+            let a = load::<SHARE, SIGNED>(packed, run, column);
+            let b = load::<SHARE, SIGNED>(packed, run, run.columns + column);
+            let c = load::<SHARE, SIGNED>(packed, run, 2 * run.columns + column);
+            // The weight of the fourth is zero.
+            let inputs = interleave([a, b, c, c]);
+            for p in 0..P {
+                if column >= p * S && column < p * S + 3 {
+                    multiply::<TWO>(run, (column - p * S, 3), inputs, &mut sums[p]);
+                }
             }
         }
+        store::<P, SHARE, SIGNED>(packed, run, sums);
     }
-    // SAFETY: the caller's promises.
-    unsafe { store::<P, PAIR, SIGNED>(packed, run, sums) }
 }
 
 /// Requantises and stores.
 ///
 /// # Safety
 /// As of [`kernel`].
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn store<const P: usize, const PAIR: bool, const SIGNED: bool>(
+#[inline(always)]
+unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
     packed: &Packed,
     run: &Run<'_>,
     sums: [[__m512i; 4]; P],
 ) {
-    let limits = Limits::new(packed.requantization.min, packed.requantization.max);
-    let lanes: &[_; 4] = run.lanes.try_into().expect("four vectors of channels");
-    let mut outputs = sums;
-    let mut bytes = [_mm512_setzero_si512(); P];
-    match packed.form {
-        Form::Plain => {
-            for v in 0..4 {
-                let constants = Constants::load(&lanes[v]);
-                for p in 0..P {
-                    outputs[p][v] = constants.apply::<false>(outputs[p][v]);
+    // SAFETY: the masks leave the block's channels of the pixels, which may be written.
+    unsafe {
+        let limits = Limits::new(packed.requantization.min, packed.requantization.max);
+        let mut outputs = sums;
+        match packed.form {
+            Form::Plain => {
+                for v in 0..4 {
+                    let constants = Constants::load(run.lanes.get_unchecked(v));
+                    for p in 0..P {
+                        outputs[p][v] = constants.apply::<false>(outputs[p][v]);
+                    }
                 }
             }
-            for p in 0..P {
-                bytes[p] = limits.narrow4::<SIGNED>(outputs[p]);
-            }
-        }
-        Form::Nudged => {
-            for v in 0..4 {
-                let constants = Constants::load(&lanes[v]);
-                for p in 0..P {
-                    outputs[p][v] = constants.apply::<true>(outputs[p][v]);
+            Form::Nudged => {
+                for v in 0..4 {
+                    let constants = Constants::load(run.lanes.get_unchecked(v));
+                    for p in 0..P {
+                        outputs[p][v] = constants.apply::<true>(outputs[p][v]);
+                    }
                 }
             }
-            for p in 0..P {
-                bytes[p] = limits.narrow4::<SIGNED>(outputs[p]);
-            }
+            Form::Scalar => {}
         }
-        Form::Scalar => {
-            for p in 0..P {
-                bytes[p] = scalar(packed, run, sums[p]);
+        let mask = !0_u64 >> (64 - run.block.channels);
+        for p in 0..P {
+            let bytes = match packed.form {
+                Form::Scalar => scalar(packed, run, sums[p]),
+                _ => limits.narrow4::<SIGNED>(outputs[p]),
+            };
+            let to = run.output.wrapping_add(p * run.output_step);
+            if SHARE == FULL {
+                _mm512_storeu_si512(to.cast(), bytes);
+            } else {
+                _mm512_mask_storeu_epi8(to.cast(), mask, bytes);
             }
-        }
-    }
-    let mask = !0_u64 >> (64 - run.block.channels);
-    for p in 0..P {
-        let to = run.output.wrapping_add(p * run.output_step);
-        // SAFETY: the masks leave the block's channels of the pixels, which may be written.
-        unsafe {
-            _mm512_mask_storeu_epi8(to.cast(), mask, bytes[p]);
-            if PAIR {
+            if SHARE == PAIR {
                 let to = to.wrapping_add(run.partner * run.output_step).wrapping_sub(32);
-                _mm512_mask_storeu_epi8(to.cast(), mask << 32, bytes[p]);
+                _mm512_mask_storeu_epi8(to.cast(), mask << 32, bytes);
             }
         }
     }
