@@ -145,8 +145,6 @@ pub(crate) enum Operand {
     Value(ValueId),
     /// A constant in the form in which the model has it.
     Raw(ValueId),
-    /// It is left out.
-    Omitted,
 }
 
 /// Collects what steps need.
@@ -167,7 +165,6 @@ impl Builder<'_, '_> {
 
     fn location(&mut self, operand: Operand, memory: &[Range<usize>]) -> Location {
         let (id, is_raw) = match operand {
-            Operand::Omitted => return Location::Nowhere,
             Operand::Value(id) => (id, false),
             Operand::Raw(id) => (id, true),
         };
@@ -211,9 +208,8 @@ impl Builder<'_, '_> {
     fn finish(mut self, drafts: Vec<Draft>) -> Result<Plan, EngineError> {
         let scratch: Vec<usize> = drafts.iter().map(|draft| draft.kernel.scratch_bytes()).collect();
         let uses = drafts.iter().map(|draft| {
-            let inputs = draft.inputs.iter().filter_map(|operand| match operand {
-                Operand::Value(id) | Operand::Raw(id) => Some(*id),
-                Operand::Omitted => None,
+            let inputs = draft.inputs.iter().map(|operand| match operand {
+                Operand::Value(id) | Operand::Raw(id) => *id,
             });
             inputs.chain(draft.outputs.iter().copied()).collect()
         });
