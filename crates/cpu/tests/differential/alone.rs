@@ -1,0 +1,60 @@
+//! Every operation alone, in the types of every row of its signature.
+
+use crate::calls::dice::Dice;
+use crate::calls::model::{Constants, Shapes, Tensor, alone, execute};
+use crate::calls::specimen::Call;
+use crate::calls::{each_specimen, specimens};
+use crate::compare::{Tolerance, compare};
+use crate::devices;
+use hal::OperationType;
+
+/// Where the definition leaves the rounding of quantised results open.
+fn tolerance(operation: OperationType) -> Tolerance {
+    use OperationType as Op;
+    match operation {
+        Op::LogSoftmax | Op::Logistic | Op::Softmax | Op::Tanh => Tolerance::ONE_STEP,
+        _ => Tolerance::STRICT,
+    }
+}
+
+/// All that a model may leave open, and what may be constant.
+fn ways(outputs: &[Tensor]) -> Vec<(&'static str, Shapes<'_>, Constants)> {
+    let mut ways = vec![
+        ("all but the first are constants", Shapes::OfInputs, Constants::AllButFirst),
+        ("some are constants", Shapes::OfInputs, Constants::Some),
+        ("constants, no shape known", Shapes::Unknown, Constants::AllButFirst),
+        ("nothing known", Shapes::Unknown, Constants::None),
+    ];
+    // A length of 0 cannot be told from an unknown one.
+    if outputs.iter().all(|(dimensions, _)| !dimensions.contains(&0)) {
+        ways.push(("constants, all shapes known", Shapes::Known(outputs), Constants::AllButFirst));
+        ways.push(("all from the request", Shapes::Known(outputs), Constants::None));
+    }
+    ways
+}
+
+fn check(call: &Call, dice: &mut Dice) -> Result<(), String> {
+    let (model, request) = alone(call, Shapes::OfInputs, Constants::Some, dice)?;
+    let expected = execute(devices::reference(), &model, &request)?;
+    let tolerances = vec![tolerance(call.operation); call.outputs.len()];
+    for (way, shapes, constants) in ways(&expected) {
+        let (model, request) = alone(call, shapes, constants, dice)?;
+        for candidate in devices::candidates() {
+            let about = |error: String| format!("{way}; {}: {error}", candidate.name);
+            let found = execute(&*candidate.device, &model, &request).map_err(about)?;
+            compare(&call.outputs, &expected, &found, &tolerances).map_err(about)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_operation_alone_is_as_by_reference() {
+    each_specimen(4, specimens::operations(), |specimen, dice| {
+        for row in specimen.rows() {
+            let call = specimen.typed(row);
+            check(&call, dice).map_err(|error| format!("{:?}: {error}", row.types))?;
+        }
+        Ok(())
+    });
+}

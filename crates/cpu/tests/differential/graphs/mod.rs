@@ -1,0 +1,89 @@
+//! Graphs of many layers, as passes and the layout of memory meet them.
+//!
+//! [`sketch`] is what a graph is drawn on, [`layers`] are single operations with their weights,
+//! [`patterns`] are the groups of operations that converters write for one layer.
+
+mod layers;
+mod patterns;
+mod sketch;
+
+use crate::calls::config;
+use crate::calls::dice::Dice;
+use crate::calls::model::execute;
+use crate::compare::compare;
+use crate::devices;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use sketch::{Finished, Kind, Said, Sketch};
+
+/// Most layers of a graph.
+const MOST_LAYERS: u32 = 10;
+
+/// The graph of a seed, or what its first layers are.
+fn draw(kind: Kind, seed: u64, most_layers: u32) -> Result<Finished, String> {
+    let mut dice = Dice::new(seed);
+    let said = dice.pick(&[Said::Everything, Said::Everything, Said::Inputs, Said::Ranks]);
+    let layers = dice.length(2, MOST_LAYERS).min(most_layers);
+    let mut sketch = Sketch::new(&mut dice, kind, said);
+    layers::image_input(&mut sketch);
+    for _ in 0..layers {
+        layers::draw(&mut sketch);
+    }
+    sketch.finish()
+}
+
+fn check(graph: &Finished) -> Result<(), String> {
+    let Finished { model, request, specs, tolerances, story } = graph;
+    let told = |error: String| format!("{error}\n{story}");
+    let expected = execute(devices::reference(), model, request).map_err(told)?;
+    for candidate in devices::candidates() {
+        let about = |error: String| told(format!("{}: {error}", candidate.name));
+        let found = execute(&*candidate.device, model, request).map_err(about)?;
+        compare(specs, &expected, &found, tolerances).map_err(about)?;
+    }
+    Ok(())
+}
+
+/// What goes wrong with the graph of a seed, told of as few layers as show it.
+fn check_seed(kind: Kind, seed: u64) -> Result<(), String> {
+    let whole = draw(kind, seed, MOST_LAYERS).and_then(|graph| check(&graph));
+    let Err(error) = whole else { return Ok(()) };
+    let shorter = (1..MOST_LAYERS)
+        .find_map(|layers| draw(kind, seed, layers).and_then(|it| check(&it)).err());
+    Err(format!("seed {seed}: {}", shorter.unwrap_or(error)))
+}
+
+fn check_all(kind: Kind) {
+    let seed = std::env::var("NNHAL_TEST_SEED").ok().and_then(|it| it.parse().ok());
+    if let Some(seed) = seed {
+        if let Err(error) = check_seed(kind, seed) {
+            panic!("{error}");
+        }
+        return;
+    }
+    let outcome = TestRunner::new(config(60))
+        .run(&any::<u64>(), |seed| check_seed(kind, seed).map_err(TestCaseError::fail));
+    if let Err(failure) = outcome {
+        panic!("{kind:?}: {failure}");
+    }
+}
+
+#[test]
+fn graphs_of_float32_are_as_by_reference() {
+    check_all(Kind::Float32);
+}
+
+#[test]
+fn graphs_of_float16_are_as_by_reference() {
+    check_all(Kind::Float16);
+}
+
+#[test]
+fn graphs_of_unsigned_bytes_are_as_by_reference() {
+    check_all(Kind::Unsigned);
+}
+
+#[test]
+fn graphs_of_signed_bytes_are_as_by_reference() {
+    check_all(Kind::Signed);
+}
