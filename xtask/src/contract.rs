@@ -7,10 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// Requirements that rooms to come must keep: a transport over kernel binder, the runtime that
-/// weighs devices by what they cost, and the C library.
-const OF_ROOMS_TO_COME: &[&str] =
-    &["IPC-1", "IPC-2", "IPC-6", "IPC-7", "IPC-8", "DEV-CAP-8", "CAPI-1", "CAPI-2", "CAPI-3"];
+/// Requirements that a room to come must keep: a transport over kernel binder.
+const OF_ROOMS_TO_COME: &[&str] = &["IPC-1", "IPC-2", "IPC-6", "IPC-7", "IPC-8"];
 
 /// A requirement by area and number, so that FENCE-2 comes before FENCE-10.
 type Id = (String, u32);

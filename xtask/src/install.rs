@@ -100,7 +100,7 @@ fn built_library(messages: &str) -> Option<PathBuf> {
         _ => Vec::new(),
     });
     let paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
-    paths.filter(|path| path.file_name().is_some_and(|name| name == LIBRARY)).last()
+    paths.filter(|path| path.file_name().is_some_and(|name| name == LIBRARY)).next_back()
 }
 
 fn copy(from: &Path, to: &Path, written: &mut Vec<PathBuf>) -> Result<(), InstallError> {

@@ -112,3 +112,34 @@ macro_rules! inner {
 }
 
 pub(crate) use {export, inner};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::bad_data;
+    use std::ffi::CStr;
+
+    fn last() -> String {
+        #[allow(unsafe_code, reason = "as C reads it")]
+        // SAFETY: a string that ends, of this thread, which does not fail meanwhile.
+        let text = unsafe { CStr::from_ptr(last_error::pointer()) };
+        text.to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn a_panic_is_a_result_code() {
+        let code = result_code("name", || panic!("word {}", 1));
+        assert_eq!(code, ResultCode::OpFailed.code());
+        assert_eq!(last(), "name: OP_FAILED: a fault of the library, please report it: word 1");
+        assert_eq!(value("other", 7, || panic!("word")), 7);
+        assert!(last().starts_with("other: OP_FAILED"), "{}", last());
+    }
+
+    #[test]
+    fn a_failure_is_its_code_and_success_keeps_the_last_one() {
+        assert_eq!(result_code("name", || Err(bad_data("a\0b"))), 4);
+        assert_eq!(last(), "name: BAD_DATA: a b");
+        assert_eq!(result_code("name", || Ok(())), 0);
+        assert_eq!(last(), "name: BAD_DATA: a b");
+    }
+}

@@ -111,7 +111,8 @@ fn a_null_object_is_refused_by_every_function() {
 #[test]
 fn an_invented_object_is_refused_by_every_function() {
     for (name, call) in all_calls() {
-        for address in [1, 8, 4096, 0x7fff_dead_beef, usize::MAX] {
+        // No kind of object has 0 or 15 as its number, which is in the last four bits.
+        for address in [16, 4096, 0x7fff_dead_bee0, usize::MAX] {
             let code = call(without_provenance_mut(address));
             assert_eq!(code, BAD_DATA, "{name} with {address:#x}: {}", last_error());
         }
@@ -278,4 +279,27 @@ fn an_object_may_be_freed_while_others_try_to_use_it() {
         });
         ANeuralNetworksModel_free(model);
     }
+}
+
+/// In a process of its own, which ends.
+#[test]
+fn a_debugger_can_be_shown_who_uses_a_freed_object() {
+    const TEST: &str = "a_debugger_can_be_shown_who_uses_a_freed_object";
+    if std::env::var_os("NNHAL_ABORT_ON_MISUSE").is_some() {
+        let model = model();
+        ANeuralNetworksModel_free(model);
+        assert_eq!(ANeuralNetworksModel_finish(null_mut()), UNEXPECTED_NULL, "null is no misuse");
+        ANeuralNetworksModel_finish(model);
+        unreachable!("it went on");
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", TEST, "--nocapture"]).env("NNHAL_ABORT_ON_MISUSE", "1");
+    let outcome = child.output().unwrap();
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(outcome.status.signal(), Some(6), "{outcome:?}");
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(
+        said.contains("nnhal: BAD_STATE: model is an ANeuralNetworksModel that was freed"),
+        "{said}"
+    );
 }
