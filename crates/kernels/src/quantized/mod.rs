@@ -14,6 +14,7 @@
 //!
 //! Slices hold signed numbers as their bytes.
 
+pub mod batch_matmul;
 pub mod convolution;
 pub mod depthwise;
 mod gemm;

@@ -299,6 +299,8 @@ impl Work<'_> {
                     table_step: count,
                     rows: end - row,
                     row_terms: matrix.needs_row_terms().then(|| &terms[row..end]),
+                    weights: matrix.block_weights(block),
+                    lanes: matrix.block_lanes(block),
                     output: self.output.pointer(output),
                     output_step: self.output_step,
                 };

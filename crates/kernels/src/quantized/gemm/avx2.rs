@@ -48,7 +48,7 @@ unsafe fn kernel<const R: usize, const SIGNED: bool>(
     block: &Block,
     tile: &Tile<'_>,
 ) {
-    let lanes = &matrix.block_lanes(block)[0];
+    let lanes = &tile.lanes[0];
     let mut sums = [[_mm256_setzero_si256(); 2]; R];
     for half in 0..2 {
         // SAFETY: 16 numbers.
@@ -60,7 +60,7 @@ unsafe fn kernel<const R: usize, const SIGNED: bool>(
     }
     let (flip, even) = (_mm256_set1_epi8(i8::MIN), _mm256_set1_epi16(0xFF));
     let steps = matrix.common.run_bytes.div_ceil(4);
-    let mut weights = matrix.block_weights(block);
+    let mut weights = tile.weights;
     for run in 0..matrix.common.runs {
         let mut rows = [std::ptr::null(); R];
         for (r, row) in rows.iter_mut().enumerate() {

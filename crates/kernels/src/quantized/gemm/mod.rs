@@ -12,7 +12,7 @@ mod vnni;
 
 pub(super) use pack::{Block, Matrix, Source, Variant};
 
-use super::requantize::Form;
+use super::requantize::{ChannelLanes, Form};
 
 /// Rows of one tile, at most.
 pub(super) const TILE_ROWS: usize = 8;
@@ -29,6 +29,10 @@ pub(super) struct Tile<'a> {
     pub rows: usize,
     /// What each row's sums get in addition; nothing if there are no weights with a zero point.
     pub row_terms: Option<&'a [i32]>,
+    /// The block's packed weights, of [`Matrix::block_weights`] or packed at run time.
+    pub weights: *const u8,
+    /// The constants of the block's channels, as many as it has vectors.
+    pub lanes: &'a [ChannelLanes],
     /// Where the first row's output begins.
     pub output: *mut u8,
     /// From one row's output to the next, in bytes.

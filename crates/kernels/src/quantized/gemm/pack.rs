@@ -65,6 +65,53 @@ impl Variant {
         }
     }
 
+    /// Bytes of four weights of each of 16 channels.
+    fn bytes_per_vector(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => 2 * DEPTH * LANES,
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => DEPTH * LANES,
+        }
+    }
+
+    /// Cuts channels into blocks of so many steps. Also the bytes of packed weights and the vectors of
+    /// all of them.
+    fn blocks(self, channels: usize, steps: usize) -> (Vec<Block>, usize, usize) {
+        let (mut blocks, mut bytes, mut lanes) = (Vec::new(), 0, 0);
+        let mut channel = 0;
+        while channel < channels {
+            let vectors = self.block_vectors(channels - channel);
+            let channels = (channels - channel).min(vectors * LANES);
+            blocks.push(Block { channel, channels, vectors, weights: bytes, lanes });
+            bytes += steps * vectors * self.bytes_per_vector();
+            lanes += vectors;
+            channel += channels;
+        }
+        (blocks, bytes, lanes)
+    }
+
+    /// Enters a weight: of a step of four, of a block's channel, the `k`th of the four.
+    fn put(self, out: &mut [u8], block: &Block, [step, index, k]: [usize; 3], weight: i8) {
+        let (vector, lane) = block.place(index);
+        let at = block.weights + (step * block.vectors + vector) * self.bytes_per_vector();
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                let (half, lane) = (lane / 8, lane % 8);
+                let place = ((half * 2 + k % 2) * 8 + lane) * 2 + k / 2;
+                out[at + 2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => out[at + lane * DEPTH + k] = weight.cast_unsigned(),
+        }
+    }
+
+    /// What unsigned inputs are less when the kernel sees them.
+    fn input_offset(self) -> i32 {
+        if self.has_signed_inputs() { 128 } else { 0 }
+    }
+
     /// What is added to all sums so that they can be requantised as unsigned numbers.
     fn sum_offset(self) -> i32 {
         if self.has_signed_inputs() { 0 } else { i32::MIN }
@@ -81,9 +128,9 @@ pub(in crate::quantized) struct Block {
     /// Vectors of 16 lanes that they take.
     pub vectors: usize,
     /// Where the packed weights begin, in bytes.
-    weights: usize,
+    pub weights: usize,
     /// The first of the channels' constants.
-    lanes: usize,
+    pub lanes: usize,
 }
 
 impl Block {
@@ -108,6 +155,8 @@ pub(in crate::quantized) struct Matrix {
     requantization: Requantization,
     /// Of the signed weights.
     weight_zero_point: i32,
+    /// Of the inputs as the kernel sees them.
+    input_zero_point: i32,
 }
 
 /// What a matrix is packed from: channel `c`'s weights are `runs` times `run_bytes` of them, one behind
@@ -132,33 +181,17 @@ impl Matrix {
     ) -> Self {
         let Source { weights, channels, runs, run_bytes, bias, .. } = *source;
         let steps = runs * run_bytes.div_ceil(DEPTH);
-        let bytes_per_vector = match variant {
-            #[cfg(target_arch = "x86_64")]
-            Variant::Avx2 => 2 * DEPTH * LANES,
-            _ => DEPTH * LANES,
-        };
-        let (mut blocks, mut bytes, mut lanes) = (Vec::new(), 0, 0);
-        let mut channel = 0;
-        while channel < channels {
-            let vectors = variant.block_vectors(channels - channel);
-            let channels = (channels - channel).min(vectors * LANES);
-            blocks.push(Block { channel, channels, vectors, weights: bytes, lanes });
-            bytes += steps * vectors * bytes_per_vector;
-            lanes += vectors;
-            channel += channels;
-        }
-
+        let (blocks, bytes, lanes) = variant.blocks(channels, steps);
         let mut packed = Lines::with_bytes(bytes);
         let out = packed.elements_mut::<u8>();
         let mut sums = Vec::with_capacity(channels);
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.
-        let offset = if variant.has_signed_inputs() { -128 } else { 0 };
-        let zero_point = activations.zero_point + activations.signedness.offset() + offset;
+        let zero_point =
+            activations.zero_point + activations.signedness.offset() - variant.input_offset();
         for block in &blocks {
             for index in 0..block.channels {
                 let channel = block.channel + index;
-                let (vector, lane) = block.place(index);
                 let (mut sum, mut magnitude) = (0_i32, 0_i64);
                 for run in 0..runs {
                     let from = (source.first)(channel) + (source.run_offset)(run);
@@ -167,18 +200,7 @@ impl Matrix {
                         sum = sum.wrapping_add(weight.into());
                         magnitude += i64::from(weights.centred(from + k).abs());
                         let step = run * run_bytes.div_ceil(DEPTH) + k / DEPTH;
-                        let at = block.weights + (step * block.vectors + vector) * bytes_per_vector;
-                        match variant {
-                            #[cfg(target_arch = "x86_64")]
-                            Variant::Avx2 => {
-                                let (half, lane) = (lane / 8, lane % 8);
-                                let pair = k % 2;
-                                let place = ((half * 2 + pair) * 8 + lane) * 2 + k % DEPTH / 2;
-                                out[at + 2 * place..][..2]
-                                    .copy_from_slice(&i16::from(weight).to_le_bytes());
-                            }
-                            _ => out[at + lane * DEPTH + k % DEPTH] = weight.cast_unsigned(),
-                        }
+                        variant.put(out, block, [step, index, k % DEPTH], weight);
                     }
                 }
                 let count = i32::try_from(runs * run_bytes % (1 << 31)).unwrap_or(0);
@@ -213,16 +235,118 @@ impl Matrix {
             limits: (requantization.min, requantization.max),
             form,
         };
-        Self { variant, common, blocks, weights: packed, lanes, requantization, weight_zero_point }
+        Self {
+            variant,
+            common,
+            blocks,
+            weights: packed,
+            lanes,
+            requantization,
+            weight_zero_point,
+            input_zero_point: zero_point,
+        }
+    }
+
+    /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
+    /// right side of products of two activations, which have one multiplier.
+    pub(in crate::quantized) fn at_run_time(
+        variant: Variant,
+        [inner, columns]: [usize; 2],
+        [left, right]: [Activations; 2],
+        requantization: &Requantization,
+    ) -> Self {
+        let (blocks, _, _) = variant.blocks(columns, inner.div_ceil(DEPTH));
+        let bound = i64::try_from(inner).unwrap_or(i64::MAX);
+        let bound = bound.saturating_mul(left.greatest() * right.greatest());
+        // What is the same for all columns; the bias is not.
+        let same = |lane| (0, lane);
+        let (form, lanes) = requantize::pack(requantization, LANES, 1, same, |_| (0, bound));
+        let common = Common {
+            runs: 1,
+            run_bytes: inner,
+            is_signed: left.signedness == Signedness::Signed,
+            limits: (requantization.min, requantization.max),
+            form,
+        };
+        Self {
+            variant,
+            common,
+            blocks,
+            weights: Lines::default(),
+            lanes,
+            requantization: requantization.clone(),
+            weight_zero_point: right.zero_point + right.signedness.offset() - 128,
+            input_zero_point: left.zero_point + left.signedness.offset() - variant.input_offset(),
+        }
+    }
+
+    /// Bytes of packed weights.
+    pub(in crate::quantized) fn weight_bytes(&self) -> usize {
+        let vectors: usize = self.blocks.iter().map(|block| block.vectors).sum();
+        let Common { runs, run_bytes, .. } = self.common;
+        runs * run_bytes.div_ceil(DEPTH) * vectors * self.variant.bytes_per_vector()
+    }
+
+    /// Bytes of the channels' constants.
+    pub(in crate::quantized) fn lane_bytes(&self) -> usize {
+        let vectors: usize = self.blocks.iter().map(|block| block.vectors).sum();
+        vectors * size_of::<ChannelLanes>()
+    }
+
+    /// Packs a matrix `[inner, columns]`, or if it is transposed `[columns, inner]`, and what is
+    /// wanted of its columns.
+    pub(in crate::quantized) fn pack_at_run_time(
+        &self,
+        values: &[u8],
+        is_transposed: bool,
+        weights: &mut [u8],
+        lanes: &mut [ChannelLanes],
+    ) {
+        let inner = self.common.run_bytes;
+        let columns = self.blocks.last().map_or(0, |block| block.channel + block.channels);
+        let flip = if self.common.is_signed { 0 } else { 0x80 };
+        let (row, column) = if is_transposed { (1, inner) } else { (columns, 1) };
+        let steps = inner.div_ceil(DEPTH);
+        let count = i32::try_from(inner % (1 << 31)).unwrap_or(0);
+        lanes.fill(self.lanes[0]);
+        for block in &self.blocks {
+            for step in 0..steps {
+                for index in 0..block.channels {
+                    for k in 0..DEPTH {
+                        let at = DEPTH * step + k;
+                        // Behind the last row zero, as the sums want it.
+                        let weight = if at < inner {
+                            values[at * row + (block.channel + index) * column] ^ flip
+                        } else {
+                            0
+                        };
+                        let place = [step, index, k];
+                        self.variant.put(weights, block, place, weight.cast_signed());
+                    }
+                }
+            }
+            for index in 0..block.channels {
+                let sum = (0..inner).fold(0_i32, |sum, at| {
+                    let byte = values[at * row + (block.channel + index) * column] ^ flip;
+                    sum.wrapping_add(byte.cast_signed().into())
+                });
+                let (vector, lane) = block.place(index);
+                let constant = self
+                    .input_zero_point
+                    .wrapping_mul(self.weight_zero_point.wrapping_mul(count).wrapping_sub(sum));
+                lanes[block.lanes + vector].bias[lane] =
+                    constant.wrapping_add(self.variant.sum_offset());
+            }
+        }
     }
 
     /// The packed weights of a block.
-    pub(super) fn block_weights(&self, block: &Block) -> *const u8 {
+    pub(in crate::quantized) fn block_weights(&self, block: &Block) -> *const u8 {
         self.weights.elements::<u8>()[block.weights..].as_ptr()
     }
 
     /// The constants of a block's channels.
-    pub(super) fn block_lanes(&self, block: &Block) -> &[ChannelLanes] {
+    pub(in crate::quantized) fn block_lanes(&self, block: &Block) -> &[ChannelLanes] {
         &self.lanes[block.lanes..][..block.vectors]
     }
 

@@ -4,6 +4,7 @@
 //! Each step of four inputs loads 4 vectors of weights and 6 times four inputs for 24 products, so that
 //! products are the limit and not loads.
 #![allow(unsafe_code)]
+#![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::super::requantize::avx512::{Constants, Limits};
 use super::{Block, Form, Matrix, Tile};
@@ -66,7 +67,7 @@ unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
     block: &Block,
     tile: &Tile<'_>,
 ) {
-    let lanes: &[_; W] = matrix.block_lanes(block).try_into().expect("as many vectors");
+    let lanes: &[_; W] = tile.lanes.try_into().expect("as many vectors");
     let mut sums = [[_mm512_setzero_si512(); W]; R];
     for v in 0..W {
         // SAFETY: 16 numbers.
@@ -84,7 +85,7 @@ unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
     }
     let flip = _mm512_set1_epi8(i8::MIN);
     let steps = matrix.common.run_bytes.div_ceil(4);
-    let mut weights = matrix.block_weights(block);
+    let mut weights = tile.weights;
     for run in 0..matrix.common.runs {
         let mut rows = [std::ptr::null(); R];
         for (r, row) in rows.iter_mut().enumerate() {
@@ -133,7 +134,7 @@ unsafe fn store<const R: usize, const W: usize, const SIGNED: bool, const NUDGED
     tile: &Tile<'_>,
     sums: [[__m512i; W]; R],
 ) {
-    let lanes: &[_; W] = matrix.block_lanes(block).try_into().expect("as many vectors");
+    let lanes: &[_; W] = tile.lanes.try_into().expect("as many vectors");
     let mut outputs = sums;
     for v in 0..W {
         let constants = Constants::load(&lanes[v]);

@@ -23,12 +23,13 @@
 
 use super::Requantization;
 use crate::Multiplier;
+use bytemuck::{Pod, Zeroable};
 
 /// Lanes of [`ChannelLanes`].
 pub(in crate::quantized) const LANES: usize = 16;
 
 /// Constants of 16 output channels.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Zeroable, Pod)]
 #[repr(C, align(64))]
 pub(in crate::quantized) struct ChannelLanes {
     /// What sums begin with.

@@ -1,0 +1,327 @@
+//! [`BatchMatmul`]: products of 8-bit matrices that are both known only when they are to be
+//! multiplied.
+#![allow(unsafe_code)]
+
+use super::gemm::{Block, Matrix, TILE_ROWS, Tile, Variant};
+use super::requantize::ChannelLanes;
+use super::{Activations, Requantization, Signedness};
+use crate::disjoint::DisjointOutput;
+use crate::{InstructionSet, LINE_BYTES, Line, Team};
+
+/// Tasks for each thread, at most.
+const TASKS_PER_THREAD: usize = 4;
+
+/// Products `output[M][N] = x[M][K] * y[K][N]` of matrices that lie one behind the other.
+#[derive(Debug)]
+pub struct BatchMatmul {
+    batch: usize,
+    /// M, K and N.
+    sizes: [usize; 3],
+    /// Whether x is stored as `[K][M]`, and y as `[N][K]`.
+    transposed: [bool; 2],
+    signedness: Signedness,
+    zero_points: [i32; 2],
+    requantization: Requantization,
+    packed: Option<Packed>,
+}
+
+/// For a fast kernel.
+#[derive(Debug)]
+struct Packed {
+    /// How y is packed; without weights of its own.
+    matrix: Matrix,
+    tasks: usize,
+    /// Scratch memory of a task, in lines.
+    lines: Parts,
+}
+
+/// Lines of a task's scratch memory, in this order.
+#[derive(Debug, Clone, Copy)]
+struct Parts {
+    /// The packed y.
+    weights: usize,
+    /// The constants of y's columns.
+    lanes: usize,
+    /// Rows of x whose length is a multiple of four, if x is not so already.
+    rows: usize,
+}
+
+impl Parts {
+    fn sum(self) -> usize {
+        self.weights + self.lanes + self.rows
+    }
+}
+
+impl BatchMatmul {
+    /// Cuts `batch` products of the sizes `[M, K, N]` into tasks for so many threads. Inputs and outputs
+    /// are of one signedness; `transposed` says whether x is stored as `[K][M]` and y as `[N][K]`.
+    ///
+    /// # Panics
+    /// If a number is out of its type's range, there is more than one multiplier, the matrices are
+    /// larger than memory, or this processor does not have the instruction set.
+    #[allow(clippy::too_many_arguments)] // Sizes, types, and what all kernels take.
+    pub fn prepare(
+        batch: usize,
+        sizes: [usize; 3],
+        transposed: [bool; 2],
+        signedness: Signedness,
+        zero_points: [i32; 2],
+        requantization: Requantization,
+        set: InstructionSet,
+        threads: usize,
+    ) -> Self {
+        let [rows, inner, columns] = sizes;
+        for [a, b] in [[rows, inner], [inner, columns], [rows, columns]] {
+            let each = a.checked_mul(b).and_then(|each| each.checked_mul(batch.max(1)));
+            assert!(
+                each.is_some_and(|all| all < isize::MAX.unsigned_abs() / 16),
+                "matrices larger than memory"
+            );
+        }
+        for zero_point in zero_points {
+            Activations { signedness, zero_point }.check();
+        }
+        assert_eq!(requantization.multipliers.len(), 1, "one multiplier");
+        requantization.check(1, signedness);
+        let variant = Variant::of(set).filter(|_| batch * rows * inner * columns > 0);
+        let packed = variant.map(|variant| {
+            let [x, y] = zero_points.map(|zero_point| Activations { signedness, zero_point });
+            let matrix = Matrix::at_run_time(variant, [inner, columns], [x, y], &requantization);
+            let is_copied = transposed[0] || !inner.is_multiple_of(4);
+            let lines = Parts {
+                weights: matrix.weight_bytes().div_ceil(LINE_BYTES),
+                lanes: matrix.lane_bytes().div_ceil(LINE_BYTES),
+                rows: if is_copied {
+                    (rows * inner.next_multiple_of(4)).div_ceil(LINE_BYTES)
+                } else {
+                    0
+                },
+            };
+            let tasks = batch.min(if threads > 1 { threads * TASKS_PER_THREAD } else { 1 });
+            Packed { matrix, tasks, lines }
+        });
+        Self { batch, sizes, transposed, signedness, zero_points, requantization, packed }
+    }
+
+    /// Which kernel was chosen.
+    pub fn kernel(&self) -> &'static str {
+        self.packed.as_ref().map_or("portable", |packed| packed.matrix.variant.name())
+    }
+
+    /// Multiplications and additions.
+    pub fn operations(&self) -> u64 {
+        let [rows, inner, columns] = self.sizes;
+        2 * (self.batch * rows) as u64 * (inner * columns) as u64
+    }
+
+    /// Bytes of scratch memory that a run wants.
+    pub fn scratch_bytes(&self) -> usize {
+        self.packed.as_ref().map_or(0, |packed| packed.tasks * packed.lines.sum() * LINE_BYTES)
+    }
+
+    /// Computes all products.
+    ///
+    /// # Panics
+    /// If an operand, the output or the scratch memory is too small.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        x: &[u8],
+        y: &[u8],
+        output: &mut [u8],
+        scratch: &mut [Line],
+    ) {
+        let [rows, inner, columns] = self.sizes;
+        assert!(x.len() >= self.batch * rows * inner, "x is too small");
+        assert!(y.len() >= self.batch * inner * columns, "y is too small");
+        assert!(output.len() >= self.batch * rows * columns, "the output is too small");
+        if self.batch * rows * columns == 0 {
+            return;
+        }
+        let output = DisjointOutput::new(output);
+        let scratch = DisjointOutput::new(scratch);
+        let tasks = self.packed.as_ref().map_or(self.batch, |packed| packed.tasks);
+        team.run(tasks, &|task| {
+            for index in self.batch * task / tasks..self.batch * (task + 1) / tasks {
+                let x = &x[index * rows * inner..][..rows * inner];
+                let y = &y[index * inner * columns..][..inner * columns];
+                // SAFETY: every product has its own output, and is one task's.
+                let to = unsafe { output.slice(index * rows * columns, rows * columns) };
+                match &self.packed {
+                    None => self.portable(x, y, to),
+                    Some(packed) => {
+                        let lines = packed.lines.sum();
+                        // SAFETY: every task has its own lines.
+                        let scratch = unsafe { scratch.slice(task * lines, lines) };
+                        self.multiply(packed, x, y, to, scratch);
+                    }
+                }
+            }
+        });
+    }
+
+    /// By the definition.
+    fn portable(&self, x: &[u8], y: &[u8], output: &mut [u8]) {
+        let [rows, inner, columns] = self.sizes;
+        let [zero_x, zero_y] = self.zero_points;
+        for (at, output) in output.iter_mut().enumerate() {
+            let (row, column) = (at / columns, at % columns);
+            let mut sum = 0_i32;
+            for k in 0..inner {
+                let x = if self.transposed[0] { x[k * rows + row] } else { x[row * inner + k] };
+                let y = if self.transposed[1] {
+                    y[column * inner + k]
+                } else {
+                    y[k * columns + column]
+                };
+                let x = self.signedness.value(x) - zero_x;
+                sum = sum.wrapping_add(x * (self.signedness.value(y) - zero_y));
+            }
+            *output = self.signedness.byte(self.requantization.apply(sum, 0));
+        }
+    }
+
+    /// One product.
+    fn multiply(
+        &self,
+        Packed { matrix, lines, .. }: &Packed,
+        x: &[u8],
+        y: &[u8],
+        output: &mut [u8],
+        scratch: &mut [Line],
+    ) {
+        let [rows, inner, columns] = self.sizes;
+        let (weights, scratch) = scratch.split_at_mut(lines.weights);
+        let (lanes, copy) = scratch.split_at_mut(lines.lanes);
+        let weights = bytemuck::cast_slice_mut::<_, u8>(weights);
+        let lanes = &mut bytemuck::cast_slice_mut::<_, ChannelLanes>(lanes)[..];
+        matrix.pack_at_run_time(y, self.transposed[1], weights, lanes);
+        let (x, row_bytes) = if lines.rows == 0 {
+            (x, inner)
+        } else {
+            let row_bytes = inner.next_multiple_of(4);
+            let copy = bytemuck::cast_slice_mut::<_, u8>(copy);
+            for (row, copy) in copy.chunks_exact_mut(row_bytes).take(rows).enumerate() {
+                if self.transposed[0] {
+                    for (k, to) in copy[..inner].iter_mut().enumerate() {
+                        *to = x[k * rows + row];
+                    }
+                } else {
+                    copy[..inner].copy_from_slice(&x[row * inner..][..inner]);
+                }
+            }
+            (&*copy, row_bytes)
+        };
+        let output = DisjointOutput::new(output);
+        let mut row = 0;
+        while row < rows {
+            let mut addresses = [std::ptr::null(); 12 * TILE_ROWS];
+            let count = addresses.len().min(rows - row);
+            for (index, address) in addresses.iter_mut().enumerate().take(count) {
+                *address = x[(row + index) * row_bytes..].as_ptr();
+            }
+            let mut terms = [0_i32; 12 * TILE_ROWS];
+            if matrix.needs_row_terms() {
+                // SAFETY: the addresses of rows of `inner` bytes.
+                unsafe { matrix.row_terms(addresses.as_ptr(), count, &mut terms[..count]) };
+            }
+            for block in matrix.blocks() {
+                let Block { channel, vectors, .. } = *block;
+                let most = matrix.tile_rows(block);
+                for first in (0..count).step_by(most) {
+                    let tile_rows = most.min(count - first);
+                    let tile = Tile {
+                        table: addresses[first..].as_ptr(),
+                        table_step: count,
+                        rows: tile_rows,
+                        row_terms: matrix
+                            .needs_row_terms()
+                            .then(|| &terms[first..first + tile_rows]),
+                        weights: weights[block.weights..].as_ptr(),
+                        lanes: &lanes[block.lanes..][..vectors],
+                        output: output.pointer((row + first) * columns + channel),
+                        output_step: columns,
+                    };
+                    // SAFETY: the rows have a multiple of four bytes, in x itself or in its copy; the
+                    // output has the block's columns of these rows.
+                    unsafe { matrix.compute(block, &tile) };
+                }
+            }
+            row += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Multiplier;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn all_instruction_sets_agree(
+            batch in 0_usize..4, rows in 0_usize..120, inner in 0_usize..40,
+            columns in prop_oneof![0_usize..40, 0_usize..150], transposed: [bool; 2],
+            is_signed: bool, zero_points: [u8; 2], ends: [u8; 2], zero_point: u8,
+            mantissa in 1 << 30..=i32::MAX, exponent in prop_oneof![9 => -10..-5, 1 => -3..3],
+        ) {
+            let signedness = if is_signed { Signedness::Signed } else { Signedness::Unsigned };
+            let value = |byte| signedness.value(byte);
+            let (min, max) = (value(ends[0]).min(value(ends[1])), value(ends[0]).max(value(ends[1])));
+            let requantization = Requantization {
+                multipliers: vec![Multiplier { mantissa, exponent }],
+                zero_point: value(zero_point),
+                min,
+                max,
+            };
+            let mut random = fastrand::Rng::with_seed(u64::from(zero_point));
+            let mut bytes =
+                |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
+            let (x, y) = (bytes(batch * rows * inner), bytes(batch * inner * columns));
+            let run = |set, threads| {
+                let product = BatchMatmul::prepare(
+                    batch, [rows, inner, columns], transposed, signedness,
+                    zero_points.map(value), requantization.clone(), set, threads,
+                );
+                let mut output = vec![0; batch * rows * columns];
+                let mut scratch = vec![bytemuck::Zeroable::zeroed(); product.scratch_bytes() / 64];
+                product.run(&mut Team::new(threads), &x, &y, &mut output, &mut scratch);
+                output
+            };
+            let expected = run(InstructionSet::Portable, 1);
+            for set in InstructionSet::available().skip(1) {
+                for threads in [1, 2] {
+                    prop_assert_eq!(&run(set, threads), &expected, "{}", set);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_by_hand() {
+        // [1 2] * [3; 4] with zero points 1 and 2: 0*1 + 1*2 = 2; twice that, plus 5.
+        let requantization = Requantization {
+            multipliers: vec![Multiplier::from_real(2.0)],
+            zero_point: 5,
+            min: 0,
+            max: 255,
+        };
+        for set in InstructionSet::available() {
+            let product = BatchMatmul::prepare(
+                1,
+                [1, 2, 1],
+                [false; 2],
+                Signedness::Unsigned,
+                [1, 2],
+                requantization.clone(),
+                set,
+                1,
+            );
+            let mut output = [0];
+            let mut scratch = vec![bytemuck::Zeroable::zeroed(); product.scratch_bytes() / 64];
+            product.run(&mut Team::alone(), &[1, 2], &[3, 4], &mut output, &mut scratch);
+            assert_eq!(output, [9], "{set}");
+        }
+    }
+}
