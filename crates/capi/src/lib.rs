@@ -2,8 +2,8 @@
 //! level 7, on any Linux machine.
 //!
 //! Everything that the functions do is done by the crate `runtime`; here is only what C needs: the
-//! functions by their names ([`border`]), handles that cannot dangle ([`handle`]), the caller's
-//! memory ([`pointer`]), and a sentence for each failure ([`last_error`]). The headers are in
+//! functions by their names (`border`), handles that cannot dangle (`handle`), the caller's
+//! memory (`pointer`), and a sentence for each failure (`last_error`). The headers are in
 //! `include/`, and what the library exports is listed in `neuralnetworks.map`.
 //!
 //! | module | functions |
