@@ -1,7 +1,8 @@
 //! What an execution allocates: of a model whose shapes are known, nothing inside the program.
 //!
 //! The driver allocates for each request, before and after the program and when an output is
-//! delivered: a program that does nothing but deliver tells how much that is.
+//! delivered: a program that does nothing but deliver tells how much that is. (With one input and
+//! one output 19 times when this was written, three of them by delivering.)
 #![allow(unsafe_code)] // A global allocator cannot be had without.
 
 mod support;
@@ -67,8 +68,8 @@ impl Around for Count {
     ) -> Result<(), EngineError> {
         let before = ALLOCATIONS.load(Ordering::SeqCst);
         let result = if self.only_delivers.load(Ordering::Relaxed) {
-            let outputs = bindings.outputs().iter();
-            outputs.map(|it| Ok(it.deliver(&self.output, &self.output_bytes)?)).collect()
+            let mut outputs = bindings.outputs().iter();
+            outputs.try_for_each(|it| Ok(it.deliver(&self.output, &self.output_bytes)?))
         } else {
             program.run(bindings, context)
         };
