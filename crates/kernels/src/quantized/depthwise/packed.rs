@@ -9,7 +9,7 @@ use crate::disjoint::DisjointOutput;
 use crate::{Image, ImageMut, InstructionSet, Lines, Team};
 
 /// Products that are worth a task of their own.
-const PRODUCTS_PER_TASK: usize = 400_000;
+const PRODUCTS_PER_TASK: usize = 150_000;
 
 /// Tasks for each thread, so that all end at about the same time.
 const TASKS_PER_THREAD: usize = 4;
