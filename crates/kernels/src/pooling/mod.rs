@@ -47,6 +47,13 @@ pub struct Shape {
 /// Elements that are looked at for one task to be worth a second thread's while.
 const WORK_OF_TASK: usize = 64 * 1024;
 
+/// # Panics
+/// If it overflows.
+fn product(lengths: [usize; 3]) -> usize {
+    let product = lengths.into_iter().try_fold(1, usize::checked_mul);
+    product.expect("images beyond memory")
+}
+
 impl Shape {
     /// The mean over height and width of `[batch, height, width, channels]`.
     pub fn global(batch: usize, input: [usize; 2], channels: usize) -> Self {
@@ -63,11 +70,11 @@ impl Shape {
     }
 
     fn input_pixels(&self) -> usize {
-        self.batch * self.input[0] * self.input[1]
+        product([self.batch, self.input[0], self.input[1]])
     }
 
     fn output_pixels(&self) -> usize {
-        self.batch * self.output[0] * self.output[1]
+        product([self.batch, self.output[0], self.output[1]])
     }
 
     /// Runs `work` for all rows of output pixels, given by the number of their first pixel, what they

@@ -53,29 +53,32 @@ impl<T: Byte> Kernel for Quantize<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let scale = simd.splat(self.quantization.scale);
-        // Far outside of 8 bits, and still far from the limits of 32.
-        let zero_point = simd.isplat(self.quantization.zero_point.clamp(-2_000_000, 2_000_000));
-        let (low, high) = (simd.isplat(T::RANGE.0), simd.isplat(T::RANGE.1));
-        let stored = |real: S::F| {
-            let steps = simd.div(real, scale);
-            let steps = simd.select(simd.eq(steps, steps), steps, simd.splat(0.0));
-            let magnitude = simd.min(simd.abs(steps), simd.splat(1_000_000.0));
-            let whole = simd.floor(magnitude);
-            let is_less = simd.lt(simd.sub(magnitude, whole), simd.splat(0.5));
-            let rounded = simd.select(is_less, whole, simd.add(whole, simd.splat(1.0)));
-            let sign = simd.shift_right(simd.bits(steps), 31);
-            let rounded = simd.isub(simd.ixor(simd.to_i32(rounded), sign), sign);
-            simd.imax(low, simd.imin(high, simd.iadd(rounded, zero_point)))
-        };
         let mut inputs = self.input.chunks_exact(S::LANES);
         let mut outputs = self.output.chunks_exact_mut(S::LANES);
         for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            T::store(simd, stored(simd.load(input)), output);
+            T::store(simd, stored::<S, T>(simd, simd.load(input), self.quantization), output);
         }
-        let rest = stored(simd.load_partial(inputs.remainder(), 0.0));
+        let rest = simd.load_partial(inputs.remainder(), 0.0);
+        let rest = stored::<S, T>(simd, rest, self.quantization);
         store_bytes_partial(simd, rest, outputs.into_remainder());
     }
+}
+
+/// Real numbers as they are stored.
+#[inline(always)]
+fn stored<S: Simd, T: Byte>(simd: S, real: S::F, quantization: Quantization) -> S::I {
+    // Far outside of 8 bits, and still far from the limits of 32.
+    let zero_point = simd.isplat(quantization.zero_point.clamp(-2_000_000, 2_000_000));
+    let (low, high) = (simd.isplat(T::RANGE.0), simd.isplat(T::RANGE.1));
+    let steps = simd.div(real, simd.splat(quantization.scale));
+    let steps = simd.select(simd.eq(steps, steps), steps, simd.splat(0.0));
+    let magnitude = simd.min(simd.abs(steps), simd.splat(1_000_000.0));
+    let whole = simd.floor(magnitude);
+    let is_less = simd.lt(simd.sub(magnitude, whole), simd.splat(0.5));
+    let rounded = simd.select(is_less, whole, simd.add(whole, simd.splat(1.0)));
+    let sign = simd.shift_right(simd.bits(steps), 31);
+    let rounded = simd.isub(simd.ixor(simd.to_i32(rounded), sign), sign);
+    simd.imax(low, simd.imin(high, simd.iadd(rounded, zero_point)))
 }
 
 /// What stored numbers stand for: `(stored - zero_point) * scale`.
@@ -104,17 +107,21 @@ impl<T: Byte> Kernel for Dequantize<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let scale = simd.splat(self.quantization.scale);
-        let zero_point = simd.isplat(self.quantization.zero_point);
-        let real = |stored| simd.mul(simd.to_f32(simd.isub(stored, zero_point)), scale);
         let mut inputs = self.input.chunks_exact(S::LANES);
         let mut outputs = self.output.chunks_exact_mut(S::LANES);
         for (input, output) in inputs.by_ref().zip(outputs.by_ref()) {
-            simd.store(real(T::load(simd, input)), output);
+            simd.store(real(simd, T::load(simd, input), self.quantization), output);
         }
-        let rest = real(load_bytes_partial(simd, inputs.remainder()));
-        simd.store_partial(rest, outputs.into_remainder());
+        let rest = load_bytes_partial(simd, inputs.remainder());
+        simd.store_partial(real(simd, rest, self.quantization), outputs.into_remainder());
     }
+}
+
+/// What stored numbers stand for.
+#[inline(always)]
+fn real<S: Simd>(simd: S, stored: S::I, quantization: Quantization) -> S::F {
+    let steps = simd.isub(stored, simd.isplat(quantization.zero_point));
+    simd.mul(simd.to_f32(steps), simd.splat(quantization.scale))
 }
 
 /// Float16, by its bits, to float32.

@@ -268,13 +268,13 @@ impl Lstm {
             // SAFETY: as the caller promises.
             let cell = unsafe { cells.slice(start, count) };
             let before = simd.load_partial(cell, 0.0);
-            let sum =
-                |number: usize| self.peek(simd, panel, gate(number), gates[gate(number)], before);
-            let forget = functions::logistic(simd, sum(1));
+            let forget = self.peek(simd, panel, gate(1), gates[gate(1)], before);
+            let forget = functions::logistic(simd, forget);
             let input = if self.is_coupled {
                 simd.sub(simd.splat(1.0), forget)
             } else {
-                functions::logistic(simd, sum(0))
+                let input = self.peek(simd, panel, gate(0), gates[gate(0)], before);
+                functions::logistic(simd, input)
             };
             let candidate = self.activated(simd, gates[gate(2)]);
             let mut after = simd.fma(forget, before, simd.mul(input, candidate));

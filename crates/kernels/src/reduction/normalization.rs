@@ -93,24 +93,34 @@ struct Row<'a> {
     output: &'a mut [f32],
 }
 
+/// Adds `x - center`, or its square, to a sum.
+#[inline(always)]
+fn add_deviation<S: Simd, const IS_SQUARED: bool>(
+    simd: S,
+    sum: S::F,
+    x: S::F,
+    center: S::F,
+) -> S::F {
+    let deviation = simd.sub(x, center);
+    if IS_SQUARED { simd.fma(deviation, deviation, sum) } else { simd.add(sum, deviation) }
+}
+
 /// `sum(x - center)`, or `sum((x - center)^2)`.
 #[inline(always)]
 fn sum_of<S: Simd, const IS_SQUARED: bool>(simd: S, row: &[f32], center: f32) -> f32 {
-    let center_of_all = simd.splat(center);
-    let add = |sum: S::F, value: S::F| {
-        let value = simd.sub(value, center_of_all);
-        if IS_SQUARED { simd.fma(value, value, sum) } else { simd.add(sum, value) }
-    };
+    let of_all = simd.splat(center);
     let mut sums = [simd.splat(0.0); 4];
     let mut groups = row.chunks_exact(4 * S::LANES);
     for group in groups.by_ref() {
         for (index, sum) in sums.iter_mut().enumerate() {
-            *sum = add(*sum, simd.load(&group[index * S::LANES..]));
+            let x = simd.load(&group[index * S::LANES..]);
+            *sum = add_deviation::<S, IS_SQUARED>(simd, *sum, x, of_all);
         }
     }
     for rest in groups.remainder().chunks(S::LANES) {
         // Lanes without an element add nothing.
-        sums[1] = add(sums[1], simd.load_partial(rest, center));
+        let x = simd.load_partial(rest, center);
+        sums[1] = add_deviation::<S, IS_SQUARED>(simd, sums[1], x, of_all);
     }
     let [a, b, c, d] = sums;
     simd.sum(simd.add(simd.add(a, b), simd.add(c, d)))
@@ -136,19 +146,28 @@ impl Kernel for Row<'_> {
             }
         };
         let (mean, factor) = (simd.splat(mean), simd.splat(factor));
-        for (index, output) in self.output.chunks_mut(S::LANES).enumerate() {
-            let first = index * S::LANES;
-            let columns = first..first + output.len();
-            let part = |row: &[f32]| simd.load_partial(&row[columns.clone()], 0.0);
-            let mut value = simd.mul(simd.sub(part(self.input), mean), factor);
-            if let Some(scale) = self.scale {
-                value = simd.mul(value, part(scale));
+        let Self { input, scale, offset, output, .. } = self;
+        let whole = output.len() - output.len() % S::LANES;
+        for first in (0..whole).step_by(S::LANES) {
+            let x = simd.load(&input[first..]);
+            let mut value = simd.mul(simd.sub(x, mean), factor);
+            if let Some(scale) = scale {
+                value = simd.mul(value, simd.load(&scale[first..]));
             }
-            if let Some(offset) = self.offset {
-                value = simd.add(value, part(offset));
+            if let Some(offset) = offset {
+                value = simd.add(value, simd.load(&offset[first..]));
             }
-            simd.store_partial(value, output);
+            simd.store(value, &mut output[first..]);
         }
+        let x = simd.load_partial(&input[whole..], 0.0);
+        let mut value = simd.mul(simd.sub(x, mean), factor);
+        if let Some(scale) = scale {
+            value = simd.mul(value, simd.load_partial(&scale[whole..], 0.0));
+        }
+        if let Some(offset) = offset {
+            value = simd.add(value, simd.load_partial(&offset[whole..], 0.0));
+        }
+        simd.store_partial(value, &mut output[whole..]);
     }
 }
 

@@ -93,10 +93,15 @@ impl Resize {
         work: impl Fn(Row<'_, T>) + Sync,
     ) {
         let [rows, columns] = [0, 1].map(|axis: usize| self.places[axis].len());
-        let pixels = self.batch * self.input[0] * self.input[1];
+        let product = |lengths: [usize; 3]| {
+            let product = lengths.into_iter().try_fold(1, usize::checked_mul);
+            product.expect("images beyond memory")
+        };
+        let pixels = product([self.batch, self.input[0], self.input[1]]);
         let needed = values_needed(pixels, self.channels, input.pixel_stride);
         assert!(input.values.len() >= needed, "an input smaller than prepared for");
-        let needed = values_needed(self.batch * rows * columns, self.channels, output.pixel_stride);
+        let pixels = product([self.batch, rows, columns]);
+        let needed = values_needed(pixels, self.channels, output.pixel_stride);
         assert!(output.values.len() >= needed, "an output smaller than prepared for");
         let (input, input_stride) = (input.values, input.pixel_stride);
         let stride = output.pixel_stride;
@@ -129,32 +134,43 @@ struct Row<'a, T> {
     stride: usize,
 }
 
-/// The pixels around a place: upper left, upper right, lower left, lower right.
-type Corners<'a, T> = [&'a [T]; 4];
+/// What becomes an output pixel.
+struct Pixel<'a, T> {
+    /// The pixels around: upper left, upper right, lower left, lower right.
+    corners: [&'a [T]; 4],
+    /// How much the lower ones and the right ones count.
+    weights: [f32; 2],
+    output: &'a mut [T],
+}
 
-impl<'a, T> Row<'a, T> {
-    /// Calls `work` with the four pixels around, the weights of the lower and the right ones, and
-    /// the output pixel.
+impl<T> Row<'_, T> {
+    /// The output pixel of that number and what it is made of.
+    ///
+    /// # Safety
+    /// It is held by nobody else.
     #[inline(always)]
-    fn for_each_pixel(&self, mut work: impl FnMut(Corners<'a, T>, [f32; 2], &mut [T])) {
+    unsafe fn pixel(&self, x: usize) -> Pixel<'_, T> {
         let Resize { input: [height, width], channels, places, .. } = self.resize;
-        let vertical = places[0][self.y];
+        let (vertical, horizontal) = (places[0][self.y], places[1][x]);
         let rows = [vertical.lower, vertical.upper].map(|y| (self.image * height + y) * width);
-        for (x, horizontal) in places[1].iter().enumerate() {
-            let corner = |row: usize, column: usize| {
-                let start = (row + column) * self.input.pixel_stride;
-                &self.input.values[start..start + channels]
-            };
-            let corners = [
-                corner(rows[0], horizontal.lower),
-                corner(rows[0], horizontal.upper),
-                corner(rows[1], horizontal.lower),
-                corner(rows[1], horizontal.upper),
-            ];
-            // SAFETY: this row's pixels are nobody else's, and there is one at a time.
-            let output = unsafe { self.output.slice((self.first + x) * self.stride, *channels) };
-            work(corners, [vertical.weight, horizontal.weight], output);
-        }
+        let corner = |row: usize, column: usize| {
+            let start = (row + column) * self.input.pixel_stride;
+            &self.input.values[start..start + channels]
+        };
+        let corners = [
+            corner(rows[0], horizontal.lower),
+            corner(rows[0], horizontal.upper),
+            corner(rows[1], horizontal.lower),
+            corner(rows[1], horizontal.upper),
+        ];
+        // SAFETY: this row's pixels are nobody else's, nor is this one, as the caller promises.
+        let output = unsafe { self.output.slice((self.first + x) * self.stride, *channels) };
+        Pixel { corners, weights: [vertical.weight, horizontal.weight], output }
+    }
+
+    /// How many output pixels there are.
+    fn pixels(&self) -> usize {
+        self.resize.places[1].len()
     }
 }
 
@@ -165,7 +181,10 @@ impl Kernel for FloatRow<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        self.0.for_each_pixel(|[a, b, c, d], [vertical, horizontal], output| {
+        for x in 0..self.0.pixels() {
+            // SAFETY: one at a time.
+            let Pixel { corners: [a, b, c, d], weights, output } = unsafe { self.0.pixel(x) };
+            let [vertical, horizontal] = weights;
             // A weight of 0 must not let an infinity on the other side through.
             if vertical == 0.0 && horizontal == 0.0 {
                 output.copy_from_slice(a);
@@ -174,30 +193,52 @@ impl Kernel for FloatRow<'_> {
             } else if horizontal == 0.0 {
                 mix_two(simd, [a, c], vertical, output);
             } else {
-                let [down, right] = [vertical, horizontal].map(|weight| simd.splat(weight));
-                let [up, left] = [vertical, horizontal].map(|weight| simd.splat(1.0 - weight));
-                for (index, output) in output.chunks_mut(S::LANES).enumerate() {
+                let weights = [simd.splat(vertical), simd.splat(horizontal)];
+                let rests = [simd.splat(1.0 - vertical), simd.splat(1.0 - horizontal)];
+                let whole = output.len() - output.len() % S::LANES;
+                let (outputs, last) = output.split_at_mut(whole);
+                for (index, output) in outputs.chunks_exact_mut(S::LANES).enumerate() {
                     let first = index * S::LANES;
-                    let part = |corner: &[f32]| {
-                        simd.load_partial(&corner[first..first + output.len()], 0.0)
-                    };
-                    let upper = simd.fma(part(b), right, simd.mul(part(a), left));
-                    let lower = simd.fma(part(d), right, simd.mul(part(c), left));
-                    simd.store_partial(simd.fma(lower, down, simd.mul(upper, up)), output);
+                    let upper = [simd.load(&a[first..]), simd.load(&b[first..])];
+                    let lower = [simd.load(&c[first..]), simd.load(&d[first..])];
+                    simd.store(mix_four(simd, upper, lower, weights, rests), output);
+                }
+                if !last.is_empty() {
+                    let [a, b, c, d] = [&a[whole..], &b[whole..], &c[whole..], &d[whole..]];
+                    let upper = [simd.load_partial(a, 0.0), simd.load_partial(b, 0.0)];
+                    let lower = [simd.load_partial(c, 0.0), simd.load_partial(d, 0.0)];
+                    simd.store_partial(mix_four(simd, upper, lower, weights, rests), last);
                 }
             }
-        });
+        }
     }
+}
+
+#[inline(always)]
+fn mix_four<S: Simd>(
+    simd: S,
+    [a, b]: [S::F; 2],
+    [c, d]: [S::F; 2],
+    [down, right]: [S::F; 2],
+    [up, left]: [S::F; 2],
+) -> S::F {
+    let upper = simd.fma(b, right, simd.mul(a, left));
+    let lower = simd.fma(d, right, simd.mul(c, left));
+    simd.fma(lower, down, simd.mul(upper, up))
 }
 
 #[inline(always)]
 fn mix_two<S: Simd>(simd: S, [a, b]: [&[f32]; 2], weight: f32, output: &mut [f32]) {
     let (rest, weight) = (simd.splat(1.0 - weight), simd.splat(weight));
-    for (index, output) in output.chunks_mut(S::LANES).enumerate() {
+    let whole = output.len() - output.len() % S::LANES;
+    let (outputs, last) = output.split_at_mut(whole);
+    for (index, output) in outputs.chunks_exact_mut(S::LANES).enumerate() {
         let first = index * S::LANES;
-        let part = |corner: &[f32]| simd.load_partial(&corner[first..first + output.len()], 0.0);
-        simd.store_partial(simd.fma(part(b), weight, simd.mul(part(a), rest)), output);
+        let (a, b) = (simd.load(&a[first..]), simd.load(&b[first..]));
+        simd.store(simd.fma(b, weight, simd.mul(a, rest)), output);
     }
+    let (a, b) = (simd.load_partial(&a[whole..], 0.0), simd.load_partial(&b[whole..], 0.0));
+    simd.store_partial(simd.fma(b, weight, simd.mul(a, rest)), last);
 }
 
 struct ByteRow<'a, T>(Row<'a, T>);
@@ -207,57 +248,72 @@ impl<T: Byte> Kernel for ByteRow<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        if !self.0.resize.is_dyadic {
-            self.0.for_each_pixel(|corners, weights, output| mix_exactly(corners, weights, output));
-            return;
-        }
-        #[allow(clippy::cast_possible_truncation)] // At most 2^11, and integers.
-        let steps = |weight: f32| simd.isplat((weight * f32::from(1_u16 << WEIGHT_BITS)) as i32);
-        let half = simd.isplat(1 << (2 * WEIGHT_BITS - 1));
-        self.0.for_each_pixel(|[a, b, c, d], [vertical, horizontal], output| {
-            if vertical == 0.0 && horizontal == 0.0 {
+        let steps = f32::from(1_u16 << WEIGHT_BITS);
+        for x in 0..self.0.pixels() {
+            // SAFETY: one at a time.
+            let Pixel { corners, weights, output } = unsafe { self.0.pixel(x) };
+            let [a, b, c, d] = corners;
+            if weights == [0.0, 0.0] {
                 output.copy_from_slice(a);
-                return;
+                continue;
             }
-            let (down, right) = (steps(vertical), steps(horizontal));
-            for (index, output) in output.chunks_mut(S::LANES).enumerate() {
+            if !self.0.resize.is_dyadic {
+                mix_exactly(corners, weights, output);
+                continue;
+            }
+            #[allow(clippy::cast_possible_truncation)] // At most 2^11, and integers.
+            let weights = weights.map(|weight| (weight * steps) as i32);
+            let weights = [simd.isplat(weights[0]), simd.isplat(weights[1])];
+            let whole = output.len() - output.len() % S::LANES;
+            let (outputs, last) = output.split_at_mut(whole);
+            for (index, output) in outputs.chunks_exact_mut(S::LANES).enumerate() {
                 let first = index * S::LANES;
-                let part = |corner: &[T]| {
-                    let corner = &corner[first..first + output.len()];
-                    if corner.len() == S::LANES {
-                        T::load(simd, corner)
-                    } else {
-                        load_bytes_partial(simd, corner)
-                    }
-                };
-                // Exact: 8 bits and twice the weights' bits are less than 31.
-                let mix = |from: S::I, to: S::I, steps: S::I| {
-                    let difference = simd.imul(simd.isub(to, from), steps);
-                    simd.iadd(simd.shift_left(from, WEIGHT_BITS), difference)
-                };
-                let (upper, lower) = (mix(part(a), part(b), right), mix(part(c), part(d), right));
-                let sum = simd.iadd(mix(upper, lower, down), half);
-                let stored = simd.shift_right(sum, 2 * WEIGHT_BITS);
-                if output.len() == S::LANES {
-                    T::store(simd, stored, output);
-                } else {
-                    store_bytes_partial(simd, stored, output);
-                }
+                let upper = [T::load(simd, &a[first..]), T::load(simd, &b[first..])];
+                let lower = [T::load(simd, &c[first..]), T::load(simd, &d[first..])];
+                T::store(simd, mix_steps(simd, upper, lower, weights), output);
             }
-        });
+            if !last.is_empty() {
+                let [a, b, c, d] = [&a[whole..], &b[whole..], &c[whole..], &d[whole..]];
+                let upper = [load_bytes_partial(simd, a), load_bytes_partial(simd, b)];
+                let lower = [load_bytes_partial(simd, c), load_bytes_partial(simd, d)];
+                store_bytes_partial(simd, mix_steps(simd, upper, lower, weights), last);
+            }
+        }
     }
+}
+
+/// Exact means, halves up: 8 bits and twice the weights' bits are less than 31.
+#[inline(always)]
+fn mix_steps<S: Simd>(
+    simd: S,
+    [a, b]: [S::I; 2],
+    [c, d]: [S::I; 2],
+    [down, right]: [S::I; 2],
+) -> S::I {
+    let upper = mix_pair(simd, a, b, right);
+    let lower = mix_pair(simd, c, d, right);
+    let half = simd.isplat(1 << (2 * WEIGHT_BITS - 1));
+    let sum = simd.iadd(mix_pair(simd, upper, lower, down), half);
+    simd.shift_right(sum, 2 * WEIGHT_BITS)
+}
+
+/// `from + (to - from) * steps / 2^11`, times 2^11.
+#[inline(always)]
+fn mix_pair<S: Simd>(simd: S, from: S::I, to: S::I, steps: S::I) -> S::I {
+    let difference = simd.imul(simd.isub(to, from), steps);
+    simd.iadd(simd.shift_left(from, WEIGHT_BITS), difference)
 }
 
 /// In double precision, which is exact for 8 bits and a weight of 24.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // A mean of bytes.
-fn mix_exactly<T: Byte>([a, b, c, d]: Corners<'_, T>, weights: [f32; 2], output: &mut [T]) {
+fn mix_exactly<T: Byte>([a, b, c, d]: [&[T]; 4], weights: [f32; 2], output: &mut [T]) {
     let [down, right] = weights.map(f64::from);
     let (up, left) = (1.0 - down, 1.0 - right);
-    let real = |element: &T| f64::from(element.wide());
-    for (channel, output) in output.iter_mut().enumerate() {
-        let upper = real(&a[channel]) * left + real(&b[channel]) * right;
-        let lower = real(&c[channel]) * left + real(&d[channel]) * right;
-        *output = T::nearest((upper * up + lower * down + 0.5).floor() as i32);
+    let pixels = a.iter().zip(b).zip(c.iter().zip(d));
+    for (output, ((a, b), (c, d))) in output.iter_mut().zip(pixels) {
+        let [a, b, c, d] = [a, b, c, d].map(|element| f64::from(element.wide()));
+        let mean = (a * left + b * right) * up + (c * left + d * right) * down;
+        *output = T::nearest((mean + 0.5).floor() as i32);
     }
 }

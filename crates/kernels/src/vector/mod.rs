@@ -7,13 +7,13 @@
 //! The values of [`Isa`] are proofs: one that holds the token of an instruction set exists only
 //! where the processor has it.
 
-#![allow(dead_code)] // For kernels to come.
-
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub(crate) mod functions;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -114,6 +114,8 @@ pub(crate) enum Isa {
     Avx2(avx2::Avx2),
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Avx512),
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon),
 }
 
 impl Isa {
@@ -125,6 +127,10 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512 | InstructionSet::Avx512Vnni => {
                 avx512::Avx512::new().map(Self::Avx512)
+            }
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon | InstructionSet::NeonDotprod => {
+                Some(Self::Neon(neon::Neon::new()))
             }
             _ => None,
         }
@@ -139,6 +145,8 @@ impl Isa {
             Self::Avx2(simd) => simd.run(kernel),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(simd) => simd.run(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(simd) => simd.run(kernel),
         }
     }
 }

@@ -1,0 +1,213 @@
+//! [`Neon`]: vectors of 8 numbers, each in two registers.
+#![allow(unsafe_code)]
+
+use super::{Kernel, Simd};
+use std::arch::aarch64::*;
+
+const LANES: usize = 8;
+type Floats = float32x4x2_t;
+type Integers = int32x4x2_t;
+type Mask = uint32x4x2_t;
+
+/// Every 64-bit ARM processor has NEON.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Neon(());
+
+impl Neon {
+    pub(super) fn new() -> Self {
+        Self(())
+    }
+
+    /// Runs a kernel. NEON is always enabled, so it need not be compiled apart.
+    pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        kernel.run(self)
+    }
+}
+
+/// Methods that are the same on both registers.
+macro_rules! registers {
+    ($($wrap:ident fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = |$($part:ident),*| $value:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: $type),*) -> $result {
+            // SAFETY: every processor of the target has NEON; these only work on registers.
+            unsafe {
+                let low = { $(let $part = $argument.0;)* $value };
+                let high = { $(let $part = $argument.1;)* $value };
+                $wrap(low, high)
+            }
+        }
+    )*};
+}
+
+impl Simd for Neon {
+    type F = Floats;
+    type I = Integers;
+    type M = Mask;
+    const LANES: usize = LANES;
+
+    registers! {
+        float32x4x2_t fn add(a: Floats, b: Floats) -> Floats = |a, b| vaddq_f32(a, b);
+        float32x4x2_t fn sub(a: Floats, b: Floats) -> Floats = |a, b| vsubq_f32(a, b);
+        float32x4x2_t fn mul(a: Floats, b: Floats) -> Floats = |a, b| vmulq_f32(a, b);
+        float32x4x2_t fn div(a: Floats, b: Floats) -> Floats = |a, b| vdivq_f32(a, b);
+        float32x4x2_t fn min(a: Floats, b: Floats) -> Floats = |a, b| vbslq_f32(vcltq_f32(a, b), a, b);
+        float32x4x2_t fn max(a: Floats, b: Floats) -> Floats = |a, b| vbslq_f32(vcgtq_f32(a, b), a, b);
+        float32x4x2_t fn fma(a: Floats, b: Floats, c: Floats) -> Floats = |a, b, c| vfmaq_f32(c, a, b);
+        float32x4x2_t fn sqrt(a: Floats) -> Floats = |a| vsqrtq_f32(a);
+        float32x4x2_t fn floor(a: Floats) -> Floats = |a| vrndmq_f32(a);
+        float32x4x2_t fn round(a: Floats) -> Floats = |a| vrndnq_f32(a);
+        float32x4x2_t fn abs(a: Floats) -> Floats = |a| vabsq_f32(a);
+        uint32x4x2_t fn lt(a: Floats, b: Floats) -> Mask = |a, b| vcltq_f32(a, b);
+        uint32x4x2_t fn eq(a: Floats, b: Floats) -> Mask = |a, b| vceqq_f32(a, b);
+        float32x4x2_t fn select(condition: Mask, yes: Floats, no: Floats) -> Floats =
+            |condition, yes, no| vbslq_f32(condition, yes, no);
+        int32x4x2_t fn bits(a: Floats) -> Integers = |a| vreinterpretq_s32_f32(a);
+        float32x4x2_t fn of_bits(a: Integers) -> Floats = |a| vreinterpretq_f32_s32(a);
+        int32x4x2_t fn to_i32(a: Floats) -> Integers = |a| vcvtnq_s32_f32(a);
+        float32x4x2_t fn to_f32(a: Integers) -> Floats = |a| vcvtq_f32_s32(a);
+        int32x4x2_t fn iadd(a: Integers, b: Integers) -> Integers = |a, b| vaddq_s32(a, b);
+        int32x4x2_t fn isub(a: Integers, b: Integers) -> Integers = |a, b| vsubq_s32(a, b);
+        int32x4x2_t fn imul(a: Integers, b: Integers) -> Integers = |a, b| vmulq_s32(a, b);
+        int32x4x2_t fn iand(a: Integers, b: Integers) -> Integers = |a, b| vandq_s32(a, b);
+        int32x4x2_t fn ior(a: Integers, b: Integers) -> Integers = |a, b| vorrq_s32(a, b);
+        int32x4x2_t fn ixor(a: Integers, b: Integers) -> Integers = |a, b| veorq_s32(a, b);
+        int32x4x2_t fn imin(a: Integers, b: Integers) -> Integers = |a, b| vminq_s32(a, b);
+        int32x4x2_t fn imax(a: Integers, b: Integers) -> Integers = |a, b| vmaxq_s32(a, b);
+        int32x4x2_t fn doubling_high(a: Integers, b: Integers) -> Integers = |a, b| {
+            // Bits 31 to 62 of the rounded products.
+            let low = vmull_s32(vget_low_s32(a), vget_low_s32(b));
+            let high = vmull_high_s32(a, b);
+            vcombine_s32(vrshrn_n_s64::<31>(low), vrshrn_n_s64::<31>(high))
+        };
+    }
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> Floats {
+        // SAFETY: every processor of the target has NEON.
+        let value = unsafe { vdupq_n_f32(value) };
+        float32x4x2_t(value, value)
+    }
+    #[inline(always)]
+    fn isplat(self, value: i32) -> Integers {
+        // SAFETY: every processor of the target has NEON.
+        let value = unsafe { vdupq_n_s32(value) };
+        int32x4x2_t(value, value)
+    }
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> Floats {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 elements are there.
+        unsafe { float32x4x2_t(vld1q_f32(from.as_ptr()), vld1q_f32(from.as_ptr().add(4))) }
+    }
+    #[inline(always)]
+    fn load_partial(self, from: &[f32], fill: f32) -> Floats {
+        let mut all = [fill; LANES];
+        let count = from.len().min(LANES);
+        all[..count].copy_from_slice(&from[..count]);
+        self.load(&all)
+    }
+    #[inline(always)]
+    fn store(self, value: Floats, to: &mut [f32]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 elements are there.
+        unsafe {
+            vst1q_f32(to.as_mut_ptr(), value.0);
+            vst1q_f32(to.as_mut_ptr().add(4), value.1);
+        }
+    }
+    #[inline(always)]
+    fn store_partial(self, value: Floats, to: &mut [f32]) {
+        let mut all = [0.0; LANES];
+        self.store(value, &mut all);
+        let count = to.len().min(LANES);
+        to[..count].copy_from_slice(&all[..count]);
+    }
+    #[inline(always)]
+    fn sum(self, a: Floats) -> f32 {
+        // SAFETY: every processor of the target has NEON.
+        unsafe { vaddvq_f32(vaddq_f32(a.0, a.1)) }
+    }
+    #[inline(always)]
+    fn greatest(self, a: Floats) -> f32 {
+        // SAFETY: every processor of the target has NEON.
+        unsafe { vmaxvq_f32(vmaxq_f32(a.0, a.1)) }
+    }
+    #[inline(always)]
+    fn load_f16(self, from: &[u16]) -> Floats {
+        let wide: [f32; LANES] =
+            std::array::from_fn(|lane| half::f16::from_bits(from[..LANES][lane]).to_f32());
+        self.load(&wide)
+    }
+    #[inline(always)]
+    fn store_f16(self, value: Floats, to: &mut [u16]) {
+        let mut wide = [0.0; LANES];
+        self.store(value, &mut wide);
+        for (to, value) in to[..LANES].iter_mut().zip(wide) {
+            *to = half::f16::from_f32(value).to_bits();
+        }
+    }
+    #[inline(always)]
+    fn iload(self, from: &[i32]) -> Integers {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 elements are there.
+        unsafe { int32x4x2_t(vld1q_s32(from.as_ptr()), vld1q_s32(from.as_ptr().add(4))) }
+    }
+    #[inline(always)]
+    fn istore(self, value: Integers, to: &mut [i32]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 elements are there.
+        unsafe {
+            vst1q_s32(to.as_mut_ptr(), value.0);
+            vst1q_s32(to.as_mut_ptr().add(4), value.1);
+        }
+    }
+    #[inline(always)]
+    fn shift_left(self, a: Integers, count: u32) -> Integers {
+        let count = self.isplat(count.cast_signed());
+        // SAFETY: every processor of the target has NEON.
+        unsafe { int32x4x2_t(vshlq_s32(a.0, count.0), vshlq_s32(a.1, count.1)) }
+    }
+    #[inline(always)]
+    fn shift_right(self, a: Integers, count: u32) -> Integers {
+        // A negative count shifts right.
+        let count = self.isplat(-count.cast_signed());
+        // SAFETY: every processor of the target has NEON.
+        unsafe { int32x4x2_t(vshlq_s32(a.0, count.0), vshlq_s32(a.1, count.1)) }
+    }
+    #[inline(always)]
+    fn load_u8(self, from: &[u8]) -> Integers {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 bytes are there.
+        unsafe {
+            let words = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from.as_ptr())));
+            int32x4x2_t(vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words))
+        }
+    }
+    #[inline(always)]
+    fn load_i8(self, from: &[i8]) -> Integers {
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 bytes are there.
+        unsafe {
+            let words = vmovl_s8(vld1_s8(from.as_ptr()));
+            int32x4x2_t(vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words))
+        }
+    }
+    #[inline(always)]
+    fn store_u8(self, value: Integers, to: &mut [u8]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 bytes are there.
+        unsafe {
+            let words = vcombine_s16(vmovn_s32(value.0), vmovn_s32(value.1));
+            vst1_u8(to.as_mut_ptr(), vreinterpret_u8_s8(vmovn_s16(words)));
+        }
+    }
+    #[inline(always)]
+    fn store_i8(self, value: Integers, to: &mut [i8]) {
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 bytes are there.
+        unsafe {
+            let words = vcombine_s16(vmovn_s32(value.0), vmovn_s32(value.1));
+            vst1_s8(to.as_mut_ptr(), vmovn_s16(words));
+        }
+    }
+}
