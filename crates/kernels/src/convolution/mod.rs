@@ -4,6 +4,7 @@ mod shape;
 mod taps;
 #[cfg(test)]
 pub(crate) mod tests;
+mod winograd;
 
 pub use crate::gemm::Epilogue;
 pub use shape::Shape;
@@ -12,6 +13,7 @@ use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
 use crate::{Image, ImageMut, InstructionSet, Line, Team};
 use taps::{Access, Taps};
+use winograd::Winograd;
 
 /// A convolution with its filter packed and its work cut into tasks.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ enum Method {
     Pixels(Gemm),
     /// A row of the product is what an output pixel sees.
     Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
+    /// Transforms around products of fewer values.
+    Winograd(Winograd),
 }
 
 impl Convolution {
@@ -49,6 +53,10 @@ impl Convolution {
         shape.check();
         assert_eq!(filter.len(), shape.filter_values(), "values of the filter");
         assert_eq!(bias.len(), shape.output_channels, "values of the bias");
+        if Winograd::suits(shape, set) {
+            let winograd = Winograd::new(shape, filter, bias, epilogue, set, threads);
+            return Self { shape: *shape, set, method: Method::Winograd(winograd) };
+        }
         let blocking = Blocking::of(set);
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
@@ -87,6 +95,7 @@ impl Convolution {
             Method::Taps { access: Access::Pixels, .. } => "gemm of taps",
             Method::Taps { access: Access::Spans, .. } => "gemm of spans",
             Method::Taps { access: Access::Copies, .. } => "gemm of copies",
+            Method::Winograd(_) => "winograd 4x4 gemm",
         };
         format!("{how} {rows}x{} {}", vectors * lanes, self.set)
     }
@@ -95,6 +104,7 @@ impl Convolution {
     pub fn scratch_bytes(&self) -> usize {
         match &self.method {
             Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.scratch_bytes(),
+            Method::Winograd(winograd) => winograd.scratch_bytes(&self.shape),
         }
     }
 
@@ -122,6 +132,9 @@ impl Convolution {
             Method::Taps { gemm, access, zeros } => {
                 let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
                 gemm.run(team, &rows, residual, output, scratch);
+            }
+            Method::Winograd(winograd) => {
+                winograd.run(shape, team, input, residual, output, scratch);
             }
         }
     }

@@ -79,7 +79,7 @@ impl Panels {
         self.depth
     }
 
-    pub(super) fn blocking(&self) -> Blocking {
+    pub(crate) fn blocking(&self) -> Blocking {
         self.blocking
     }
 

@@ -1,0 +1,201 @@
+//! The transforms of Winograd's convolution F(4x4, 3x3): into the domain where convolution is
+//! multiplication, and back.
+#![allow(unsafe_code)]
+#![allow(clippy::needless_range_loop)] // Rows and columns, of more than one array.
+
+use crate::gemm::Epilogue;
+use crate::vector::{Kernel, Simd};
+
+/// Rows and columns of an output tile.
+pub(super) const OUTPUT: usize = 4;
+/// Rows and columns of an input tile: those that an output tile sees.
+pub(super) const INPUT: usize = 6;
+/// Values of an input tile, and products of a tile and a channel.
+pub(super) const POINTS: usize = INPUT * INPUT;
+
+/// The transformed filter of one pair of channels, `G g G'`.
+pub(super) fn filter(taps: [[f32; 3]; 3]) -> [f32; POINTS] {
+    const G: [[f64; 3]; INPUT] = [
+        [1.0 / 4.0, 0.0, 0.0],
+        [-1.0 / 6.0, -1.0 / 6.0, -1.0 / 6.0],
+        [-1.0 / 6.0, 1.0 / 6.0, -1.0 / 6.0],
+        [1.0 / 24.0, 1.0 / 12.0, 1.0 / 6.0],
+        [1.0 / 24.0, -1.0 / 12.0, 1.0 / 6.0],
+        [0.0, 0.0, 1.0],
+    ];
+    #[allow(clippy::cast_possible_truncation)] // Rounded once.
+    std::array::from_fn(|point| {
+        let (row, column) = (G[point / INPUT], G[point % INPUT]);
+        let mut sum = 0.0;
+        for (i, taps) in taps.iter().enumerate() {
+            for (j, &tap) in taps.iter().enumerate() {
+                sum += row[i] * f64::from(tap) * column[j];
+            }
+        }
+        sum as f32
+    })
+}
+
+/// `B' x`, of one row or column of an input tile.
+#[inline(always)]
+fn into<S: Simd>(simd: S, x: [S::F; INPUT]) -> [S::F; INPUT] {
+    let (two, four, five) = (simd.splat(2.0), simd.splat(4.0), simd.splat(5.0));
+    let minus_four = simd.splat(-4.0);
+    let minus_five = simd.sub(simd.splat(0.0), five);
+    // x4 - 4 x2, x3 - 4 x1, x4 - x2, 2 (x3 - x1)
+    let a = simd.fma(minus_four, x[2], x[4]);
+    let b = simd.fma(minus_four, x[1], x[3]);
+    let c = simd.sub(x[4], x[2]);
+    let d = simd.mul(two, simd.sub(x[3], x[1]));
+    [
+        simd.fma(four, x[0], simd.fma(minus_five, x[2], x[4])),
+        simd.add(a, b),
+        simd.sub(a, b),
+        simd.add(c, d),
+        simd.sub(c, d),
+        simd.fma(four, x[1], simd.fma(minus_five, x[3], x[5])),
+    ]
+}
+
+/// `A' x`, of one row or column of products.
+#[inline(always)]
+fn back<S: Simd>(simd: S, x: [S::F; INPUT]) -> [S::F; OUTPUT] {
+    let (two, four, eight) = (simd.splat(2.0), simd.splat(4.0), simd.splat(8.0));
+    let (a, b) = (simd.add(x[1], x[2]), simd.sub(x[1], x[2]));
+    let (c, d) = (simd.add(x[3], x[4]), simd.sub(x[3], x[4]));
+    [
+        simd.add(simd.add(x[0], a), c),
+        simd.fma(two, d, b),
+        simd.fma(four, c, a),
+        simd.add(simd.fma(eight, d, b), x[5]),
+    ]
+}
+
+/// A vector of values.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
+    // SAFETY: as the caller promises.
+    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
+}
+
+/// # Safety
+/// There is room for a vector, which nobody else touches.
+#[inline(always)]
+unsafe fn store<S: Simd>(simd: S, value: S::F, to: *mut f32) {
+    // SAFETY: as the caller promises.
+    simd.store(value, unsafe { std::slice::from_raw_parts_mut(to, S::LANES) });
+}
+
+/// Transforms an input tile. Where it is made, all addresses are promised to be those of `channels`
+/// values, a multiple of the lanes; `to`, and what lies `stride` on for each point, to be this
+/// tile's alone.
+pub(super) struct Forward<'a> {
+    pub(super) pixels: &'a [*const f32; POINTS],
+    pub(super) channels: usize,
+    pub(super) to: *mut f32,
+    pub(super) stride: usize,
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let mut channel = 0;
+        while channel < self.channels {
+            let mut columns = [[simd.splat(0.0); INPUT]; INPUT];
+            for x in 0..INPUT {
+                let mut values = [simd.splat(0.0); INPUT];
+                for y in 0..INPUT {
+                    // SAFETY: promised where the struct was made.
+                    values[y] = unsafe { load(simd, self.pixels[y * INPUT + x].add(channel)) };
+                }
+                columns[x] = into(simd, values);
+            }
+            for y in 0..INPUT {
+                let mut values = [simd.splat(0.0); INPUT];
+                for x in 0..INPUT {
+                    values[x] = columns[x][y];
+                }
+                let values = into(simd, values);
+                for x in 0..INPUT {
+                    // SAFETY: promised where the struct was made.
+                    unsafe {
+                        let to = self.to.add((y * INPUT + x) * self.stride + channel);
+                        store(simd, values[x], to);
+                    }
+                }
+            }
+            channel += S::LANES;
+        }
+    }
+}
+
+/// Transforms the products of a tile back, and finishes them. Where it is made, `from` and what lies
+/// `stride` on for each point are promised to be `channels` values, a multiple of the lanes, as are
+/// the biases; so are the output's pixels of the first `rows` and `columns`, this tile's alone, and
+/// the residual's.
+pub(super) struct Backward<'a> {
+    pub(super) from: *const f32,
+    pub(super) stride: usize,
+    pub(super) channels: usize,
+    pub(super) bias: &'a [f32],
+    pub(super) epilogue: &'a Epilogue,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) output: *mut f32,
+    /// From a pixel to the next, from a row to the next.
+    pub(super) output_strides: [usize; 2],
+    pub(super) residual: Option<*const f32>,
+    pub(super) residual_strides: [usize; 2],
+}
+
+impl Kernel for Backward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let mut channel = 0;
+        while channel < self.channels {
+            let mut columns = [[simd.splat(0.0); OUTPUT]; INPUT];
+            for x in 0..INPUT {
+                let mut values = [simd.splat(0.0); INPUT];
+                for y in 0..INPUT {
+                    // SAFETY: promised where the struct was made.
+                    values[y] = unsafe {
+                        load(simd, self.from.add((y * INPUT + x) * self.stride + channel))
+                    };
+                }
+                columns[x] = back(simd, values);
+            }
+            let bias = simd.load(&self.bias[channel..]);
+            for y in 0..OUTPUT.min(self.rows) {
+                let mut values = [simd.splat(0.0); INPUT];
+                for x in 0..INPUT {
+                    values[x] = columns[x][y];
+                }
+                let values = back(simd, values);
+                for x in 0..OUTPUT.min(self.columns) {
+                    let mut value = simd.add(values[x], bias);
+                    if let Some(residual) = self.residual {
+                        let [pixel, row] = self.residual_strides;
+                        // SAFETY: promised where the struct was made.
+                        let residual =
+                            unsafe { load(simd, residual.add(y * row + x * pixel + channel)) };
+                        value = simd.add(value, residual);
+                    }
+                    let [pixel, row] = self.output_strides;
+                    // SAFETY: promised where the struct was made.
+                    unsafe {
+                        let to = self.output.add(y * row + x * pixel + channel);
+                        store(simd, self.epilogue.apply(simd, value), to);
+                    }
+                }
+            }
+            channel += S::LANES;
+        }
+    }
+}
