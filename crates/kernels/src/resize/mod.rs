@@ -195,7 +195,15 @@ impl Kernel for FloatRow<'_> {
             } else {
                 let weights = [simd.splat(vertical), simd.splat(horizontal)];
                 let rests = [simd.splat(1.0 - vertical), simd.splat(1.0 - horizontal)];
-                let whole = output.len() - output.len() % S::LANES;
+                let length = output.len();
+                let whole = length - length % S::LANES;
+                if whole > 0 && whole < length {
+                    // The last vector overlaps the one before: cheaper than a part of one.
+                    let first = length - S::LANES;
+                    let upper = [simd.load(&a[first..]), simd.load(&b[first..])];
+                    let lower = [simd.load(&c[first..]), simd.load(&d[first..])];
+                    simd.store(mix_four(simd, upper, lower, weights, rests), &mut output[first..]);
+                }
                 let (outputs, last) = output.split_at_mut(whole);
                 for (index, output) in outputs.chunks_exact_mut(S::LANES).enumerate() {
                     let first = index * S::LANES;
@@ -203,7 +211,7 @@ impl Kernel for FloatRow<'_> {
                     let lower = [simd.load(&c[first..]), simd.load(&d[first..])];
                     simd.store(mix_four(simd, upper, lower, weights, rests), output);
                 }
-                if !last.is_empty() {
+                if whole == 0 {
                     let [a, b, c, d] = [&a[whole..], &b[whole..], &c[whole..], &d[whole..]];
                     let upper = [simd.load_partial(a, 0.0), simd.load_partial(b, 0.0)];
                     let lower = [simd.load_partial(c, 0.0), simd.load_partial(d, 0.0)];
@@ -264,7 +272,15 @@ impl<T: Byte> Kernel for ByteRow<'_, T> {
             #[allow(clippy::cast_possible_truncation)] // At most 2^11, and integers.
             let weights = weights.map(|weight| (weight * steps) as i32);
             let weights = [simd.isplat(weights[0]), simd.isplat(weights[1])];
-            let whole = output.len() - output.len() % S::LANES;
+            let length = output.len();
+            let whole = length - length % S::LANES;
+            if whole > 0 && whole < length {
+                // The last vector overlaps the one before: cheaper than a part of one.
+                let first = length - S::LANES;
+                let upper = [T::load(simd, &a[first..]), T::load(simd, &b[first..])];
+                let lower = [T::load(simd, &c[first..]), T::load(simd, &d[first..])];
+                T::store(simd, mix_steps(simd, upper, lower, weights), &mut output[first..]);
+            }
             let (outputs, last) = output.split_at_mut(whole);
             for (index, output) in outputs.chunks_exact_mut(S::LANES).enumerate() {
                 let first = index * S::LANES;
@@ -272,7 +288,7 @@ impl<T: Byte> Kernel for ByteRow<'_, T> {
                 let lower = [T::load(simd, &c[first..]), T::load(simd, &d[first..])];
                 T::store(simd, mix_steps(simd, upper, lower, weights), output);
             }
-            if !last.is_empty() {
+            if whole == 0 {
                 let [a, b, c, d] = [&a[whole..], &b[whole..], &c[whole..], &d[whole..]];
                 let upper = [load_bytes_partial(simd, a), load_bytes_partial(simd, b)];
                 let lower = [load_bytes_partial(simd, c), load_bytes_partial(simd, d)];
