@@ -99,8 +99,8 @@ fn built_library(messages: &str) -> Option<PathBuf> {
         Some(serde_json::Value::Array(files)) => files.clone(),
         _ => Vec::new(),
     });
-    let paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
-    paths.filter(|path| path.file_name().is_some_and(|name| name == LIBRARY)).next_back()
+    let mut paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
+    paths.rfind(|path| path.file_name().is_some_and(|name| name == LIBRARY))
 }
 
 fn copy(from: &Path, to: &Path, written: &mut Vec<PathBuf>) -> Result<(), InstallError> {
