@@ -7,7 +7,7 @@
 //! [`Verdict::NotOffered`]. A check that panics or does not come to its end is a violation.
 //!
 //! Most checks see a device as [`hal::Device`] shows it. What only the interfaces have, launch
-//! statuses and callbacks among it, is in [`interfaces`]: those checks see a driver as HIDL shows it.
+//! statuses and callbacks among it, is in `interfaces`: those checks see a driver as HIDL shows it.
 //! [`run`] is for a device, which is served by `hidl::serve` for them; [`run_driver`] is for a driver
 //! of whoever implements the interfaces, which is used by `hidl::client` for the others. Either way
 //! all checks are run.
