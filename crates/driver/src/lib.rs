@@ -38,7 +38,7 @@ mod fenced;
 pub mod interface;
 pub mod observer;
 pub mod planned_step;
-mod prepared;
+pub mod prepared;
 pub mod schedule;
 pub mod support;
 mod sync;
