@@ -22,6 +22,7 @@
 //! | [`extension_types`] | what the engine's extensions say of operand types: [`ExtensionTypes`] |
 //! | [`support`] | which operations an engine can run, control flow included |
 //! | [`device`], [`prepared`] | the [`hal::Device`] and [`hal::PreparedModel`] |
+//! | [`planned_step`] | a program's plan, for people: [`PlannedStep`] |
 //! | [`observer`] | watching every operation's results: [`Observer`] |
 //! | [`error`] | what can go wrong inside: [`EngineError`] |
 
