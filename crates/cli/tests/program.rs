@@ -112,8 +112,38 @@ fn a_device_agrees_with_itself() {
 #[test]
 fn devices_are_listed() {
     let json = json_of(nnhal().args(["devices", "--json"]));
-    assert_eq!(json["devices"][0]["name"], "nnhal-reference");
-    assert!(json["devices"][0]["operations"].as_u64().unwrap() >= 35);
+    for (index, name) in ["nnhal-cpu", "nnhal-reference"].into_iter().enumerate() {
+        assert_eq!(json["devices"][index]["name"], name);
+        assert!(json["devices"][index]["operations"].as_u64().unwrap() >= 100);
+    }
+}
+
+#[test]
+fn a_plan_is_told_step_by_step_with_times_if_wanted() {
+    let mut command = nnhal();
+    command.args(["inspect", "--plan", "--json"]).arg(asset("digits_int8.tflite"));
+    let plan = json_of(&mut command);
+    let steps = plan.as_array().unwrap();
+    let is_convolution = |step: &serde_json::Value| step["type"] == "CONV_2D";
+    assert!(steps.iter().any(|step| is_convolution(step) && step["arithmetic"].as_u64() > Some(0)));
+    assert!(steps.iter().all(|step| step["microseconds"].is_null()));
+    let profile = json_of(command.arg("--profile"));
+    let profile = profile.as_array().unwrap();
+    assert_eq!(profile.len(), steps.len());
+    assert!(profile.iter().all(|step| step["microseconds"].as_f64().unwrap() >= 0.0));
+    // The interpreter has no plan.
+    command.args(["--device", "nnhal-reference"]);
+    assert_eq!(json_of(&mut command).as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn both_devices_read_the_same_digit() {
+    let mut command = nnhal();
+    command.arg("compare").arg(asset("digits_int8.tflite")).args(["--fill", "random"]);
+    command.args(["--devices", "nnhal-reference,nnhal-cpu"]);
+    let json = json_of(command.arg("--json"));
+    assert_eq!(json["agree"], true);
+    assert!(json["compared"].as_u64().unwrap() >= 4);
 }
 
 #[test]
