@@ -124,7 +124,7 @@ fn a_plan_is_told_step_by_step_with_times_if_wanted() {
     command.args(["inspect", "--plan", "--json"]).arg(asset("digits_int8.tflite"));
     let plan = json_of(&mut command);
     let steps = plan.as_array().unwrap();
-    let is_convolution = |step: &serde_json::Value| step["type"] == "CONV_2D";
+    let is_convolution = |step: &Value| step["type"] == "CONV_2D";
     assert!(steps.iter().any(|step| is_convolution(step) && step["arithmetic"].as_u64() > Some(0)));
     assert!(steps.iter().all(|step| step["microseconds"].is_null()));
     let profile = json_of(command.arg("--profile"));
