@@ -30,6 +30,8 @@ impl Blocking {
             Isa::Avx2(_) => Self { rows: 6, vectors: 2, lanes: 8 },
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512(_) => Self { rows: 14, vectors: 2, lanes: 16 },
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(_) => Self { rows: 6, vectors: 2, lanes: 8 },
         }
     }
 
