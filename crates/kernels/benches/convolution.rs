@@ -6,7 +6,7 @@
 mod measure;
 
 use kernels::convolution::{Convolution, Epilogue, Shape};
-use kernels::{Image, ImageMut, Lines, Team};
+use kernels::{Image, ImageMut, Lines, Preparation, Team};
 use measure::{Settings, values};
 
 /// Name, input size, channels in and out, filter size, stride.
@@ -80,8 +80,7 @@ fn main() {
             &values(shape.filter_values()),
             &values(output_channels),
             Epilogue::RELU6,
-            settings.set,
-            settings.threads,
+            &mut Preparation::new(settings.set, settings.threads),
         );
         let input = values(shape.input_pixels() * input_channels);
         let mut output = vec![0.0; shape.output_pixels() * output_channels];

@@ -4,7 +4,7 @@ mod measure;
 
 use kernels::convolution::{Epilogue, Shape};
 use kernels::depthwise::DepthwiseConvolution;
-use kernels::{Image, ImageMut, Lines, Team};
+use kernels::{Image, ImageMut, Lines, Preparation, Team};
 use measure::{Settings, values};
 
 /// Name, input size, channels, filter size, stride.
@@ -53,8 +53,7 @@ fn main() {
             &values(shape.filter_values()),
             &values(channels),
             Epilogue::RELU6,
-            settings.set,
-            settings.threads,
+            &mut Preparation::new(settings.set, settings.threads),
         );
         let input = values(shape.input_pixels() * channels);
         let mut output = vec![0.0; shape.output_pixels() * channels];

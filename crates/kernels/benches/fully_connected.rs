@@ -4,7 +4,7 @@
 mod measure;
 
 use kernels::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
-use kernels::{Lines, Team};
+use kernels::{Lines, Preparation, Team};
 use measure::{Settings, values};
 
 /// Name, rows, inputs, units, storage.
@@ -36,8 +36,7 @@ fn main() {
             &values(units),
             storage,
             Epilogue::NONE,
-            settings.set,
-            settings.threads,
+            &mut Preparation::new(settings.set, settings.threads),
         );
         let input = values(rows * inputs);
         let mut output = vec![0.0; rows * units];

@@ -10,7 +10,7 @@ use kernels::convolution::Shape;
 use kernels::quantized::convolution::Convolution;
 use kernels::quantized::depthwise::Depthwise;
 use kernels::quantized::{Activations, Requantization, Signedness, Weights};
-use kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Team};
+use kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Team};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -159,8 +159,7 @@ fn main() {
             &vec![100; shape.output_channels],
             activations,
             requantization(taps, shape.output_channels, signedness),
-            settings.set,
-            settings.threads,
+            &mut Preparation::new(settings.set, settings.threads),
         );
         let input = bytes(shape.input_pixels() * shape.input_channels);
         let input = Lines::from_elements(&input);
@@ -191,8 +190,7 @@ fn main() {
             &vec![100; channels],
             activations,
             requantization(shape.taps(), channels, signedness),
-            settings.set,
-            settings.threads,
+            &mut Preparation::new(settings.set, settings.threads),
         );
         let input = Lines::from_elements(&bytes(shape.input_pixels() * channels));
         let mut output = Lines::with_elements::<u8>(shape.output_pixels() * channels);

@@ -5,7 +5,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use kernels::recurrent::{Activation, Gate, Lstm, Settings, Shape, Weights};
-use kernels::{InstructionSet, Team};
+use kernels::{InstructionSet, Preparation, Team};
 
 fn main() {
     divan::main();
@@ -33,7 +33,7 @@ fn lstm_speech(bencher: Bencher<'_, '_>, (set, threads): (InstructionSet, usize)
         projection_clip: 0.0,
         is_time_major: false,
     };
-    let lstm = Lstm::prepare(set, shape, &weights, settings);
+    let lstm = Lstm::prepare(shape, &weights, settings, &mut Preparation::new(set, threads));
     let mut team = Team::new(threads);
     let (mut h, mut c) = (any(256), any(256));
     let (mut output, mut scratch) = (any(100 * 256), vec![0.0; lstm.scratch_elements()]);

@@ -1,6 +1,10 @@
 //! [`Lines`]: memory that begins on a cache line.
 
 use bytemuck::{Pod, Zeroable};
+use bytes::Bytes;
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::MmapMut;
 
 /// Bytes of a cache line and of the widest vector.
 pub const LINE_BYTES: usize = 64;
@@ -11,14 +15,33 @@ pub const LINE_BYTES: usize = 64;
 pub struct Line([u8; LINE_BYTES]);
 
 /// Memory for elements of any plain type, zero at first, that begins on a cache line.
-#[derive(Debug, Clone, Default)]
-pub struct Lines(Vec<Line>);
+#[derive(Debug)]
+pub struct Lines(Memory);
+
+#[derive(Debug)]
+enum Memory {
+    Heap(Vec<Line>),
+    Mapped(MmapMut),
+}
+
+/// From so many bytes on, memory is mapped by itself, in pages of this size where the system has
+/// them: they are there four times as soon as small ones, and cost fewer misses of the TLB.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self(Memory::Heap(Vec::new()))
+    }
+}
 
 impl Lines {
     /// Room for at least so many bytes.
     pub fn with_bytes(bytes: usize) -> Self {
-        // Pages that the system gives are zero already; most are first touched when they are used.
-        Self(bytemuck::zeroed_vec(bytes.div_ceil(LINE_BYTES)))
+        let bytes = bytes.next_multiple_of(LINE_BYTES);
+        Self(match huge(bytes) {
+            Some(mapped) => Memory::Mapped(mapped),
+            None => Memory::Heap(bytemuck::zeroed_vec(bytes / LINE_BYTES)),
+        })
     }
 
     /// Room for at least so many elements.
@@ -35,22 +58,76 @@ impl Lines {
 
     /// How many bytes there are, a multiple of [`LINE_BYTES`].
     pub fn bytes(&self) -> usize {
-        self.0.len() * LINE_BYTES
+        size_of_val(self.lines())
+    }
+
+    /// All of it.
+    pub fn lines(&self) -> &[Line] {
+        match &self.0 {
+            Memory::Heap(lines) => lines,
+            Memory::Mapped(bytes) => bytemuck::cast_slice(bytes),
+        }
     }
 
     /// All of it, to write.
     pub fn lines_mut(&mut self) -> &mut [Line] {
-        &mut self.0
+        match &mut self.0 {
+            Memory::Heap(lines) => lines,
+            Memory::Mapped(bytes) => bytemuck::cast_slice_mut(bytes),
+        }
     }
 
     /// All of it as elements of a type whose size divides that of a line.
     pub fn elements<T: Pod>(&self) -> &[T] {
-        bytemuck::cast_slice(&self.0)
+        bytemuck::cast_slice(self.lines())
     }
 
     /// All of it as elements of a type whose size divides that of a line, to write.
     pub fn elements_mut<T: Pod>(&mut self) -> &mut [T] {
-        bytemuck::cast_slice_mut(&mut self.0)
+        bytemuck::cast_slice_mut(self.lines_mut())
+    }
+}
+
+/// Zeros in huge pages; `None` if there are too few of them, or the system gives none.
+fn huge(bytes: usize) -> Option<MmapMut> {
+    if bytes < HUGE_PAGE_BYTES {
+        return None;
+    }
+    let mapped = MmapMut::map_anon(bytes).ok()?;
+    // Without, it is only slower.
+    #[cfg(target_os = "linux")]
+    let _ = mapped.advise(Advice::HugePage);
+    Some(mapped)
+}
+
+/// Packed weights that were saved, see [`Preparation::restore`](crate::Preparation::restore).
+#[derive(Debug)]
+pub struct SavedWeights(Saved);
+
+#[derive(Debug)]
+enum Saved {
+    /// It begins on a line.
+    InPlace(Bytes),
+    Copied(Lines),
+}
+
+impl SavedWeights {
+    /// Takes bytes as they are if they begin on a cache line, as memory that was mapped does, and a
+    /// copy of them otherwise. What is behind the last whole line is left away.
+    pub fn new(bytes: Bytes) -> Self {
+        let whole = bytes.len() / LINE_BYTES * LINE_BYTES;
+        Self(match bytemuck::try_cast_slice::<u8, Line>(&bytes[..whole]) {
+            Ok(_) => Saved::InPlace(bytes.slice(..whole)),
+            Err(_) => Saved::Copied(Lines::from_elements(&bytes[..whole])),
+        })
+    }
+
+    /// The lines.
+    pub(crate) fn lines(&self) -> &[Line] {
+        match &self.0 {
+            Saved::InPlace(bytes) => bytemuck::cast_slice(bytes),
+            Saved::Copied(lines) => lines.lines(),
+        }
     }
 }
 
@@ -67,5 +144,24 @@ mod tests {
         lines.elements_mut::<u16>()[1] = 0x3F80;
         assert_eq!(lines.elements::<f32>()[0].to_bits(), 0x3F80_0000);
         assert_eq!(Lines::from_elements(&[1_i32, 2, 3]).elements::<i32>()[..4], [1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn much_memory_is_like_little() {
+        let mut lines = Lines::with_bytes(HUGE_PAGE_BYTES + 1);
+        assert_eq!(lines.bytes(), HUGE_PAGE_BYTES + LINE_BYTES);
+        assert!(lines.elements::<u64>().iter().all(|element| *element == 0));
+        *lines.elements_mut::<u8>().last_mut().unwrap() = 7;
+        assert_eq!(lines.elements::<u8>()[HUGE_PAGE_BYTES..].iter().max(), Some(&7));
+    }
+
+    #[test]
+    fn saved_bytes_are_the_same_wherever_they_begin() {
+        let bytes: Vec<u8> = (0..200).collect();
+        for start in [0, 1, 64] {
+            let saved = SavedWeights::new(Bytes::from(bytes.clone()).slice(start..));
+            let whole = (200 - start) / LINE_BYTES * LINE_BYTES;
+            assert_eq!(bytemuck::cast_slice::<Line, u8>(saved.lines()), &bytes[start..][..whole]);
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::passes;
 use crate::settings::Settings;
 use driver::{Budget, EngineError, OperationPlace, PlannedStep};
 use hal::OperandType;
-use kernels::Lines;
+use kernels::{Lines, Preparation};
 use layout::Layout;
 use memory::BufferId;
 use std::ops::Range;
@@ -87,7 +87,7 @@ impl Plan {
     ) -> Result<Self, EngineError> {
         passes::run(&mut graph);
         let layout = Layout::new(&graph);
-        let mut builder = Builder {
+        let builder = Builder {
             graph: &graph,
             settings,
             layout,
@@ -95,9 +95,10 @@ impl Plan {
             constant_of: vec![[None; 2]; graph.values.len()],
         };
         let mut drafts = Vec::with_capacity(graph.nodes.len());
+        let mut preparation = Preparation::new(settings.instruction_set, settings.threads.get());
         for node in &graph.nodes {
             budget.check()?;
-            drafts.extend(lower::lower(&mut builder, node)?);
+            drafts.extend(lower::lower(&builder, node, &mut preparation)?);
         }
         builder.finish(drafts)
     }

@@ -11,7 +11,7 @@ pub use shape::Shape;
 
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
-use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
 use taps::{Access, Taps};
 use winograd::Winograd;
 
@@ -35,8 +35,8 @@ enum Method {
 
 impl Convolution {
     /// Packs the filter, `[output_channels, filter height, filter width, input channels of a group]`,
-    /// and the bias, one for each output channel, and cuts the work for so many threads. The input's
-    /// pixels will be `input_pixel_stride` values apart.
+    /// and the bias, one for each output channel, and cuts the work. The input's pixels will be
+    /// `input_pixel_stride` values apart.
     ///
     /// # Panics
     /// If the shape is not [valid](Shape::is_valid) or the filter or the bias is not as large as it
@@ -47,21 +47,21 @@ impl Convolution {
         filter: &[f32],
         bias: &[f32],
         epilogue: Epilogue,
-        set: InstructionSet,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Self {
         shape.check();
-        assert_eq!(filter.len(), shape.filter_values(), "values of the filter");
+        preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
         assert_eq!(bias.len(), shape.output_channels, "values of the bias");
+        let (set, threads) = (preparation.set(), preparation.threads());
         if Winograd::suits(shape, set) {
-            let winograd = Winograd::new(shape, filter, bias, epilogue, set, threads);
+            let winograd = Winograd::new(shape, filter, bias, epilogue, preparation);
             return Self { shape: *shape, set, method: Method::Winograd(winograd) };
         }
         let blocking = Blocking::of(set);
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
-        let panels =
-            Panels::pack(blocking, depth, columns, |n| bias[n], |n, k| filter[n * depth + k]);
+        let weight = |n, k| filter[n * depth + k];
+        let panels = Panels::pack(preparation, blocking, depth, columns, |n| bias[n], weight);
         let rows = |scratch_values| RowsPlan {
             count: shape.output_pixels(),
             bytes: values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride)

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Lines;
+use crate::packing::prepared_twice;
 use proptest::prelude::*;
 
 /// Small whole numbers and halves, whose sums of products are exact in any order.
@@ -79,7 +80,9 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
     let epilogue = Epilogue { min: -30.0, max: 40.0, hard_swish: false };
     let expected = defined(shape, input, &filter, &bias);
     for set in InstructionSet::available() {
-        let kernel = Convolution::prepare(shape, stride, &filter, &bias, epilogue, set, threads);
+        let kernel = prepared_twice(set, threads, |preparation| {
+            Convolution::prepare(shape, stride, &filter, &bias, epilogue, preparation)
+        });
         // Plain sums of these numbers are exact; a transform mixes neighbours, so its errors are
         // those of the largest sum around.
         let bound = match kernel.method {
@@ -181,8 +184,7 @@ fn a_short_input_is_refused() {
         &filter,
         &[0.0; 40],
         Epilogue::NONE,
-        InstructionSet::Portable,
-        1,
+        &mut Preparation::new(InstructionSet::Portable, 1),
     );
     let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
     let mut output = vec![0.0; PLAIN.output_pixels() * 40];
@@ -211,7 +213,14 @@ fn three_by_three_filters_by_winograd() {
     for set in InstructionSet::available().skip(1) {
         let filter = vec![0.0; shape.filter_values()];
         let bias = [0.0; 32];
-        let kernel = Convolution::prepare(&shape, 48, &filter, &bias, Epilogue::NONE, set, 1);
+        let kernel = Convolution::prepare(
+            &shape,
+            48,
+            &filter,
+            &bias,
+            Epilogue::NONE,
+            &mut Preparation::new(set, 1),
+        );
         assert!(matches!(kernel.method, Method::Winograd(_)), "{}", kernel.kernel());
     }
     check(&shape, [0, 0], true, 2, 11);

@@ -10,7 +10,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Panels, part};
 use crate::image::values_needed;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
 use std::ops::Range;
 
@@ -63,30 +63,24 @@ impl DepthwiseConvolution {
         filter: &[f32],
         bias: &[f32],
         epilogue: Epilogue,
-        set: InstructionSet,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Self {
         shape.check();
         let (channels, taps) = (shape.output_channels, shape.taps());
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
-        assert_eq!(filter.len(), taps * channels, "values of the filter");
+        preparation.check_count(filter.len(), taps * channels, "values of the filter");
         assert_eq!(bias.len(), channels, "values of the bias");
         let direct = shape.input_channels == channels && (1..=MOST_TAPS).contains(&taps);
         let method = if direct {
-            let panels = |blocking| {
-                Panels::pack(
-                    blocking,
-                    taps,
-                    [1, channels],
-                    |c| bias[c],
-                    |c, tap| filter[tap * channels + c],
-                )
+            let weight = |c, tap| filter[tap * channels + c];
+            let panels = |preparation: &mut _, blocking| {
+                Panels::pack(preparation, blocking, taps, [1, channels], |c| bias[c], weight)
             };
-            Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, set, threads))
+            Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation))
         } else {
             let transposed: Vec<f32> = (0..channels)
                 .flat_map(|c| (0..taps).map(move |tap| tap * channels + c))
-                .map(|index| filter[index])
+                .map(|index| if preparation.is_restoring() { 0.0 } else { filter[index] })
                 .collect();
             Method::Grouped(Convolution::prepare(
                 shape,
@@ -94,11 +88,10 @@ impl DepthwiseConvolution {
                 &transposed,
                 bias,
                 epilogue,
-                set,
-                threads,
+                preparation,
             ))
         };
-        Self { shape: *shape, set, method }
+        Self { shape: *shape, set: preparation.set(), method }
     }
 
     /// The sizes.
@@ -153,15 +146,15 @@ impl Direct {
     fn new(
         shape: &Shape,
         pixel_stride: usize,
-        panels: impl FnOnce(Blocking) -> Panels,
+        panels: impl FnOnce(&mut Preparation, Blocking) -> Panels,
         epilogue: Epilogue,
-        set: InstructionSet,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Self {
+        let (set, threads) = (preparation.set(), preparation.threads());
         // As many sums as registers allow, besides the weights.
         let vectors = if Blocking::of(set).lanes == 16 { 2 } else { 1 };
         let blocking = Blocking { vectors, ..Blocking::of(set) };
-        let panels = panels(blocking);
+        let panels = panels(preparation, blocking);
         let lines = shape.batch * shape.output[0];
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
         let parts = if threads <= 1 {

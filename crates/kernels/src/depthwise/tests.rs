@@ -1,6 +1,7 @@
 use super::*;
 use crate::Lines;
 use crate::convolution::tests::{defined, numbers};
+use crate::packing::prepared_twice;
 use proptest::prelude::*;
 
 /// Compares all instruction sets with the definition.
@@ -18,8 +19,9 @@ fn check(shape: &Shape, gaps: [usize; 2], with_residual: bool, threads: usize, s
         (0..channels * taps).map(|i| filter[i % taps * channels + i / taps]).collect();
     let expected = defined(shape, input, &transposed, &bias);
     for set in InstructionSet::available() {
-        let kernel =
-            DepthwiseConvolution::prepare(shape, stride, &filter, &bias, epilogue, set, threads);
+        let kernel = prepared_twice(set, threads, |preparation| {
+            DepthwiseConvolution::prepare(shape, stride, &filter, &bias, epilogue, preparation)
+        });
         let mut output = vec![-77.0; shape.output_pixels() * output_stride];
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
         kernel.run(

@@ -9,8 +9,9 @@ pub use crate::gemm::Epilogue;
 
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
+use crate::packing::PackedValues;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Lines, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
 use stream::{MOST_VECTORS, Stream, Weights};
 
 /// How weights are kept.
@@ -54,13 +55,12 @@ struct Row {
     isa: Isa,
     panels: Panels,
     /// The panels as float16, if so wanted.
-    halves: Option<Lines>,
+    halves: Option<PackedValues<u16>>,
     epilogue: Epilogue,
 }
 
 impl FullyConnected {
-    /// Packs the weights, `[units, inputs]`, and the bias, one for each unit, and cuts the work for
-    /// so many threads.
+    /// Packs the weights, `[units, inputs]`, and the bias, one for each unit, and cuts the work.
     ///
     /// # Panics
     /// If the weights or the bias are not as large as the sizes say.
@@ -70,28 +70,31 @@ impl FullyConnected {
         bias: &[f32],
         storage: Storage,
         epilogue: Epilogue,
-        set: InstructionSet,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Self {
         let Sizes { rows, inputs, units } = sizes;
-        assert_eq!(Some(weights.len()), units.checked_mul(inputs), "values of the weights");
+        let values = units.checked_mul(inputs).expect("weights larger than memory");
+        preparation.check_count(weights.len(), values, "values of the weights");
         assert_eq!(bias.len(), units, "values of the bias");
-        let pack = |blocking| {
-            Panels::pack(blocking, inputs, [1, units], |n| bias[n], |n, k| weights[n * inputs + k])
-        };
+        let (set, threads) = (preparation.set(), preparation.threads());
+        let weight = |n: usize, k: usize| weights[n * inputs + k];
         let blocking = Blocking::of(set);
         let method = if rows == 1 {
             let vectors = units.div_ceil(blocking.lanes);
             // A few panels for each thread, but not so narrow that there are few sums in flight.
             let wide = if blocking.lanes == 16 { MOST_VECTORS } else { MOST_VECTORS / 2 };
-            let vectors = vectors.div_ceil(2 * threads.max(1)).clamp(2, wide);
-            let panels = pack(Blocking { vectors, ..blocking });
-            let halves = (storage == Storage::Half).then(|| halves(&panels));
+            let vectors = vectors.div_ceil(2 * threads).clamp(2, wide);
+            let blocking = Blocking { vectors, ..blocking };
+            let panels =
+                Panels::pack(preparation, blocking, inputs, [1, units], |n| bias[n], weight);
+            let halves = (storage == Storage::Half).then(|| halves(preparation, &panels, weight));
             Method::Stream(Row { isa: Isa::of(set), panels, halves, epilogue })
         } else {
             let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
             let plan = RowsPlan { count: rows, bytes, scratch_values: 0 };
-            Method::Gemm(Gemm::new(set, threads, plan, pack(blocking), epilogue))
+            let panels =
+                Panels::pack(preparation, blocking, inputs, [1, units], |n| bias[n], weight);
+            Method::Gemm(Gemm::new(set, threads, plan, panels, epilogue))
         };
         Self { sizes, set, method }
     }
@@ -160,17 +163,22 @@ impl FullyConnected {
     }
 }
 
-/// The values of panels as float16.
-fn halves(panels: &Panels) -> Lines {
-    let mut halves = Lines::with_elements::<u16>(panels.bytes() / size_of::<f32>());
-    for panel in (0..panels.count()).map(|index| panels.panel(index)) {
-        let start = panels.start(&panel);
-        let to = &mut halves.elements_mut::<u16>()[start..];
-        for (to, &value) in to.iter_mut().zip(panels.values(&panel)) {
-            *to = half::f16::from_f32(value).to_bits();
+/// The weights of panels as float16, in the panels' order.
+fn halves(
+    preparation: &mut Preparation,
+    panels: &Panels,
+    weight: impl Fn(usize, usize) -> f32,
+) -> PackedValues<u16> {
+    preparation.pack(panels.count_values(), |halves| {
+        for panel in (0..panels.count()).map(|index| panels.panel(index)) {
+            let width = panels.width(&panel);
+            for (k, row) in halves[panels.weights(&panel)].chunks_exact_mut(width).enumerate() {
+                for (to, column) in row.iter_mut().zip(panel.columns.clone()) {
+                    *to = half::f16::from_f32(weight(column, k)).to_bits();
+                }
+            }
         }
-    }
-    halves
+    })
 }
 
 impl Row {
@@ -181,10 +189,7 @@ impl Row {
             let (bias, weights) = self.panels.split(&panel);
             let weights = match &self.halves {
                 None => Weights::Full(weights),
-                Some(halves) => {
-                    let start = self.panels.start(&panel) + bias.len();
-                    Weights::Half(&halves.elements()[start..start + weights.len()])
-                }
+                Some(halves) => Weights::Half(&halves.values()[self.panels.weights(&panel)]),
             };
             let stream = Stream {
                 inputs,

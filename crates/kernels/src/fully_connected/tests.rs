@@ -1,5 +1,7 @@
 use super::*;
+use crate::Lines;
 use crate::convolution::tests::numbers;
+use crate::packing::prepared_twice;
 use proptest::prelude::*;
 
 proptest! {
@@ -20,7 +22,9 @@ proptest! {
         for set in InstructionSet::available() {
             let sizes = Sizes { rows, inputs, units };
             let layer =
-                FullyConnected::prepare(sizes, &weights, &bias, storage, epilogue, set, threads);
+                prepared_twice(set, threads, |preparation| {
+                    FullyConnected::prepare(sizes, &weights, &bias, storage, epilogue, preparation)
+                });
             let mut output = vec![-77.0; rows * units + 1];
             let mut scratch = Lines::with_bytes(layer.scratch_bytes());
             let mut team = Team::new(threads);

@@ -108,7 +108,7 @@ impl Gemm {
         } else {
             (products / LEAST_PRODUCTS).clamp(threads, threads.saturating_mul(TASKS_BY_THREAD))
         };
-        let all_panels_stay = panels.bytes() <= CACHE_BYTES;
+        let all_panels_stay = panels.count_values() * size_of::<f32>() <= CACHE_BYTES;
         // Weights that do not stay in a cache are read by one thread only, if possible.
         let (tile_parts, panel_parts) = if all_panels_stay {
             let tile_parts = parts.min(tiles);

@@ -1,7 +1,8 @@
 //! [`Panels`]: the right side of a matrix product, in the order in which tiles read it.
 
 use super::Blocking;
-use crate::Lines;
+use crate::Preparation;
+use crate::packing::PackedValues;
 use std::ops::Range;
 
 /// Columns `[group, depth, group_columns]` with their biases, cut into panels as wide as a tile. A
@@ -9,12 +10,21 @@ use std::ops::Range;
 /// panel of a group may be narrower, by whole vectors; columns beyond the group's are zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Panels {
+    cut: Cut,
+    values: PackedValues<f32>,
+}
+
+/// How columns are cut into panels.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
     blocking: Blocking,
     depth: usize,
     group_columns: usize,
     groups: usize,
-    values: Lines,
 }
+
+/// So many weights of a column are packed at a time: a cache line of them.
+const RUN: usize = 16;
 
 /// One of the panels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,64 +41,99 @@ pub(crate) struct Panel {
 impl Panels {
     /// Packs `weight(column, depth)` and `bias(column)`, columns counted through all groups.
     pub(crate) fn pack(
+        preparation: &mut Preparation,
         blocking: Blocking,
         depth: usize,
         [groups, group_columns]: [usize; 2],
         bias: impl Fn(usize) -> f32,
         weight: impl Fn(usize, usize) -> f32,
     ) -> Self {
-        let values = Self::values_needed(blocking, depth, [groups, group_columns]);
-        let mut panels = Self {
-            blocking,
-            depth,
-            group_columns,
-            groups,
-            values: Lines::with_elements::<f32>(values),
-        };
-        for index in 0..panels.count() {
-            let panel = panels.panel(index);
-            let width = panel.vectors * blocking.lanes;
-            let values = &mut panels.values.elements_mut::<f32>()[panel.start..];
-            for (lane, column) in panel.columns.enumerate() {
-                values[lane] = bias(column);
-                for depth in 0..depth {
-                    values[(1 + depth) * width + lane] = weight(column, depth);
+        let cut = Cut { blocking, depth, group_columns, groups };
+        let values = preparation.pack(cut.values(), |values| {
+            for panel in (0..cut.count()).map(|index| cut.panel(index)) {
+                let width = panel.vectors * blocking.lanes;
+                let (biases, rows) =
+                    values[panel.start..][..cut.panel_values(&panel)].split_at_mut(width);
+                for (to, column) in biases.iter_mut().zip(panel.columns.clone()) {
+                    *to = bias(column);
+                }
+                for (run, rows) in rows.chunks_mut(RUN * width).enumerate() {
+                    for (lane, column) in panel.columns.clone().enumerate() {
+                        for (row, k) in rows.chunks_exact_mut(width).zip(run * RUN..) {
+                            row[lane] = weight(column, k);
+                        }
+                    }
                 }
             }
-        }
-        panels
-    }
-
-    fn values_needed(blocking: Blocking, depth: usize, [groups, columns]: [usize; 2]) -> usize {
-        let width = columns.div_ceil(blocking.lanes) * blocking.lanes;
-        let values = depth.checked_add(1).and_then(|rows| rows.checked_mul(width));
-        values.and_then(|values| values.checked_mul(groups)).expect("weights larger than memory")
+        });
+        Self { cut, values }
     }
 
     /// How many panels there are, of all groups.
     pub(crate) fn count(&self) -> usize {
-        self.groups * self.group_columns.div_ceil(self.blocking.columns())
-    }
-
-    /// Bytes of all panels.
-    pub(crate) fn bytes(&self) -> usize {
-        self.values.bytes()
+        self.cut.count()
     }
 
     pub(super) fn depth(&self) -> usize {
-        self.depth
+        self.cut.depth
     }
 
     pub(crate) fn blocking(&self) -> Blocking {
-        self.blocking
+        self.cut.blocking
     }
 
     /// Columns of all groups.
     pub(super) fn columns(&self) -> usize {
-        self.groups * self.group_columns
+        self.cut.groups * self.cut.group_columns
     }
 
     pub(crate) fn panel(&self, index: usize) -> Panel {
+        self.cut.panel(index)
+    }
+
+    /// Values of all panels.
+    pub(crate) fn count_values(&self) -> usize {
+        self.values.count()
+    }
+
+    /// Values of a row of a panel.
+    pub(crate) fn width(&self, panel: &Panel) -> usize {
+        panel.vectors * self.cut.blocking.lanes
+    }
+
+    /// Where the weights of a panel lie among all values.
+    pub(crate) fn weights(&self, panel: &Panel) -> Range<usize> {
+        panel.start + self.width(panel)..panel.start + self.cut.panel_values(panel)
+    }
+
+    /// The biases of a panel, and its rows of weights.
+    pub(crate) fn split(&self, panel: &Panel) -> (&[f32], &[f32]) {
+        self.values(panel).split_at(self.width(panel))
+    }
+
+    /// The values of a panel.
+    pub(crate) fn values(&self, panel: &Panel) -> &[f32] {
+        &self.values.values()[panel.start..][..self.cut.panel_values(panel)]
+    }
+}
+
+impl Cut {
+    /// Values of all panels.
+    ///
+    /// # Panics
+    /// If they are more than memory can hold.
+    fn values(&self) -> usize {
+        let width = self.group_columns.div_ceil(self.blocking.lanes) * self.blocking.lanes;
+        let values = self.depth.checked_add(1).and_then(|rows| rows.checked_mul(width));
+        let values = values.and_then(|values| values.checked_mul(self.groups));
+        values.expect("weights larger than memory")
+    }
+
+    fn count(&self) -> usize {
+        self.groups * self.group_columns.div_ceil(self.blocking.columns())
+    }
+
+    fn panel(&self, index: usize) -> Panel {
         let Blocking { lanes, .. } = self.blocking;
         let width = self.blocking.columns();
         let by_group = self.group_columns.div_ceil(width);
@@ -104,26 +149,16 @@ impl Panels {
         }
     }
 
-    /// Where a panel begins among the values of all.
-    pub(crate) fn start(&self, panel: &Panel) -> usize {
-        panel.start
-    }
-
-    /// The biases of a panel, and its rows of weights.
-    pub(crate) fn split(&self, panel: &Panel) -> (&[f32], &[f32]) {
-        self.values(panel).split_at(panel.vectors * self.blocking.lanes)
-    }
-
-    /// The values of a panel.
-    pub(crate) fn values(&self, panel: &Panel) -> &[f32] {
-        let length = (1 + self.depth) * panel.vectors * self.blocking.lanes;
-        &self.values.elements()[panel.start..panel.start + length]
+    /// Values of a panel.
+    fn panel_values(&self, panel: &Panel) -> usize {
+        (1 + self.depth) * panel.vectors * self.blocking.lanes
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InstructionSet;
 
     #[test]
     #[allow(clippy::cast_precision_loss)] // Small numbers.
@@ -131,7 +166,9 @@ mod tests {
         let blocking = Blocking { rows: 1, vectors: 2, lanes: 4 };
         let bias = |column: usize| 100.0 + column as f32;
         let weight = |column: usize, depth: usize| (column * 2 + depth) as f32;
-        let panels = Panels::pack(blocking, 2, [2, 11], bias, weight);
+        let mut preparation = Preparation::new(InstructionSet::Portable, 1);
+        let panels = Panels::pack(&mut preparation, blocking, 2, [2, 11], bias, weight);
+        drop(preparation);
         assert_eq!((panels.count(), panels.columns()), (4, 22));
         let last = panels.panel(3);
         assert_eq!((last.group, last.columns.clone(), last.vectors), (1, 19..22, 1));

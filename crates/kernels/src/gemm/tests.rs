@@ -1,5 +1,5 @@
 use super::*;
-use crate::Lines;
+use crate::{Lines, Preparation};
 use proptest::prelude::*;
 
 /// Small whole numbers and halves, whose sums of products are exact in any order.
@@ -26,7 +26,7 @@ proptest! {
         let epilogue = Epilogue { min: -20.0, max: 30.0, hard_swish };
         for set in InstructionSet::available() {
             let panels = Panels::pack(
-                Blocking::of(set), depth, [groups, columns],
+                &mut Preparation::new(set, threads), Blocking::of(set), depth, [groups, columns],
                 |column| bias[column], |column, k| right[column * depth + k],
             );
             let plan = RowsPlan { count: rows, bytes: 4 * left.len(), scratch_values: 0 };
@@ -73,7 +73,14 @@ proptest! {
 #[test]
 fn nan_stays_nan() {
     for set in InstructionSet::available() {
-        let panels = Panels::pack(Blocking::of(set), 1, [1, 1], |_| 0.0, |_, _| f32::NAN);
+        let panels = Panels::pack(
+            &mut Preparation::new(set, 1),
+            Blocking::of(set),
+            1,
+            [1, 1],
+            |_| 0.0,
+            |_, _| f32::NAN,
+        );
         let plan = RowsPlan { count: 1, bytes: 4, scratch_values: 0 };
         let gemm = Gemm::new(set, 1, plan, panels, Epilogue::RELU6);
         let mut output = [0.0];
@@ -87,7 +94,14 @@ fn nan_stays_nan() {
 #[should_panic(expected = "the output is too small")]
 fn a_short_output_is_refused() {
     let set = InstructionSet::best();
-    let panels = Panels::pack(Blocking::of(set), 1, [1, 2], |_| 0.0, |_, _| 1.0);
+    let panels = Panels::pack(
+        &mut Preparation::new(set, 1),
+        Blocking::of(set),
+        1,
+        [1, 2],
+        |_| 0.0,
+        |_, _| 1.0,
+    );
     let plan = RowsPlan { count: 2, bytes: 8, scratch_values: 0 };
     let gemm = Gemm::new(set, 1, plan, panels, Epilogue::NONE);
     let rows = PlainRows::new(&[1.0; 2], [2, 1, 1], 1);

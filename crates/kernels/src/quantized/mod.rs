@@ -22,6 +22,9 @@ mod requantize;
 
 pub use requantize::Requantization;
 
+use crate::Preparation;
+use bytemuck::{Pod, Zeroable};
+
 /// Whether 8-bit numbers are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Signedness {
@@ -53,6 +56,14 @@ impl Signedness {
     fn byte(self, value: i32) -> u8 {
         debug_assert!((self.range().0..=self.range().1).contains(&value));
         value as u8
+    }
+
+    /// The signed number that a byte becomes: itself, or 128 less.
+    fn signed(self, byte: u8) -> i8 {
+        match self {
+            Self::Unsigned => (byte ^ 0x80).cast_signed(),
+            Self::Signed => byte.cast_signed(),
+        }
     }
 
     /// What is added to a number to make it unsigned.
@@ -99,8 +110,8 @@ impl Activations {
 impl Weights<'_> {
     /// # Panics
     /// If there are not so many, or the zero point is out of range.
-    fn check(&self, values: usize) {
-        assert_eq!(self.values.len(), values, "weights");
+    fn check(&self, values: usize, preparation: &Preparation) {
+        preparation.check_count(self.values.len(), values, "weights");
         let (min, max) = self.signedness.range();
         assert!((min..=max).contains(&self.zero_point), "a zero point of {}", self.zero_point);
     }
@@ -110,19 +121,45 @@ impl Weights<'_> {
         self.signedness.value(self.values[index]) - self.zero_point
     }
 
-    /// A weight as a signed byte, which stands for 0 if it is [`Self::signed_zero_point`].
-    fn signed(&self, index: usize) -> i8 {
-        match self.signedness {
-            Signedness::Unsigned => (self.values[index] ^ 0x80).cast_signed(),
-            Signedness::Signed => self.values[index].cast_signed(),
-        }
-    }
-
     /// The zero point of weights that are made signed.
     fn signed_zero_point(&self) -> i32 {
         match self.signedness {
             Signedness::Unsigned => self.zero_point - 128,
             Signedness::Signed => self.zero_point,
         }
+    }
+}
+
+/// What is needed of all weights of an output channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
+#[repr(C)]
+struct Sums {
+    /// Of the weights made signed.
+    sum: i64,
+    /// Of the magnitudes of the weights less their zero point.
+    magnitude: i64,
+}
+
+impl Sums {
+    /// Adds weights.
+    fn add(&mut self, weights: Weights<'_>, values: &[u8]) {
+        let zero_point = weights.signed_zero_point();
+        // So few that a sum of 32 bits holds them.
+        for values in values.chunks(1 << 16) {
+            let (mut sum, mut magnitude) = (0_i32, 0_u32);
+            for byte in values {
+                let weight = i32::from(weights.signedness.signed(*byte));
+                sum += weight;
+                magnitude += (weight - zero_point).unsigned_abs();
+            }
+            self.sum += i64::from(sum);
+            self.magnitude += i64::from(magnitude);
+        }
+    }
+
+    /// The sum as kernels take it: 32 bits, which wrap.
+    #[allow(clippy::cast_possible_truncation)] // So it is meant.
+    fn wrapped(&self) -> i32 {
+        self.sum as i32
     }
 }

@@ -14,7 +14,7 @@
 
 use super::packed::{Packed, VECTORS};
 use super::step::{InputRows, Normalized, Project, Step};
-use crate::InstructionSet;
+use crate::Preparation;
 use crate::disjoint::DisjointOutput;
 use crate::parts::for_each_part;
 use crate::team::Team;
@@ -142,22 +142,19 @@ impl Lstm {
     /// If weights have not the sizes that the shape says, or the output has not as many elements as
     /// the cell though there is no projection.
     pub fn prepare(
-        set: InstructionSet,
         shape: Shape,
         weights: &Weights<'_>,
         settings: Settings,
+        preparation: &mut Preparation,
     ) -> Self {
-        let isa = Isa::of(set);
+        let isa = Isa::of(preparation.set());
         let lanes = isa.run(Lanes);
         let Shape { input, units, output, .. } = shape;
         let gates = [weights.input, Some(weights.forget), Some(weights.cell), Some(weights.output)];
-        let is_size = |found: usize, a: usize, b: usize| Some(found) == a.checked_mul(b);
+        let size = |a: usize, b: usize| a.checked_mul(b).expect("weights beyond memory");
         for gate in gates.into_iter().flatten() {
-            assert!(is_size(gate.input.len(), units, input), "input weights of another size");
-            assert!(
-                is_size(gate.recurrent.len(), units, output),
-                "recurrent weights of another size"
-            );
+            preparation.check_count(gate.input.len(), size(units, input), "input weights");
+            preparation.check_count(gate.recurrent.len(), size(units, output), "recurrent weights");
             for vector in [gate.peephole, gate.layer_norm, Some(gate.bias)].into_iter().flatten() {
                 assert_eq!(vector.len(), units, "not a weight for each unit");
             }
@@ -165,7 +162,7 @@ impl Lstm {
         match weights.projection {
             None => assert_eq!(units, output, "without a projection the output is the cell's"),
             Some((weights, bias)) => {
-                assert!(is_size(weights.len(), output, units), "a projection of another size");
+                preparation.check_count(weights.len(), size(output, units), "projection weights");
                 assert!(bias.is_none_or(|bias| bias.len() == output), "a bias of another size");
             }
         }
@@ -190,7 +187,8 @@ impl Lstm {
         let has_layer_norm = some.clone().any(|gate| gate.layer_norm.is_some());
         let projection = weights.projection.map(|(weights, _)| {
             let width = VECTORS * lanes;
-            Packed::new(lanes, output.div_ceil(width), units, |panel, column, unit| {
+            let panels = output.div_ceil(width);
+            Packed::new(preparation, lanes, panels, units, |panel, column, unit| {
                 let row = panel * width + column;
                 if row < output { weights[row * units + unit] } else { 0.0 }
             })
@@ -205,10 +203,10 @@ impl Lstm {
             settings,
             is_coupled: weights.input.is_none(),
             panels,
-            of_input: Packed::new(lanes, panels, input, |panel, at, index| {
+            of_input: Packed::new(preparation, lanes, panels, input, |panel, at, index| {
                 column(panel, at).map_or(0.0, |(gate, unit)| gate.input[unit * input + index])
             }),
-            recurrent: Packed::new(lanes, panels, output, |panel, at, index| {
+            recurrent: Packed::new(preparation, lanes, panels, output, |panel, at, index| {
                 column(panel, at).map_or(0.0, |(gate, unit)| gate.recurrent[unit * output + index])
             }),
             projection,

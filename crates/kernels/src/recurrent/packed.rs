@@ -1,6 +1,7 @@
 //! [`Packed`]: weights in the order in which vectors multiply them.
 
-use crate::lines::Lines;
+use crate::Preparation;
+use crate::packing::PackedValues;
 use crate::vector::Simd;
 
 /// Vectors of a panel.
@@ -10,7 +11,7 @@ pub(super) const VECTORS: usize = 8;
 /// each input its weights to all columns.
 #[derive(Debug, Clone)]
 pub(super) struct Packed {
-    weights: Lines,
+    weights: PackedValues<f32>,
     inputs: usize,
     /// Weights of a panel.
     panel: usize,
@@ -20,6 +21,7 @@ impl Packed {
     /// Packs for vectors of `lanes` lanes. `weight` tells the weight of a column, by panel and place
     /// within it, for an input.
     pub(super) fn new(
+        preparation: &mut Preparation,
         lanes: usize,
         panels: usize,
         inputs: usize,
@@ -27,17 +29,18 @@ impl Packed {
     ) -> Self {
         let width = VECTORS * lanes;
         let size = width.checked_mul(inputs).and_then(|it| it.checked_mul(panels));
-        let mut weights = Lines::with_elements::<f32>(size.expect("weights beyond memory"));
-        let mut places = weights.elements_mut::<f32>().iter_mut();
-        for panel in 0..panels {
-            for input in 0..inputs {
-                for column in 0..width {
-                    if let Some(place) = places.next() {
-                        *place = weight(panel, column, input);
+        let weights = preparation.pack(size.expect("weights beyond memory"), |places| {
+            let mut places = places.iter_mut();
+            for panel in 0..panels {
+                for input in 0..inputs {
+                    for column in 0..width {
+                        if let Some(place) = places.next() {
+                            *place = weight(panel, column, input);
+                        }
                     }
                 }
             }
-        }
+        });
         Self { weights, inputs, panel: width * inputs }
     }
 
@@ -57,7 +60,7 @@ impl Packed {
         sums: &mut [[S::F; VECTORS]; ROWS],
     ) {
         let rows = rows.map(|row| &row[..self.inputs]);
-        let weights = &self.weights.elements::<f32>()[panel * self.panel..(panel + 1) * self.panel];
+        let weights = &self.weights.values()[panel * self.panel..(panel + 1) * self.panel];
         // As many sums at a time as there are registers for.
         if S::LANES == 16 {
             add_part::<S, ROWS, 8>(simd, weights, 0, rows, sums);

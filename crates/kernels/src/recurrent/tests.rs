@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::InstructionSet;
+use crate::packing::prepared_twice;
 use crate::team::Team;
 use proptest::prelude::*;
 
@@ -156,7 +157,9 @@ fn check(shape: Shape, parts: u8, activation: Activation, is_time_major: bool, s
         last.push((h, c));
     }
     for set in InstructionSet::available() {
-        let lstm = Lstm::prepare(set, shape, &weights, settings);
+        let lstm = prepared_twice(set, 1, |preparation| {
+            Lstm::prepare(shape, &weights, settings, preparation)
+        });
         for threads in [1, 2] {
             let (mut h, mut c) = (h.clone(), c.clone());
             let mut output = vec![9.0; expected.len()];

@@ -8,7 +8,7 @@ use hal::FusedActivation;
 use kernels::convolution::Shape;
 use kernels::depthwise::DepthwiseConvolution;
 use kernels::fully_connected::{FullyConnected, Sizes, Storage};
-use kernels::{Epilogue, Image, ImageMut};
+use kernels::{Epilogue, Image, ImageMut, Preparation};
 use ops::rules::activation_range;
 
 /// What `kernels` calls the end of a computation of floats.
@@ -65,15 +65,14 @@ pub(super) fn lower(
     builder: &Builder<'_, '_>,
     node: &Node,
     convolution: &Convolution,
+    preparation: &mut Preparation,
 ) -> Option<Draft> {
     let Convolution { shape, finish, .. } = convolution;
     let graph = builder.graph;
     let value = |position: usize| &graph.values[node.inputs[position]];
-    let settings = builder.settings;
     let strides = Strides::of(builder, node, shape);
     let (filter, bias) = (value(1).constant_floats()?, value(2).constant_floats()?);
     let epilogue = epilogue(*finish);
-    let (set, threads) = (settings.instruction_set, settings.threads.get());
     let is_row = shape.output_pixels() == 1 && shape.is_matrix_product() && shape.groups == 1;
     let kernel = if convolution.is_depthwise {
         Float::Depthwise(DepthwiseConvolution::prepare(
@@ -82,13 +81,12 @@ pub(super) fn lower(
             &filter,
             &bias,
             epilogue,
-            set,
-            threads,
+            preparation,
         ))
     } else if is_row {
         let sizes = Sizes { rows: 1, inputs: shape.input_channels, units: shape.output_channels };
         let storage = Storage::Full;
-        Float::Row(FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, set, threads))
+        Float::Row(FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, preparation))
     } else {
         Float::Full(kernels::convolution::Convolution::prepare(
             shape,
@@ -96,8 +94,7 @@ pub(super) fn lower(
             &filter,
             &bias,
             epilogue,
-            set,
-            threads,
+            preparation,
         ))
     };
     let summand = node.inputs.get(3).map(|summand| Operand::Value(*summand));

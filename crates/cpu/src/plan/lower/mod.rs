@@ -18,11 +18,16 @@ use super::{Builder, Draft};
 use crate::graph::{Node, Value, ValueId, Work};
 use driver::EngineError;
 use hal::{FusedActivation, OperationType};
+use kernels::Preparation;
 use ops::rules::activation_range;
 use ops::{AnyOperation, ArgumentSource, Call};
 
 /// The steps of a node. The reference kernel of its operation, where there is no faster one.
-pub(crate) fn lower(builder: &mut Builder<'_, '_>, node: &Node) -> Result<Vec<Draft>, EngineError> {
+pub(crate) fn lower(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    preparation: &mut Preparation,
+) -> Result<Vec<Draft>, EngineError> {
     let is_float = builder.graph.values[node.outputs[0]].is_float();
     let fast = match &node.work {
         Work::View => return Ok(Vec::new()),
@@ -30,9 +35,9 @@ pub(crate) fn lower(builder: &mut Builder<'_, '_>, node: &Node) -> Result<Vec<Dr
             return Ok(Vec::new());
         }
         Work::Convolution(convolution) if is_float => {
-            convolution::lower(builder, node, convolution)
+            convolution::lower(builder, node, convolution, preparation)
         }
-        Work::Convolution(convolution) => quantized::lower(builder, node, convolution),
+        Work::Convolution(convolution) => quantized::lower(builder, node, convolution, preparation),
         Work::Chain(steps) => elementwise::chain(builder, node, steps),
         Work::Table(table) => elementwise::table(builder, node, table),
         Work::Operation(AnyOperation::Arithmetic(arithmetic)) => {
@@ -70,7 +75,7 @@ pub(crate) fn lower(builder: &mut Builder<'_, '_>, node: &Node) -> Result<Vec<Dr
             matmul::fully_connected(builder, node, it)
         }
         Work::Operation(AnyOperation::UnidirectionalSequenceLstm(it)) => {
-            recurrent::lstm(builder, node, it)
+            recurrent::lstm(builder, node, it, preparation)
         }
         Work::Operation(AnyOperation::Slice(it)) => movement::slice(builder, node, it),
         Work::Operation(_) => None,

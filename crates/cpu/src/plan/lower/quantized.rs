@@ -10,7 +10,7 @@ use kernels::convolution::Shape;
 use kernels::quantized::convolution::Convolution;
 use kernels::quantized::depthwise::Depthwise;
 use kernels::quantized::{Activations, Requantization, Signedness, Weights};
-use kernels::{Image, ImageMut, Multiplier};
+use kernels::{Image, ImageMut, Multiplier, Preparation};
 use ops::rules::requantize;
 
 /// A convolution of 8-bit numbers.
@@ -96,15 +96,14 @@ pub(super) fn lower(
     builder: &Builder<'_, '_>,
     node: &Node,
     convolution: &graph::Convolution,
+    preparation: &mut Preparation,
 ) -> Option<Draft> {
     let graph::Convolution { shape, finish, .. } = convolution;
     let Parts { weights, bias, activations, requantization } = parts(builder, node, *finish)?;
-    let settings = builder.settings;
-    let (set, threads) = (settings.instruction_set, settings.threads.get());
     /// Both have the same arguments.
     macro_rules! prepared {
         ($Kernel:ident) => {
-            $Kernel::prepare(shape, weights, &bias, activations, requantization, set, threads)
+            $Kernel::prepare(shape, weights, &bias, activations, requantization, preparation)
         };
     }
     let kernel = if convolution.is_depthwise {

@@ -4,6 +4,7 @@ use crate::graph::{Node, Origin};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
+use kernels::Preparation;
 use kernels::recurrent::{Activation, Gate, Lstm, Settings, Shape, Weights};
 use ops::operations::UnidirectionalSequenceLstm;
 use ops::operations::unidirectional_sequence_lstm::ARGUMENTS;
@@ -43,6 +44,7 @@ pub(super) fn lstm(
     builder: &Builder<'_, '_>,
     node: &Node,
     operation: &UnidirectionalSequenceLstm,
+    preparation: &mut Preparation,
 ) -> Option<Draft> {
     let values = &builder.graph.values;
     let value = |position: usize| node.inputs.get(position).map(|id| &values[*id]);
@@ -102,7 +104,7 @@ pub(super) fn lstm(
         projection_clip: operation.settings.projection_clip,
         is_time_major: operation.is_time_major,
     };
-    let lstm = Lstm::prepare(builder.settings.instruction_set, shape, &all, settings);
+    let lstm = Lstm::prepare(shape, &all, settings, preparation);
     let states = [shape.batch * shape.output, shape.batch * shape.units];
     let gives_states = node.outputs.len() == 3;
     let inputs = [0, ARGUMENTS.output_state(), ARGUMENTS.cell_state()];

@@ -15,7 +15,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Epilogue, Panels, Tile, part, run_tile};
 use crate::image::values_needed;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
 use std::ops::Range;
 use transform::{Backward, Forward, INPUT, OUTPUT, POINTS};
 
@@ -45,6 +45,22 @@ const BETWEEN_BYTES: usize = 1536 << 10;
 /// A larger filter would not stay in any cache.
 const MOST_FILTER_BYTES: usize = 16 << 20;
 
+/// The filter, `[points, outputs, inputs]`.
+fn transform(weights: &[f32], shape: &Shape) -> Vec<f32> {
+    let (inputs, outputs) = (shape.input_channels, shape.output_channels);
+    let mut transformed = vec![0.0; POINTS * inputs * outputs];
+    for output in 0..outputs {
+        for input in 0..inputs {
+            let tap = |i, j| weights[((output * 3 + i) * 3 + j) * inputs + input];
+            let taps = std::array::from_fn(|i| std::array::from_fn(|j| tap(i, j)));
+            for (point, value) in transform::filter(taps).into_iter().enumerate() {
+                transformed[(point * outputs + output) * inputs + input] = value;
+            }
+        }
+    }
+    transformed
+}
+
 impl Winograd {
     /// Whether it is likely to be faster than the plain product.
     pub(super) fn suits(shape: &Shape, set: InstructionSet) -> bool {
@@ -69,21 +85,14 @@ impl Winograd {
         weights: &[f32],
         bias: &[f32],
         epilogue: Epilogue,
-        set: InstructionSet,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Self {
+        let set = preparation.set();
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-        let mut transformed = vec![0.0; POINTS * inputs * outputs];
-        for output in 0..outputs {
-            for input in 0..inputs {
-                let tap = |i, j| weights[((output * 3 + i) * 3 + j) * inputs + input];
-                let taps = std::array::from_fn(|i| std::array::from_fn(|j| tap(i, j)));
-                for (point, value) in transform::filter(taps).into_iter().enumerate() {
-                    transformed[(point * outputs + output) * inputs + input] = value;
-                }
-            }
-        }
+        let transformed =
+            if preparation.is_restoring() { Vec::new() } else { transform(weights, shape) };
         let panels = Panels::pack(
+            preparation,
             Blocking::of(set),
             inputs,
             [POINTS, outputs],
@@ -103,7 +112,7 @@ impl Winograd {
             tiles,
             block: tiles.div_ceil(blocks),
             zeros: vec![0.0; inputs],
-            threads: threads.max(1),
+            threads: preparation.threads(),
         }
     }
 

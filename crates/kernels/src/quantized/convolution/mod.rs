@@ -11,7 +11,7 @@ use super::gemm::Variant;
 use super::{Activations, Requantization, Weights};
 use crate::convolution::Shape;
 use crate::image::values_needed;
-use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use crate::{Image, ImageMut, Line, Preparation, Team};
 use packed::Packed;
 use portable::Portable;
 
@@ -31,7 +31,7 @@ enum Kernel {
 
 impl Convolution {
     /// Packs the weights `[output_channels, filter[0], filter[1], input_channels / groups]` and cuts
-    /// the work for so many threads. Input pixels in the padding are the zero point.
+    /// the work. Input pixels in the padding are the zero point.
     ///
     /// # Panics
     /// If the shape is not valid; if there are not as many weights and biases as it says; if a number
@@ -42,22 +42,26 @@ impl Convolution {
         bias: &[i32],
         activations: Activations,
         requantization: Requantization,
-        set: InstructionSet,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Self {
         shape.check();
-        weights.check(shape.filter_values());
+        weights.check(shape.filter_values(), preparation);
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
         requantization.check(shape.output_channels, activations.signedness);
-        let packed = Variant::of(set).and_then(|variant| {
-            Packed::new(shape, weights, bias, activations, &requantization, variant, threads)
+        let packed = Variant::of(preparation.set()).and_then(|variant| {
+            Packed::new(shape, weights, bias, activations, &requantization, variant, preparation)
         });
         let kernel = match packed {
             Some(packed) => Kernel::Packed(Box::new(packed)),
-            None => {
-                Kernel::Portable(Portable::new(shape, weights, bias, activations, requantization))
-            }
+            None => Kernel::Portable(Portable::new(
+                shape,
+                weights,
+                bias,
+                activations,
+                requantization,
+                preparation,
+            )),
         };
         Self { shape: *shape, kernel }
     }
@@ -67,15 +71,13 @@ impl Convolution {
     ///
     /// # Panics
     /// As of [`Self::prepare`].
-    #[allow(clippy::too_many_arguments)] // Sizes and what `prepare` takes.
     pub fn fully_connected(
         [rows, inputs, units]: [usize; 3],
         weights: Weights<'_>,
         bias: &[i32],
         activations: Activations,
         requantization: Requantization,
-        set: InstructionSet,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Self {
         let shape = Shape {
             batch: 1,
@@ -89,7 +91,7 @@ impl Convolution {
             padding_before: [0, 0],
             groups: 1,
         };
-        Self::prepare(&shape, weights, bias, activations, requantization, set, threads)
+        Self::prepare(&shape, weights, bias, activations, requantization, preparation)
     }
 
     /// The sizes.

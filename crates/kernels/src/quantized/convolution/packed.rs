@@ -8,7 +8,7 @@ use super::stage::Stage;
 use super::table::{ENTRIES, PIXELS, Pixels, Table};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::{Image, ImageMut, LINE_BYTES, Line, Team};
+use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
 
 /// Operations that are worth a task of their own.
 const OPERATIONS_PER_TASK: u64 = 4_000_000;
@@ -55,7 +55,7 @@ impl Packed {
         activations: Activations,
         requantization: &Requantization,
         variant: Variant,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Option<Self> {
         let depth = shape.group_input_channels();
         let [height, width] = shape.filter;
@@ -99,12 +99,12 @@ impl Packed {
                     let multipliers = &requantization.multipliers[first..][..group_channels];
                     requantization.multipliers = multipliers.to_vec();
                 }
-                Matrix::new(variant, &source, activations, requantization)
+                Matrix::new(variant, &source, activations, requantization, preparation)
             })
             .collect();
         let blocks = shape.groups * matrices.first()?.blocks().len();
         let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
-        let (pieces, block_pieces) = cut(shape, rows, blocks, is_staged, threads);
+        let (pieces, block_pieces) = cut(shape, rows, blocks, is_staged, preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         let padding = vec![zero_point; depth.max(1)];
         Some(Self { matrices, stage, run_offsets, padding, pieces, block_pieces, blocks })

@@ -4,12 +4,13 @@
 use super::super::{Activations, Requantization, Weights};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::{Image, ImageMut, Team};
+use crate::packing::PackedValues;
+use crate::{Image, ImageMut, Preparation, Team};
 
 /// Weights less their zero point, and all the rest.
 #[derive(Debug)]
 pub(super) struct Portable {
-    weights: Vec<i16>,
+    weights: PackedValues<i16>,
     bias: Vec<i32>,
     activations: Activations,
     requantization: Requantization,
@@ -22,9 +23,14 @@ impl Portable {
         bias: &[i32],
         activations: Activations,
         requantization: Requantization,
+        preparation: &mut Preparation,
     ) -> Self {
         #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
-        let weights = (0..shape.filter_values()).map(|k| weights.centred(k) as i16).collect();
+        let weights = preparation.pack(shape.filter_values(), |centred| {
+            for (k, centred) in centred.iter_mut().enumerate() {
+                *centred = weights.centred(k) as i16;
+            }
+        });
         Self { weights, bias: bias.to_vec(), activations, requantization }
     }
 
@@ -72,7 +78,7 @@ impl Portable {
                     let pixel = (batch * shape.input[0] + in_y) * shape.input[1] + in_x;
                     let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
                     let tap = (channel * shape.filter[0] + i) * shape.filter[1] + j;
-                    let weights = &self.weights[tap * depth..][..depth];
+                    let weights = &self.weights.values()[tap * depth..][..depth];
                     for (&input, &weight) in inputs.iter().zip(weights) {
                         let input = signedness.value(input) - self.activations.zero_point;
                         sum = sum.wrapping_add(input * i32::from(weight));

@@ -1,6 +1,7 @@
 use super::super::Signedness;
 use super::*;
-use crate::{Lines, Multiplier};
+use crate::packing::prepared_twice;
+use crate::{InstructionSet, Lines, Multiplier};
 use proptest::prelude::*;
 
 /// A convolution with everything that it takes.
@@ -25,15 +26,17 @@ impl Case {
             signedness: self.weight_signedness,
             zero_point: self.weight_zero_point,
         };
-        let convolution = Convolution::prepare(
-            &self.shape,
-            weights,
-            &self.bias,
-            self.activations,
-            self.requantization.clone(),
-            set,
-            threads,
-        );
+        let convolution = prepared_twice(set, threads, |preparation| {
+            let requantization = self.requantization.clone();
+            Convolution::prepare(
+                &self.shape,
+                weights,
+                &self.bias,
+                self.activations,
+                requantization,
+                preparation,
+            )
+        });
         let shape = &self.shape;
         let [input_stride, output_stride] =
             [shape.input_channels + self.gaps[0], shape.output_channels + self.gaps[1]];
@@ -260,8 +263,7 @@ fn values_by_hand() {
             &[100],
             activations,
             requantization,
-            set,
-            1,
+            &mut Preparation::new(set, 1),
         );
         let mut output = [0];
         let mut scratch = Lines::with_bytes(product.scratch_bytes());

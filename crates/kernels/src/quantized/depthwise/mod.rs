@@ -13,7 +13,7 @@ use super::convolution::Convolution;
 use super::{Activations, Requantization, Weights};
 use crate::convolution::Shape;
 use crate::image::values_needed;
-use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use crate::{Image, ImageMut, Line, Preparation, Team};
 use packed::Packed;
 
 /// A depthwise convolution with constant weights, prepared for an instruction set.
@@ -30,9 +30,9 @@ enum Kernel {
 }
 
 impl Depthwise {
-    /// Packs the weights `[1, filter[0], filter[1], output_channels]` and cuts the work for so many
-    /// threads. The shape has as many groups as input channels; several output channels of a group,
-    /// one behind the other, see the same input. Input pixels in the padding are the zero point.
+    /// Packs the weights `[1, filter[0], filter[1], output_channels]` and cuts the work. The shape has
+    /// as many groups as input channels; several output channels of a group, one behind the other,
+    /// see the same input. Input pixels in the padding are the zero point.
     ///
     /// # Panics
     /// If the shape is not valid or has not as many groups as input channels; if there are not as many
@@ -44,17 +44,16 @@ impl Depthwise {
         bias: &[i32],
         activations: Activations,
         requantization: Requantization,
-        set: InstructionSet,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Self {
         shape.check();
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
-        weights.check(shape.filter_values());
+        weights.check(shape.filter_values(), preparation);
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
         requantization.check(shape.output_channels, activations.signedness);
-        let packed = packed::Variant::of(set).and_then(|variant| {
-            Packed::new(shape, weights, bias, activations, &requantization, variant, threads)
+        let packed = packed::Variant::of(preparation.set()).and_then(|variant| {
+            Packed::new(shape, weights, bias, activations, &requantization, variant, preparation)
         });
         let kernel = match packed {
             Some(packed) => Kernel::Packed(packed),
@@ -70,8 +69,7 @@ impl Depthwise {
                     bias,
                     activations,
                     requantization,
-                    set,
-                    threads,
+                    preparation,
                 ))
             }
         };

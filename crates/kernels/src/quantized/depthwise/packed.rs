@@ -6,7 +6,9 @@ use super::super::{Activations, Requantization, Signedness, Weights};
 use super::columns::Columns;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::{Image, ImageMut, InstructionSet, Lines, Team};
+use crate::packing::PackedValues;
+use crate::{Image, ImageMut, InstructionSet, Preparation, Team};
+use bytemuck::{Pod, Zeroable};
 
 /// Products that are worth a task of their own.
 const PRODUCTS_PER_TASK: usize = 150_000;
@@ -61,6 +63,40 @@ impl Variant {
     fn order(self, shape: &Shape) -> Order {
         let is_column = shape.filter == [3, 3] && shape.dilation[1] == 1 && shape.stride[1] <= 2;
         if self.taps() == 4 && is_column { Order::ByColumn } else { Order::ByRow }
+    }
+
+    /// Enters the weight of a tap; `at` tells where a step's four bytes of its channel lie, and behind
+    /// all steps those of second parts.
+    fn put(
+        self,
+        out: &mut [u8],
+        at: impl Fn(usize) -> usize,
+        [tap, steps]: [usize; 2],
+        order: Order,
+        weight: i32,
+    ) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => {
+                let (step, place) = match order {
+                    Order::ByRow => (tap / 4, tap % 4),
+                    Order::ByColumn => (tap % 3, tap / 3),
+                };
+                let part = weight.clamp(-128, 127);
+                for (step, part) in [(step, part), (steps + step, weight - part)] {
+                    // Nothing is left in a second part that there is not.
+                    if part != 0 {
+                        out[at(step) + place] = Signedness::Signed.byte(part);
+                    }
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                #[allow(clippy::cast_possible_truncation)] // 9 bits.
+                let bytes = (weight as i16).to_le_bytes();
+                out[at(tap / 2) + tap % 2 * 2..][..2].copy_from_slice(&bytes);
+            }
+        }
     }
 
     /// The vector of 16 sums and the lane in it that a block's lane is summed in: interleaving bytes
@@ -118,7 +154,7 @@ pub(super) struct Packed {
     blocks: Vec<Block>,
     /// VNNI: by block, part, four taps, vector, lane: four bytes. AVX2: by block, two taps, half
     /// vector, lane: two 16-bit numbers.
-    weights: Lines,
+    weights: PackedValues<u8>,
     lanes: Vec<ChannelLanes>,
     /// A pixel in the padding.
     padding: Vec<u8>,
@@ -161,6 +197,31 @@ impl Run<'_> {
     }
 }
 
+/// What is needed of the weights of a channel less their zero point.
+#[derive(Debug, Clone, Copy, Zeroable, Pod)]
+#[repr(C)]
+struct Facts {
+    magnitude: i64,
+    sum: i32,
+    least: i32,
+    greatest: i32,
+    unused: i32,
+}
+
+impl Facts {
+    /// Of weights `[taps, channels]`, by channel.
+    fn gather(facts: &mut [Self], weights: Weights<'_>) {
+        let channels = facts.len();
+        for at in 0..weights.values.len() {
+            let (weight, facts) = (weights.centred(at), &mut facts[at % channels]);
+            facts.sum = facts.sum.wrapping_add(weight);
+            facts.magnitude += i64::from(weight.abs());
+            facts.least = facts.least.min(weight);
+            facts.greatest = facts.greatest.max(weight);
+        }
+    }
+}
+
 impl Packed {
     /// None if there is no fast kernel for the shape.
     pub(super) fn new(
@@ -170,15 +231,16 @@ impl Packed {
         activations: Activations,
         requantization: &Requantization,
         variant: Variant,
-        threads: usize,
+        preparation: &mut Preparation,
     ) -> Option<Self> {
         let (channels, taps) = (shape.output_channels, shape.taps());
         let is_plain = shape.group_output_channels() == 1 && channels > 1;
         if !is_plain || taps == 0 || Columns::pixels(shape) == 0 {
             return None;
         }
+        let facts = preparation.derive(channels, |facts| Facts::gather(facts, weights));
         // The one weight that is not the sum of two signed bytes; only zero point 0 can make it.
-        if variant.lanes() == 64 && (0..weights.values.len()).any(|at| weights.centred(at) == 255) {
+        if variant.lanes() == 64 && facts.iter().any(|facts| facts.greatest == 255) {
             return None;
         }
         let order = variant.order(shape);
@@ -190,69 +252,48 @@ impl Packed {
             let left = channels - channel;
             let pixels = if left <= 32 && variant.lanes() == 64 { 2 } else { 1 };
             let channels = left.min(variant.lanes() / pixels);
-            let centred = (channel..channel + channels)
-                .flat_map(|channel| (0..taps).map(move |tap| (tap, channel)))
-                .map(|(tap, channel)| weights.centred(tap * shape.output_channels + channel));
-            let has_two_parts = variant.lanes() == 64
-                && centred.into_iter().any(|weight| i8::try_from(weight).is_err());
+            let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
+            let has_two_parts =
+                variant.lanes() == 64 && !facts[channel..channel + channels].iter().all(fits);
             blocks.push(Block { channel, channels, pixels, has_two_parts, weights: bytes, lanes });
             // Four bytes or two 16-bit numbers for each lane.
             bytes += steps * variant.lanes() * 4 * if has_two_parts { 2 } else { 1 };
             lanes += vectors;
             channel += channels;
         }
-        let mut packed = Lines::with_bytes(bytes);
-        let out = packed.elements_mut::<u8>();
+        let packed = preparation.pack(bytes, |out| {
+            for block in &blocks {
+                for (index, pixel) in (0..block.channels * block.pixels)
+                    .map(|at| (at / block.pixels, at % block.pixels))
+                {
+                    let lane = index + pixel * variant.lanes() / block.pixels;
+                    let (vector, lane) = variant.place(lane);
+                    let at = |step: usize| {
+                        block.weights + ((step * vectors + vector) * LANES + lane) * 4
+                    };
+                    for tap in 0..taps {
+                        let weight = weights.centred(tap * channels + block.channel + index);
+                        variant.put(out, at, [tap, steps], order, weight);
+                    }
+                }
+            }
+        });
         // Inputs are made unsigned.
         let zero_point = activations.zero_point + activations.signedness.offset();
         let mut all_lanes = vec![ChannelLanes::default(); lanes];
         let mut form = None;
         for block in &blocks {
-            let mut sums = Vec::with_capacity(block.channels);
-            for index in 0..block.channels {
-                let channel = block.channel + index;
-                let (mut sum, mut magnitude) = (0_i32, 0_i64);
-                for tap in 0..taps {
-                    let weight = weights.centred(tap * channels + channel);
-                    sum = sum.wrapping_add(weight);
-                    magnitude += i64::from(weight.abs());
-                    for pixel in 0..block.pixels {
-                        let lane = index + pixel * variant.lanes() / block.pixels;
-                        let (vector, lane) = variant.place(lane);
-                        let at = |step: usize| {
-                            block.weights + ((step * vectors + vector) * LANES + lane) * 4
-                        };
-                        match variant {
-                            #[cfg(target_arch = "x86_64")]
-                            Variant::Vnni => {
-                                let (step, place) = match order {
-                                    Order::ByRow => (tap / 4, tap % 4),
-                                    Order::ByColumn => (tap % 3, tap / 3),
-                                };
-                                let part = weight.clamp(-128, 127);
-                                for (step, part) in [(step, part), (steps + step, weight - part)] {
-                                    // Nothing is left in a second part that there is not.
-                                    if part != 0 {
-                                        let byte = Signedness::Signed.byte(part);
-                                        out[at(step) + place] = byte;
-                                    }
-                                }
-                            }
-                            #[cfg(target_arch = "x86_64")]
-                            Variant::Avx2 => {
-                                #[allow(clippy::cast_possible_truncation)] // 9 bits.
-                                let bytes = (weight as i16).to_le_bytes();
-                                out[at(tap / 2) + tap % 2 * 2..][..2].copy_from_slice(&bytes);
-                            }
-                        }
-                    }
-                }
-                let first = bias[channel].wrapping_sub(zero_point.wrapping_mul(sum));
-                let bound = magnitude
+            let sum = |(facts, bias): (&Facts, &i32)| {
+                let first = bias.wrapping_sub(zero_point.wrapping_mul(facts.sum));
+                let bound = facts
+                    .magnitude
                     .saturating_mul(activations.greatest())
-                    .saturating_add(i64::from(bias[channel]).abs());
-                sums.push((first.wrapping_add(i32::MIN), bound));
-            }
+                    .saturating_add(i64::from(*bias).abs());
+                (first.wrapping_add(i32::MIN), bound)
+            };
+            let of_block = block.channel..block.channel + block.channels;
+            let sums: Vec<(i32, i64)> =
+                facts[of_block.clone()].iter().zip(&bias[of_block]).map(sum).collect();
             let mut of_block = requantization.clone();
             if of_block.multipliers.len() > 1 {
                 let multipliers = &requantization.multipliers[block.channel..][..block.channels];
@@ -276,7 +317,7 @@ impl Packed {
                 }
             }
         }
-        let (pieces, block_pieces) = cut(shape, blocks.len(), threads);
+        let (pieces, block_pieces) = cut(shape, blocks.len(), preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         Some(Self {
             variant,
@@ -346,7 +387,7 @@ impl Packed {
                             output: output.pointer(at),
                             output_step,
                             block,
-                            weights: self.weights.elements::<u8>()[block.weights..].as_ptr(),
+                            weights: self.weights.values()[block.weights..].as_ptr(),
                             lanes: &self.lanes[block.lanes..][..self.variant.lanes() / LANES],
                         };
                         // SAFETY: the table has the addresses of pixels of the image, whose size was

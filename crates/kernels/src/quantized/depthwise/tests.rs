@@ -1,6 +1,7 @@
 use super::super::Signedness;
 use super::*;
-use crate::Multiplier;
+use crate::packing::prepared_twice;
+use crate::{InstructionSet, Multiplier};
 use proptest::prelude::*;
 
 /// The output of a random depthwise convolution.
@@ -19,15 +20,16 @@ fn output(
     let weights = bytes(shape.filter_values());
     let input = bytes(shape.input_pixels() * strides[0]);
     let bias: Vec<i32> = (0..shape.output_channels).map(|_| random.i32(-9000..9000)).collect();
-    let depthwise = Depthwise::prepare(
-        shape,
-        Weights { values: &weights, signedness: weight_type, zero_point: weight_zero_point },
-        &bias,
-        Activations { signedness: inputs, zero_point: inputs.range().0 + 99 },
-        requantization.clone(),
-        set,
-        threads,
-    );
+    let depthwise = prepared_twice(set, threads, |preparation| {
+        Depthwise::prepare(
+            shape,
+            Weights { values: &weights, signedness: weight_type, zero_point: weight_zero_point },
+            &bias,
+            Activations { signedness: inputs, zero_point: inputs.range().0 + 99 },
+            requantization.clone(),
+            preparation,
+        )
+    });
     let mut output = vec![0xAA; shape.output_pixels() * strides[1]];
     let mut scratch = vec![bytemuck::Zeroable::zeroed(); depthwise.scratch_bytes() / 64];
     depthwise.run(
@@ -128,8 +130,7 @@ fn weights_of_a_channel_lie_apart() {
             &[0, 0],
             Activations { signedness: unsigned, zero_point: 0 },
             one,
-            set,
-            1,
+            &mut Preparation::new(set, 1),
         );
         let mut output = [0; 2];
         let input = Image::dense(&[1, 2, 5, 6], 2);

@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use super::super::requantize::{self, ChannelLanes, LANES, Requantization};
-use super::super::{Activations, Signedness, Weights};
+use super::super::{Activations, Signedness, Sums, Weights};
 use super::{Common, TILE_ROWS, Tile};
-use crate::{InstructionSet, Lines};
+use crate::packing::PackedValues;
+use crate::{InstructionSet, Preparation};
 
 /// Inputs and weights that are multiplied and added in one step.
 const DEPTH: usize = 4;
@@ -91,19 +92,23 @@ impl Variant {
         (blocks, bytes, lanes)
     }
 
-    /// Enters a weight: of a step of four, of a block's channel, the `k`th of the four.
-    fn put(self, out: &mut [u8], block: &Block, [step, index, k]: [usize; 3], weight: i8) {
+    /// Enters the weights of a step, of a block's channel.
+    fn put(self, out: &mut [u8], block: &Block, step: usize, index: usize, weights: [i8; DEPTH]) {
         let (vector, lane) = block.place(index);
         let at = block.weights + (step * block.vectors + vector) * self.bytes_per_vector();
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 let (half, lane) = (lane / 8, lane % 8);
-                let place = ((half * 2 + k % 2) * 8 + lane) * 2 + k / 2;
-                out[at + 2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
+                for (k, weight) in weights.into_iter().enumerate() {
+                    let place = ((half * 2 + k % 2) * 8 + lane) * 2 + k / 2;
+                    out[at + 2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
+                }
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni => out[at + lane * DEPTH + k] = weight.cast_unsigned(),
+            Self::Vnni => {
+                out[at + lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
+            }
         }
     }
 
@@ -150,7 +155,7 @@ pub(in crate::quantized) struct Matrix {
     blocks: Vec<Block>,
     /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 they have 16 bits:
     /// by half vector, first the even ones of the four, then the odd ones.
-    weights: Lines,
+    weights: Option<PackedValues<u8>>,
     lanes: Vec<ChannelLanes>,
     requantization: Requantization,
     /// Of the signed weights.
@@ -178,41 +183,55 @@ impl Matrix {
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         activations: Activations,
         requantization: Requantization,
+        preparation: &mut Preparation,
     ) -> Self {
         let Source { weights, channels, runs, run_bytes, bias, .. } = *source;
-        let steps = runs * run_bytes.div_ceil(DEPTH);
-        let (blocks, bytes, lanes) = variant.blocks(channels, steps);
-        let mut packed = Lines::with_bytes(bytes);
-        let out = packed.elements_mut::<u8>();
-        let mut sums = Vec::with_capacity(channels);
+        let run_steps = run_bytes.div_ceil(DEPTH);
+        let (blocks, bytes, lanes) = variant.blocks(channels, runs * run_steps);
+        let of_run = |channel: usize, run: usize| {
+            let from = (source.first)(channel) + (source.run_offset)(run);
+            &weights.values[from..from + run_bytes]
+        };
+        let packed = preparation.pack(bytes, |out| {
+            for block in &blocks {
+                for index in 0..block.channels {
+                    for run in 0..runs {
+                        let bytes = of_run(block.channel + index, run);
+                        for (step, bytes) in bytes.chunks(DEPTH).enumerate() {
+                            // Behind the last weight of a run zero, whatever stands for zero.
+                            let mut four = [0; DEPTH];
+                            for (to, byte) in four.iter_mut().zip(bytes) {
+                                *to = weights.signedness.signed(*byte);
+                            }
+                            variant.put(out, block, run * run_steps + step, index, four);
+                        }
+                    }
+                }
+            }
+        });
+        let sums_of_weights = preparation.derive(channels, |all: &mut [Sums]| {
+            for (channel, sums) in all.iter_mut().enumerate() {
+                (0..runs).for_each(|run| sums.add(weights, of_run(channel, run)));
+            }
+        });
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.
         let zero_point =
             activations.zero_point + activations.signedness.offset() - variant.input_offset();
-        for block in &blocks {
-            for index in 0..block.channels {
-                let channel = block.channel + index;
-                let (mut sum, mut magnitude) = (0_i32, 0_i64);
-                for run in 0..runs {
-                    let from = (source.first)(channel) + (source.run_offset)(run);
-                    for k in 0..run_bytes {
-                        let weight = weights.signed(from + k);
-                        sum = sum.wrapping_add(weight.into());
-                        magnitude += i64::from(weights.centred(from + k).abs());
-                        let step = run * run_bytes.div_ceil(DEPTH) + k / DEPTH;
-                        variant.put(out, block, [step, index, k % DEPTH], weight);
-                    }
-                }
-                let count = i32::try_from(runs * run_bytes % (1 << 31)).unwrap_or(0);
-                let constant = zero_point
-                    .wrapping_mul(weight_zero_point.wrapping_mul(count).wrapping_sub(sum));
-                let first = bias[channel].wrapping_add(constant);
-                let bound = magnitude
+        let count = i32::try_from(runs * run_bytes % (1 << 31)).unwrap_or(0);
+        let sums: Vec<(i32, i64)> = (sums_of_weights.iter().zip(bias))
+            .map(|(of_weights, bias)| {
+                let constant = zero_point.wrapping_mul(
+                    weight_zero_point.wrapping_mul(count).wrapping_sub(of_weights.wrapped()),
+                );
+                let first = bias.wrapping_add(constant);
+                let bound = of_weights
+                    .magnitude
                     .saturating_mul(activations.greatest())
-                    .saturating_add(i64::from(bias[channel]).abs());
-                sums.push((first.wrapping_add(variant.sum_offset()), bound));
-            }
-        }
+                    .saturating_add(i64::from(*bias).abs());
+                (first.wrapping_add(variant.sum_offset()), bound)
+            })
+            .collect();
         let block_of = |channel: usize| {
             let index = blocks.partition_point(|block| block.channel <= channel) - 1;
             blocks[index]
@@ -239,7 +258,7 @@ impl Matrix {
             variant,
             common,
             blocks,
-            weights: packed,
+            weights: Some(packed),
             lanes,
             requantization,
             weight_zero_point,
@@ -272,7 +291,7 @@ impl Matrix {
             variant,
             common,
             blocks,
-            weights: Lines::default(),
+            weights: None,
             lanes,
             requantization: requantization.clone(),
             weight_zero_point: right.zero_point + right.signedness.offset() - 128,
@@ -312,7 +331,7 @@ impl Matrix {
         for block in &self.blocks {
             for step in 0..steps {
                 for index in 0..block.channels {
-                    for k in 0..DEPTH {
+                    let four = std::array::from_fn(|k| {
                         let at = DEPTH * step + k;
                         // Behind the last row zero, as the sums want it.
                         let weight = if at < inner {
@@ -320,9 +339,9 @@ impl Matrix {
                         } else {
                             0
                         };
-                        let place = [step, index, k];
-                        self.variant.put(weights, block, place, weight.cast_signed());
-                    }
+                        weight.cast_signed()
+                    });
+                    self.variant.put(weights, block, step, index, four);
                 }
             }
             for index in 0..block.channels {
@@ -342,7 +361,8 @@ impl Matrix {
 
     /// The packed weights of a block.
     pub(in crate::quantized) fn block_weights(&self, block: &Block) -> *const u8 {
-        self.weights.elements::<u8>()[block.weights..].as_ptr()
+        let weights = self.weights.as_ref().map_or(&[][..], PackedValues::values);
+        weights[block.weights..].as_ptr()
     }
 
     /// The constants of a block's channels.

@@ -1,0 +1,310 @@
+//! [`Preparation`]: what kernels are prepared for, and where their packed weights go.
+
+use crate::lines::{LINE_BYTES, Line, Lines};
+use crate::{InstructionSet, SavedWeights};
+use bytemuck::Pod;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// What kernels are prepared for, and where their packed weights go.
+///
+/// Packed weights of many kernels lie in a few large pieces of memory. They can be kept
+/// ([`Self::take_packed`]) and given to the preparation of the same kernels another time
+/// ([`Self::restore`]), which then does not look at weights: only sizes, and what is small, must be
+/// given again. Weights are given empty then.
+///
+/// Kernels run when their preparation has been dropped.
+#[derive(Debug)]
+pub struct Preparation {
+    set: InstructionSet,
+    threads: usize,
+    memory: Memory,
+    packed: Vec<Packed>,
+}
+
+#[derive(Debug)]
+enum Memory {
+    New {
+        /// Lines of the next chunk, at least.
+        room: usize,
+        open: Option<OpenChunk>,
+    },
+    Saved {
+        chunk: Arc<OnceLock<Chunk>>,
+        /// What is left for kernels to come.
+        rest: Range<usize>,
+        is_too_short: bool,
+    },
+}
+
+/// A chunk that is being filled.
+#[derive(Debug)]
+struct OpenChunk {
+    to_be: Arc<OnceLock<Chunk>>,
+    lines: Lines,
+    used: usize,
+}
+
+/// Memory that is no longer written.
+#[derive(Debug)]
+enum Chunk {
+    Packed(Lines),
+    Saved(SavedWeights),
+}
+
+impl Chunk {
+    fn lines(&self) -> &[Line] {
+        match self {
+            Self::Packed(lines) => lines.lines(),
+            Self::Saved(saved) => saved.lines(),
+        }
+    }
+}
+
+/// Packed weights of a kernel.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    chunk: Arc<OnceLock<Chunk>>,
+    lines: Range<usize>,
+}
+
+impl Packed {
+    /// The bytes, a multiple of [`LINE_BYTES`].
+    ///
+    /// # Panics
+    /// If the preparation that they were packed by has not been dropped.
+    pub fn bytes(&self) -> &[u8] {
+        let chunk = self.chunk.get().expect("kernels run when their preparation is over");
+        bytemuck::cast_slice(&chunk.lines()[self.lines.clone()])
+    }
+}
+
+/// Packed weights of a kernel, by their type.
+#[derive(Debug, Clone)]
+pub(crate) struct PackedValues<T> {
+    packed: Packed,
+    count: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Pod> PackedValues<T> {
+    /// # Panics
+    /// If the preparation that they were packed by has not been dropped.
+    pub(crate) fn values(&self) -> &[T] {
+        bytemuck::cast_slice(&self.packed.bytes()[..self.count * size_of::<T>()])
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// The weights that were saved are not those of these kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherWeights;
+
+impl fmt::Display for OtherWeights {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the packed weights are those of other kernels")
+    }
+}
+
+impl std::error::Error for OtherWeights {}
+
+impl Preparation {
+    /// For an instruction set and so many threads.
+    pub fn new(set: InstructionSet, threads: usize) -> Self {
+        let memory = Memory::New { room: 0, open: None };
+        Self { set, threads: threads.max(1), memory, packed: Vec::new() }
+    }
+
+    /// The same, that takes memory for so many bytes of packed weights at a time.
+    #[must_use]
+    pub fn with_room(mut self, bytes: usize) -> Self {
+        if let Memory::New { room, .. } = &mut self.memory {
+            *room = bytes.div_ceil(LINE_BYTES);
+        }
+        self
+    }
+
+    /// A preparation that takes packed weights from `saved`: what [`Packed::bytes`] were of a
+    /// preparation of the same kernels, in the same order, one behind the other.
+    pub fn restore(set: InstructionSet, threads: usize, saved: SavedWeights) -> Self {
+        let rest = 0..saved.lines().len();
+        let chunk = Arc::new(OnceLock::from(Chunk::Saved(saved)));
+        let memory = Memory::Saved { chunk, rest, is_too_short: false };
+        Self { set, threads: threads.max(1), memory, packed: Vec::new() }
+    }
+
+    /// The instruction set.
+    pub fn set(&self) -> InstructionSet {
+        self.set
+    }
+
+    /// How many threads share the work, at least one.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Whether weights are not looked at, because they have been packed before.
+    pub fn is_restoring(&self) -> bool {
+        matches!(self.memory, Memory::Saved { .. })
+    }
+
+    /// What was packed since the last time, in its order.
+    pub fn take_packed(&mut self) -> Vec<Packed> {
+        std::mem::take(&mut self.packed)
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// If weights were restored and there were fewer than kernels wanted, or more. Those kernels give
+    /// wrong results.
+    pub fn finish(self) -> Result<(), OtherWeights> {
+        match &self.memory {
+            Memory::Saved { rest, is_too_short, .. } if *is_too_short || !rest.is_empty() => {
+                Err(OtherWeights)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// # Panics
+    /// If there are not so many weights, where weights are looked at.
+    pub(crate) fn check_count(&self, found: usize, expected: usize, what: &str) {
+        assert!(self.is_restoring() || found == expected, "{found} and not {expected} {what}");
+    }
+
+    /// Room for so many values, zero at first, that `fill` fills, unless they have been packed before.
+    pub(crate) fn pack<T: Pod>(
+        &mut self,
+        count: usize,
+        fill: impl FnOnce(&mut [T]),
+    ) -> PackedValues<T> {
+        let bytes = count.checked_mul(size_of::<T>()).expect("weights larger than memory");
+        let lines = bytes.div_ceil(LINE_BYTES);
+        let packed = match &mut self.memory {
+            Memory::Saved { chunk, rest, .. } if lines <= rest.len() => {
+                let lines = rest.start..rest.start + lines;
+                rest.start = lines.end;
+                Packed { chunk: Arc::clone(chunk), lines }
+            }
+            Memory::Saved { is_too_short, .. } => {
+                *is_too_short = true;
+                let chunk = Chunk::Packed(Lines::with_bytes(bytes));
+                Packed { chunk: Arc::new(OnceLock::from(chunk)), lines: 0..lines }
+            }
+            Memory::New { room, open } => {
+                let is_full = |chunk: &OpenChunk| chunk.lines.lines().len() - chunk.used < lines;
+                if open.as_ref().is_none_or(is_full) {
+                    close(open);
+                    let lines = Lines::with_bytes(lines.max(*room) * LINE_BYTES);
+                    *open = Some(OpenChunk { to_be: Arc::default(), lines, used: 0 });
+                }
+                let chunk = open.as_mut().expect("it was just opened");
+                let lines = chunk.used..chunk.used + lines;
+                chunk.used = lines.end;
+                let values: &mut [u8] =
+                    bytemuck::cast_slice_mut(&mut chunk.lines.lines_mut()[lines.clone()]);
+                fill(bytemuck::cast_slice_mut(&mut values[..bytes]));
+                Packed { chunk: Arc::clone(&chunk.to_be), lines }
+            }
+        };
+        self.packed.push(packed.clone());
+        PackedValues { packed, count, of: PhantomData }
+    }
+
+    /// What follows from weights and is wanted while kernels are prepared: so many values, zero at
+    /// first, that `fill` fills, unless that was done before.
+    pub(crate) fn derive<T: Pod>(&mut self, count: usize, fill: impl FnOnce(&mut [T])) -> Vec<T> {
+        if self.is_restoring() {
+            return self.pack(count, |_| {}).values().to_vec();
+        }
+        let mut values = vec![T::zeroed(); count];
+        fill(&mut values);
+        self.pack(count, |packed| packed.copy_from_slice(&values));
+        values
+    }
+}
+
+/// From here on a chunk is read.
+fn close(chunk: &mut Option<OpenChunk>) {
+    if let Some(OpenChunk { to_be, lines, .. }) = chunk.take() {
+        // Nobody else fills it.
+        let _ = to_be.set(Chunk::Packed(lines));
+    }
+}
+
+impl Drop for Preparation {
+    fn drop(&mut self) {
+        if let Memory::New { open, .. } = &mut self.memory {
+            close(open);
+        }
+    }
+}
+
+/// A kernel that was prepared twice: the second time of what the first one packed.
+#[cfg(test)]
+pub(crate) fn prepared_twice<K>(
+    set: InstructionSet,
+    threads: usize,
+    prepare: impl Fn(&mut Preparation) -> K,
+) -> K {
+    let mut first = Preparation::new(set, threads);
+    prepare(&mut first);
+    let packed = first.take_packed();
+    drop(first);
+    let saved: Vec<u8> = packed.iter().flat_map(Packed::bytes).copied().collect();
+    let mut second = Preparation::restore(set, threads, SavedWeights::new(saved.into()));
+    let kernel = prepare(&mut second);
+    second.finish().expect("it wants the same weights");
+    kernel
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pack(preparation: &mut Preparation, numbers: [u16; 3]) -> [PackedValues<u16>; 3] {
+        numbers.map(|number| {
+            preparation.pack(40, |values| {
+                assert_eq!(values, [0; 40]);
+                values.fill(number);
+            })
+        })
+    }
+
+    #[test]
+    fn what_was_packed_is_there_again_when_it_is_restored() {
+        for room in [0, 200, 10_000] {
+            let mut first = Preparation::new(InstructionSet::Portable, 1).with_room(room);
+            let made = pack(&mut first, [1, 2, 3]);
+            let packed = first.take_packed();
+            first.finish().unwrap();
+            let saved: Vec<u8> = packed.iter().flat_map(|it| it.bytes()).copied().collect();
+            assert_eq!(saved.len(), 3 * 2 * LINE_BYTES);
+            let restore = |bytes: &[u8]| {
+                let saved = SavedWeights::new(bytes.to_vec().into());
+                Preparation::restore(InstructionSet::Portable, 1, saved)
+            };
+
+            let mut second = restore(&saved);
+            let again = second.pack(40, |_: &mut [u16]| unreachable!());
+            assert_eq!((made[0].values(), again.count()), (again.values(), 40));
+            let _ = pack(&mut second, [0; 3]);
+            assert_eq!(second.finish(), Err(OtherWeights));
+
+            let mut all = restore(&saved);
+            let again = pack(&mut all, [9; 3]);
+            all.finish().unwrap();
+            for (made, again) in made.iter().zip(&again) {
+                assert_eq!(made.values(), again.values());
+            }
+            assert_eq!(restore(&saved).finish(), Err(OtherWeights));
+        }
+    }
+}
