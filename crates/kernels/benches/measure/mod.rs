@@ -90,8 +90,16 @@ fn peak(set: InstructionSet) -> f64 {
                 unsafe { multiply_256(TURNS) };
                 8.0
             }
-            _ => return f64::NAN,
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon | InstructionSet::NeonDotprod => {
+                multiply_neon(TURNS);
+                4.0
+            }
+            _ => 0.0,
         };
+        if lanes == 0.0 {
+            return f64::NAN;
+        }
         let operations = f64::from(TURNS) * 12.0 * lanes * 2.0;
         best = best.max(operations / start.elapsed().as_nanos() as f64);
     }
@@ -110,6 +118,22 @@ fn multiply_512(turns: u32) {
         }
     }
     black_box(sums);
+}
+
+#[cfg(target_arch = "aarch64")]
+fn multiply_neon(turns: u32) {
+    use std::arch::aarch64::*;
+    // SAFETY: every processor of the target has NEON.
+    unsafe {
+        let factor = black_box(vdupq_n_f32(0.5));
+        let mut sums = black_box([vdupq_n_f32(1.0); 12]);
+        for _ in 0..turns {
+            for sum in &mut sums {
+                *sum = vfmaq_f32(factor, *sum, factor);
+            }
+        }
+        black_box(sums);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

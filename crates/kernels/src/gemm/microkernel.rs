@@ -200,7 +200,7 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
 /// # Safety
 /// As [`run_tile`].
 #[inline(always)]
-unsafe fn finish_partial<S: Simd>(
+pub(super) unsafe fn finish_partial<S: Simd>(
     simd: S,
     tile: &Tile<'_>,
     [row, vector]: [usize; 2],
@@ -241,6 +241,12 @@ const fn most_vectors(lanes: usize) -> usize {
 /// if there is one, has as many; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`.
 pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
+    #[cfg(target_arch = "aarch64")]
+    if let Isa::Neon(simd) = isa {
+        // SAFETY: as the caller promises.
+        unsafe { super::neon::run_tile(simd, rows, vectors, tile) };
+        return;
+    }
     macro_rules! choose {
         ($(($rows:literal, $vectors:literal))*) => {
             match (rows, vectors) {

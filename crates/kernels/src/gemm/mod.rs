@@ -10,6 +10,8 @@
 
 mod epilogue;
 mod microkernel;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod panels;
 
 pub use epilogue::Epilogue;

@@ -222,11 +222,11 @@ mod tests {
         let expected: Vec<u8> = input.iter().map(|index| table.0[usize::from(*index)]).collect();
         for set in InstructionSet::available() {
             let map = TableMap::prepare(set, table);
-            let mut ways = vec![map.way];
-            #[cfg(target_arch = "x86_64")]
-            if map.way == Way::Vbmi {
-                ways.push(Way::Avx2);
-            }
+            let ways = [
+                map.way,
+                #[cfg(target_arch = "x86_64")]
+                if map.way == Way::Vbmi { Way::Avx2 } else { Way::Portable },
+            ];
             for way in ways {
                 let map = TableMap { way, ..map.clone() };
                 for length in (0..200).chain([input.len()]) {

@@ -101,10 +101,9 @@ impl Simd for Neon {
     }
     #[inline(always)]
     fn load_partial(self, from: &[f32], fill: f32) -> Floats {
-        let mut all = [fill; LANES];
-        let count = from.len().min(LANES);
-        all[..count].copy_from_slice(&from[..count]);
-        self.load(&all)
+        let fill = self.splat(fill).0;
+        let (low, high) = from.split_at(from.len().min(4));
+        float32x4x2_t(load_up_to_4(low, fill), load_up_to_4(high, fill))
     }
     #[inline(always)]
     fn store(self, value: Floats, to: &mut [f32]) {
@@ -117,10 +116,9 @@ impl Simd for Neon {
     }
     #[inline(always)]
     fn store_partial(self, value: Floats, to: &mut [f32]) {
-        let mut all = [0.0; LANES];
-        self.store(value, &mut all);
-        let count = to.len().min(LANES);
-        to[..count].copy_from_slice(&all[..count]);
+        let (low, high) = to.split_at_mut(to.len().min(4));
+        store_up_to_4(value.0, low);
+        store_up_to_4(value.1, high);
     }
     #[inline(always)]
     fn sum(self, a: Floats) -> f32 {
@@ -134,16 +132,20 @@ impl Simd for Neon {
     }
     #[inline(always)]
     fn load_f16(self, from: &[u16]) -> Floats {
-        let wide: [f32; LANES] =
-            std::array::from_fn(|lane| half::f16::from_bits(from[..LANES][lane]).to_f32());
-        self.load(&wide)
+        assert!(from.len() >= LANES);
+        // SAFETY: 8 elements are there; conversions are part of NEON.
+        unsafe {
+            let halves = vreinterpretq_f16_u16(vld1q_u16(from.as_ptr()));
+            float32x4x2_t(vcvt_f32_f16(vget_low_f16(halves)), vcvt_high_f32_f16(halves))
+        }
     }
     #[inline(always)]
     fn store_f16(self, value: Floats, to: &mut [u16]) {
-        let mut wide = [0.0; LANES];
-        self.store(value, &mut wide);
-        for (to, value) in to[..LANES].iter_mut().zip(wide) {
-            *to = half::f16::from_f32(value).to_bits();
+        assert!(to.len() >= LANES);
+        // SAFETY: 8 elements are there; conversions are part of NEON.
+        unsafe {
+            let halves = vcvt_high_f16_f32(vcvt_f16_f32(value.0), value.1);
+            vst1q_u16(to.as_mut_ptr(), vreinterpretq_u16_f16(halves));
         }
     }
     #[inline(always)]
@@ -208,6 +210,43 @@ impl Simd for Neon {
         unsafe {
             let words = vcombine_s16(vmovn_s32(value.0), vmovn_s32(value.1));
             vst1_s8(to.as_mut_ptr(), vmovn_s16(words));
+        }
+    }
+}
+
+/// The first 4 values, lane by lane if there are fewer, over those of `fill`. (Copying through memory
+/// would be a call, for which all registers would have to be saved.)
+#[inline(always)]
+fn load_up_to_4(from: &[f32], fill: float32x4_t) -> float32x4_t {
+    // SAFETY: every processor of the target has NEON; as many elements are there as are loaded.
+    unsafe {
+        match from {
+            [] => fill,
+            [a] => vsetq_lane_f32::<0>(*a, fill),
+            [a, b] => vsetq_lane_f32::<1>(*b, vsetq_lane_f32::<0>(*a, fill)),
+            [a, b, c] => {
+                let two = vsetq_lane_f32::<1>(*b, vsetq_lane_f32::<0>(*a, fill));
+                vsetq_lane_f32::<2>(*c, two)
+            }
+            [_, _, _, _, ..] => vld1q_f32(from.as_ptr()),
+        }
+    }
+}
+
+/// Stores as many values as there is room for, at most 4.
+#[inline(always)]
+fn store_up_to_4(value: float32x4_t, to: &mut [f32]) {
+    // SAFETY: every processor of the target has NEON; there is room for as many elements as are stored.
+    unsafe {
+        match to {
+            [] => {}
+            [a] => *a = vgetq_lane_f32::<0>(value),
+            [a, b] => [*a, *b] = [vgetq_lane_f32::<0>(value), vgetq_lane_f32::<1>(value)],
+            [a, b, c] => {
+                [*a, *b] = [vgetq_lane_f32::<0>(value), vgetq_lane_f32::<1>(value)];
+                *c = vgetq_lane_f32::<2>(value);
+            }
+            [_, _, _, _, ..] => vst1q_f32(to.as_mut_ptr(), value),
         }
     }
 }

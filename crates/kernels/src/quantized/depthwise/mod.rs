@@ -3,6 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod columns;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod packed;
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,9 @@ pub(super) enum Variant {
     /// Two taps at a time as 16-bit numbers, in 16 lanes.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// A tap at a time as 16-bit numbers, in 16 lanes.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
 
 impl Variant {
@@ -35,6 +38,8 @@ impl Variant {
             InstructionSet::Avx512Vnni => Some(Self::Vnni),
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512 | InstructionSet::Avx2 => Some(Self::Avx2),
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon | InstructionSet::NeonDotprod => Some(Self::Neon),
             _ => None,
         }
     }
@@ -46,16 +51,45 @@ impl Variant {
             Self::Vnni => 64,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => 16,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => 16,
         }
     }
 
-    /// Taps that are multiplied together.
+    /// Taps that are packed, and mostly multiplied, together.
     fn taps(self) -> usize {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => 4,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => 2,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => 2,
+        }
+    }
+
+    /// What is added to inputs when they are loaded.
+    fn input_offset(self, signedness: Signedness) -> i32 {
+        match self {
+            // They are made unsigned.
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni | Self::Avx2 => signedness.offset(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => {
+                let _ = signedness;
+                0
+            }
+        }
+    }
+
+    /// What is added to all sums.
+    fn sum_offset(self) -> i32 {
+        match self {
+            // So that they can be requantised as unsigned numbers.
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni | Self::Avx2 => i32::MIN,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => 0,
         }
     }
 
@@ -65,12 +99,12 @@ impl Variant {
         if self.taps() == 4 && is_column { Order::ByColumn } else { Order::ByRow }
     }
 
-    /// Enters the weight of a tap; `at` tells where a step's four bytes of its channel lie, and behind
-    /// all steps those of second parts.
+    /// Enters the weight of a tap; `start` tells where a step's 64 bytes of the channel's vector lie,
+    /// and behind all steps those of second parts.
     fn put(
         self,
         out: &mut [u8],
-        at: impl Fn(usize) -> usize,
+        (start, lane): (impl Fn(usize) -> usize, usize),
         [tap, steps]: [usize; 2],
         order: Order,
         weight: i32,
@@ -86,7 +120,7 @@ impl Variant {
                 for (step, part) in [(step, part), (steps + step, weight - part)] {
                     // Nothing is left in a second part that there is not.
                     if part != 0 {
-                        out[at(step) + place] = Signedness::Signed.byte(part);
+                        out[start(step) + lane * 4 + place] = Signedness::Signed.byte(part);
                     }
                 }
             }
@@ -94,7 +128,15 @@ impl Variant {
             Self::Avx2 => {
                 #[allow(clippy::cast_possible_truncation)] // 9 bits.
                 let bytes = (weight as i16).to_le_bytes();
-                out[at(tap / 2) + tap % 2 * 2..][..2].copy_from_slice(&bytes);
+                out[start(tap / 2) + lane * 4 + tap % 2 * 2..][..2].copy_from_slice(&bytes);
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => {
+                let _ = (steps, order);
+                #[allow(clippy::cast_possible_truncation)] // 9 bits.
+                let bytes = (weight as i16).to_le_bytes();
+                let at = start(tap / 2) + (tap % 2 * LANES + lane) * 2;
+                out[at..][..2].copy_from_slice(&bytes);
             }
         }
     }
@@ -108,6 +150,8 @@ impl Variant {
             Self::Vnni => (lane % 16 / 4, lane / 16 * 4 + lane % 4),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => (0, [0, 8, 4, 12][lane / 4] + lane % 4),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => (0, lane),
         }
     }
 }
@@ -131,6 +175,7 @@ pub(super) struct Block {
     /// Pixels that share the lanes, each having as many as the channels of one.
     pub pixels: usize,
     /// Whether the weights are the sums of two bytes.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub has_two_parts: bool,
     /// Where its weights begin, in bytes.
     weights: usize,
@@ -142,6 +187,7 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) struct Packed {
     pub variant: Variant,
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub order: Order,
     pub filter: [usize; 2],
     /// From one output pixel to the next, in columns of the input.
@@ -153,7 +199,7 @@ pub(super) struct Packed {
     pub requantization: Requantization,
     blocks: Vec<Block>,
     /// VNNI: by block, part, four taps, vector, lane: four bytes. AVX2: by block, two taps, half
-    /// vector, lane: two 16-bit numbers.
+    /// vector, lane: two 16-bit numbers. NEON: by block, tap, lane: a 16-bit number.
     weights: PackedValues<u8>,
     lanes: Vec<ChannelLanes>,
     /// A pixel in the padding.
@@ -173,6 +219,7 @@ pub(super) struct Run<'a> {
     /// Output pixels; if two share the lanes, of each half.
     pub count: usize,
     /// How many pixels farther on those of the upper half are, 0 if they are the same.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub partner: usize,
     /// The first pixel's outputs of the block.
     pub output: *mut u8,
@@ -268,18 +315,15 @@ impl Packed {
                 {
                     let lane = index + pixel * variant.lanes() / block.pixels;
                     let (vector, lane) = variant.place(lane);
-                    let at = |step: usize| {
-                        block.weights + ((step * vectors + vector) * LANES + lane) * 4
-                    };
+                    let start = |step: usize| block.weights + (step * vectors + vector) * LANES * 4;
                     for tap in 0..taps {
                         let weight = weights.centred(tap * channels + block.channel + index);
-                        variant.put(out, at, [tap, steps], order, weight);
+                        variant.put(out, (start, lane), [tap, steps], order, weight);
                     }
                 }
             }
         });
-        // Inputs are made unsigned.
-        let zero_point = activations.zero_point + activations.signedness.offset();
+        let zero_point = activations.zero_point + variant.input_offset(activations.signedness);
         let mut all_lanes = vec![ChannelLanes::default(); lanes];
         let mut form = None;
         for block in &blocks {
@@ -289,7 +333,7 @@ impl Packed {
                     .magnitude
                     .saturating_mul(activations.greatest())
                     .saturating_add(i64::from(*bias).abs());
-                (first.wrapping_add(i32::MIN), bound)
+                (first.wrapping_add(variant.sum_offset()), bound)
             };
             let of_block = block.channel..block.channel + block.channels;
             let sums: Vec<(i32, i64)> =
@@ -343,12 +387,15 @@ impl Packed {
             Variant::Vnni => "vnni",
             #[cfg(target_arch = "x86_64")]
             Variant::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Variant::Neon => "neon",
         }
     }
 
-    /// The output of one sum to which 2^31 was added, by the definition.
+    /// The output of one sum, by the definition.
     pub(super) fn output(&self, channel: usize, sum: i32) -> u8 {
-        let output = self.requantization.apply(sum.wrapping_sub(i32::MIN), channel);
+        let sum = sum.wrapping_sub(self.variant.sum_offset());
+        let output = self.requantization.apply(sum, channel);
         self.signedness.byte(output)
     }
 
@@ -421,6 +468,8 @@ impl Packed {
                 Variant::Vnni => super::vnni::compute(self, run),
                 #[cfg(target_arch = "x86_64")]
                 Variant::Avx2 => super::avx2::compute(self, run),
+                #[cfg(target_arch = "aarch64")]
+                Variant::Neon => super::neon::compute(self, run),
             }
         }
     }

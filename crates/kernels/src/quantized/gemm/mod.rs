@@ -6,7 +6,11 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod pack;
+#[cfg(target_arch = "aarch64")]
+mod sdot;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 

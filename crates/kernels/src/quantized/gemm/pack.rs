@@ -3,7 +3,7 @@
 
 use super::super::requantize::{self, ChannelLanes, LANES, Requantization};
 use super::super::{Activations, Signedness, Sums, Weights};
-use super::{Common, TILE_ROWS, Tile};
+use super::{Common, Tile};
 use crate::packing::PackedValues;
 use crate::{InstructionSet, Preparation};
 
@@ -19,6 +19,12 @@ pub(in crate::quantized) enum Variant {
     /// Products of 16-bit numbers by two, in 256 bits.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// Products of signed bytes by four, in 128 bits.
+    #[cfg(target_arch = "aarch64")]
+    Sdot,
+    /// Products of signed bytes by two, in 128 bits.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
 
 impl Variant {
@@ -33,6 +39,10 @@ impl Variant {
             InstructionSet::Avx512Vnni => Some(Self::Vnni),
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512 | InstructionSet::Avx2 => Some(Self::Avx2),
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::NeonDotprod => Some(Self::Sdot),
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon => Some(Self::Neon),
             _ => None,
         }
     }
@@ -44,6 +54,10 @@ impl Variant {
             Self::Vnni => "vnni",
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot => "sdot",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "neon",
         }
     }
 
@@ -52,6 +66,8 @@ impl Variant {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Vnni | Self::Avx2 => false,
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot | Self::Neon => true,
         }
     }
 
@@ -60,8 +76,13 @@ impl Variant {
         match (self, channels) {
             #[cfg(target_arch = "x86_64")]
             (Self::Avx2, _) => 1,
+            #[cfg(target_arch = "aarch64")]
+            (Self::Sdot | Self::Neon, _) => 1,
+            #[cfg(target_arch = "x86_64")]
             (_, 49..) => 4,
+            #[cfg(target_arch = "x86_64")]
             (_, 17..) => 2,
+            #[cfg(target_arch = "x86_64")]
             (_, _) => 1,
         }
     }
@@ -73,6 +94,8 @@ impl Variant {
             Self::Avx2 => 2 * DEPTH * LANES,
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => DEPTH * LANES,
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot | Self::Neon => DEPTH * LANES,
         }
     }
 
@@ -108,6 +131,16 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => {
                 out[at + lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot => {
+                out[at + lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => {
+                for (half, pair) in weights.map(i8::cast_unsigned).chunks_exact(2).enumerate() {
+                    out[at + (half * LANES + lane) * 2..][..2].copy_from_slice(pair);
+                }
             }
         }
     }
@@ -370,6 +403,12 @@ impl Matrix {
         &self.lanes[block.lanes..][..block.vectors]
     }
 
+    /// What the kernels of ARM add to outputs; in those of x86 it is part of the constants.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) fn zero_point(&self) -> i32 {
+        self.requantization.zero_point
+    }
+
     /// The output of one sum, by the definition.
     pub(super) fn output(&self, block: &Block, index: usize, sum: i32) -> u8 {
         let sum = sum.wrapping_sub(self.variant.sum_offset());
@@ -397,6 +436,10 @@ impl Matrix {
                 Variant::Vnni => super::vnni::compute(self, block, tile),
                 #[cfg(target_arch = "x86_64")]
                 Variant::Avx2 => super::avx2::compute(self, block, tile),
+                #[cfg(target_arch = "aarch64")]
+                Variant::Sdot => super::sdot::compute(self, block, tile),
+                #[cfg(target_arch = "aarch64")]
+                Variant::Neon => super::neon::compute(self, block, tile),
             }
         }
     }
@@ -408,13 +451,17 @@ impl Matrix {
 
     /// Rows of a tile of a block, at most.
     pub(in crate::quantized) fn tile_rows(&self, block: &Block) -> usize {
-        match self.variant {
+        match (self.variant, block.vectors) {
             #[cfg(target_arch = "x86_64")]
-            Variant::Vnni if block.vectors == 4 => 6,
+            (Variant::Vnni, 4) => 6,
             #[cfg(target_arch = "x86_64")]
-            Variant::Vnni => TILE_ROWS,
+            (Variant::Vnni, _) => super::TILE_ROWS,
             #[cfg(target_arch = "x86_64")]
-            Variant::Avx2 => 4,
+            (Variant::Avx2, _) => 4,
+            #[cfg(target_arch = "aarch64")]
+            (Variant::Sdot, _) => 6,
+            #[cfg(target_arch = "aarch64")]
+            (Variant::Neon, _) => 4,
         }
     }
 

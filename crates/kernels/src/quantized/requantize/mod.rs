@@ -9,6 +9,8 @@ pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
 mod lanes;
+#[cfg(target_arch = "aarch64")]
+pub(super) mod neon;
 
 pub(super) use lanes::{ChannelLanes, Form, LANES, pack};
 
