@@ -7,7 +7,7 @@ mod measure;
 
 use kernels::convolution::{Convolution, Epilogue, Shape};
 use kernels::{Image, ImageMut, Lines, Preparation, Team};
-use measure::{Settings, values};
+use measure::{COLD_BYTES, Settings, values};
 
 /// Name, input size, channels in and out, filter size, stride.
 type Row = (&'static str, usize, [usize; 2], usize, usize);
@@ -74,24 +74,35 @@ fn main() {
         if !settings.wants(name) {
             continue;
         }
-        let kernel = Convolution::prepare(
-            &shape,
-            input_channels,
-            &values(shape.filter_values()),
-            &values(output_channels),
-            Epilogue::RELU6,
-            &mut Preparation::new(settings.set, settings.threads),
-        );
-        let input = values(shape.input_pixels() * input_channels);
-        let mut output = vec![0.0; shape.output_pixels() * output_channels];
+        let copies = settings.copies(size_of::<f32>() * shape.filter_values());
+        let (filter, bias) = (values(shape.filter_values()), values(output_channels));
+        let mut preparation =
+            Preparation::new(settings.set, settings.threads).with_room(COLD_BYTES);
+        let mut prepare = || {
+            Convolution::prepare(
+                &shape,
+                input_channels,
+                &filter,
+                &bias,
+                Epilogue::RELU6,
+                &mut preparation,
+            )
+        };
+        let kernels: Vec<Convolution> = (0..copies).map(|_| prepare()).collect();
+        drop(preparation);
+        let mut turn = 0;
+        let kernel = &kernels[0];
+        let input = Lines::from_elements(&values(shape.input_pixels() * input_channels));
+        let mut output = Lines::with_elements::<f32>(shape.output_pixels() * output_channels);
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
         let mut team = Team::new(settings.threads);
         settings.measure(name, &kernel.kernel(), shape.operations(), || {
-            kernel.run(
+            turn += 1;
+            kernels[turn % copies].run(
                 &mut team,
-                Image::dense(&input, input_channels),
+                Image::dense(input.elements(), input_channels),
                 None,
-                ImageMut::dense(&mut output, output_channels),
+                ImageMut::dense(output.elements_mut(), output_channels),
                 scratch.lines_mut(),
             );
         });

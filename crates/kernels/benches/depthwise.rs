@@ -55,16 +55,16 @@ fn main() {
             Epilogue::RELU6,
             &mut Preparation::new(settings.set, settings.threads),
         );
-        let input = values(shape.input_pixels() * channels);
-        let mut output = vec![0.0; shape.output_pixels() * channels];
+        let input = Lines::from_elements(&values(shape.input_pixels() * channels));
+        let mut output = Lines::with_elements::<f32>(shape.output_pixels() * channels);
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
         let mut team = Team::new(settings.threads);
         settings.measure(name, &kernel.kernel(), shape.operations(), || {
             kernel.run(
                 &mut team,
-                Image::dense(&input, channels),
+                Image::dense(input.elements(), channels),
                 None,
-                ImageMut::dense(&mut output, channels),
+                ImageMut::dense(output.elements_mut(), channels),
                 scratch.lines_mut(),
             );
         });

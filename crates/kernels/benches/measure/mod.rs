@@ -11,6 +11,8 @@ pub struct Settings {
     pub set: InstructionSet,
     pub threads: usize,
     filter: Vec<String>,
+    /// Whether weights are to come from memory, as they do in a large model.
+    cold: bool,
     /// Multiplications and additions in a nanosecond, of all threads.
     peak: f64,
 }
@@ -18,16 +20,25 @@ pub struct Settings {
 /// For how long each kernel is run.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+/// More than the caches hold.
+pub const COLD_BYTES: usize = 64 << 20;
+
 impl Settings {
     pub fn from_arguments() -> Self {
-        let mut settings =
-            Self { set: InstructionSet::best(), threads: 1, filter: Vec::new(), peak: 0.0 };
+        let mut settings = Self {
+            set: InstructionSet::best(),
+            threads: 1,
+            filter: Vec::new(),
+            cold: false,
+            peak: 0.0,
+        };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().unwrap_or_default();
             match argument.as_str() {
                 "--threads" => settings.threads = value().parse().expect("a number of threads"),
                 "--set" => settings.set = value().parse().expect("an instruction set"),
+                "--cold" => settings.cold = true,
                 "--bench" => {}
                 _ => settings.filter.push(argument),
             }
@@ -42,6 +53,11 @@ impl Settings {
 
     pub fn wants(&self, name: &str) -> bool {
         self.filter.is_empty() || self.filter.iter().any(|part| name.contains(part))
+    }
+
+    /// How many kernels with so many bytes of weights must take turns for them to be cold.
+    pub fn copies(&self, bytes: usize) -> usize {
+        if self.cold { (COLD_BYTES / bytes.max(1)).clamp(1, 500) } else { 1 }
     }
 
     /// Prints the least time of many turns.

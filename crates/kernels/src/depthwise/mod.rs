@@ -2,8 +2,10 @@
 #![allow(unsafe_code)]
 
 mod microkernel;
+mod sliding;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use crate::convolution::{Convolution, Epilogue, Shape};
 use crate::disjoint::DisjointOutput;
@@ -12,6 +14,7 @@ use crate::image::values_needed;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
+use sliding::Sliding;
 use std::ops::Range;
 
 /// Filters of more taps are left to [`Convolution`], so that the addresses of a tile's taps fit on
@@ -23,11 +26,13 @@ const MOST_TAPS: usize = 64;
 pub struct DepthwiseConvolution {
     shape: Shape,
     set: InstructionSet,
+    input_pixel_stride: usize,
     method: Method,
 }
 
 #[derive(Debug)]
 enum Method {
+    Sliding(Sliding),
     Direct(Direct),
     /// As a convolution of as many groups as the input has channels.
     Grouped(Convolution),
@@ -40,7 +45,6 @@ struct Direct {
     blocking: Blocking,
     panels: Panels,
     epilogue: Epilogue,
-    pixel_stride: usize,
     /// For each tap, how far what it sees lies behind the first tap's.
     distances: Vec<isize>,
     zeros: Vec<f32>,
@@ -71,11 +75,15 @@ impl DepthwiseConvolution {
         preparation.check_count(filter.len(), taps * channels, "values of the filter");
         assert_eq!(bias.len(), channels, "values of the bias");
         let direct = shape.input_channels == channels && (1..=MOST_TAPS).contains(&taps);
-        let method = if direct {
-            let weight = |c, tap| filter[tap * channels + c];
-            let panels = |preparation: &mut _, blocking| {
-                Panels::pack(preparation, blocking, taps, [1, channels], |c| bias[c], weight)
-            };
+        let weight = |c, tap| filter[tap * channels + c];
+        let panels = |preparation: &mut _, blocking| {
+            Panels::pack(preparation, blocking, taps, [1, channels], |c| bias[c], weight)
+        };
+        let method = if Sliding::suits(shape) {
+            let (set, threads) = (preparation.set(), preparation.threads());
+            let panels = panels(preparation, Sliding::blocking(set));
+            Method::Sliding(Sliding::new(shape, panels, epilogue, set, threads))
+        } else if direct {
             Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation))
         } else {
             let transposed: Vec<f32> = (0..channels)
@@ -91,7 +99,7 @@ impl DepthwiseConvolution {
                 preparation,
             ))
         };
-        Self { shape: *shape, set: preparation.set(), method }
+        Self { shape: *shape, set: preparation.set(), input_pixel_stride, method }
     }
 
     /// The sizes.
@@ -102,6 +110,10 @@ impl DepthwiseConvolution {
     /// How it is done, for people.
     pub fn kernel(&self) -> String {
         match &self.method {
+            Method::Sliding(sliding) => {
+                let [rows, lanes] = sliding.tile();
+                format!("depthwise {rows}x{lanes} {}", self.set)
+            }
             Method::Direct(Direct { blocking: Blocking { vectors, lanes, .. }, .. }) => {
                 format!("depthwise {MOST_PIXELS}x{} {}", vectors * lanes, self.set)
             }
@@ -112,7 +124,7 @@ impl DepthwiseConvolution {
     /// Bytes of scratch memory that [`Self::run`] needs.
     pub fn scratch_bytes(&self) -> usize {
         match &self.method {
-            Method::Direct(_) => 0,
+            Method::Sliding(_) | Method::Direct(_) => 0,
             Method::Grouped(convolution) => convolution.scratch_bytes(),
         }
     }
@@ -131,9 +143,27 @@ impl DepthwiseConvolution {
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
+        let shape = &self.shape;
+        if let Method::Grouped(convolution) = &self.method {
+            return convolution.run(team, input, residual, output, scratch);
+        }
+        let channels = shape.output_channels;
+        let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
+        assert!(input.values.len() >= needed, "the input is too small");
+        assert_eq!(input.pixel_stride, self.input_pixel_stride, "values from pixel to pixel");
+        let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
+        assert!(output.values.len() >= needed, "the output is too small");
+        if let Some(residual) = residual {
+            let needed = values_needed(shape.output_pixels(), channels, residual.pixel_stride);
+            assert!(residual.values.len() >= needed, "the residual operand is too small");
+        }
+        if needed == 0 {
+            return;
+        }
         match &self.method {
-            Method::Direct(direct) => direct.run(&self.shape, team, input, residual, output),
-            Method::Grouped(convolution) => convolution.run(team, input, residual, output, scratch),
+            Method::Sliding(sliding) => sliding.run(shape, team, input, residual, output),
+            Method::Direct(direct) => direct.run(shape, team, input, residual, output),
+            Method::Grouped(_) => {}
         }
     }
 }
@@ -180,7 +210,6 @@ impl Direct {
             blocking,
             panels,
             epilogue,
-            pixel_stride,
             distances,
             zeros: vec![0.0; shape.input_channels],
             line_parts,
@@ -196,19 +225,6 @@ impl Direct {
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
     ) {
-        let channels = shape.output_channels;
-        let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
-        assert!(input.values.len() >= needed, "the input is too small");
-        assert_eq!(input.pixel_stride, self.pixel_stride, "values from pixel to pixel");
-        let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
-        if let Some(residual) = residual {
-            let needed = values_needed(shape.output_pixels(), channels, residual.pixel_stride);
-            assert!(residual.values.len() >= needed, "the residual operand is too small");
-        }
-        if needed == 0 {
-            return;
-        }
         let lines = shape.batch * shape.output[0];
         let output_stride = output.pixel_stride;
         let output = DisjointOutput::new(output.values);

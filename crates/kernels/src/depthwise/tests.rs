@@ -67,6 +67,23 @@ proptest! {
         };
         check(&shape, gaps, with_residual, threads, seed);
     }
+
+    #[test]
+    fn usual_filters_slide(
+        batch in 1_usize..3, input in [0_usize..20, 0_usize..20], output in [1_usize..20, 1_usize..20],
+        filter in prop_oneof![Just(3_usize), Just(5)], stride in 1_usize..3,
+        dilation in [1_usize..5, 1_usize..5], padding_before in [0_usize..7, 0_usize..7],
+        channels in prop_oneof![1_usize..70, Just(16), Just(32)],
+        gaps in [0_usize..2, 0_usize..2], with_residual: bool, threads in 1_usize..4, seed: u64,
+    ) {
+        let shape = Shape {
+            batch, input, input_channels: channels, output, output_channels: channels,
+            filter: [filter; 2], stride: [stride; 2],
+            dilation: if stride == 1 { dilation } else { [1; 2] },
+            padding_before, groups: channels,
+        };
+        check(&shape, gaps, with_residual, threads, seed);
+    }
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub(crate) struct Tile<'a> {
     pub(crate) segment_depth: usize,
     /// The biases, and then a row for each value of the depth.
     pub(crate) panel: *const f32,
+    /// How far behind the panel's rows lies what will be read soon, to be brought near meanwhile; 0
+    /// for nothing.
+    pub(crate) ahead: usize,
     /// The first value of the tile.
     pub(crate) output: *mut f32,
     /// From one of its rows to the next.
@@ -102,6 +105,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
         // SAFETY: `run_tile` was promised that the panel and the segments are there.
         unsafe {
             let mut panel = tile.panel;
+            let ahead = tile.ahead;
             let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
             for_vectors!({
                 let bias = load(simd, panel.add(VECTOR * S::LANES));
@@ -113,17 +117,22 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                 for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
                 let mut depth = 0;
                 while depth + 4 <= tile.segment_depth {
+                    prefetch(panel.wrapping_add(ahead));
                     step(simd, &rows, depth, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
+                    prefetch(panel.wrapping_add(ahead));
                     step(simd, &rows, depth + 1, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
+                    prefetch(panel.wrapping_add(ahead));
                     step(simd, &rows, depth + 2, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
+                    prefetch(panel.wrapping_add(ahead));
                     step(simd, &rows, depth + 3, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
                     depth += 4;
                 }
                 while depth < tile.segment_depth {
+                    prefetch(panel.wrapping_add(ahead));
                     step(simd, &rows, depth, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
                     depth += 1;
@@ -157,6 +166,19 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             }
         }
     }
+}
+
+/// Asks for a cache line that will be read before long; any address will do.
+#[inline(always)]
+fn prefetch(address: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: every processor of this architecture has the instruction, which touches nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 /// A vector of values.

@@ -217,7 +217,7 @@ impl Product<'_> {
                 let rows = self.tile_rows(tile);
                 let segments = self.locate(&rows, scratch, &mut table);
                 for panel in panels.clone() {
-                    self.tile(&rows, segments, panel);
+                    self.tile(&rows, segments, panel, 0);
                 }
             }
             return;
@@ -226,10 +226,14 @@ impl Product<'_> {
         while next < tiles.end {
             let block = next..tiles.end.min(next + step);
             for panel in panels.clone() {
-                for tile in block.clone() {
+                let values = self.gemm.panels.values(&self.gemm.panels.panel(panel)).len();
+                for (index, tile) in block.clone().enumerate() {
                     let rows = self.tile_rows(tile);
                     let segments = self.locate(&rows, scratch, &mut table);
-                    self.tile(&rows, segments, panel);
+                    // Each of the first tiles asks for one vector of each row of the next panel.
+                    let Blocking { vectors, lanes, .. } = self.gemm.panels.blocking();
+                    let ahead = if index < vectors { values + index * lanes } else { 0 };
+                    self.tile(&rows, segments, panel, ahead);
                 }
             }
             next = block.end;
@@ -253,7 +257,7 @@ impl Product<'_> {
         unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) }
     }
 
-    fn tile(&self, rows: &Range<usize>, segments: &[*const f32], panel: usize) {
+    fn tile(&self, rows: &Range<usize>, segments: &[*const f32], panel: usize, ahead: usize) {
         let Gemm { isa, panels, epilogue, .. } = self.gemm;
         let panel = panels.panel(panel);
         let start = |stride: usize| rows.start * stride + panel.columns.start;
@@ -262,6 +266,7 @@ impl Product<'_> {
             offset: panel.group * self.rows.group_stride(),
             segment_depth: self.rows.segment_depth(),
             panel: panels.values(&panel).as_ptr(),
+            ahead,
             output: self.output.pointer(start(self.output_stride)),
             output_stride: self.output_stride,
             residual: self

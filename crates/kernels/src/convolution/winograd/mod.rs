@@ -249,6 +249,7 @@ impl Winograd {
                 offset: 0,
                 segment_depth: inputs,
                 panel: self.panels.values(&panel).as_ptr(),
+                ahead: 0,
                 output: to.pointer(start),
                 output_stride: outputs,
                 residual: None,

@@ -1,0 +1,221 @@
+//! [`Sliding`]: depthwise convolutions with the usual square filters, some rows at a time.
+#![allow(unsafe_code)]
+
+use super::window::{Strip, most_rows, run_strip};
+use crate::convolution::{Epilogue, Shape};
+use crate::disjoint::DisjointOutput;
+use crate::gemm::{Blocking, Panels, part};
+use crate::vector::Isa;
+use crate::{Image, ImageMut, InstructionSet, Team};
+use std::ops::Range;
+
+/// A depthwise convolution cut into strips of rows.
+#[derive(Debug)]
+pub(super) struct Sliding {
+    isa: Isa,
+    panels: Panels,
+    epilogue: Epilogue,
+    /// The strips of one image.
+    strips: Vec<Rows>,
+    /// What of the columns is a strip's.
+    columns: Vec<Columns>,
+    /// The tasks: parts of all strips times parts of the panels.
+    strip_parts: usize,
+    panel_parts: usize,
+}
+
+/// Rows of the output, `dilation` apart, that see the same rows of the input.
+#[derive(Debug)]
+struct Rows {
+    first: usize,
+    count: usize,
+    /// The row of the input that the first one sees by its first tap; it may be padding.
+    input: isize,
+    /// By row from there on, each `dilation` behind the one before it: whether it is not padding.
+    seen: u32,
+}
+
+/// Columns of the output, `dilation` apart, that see the same columns of the input.
+#[derive(Debug)]
+struct Columns {
+    first: usize,
+    count: usize,
+    /// The first column of the input that taps can see, and how many there are from there on.
+    input: usize,
+    seen: usize,
+    /// How many columns of padding are before them.
+    padding: usize,
+}
+
+/// A task should take a few microseconds at least; a thread does some 60 multiplications in a
+/// nanosecond here.
+const LEAST_PRODUCTS: usize = 200_000;
+
+impl Sliding {
+    /// Whether there are kernels for such filters.
+    pub(super) fn suits(shape: &Shape) -> bool {
+        let [filter, stride] = [shape.filter[0], shape.stride[0]];
+        shape.filter == [filter; 2]
+            && shape.stride == [stride; 2]
+            && shape.input_channels == shape.output_channels
+            && matches!(filter, 3 | 5)
+            && (stride == 1 || (stride == 2 && shape.dilation == [1, 1]))
+    }
+
+    /// How filters are packed for it.
+    pub(super) fn blocking(set: InstructionSet) -> Blocking {
+        Blocking { vectors: 1, ..Blocking::of(set) }
+    }
+
+    pub(super) fn new(
+        shape: &Shape,
+        panels: Panels,
+        epilogue: Epilogue,
+        set: InstructionSet,
+        threads: usize,
+    ) -> Self {
+        let [filter, stride] = [shape.filter[0], shape.stride[0]];
+        let most = most_rows(panels.blocking().lanes, filter, stride);
+        let [row_dilation, column_dilation] = shape.dilation;
+        let mut strips = Vec::new();
+        for phase in 0..row_dilation.min(shape.output[0]) {
+            let rows = (shape.output[0] - phase).div_ceil(row_dilation);
+            let parts = rows.div_ceil(most);
+            for rows in (0..parts).map(|index| part(rows, parts, index)) {
+                let first = phase + rows.start * row_dilation;
+                let input = (first * stride).cast_signed() - shape.padding_before[0].cast_signed();
+                let is_seen = |row: &usize| {
+                    let row = input + (row * row_dilation).cast_signed();
+                    (0..shape.input[0].cast_signed()).contains(&row)
+                };
+                let all = (rows.len() - 1) * stride + filter;
+                let seen = (0..all).filter(is_seen).map(|row| 1 << row).sum();
+                strips.push(Rows { first, count: rows.len(), input, seen });
+            }
+        }
+        let columns = (0..column_dilation.min(shape.output[1]))
+            .map(|first| {
+                let padding = shape.padding_before[1];
+                // The first tap of the first column sees the column `first - padding`.
+                let before = padding.saturating_sub(first).div_ceil(column_dilation);
+                let input = first + before * column_dilation - padding;
+                Columns {
+                    first,
+                    count: (shape.output[1] - first).div_ceil(column_dilation),
+                    input,
+                    seen: shape.input[1].saturating_sub(input).div_ceil(column_dilation),
+                    padding: before,
+                }
+            })
+            .collect();
+        let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
+        let parts = if threads <= 1 {
+            1
+        } else {
+            (products / LEAST_PRODUCTS).clamp(threads, threads.saturating_mul(4))
+        };
+        let all = shape.batch * strips.len();
+        let (strip_parts, panel_parts) = if all >= 4 * parts || panels.count() < parts {
+            (parts.min(all).max(1), 1)
+        } else {
+            (1, parts)
+        };
+        let isa = Isa::of(set);
+        Self { isa, panels, epilogue, strips, columns, strip_parts, panel_parts }
+    }
+
+    /// How many rows a strip has, and channels a vector, for people.
+    pub(super) fn tile(&self) -> [usize; 2] {
+        let rows = self.strips.iter().map(|strip| strip.count).max().unwrap_or(0);
+        [rows, self.panels.blocking().lanes]
+    }
+
+    /// Input, residual and output have been seen to be as large as the shape says.
+    pub(super) fn run(
+        &self,
+        shape: &Shape,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+    ) {
+        let output_stride = output.pixel_stride;
+        let output = DisjointOutput::new(output.values);
+        let pass = Pass { sliding: self, shape, input, residual, output_stride, output };
+        let strips = shape.batch * self.strips.len();
+        team.run(self.strip_parts * self.panel_parts, &|task| {
+            let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
+            for strip in part(strips, self.strip_parts, task / self.panel_parts) {
+                for columns in &self.columns {
+                    pass.strip(
+                        strip / self.strips.len(),
+                        &self.strips[strip % self.strips.len()],
+                        columns,
+                        panels.clone(),
+                    );
+                }
+            }
+        });
+    }
+}
+
+/// A convolution that is being computed.
+struct Pass<'a> {
+    sliding: &'a Sliding,
+    shape: &'a Shape,
+    input: Image<'a, f32>,
+    residual: Option<Image<'a, f32>>,
+    output_stride: usize,
+    output: DisjointOutput<'a, f32>,
+}
+
+impl Pass<'_> {
+    fn strip(&self, image: usize, rows: &Rows, columns: &Columns, panels: Range<usize>) {
+        if panels.is_empty() {
+            return;
+        }
+        let shape = self.shape;
+        let Sliding { isa, panels: all, epilogue, .. } = self.sliding;
+        let [row_dilation, column_dilation] = shape.dilation;
+        let (first, last) = (all.panel(panels.start), all.panel(panels.end - 1));
+        let channel = first.columns.start;
+        let [height, width] = shape.input;
+        let stride = self.input.pixel_stride;
+        // Without padding rows this is the address of a pixel; with them nothing is read there.
+        let row = (image * height).cast_signed() + rows.input;
+        let input = self
+            .input
+            .values
+            .as_ptr()
+            .wrapping_offset(row.wrapping_mul((width * stride).cast_signed()))
+            .wrapping_add(columns.input.wrapping_mul(stride).wrapping_add(channel));
+        let pixel = (image * shape.output[0] + rows.first) * shape.output[1] + columns.first;
+        let start = |stride: usize| pixel * stride + channel;
+        let row_step = |stride: usize| row_dilation * shape.output[1] * stride;
+        let residual_stride = self.residual.map_or(0, |residual| residual.pixel_stride);
+        let strip = Strip {
+            input,
+            row_step: row_dilation.wrapping_mul(width * stride),
+            column_step: column_dilation.wrapping_mul(stride),
+            rows_seen: rows.seen,
+            columns: columns.seen,
+            padding: columns.padding,
+            output: self.output.pointer(start(self.output_stride)),
+            output_row_step: row_step(self.output_stride),
+            output_column_step: column_dilation * self.output_stride,
+            residual: self
+                .residual
+                .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
+            residual_row_step: row_step(residual_stride),
+            residual_column_step: column_dilation * residual_stride,
+            width: columns.count,
+            channels: last.columns.end - channel,
+            panels: all.values(&first).as_ptr(),
+            epilogue,
+        };
+        // SAFETY: a row that is seen is one of the image, and so are the columns from `input` on;
+        // the sizes of input, output and residual were compared with the shape, and phases and
+        // parts of rows, columns and panels do not overlap. Panels of a vector lie side by side.
+        unsafe { run_strip(*isa, [shape.filter[0], shape.stride[0], rows.count], &strip) };
+    }
+}

@@ -1,0 +1,290 @@
+//! The innermost part of the depthwise convolutions that [`super::sliding`] does: the filter slides
+//! along some output rows at once, with the weights of a vector of channels and the sums of the
+//! columns that it sees in registers. Each input value is loaded once for all rows and taps.
+#![allow(unsafe_code)]
+
+use crate::gemm::Epilogue;
+use crate::vector::{Isa, Kernel, Simd};
+
+/// Some output rows of an image, all columns of them and all channels of some panels.
+///
+/// The columns of the input are those that the filter's taps can see from these columns of the
+/// output; with a dilation they, and the rows, do not lie side by side.
+pub(super) struct Strip<'a> {
+    /// Where the first output row's first tap would see the first of the columns.
+    pub(super) input: *const f32,
+    /// From one of the input's rows to the next one that taps see, in values.
+    pub(super) row_step: usize,
+    /// The same of columns.
+    pub(super) column_step: usize,
+    /// By row, from the one of `input` on: whether it is in the image and not padding.
+    pub(super) rows_seen: u32,
+    /// Columns of the input.
+    pub(super) columns: usize,
+    /// Columns of padding before them.
+    pub(super) padding: usize,
+    /// The first of the output's values.
+    pub(super) output: *mut f32,
+    /// From one row of the output to the next.
+    pub(super) output_row_step: usize,
+    /// From one column of the output to the next.
+    pub(super) output_column_step: usize,
+    /// What is added, if anything.
+    pub(super) residual: Option<*const f32>,
+    pub(super) residual_row_step: usize,
+    pub(super) residual_column_step: usize,
+    /// Columns of the output.
+    pub(super) width: usize,
+    /// How many channels; in the last vector there may be fewer than lanes.
+    pub(super) channels: usize,
+    /// A panel for each vector: the biases, and the weights of each tap.
+    pub(super) panels: *const f32,
+    pub(super) epilogue: &'a Epilogue,
+}
+
+/// The most rows of a strip.
+pub(super) const MOST_ROWS: usize = 7;
+/// The most columns of the output whose sums are being computed.
+const MOST_COLUMNS: usize = 5;
+/// The widest filter.
+const MOST_TAPS: usize = 5;
+
+/// So many rows that all sums fit in the registers: those of each column that sees the same column
+/// of the input.
+pub(super) fn most_rows(lanes: usize, filter: usize, stride: usize) -> usize {
+    // Vectors of 256 bits come with 16 registers only.
+    let sums = if lanes == 8 { 10 } else { 21 };
+    (sums / filter.div_ceil(stride)).min(MOST_ROWS)
+}
+
+/// Repeats a statement with a constant index; see `gemm::microkernel`.
+macro_rules! unrolled {
+    ($index:ident < $count:expr, $($number:literal)* => $body:block) => {
+        $(if $number < $count {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}
+
+struct Microkernel<'a, const FILTER: usize, const STRIDE: usize, const ROWS: usize>(&'a Strip<'a>);
+
+impl<const FILTER: usize, const STRIDE: usize, const ROWS: usize> Kernel
+    for Microkernel<'_, FILTER, STRIDE, ROWS>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        // Nothing else asks for strips that the instruction set has no registers for.
+        if ROWS > most_rows(S::LANES, FILTER, STRIDE) {
+            unreachable!("no such strip");
+        }
+        let strip = self.0;
+        let mut first = 0;
+        // SAFETY: as `run_strip` was promised, for these channels.
+        unsafe {
+            while first + S::LANES <= strip.channels {
+                slide::<S, true, FILTER, STRIDE, ROWS>(simd, strip, first, S::LANES);
+                first += S::LANES;
+            }
+            if first < strip.channels {
+                slide::<S, false, FILTER, STRIDE, ROWS>(simd, strip, first, strip.channels - first);
+            }
+        }
+    }
+}
+
+/// The sums of a vector of channels: by column from the one that is completed next, and row.
+type Sums<F> = [[F; MOST_ROWS]; MOST_COLUMNS];
+
+/// Computes the `wanted` channels from `channel` on, which are a vector if `FULL`.
+///
+/// # Safety
+/// As [`run_strip`].
+#[inline(always)]
+unsafe fn slide<
+    S: Simd,
+    const FULL: bool,
+    const FILTER: usize,
+    const STRIDE: usize,
+    const ROWS: usize,
+>(
+    simd: S,
+    strip: &Strip<'_>,
+    channel: usize,
+    wanted: usize,
+) {
+    // Columns of the output that see the same column of the input.
+    let ahead = FILTER.div_ceil(STRIDE);
+    // SAFETY: as the caller promises; columns are read that are in the image, and each that is
+    // written is one of the strip's.
+    unsafe {
+        let panel = strip.panels.add(channel * (1 + FILTER * FILTER));
+        let bias = load(simd, panel);
+        let panel = panel.add(S::LANES);
+        // Few enough to stay in registers, or read again for each column.
+        let mut weights = [bias; 9];
+        if FILTER == 3 {
+            unrolled! { TAP < 9, 0 1 2 3 4 5 6 7 8 => {
+                weights[TAP] = load(simd, panel.add(TAP * S::LANES));
+            }}
+        }
+        let mut sums: Sums<S::F> = [[bias; MOST_ROWS]; MOST_COLUMNS];
+        let input = strip.input.wrapping_add(channel);
+        let mut output = strip.output.wrapping_add(channel);
+        let mut residual = strip.residual.map(|residual| residual.wrapping_add(channel));
+        // The column that the last tap of the output column `1 - ahead` sees. In columns before the
+        // first one, sums that nobody wants are made while those that are wanted begin.
+        let mut column =
+            FILTER.cast_signed() - (STRIDE * ahead).cast_signed() - strip.padding.cast_signed();
+        for step in 1 - ahead.cast_signed()..strip.width.cast_signed() {
+            unrolled! { NEW < STRIDE, 0 1 => {
+                let seen = column.wrapping_add_unsigned(NEW).cast_unsigned();
+                if seen < strip.columns {
+                    let at = input.wrapping_add(seen * strip.column_step);
+                    let tap = FILTER - STRIDE + NEW;
+                    add_column::<S, FULL, FILTER, STRIDE, ROWS>(
+                        simd, strip, at, wanted, tap, &weights, panel, &mut sums,
+                    );
+                }
+            }}
+            column += STRIDE.cast_signed();
+            if step >= 0 {
+                unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 => {
+                    let mut value = sums[0][ROW];
+                    if let Some(residual) = residual {
+                        let from = residual.wrapping_add(ROW * strip.residual_row_step);
+                        value = simd.add(value, load_lanes::<S, FULL>(simd, from, wanted));
+                    }
+                    value = strip.epilogue.apply(simd, value);
+                    let to = output.wrapping_add(ROW * strip.output_row_step);
+                    if FULL {
+                        simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
+                    } else {
+                        simd.store_partial(value, std::slice::from_raw_parts_mut(to, wanted));
+                    }
+                }}
+                output = output.wrapping_add(strip.output_column_step);
+                residual =
+                    residual.map(|residual| residual.wrapping_add(strip.residual_column_step));
+            }
+            unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 => {
+                unrolled! { COLUMN < MOST_COLUMNS - 1, 0 1 2 3 => {
+                    if COLUMN + 1 < ahead {
+                        sums[COLUMN][ROW] = sums[COLUMN + 1][ROW];
+                    }
+                }}
+                sums[ahead - 1][ROW] = bias;
+            }}
+        }
+    }
+}
+
+/// Adds the products of one column of the input, which the column of sums that is completed next
+/// sees by its tap `tap`.
+///
+/// # Safety
+/// As [`run_strip`]; `at` is the address of the column in the strip's first row.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn add_column<
+    S: Simd,
+    const FULL: bool,
+    const FILTER: usize,
+    const STRIDE: usize,
+    const ROWS: usize,
+>(
+    simd: S,
+    strip: &Strip<'_>,
+    mut at: *const f32,
+    wanted: usize,
+    tap: usize,
+    weights: &[S::F; 9],
+    panel: *const f32,
+    sums: &mut Sums<S::F>,
+) {
+    unrolled! { SEEN < (ROWS - 1) * STRIDE + FILTER, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 => {
+        if strip.rows_seen & (1 << SEEN) != 0 {
+            // SAFETY: the row is in the image, and so are the weights of all taps in the panel.
+            unsafe {
+                let value = load_lanes::<S, FULL>(simd, at, wanted);
+                unrolled! { I < MOST_TAPS, 0 1 2 3 4 => {
+                    let row = if I < FILTER { row_of(SEEN, I, STRIDE, ROWS) } else { None };
+                    if let Some(row) = row {
+                        unrolled! { COLUMN < MOST_COLUMNS, 0 1 2 3 4 => {
+                            if tap >= COLUMN * STRIDE {
+                                let index = I * FILTER + tap - COLUMN * STRIDE;
+                                let weight = if FILTER == 3 {
+                                    weights[index]
+                                } else {
+                                    load(simd, panel.add(index * S::LANES))
+                                };
+                                sums[COLUMN][row] = simd.fma(value, weight, sums[COLUMN][row]);
+                            }
+                        }}
+                    }
+                }}
+            }
+        }
+        at = at.wrapping_add(strip.row_step);
+    }}
+}
+
+/// The row of the strip, if any, that sees the row `seen` of the input by its tap `tap`.
+#[inline(always)]
+fn row_of(seen: usize, tap: usize, stride: usize, rows: usize) -> Option<usize> {
+    let ahead = seen.checked_sub(tap).filter(|ahead| ahead.is_multiple_of(stride))?;
+    Some(ahead / stride).filter(|row| *row < rows)
+}
+
+/// A vector, or the values that are wanted.
+///
+/// # Safety
+/// They are there: `wanted` values, which is as many as a vector has if `FULL`.
+#[inline(always)]
+unsafe fn load_lanes<S: Simd, const FULL: bool>(simd: S, from: *const f32, wanted: usize) -> S::F {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if FULL {
+            load(simd, from)
+        } else {
+            simd.load_partial(std::slice::from_raw_parts(from, wanted), 0.0)
+        }
+    }
+}
+
+/// A vector of values.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
+    // SAFETY: as the caller promises.
+    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
+}
+
+/// Computes a strip of `rows` with a square filter.
+///
+/// # Safety
+/// In each row that is seen each column has `channels` values of the input; the panels, one vector
+/// wide each and side by side, are those of these channels; and output and residual have `channels`
+/// values for each row and column, which in the output nobody else touches.
+pub(super) unsafe fn run_strip(isa: Isa, [filter, stride, rows]: [usize; 3], strip: &Strip<'_>) {
+    macro_rules! choose {
+        ($(($filter:literal, $stride:literal, $rows:literal))*) => {
+            match [filter, stride, rows] {
+                $([$filter, $stride, $rows] => {
+                    isa.run(Microkernel::<$filter, $stride, $rows>(strip))
+                })*
+                _ => unreachable!("no strip of {rows} rows, filter {filter}, stride {stride}"),
+            }
+        };
+    }
+    choose! {
+        (3, 1, 1) (3, 1, 2) (3, 1, 3) (3, 1, 4) (3, 1, 5) (3, 1, 6) (3, 1, 7)
+        (3, 2, 1) (3, 2, 2) (3, 2, 3) (3, 2, 4) (3, 2, 5) (3, 2, 6) (3, 2, 7)
+        (5, 1, 1) (5, 1, 2) (5, 1, 3) (5, 1, 4)
+        (5, 2, 1) (5, 2, 2) (5, 2, 3) (5, 2, 4) (5, 2, 5) (5, 2, 6) (5, 2, 7)
+    }
+}
