@@ -3,6 +3,7 @@
 use crate::DEVICE_NAME;
 use crate::program::CpuProgram;
 use crate::settings::Settings;
+use bytes::Bytes;
 use driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
 use hal::{Capabilities, DeviceType, PerformanceInfo, Support};
 use kernels::Team;
@@ -90,5 +91,14 @@ impl Engine for CpuEngine {
     ) -> Result<CpuProgram, EngineError> {
         let reference = || self.reference.compile(model, options, budget);
         CpuProgram::new(model, self.settings, &self.teams, budget, reference)
+    }
+
+    fn restore(
+        &self,
+        saved: Bytes,
+        _: &CompileOptions,
+        budget: &Budget,
+    ) -> Result<CpuProgram, EngineError> {
+        CpuProgram::restored(&saved, self.settings, &self.teams, budget)
     }
 }

@@ -16,6 +16,7 @@ mod graph;
 mod passes;
 mod plan;
 mod program;
+mod saved;
 mod settings;
 
 pub use engine::CpuEngine;

@@ -1,9 +1,11 @@
 //! [`CpuProgram`]
 
 use crate::engine::Teams;
-use crate::graph::{Graph, NoGraph, Source};
-use crate::plan::{Plan, Workspace};
+use crate::graph::{Graph, NoGraph, Source, declared};
+use crate::plan::{Origins, Plan, Workspace};
+use crate::saved::{self, Saved};
 use crate::settings::Settings;
+use bytes::Bytes;
 use driver::{Bindings, Budget, EngineError, PlannedStep, Program, RunContext};
 use hal::Subgraph;
 use ops::{Form, Presence, Shape, Signature, ValidModel};
@@ -20,6 +22,8 @@ pub struct CpuProgram {
     teams: Arc<Teams>,
     /// What further plans are made of; `None` if there can be no others.
     source: Option<Source>,
+    /// What the only plan there can be was made of.
+    origins: Option<(Subgraph, Origins)>,
     /// The most recently used one last.
     plans: Mutex<Vec<Arc<Specialised>>>,
     /// For what cannot be planned; `None` if there is a plan for every request.
@@ -43,29 +47,84 @@ impl CpuProgram {
         budget: &Budget,
         interpreted: impl FnOnce() -> Result<ReferenceProgram, EngineError>,
     ) -> Result<Self, EngineError> {
-        let source = Source::new(model, settings.memory_limit)?;
-        let inputs = &source.subgraph.inputs;
-        let dimensions: Option<Vec<Vec<u32>>> =
-            inputs.iter().map(|operand| source.declared(*operand).to_known()).collect();
-        let mut program = Self {
-            settings,
-            teams: Arc::clone(teams),
-            source: None,
-            plans: Mutex::default(),
-            interpreted: None,
-        };
+        let inputs = &model.main().inputs;
+        let lengths = |operand: &u32| declared(model.main(), *operand).to_known();
+        let dimensions: Option<Vec<Vec<u32>>> = inputs.iter().map(lengths).collect();
+        let mut program = Self::without_plans(settings, teams);
         if let Some(dimensions) = dimensions {
-            if let Some(plan) = specialise(&source, dimensions, &settings, budget)? {
-                program.plans = Mutex::new(vec![Arc::new(plan)]);
-            }
+            let source = Source::of_model(model, settings.memory_limit)?;
+            program.plan_once(source, dimensions, budget, None)?;
         } else {
-            program.source = Some(source);
+            program.source = Some(Source::read(model, settings.memory_limit)?);
         }
         let is_planned = !lock(&program.plans).is_empty();
         if !is_planned || inputs_may_be_left_out(model.main()) {
             program.interpreted = Some(interpreted()?);
         }
         Ok(program)
+    }
+
+    /// A program that was saved.
+    pub(crate) fn restored(
+        bytes: &Bytes,
+        settings: Settings,
+        teams: &Arc<Teams>,
+        budget: &Budget,
+    ) -> Result<Self, EngineError> {
+        let Saved { subgraph, inputs, constants, packed } = saved::read(bytes, &settings)?;
+        let mut program = Self::without_plans(settings, teams);
+        program.plan_once(Source::restored(subgraph, constants), inputs, budget, Some(&packed))?;
+        if lock(&program.plans).is_empty() {
+            return Err(hal::Error::failure("a saved program cannot be planned").into());
+        }
+        Ok(program)
+    }
+
+    fn without_plans(settings: Settings, teams: &Arc<Teams>) -> Self {
+        Self {
+            settings,
+            teams: Arc::clone(teams),
+            source: None,
+            origins: None,
+            plans: Mutex::default(),
+            interpreted: None,
+        }
+    }
+
+    /// Makes the plan for the only dimensions that inputs can have, if there can be one.
+    fn plan_once(
+        &mut self,
+        source: Source,
+        inputs: Vec<Vec<u32>>,
+        budget: &Budget,
+        packed: Option<&[Bytes]>,
+    ) -> Result<(), EngineError> {
+        if let Some((plan, origins)) = self.specialise(&source, inputs, budget, packed)? {
+            self.plans = Mutex::new(vec![Arc::new(plan)]);
+            self.origins = Some((source.subgraph, origins));
+        }
+        Ok(())
+    }
+
+    /// A plan for inputs of these dimensions, and what it was made of; `None` if there can be none.
+    fn specialise(
+        &self,
+        source: &Source,
+        inputs: Vec<Vec<u32>>,
+        budget: &Budget,
+        packed: Option<&[Bytes]>,
+    ) -> Result<Option<(Specialised, Origins)>, EngineError> {
+        match Graph::build(source, &inputs, self.settings.memory_limit) {
+            Ok(graph) => {
+                let mut team = self.teams.borrow();
+                let plan = Plan::new(graph, &self.settings, &mut team, budget, packed);
+                self.teams.give_back(team);
+                let (plan, origins) = plan?;
+                Ok(Some((Specialised { inputs, plan, workspaces: Mutex::default() }, origins)))
+            }
+            Err(NoGraph::NotStatic) => Ok(None),
+            Err(NoGraph::Error(error)) => Err(error),
+        }
     }
 
     /// The plan for a request; `None` if there can be none.
@@ -89,7 +148,7 @@ impl CpuProgram {
         let dimensions: Option<Vec<_>> =
             bindings.inputs().iter().map(|input| input.shape().to_known()).collect();
         let Some(dimensions) = dimensions else { return Ok(None) };
-        let Some(plan) = specialise(source, dimensions, &self.settings, budget)? else {
+        let Some((plan, _)) = self.specialise(source, dimensions, budget, None)? else {
             return Ok(None);
         };
         let plan = Arc::new(plan);
@@ -123,23 +182,6 @@ fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
             subgraph.inputs.contains(operand) && forms.iter().any(is_omittable)
         })
     })
-}
-
-/// A plan for inputs of these dimensions; `None` if there can be none.
-fn specialise(
-    source: &Source,
-    inputs: Vec<Vec<u32>>,
-    settings: &Settings,
-    budget: &Budget,
-) -> Result<Option<Specialised>, EngineError> {
-    match Graph::build(source, &inputs, settings.memory_limit) {
-        Ok(graph) => {
-            let plan = Plan::new(graph, settings, budget)?;
-            Ok(Some(Specialised { inputs, plan, workspaces: Mutex::default() }))
-        }
-        Err(NoGraph::NotStatic) => Ok(None),
-        Err(NoGraph::Error(error)) => Err(error),
-    }
 }
 
 impl Specialised {
@@ -177,6 +219,14 @@ impl Program for CpuProgram {
         self.teams.give_back(team);
         lock(&specialised.workspaces).push(workspace);
         result
+    }
+
+    /// There is something to save if there is one plan for every request.
+    fn save(&self) -> Option<Vec<u8>> {
+        let (subgraph, origins) = self.origins.as_ref().filter(|_| self.interpreted.is_none())?;
+        let plans = lock(&self.plans);
+        let only = plans.first()?;
+        saved::write(subgraph, &only.inputs, &only.plan, origins, &self.settings)
     }
 
     /// The steps of the most recently used plan.

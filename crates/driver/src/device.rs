@@ -162,12 +162,13 @@ impl<E: Engine> Device for DriverDevice<E> {
         guarded(|| {
             let cache = self.cache().ok_or_else(|| Error::failure("there is no cache"))?;
             let files = CacheFiles { model: &model_cache, data: &data_cache, token };
+            // What lies in the files is an argument: looked at before deadlines (contract: GEN-4).
             let Stored { interface, options, content } =
                 cache.load(files, &self.engine.extensions())?;
             let budget = Budget::new(deadline, options.priority);
             let budget = budget.take_turn(&self.scheduler).map_err(EngineError::from)?;
             let program = match content {
-                Content::Program(saved) => self.engine.restore(&saved, &options, &budget)?,
+                Content::Program(saved) => self.engine.restore(saved, &options, &budget)?,
                 Content::Model(model) => {
                     expect_supported(&self.engine, &model).map_err(Error::failure)?;
                     self.engine.compile(&model, &options, &budget)?

@@ -83,6 +83,7 @@ use crate::budget::Budget;
 use crate::error::{EngineError, OperationPlace};
 use crate::observer::Observer;
 use crate::planned_step::PlannedStep;
+use bytes::Bytes;
 use hal::{Capabilities, DeviceType, ExecutionPreference, Extension, Priority, Support};
 use ops::ValidModel;
 
@@ -139,12 +140,13 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Makes a program of what [`Program::save`] gave, quicker than out of the model. The driver
     /// has made sure that the bytes are those, and that driver, version and processor are the same.
+    /// They begin on a page, and whoever keeps parts of them keeps all.
     ///
     /// # Errors
     /// See [`EngineError`]; always, unless the engine says otherwise.
     fn restore(
         &self,
-        _saved: &[u8],
+        _saved: Bytes,
         _options: &CompileOptions,
         _budget: &Budget,
     ) -> Result<Self::Program, EngineError> {

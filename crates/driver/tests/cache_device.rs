@@ -1,6 +1,7 @@
 //! Compilation caching of whole devices (contract: section 6, PREP-7 to PREP-9): what is loaded
 //! behaves as what was saved, and what goes wrong with the files is the right thing for a client.
 
+use bytes::Bytes;
 use driver::cache::{CacheError, CacheKey};
 use driver::{
     Bindings, Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Prepared,
@@ -246,15 +247,15 @@ impl Engine for Filler {
 
     fn restore(
         &self,
-        saved: &[u8],
+        saved: Bytes,
         options: &CompileOptions,
         _: &Budget,
     ) -> Result<Filled, EngineError> {
         assert_eq!(options.priority, Priority::High, "as it was saved");
-        match saved {
+        match saved[..] {
             [0] => Err(Error::failure("a program of nothing").into()),
             [1] => panic!("a defect of the engine"),
-            [byte] => Ok(Filled(*byte)),
+            [byte] => Ok(Filled(byte)),
             _ => panic!("{saved:?} was not saved here"),
         }
     }

@@ -71,6 +71,11 @@ pub struct Packed {
 }
 
 impl Packed {
+    /// How many bytes there are.
+    pub fn length(&self) -> usize {
+        self.lines.len() * LINE_BYTES
+    }
+
     /// The bytes, a multiple of [`LINE_BYTES`].
     ///
     /// # Panics

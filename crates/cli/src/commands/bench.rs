@@ -6,11 +6,13 @@ use crate::error::{CliError, Result};
 use crate::inputs::{self, InputArguments};
 use crate::session::{self, Session};
 use crate::tensor::Tensor;
-use hal::{ErrorStatus, ExecutionOptions};
+use hal::{ErrorStatus, ExecutionOptions, HalVersion, PrepareOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tflite::Import;
 
 /// The arguments of `nnhal bench`.
 #[derive(Debug, clap::Args)]
@@ -37,10 +39,16 @@ pub struct Arguments {
     /// Runs before them
     #[arg(long, default_value_t = 3, value_name = "N")]
     warmup: u32,
+    /// Also save the prepared model to a temporary file, and measure loading it from there
+    #[arg(long)]
+    cached: bool,
     /// One JSON object as the last line
     #[arg(long)]
     json: bool,
 }
+
+/// The prepared model is loaded so many times.
+const LOADS: u32 = 5;
 
 /// What is measured. Microseconds unless the name says otherwise.
 #[derive(Debug, Serialize)]
@@ -54,6 +62,9 @@ struct Statistics {
     mean_us: f64,
     /// From the file's path to a prepared model.
     prepare_us: f64,
+    /// From a cache file to a prepared model, the median; if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_us: Option<f64>,
     peak_rss_kb: u64,
 }
 
@@ -66,7 +77,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let filled = inputs::fill(&arguments.inputs, &import)?;
     let tensors: Vec<Tensor> = filled.iter().map(|filled| filled.tensor.clone()).collect();
     let times = measure(arguments, &session, &tensors)?;
-    let statistics = statistics(arguments, &session, times, prepare);
+    let mut statistics = statistics(arguments, &session, times, prepare);
+    if arguments.cached {
+        drop(session);
+        let load = load(arguments, &import)?;
+        statistics.load_us = Some(load.as_secs_f64() * 1e6);
+    }
     if !arguments.json {
         let mut text = String::new();
         for input in &filled {
@@ -87,9 +103,39 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             show(statistics.prepare_us),
             statistics.peak_rss_kb,
         );
+        if let Some(load) = statistics.load_us {
+            text += &format!("loaded from a cache file in {}\n", show(load));
+        }
         return print(&text);
     }
     print_json(&statistics)
+}
+
+/// How long it takes to load the model from a file that it was saved to.
+fn load(arguments: &Arguments, import: &Import) -> Result<Duration> {
+    let device = devices::open(&arguments.device, arguments.threads.into())?;
+    let failed = CliError::device(device.name());
+    if device.cache_files_needed().model != 1 {
+        return Err(failed(hal::Error::failure("it does not keep prepared models in files")));
+    }
+    let file = tempfile::tempfile().map_err(hal::Error::failure).map_err(&failed)?;
+    let files = || -> hal::Result<Vec<OwnedFd>> {
+        Ok(vec![file.try_clone().map_err(hal::Error::failure)?.into()])
+    };
+    let token = [1; 32];
+    let options =
+        PrepareOptions { model_cache: files().map_err(&failed)?, token, ..Default::default() };
+    device.prepare_model(&import.model, HalVersion::LATEST, options).map_err(&failed)?;
+    let mut times = Vec::new();
+    for _ in 0..LOADS {
+        let begun = Instant::now();
+        let files = files().map_err(&failed)?;
+        let loaded = device.prepare_model_from_cache(None, files, Vec::new(), &token);
+        times.push(begun.elapsed());
+        drop(loaded.map_err(&failed)?);
+    }
+    times.sort_unstable();
+    Ok(quantile(&times, 1, 2))
 }
 
 fn measure(arguments: &Arguments, session: &Session, tensors: &[Tensor]) -> Result<Vec<Duration>> {
@@ -137,6 +183,7 @@ fn statistics(
         p90_us: microseconds(quantile(&times, 9, 10)),
         mean_us: microseconds(times.iter().sum::<Duration>() / arguments.runs),
         prepare_us: microseconds(prepare),
+        load_us: None,
         peak_rss_kb: peak_resident_kib(),
     }
 }

@@ -1,9 +1,9 @@
 //! From a subgraph and the shapes of its inputs to a [`Graph`].
 
-use super::{Graph, Node, Origin, Source, Value, ValueId, Work};
+use super::{Constant, ConstantOrigin, Graph, Node, Origin, Source, Value, ValueId, Work};
 use driver::{EngineError, MemoryUse, OperationPlace};
 use hal::model::SubgraphName;
-use hal::{OperandLifeTime, Operation, OperationType};
+use hal::{OperandLifeTime, OperandType, Operation, OperationType};
 use ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
 
@@ -42,18 +42,17 @@ impl<'source> Graph<'source> {
             outputs: subgraph.outputs.iter().map(|operand| *operand as usize).collect(),
         };
         for (index, operand) in (0..).zip(&subgraph.operands) {
-            let constant = source.constant(index).map(Cow::Borrowed).map(Origin::Constant);
+            let (origin, dimensions) = match (source.constant(index), operand.lifetime) {
+                (Some((constant, dimensions)), _) => (Origin::Constant(constant), dimensions),
+                (None, OperandLifeTime::NoValue | OperandLifeTime::Subgraph) => {
+                    (Origin::Omitted, &[][..])
+                }
+                (None, _) => (Origin::Computed, &[][..]),
+            };
             graph.values.push(Value {
                 operand: Cow::Borrowed(operand),
-                dimensions: if constant.is_some() {
-                    operand.dimensions.clone()
-                } else {
-                    Vec::new()
-                },
-                origin: constant.unwrap_or(match operand.lifetime {
-                    OperandLifeTime::NoValue | OperandLifeTime::Subgraph => Origin::Omitted,
-                    _ => Origin::Computed,
-                }),
+                dimensions: dimensions.to_vec(),
+                origin,
                 index: Some(index),
             });
         }
@@ -79,15 +78,23 @@ impl<'source> Graph<'source> {
         if matches!(operation_type, OperationType::If | OperationType::While) {
             return Err(NoGraph::NotStatic);
         }
+        // It was, when the program was saved.
+        let is_folded = |operand: &u32| self.values[*operand as usize].is_constant();
+        if operation.outputs.iter().all(is_folded) {
+            return Ok(());
+        }
         let place = OperationPlace { subgraph: SubgraphName::Main, index, operation_type };
         let failed = |fault| match fault {
             Fault::NotKnown { .. } => NoGraph::NotStatic,
             fault => NoGraph::Error(EngineError::operation(place, fault)),
         };
-        let call = self.call(source, operation);
-        ops::operations::validate(&call).map_err(failed)?;
-        let decoded = AnyOperation::decode(&call).map_err(failed)?;
-        let shapes = decoded.output_shapes(&call).map_err(failed)?;
+        let understood = |all_known| self.understood(source, operation, all_known);
+        let (decoded, shapes) = understood(false)
+            .or_else(|fault| match fault {
+                Fault::NotKnown { .. } => understood(true),
+                fault => Err(fault),
+            })
+            .map_err(failed)?;
         let mut dimensions = Vec::with_capacity(shapes.len());
         let mut size = 0_u64;
         for (operand, found) in operation.outputs.iter().zip(shapes) {
@@ -105,15 +112,14 @@ impl<'source> Graph<'source> {
             let (wanted, limit) = (size, memory_limit);
             return Err(EngineError::MemoryLimit { user, wanted, live: 0, limit }.into());
         }
-        let folded = self.fold(&call, &decoded, size);
-        drop(call);
+        let folded = self.fold(source, operation, &decoded, size);
         let id = |operand: &u32| *operand as usize;
         for (operand, dimensions) in operation.outputs.iter().zip(dimensions) {
             self.values[id(operand)].dimensions = dimensions;
         }
         if let Some(outputs) = folded {
-            for (operand, output) in operation.outputs.iter().zip(outputs) {
-                self.values[id(operand)].origin = Origin::Constant(Cow::Owned(output.bytes));
+            for (operand, constant) in operation.outputs.iter().zip(outputs) {
+                self.values[id(operand)].origin = Origin::Constant(constant);
             }
             return Ok(());
         }
@@ -126,48 +132,101 @@ impl<'source> Graph<'source> {
         Ok(())
     }
 
-    /// The operation with what is known of its arguments.
-    fn call<'call>(&'call self, source: &Source, operation: &Operation) -> Call<'call> {
-        let argument = |id: ValueId| {
-            let value = &self.values[id];
+    /// What an operation does, and the shapes of its outputs, by the values of parameters or by those
+    /// of all constants.
+    fn understood(
+        &self,
+        source: &Source,
+        operation: &Operation,
+        all_known: bool,
+    ) -> Result<(AnyOperation, Vec<Shape>), Fault> {
+        let call = self.call(source, operation, |_, constant| {
+            let bytes = if all_known { Some(constant.bytes()) } else { constant.parameter() };
+            bytes.map_or(ops::Value::NotKnown, ops::Value::Known)
+        });
+        ops::operations::validate(&call)?;
+        let decoded = AnyOperation::decode(&call)?;
+        let shapes = decoded.output_shapes(&call)?;
+        Ok((decoded, shapes))
+    }
+
+    /// The operation with what is known of its arguments; `value` gives those of constants, by input.
+    fn call<'call>(
+        &'call self,
+        source: &Source,
+        operation: &Operation,
+        value: impl Fn(usize, &'call Constant<'source>) -> ops::Value<'call>,
+    ) -> Call<'call> {
+        let argument = |position: usize, id: ValueId| {
+            let operand = &self.values[id];
             ArgumentSource {
-                operand: &value.operand,
-                shape: match value.origin {
-                    Origin::Omitted => Shape::of_model(&value.operand.dimensions),
-                    _ => Shape::known(value.dimensions.iter().copied()),
+                operand: &operand.operand,
+                shape: match operand.origin {
+                    Origin::Omitted => Shape::of_model(&operand.operand.dimensions),
+                    _ => Shape::known(operand.dimensions.iter().copied()),
                 },
-                value: match &value.origin {
+                value: match &operand.origin {
                     Origin::Omitted => ops::Value::Omitted,
-                    Origin::Constant(bytes) => ops::Value::Known(bytes),
+                    Origin::Constant(constant) => value(position, constant),
                     Origin::Input(_) | Origin::Computed => ops::Value::NotKnown,
                 },
             }
         };
         let output = |operand: &u32| ArgumentSource {
+            operand: &self.values[*operand as usize].operand,
             shape: source.declared(*operand),
-            ..argument(*operand as usize)
+            value: ops::Value::NotKnown,
         };
+        let inputs = operation.inputs.iter().enumerate();
         Call::new(
             operation.operation_type,
-            operation.inputs.iter().map(|operand| argument(*operand as usize)),
+            inputs.map(|(position, operand)| argument(position, *operand as usize)),
             operation.outputs.iter().map(output),
         )
     }
 
     /// The results of an operation on constants, unless they are much larger than those.
-    fn fold(&self, call: &Call<'_>, decoded: &AnyOperation, size: u64) -> Option<Vec<Output>> {
+    fn fold(
+        &self,
+        source: &Source,
+        operation: &Operation,
+        decoded: &AnyOperation,
+        size: u64,
+    ) -> Option<Vec<Constant<'source>>> {
+        let inputs = operation.inputs.iter().map(|operand| &self.values[*operand as usize]);
         let mut known = 0;
-        for input in call.inputs() {
-            match input.value {
-                ops::Value::Known(bytes) => known += bytes.len() as u64,
-                ops::Value::Omitted => {}
-                ops::Value::NotKnown => return None,
+        for input in inputs.clone() {
+            match &input.origin {
+                Origin::Constant(constant) => known += constant.length() as u64,
+                Origin::Omitted => {}
+                Origin::Input(_) | Origin::Computed => return None,
             }
         }
         if size > known * FOLDING_GROWTH + FREE_TO_FOLD {
             return None;
         }
+        let bytes: Vec<_> = inputs
+            .clone()
+            .map(|input| input.as_constant().map_or_else(Cow::default, Constant::bytes_once))
+            .collect();
+        let of_output = |operand: &u32| &self.values[*operand as usize];
+        if let ([half], [input], [output]) =
+            (&bytes[..], &operation.inputs[..], &operation.outputs[..])
+            && of_output(input).is_float16()
+            && of_output(output).operand_type() == OperandType::TensorFloat32
+            && matches!(decoded, AnyOperation::Dequantize(_) | AnyOperation::Cast(_))
+        {
+            let origin = ConstantOrigin::Widened(half.to_vec());
+            return Some(vec![Constant::new(origin, 2 * half.len())]);
+        }
+        let value = |position: usize, _: &_| ops::Value::Known(&bytes[position]);
+        let call = self.call(source, operation, value);
         // What fails here fails when the model runs, and is reported then.
-        decoded.reference(call).ok()
+        let outputs = decoded.reference(&call).ok()?;
+        let constant = |output: Output| {
+            let length = output.bytes.len();
+            Constant::new(ConstantOrigin::Here(Cow::Owned(output.bytes)), length)
+        };
+        Some(outputs.into_iter().map(constant).collect())
     }
 }

@@ -1,16 +1,18 @@
 //! [`Graph`]: a subgraph with all shapes known and constants at hand, to be rewritten.
 
 mod build;
+mod constant;
 mod source;
 mod work;
 
 pub(crate) use build::NoGraph;
-pub(crate) use source::Source;
+pub(crate) use constant::{Constant, ConstantOrigin};
+pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use work::{Convolution, Finish, Work};
 
 use driver::OperationPlace;
 use hal::{Operand, OperandType};
-use half::f16;
+use kernels::Preparation;
 use std::borrow::Cow;
 
 /// Index of a value in its graph.
@@ -26,7 +28,7 @@ pub(crate) struct Graph<'source> {
 }
 
 /// What flows between nodes.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Value<'source> {
     /// Type and quantisation. Its dimensions are not to be used: they cannot say 0.
     pub(crate) operand: Cow<'source, Operand>,
@@ -38,12 +40,12 @@ pub(crate) struct Value<'source> {
 }
 
 /// Where a value comes from.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Origin<'source> {
     /// From nowhere: an optional argument that is left out.
     Omitted,
-    /// Known bytes, little endian and packed.
-    Constant(Cow<'source, [u8]>),
+    /// From the model, or computed of what is.
+    Constant(Constant<'source>),
     /// From the request.
     Input(usize),
     /// From a node.
@@ -98,34 +100,51 @@ impl Value<'_> {
         self.elements() * self.element_size()
     }
 
-    /// The bytes of a constant, as the model has them.
-    pub(crate) fn constant(&self) -> Option<&[u8]> {
+    /// The constant that it is.
+    pub(crate) fn as_constant(&self) -> Option<&Constant<'_>> {
         match &self.origin {
-            Origin::Constant(bytes) => Some(bytes),
+            Origin::Constant(constant) => Some(constant),
             _ => None,
         }
+    }
+
+    pub(crate) fn is_constant(&self) -> bool {
+        self.as_constant().is_some()
+    }
+
+    /// The bytes of a constant, as the model has them.
+    pub(crate) fn constant(&self) -> Option<&[u8]> {
+        self.as_constant().map(Constant::bytes)
     }
 
     /// The elements of a constant that holds floats.
     pub(crate) fn constant_floats(&self) -> Option<Cow<'_, [f32]>> {
         let bytes = self.constant()?;
-        match self.operand_type() {
-            OperandType::TensorFloat16 | OperandType::Float16 => {
-                let (elements, _) = bytes.as_chunks();
-                Some(elements.iter().map(|element| f16::from_le_bytes(*element).to_f32()).collect())
-            }
-            OperandType::TensorFloat32 | OperandType::Float32 => {
-                // Where they lie as floats do, there is no need for a copy.
-                if cfg!(target_endian = "little")
-                    && let Ok(elements) = bytemuck::try_cast_slice(bytes)
-                {
-                    return Some(Cow::Borrowed(elements));
-                }
-                let (elements, _) = bytes.as_chunks();
-                Some(elements.iter().map(|element| f32::from_le_bytes(*element)).collect())
-            }
-            _ => None,
+        if self.is_float16() {
+            return Some(Cow::Owned(constant::widened(bytes)));
         }
+        self.is_float().then(|| constant::floats(Cow::Borrowed(bytes)))
+    }
+
+    /// The bytes of a constant, to be packed; none of one that has been packed before.
+    pub(crate) fn weights(&self, preparation: &Preparation) -> Option<Cow<'_, [u8]>> {
+        let constant = self.as_constant()?;
+        if preparation.is_restoring() {
+            return Some(Cow::default());
+        }
+        Some(constant.bytes_once())
+    }
+
+    /// The floats of a constant, to be packed; none of one that has been packed before.
+    pub(crate) fn weight_floats(&self, preparation: &Preparation) -> Option<Cow<'_, [f32]>> {
+        let constant = self.as_constant().filter(|_| self.is_float())?;
+        if preparation.is_restoring() {
+            return Some(Cow::default());
+        }
+        if self.is_float16() {
+            return Some(Cow::Owned(constant::widened(&constant.bytes_once())));
+        }
+        Some(constant.floats_once())
     }
 }
 

@@ -1,40 +1,108 @@
-//! [`Source`]: what a program keeps of a model, to make plans of it.
+//! [`Source`]: what plans are made of.
 
-use driver::{Constants, EngineError};
+use super::{Constant, ConstantOrigin};
+use driver::{Constants, EngineError, MemoryUse};
 use hal::model::SubgraphName;
 use hal::{OperandLifeTime, Subgraph};
 use ops::{Shape, ValidModel};
+use std::borrow::Cow;
 
 /// The main subgraph and its constants.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) subgraph: Subgraph,
-    constants: Constants,
+    constants: SourceConstants,
+}
+
+#[derive(Debug)]
+enum SourceConstants {
+    /// Read out of the client's memory, for plans to come.
+    Read(Constants),
+    /// By operand; those in pools are read when they are wanted.
+    OfModel(Vec<Option<ops::validate::Constant>>),
+    /// By operand.
+    Saved(Vec<Option<SavedConstant>>),
+}
+
+/// A constant of a program that was saved.
+#[derive(Debug)]
+pub(crate) struct SavedConstant {
+    pub(crate) dimensions: Vec<u32>,
+    pub(crate) length: usize,
+    /// `None` if all that is wanted of it was packed.
+    pub(crate) bytes: Option<bytes::Bytes>,
 }
 
 impl Source {
-    pub(crate) fn new(model: &ValidModel, memory_limit: u64) -> Result<Self, EngineError> {
-        let constants = Constants::read(model, memory_limit)?;
+    /// For one plan: it reads constants while the model is there. Those in pools may have so many
+    /// bytes together.
+    pub(crate) fn of_model(model: &ValidModel, memory_limit: u64) -> Result<Self, EngineError> {
+        let operands = 0..u32::try_from(model.main().operands.len()).unwrap_or(u32::MAX);
+        let constant = |operand| model.constant(SubgraphName::Main, operand).cloned();
+        let constants: Vec<_> = operands.map(constant).collect();
+        let in_pools = constants.iter().flatten().filter(|constant| constant.known().is_none());
+        let wanted = in_pools.map(|constant| constant.length() as u64).sum();
+        if wanted > memory_limit {
+            let (user, limit) = (MemoryUse::Constants, memory_limit);
+            return Err(EngineError::MemoryLimit { user, wanted, live: 0, limit });
+        }
+        let constants = SourceConstants::OfModel(constants);
         Ok(Self { subgraph: model.main().clone(), constants })
     }
 
-    /// The bytes of a constant operand.
-    pub(crate) fn constant(&self, operand: u32) -> Option<&[u8]> {
-        match self.subgraph.operands[operand as usize].lifetime {
-            OperandLifeTime::ConstantCopy | OperandLifeTime::ConstantReference => {
-                self.constants.bytes(SubgraphName::Main, operand)
+    /// For plans when the model is gone.
+    pub(crate) fn read(model: &ValidModel, memory_limit: u64) -> Result<Self, EngineError> {
+        let constants = SourceConstants::Read(Constants::read(model, memory_limit)?);
+        Ok(Self { subgraph: model.main().clone(), constants })
+    }
+
+    /// Of what was saved, by operand.
+    pub(crate) fn restored(subgraph: Subgraph, constants: Vec<Option<SavedConstant>>) -> Self {
+        Self { subgraph, constants: SourceConstants::Saved(constants) }
+    }
+
+    /// A constant operand and its lengths.
+    pub(crate) fn constant(&self, operand: u32) -> Option<(Constant<'_>, &[u32])> {
+        let index = operand as usize;
+        let declared = &self.subgraph.operands[index];
+        match &self.constants {
+            SourceConstants::Saved(constants) => {
+                let saved = constants.get(index)?.as_ref()?;
+                let bytes = saved.bytes.as_deref().map(Cow::Borrowed);
+                let origin = bytes.map_or(ConstantOrigin::Packed, ConstantOrigin::Here);
+                Some((Constant::new(origin, saved.length), &saved.dimensions))
             }
-            _ => None,
+            _ if !is_constant(declared.lifetime) => None,
+            SourceConstants::Read(constants) => {
+                let bytes = constants.bytes(SubgraphName::Main, operand)?;
+                let origin = ConstantOrigin::Here(Cow::Borrowed(bytes));
+                Some((Constant::new(origin, bytes.len()), &declared.dimensions))
+            }
+            SourceConstants::OfModel(constants) => {
+                let constant = constants[index].as_ref()?;
+                let known = constant.known().map(|bytes| ConstantOrigin::Here(bytes.into()));
+                let origin = known.unwrap_or(ConstantOrigin::InPool(constant));
+                Some((Constant::new(origin, constant.length()), &declared.dimensions))
+            }
         }
     }
 
     /// What the model says of an operand's shape.
     pub(crate) fn declared(&self, operand: u32) -> Shape {
-        let operand = &self.subgraph.operands[operand as usize];
-        if operand.operand_type.is_scalar() {
-            Shape::known([])
-        } else {
-            Shape::of_model(&operand.dimensions)
-        }
+        declared(&self.subgraph, operand)
     }
+}
+
+/// What a subgraph says of an operand's shape.
+pub(crate) fn declared(subgraph: &Subgraph, operand: u32) -> Shape {
+    let operand = &subgraph.operands[operand as usize];
+    if operand.operand_type.is_scalar() {
+        Shape::known([])
+    } else {
+        Shape::of_model(&operand.dimensions)
+    }
+}
+
+fn is_constant(lifetime: OperandLifeTime) -> bool {
+    matches!(lifetime, OperandLifeTime::ConstantCopy | OperandLifeTime::ConstantReference)
 }

@@ -21,8 +21,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
 fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
     let Work::Operation(operation) = &node.work else { return None };
     let value = |position: usize| &graph.values[node.inputs[position]];
-    let has_constant_weights =
-        || [1, 2].into_iter().all(|position| value(position).constant().is_some());
+    let has_constant_weights = || [1, 2].into_iter().all(|position| value(position).is_constant());
     let (window, groups, activation) = match operation {
         AnyOperation::FullyConnected(connected) if has_constant_weights() => {
             return finished(connected_shape(value(0), value(1))?, false, connected.activation);

@@ -5,18 +5,23 @@ mod execution;
 mod kernel;
 mod layout;
 mod lower;
+mod lowering;
 mod memory;
+mod origins;
 
 pub(crate) use execution::Workspace;
 pub(crate) use kernel::{Kernel, Run};
+pub(crate) use origins::{KeptBytes, Origins};
 
 use crate::graph::{Graph, Origin, ValueId};
 use crate::passes;
 use crate::settings::Settings;
+use bytes::Bytes;
 use driver::{Budget, EngineError, OperationPlace, PlannedStep};
 use hal::OperandType;
-use kernels::{Lines, Preparation};
+use kernels::{Lines, Team};
 use layout::Layout;
+use lowering::Lowered;
 use memory::BufferId;
 use std::ops::Range;
 
@@ -26,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
     inputs: Vec<Input>,
     outputs: Vec<Output>,
-    constants: Vec<Lines>,
+    pub(crate) constants: Vec<Lines>,
     arena_bytes: usize,
 }
 
@@ -79,12 +84,15 @@ struct Output {
 }
 
 impl Plan {
-    /// Lowers a graph.
+    /// Lowers a graph. `saved` are the weights that were packed by another plan for it.
     pub(crate) fn new(
         mut graph: Graph<'_>,
         settings: &Settings,
+        team: &mut Team,
         budget: &Budget,
-    ) -> Result<Self, EngineError> {
+        saved: Option<&[Bytes]>,
+    ) -> Result<(Self, Origins), EngineError> {
+        let operands = graph.values.len();
         passes::run(&mut graph);
         let layout = Layout::new(&graph);
         let builder = Builder {
@@ -94,13 +102,11 @@ impl Plan {
             constants: Vec::new(),
             constant_of: vec![[None; 2]; graph.values.len()],
         };
-        let mut drafts = Vec::with_capacity(graph.nodes.len());
-        let mut preparation = Preparation::new(settings.instruction_set, settings.threads.get());
-        for node in &graph.nodes {
-            budget.check()?;
-            drafts.extend(lower::lower(&builder, node, &mut preparation)?);
-        }
-        builder.finish(drafts)
+        let Lowered { drafts, packed } = lowering::lower_all(&builder, team, budget, saved)?;
+        let (plan, places) = builder.finish(drafts)?;
+        graph.values.truncate(operands);
+        let constants = origins::of_constants(graph, &places)?;
+        Ok((plan, Origins { constants, packed }))
     }
 
     /// The steps, for people.
@@ -148,14 +154,16 @@ pub(crate) enum Operand {
     Raw(ValueId),
 }
 
+/// By value where the plan has its constant, in the form of models and in that of plans.
+type ConstantPlaces = Vec<[Option<usize>; 2]>;
+
 /// Collects what steps need.
 pub(crate) struct Builder<'build, 'source> {
     pub(crate) graph: &'build Graph<'source>,
     pub(crate) settings: &'build Settings,
     layout: Layout,
     constants: Vec<Lines>,
-    /// For each value the index of its constant, in the form of plans and in that of models.
-    constant_of: Vec<[Option<usize>; 2]>,
+    constant_of: ConstantPlaces,
 }
 
 impl Builder<'_, '_> {
@@ -172,15 +180,15 @@ impl Builder<'_, '_> {
         let value = &self.graph.values[id];
         match &value.origin {
             Origin::Omitted => Location::Nowhere,
-            Origin::Constant(bytes) => {
+            Origin::Constant(constant) => {
                 let is_converted = value.is_float16() && !is_raw;
-                let length = if is_converted { value.bytes() } else { bytes.len() };
+                let length = if is_converted { value.bytes() } else { constant.length() };
                 let known = &mut self.constant_of[id][usize::from(is_converted)];
                 let index = *known.get_or_insert_with(|| {
                     self.constants.push(if is_converted {
                         Lines::from_elements(&value.constant_floats().unwrap_or_default())
                     } else {
-                        Lines::from_elements(bytes)
+                        Lines::from_elements(&constant.bytes_once())
                     });
                     self.constants.len() - 1
                 });
@@ -206,7 +214,8 @@ impl Builder<'_, '_> {
         start..start + length
     }
 
-    fn finish(mut self, drafts: Vec<Draft>) -> Result<Plan, EngineError> {
+    /// Also tells by value where its constant is.
+    fn finish(mut self, drafts: Vec<Draft>) -> Result<(Plan, ConstantPlaces), EngineError> {
         let scratch: Vec<usize> = drafts.iter().map(|draft| draft.kernel.scratch_bytes()).collect();
         let uses = drafts.iter().map(|draft| {
             let inputs = draft.inputs.iter().map(|operand| match operand {
@@ -248,7 +257,9 @@ impl Builder<'_, '_> {
             dimensions: graph.values[*id].dimensions.clone(),
         });
         let outputs = outputs.collect();
-        Ok(Plan { steps, inputs, outputs, constants: self.constants, arena_bytes: memory.bytes })
+        let plan =
+            Plan { steps, inputs, outputs, constants: self.constants, arena_bytes: memory.bytes };
+        Ok((plan, self.constant_of))
     }
 
     fn told(&self, id: ValueId) -> Option<Told> {

@@ -1,8 +1,10 @@
 //! The devices that are compared.
 
-use cpu::Settings;
-use hal::Device;
+use cpu::{CpuEngine, CpuProgram, Settings};
+use driver::{Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program};
+use hal::{Capabilities, Device, DeviceType, Support};
 use kernels::InstructionSet;
+use ops::ValidModel;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +16,8 @@ pub struct Candidate {
     pub device: Arc<dyn Device>,
 }
 
-/// The fast engine with every instruction set that there is here, on one thread and on two.
+/// The fast engine with every instruction set that there is here, on one thread and on two, and with
+/// programs that were saved and restored.
 pub fn candidates() -> &'static [Candidate] {
     static CANDIDATES: LazyLock<Vec<Candidate>> = LazyLock::new(|| {
         let sets = InstructionSet::available();
@@ -27,9 +30,53 @@ pub fn candidates() -> &'static [Candidate] {
                 Candidate { name, device: cpu::device(settings) }
             })
         })
+        .chain([Candidate {
+            name: "restored".to_owned(),
+            device: Arc::new(DriverDevice::new(Restoring(CpuEngine::new(Settings::default())))),
+        }])
         .collect()
     });
     &CANDIDATES
+}
+
+/// The fast engine, every program of which that can be saved is.
+struct Restoring(CpuEngine);
+
+impl Engine for Restoring {
+    type Program = CpuProgram;
+
+    fn name(&self) -> &str {
+        "nnhal-restoring"
+    }
+
+    fn version_string(&self) -> String {
+        self.0.version_string()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        self.0.device_type()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
+        self.0.supports(model, place)
+    }
+
+    fn compile(
+        &self,
+        model: &ValidModel,
+        options: &CompileOptions,
+        budget: &Budget,
+    ) -> Result<CpuProgram, EngineError> {
+        let program = self.0.compile(model, options, budget)?;
+        match program.save() {
+            Some(saved) => self.0.restore(saved.into(), options, budget),
+            None => Ok(program),
+        }
+    }
 }
 
 /// What they are compared with.

@@ -13,11 +13,12 @@
 //! | 8 | 4 | [`FORMAT`] |
 //! | 12 | 4 | length of the description, `d` |
 //! | 16 | 8 | length of the content, `c` |
-//! | 24 | 8 | length of the file, `96 + c + d` |
+//! | 24 | 8 | length of the file, `128 + c + d` |
 //! | 32 | 32 | the client's token |
-//! | 64 | `c` | the content: the engine's own bytes, or the model's constants |
-//! | `64 + c` | `d` | the description: who saved it, and how the content is to be read |
-//! | `64 + c + d` | 32 | the keyed code of everything before |
+//! | 64 | 32 | the keyed code of the 64 bytes before, so that a long file of a stranger is not read |
+//! | 96 | `c` | the content: the engine's own bytes, or the model's constants |
+//! | `96 + c` | `d` | the description: who saved it, and how the content is to be read |
+//! | `96 + c + d` | 32 | the keyed code of header, content and description |
 //!
 //! Numbers are little endian. The description is in the format of
 //! [postcard](https://docs.rs/postcard); only what a holder of the key wrote gets that far.
@@ -57,6 +58,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod described;
 mod description;
 mod error;
 mod files;
@@ -64,6 +66,7 @@ mod identity;
 mod key;
 mod sealed;
 
+pub use described::DescribedSubgraph;
 pub use error::{CacheError, FileKind};
 pub use files::CacheFiles;
 pub use identity::Identity;
@@ -73,6 +76,7 @@ pub use sealed::{CODE_CONTEXT, FORMAT, LENGTH_LIMIT};
 use crate::engine::CompileOptions;
 use crate::extension_types::ExtensionTypes;
 use crate::interface::Interface;
+use bytes::Bytes;
 use description::{Description, Parts};
 use hal::{CacheFilesNeeded, Extension, Model};
 use ops::ValidModel;
@@ -102,7 +106,7 @@ pub enum Content {
     /// What the engine made of the model, in the engine's own form: what
     /// [`Program::save`](crate::Program::save) returned, for
     /// [`Engine::restore`](crate::Engine::restore).
-    Program(Vec<u8>),
+    Program(Bytes),
     /// The model itself, to be compiled anew. Its constants are all part of it, as
     /// `CONSTANT_COPY`, also those that lay in pools.
     Model(ValidModel),
@@ -183,7 +187,7 @@ impl ModelCache {
                 Ok(Stored { interface, options, content: Content::Program(content) })
             }
             Parts::Model { version, mut model } => {
-                model.operand_values = content.into();
+                model.operand_values = content[..].into();
                 let model = ops::validate(&model, version)?;
                 let interface = Interface::of(&model)
                     .with_extension_types(ExtensionTypes::of(model.model(), offered));

@@ -3,13 +3,17 @@
 use super::error::CacheError;
 use super::key::{CacheKey, KEY_LENGTH};
 use blake3::Hasher;
+use bytes::Bytes;
 use hal::CacheToken;
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::MmapMut;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The number of this format. Whatever changes the layout or the description counts it up.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Most bytes that a cache file may have: 1 GiB, more than the constants of any model that runs on
 /// such a device. It bounds what a file with holes can make us read.
@@ -21,8 +25,10 @@ pub const CODE_CONTEXT: &str = "nnhal 2026-11-21 code of a model cache file";
 const MAGIC: [u8; 8] = *b"nnhalc\r\n";
 const HEADER_LENGTH: usize = 64;
 const CODE_LENGTH: usize = blake3::OUT_LEN;
+/// Where the content begins: behind the header and its code.
+const CONTENT_AT: u64 = (HEADER_LENGTH + CODE_LENGTH) as u64;
 /// What a file has besides its parts.
-const FRAME_LENGTH: u64 = (HEADER_LENGTH + CODE_LENGTH) as u64;
+const FRAME_LENGTH: u64 = CONTENT_AT + CODE_LENGTH as u64;
 
 /// The key that files are authenticated with: good for nothing else (and nothing else for this).
 pub(super) fn code_key(key: &CacheKey) -> [u8; KEY_LENGTH] {
@@ -108,11 +114,12 @@ pub(super) fn write(
         return Err(CacheError::TooLong { found, limit: LENGTH_LIMIT });
     }
     let header = header.to_bytes(length);
-    let code =
-        Hasher::new_keyed(code_key).update(&header).update(content).update(description).finalize();
+    let header_code = blake3::keyed_hash(code_key, &header);
+    let code = code(code_key, &header, content, description);
     let truncate = || file.set_len(0).map_err(CacheError::system("ftruncate"));
     truncate()?;
-    let parts: [&[u8]; 4] = [&header, content, description, code.as_bytes()];
+    let parts: [&[u8]; 5] =
+        [&header, header_code.as_bytes(), content, description, code.as_bytes()];
     let mut position = 0;
     for part in parts {
         if let Err(error) = file.write_all_at(part, position) {
@@ -130,7 +137,7 @@ pub(super) fn read(
     file: &File,
     code_key: &[u8; KEY_LENGTH],
     token: &CacheToken,
-) -> Result<(Vec<u8>, Vec<u8>), CacheError> {
+) -> Result<(Bytes, Bytes), CacheError> {
     let length = file.metadata().map_err(CacheError::system("fstat"))?.len();
     read_parts(length, |bytes, position| file.read_exact_at(bytes, position), code_key, token)
 }
@@ -143,7 +150,7 @@ pub(super) fn read_parts(
     mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<()>,
     code_key: &[u8; KEY_LENGTH],
     token: &CacheToken,
-) -> Result<(Vec<u8>, Vec<u8>), CacheError> {
+) -> Result<(Bytes, Bytes), CacheError> {
     let mut read_at =
         |bytes: &mut [u8], position| read_at(bytes, position).map_err(CacheError::system("pread"));
     if length < FRAME_LENGTH {
@@ -155,22 +162,25 @@ pub(super) fn read_parts(
     let mut header_bytes = [0; HEADER_LENGTH];
     read_at(&mut header_bytes, 0)?;
     let header = Header::from_bytes(&header_bytes, length)?;
+    // A stranger's header could make us read a file of any length, holes for the most part.
+    let mut found = [0; CODE_LENGTH];
+    read_at(&mut found, HEADER_LENGTH as u64)?;
+    // These comparisons take the same time wherever they differ.
+    if blake3::keyed_hash(code_key, &header_bytes) != found {
+        return Err(CacheError::Altered);
+    }
 
-    let mut content = zeros(header.content_length)?;
-    let mut description = zeros(u64::from(header.description_length))?;
-    let mut code = [0; CODE_LENGTH];
-    let description_at = HEADER_LENGTH as u64 + header.content_length;
-    read_at(&mut content, HEADER_LENGTH as u64)?;
-    read_at(&mut description, description_at)?;
-    read_at(&mut code, length - CODE_LENGTH as u64)?;
-
-    let expected = Hasher::new_keyed(code_key)
-        .update(&header_bytes)
-        .update(&content)
-        .update(&description)
-        .finalize();
-    // This comparison takes the same time wherever they differ.
-    if expected != code {
+    let mut bytes_at = |position, length| {
+        let mut mapped = zeros(length)?;
+        let count = usize::try_from(length).unwrap_or(usize::MAX).min(mapped.len());
+        read_at(&mut mapped[..count], position)?;
+        Ok::<_, CacheError>(Bytes::from_owner(mapped).slice(..count))
+    };
+    let content = bytes_at(CONTENT_AT, header.content_length)?;
+    let description =
+        bytes_at(CONTENT_AT + header.content_length, u64::from(header.description_length))?;
+    read_at(&mut found, length - CODE_LENGTH as u64)?;
+    if code(code_key, &header_bytes, &content, &description) != found {
         return Err(CacheError::Altered);
     }
     if header.token != *token {
@@ -179,12 +189,23 @@ pub(super) fn read_parts(
     Ok((content, description))
 }
 
-/// So many zeros, or an error where `vec!` would end the process.
-fn zeros(length: u64) -> Result<Vec<u8>, CacheError> {
+/// The keyed code of all that a file holds.
+fn code(
+    code_key: &[u8; KEY_LENGTH],
+    header: &[u8; HEADER_LENGTH],
+    content: &[u8],
+    description: &[u8],
+) -> blake3::Hash {
+    Hasher::new_keyed(code_key).update(header).update(content).update(description).finalize()
+}
+
+/// So many zeros, in huge pages if they fill some: reading a file into those takes half the time.
+fn zeros(length: u64) -> Result<MmapMut, CacheError> {
     let no_room = || CacheError::NoRoom { length };
     let count = usize::try_from(length).map_err(|_| no_room())?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(count).map_err(|_| no_room())?;
-    bytes.resize(count, 0);
-    Ok(bytes)
+    // An empty mapping is an error to some systems.
+    let mapped = MmapMut::map_anon(count.max(1)).map_err(|_| no_room())?;
+    #[cfg(target_os = "linux")]
+    let _ = mapped.advise(Advice::HugePage);
+    Ok(mapped)
 }

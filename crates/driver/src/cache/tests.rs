@@ -121,8 +121,8 @@ fn cache_9_lengths_that_do_not_add_up_are_refused_before_anything_is_read() {
     file.write_all_at(&u64::MAX.to_le_bytes(), 16).unwrap();
     let error = load(&file);
     assert!(matches!(error, CacheError::Length { found, .. } if found == length), "{error}");
-    file.set_len(95).unwrap();
-    assert!(matches!(load(&file), CacheError::TooShort { found: 95, expected: 96 }));
+    file.set_len(127).unwrap();
+    assert!(matches!(load(&file), CacheError::TooShort { found: 127, expected: 128 }));
 }
 
 #[test]
@@ -138,14 +138,30 @@ fn cache_13_every_byte_is_read_once() {
         file.read_exact_at(bytes, position)
     };
     let read = sealed::read_parts(length, read_at, &cache.code_key, &TOKEN).unwrap();
-    assert_eq!(read, (content, description));
+    assert_eq!(read, (content.into(), description.into()));
     assert!(reads.iter().all(|count| *count == 1));
+}
+
+#[test]
+fn of_a_strangers_file_little_is_read() {
+    let (cache, file) = (cache(), tempfile::tempfile().unwrap());
+    sealed::write(&file, &[9; KEY_LENGTH], &TOKEN, &[1; 10_000], &describe(&cache.identity))
+        .unwrap();
+    let length = file.metadata().unwrap().len();
+    let mut count = 0;
+    let read_at = |bytes: &mut [u8], position| {
+        count += bytes.len();
+        file.read_exact_at(bytes, position)
+    };
+    let read = sealed::read_parts(length, read_at, &cache.code_key, &TOKEN);
+    assert!(matches!(read, Err(CacheError::Altered)));
+    assert_eq!(count, 96, "the header and its code");
 }
 
 #[test]
 fn what_is_saved_has_a_limit() {
     let file = tempfile::tempfile().unwrap();
-    let long = usize::try_from(LENGTH_LIMIT).unwrap() - 95;
+    let long = usize::try_from(LENGTH_LIMIT).unwrap() - 127;
     // Zeros that nobody touches take no memory.
     let content = vec![0; long];
     let error = sealed::write(&file, &[0; KEY_LENGTH], &TOKEN, &content, &[]).unwrap_err();

@@ -47,8 +47,13 @@ struct Parts<'a> {
     requantization: Requantization,
 }
 
-/// The parts of a node whose inputs are input, weights and bias.
-fn parts<'a>(builder: &Builder<'a, '_>, node: &Node, finish: Finish) -> Option<Parts<'a>> {
+/// The parts of a node whose inputs are input, weights with these numbers, and bias.
+fn parts<'a>(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    finish: Finish,
+    numbers: &'a [u8],
+) -> Option<Parts<'a>> {
     let Finish::Clamp(activation) = finish else { return None };
     let values = &builder.graph.values;
     let [input, weights, bias] = [0, 1, 2].map(|position| &values[node.inputs[position]]);
@@ -57,7 +62,7 @@ fn parts<'a>(builder: &Builder<'a, '_>, node: &Node, finish: Finish) -> Option<P
     let (bias, _) = bias.constant()?.as_chunks();
     Some(Parts {
         weights: Weights {
-            values: weights.constant()?,
+            values: numbers,
             signedness: signedness(weights)?,
             zero_point: weights.operand.zero_point,
         },
@@ -99,7 +104,9 @@ pub(super) fn lower(
     preparation: &mut Preparation,
 ) -> Option<Draft> {
     let graph::Convolution { shape, finish, .. } = convolution;
-    let Parts { weights, bias, activations, requantization } = parts(builder, node, *finish)?;
+    let numbers = builder.graph.values[node.inputs[1]].weights(preparation)?;
+    let parts = parts(builder, node, *finish, &numbers)?;
+    let Parts { weights, bias, activations, requantization } = parts;
     /// Both have the same arguments.
     macro_rules! prepared {
         ($Kernel:ident) => {

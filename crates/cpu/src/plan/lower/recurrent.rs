@@ -1,6 +1,6 @@
 //! Recurrent networks of floats with constant weights.
 
-use crate::graph::{Node, Origin};
+use crate::graph::{Node, Origin, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
@@ -49,27 +49,32 @@ pub(super) fn lstm(
     let values = &builder.graph.values;
     let value = |position: usize| node.inputs.get(position).map(|id| &values[*id]);
     // Outside: not a constant, and so nothing that can be packed. Inside: left out.
-    let weights = |position: usize| -> Option<Option<Vec<f32>>> {
-        let Some(value) = value(position) else { return Some(None) };
-        match value.origin {
-            Origin::Omitted => Some(None),
-            _ => Some(Some(value.constant_floats()?.into_owned())),
-        }
+    let of =
+        |position: usize, floats: &dyn Fn(&Value<'_>) -> Option<Vec<f32>>| match value(position)
+            .filter(|value| !matches!(value.origin, Origin::Omitted))
+        {
+            None => Some(None),
+            Some(value) => floats(value).map(Some),
+        };
+    let weights = |position: usize| {
+        of(position, &|value| Some(value.weight_floats(preparation)?.into_owned()))
     };
+    let vector =
+        |position: usize| of(position, &|value| Some(value.constant_floats()?.into_owned()));
     let gate = |gate: lstm_arguments::Gate| -> Option<Option<Owned>> {
         let Some(input) = weights(ARGUMENTS.input_weights(gate))? else { return Some(None) };
         Some(Some(Owned {
             input,
             recurrent: weights(ARGUMENTS.recurrent_weights(gate))??,
-            peephole: ARGUMENTS.peephole(gate).map_or(Some(None), weights)?,
-            layer_norm: weights(ARGUMENTS.layer_norm(gate))?,
-            bias: weights(ARGUMENTS.bias(gate))??,
+            peephole: ARGUMENTS.peephole(gate).map_or(Some(None), vector)?,
+            layer_norm: vector(ARGUMENTS.layer_norm(gate))?,
+            bias: vector(ARGUMENTS.bias(gate))??,
         }))
     };
     let [input, forget, cell, output] = GATES.map(gate);
     let (input, forget, cell, output) = (input?, forget??, cell??, output??);
     let projection = weights(ARGUMENTS.projection())?;
-    let projection_bias = weights(ARGUMENTS.projection_bias())?;
+    let projection_bias = vector(ARGUMENTS.projection_bias())?;
     let all = Weights {
         input: input.as_ref().map(Owned::borrowed),
         forget: forget.borrowed(),

@@ -38,7 +38,7 @@ impl Described {
                 Shape::known(value.dimensions.iter().copied())
             },
             is_omitted,
-            is_float16: value.is_float16() && value.constant().is_none(),
+            is_float16: value.is_float16() && !value.is_constant(),
         }
     }
 

@@ -1,0 +1,145 @@
+//! [`Constant`]: bytes of a constant, read when they are wanted.
+
+use driver::EngineError;
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// The bytes of a constant, little endian and packed.
+///
+/// Weights are mostly wanted once, to be packed; they are read for that and not kept. Whatever else
+/// looks at a constant keeps its bytes, and a program that is saved keeps them too.
+#[derive(Debug)]
+pub(crate) struct Constant<'source> {
+    origin: ConstantOrigin<'source>,
+    length: usize,
+    /// Set when they are wanted for anything but packing; `None` if the origin has them.
+    kept: OnceLock<Option<Vec<u8>>>,
+    failure: OnceLock<EngineError>,
+}
+
+/// Where the bytes of a constant are.
+#[derive(Debug)]
+pub(crate) enum ConstantOrigin<'source> {
+    /// In memory that nobody else writes.
+    Here(Cow<'source, [u8]>),
+    /// In a pool that the client may write.
+    InPool(&'source ops::validate::Constant),
+    /// They are the floats of 32 bits that these floats of 16 bits are.
+    Widened(Vec<u8>),
+    /// Nowhere: they were packed before.
+    Packed,
+}
+
+impl<'source> Constant<'source> {
+    /// Of so many bytes.
+    pub(crate) fn new(origin: ConstantOrigin<'source>, length: usize) -> Self {
+        Self { origin, length, kept: OnceLock::new(), failure: OnceLock::new() }
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The bytes, for anything but packing. What cannot be read is zero, and [`Self::failure`].
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.kept.get_or_init(|| match self.read() {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(bytes) => Some(bytes),
+        });
+        self.kept().unwrap_or_default()
+    }
+
+    /// The bytes, to be looked at once.
+    pub(crate) fn bytes_once(&self) -> Cow<'_, [u8]> {
+        self.kept().map_or_else(|| self.read(), Cow::Borrowed)
+    }
+
+    /// Floats of 32 bits, to be looked at once.
+    pub(crate) fn floats_once(&self) -> Cow<'_, [f32]> {
+        if self.kept.get().is_none() {
+            match &self.origin {
+                ConstantOrigin::Widened(halves) => return Cow::Owned(widened(halves)),
+                ConstantOrigin::InPool(constant) if cfg!(target_endian = "little") => {
+                    let mut floats = vec![0.0; self.length / size_of::<f32>()];
+                    if let Err(error) = read_to(constant, bytemuck::cast_slice_mut(&mut floats)) {
+                        let _ = self.failure.set(error);
+                    }
+                    return Cow::Owned(floats);
+                }
+                _ => {}
+            }
+        }
+        floats(self.bytes_once())
+    }
+
+    /// The bytes, if they were wanted for anything but packing.
+    pub(crate) fn kept(&self) -> Option<&[u8]> {
+        match (self.kept.get()?, &self.origin) {
+            (Some(bytes), _) => Some(bytes),
+            (None, ConstantOrigin::Here(bytes)) => Some(bytes),
+            (None, _) => None,
+        }
+    }
+
+    /// The bytes, if they are so few that validation has looked at them. What more bytes decide is
+    /// not known before it is seen that they do.
+    pub(crate) fn parameter(&self) -> Option<&[u8]> {
+        let is_parameter = self.length <= ops::validate::PARAMETER_BYTES as usize
+            && matches!(self.origin, ConstantOrigin::Here(_));
+        is_parameter.then(|| self.bytes())
+    }
+
+    /// Why bytes that were wanted could not be had.
+    pub(crate) fn failure(self) -> Option<EngineError> {
+        self.failure.into_inner()
+    }
+
+    fn read(&self) -> Cow<'_, [u8]> {
+        let read = match &self.origin {
+            ConstantOrigin::Here(bytes) => Ok(Cow::Borrowed(&**bytes)),
+            ConstantOrigin::InPool(constant) => constant.read().map_err(EngineError::from),
+            ConstantOrigin::Widened(halves) => {
+                Ok(widened(halves).into_iter().flat_map(f32::to_le_bytes).collect())
+            }
+            ConstantOrigin::Packed => {
+                Err(hal::Error::failure("a constant was not saved that is wanted").into())
+            }
+        };
+        read.unwrap_or_else(|error| {
+            // The first one is the one to tell.
+            let _ = self.failure.set(error);
+            Cow::Owned(vec![0; self.length])
+        })
+    }
+}
+
+/// Reads a constant that lies in a pool.
+fn read_to(constant: &ops::validate::Constant, bytes: &mut [u8]) -> Result<(), EngineError> {
+    if let Some(place) = constant.in_pool() {
+        let (view, offset) = place?;
+        view.read(offset, bytes)?;
+    }
+    Ok(())
+}
+
+/// Bytes as floats of 32 bits, without a copy where they lie as floats do.
+pub(super) fn floats(bytes: Cow<'_, [u8]>) -> Cow<'_, [f32]> {
+    if cfg!(target_endian = "little")
+        && let Cow::Borrowed(bytes) = bytes
+        && let Ok(elements) = bytemuck::try_cast_slice(bytes)
+    {
+        return Cow::Borrowed(elements);
+    }
+    let (elements, _) = bytes.as_chunks();
+    elements.iter().map(|element| f32::from_le_bytes(*element)).collect()
+}
+
+/// Floats of 16 bits as floats of 32 bits.
+pub(super) fn widened(halves: &[u8]) -> Vec<f32> {
+    let (elements, _) = halves.as_chunks();
+    let halves: Vec<f16> = elements.iter().map(|element| f16::from_le_bytes(*element)).collect();
+    halves.to_f32_vec()
+}

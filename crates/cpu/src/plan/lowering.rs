@@ -1,0 +1,90 @@
+//! Lowering all nodes of a graph, several at a time.
+
+use super::{Builder, Draft, lower};
+use crate::graph::{Graph, Node};
+use bytes::Bytes;
+use driver::{Budget, EngineError, MemoryUse};
+use kernels::{Packed, Preparation, SavedWeights, Team};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Steps without places, and by node what their kernels packed.
+#[derive(Default)]
+pub(super) struct Lowered {
+    pub(super) drafts: Vec<Draft>,
+    pub(super) packed: Vec<Vec<Packed>>,
+}
+
+/// Constants below this are packed sooner by one thread than helpers are awake.
+const MANY_BYTES: usize = 1 << 20;
+
+/// Most memory for packed weights that is taken at a time.
+const MOST_ROOM: usize = 64 << 20;
+
+/// Lowers all nodes. `saved` are the weights that they packed another time, by node.
+pub(super) fn lower_all(
+    builder: &Builder<'_, '_>,
+    team: &mut Team,
+    budget: &Budget,
+    saved: Option<&[Bytes]>,
+) -> Result<Lowered, EngineError> {
+    let nodes = &builder.graph.nodes;
+    let bytes = constant_bytes(builder.graph);
+    let mut alone = Team::alone();
+    let team = if bytes < MANY_BYTES || saved.is_some() { &mut alone } else { team };
+    let settings = builder.settings;
+    let (set, threads) = (settings.instruction_set, settings.threads.get());
+    // A little more than there is: panels end with zeros.
+    let room = (bytes + bytes / 8).min(MOST_ROOM) / team.threads();
+    let idle = Mutex::new(Vec::new());
+    let total = AtomicU64::new(0);
+    let lower_one = |index: usize, node: &Node| {
+        budget.check_inside()?;
+        if let Some(saved) = saved {
+            let weights = SavedWeights::new(saved.get(index).cloned().unwrap_or_default());
+            let mut preparation = Preparation::restore(set, threads, weights);
+            let drafts = lower::lower(builder, node, &mut preparation)?;
+            let packed = preparation.take_packed();
+            preparation.finish().map_err(hal::Error::failure)?;
+            return Ok((drafts, packed));
+        }
+        let preparation = lock(&idle).pop();
+        let mut preparation =
+            preparation.unwrap_or_else(|| Preparation::new(set, threads).with_room(room));
+        let drafts = lower::lower(builder, node, &mut preparation)?;
+        let packed = preparation.take_packed();
+        lock(&idle).push(preparation);
+        let wanted = packed.iter().map(|it| it.length() as u64).sum();
+        let live = total.fetch_add(wanted, Ordering::Relaxed);
+        let limit = settings.memory_limit;
+        if live.saturating_add(wanted) > limit {
+            let user = MemoryUse::Operation(node.place);
+            return Err(EngineError::MemoryLimit { user, wanted, live, limit });
+        }
+        Ok((drafts, packed))
+    };
+    let results: Vec<_> = nodes.iter().map(|_| Mutex::new(None)).collect();
+    team.run(nodes.len(), &|index| {
+        *lock(&results[index]) = Some(lower_one(index, &nodes[index]));
+    });
+    let mut lowered = Lowered::default();
+    for result in results {
+        let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(result) = result {
+            let (drafts, packed) = result?;
+            lowered.drafts.extend(drafts);
+            lowered.packed.push(packed);
+        }
+    }
+    Ok(lowered)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes of all constants.
+fn constant_bytes(graph: &Graph<'_>) -> usize {
+    let constants = graph.values.iter().filter_map(|value| value.as_constant());
+    constants.map(|constant| constant.length()).sum()
+}
