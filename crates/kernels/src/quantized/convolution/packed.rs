@@ -283,31 +283,27 @@ impl Work<'_> {
             // SAFETY: the caller's promise.
             unsafe { matrix.row_terms(table.start(), count, &mut terms[..count]) };
         }
-        for block in &matrix.blocks()[blocks.0..blocks.1] {
-            let tiles = count.div_ceil(matrix.tile_rows(block));
-            for index in 0..tiles {
-                let (row, end) = part(count, tiles, index);
-                let channel = group * self.shape.group_output_channels() + block.channel;
-                let output = (first + row) * self.output_step + channel;
-                // The last byte that is written lies in the output, which was checked to be so large.
-                debug_assert!(
-                    (first + end - 1) * self.output_step + channel + block.channels
-                        <= self.output.len()
-                );
-                let tile = Tile {
-                    table: table.start().wrapping_add(row),
-                    table_step: count,
-                    rows: end - row,
-                    row_terms: matrix.needs_row_terms().then(|| &terms[row..end]),
-                    weights: matrix.block_weights(block),
-                    lanes: matrix.block_lanes(block),
-                    output: self.output.pointer(output),
-                    output_step: self.output_step,
-                };
-                // SAFETY: the caller's promise for the table; pixels and blocks of different tasks are
-                // different, and the image was checked to have them.
-                unsafe { matrix.compute(block, &tile) };
-            }
+        let blocks = &matrix.blocks()[blocks.0..blocks.1];
+        for (block, next) in blocks.iter().zip(blocks.iter().cycle().skip(1)) {
+            let channel = group * self.shape.group_output_channels() + block.channel;
+            // The last byte that is written lies in the output, which was checked to be so large.
+            debug_assert!(
+                (first + count - 1) * self.output_step + channel + block.channels
+                    <= self.output.len()
+            );
+            let rows = Tile {
+                table: table.start(),
+                table_step: count,
+                rows: count,
+                row_terms: matrix.needs_row_terms().then(|| &terms[..count]),
+                weights: matrix.block_weights(block),
+                lanes: matrix.block_lanes(block),
+                output: self.output.pointer(first * self.output_step + channel),
+                output_step: self.output_step,
+            };
+            // SAFETY: the caller's promise for the table; pixels and blocks of different tasks are
+            // different, and the image was checked to have them.
+            unsafe { matrix.compute_rows(block, &rows, matrix.block_weights(next)) };
         }
     }
 }

@@ -11,9 +11,18 @@ pub(in crate::quantized) const PIXELS: usize = 96;
 /// Addresses of runs: those of the first tap of all pixels, then of the second, and so on.
 pub(in crate::quantized) struct Table {
     addresses: [*const u8; ENTRIES],
-    /// By pixel: its first tap's row and column, and the distance of that from the image's beginning,
-    /// in bytes. All may lie before the image.
-    first: [[isize; 3]; PIXELS],
+    parts: [Part; PIXELS],
+}
+
+/// Output pixels next to each other in a row.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// Row and column of the first pixel's first tap, which may lie before the image.
+    y: isize,
+    x: isize,
+    /// The distance of that tap from the image's beginning, in bytes.
+    offset: isize,
+    pixels: usize,
 }
 
 /// An image to take addresses from.
@@ -34,9 +43,21 @@ fn signed(size: usize) -> isize {
     size as isize
 }
 
+/// How many steps of a length reach a distance; none if it is behind.
+fn steps(distance: isize, length: usize) -> usize {
+    let distance = distance.max(0).unsigned_abs();
+    // Most lengths are 1 or 2, and a division takes long.
+    match length {
+        1 => distance,
+        2 => distance.div_ceil(2),
+        _ => distance.div_ceil(length),
+    }
+}
+
 impl Table {
     pub(in crate::quantized) fn new() -> Self {
-        Self { addresses: [std::ptr::null(); ENTRIES], first: [[0; 3]; PIXELS] }
+        let none = Part { y: 0, x: 0, offset: 0, pixels: 0 };
+        Self { addresses: [std::ptr::null(); ENTRIES], parts: [none; PIXELS] }
     }
 
     /// The first address.
@@ -66,41 +87,69 @@ impl Table {
             }
             return;
         }
+        let parts = self.enter_parts(shape, image, first, count);
         let [height, width] = shape.input.map(signed);
-        let stride = signed(image.pixel_stride);
-        let mut x = first % shape.output[1];
-        let mut y = first / shape.output[1] % shape.output[0];
-        let mut batch = first / shape.output[1] / shape.output[0];
-        for place in &mut self.first[..count] {
-            let in_y = signed(y * shape.stride[0]) - signed(shape.padding_before[0]);
-            let in_x = signed(x * shape.stride[1]) - signed(shape.padding_before[1]);
-            let offset = ((signed(batch) * height + in_y) * width + in_x) * stride;
-            *place = [in_y, in_x, offset + signed(image.channel)];
-            x += 1;
-            if x == shape.output[1] {
-                (x, y) = (0, y + 1);
-                if y == shape.output[0] {
-                    (y, batch) = (0, batch + 1);
-                }
-            }
-        }
         let padding = image.padding.as_ptr();
+        let step = shape.stride[1] * image.pixel_stride;
         let mut addresses = &mut self.addresses[..];
         for i in 0..shape.filter[0] {
             for j in 0..shape.filter[1] {
                 let (down, right) = (signed(i * shape.dilation[0]), signed(j * shape.dilation[1]));
-                let further = (down * width + right) * stride;
-                let (run, rest) = addresses.split_at_mut(count);
-                for (address, &[y, x, offset]) in run.iter_mut().zip(&self.first[..count]) {
-                    // Negative positions are beyond any size.
-                    let is_inside = (y + down).cast_unsigned() < height.cast_unsigned()
-                        && (x + right).cast_unsigned() < width.cast_unsigned();
-                    let inside = base.wrapping_offset(offset.wrapping_add(further));
-                    *address = if is_inside { inside } else { padding };
+                let further = (down * width + right) * signed(image.pixel_stride);
+                let (mut run, rest) = addresses.split_at_mut(count);
+                for &Part { y, x, offset, pixels } in &self.parts[..parts] {
+                    let (part, others) = run.split_at_mut(pixels);
+                    run = others;
+                    if !(0..height).contains(&(y + down)) {
+                        part.fill(padding);
+                        continue;
+                    }
+                    // Pixels before the image's first column, and before the one behind its last.
+                    let before = steps(-(x + right), shape.stride[1]).min(pixels);
+                    let inside = steps(width - (x + right), shape.stride[1]).clamp(before, pixels);
+                    part[..before].fill(padding);
+                    part[inside..].fill(padding);
+                    let begin = base.wrapping_offset(offset.wrapping_add(further));
+                    let begin = begin.wrapping_add(before * step);
+                    for (index, address) in part[before..inside].iter_mut().enumerate() {
+                        *address = begin.wrapping_add(index * step);
+                    }
                 }
                 addresses = rest;
             }
         }
+    }
+
+    /// Enters the rows that so many output pixels lie in; gives how many there are.
+    fn enter_parts(
+        &mut self,
+        shape: &Shape,
+        image: &Pixels<'_>,
+        first: usize,
+        count: usize,
+    ) -> usize {
+        let [out_height, out_width] = shape.output;
+        let [height, width] = shape.input.map(signed);
+        let mut x = first % out_width;
+        let mut y = first / out_width % out_height;
+        let mut batch = first / out_width / out_height;
+        let (mut left, mut parts) = (count, 0);
+        while left > 0 {
+            let pixels = left.min(out_width - x);
+            let in_y = signed(y * shape.stride[0]) - signed(shape.padding_before[0]);
+            let in_x = signed(x * shape.stride[1]) - signed(shape.padding_before[1]);
+            let offset =
+                ((signed(batch) * height + in_y) * width + in_x) * signed(image.pixel_stride);
+            let offset = offset + signed(image.channel);
+            self.parts[parts] = Part { y: in_y, x: in_x, offset, pixels };
+            parts += 1;
+            left -= pixels;
+            (x, y) = (0, y + 1);
+            if y == out_height {
+                (y, batch) = (0, batch + 1);
+            }
+        }
+        parts
     }
 
     /// Enters `count` output pixels whose first run lies at `start` and `step` bytes farther on for

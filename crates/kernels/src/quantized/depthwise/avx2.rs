@@ -57,19 +57,19 @@ pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
             }
         }
         let mut bytes = [0_u8; 16];
-        let outputs = match packed.form {
+        let outputs = match run.block.form {
             Form::Plain => {
                 [constants[0].apply::<false>(sums[0]), constants[1].apply::<false>(sums[1])]
             }
             Form::Nudged => {
                 [constants[0].apply::<true>(sums[0]), constants[1].apply::<true>(sums[1])]
             }
-            Form::Scalar => sums,
+            _ => sums,
         };
         // SAFETY: as many bytes and numbers as the arrays have; the channels of a pixel's output may
         // be written.
         unsafe {
-            if packed.form == Form::Scalar {
+            if run.block.form == Form::Scalar {
                 let mut numbers = [0_i32; 16];
                 _mm256_storeu_si256(numbers.as_mut_ptr().cast(), outputs[0]);
                 _mm256_storeu_si256(numbers.as_mut_ptr().add(8).cast(), outputs[1]);

@@ -77,14 +77,14 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
                 }
             }
         }
-        if packed.form == Form::Scalar {
+        if run.block.form == Form::Scalar {
             store_scalar(packed, run, &sums);
             return;
         }
         for quarter in 0..4 {
             let constants = Constants::load(lanes, quarter);
             for sums in &mut sums {
-                sums[quarter] = match packed.form {
+                sums[quarter] = match run.block.form {
                     Form::Plain => constants.apply::<false>(sums[quarter]),
                     _ => constants.apply::<true>(sums[quarter]),
                 };

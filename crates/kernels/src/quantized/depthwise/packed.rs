@@ -1,7 +1,7 @@
 //! [`Packed`]: depthwise convolution by blocks of channels.
 #![allow(unsafe_code)]
 
-use super::super::requantize::{self, ChannelLanes, Form, LANES};
+use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES};
 use super::super::{Activations, Requantization, Signedness, Weights};
 use super::columns::Columns;
 use crate::convolution::Shape;
@@ -53,6 +53,15 @@ impl Variant {
             Self::Avx2 => 16,
             #[cfg(target_arch = "aarch64")]
             Self::Neon => 16,
+        }
+    }
+
+    /// Whether sums can be requantised in floats.
+    fn has_floats(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => true,
+            _ => false,
         }
     }
 
@@ -181,6 +190,8 @@ pub(super) struct Block {
     weights: usize,
     /// The first of its channels' constants.
     lanes: usize,
+    /// How sums become outputs.
+    pub form: Form,
 }
 
 /// A depthwise convolution for one of the fast kernels.
@@ -195,7 +206,6 @@ pub(super) struct Packed {
     /// From one tap to the next, in columns of the input.
     pub dilation: usize,
     pub signedness: Signedness,
-    pub form: Form,
     pub requantization: Requantization,
     blocks: Vec<Block>,
     /// VNNI: by block, part, four taps, vector, lane: four bytes. AVX2: by block, two taps, half
@@ -302,7 +312,15 @@ impl Packed {
             let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
             let has_two_parts =
                 variant.lanes() == 64 && !facts[channel..channel + channels].iter().all(fits);
-            blocks.push(Block { channel, channels, pixels, has_two_parts, weights: bytes, lanes });
+            blocks.push(Block {
+                channel,
+                channels,
+                pixels,
+                has_two_parts,
+                weights: bytes,
+                lanes,
+                form: Form::Scalar,
+            });
             // Four bytes or two 16-bit numbers for each lane.
             bytes += steps * variant.lanes() * 4 * if has_two_parts { 2 } else { 1 };
             lanes += vectors;
@@ -325,37 +343,31 @@ impl Packed {
         });
         let zero_point = activations.zero_point + variant.input_offset(activations.signedness);
         let mut all_lanes = vec![ChannelLanes::default(); lanes];
-        let mut form = None;
-        for block in &blocks {
+        for block in &mut blocks {
             let sum = |(facts, bias): (&Facts, &i32)| {
                 let first = bias.wrapping_sub(zero_point.wrapping_mul(facts.sum));
                 let bound = facts
                     .magnitude
                     .saturating_mul(activations.greatest())
                     .saturating_add(i64::from(*bias).abs());
-                (first.wrapping_add(variant.sum_offset()), bound)
+                (first, bound)
             };
             let of_block = block.channel..block.channel + block.channels;
             let sums: Vec<(i32, i64)> =
                 facts[of_block.clone()].iter().zip(&bias[of_block]).map(sum).collect();
-            let mut of_block = requantization.clone();
-            if of_block.multipliers.len() > 1 {
-                let multipliers = &requantization.multipliers[block.channel..][..block.channels];
-                of_block.multipliers = multipliers.to_vec();
-            }
             for pixel in 0..block.pixels {
                 let first = pixel * variant.lanes() / block.pixels;
-                let (block_form, lanes) = requantize::pack(
-                    &of_block,
-                    block.channels,
+                let group = ChannelGroup {
+                    requantization,
+                    first: block.channel,
+                    channels: block.channels,
                     vectors,
-                    |index| variant.place(first + index),
-                    |index| sums[index],
-                );
-                // One form for all: if one block cannot be done by vectors, none is.
-                if form != Some(Form::Scalar) {
-                    form = Some(block_form);
-                }
+                    sum_offset: variant.sum_offset(),
+                    with_floats: variant.has_floats(),
+                };
+                let (form, lanes) =
+                    group.pack(|index| variant.place(first + index), |index| sums[index]);
+                block.form = form;
                 for (all, lanes) in all_lanes[block.lanes..].iter_mut().zip(&lanes) {
                     all.merge(lanes);
                 }
@@ -370,7 +382,6 @@ impl Packed {
             stride: shape.stride[1],
             dilation: shape.dilation[1],
             signedness: activations.signedness,
-            form: form?,
             requantization: requantization.clone(),
             blocks,
             weights: packed,

@@ -9,9 +9,9 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::Signedness;
 use super::super::requantize::Form;
-use super::super::requantize::avx512::{Constants, Limits};
+use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
+use super::super::{Requantization, Signedness};
 use super::packed::{Order, Packed, Run};
 use std::arch::x86_64::*;
 
@@ -286,30 +286,34 @@ unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
 ) {
     // SAFETY: the masks leave the block's channels of the pixels, which may be written.
     unsafe {
-        let limits = Limits::new(packed.requantization.min, packed.requantization.max);
+        let Requantization { min, max, zero_point, .. } = packed.requantization;
         let mut outputs = sums;
-        match packed.form {
-            Form::Plain => {
+        /// Written out, for functions would keep the sums in memory.
+        macro_rules! requantize {
+            ($Constants:ident, $with:literal) => {
                 for v in 0..4 {
-                    let constants = Constants::load(run.lanes.get_unchecked(v));
+                    let constants = $Constants::load(run.lanes.get_unchecked(v));
                     for p in 0..P {
-                        outputs[p][v] = constants.apply::<false>(outputs[p][v]);
+                        outputs[p][v] = constants.apply::<$with>(outputs[p][v]);
                     }
                 }
-            }
-            Form::Nudged => {
-                for v in 0..4 {
-                    let constants = Constants::load(run.lanes.get_unchecked(v));
-                    for p in 0..P {
-                        outputs[p][v] = constants.apply::<true>(outputs[p][v]);
-                    }
-                }
-            }
+            };
+        }
+        let mut added = 0;
+        match run.block.form {
+            Form::Floats => requantize!(FloatConstants, false),
+            Form::SignedFloats => requantize!(FloatConstants, true),
+            Form::Plain => requantize!(Constants, false),
+            Form::Nudged => requantize!(Constants, true),
             Form::Scalar => {}
         }
+        if matches!(run.block.form, Form::Floats | Form::SignedFloats) {
+            added = zero_point;
+        }
+        let limits = Limits::new(min, max, added);
         let mask = !0_u64 >> (64 - run.block.channels);
         for p in 0..P {
-            let bytes = match packed.form {
+            let bytes = match run.block.form {
                 Form::Scalar => scalar(packed, run, sums[p]),
                 _ => limits.narrow4::<SIGNED>(outputs[p]),
             };

@@ -95,7 +95,7 @@ unsafe fn kernel<const R: usize, const SIGNED: bool>(
     let (low, high) = (Constants::load(lanes, 0), Constants::load(lanes, 1));
     for (r, &[a, b]) in sums.iter().enumerate() {
         let mut bytes = [0_u8; 16];
-        match matrix.common.form {
+        match block.form {
             Form::Scalar => {
                 let mut numbers = [0_i32; 16];
                 // SAFETY: 16 numbers.

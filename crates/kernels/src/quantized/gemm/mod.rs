@@ -29,7 +29,7 @@ pub(super) struct Tile<'a> {
     pub table: *const *const u8,
     /// From one run to the next, in addresses.
     pub table_step: usize,
-    /// How many rows, from 1 to [`Matrix::tile_rows`].
+    /// How many rows, from 1 to [`Matrix::tile_rows`], or of several tiles.
     pub rows: usize,
     /// What each row's sums get in addition; nothing if there are no weights with a zero point.
     pub row_terms: Option<&'a [i32]>,
@@ -54,6 +54,30 @@ pub(super) struct Common {
     pub is_signed: bool,
     /// The least and the greatest output.
     pub limits: (i32, i32),
-    /// How sums become outputs.
-    pub form: Form,
+}
+
+/// Weights that are fetched into the second cache ahead of time, a line with each step.
+#[derive(Debug)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Nothing is fetched there.
+pub(super) struct Ahead {
+    /// The next line.
+    next: *const u8,
+    /// Tiles that still fetch.
+    tiles: usize,
+    /// What each fetches, in bytes.
+    tile_bytes: usize,
+}
+
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+impl Ahead {
+    /// From where on a tile fetches: if there is nothing left, from what it reads itself.
+    #[inline]
+    fn of_tile(&mut self, weights: *const u8) -> *const u8 {
+        if self.tiles == 0 {
+            return weights;
+        }
+        self.tiles -= 1;
+        let further = self.next.wrapping_add(self.tile_bytes);
+        std::mem::replace(&mut self.next, further)
+    }
 }

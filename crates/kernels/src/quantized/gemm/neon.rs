@@ -133,10 +133,10 @@ pub(super) unsafe fn finish<const R: usize>(
 ) {
     // SAFETY: the caller's promises.
     unsafe {
-        match matrix.common.form {
+        match block.form {
             Form::Plain => store::<R, false>(matrix, block, tile, sums),
             Form::Nudged => store::<R, true>(matrix, block, tile, sums),
-            Form::Scalar => store_scalar::<R>(matrix, block, tile, &sums),
+            _ => store_scalar::<R>(matrix, block, tile, &sums),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! [`Matrix`]: the right side of a product, packed for an instruction set.
 #![allow(unsafe_code)]
 
-use super::super::requantize::{self, ChannelLanes, LANES, Requantization};
+use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization};
 use super::super::{Activations, Signedness, Sums, Weights};
-use super::{Common, Tile};
+use super::{Ahead, Common, Tile};
 use crate::packing::PackedValues;
-use crate::{InstructionSet, Preparation};
+use crate::{InstructionSet, LINE_BYTES, Preparation};
 
 /// Inputs and weights that are multiplied and added in one step.
 const DEPTH: usize = 4;
@@ -107,7 +107,8 @@ impl Variant {
         while channel < channels {
             let vectors = self.block_vectors(channels - channel);
             let channels = (channels - channel).min(vectors * LANES);
-            blocks.push(Block { channel, channels, vectors, weights: bytes, lanes });
+            let form = Form::Scalar;
+            blocks.push(Block { channel, channels, vectors, weights: bytes, lanes, form });
             bytes += steps * vectors * self.bytes_per_vector();
             lanes += vectors;
             channel += channels;
@@ -150,9 +151,18 @@ impl Variant {
         if self.has_signed_inputs() { 128 } else { 0 }
     }
 
-    /// What is added to all sums so that they can be requantised as unsigned numbers.
+    /// What is added to all sums that are requantised in integers, which on x86 are unsigned.
     fn sum_offset(self) -> i32 {
         if self.has_signed_inputs() { 0 } else { i32::MIN }
+    }
+
+    /// Whether sums can be requantised in floats.
+    fn has_floats(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => true,
+            _ => false,
+        }
     }
 }
 
@@ -169,6 +179,8 @@ pub(in crate::quantized) struct Block {
     pub weights: usize,
     /// The first of the channels' constants.
     pub lanes: usize,
+    /// How sums become outputs.
+    pub form: Form,
 }
 
 impl Block {
@@ -220,7 +232,7 @@ impl Matrix {
     ) -> Self {
         let Source { weights, channels, runs, run_bytes, bias, .. } = *source;
         let run_steps = run_bytes.div_ceil(DEPTH);
-        let (blocks, bytes, lanes) = variant.blocks(channels, runs * run_steps);
+        let (mut blocks, bytes, lanes) = variant.blocks(channels, runs * run_steps);
         let of_run = |channel: usize, run: usize| {
             let from = (source.first)(channel) + (source.run_offset)(run);
             &weights.values[from..from + run_bytes]
@@ -262,37 +274,37 @@ impl Matrix {
                     .magnitude
                     .saturating_mul(activations.greatest())
                     .saturating_add(i64::from(*bias).abs());
-                (first.wrapping_add(variant.sum_offset()), bound)
+                (first, bound)
             })
             .collect();
-        let block_of = |channel: usize| {
-            let index = blocks.partition_point(|block| block.channel <= channel) - 1;
-            blocks[index]
-        };
-        let (form, lanes) = requantize::pack(
-            &requantization,
-            channels,
-            lanes,
-            |channel| {
-                let block = block_of(channel);
-                let (vector, lane) = block.place(channel - block.channel);
-                (block.lanes + vector, lane)
-            },
-            |channel| sums[channel],
-        );
+        let mut all_lanes = Vec::with_capacity(lanes);
+        for block in &mut blocks {
+            let group = ChannelGroup {
+                requantization: &requantization,
+                first: block.channel,
+                channels: block.channels,
+                vectors: block.vectors,
+                sum_offset: variant.sum_offset(),
+                with_floats: variant.has_floats(),
+            };
+            let shape = *block;
+            let (form, lanes) =
+                group.pack(|index| shape.place(index), |index| sums[shape.channel + index]);
+            block.form = form;
+            all_lanes.extend(lanes);
+        }
         let common = Common {
             runs,
             run_bytes,
             is_signed: activations.signedness == Signedness::Signed,
             limits: (requantization.min, requantization.max),
-            form,
         };
         Self {
             variant,
             common,
             blocks,
             weights: Some(packed),
-            lanes,
+            lanes: all_lanes,
             requantization,
             weight_zero_point,
             input_zero_point: zero_point,
@@ -307,18 +319,25 @@ impl Matrix {
         [left, right]: [Activations; 2],
         requantization: &Requantization,
     ) -> Self {
-        let (blocks, _, _) = variant.blocks(columns, inner.div_ceil(DEPTH));
+        let (mut blocks, _, _) = variant.blocks(columns, inner.div_ceil(DEPTH));
         let bound = i64::try_from(inner).unwrap_or(i64::MAX);
         let bound = bound.saturating_mul(left.greatest() * right.greatest());
         // What is the same for all columns; the bias is not.
-        let same = |lane| (0, lane);
-        let (form, lanes) = requantize::pack(requantization, LANES, 1, same, |_| (0, bound));
+        let group = ChannelGroup {
+            requantization,
+            first: 0,
+            channels: LANES,
+            vectors: 1,
+            sum_offset: variant.sum_offset(),
+            with_floats: variant.has_floats(),
+        };
+        let (form, lanes) = group.pack(|lane| (0, lane), |_| (0, bound));
+        blocks.iter_mut().for_each(|block| block.form = form);
         let common = Common {
             runs: 1,
             run_bytes: inner,
             is_signed: left.signedness == Signedness::Signed,
             limits: (requantization.min, requantization.max),
-            form,
         };
         Self {
             variant,
@@ -387,7 +406,7 @@ impl Matrix {
                     .input_zero_point
                     .wrapping_mul(self.weight_zero_point.wrapping_mul(count).wrapping_sub(sum));
                 lanes[block.lanes + vector].bias[lane] =
-                    constant.wrapping_add(self.variant.sum_offset());
+                    constant.wrapping_add(block.form.sum_offset(self.variant.sum_offset()));
             }
         }
     }
@@ -403,15 +422,14 @@ impl Matrix {
         &self.lanes[block.lanes..][..block.vectors]
     }
 
-    /// What the kernels of ARM add to outputs; in those of x86 it is part of the constants.
-    #[cfg(target_arch = "aarch64")]
+    /// The stored output that stands for 0. In the constants of x86's integers it is included.
     pub(super) fn zero_point(&self) -> i32 {
         self.requantization.zero_point
     }
 
     /// The output of one sum, by the definition.
     pub(super) fn output(&self, block: &Block, index: usize, sum: i32) -> u8 {
-        let sum = sum.wrapping_sub(self.variant.sum_offset());
+        let sum = sum.wrapping_sub(block.form.sum_offset(self.variant.sum_offset()));
         let output = self.requantization.apply(sum, block.channel + index);
         self.signedness().byte(output)
     }
@@ -423,24 +441,90 @@ impl Matrix {
     /// Computes a tile.
     ///
     /// # Safety
+    /// As of [`Self::compute_rows`].
+    pub(in crate::quantized) unsafe fn compute(&self, block: &Block, tile: &Tile<'_>) {
+        let mut ahead = Ahead { next: tile.weights, tiles: 0, tile_bytes: 0 };
+        // SAFETY: the caller's promises.
+        unsafe { self.compute_tiles(block, tile, 1, &mut ahead) };
+    }
+
+    /// Computes any number of rows; meanwhile those weights are fetched that are needed `next`.
+    ///
+    /// # Safety
     /// The table holds the addresses of all runs of all rows, and behind each as many bytes as a run
     /// has, rounded up to a multiple of four, can be read. The outputs of the rows can be written, and
     /// nobody else accesses them. There are `rows` row terms if there are any.
-    pub(in crate::quantized) unsafe fn compute(&self, block: &Block, tile: &Tile<'_>) {
-        debug_assert!((1..=self.tile_rows(block)).contains(&tile.rows));
-        // SAFETY: the variant is one that this processor has, as `Variant::of` made sure; the rest is
-        // the caller's promise.
-        unsafe {
-            match self.variant {
-                #[cfg(target_arch = "x86_64")]
-                Variant::Vnni => super::vnni::compute(self, block, tile),
-                #[cfg(target_arch = "x86_64")]
-                Variant::Avx2 => super::avx2::compute(self, block, tile),
-                #[cfg(target_arch = "aarch64")]
-                Variant::Sdot => super::sdot::compute(self, block, tile),
-                #[cfg(target_arch = "aarch64")]
-                Variant::Neon => super::neon::compute(self, block, tile),
+    pub(in crate::quantized) unsafe fn compute_rows(
+        &self,
+        block: &Block,
+        all: &Tile<'_>,
+        next: *const u8,
+    ) {
+        let tiles = all.rows.div_ceil(self.tile_rows(block));
+        if tiles == 0 {
+            return;
+        }
+        let (rows, longer) = (all.rows / tiles, all.rows % tiles);
+        let step_bytes = block.vectors * self.variant.bytes_per_vector();
+        let steps = self.common.runs * self.common.run_bytes.div_ceil(DEPTH);
+        let mut ahead =
+            Ahead { next, tiles: step_bytes / LINE_BYTES, tile_bytes: steps * LINE_BYTES };
+        for (first, tiles, rows) in
+            [(0, longer, rows + 1), (longer * (rows + 1), tiles - longer, rows)]
+        {
+            if tiles == 0 {
+                continue;
             }
+            let tile = Tile {
+                table: all.table.wrapping_add(first),
+                rows,
+                row_terms: all.row_terms.map(|terms| &terms[first..first + tiles * rows]),
+                output: all.output.wrapping_add(first * all.output_step),
+                ..*all
+            };
+            // SAFETY: the caller's promises, for a part of the rows.
+            unsafe { self.compute_tiles(block, &tile, tiles, &mut ahead) };
+        }
+    }
+
+    /// Computes so many tiles, each behind the one before it.
+    ///
+    /// # Safety
+    /// As of [`Self::compute_rows`].
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // Nothing is fetched there.
+    unsafe fn compute_tiles(
+        &self,
+        block: &Block,
+        tile: &Tile<'_>,
+        tiles: usize,
+        ahead: &mut Ahead,
+    ) {
+        debug_assert!((1..=self.tile_rows(block)).contains(&tile.rows));
+        let compute = match self.variant {
+            #[cfg(target_arch = "x86_64")]
+            Variant::Vnni => {
+                // SAFETY: the processor has the instructions, as `Variant::of` made sure; the rest is
+                // the caller's promise.
+                unsafe { super::vnni::compute(self, block, tile, tiles, ahead) };
+                return;
+            }
+            #[cfg(target_arch = "x86_64")]
+            Variant::Avx2 => super::avx2::compute,
+            #[cfg(target_arch = "aarch64")]
+            Variant::Sdot => super::sdot::compute,
+            #[cfg(target_arch = "aarch64")]
+            Variant::Neon => super::neon::compute,
+        };
+        for index in 0..tiles {
+            let first = index * tile.rows;
+            let tile = Tile {
+                table: tile.table.wrapping_add(first),
+                row_terms: tile.row_terms.map(|terms| &terms[first..first + tile.rows]),
+                output: tile.output.wrapping_add(first * tile.output_step),
+                ..*tile
+            };
+            // SAFETY: as above.
+            unsafe { compute(self, block, &tile) };
         }
     }
 

@@ -48,48 +48,71 @@ impl Constants {
     }
 }
 
+/// Factors of 16 channels in registers.
+#[derive(Clone, Copy)]
+pub(in crate::quantized) struct FloatConstants {
+    upper: __m512,
+    lower: __m512,
+    half: __m512,
+}
+
+impl FloatConstants {
+    /// Loads them.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(in crate::quantized) fn load(lanes: &ChannelLanes) -> Self {
+        // SAFETY: each array has 64 bytes.
+        unsafe {
+            Self {
+                upper: _mm512_load_ps(lanes.factors.upper.as_ptr()),
+                lower: _mm512_load_ps(lanes.factors.lower.as_ptr()),
+                half: _mm512_load_ps(lanes.factors.half.as_ptr()),
+            }
+        }
+    }
+
+    /// The outputs of sums less the zero point, before they are clamped; where they are not `SIGNED`,
+    /// anything up to 0 for negative sums.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(in crate::quantized) fn apply<const SIGNED: bool>(&self, sums: __m512i) -> __m512i {
+        const TO_ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+        let sums = _mm512_cvtepi32_ps(sums);
+        let mut half = self.half;
+        if SIGNED {
+            // The first, or else the second where the third has bits.
+            half = _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0b1111_1000>(
+                _mm512_castps_si512(half),
+                _mm512_castps_si512(sums),
+                _mm512_set1_epi32(i32::MIN),
+            ));
+        }
+        let inner = _mm512_fmadd_ps(sums, self.lower, half);
+        _mm512_cvttps_epi32(_mm512_fmadd_round_ps::<TO_ZERO>(sums, self.upper, inner))
+    }
+}
+
 /// What 8-bit outputs are clamped to.
 #[derive(Clone, Copy)]
 pub(in crate::quantized) struct Limits {
-    /// In 32 lanes of 16 bits.
-    min16: __m512i,
-    max16: __m512i,
+    /// What is added before, in 32 lanes of 16 bits.
+    zero_point: __m512i,
     /// In 64 lanes of 8 bits.
     min8: __m512i,
     max8: __m512i,
 }
 
 impl Limits {
-    /// From the least and the greatest output.
+    /// From the least and the greatest output, and the zero point if it must be added.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     #[allow(clippy::cast_possible_truncation)] // Outputs have 8 bits.
-    pub(in crate::quantized) fn new(min: i32, max: i32) -> Self {
+    pub(in crate::quantized) fn new(min: i32, max: i32, zero_point: i32) -> Self {
         Self {
-            min16: _mm512_set1_epi16(min as i16),
-            max16: _mm512_set1_epi16(max as i16),
+            zero_point: _mm512_set1_epi16(zero_point as i16),
             min8: _mm512_set1_epi8(min as i8),
             max8: _mm512_set1_epi8(max as i8),
         }
-    }
-
-    /// 16 outputs in their order.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(in crate::quantized) fn narrow1(&self, a: __m512i) -> __m128i {
-        let words = _mm512_cvtsepi32_epi16(a);
-        let words = _mm256_max_epi16(words, _mm512_castsi512_si256(self.min16));
-        let words = _mm256_min_epi16(words, _mm512_castsi512_si256(self.max16));
-        _mm256_cvtepi16_epi8(words)
-    }
-
-    /// 32 outputs: four of `a`, four of `b`, the next four of `a` and so on.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(in crate::quantized) fn narrow2(&self, a: __m512i, b: __m512i) -> __m256i {
-        let words = _mm512_packs_epi32(a, b);
-        let words = _mm512_min_epi16(_mm512_max_epi16(words, self.min16), self.max16);
-        _mm512_cvtepi16_epi8(words)
     }
 
     /// 64 outputs: four of each vector, then the next four of each, and so on.
@@ -98,6 +121,8 @@ impl Limits {
     pub(in crate::quantized) fn narrow4<const SIGNED: bool>(&self, parts: [__m512i; 4]) -> __m512i {
         let low = _mm512_packs_epi32(parts[0], parts[1]);
         let high = _mm512_packs_epi32(parts[2], parts[3]);
+        let low = _mm512_adds_epi16(low, self.zero_point);
+        let high = _mm512_adds_epi16(high, self.zero_point);
         if SIGNED {
             let bytes = _mm512_packs_epi16(low, high);
             _mm512_min_epi8(_mm512_max_epi8(bytes, self.min8), self.max8)

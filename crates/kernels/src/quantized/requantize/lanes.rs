@@ -20,8 +20,11 @@
 //!
 //! All that is right while `h + half + zero_point * 2^r` stays within 32 bits, which follows from the
 //! greatest magnitude that a sum can have; [`pack`] checks it.
+//!
+//! With AVX-512 most channels take fewer steps in floats, see [`super::floats`].
 
 use super::Requantization;
+use super::floats::{self, Factors};
 use crate::Multiplier;
 use bytemuck::{Pod, Zeroable};
 
@@ -42,25 +45,25 @@ pub(in crate::quantized) struct ChannelLanes {
     pub rounding_odd: [u64; LANES / 2],
     /// `r`.
     pub shift: [u32; LANES],
+    /// In floats.
+    pub factors: Factors,
 }
 
 impl ChannelLanes {
     /// Takes over lanes that are zero here.
     pub(in crate::quantized) fn merge(&mut self, other: &Self) {
-        fn all<T: Copy + std::ops::BitOrAssign>(to: &mut [T], from: &[T]) {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to |= *from);
-        }
-        all(&mut self.bias, &other.bias);
-        all(&mut self.doubled, &other.doubled);
-        all(&mut self.rounding_even, &other.rounding_even);
-        all(&mut self.rounding_odd, &other.rounding_odd);
-        all(&mut self.shift, &other.shift);
+        let to = bytemuck::bytes_of_mut(self);
+        to.iter_mut().zip(bytemuck::bytes_of(other)).for_each(|(to, from)| *to |= *from);
     }
 }
 
 /// How vectors requantise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::quantized) enum Form {
+    /// In floats, where all results below the zero point are clamped to it.
+    Floats,
+    /// In floats.
+    SignedFloats,
     /// Without regard to the sign of the sum.
     Plain,
     /// With the second rounding's regard to the sign of the sum.
@@ -69,11 +72,34 @@ pub(in crate::quantized) enum Form {
     Scalar,
 }
 
+impl Form {
+    /// How much more sums begin with, if it is so much for integers.
+    pub(in crate::quantized) fn sum_offset(self, of_integers: i32) -> i32 {
+        match self {
+            Self::Floats | Self::SignedFloats => 0,
+            Self::Plain | Self::Nudged | Self::Scalar => of_integers,
+        }
+    }
+}
+
 /// How one channel is requantised.
 struct Channel {
     doubled: u32,
     rounding: u64,
     shift: u32,
+}
+
+/// No `h` has a greater magnitude, if no sum has a greater one than `bound`.
+fn greatest_half(multiplier: Multiplier, bound: i64) -> i64 {
+    ((bound.min(1 << 31) * i64::from(multiplier.mantissa)) >> 31) + 1
+}
+
+/// Whether all products are 0.
+fn is_zero(multiplier: Multiplier, bound: i64) -> bool {
+    let right = -i64::from(multiplier.exponent);
+    // Half a step is not reached, or there are no more than 62 bits.
+    let is_small = (1..62).contains(&right) && greatest_half(multiplier, bound) < 1 << (right - 1);
+    multiplier.mantissa == 0 || is_small || right >= 62
 }
 
 /// The constants of a channel whose sums have at most the magnitude `bound`, if vectors can do it.
@@ -86,13 +112,11 @@ fn channel(
 ) -> Option<Channel> {
     let nudge = i64::from(is_nudged);
     let mantissa = i64::from(multiplier.mantissa);
-    let greatest = ((bound.min(1 << 31) * mantissa) >> 31) + 1;
+    let greatest = greatest_half(multiplier, bound);
     let right = -i64::from(multiplier.exponent);
-    // Half a step is not reached, or there are no more than 62 bits.
-    let is_small = (1..62).contains(&right) && greatest < 1 << (right - 1);
-    let is_zero = mantissa == 0 || is_small || right >= 62;
     // What is always 0 is so for any multiplier.
-    let (mantissa, greatest, right) = if is_zero { (0, 1, 1) } else { (mantissa, greatest, right) };
+    let (mantissa, greatest, right) =
+        if is_zero(multiplier, bound) { (0, 1, 1) } else { (mantissa, greatest, right) };
     if !(nudge..=30).contains(&right) {
         return None;
     }
@@ -109,37 +133,73 @@ fn channel(
     })
 }
 
-/// The constants of all channels, and how they are to be used. `place` gives the vector and the lane
-/// of a channel, `vectors` how many there are; `sums` gives a channel's bias and the greatest magnitude
-/// of its sums. Lanes without a channel give anything.
-pub(in crate::quantized) fn pack(
-    requantization: &Requantization,
-    channels: usize,
-    vectors: usize,
-    place: impl Fn(usize) -> (usize, usize),
-    sums: impl Fn(usize) -> (i32, i64),
-) -> (Form, Vec<ChannelLanes>) {
-    let zero_point = requantization.zero_point;
-    let is_nudged = zero_point > requantization.min;
-    let mut form = if is_nudged { Form::Nudged } else { Form::Plain };
-    let mut packed = vec![ChannelLanes::default(); vectors];
-    for index in 0..channels {
-        let (vector, lane) = place(index);
-        let (bias, bound) = sums(index);
-        let lanes = &mut packed[vector];
-        lanes.bias[lane] = bias;
-        let multiplier = requantization.multiplier(index);
-        let Some(channel) = channel(multiplier, zero_point, is_nudged, bound) else {
-            form = Form::Scalar;
-            continue;
+/// Constants of channels that are requantised together.
+pub(in crate::quantized) struct ChannelGroup<'a> {
+    pub requantization: &'a Requantization,
+    /// The first channel.
+    pub first: usize,
+    pub channels: usize,
+    /// Vectors that they take.
+    pub vectors: usize,
+    /// How much more sums begin with that are requantised in integers.
+    pub sum_offset: i32,
+    /// Whether floats may be used.
+    pub with_floats: bool,
+}
+
+impl ChannelGroup<'_> {
+    /// Packs them, and tells how they are to be used. `place` gives the vector and the lane of the
+    /// channel `first + index`, `sums` its bias and the greatest magnitude of its sums. Lanes without a
+    /// channel give anything. The bias includes [`Form::sum_offset`].
+    pub(in crate::quantized) fn pack(
+        &self,
+        place: impl Fn(usize) -> (usize, usize),
+        sums: impl Fn(usize) -> (i32, i64),
+    ) -> (Form, Vec<ChannelLanes>) {
+        let &Self { requantization, first, channels, vectors, sum_offset, with_floats } = self;
+        let zero_point = requantization.zero_point;
+        let is_nudged = zero_point > requantization.min;
+        let multiplier = |index: usize| requantization.multiplier(first + index);
+        let mut packed = vec![ChannelLanes::default(); vectors];
+        let of_floats = if with_floats {
+            let steps = requantization.min - zero_point + 1..=requantization.max - zero_point;
+            let of = |index: usize| {
+                let multiplier = multiplier(index);
+                let mantissa =
+                    if is_zero(multiplier, sums(index).1) { 0 } else { multiplier.mantissa };
+                Multiplier { mantissa, ..multiplier }
+            };
+            floats::search(channels, of, steps)
+        } else {
+            None
         };
-        lanes.doubled[lane] = channel.doubled;
-        lanes.shift[lane] = channel.shift;
-        let rounding =
-            if lane % 2 == 0 { &mut lanes.rounding_even } else { &mut lanes.rounding_odd };
-        rounding[lane / 2] = channel.rounding;
+        if let Some(of_floats) = of_floats {
+            for index in 0..channels {
+                let (vector, lane) = place(index);
+                let lanes = &mut packed[vector];
+                lanes.bias[lane] = sums(index).0;
+                lanes.factors.copy_lane(lane, &of_floats[index / LANES], index % LANES);
+            }
+            return (if is_nudged { Form::SignedFloats } else { Form::Floats }, packed);
+        }
+        let mut form = if is_nudged { Form::Nudged } else { Form::Plain };
+        for index in 0..channels {
+            let (vector, lane) = place(index);
+            let (bias, bound) = sums(index);
+            let lanes = &mut packed[vector];
+            lanes.bias[lane] = bias.wrapping_add(sum_offset);
+            let Some(channel) = channel(multiplier(index), zero_point, is_nudged, bound) else {
+                form = Form::Scalar;
+                continue;
+            };
+            lanes.doubled[lane] = channel.doubled;
+            lanes.shift[lane] = channel.shift;
+            let rounding =
+                if lane % 2 == 0 { &mut lanes.rounding_even } else { &mut lanes.rounding_odd };
+            rounding[lane / 2] = channel.rounding;
+        }
+        (form, packed)
     }
-    (form, packed)
 }
 
 #[cfg(test)]

@@ -2,17 +2,19 @@
 //! reference kernels (which is gemmlowp's arithmetic) and so NNAPI.
 //!
 //! The product of a sum and a real factor is rounded twice: first halves go up, then away from zero
-//! ([`Multiplier::apply`]). Vectors compute the same in fewer steps, see `lanes`.
+//! ([`Multiplier::apply`]). Vectors compute the same in fewer steps, see `lanes` and
+//! `floats`.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
+mod floats;
 mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub(super) mod neon;
 
-pub(super) use lanes::{ChannelLanes, Form, LANES, pack};
+pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, LANES};
 
 use super::Signedness;
 use crate::Multiplier;

@@ -98,10 +98,23 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Form, LANES, Requantization, pack};
+    use super::super::{ChannelGroup, Form, LANES, Requantization};
     use super::*;
     use crate::Multiplier;
     use proptest::prelude::*;
+
+    /// The constants of one vector of channels whose sums are not beyond the bound.
+    fn pack(requantization: &Requantization, bound: i64) -> (Form, Vec<ChannelLanes>) {
+        let group = ChannelGroup {
+            requantization,
+            first: 0,
+            channels: LANES,
+            vectors: 1,
+            sum_offset: 0,
+            with_floats: false,
+        };
+        group.pack(|lane| (0, lane), |_| (0, bound))
+    }
 
     /// The outputs of a vector of sums.
     fn outputs<const NUDGED: bool>(
@@ -136,14 +149,14 @@ mod tests {
             let multipliers = multipliers.map(|(&mantissa, exponent)| Multiplier { mantissa, exponent });
             let requantization = Requantization { multipliers: multipliers.collect(), zero_point, min, max };
             let bound = 1_i64 << bits;
-            let (form, lanes) = pack(&requantization, LANES, 1, |lane| (0, lane), |_| (0, bound));
+            let (form, lanes) = pack(&requantization, bound);
             let limits = Limits::new(zero_point, min, max);
             for sums in sums.chunks_exact(LANES) {
                 let sums: [i32; LANES] = std::array::from_fn(|lane| sums[lane] >> (31 - bits));
                 let found = match form {
                     Form::Plain => outputs::<false>(&lanes[0], limits, sums),
                     Form::Nudged => outputs::<true>(&lanes[0], limits, sums),
-                    Form::Scalar => break,
+                    _ => break,
                 };
                 for (lane, found) in found.into_iter().enumerate() {
                     let expected = requantization.apply(sums[lane], lane);
@@ -160,7 +173,7 @@ mod tests {
             for min in [0, zero_point] {
                 let multipliers = vec![multiplier];
                 let requantization = Requantization { multipliers, zero_point, min, max: 255 };
-                let (form, lanes) = pack(&requantization, LANES, 1, |lane| (0, lane), |_| (0, 1 << 24));
+                let (form, lanes) = pack(&requantization, 1 << 24);
                 let limits = Limits::new(zero_point, min, 255);
                 // Sums that are nearest to half a step.
                 let near = |k: i64, off: i64| {
@@ -174,7 +187,7 @@ mod tests {
                 let found = match form {
                     Form::Plain => outputs::<false>(&lanes[0], limits, sums),
                     Form::Nudged => outputs::<true>(&lanes[0], limits, sums),
-                    Form::Scalar => unreachable!("small sums"),
+                    _ => unreachable!("small sums"),
                 };
                 for (found, sum) in found.into_iter().zip(sums) {
                     prop_assert_eq!(i32::from(found), requantization.apply(sum, 0), "{}", sum);
