@@ -160,7 +160,8 @@ pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
 }
 
 fn import_pool(pool: Memory, shapes: &[Option<Vec<u32>>]) -> Result<Import, ImportError> {
-    let bytes = pool.view()?.read_to_vec(0, pool.size())?;
+    let mut bytes = hal::memory::zeros(pool.size())?;
+    pool.view()?.read(0, &mut bytes)?;
     let mut file = File::read(&bytes)?;
     file.shape_inputs(shapes)?;
     import::import(&mut file, pool)

@@ -5,9 +5,7 @@ use super::key::{CacheKey, KEY_LENGTH};
 use blake3::Hasher;
 use bytes::Bytes;
 use hal::CacheToken;
-#[cfg(target_os = "linux")]
-use memmap2::Advice;
-use memmap2::MmapMut;
+use hal::memory::zeros;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -171,10 +169,9 @@ pub(super) fn read_parts(
     }
 
     let mut bytes_at = |position, length| {
-        let mut mapped = zeros(length)?;
-        let count = usize::try_from(length).unwrap_or(usize::MAX).min(mapped.len());
-        read_at(&mut mapped[..count], position)?;
-        Ok::<_, CacheError>(Bytes::from_owner(mapped).slice(..count))
+        let mut bytes = zeros(length).map_err(|_| CacheError::NoRoom { length })?;
+        read_at(&mut bytes, position)?;
+        Ok::<_, CacheError>(Bytes::from_owner(bytes))
     };
     let content = bytes_at(CONTENT_AT, header.content_length)?;
     let description =
@@ -197,15 +194,4 @@ fn code(
     description: &[u8],
 ) -> blake3::Hash {
     Hasher::new_keyed(code_key).update(header).update(content).update(description).finalize()
-}
-
-/// So many zeros, in huge pages if they fill some: reading a file into those takes half the time.
-fn zeros(length: u64) -> Result<MmapMut, CacheError> {
-    let no_room = || CacheError::NoRoom { length };
-    let count = usize::try_from(length).map_err(|_| no_room())?;
-    // An empty mapping is an error to some systems.
-    let mapped = MmapMut::map_anon(count.max(1)).map_err(|_| no_room())?;
-    #[cfg(target_os = "linux")]
-    let _ = mapped.advise(Advice::HugePage);
-    Ok(mapped)
 }

@@ -35,9 +35,11 @@ mod descriptor;
 mod error;
 mod mapping;
 mod view;
+mod zeros;
 
 pub use error::MemoryError;
 pub use view::MemoryView;
+pub use zeros::zeros;
 
 use crate::codes::HalVersion;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};

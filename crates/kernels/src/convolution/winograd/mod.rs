@@ -15,7 +15,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Epilogue, Panels, Tile, part, run_tile};
 use crate::image::values_needed;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Lines, Preparation, Team};
 use std::ops::Range;
 use transform::{Backward, Forward, INPUT, OUTPUT, POINTS};
 
@@ -46,9 +46,10 @@ const BETWEEN_BYTES: usize = 1536 << 10;
 const MOST_FILTER_BYTES: usize = 16 << 20;
 
 /// The filter, `[points, outputs, inputs]`.
-fn transform(weights: &[f32], shape: &Shape) -> Vec<f32> {
+fn transform(weights: &[f32], shape: &Shape) -> Lines {
     let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-    let mut transformed = vec![0.0; POINTS * inputs * outputs];
+    let mut lines = Lines::with_elements::<f32>(POINTS * inputs * outputs);
+    let transformed = lines.elements_mut::<f32>();
     for output in 0..outputs {
         for input in 0..inputs {
             let tap = |i, j| weights[((output * 3 + i) * 3 + j) * inputs + input];
@@ -58,7 +59,7 @@ fn transform(weights: &[f32], shape: &Shape) -> Vec<f32> {
             }
         }
     }
-    transformed
+    lines
 }
 
 impl Winograd {
@@ -90,7 +91,8 @@ impl Winograd {
         let set = preparation.set();
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         let transformed =
-            if preparation.is_restoring() { Vec::new() } else { transform(weights, shape) };
+            if preparation.is_restoring() { Lines::default() } else { transform(weights, shape) };
+        let transformed = transformed.elements::<f32>();
         let panels = Panels::pack(
             preparation,
             Blocking::of(set),

@@ -10,6 +10,12 @@ use crate::{InstructionSet, LINE_BYTES, Preparation};
 /// Inputs and weights that are multiplied and added in one step.
 const DEPTH: usize = 4;
 
+/// Steps that are packed together, for all channels of a block: few enough that they stay in the
+/// nearest cache.
+const PIECE_STEPS: usize = 64;
+/// Weights of a channel in those steps.
+const PIECE_BYTES: usize = PIECE_STEPS * DEPTH;
+
 /// Which kernel a matrix is packed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::quantized) enum Variant {
@@ -116,31 +122,30 @@ impl Variant {
         (blocks, bytes, lanes)
     }
 
-    /// Enters the weights of a step, of a block's channel.
-    fn put(self, out: &mut [u8], block: &Block, step: usize, index: usize, weights: [i8; DEPTH]) {
-        let (vector, lane) = block.place(index);
-        let at = block.weights + (step * block.vectors + vector) * self.bytes_per_vector();
+    /// Enters the weights of a step, of one lane, into its vector's.
+    #[inline(always)]
+    fn put(self, vector: &mut [u8], lane: usize, weights: [i8; DEPTH]) {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 let (half, lane) = (lane / 8, lane % 8);
                 for (k, weight) in weights.into_iter().enumerate() {
                     let place = ((half * 2 + k % 2) * 8 + lane) * 2 + k / 2;
-                    out[at + 2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
+                    vector[2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
                 }
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => {
-                out[at + lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
+                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
             }
             #[cfg(target_arch = "aarch64")]
             Self::Sdot => {
-                out[at + lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
+                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
             }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => {
                 for (half, pair) in weights.map(i8::cast_unsigned).chunks_exact(2).enumerate() {
-                    out[at + (half * LANES + lane) * 2..][..2].copy_from_slice(pair);
+                    vector[(half * LANES + lane) * 2..][..2].copy_from_slice(pair);
                 }
             }
         }
@@ -238,17 +243,25 @@ impl Matrix {
             &weights.values[from..from + run_bytes]
         };
         let packed = preparation.pack(bytes, |out| {
+            let vector_bytes = variant.bytes_per_vector();
             for block in &blocks {
-                for index in 0..block.channels {
-                    for run in 0..runs {
-                        let bytes = of_run(block.channel + index, run);
-                        for (step, bytes) in bytes.chunks(DEPTH).enumerate() {
-                            // Behind the last weight of a run zero, whatever stands for zero.
-                            let mut four = [0; DEPTH];
-                            for (to, byte) in four.iter_mut().zip(bytes) {
-                                *to = weights.signedness.signed(*byte);
+                let step_bytes = block.vectors * vector_bytes;
+                let out = &mut out[block.weights..][..runs * run_steps * step_bytes];
+                for (run, out) in out.chunks_exact_mut(run_steps * step_bytes).enumerate() {
+                    for (piece, out) in out.chunks_mut(PIECE_STEPS * step_bytes).enumerate() {
+                        for index in 0..block.channels {
+                            let bytes = &of_run(block.channel + index, run)[piece * PIECE_BYTES..];
+                            let (vector, lane) = block.place(index);
+                            let vectors = out.chunks_exact_mut(step_bytes);
+                            for (out, bytes) in vectors.zip(bytes.chunks(DEPTH)) {
+                                // Behind the last weight of a run zero, whatever stands for zero.
+                                let mut four = [0; DEPTH];
+                                for (to, byte) in four.iter_mut().zip(bytes) {
+                                    *to = weights.signedness.signed(*byte);
+                                }
+                                let out = &mut out[vector * vector_bytes..][..vector_bytes];
+                                variant.put(out, lane, four);
                             }
-                            variant.put(out, block, run * run_steps + step, index, four);
                         }
                     }
                 }
@@ -393,7 +406,10 @@ impl Matrix {
                         };
                         weight.cast_signed()
                     });
-                    self.variant.put(weights, block, step, index, four);
+                    let (vector, lane) = block.place(index);
+                    let bytes = self.variant.bytes_per_vector();
+                    let at = block.weights + (step * block.vectors + vector) * bytes;
+                    self.variant.put(&mut weights[at..][..bytes], lane, four);
                 }
             }
             for index in 0..block.channels {
