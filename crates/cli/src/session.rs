@@ -48,11 +48,18 @@ impl Session {
     /// # Errors
     /// There is no such device, or it refuses the model.
     pub fn new(import: &Import, device: &str, threads: usize) -> Result<Self> {
-        let device = devices::open(device, threads)?;
+        Self::on(import, &*devices::open(device, threads)?)
+    }
+
+    /// Prepares a model on a device.
+    ///
+    /// # Errors
+    /// It refuses the model.
+    pub fn on(import: &Import, device: &dyn Device) -> Result<Self> {
         let begun = Instant::now();
         let prepared = device
             .prepare_model(&import.model, HalVersion::LATEST, PrepareOptions::default())
-            .map_err(|error| explain(&*device, import, error))?;
+            .map_err(|error| explain(device, import, error))?;
         let main = &import.model.main;
         let operands = |indexes: &[u32]| {
             indexes.iter().map(|index| main.operands[*index as usize].clone()).collect()

@@ -100,6 +100,30 @@ fn a_benchmark_ends_in_one_object() {
 }
 
 #[test]
+fn loading_from_a_cache_file_is_measured_if_wanted() {
+    let state = tempfile::tempdir().unwrap();
+    let mut command = nnhal();
+    command.env("XDG_STATE_HOME", state.path());
+    command.args(["bench", "--runs", "1", "--json", "--cached"]).arg(asset("digits_int8.tflite"));
+    assert!(json_of(&mut command)["load_us"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn every_step_is_told_with_the_kernels_that_it_could_have() {
+    let mut command = nnhal();
+    command.args(["inspect", "--alternatives", "--json"]).arg(asset("digits_float32.tflite"));
+    command.env("NNHAL_INSTRUCTION_SET", "portable");
+    let rows = json_of(&mut command);
+    let steps = rows.as_array().unwrap();
+    let is_convolution = |step: &&Value| step["type"] == "CONV_2D";
+    let convolution = steps.iter().find(is_convolution).unwrap();
+    let kernel = convolution["chosen"]["kernel"].as_str().unwrap();
+    assert!(kernel.contains("portable"), "{kernel}");
+    assert!(convolution["chosen"]["microseconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(convolution["others"].as_array().map(Vec::len), Some(0), "nothing is slower");
+}
+
+#[test]
 fn a_device_agrees_with_itself() {
     let mut command = nnhal();
     command.arg("compare").arg(asset("digits_int8.tflite")).args(["--fill", "random"]);

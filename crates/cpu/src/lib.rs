@@ -20,6 +20,8 @@ mod saved;
 mod settings;
 
 pub use engine::CpuEngine;
+pub use kernels::InstructionSet;
+pub use kernels::peak;
 pub use program::CpuProgram;
 pub use settings::Settings;
 

@@ -28,6 +28,7 @@ struct Header {
     build: String,
     instruction_set: String,
     threads: u32,
+    winograd: bool,
     subgraph: DescribedSubgraph,
     /// Lengths by input.
     inputs: Vec<Vec<u32>>,
@@ -73,6 +74,7 @@ pub(crate) fn write(
         build: BUILD.to_owned(),
         instruction_set: settings.instruction_set.to_string(),
         threads: threads(settings),
+        winograd: settings.winograd,
         subgraph: DescribedSubgraph::of(subgraph),
         inputs: inputs.to_vec(),
         constants: origins
@@ -117,11 +119,13 @@ pub(crate) fn read(bytes: &Bytes, settings: &Settings) -> Result<Saved, EngineEr
     let length = length.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
     let header = take(&mut rest, size(length)?)?;
     let header: Header = postcard::from_bytes(&header).map_err(hal::Error::failure)?;
-    let made_for = |build: &str, set: &str, threads: u32| {
-        format!("a program of build {build} for {set} and {threads} threads")
+    let made_for = |build: &str, set: &str, threads: u32, winograd: bool| {
+        let with = if winograd { "with" } else { "without" };
+        format!("a program of build {build} for {set}, {threads} threads, {with} Winograd")
     };
-    let found = made_for(&header.build, &header.instruction_set, header.threads);
-    let expected = made_for(BUILD, &settings.instruction_set.to_string(), threads(settings));
+    let found = made_for(&header.build, &header.instruction_set, header.threads, header.winograd);
+    let set = settings.instruction_set.to_string();
+    let expected = made_for(BUILD, &set, threads(settings), settings.winograd);
     if found != expected {
         return Err(hal::Error::failure(format!("{found}, not {expected}")).into());
     }

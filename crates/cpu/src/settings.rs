@@ -7,6 +7,9 @@ use std::num::NonZeroUsize;
 /// [`InstructionSet`].
 const INSTRUCTION_SET_VARIABLE: &str = "NNHAL_INSTRUCTION_SET";
 
+/// `off` forbids what [`Settings::winograd`] allows.
+const WINOGRAD_VARIABLE: &str = "NNHAL_WINOGRAD";
+
 /// What an embedder can choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -14,6 +17,10 @@ pub struct Settings {
     pub threads: NonZeroUsize,
     /// Which kernels are used.
     pub instruction_set: InstructionSet,
+    /// Whether convolutions of 3x3 pixels may be computed by Winograd's transforms where those are
+    /// faster. They round more: by some ten times the error of plain sums of products, which stays
+    /// below 1e-6 of the greatest sum of magnitudes around.
+    pub winograd: bool,
     /// Bytes that the constants of a model may take, and the values of an execution.
     pub memory_limit: u64,
 }
@@ -21,7 +28,8 @@ pub struct Settings {
 impl Default for Settings {
     /// One thread, the fastest kernels that this processor runs, the memory limit of the reference
     /// engine. The environment variable `NNHAL_INSTRUCTION_SET` names slower kernels to use
-    /// instead; a name that is not known, or not available here, is passed over.
+    /// instead; a name that is not known, or not available here, is passed over. `NNHAL_WINOGRAD=off`
+    /// forbids Winograd's transforms.
     fn default() -> Self {
         let named = std::env::var(INSTRUCTION_SET_VARIABLE)
             .ok()
@@ -30,6 +38,7 @@ impl Default for Settings {
         Self {
             threads: NonZeroUsize::MIN,
             instruction_set: named.unwrap_or_else(InstructionSet::best),
+            winograd: std::env::var(WINOGRAD_VARIABLE).as_deref() != Ok("off"),
             memory_limit: reference::default_memory_limit(),
         }
     }

@@ -14,6 +14,8 @@ pub struct PlannedStep {
     pub dimensions: Vec<u32>,
     /// Additions and multiplications, where they are most of the work; otherwise 0.
     pub arithmetic: u64,
+    /// Whether those are of numbers of 8 bits, and not of floats.
+    pub is_8_bit: bool,
     /// Bytes read and written, each counted once.
     pub bytes: u64,
 }

@@ -7,12 +7,12 @@
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 
 use kernels::convolution::Shape;
+use kernels::peak::{Numbers, operations_per_nanosecond};
 use kernels::quantized::convolution::Convolution;
 use kernels::quantized::depthwise::Depthwise;
 use kernels::quantized::{Activations, Requantization, Signedness, Weights};
 use kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Team};
 #[cfg(target_arch = "x86_64")]
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Name, input size, channels in and out, filter size, stride.
@@ -104,7 +104,8 @@ fn settings() -> Settings {
             _ => settings.filter.push(argument),
         }
     }
-    settings.peak = settings.threads as f64 * peak();
+    settings.peak = settings.threads as f64
+        * operations_per_nanosecond(settings.set, Numbers::Bits8).unwrap_or(f64::NAN);
     println!("{}, {} threads, peak {:.0} GOP/s", settings.set, settings.threads, settings.peak);
     settings
 }
@@ -223,48 +224,4 @@ fn measure(settings: &Settings, name: &str, kernel: &str, operations: u64, mut t
     let rate = operations as f64 / least;
     let share = 100.0 * rate / settings.peak;
     println!("{name:32} {kernel:12} {:9.1} us {rate:7.1} GOP/s {share:5.1} %", least / 1e3);
-}
-
-/// Multiplications and additions of 8-bit numbers that a thread does in a nanosecond when nothing has
-/// to be loaded.
-fn peak() -> f64 {
-    const TURNS: u32 = 20_000;
-    let mut best = 0.0_f64;
-    for _ in 0..100 {
-        let start = Instant::now();
-        let products = most_products(TURNS);
-        best = best.max(2.0 * products / start.elapsed().as_nanos() as f64);
-    }
-    best
-}
-
-/// Multiplies for so many turns; gives the number of products.
-#[cfg(target_arch = "x86_64")]
-fn most_products(turns: u32) -> f64 {
-    if !InstructionSet::Avx512Vnni.is_available() {
-        return 0.0;
-    }
-    // SAFETY: available, as was just seen.
-    unsafe { multiply(turns) };
-    f64::from(turns) * 12.0 * 64.0
-}
-
-/// Nothing, where no peak is known.
-#[cfg(not(target_arch = "x86_64"))]
-fn most_products(_: u32) -> f64 {
-    0.0
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vnni")]
-fn multiply(turns: u32) {
-    use std::arch::x86_64::*;
-    let factor = black_box(_mm512_set1_epi8(3));
-    let mut sums = black_box([_mm512_set1_epi32(1); 12]);
-    for _ in 0..turns {
-        for sum in &mut sums {
-            *sum = _mm512_dpbusd_epi32(*sum, factor, factor);
-        }
-    }
-    black_box(sums);
 }

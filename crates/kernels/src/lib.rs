@@ -24,6 +24,7 @@ pub mod movement;
 mod multiplier;
 mod packing;
 mod parts;
+pub mod peak;
 pub mod pooling;
 pub mod quantized;
 pub mod quantized_elementwise;

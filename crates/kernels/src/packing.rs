@@ -20,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Preparation {
     set: InstructionSet,
     threads: usize,
+    allows_winograd: bool,
     memory: Memory,
     packed: Vec<Packed>,
 }
@@ -123,7 +124,7 @@ impl Preparation {
     /// For an instruction set and so many threads.
     pub fn new(set: InstructionSet, threads: usize) -> Self {
         let memory = Memory::New { room: 0, open: None };
-        Self { set, threads: threads.max(1), memory, packed: Vec::new() }
+        Self { set, threads: threads.max(1), allows_winograd: true, memory, packed: Vec::new() }
     }
 
     /// The same, that takes memory for so many bytes of packed weights at a time.
@@ -135,13 +136,21 @@ impl Preparation {
         self
     }
 
+    /// The same, in which convolutions of floats are sums of products as they are defined, and not
+    /// computed by Winograd's transforms, which take fewer products and round more.
+    #[must_use]
+    pub fn without_winograd(mut self) -> Self {
+        self.allows_winograd = false;
+        self
+    }
+
     /// A preparation that takes packed weights from `saved`: what [`Packed::bytes`] were of a
     /// preparation of the same kernels, in the same order, one behind the other.
     pub fn restore(set: InstructionSet, threads: usize, saved: SavedWeights) -> Self {
         let rest = 0..saved.lines().len();
         let chunk = Arc::new(OnceLock::from(Chunk::Saved(saved)));
         let memory = Memory::Saved { chunk, rest, is_too_short: false };
-        Self { set, threads: threads.max(1), memory, packed: Vec::new() }
+        Self { set, threads: threads.max(1), allows_winograd: true, memory, packed: Vec::new() }
     }
 
     /// The instruction set.
@@ -152,6 +161,11 @@ impl Preparation {
     /// How many threads share the work, at least one.
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Whether Winograd's transforms may be used.
+    pub(crate) fn allows_winograd(&self) -> bool {
+        self.allows_winograd
     }
 
     /// Whether weights are not looked at, because they have been packed before.

@@ -1,5 +1,6 @@
 //! `nnhal inspect`
 
+mod alternatives;
 mod plan;
 
 use super::{print, print_json, shape};
@@ -17,7 +18,8 @@ use tflite::Import;
 #[command(after_help = "\
 Examples:
   nnhal inspect assets/digits/digits_int8.tflite
-  nnhal inspect mobilenet.tflite --profile --threads 2")]
+  nnhal inspect mobilenet.tflite --profile --threads 2
+  nnhal inspect mobilenet.tflite --alternatives")]
 pub struct Arguments {
     /// The .tflite file
     model: PathBuf,
@@ -27,6 +29,10 @@ pub struct Arguments {
     /// Print the plan with the time of every step, the median of many runs
     #[arg(long)]
     profile: bool,
+    /// Print for every step of nnhal-cpu's plan how long it takes with each kernel that this processor
+    /// runs: those of other instruction sets, and none of Winograd's
+    #[arg(long)]
+    alternatives: bool,
     /// Whose plan
     #[arg(long, default_value = devices::DEFAULT, value_name = "NAME")]
     device: String,
@@ -84,9 +90,20 @@ struct DeviceRow {
 /// Describes a model.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let import = session::import(&arguments.model)?;
+    if arguments.alternatives {
+        return alternatives::print(&import, arguments.threads.into(), arguments.json);
+    }
     if arguments.plan || arguments.profile {
         let session = Session::new(&import, &arguments.device, arguments.threads.into())?;
-        return plan::print(&import, &session, arguments.profile, arguments.json);
+        return plan::print(
+            &import,
+            &session,
+            &plan::How {
+                is_profile: arguments.profile,
+                is_json: arguments.json,
+                threads: arguments.threads,
+            },
+        );
     }
     let description = describe(&import);
     if arguments.json { print_json(&description) } else { print(&text(&description)) }

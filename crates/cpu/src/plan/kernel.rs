@@ -22,6 +22,11 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     fn arithmetic(&self) -> u64 {
         0
     }
+
+    /// Whether those are of numbers of 8 bits.
+    fn is_8_bit(&self) -> bool {
+        false
+    }
 }
 
 /// What kernels use while an execution runs.

@@ -38,11 +38,14 @@ pub(super) fn lower_all(
     let room = (bytes + bytes / 8).min(MOST_ROOM) / team.threads();
     let idle = Mutex::new(Vec::new());
     let total = AtomicU64::new(0);
+    let settled = |preparation: Preparation| {
+        if settings.winograd { preparation } else { preparation.without_winograd() }
+    };
     let lower_one = |index: usize, node: &Node| {
         budget.check_inside()?;
         if let Some(saved) = saved {
             let weights = SavedWeights::new(saved.get(index).cloned().unwrap_or_default());
-            let mut preparation = Preparation::restore(set, threads, weights);
+            let mut preparation = settled(Preparation::restore(set, threads, weights));
             let drafts = lower::lower(builder, node, &mut preparation)?;
             let packed = preparation.take_packed();
             preparation.finish().map_err(hal::Error::failure)?;
@@ -50,7 +53,7 @@ pub(super) fn lower_all(
         }
         let preparation = lock(&idle).pop();
         let mut preparation =
-            preparation.unwrap_or_else(|| Preparation::new(set, threads).with_room(room));
+            preparation.unwrap_or_else(|| settled(Preparation::new(set, threads).with_room(room)));
         let drafts = lower::lower(builder, node, &mut preparation)?;
         let packed = preparation.take_packed();
         lock(&idle).push(preparation);

@@ -118,6 +118,7 @@ impl Plan {
                 kernel: step.kernel.name(),
                 dimensions: step.dimensions.clone(),
                 arithmetic: step.kernel.arithmetic(),
+                is_8_bit: step.kernel.is_8_bit(),
                 bytes: step.bytes(),
             })
             .collect()

@@ -1,9 +1,9 @@
 //! What the benches of float32 kernels share: settings, timing, the peak that times are held against.
-#![allow(unsafe_code, dead_code)] // Each bench uses some of it.
+#![allow(dead_code)] // Each bench uses some of it.
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 
 use kernels::InstructionSet;
-use std::hint::black_box;
+use kernels::peak::{Numbers, operations_per_nanosecond};
 use std::time::{Duration, Instant};
 
 /// What was asked for on the command line.
@@ -43,7 +43,8 @@ impl Settings {
                 _ => settings.filter.push(argument),
             }
         }
-        settings.peak = settings.threads as f64 * peak(settings.set);
+        settings.peak = settings.threads as f64
+            * operations_per_nanosecond(settings.set, Numbers::Float32).unwrap_or(f64::NAN);
         println!(
             "{}, {} threads, peak {:.0} GFLOP/s",
             settings.set, settings.threads, settings.peak
@@ -85,83 +86,4 @@ impl Settings {
 pub fn values(count: usize) -> Vec<f32> {
     let mut random = fastrand::Rng::with_seed(7);
     (0..count).map(|_| random.f32() - 0.5).collect()
-}
-
-/// Multiplications and additions that a thread does in a nanosecond when nothing has to be loaded.
-fn peak(set: InstructionSet) -> f64 {
-    const TURNS: u32 = 20_000;
-    let mut best = 0.0_f64;
-    for _ in 0..100 {
-        let start = Instant::now();
-        let lanes = match set {
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 | InstructionSet::Avx512Vnni if set.is_available() => {
-                // SAFETY: available, as was just seen.
-                unsafe { multiply_512(TURNS) };
-                16.0
-            }
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2 if set.is_available() => {
-                // SAFETY: available, as was just seen.
-                unsafe { multiply_256(TURNS) };
-                8.0
-            }
-            #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon | InstructionSet::NeonDotprod => {
-                multiply_neon(TURNS);
-                4.0
-            }
-            _ => 0.0,
-        };
-        if lanes == 0.0 {
-            return f64::NAN;
-        }
-        let operations = f64::from(TURNS) * 12.0 * lanes * 2.0;
-        best = best.max(operations / start.elapsed().as_nanos() as f64);
-    }
-    best
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn multiply_512(turns: u32) {
-    use std::arch::x86_64::*;
-    let factor = black_box(_mm512_set1_ps(0.5));
-    let mut sums = black_box([_mm512_set1_ps(1.0); 12]);
-    for _ in 0..turns {
-        for sum in &mut sums {
-            *sum = _mm512_fmadd_ps(*sum, factor, factor);
-        }
-    }
-    black_box(sums);
-}
-
-#[cfg(target_arch = "aarch64")]
-fn multiply_neon(turns: u32) {
-    use std::arch::aarch64::*;
-    // SAFETY: every processor of the target has NEON.
-    unsafe {
-        let factor = black_box(vdupq_n_f32(0.5));
-        let mut sums = black_box([vdupq_n_f32(1.0); 12]);
-        for _ in 0..turns {
-            for sum in &mut sums {
-                *sum = vfmaq_f32(factor, *sum, factor);
-            }
-        }
-        black_box(sums);
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn multiply_256(turns: u32) {
-    use std::arch::x86_64::*;
-    let factor = black_box(_mm256_set1_ps(0.5));
-    let mut sums = black_box([_mm256_set1_ps(1.0); 12]);
-    for _ in 0..turns {
-        for sum in &mut sums {
-            *sum = _mm256_fmadd_ps(*sum, factor, factor);
-        }
-    }
-    black_box(sums);
 }

@@ -53,7 +53,7 @@ impl Convolution {
         preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
         assert_eq!(bias.len(), shape.output_channels, "values of the bias");
         let (set, threads) = (preparation.set(), preparation.threads());
-        if Winograd::suits(shape, set) {
+        if preparation.allows_winograd() && Winograd::suits(shape, set) {
             let winograd = Winograd::new(shape, filter, bias, epilogue, preparation);
             return Self { shape: *shape, set, method: Method::Winograd(winograd) };
         }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::inputs::{self, InputArguments};
 use crate::session::Session;
 use crate::tensor::Tensor;
+use cpu::peak::{self, Numbers};
 use driver::{Observer, OperationPlace, PlannedStep};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -26,9 +27,44 @@ struct Row {
     dimensions: Vec<u32>,
     /// Additions and multiplications, where they are most of the work.
     arithmetic: u64,
+    is_8_bit: bool,
     bytes: u64,
     /// The median.
     microseconds: Option<f64>,
+    /// Of the most additions and multiplications that so many threads can do.
+    share_of_peak: Option<f64>,
+}
+
+/// How to print a plan.
+pub struct How {
+    /// With the time of every step.
+    pub is_profile: bool,
+    /// As JSON.
+    pub is_json: bool,
+    /// How many threads share the work.
+    pub threads: u16,
+}
+
+/// The most that a thread can compute, in operations in a nanosecond.
+struct Peaks {
+    float32: Option<f64>,
+    bits8: Option<f64>,
+}
+
+impl Peaks {
+    /// With the instruction set that the device uses unless it is told otherwise.
+    fn measure() -> Self {
+        let set = cpu::Settings::default().instruction_set;
+        let of = |numbers| peak::operations_per_nanosecond(set, numbers);
+        Self { float32: of(Numbers::Float32), bits8: of(Numbers::Bits8) }
+    }
+
+    /// What a step reaches of them.
+    fn share(&self, step: &PlannedStep, microseconds: f64, threads: u16) -> Option<f64> {
+        let peak = if step.is_8_bit { self.bits8 } else { self.float32 };
+        let rate = step.arithmetic as f64 / (microseconds * 1e3);
+        peak.filter(|_| step.arithmetic > 0).map(|peak| rate / (peak * f64::from(threads)))
+    }
 }
 
 /// The durations of each step.
@@ -43,23 +79,29 @@ impl Observer for Stopwatch {
 }
 
 /// Prints a plan.
-pub fn print(import: &Import, session: &Session, is_profile: bool, is_json: bool) -> Result<()> {
-    let times = if is_profile { measure(import, session)? } else { HashMap::new() };
+pub fn print(import: &Import, session: &Session, how: &How) -> Result<()> {
+    let times = if how.is_profile { measure(import, session)? } else { HashMap::new() };
+    let has_peaks = how.is_profile && session.device == cpu::DEVICE_NAME;
+    let peaks = has_peaks.then(Peaks::measure);
+    let share =
+        |step: &PlannedStep| peaks.as_ref()?.share(step, *times.get(&step.place)?, how.threads);
     let row = |step: PlannedStep| Row {
         operation: step.place.index,
         operation_type: step.place.operation_type.to_string(),
         microseconds: times.get(&step.place).copied(),
+        share_of_peak: share(&step),
+        is_8_bit: step.is_8_bit,
         kernel: step.kernel,
         dimensions: step.dimensions,
         arithmetic: step.arithmetic,
         bytes: step.bytes,
     };
     let rows: Vec<Row> = session.plan()?.into_iter().map(row).collect();
-    if is_json { print_json(&rows) } else { commands::print(&text(&rows)) }
+    if how.is_json { print_json(&rows) } else { commands::print(&text(&rows)) }
 }
 
 /// The median duration of each step, in microseconds.
-fn measure(import: &Import, session: &Session) -> Result<HashMap<OperationPlace, f64>> {
+pub(super) fn measure(import: &Import, session: &Session) -> Result<HashMap<OperationPlace, f64>> {
     let filled = inputs::fill(&InputArguments::default(), import)?;
     let tensors: Vec<Tensor> = filled.into_iter().map(|filled| filled.tensor).collect();
     let stopwatch = Stopwatch::default();
@@ -97,6 +139,9 @@ fn text(rows: &[Row]) -> String {
             };
             let share = 100.0 * microseconds / total;
             text += &format!(" {microseconds:10.1} us {share:5.1}% {per_second}");
+            if let Some(share) = row.share_of_peak {
+                text += &format!(" {:5.1}% of peak", 100.0 * share);
+            }
         }
         text += "\n";
     }

@@ -154,6 +154,10 @@ impl Kernel for QuantizedConvolution {
         }
     }
 
+    fn is_8_bit(&self) -> bool {
+        true
+    }
+
     fn arithmetic(&self) -> u64 {
         self.shape.operations()
     }

@@ -1,0 +1,130 @@
+//! `nnhal inspect --alternatives`
+
+use super::plan::measure;
+use crate::commands::{self, print_json, shape};
+use crate::devices;
+use crate::error::Result;
+use crate::session::Session;
+use driver::{OperationPlace, PlannedStep};
+use serde::Serialize;
+use std::collections::HashMap;
+use tflite::Import;
+
+/// A kernel that is faster by less is as fast: times differ by more from run to run.
+const NOTABLE: f64 = 0.9;
+
+#[derive(Serialize)]
+struct Row {
+    /// Index of the operation, or of the last one of those that the step computes.
+    operation: usize,
+    #[serde(rename = "type")]
+    operation_type: String,
+    dimensions: Vec<u32>,
+    /// The one that is used.
+    chosen: Way,
+    /// Those that could be.
+    others: Vec<Way>,
+}
+
+/// A kernel for a step.
+#[derive(Serialize)]
+struct Way {
+    settings: String,
+    kernel: String,
+    /// The median.
+    microseconds: f64,
+}
+
+/// The steps of a plan with their times.
+struct Timed {
+    settings: String,
+    steps: Vec<PlannedStep>,
+    times: HashMap<OperationPlace, f64>,
+}
+
+impl Timed {
+    fn way(&self, step: &PlannedStep) -> Option<Way> {
+        let step = self.steps.iter().find(|other| other.place == step.place)?;
+        Some(Way {
+            settings: self.settings.clone(),
+            kernel: step.kernel.clone(),
+            microseconds: *self.times.get(&step.place)?,
+        })
+    }
+}
+
+impl Row {
+    /// The fastest of the others, if it is notably faster.
+    fn faster(&self) -> Option<&Way> {
+        let fastest =
+            self.others.iter().min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))?;
+        (fastest.microseconds < NOTABLE * self.chosen.microseconds).then_some(fastest)
+    }
+}
+
+/// Measures and prints.
+pub fn print(import: &Import, threads: usize, is_json: bool) -> Result<()> {
+    let mut plans = Vec::new();
+    for (settings, device) in devices::alternatives(threads) {
+        let session = Session::on(import, &*device)?;
+        let times = measure(import, &session)?;
+        plans.push(Timed { settings, steps: session.plan()?, times });
+    }
+    let Some((chosen, others)) = plans.split_first() else { return Ok(()) };
+    let row = |step: &PlannedStep| {
+        let chosen = chosen.way(step)?;
+        let differs = |way: &Way| way.kernel != chosen.kernel;
+        Some(Row {
+            operation: step.place.index,
+            operation_type: step.place.operation_type.to_string(),
+            dimensions: step.dimensions.clone(),
+            others: others.iter().filter_map(|plan| plan.way(step)).filter(differs).collect(),
+            chosen,
+        })
+    };
+    let rows: Vec<Row> = chosen.steps.iter().filter_map(row).collect();
+    if is_json { print_json(&rows) } else { commands::print(&text(&rows)) }
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let Row { operation, operation_type, chosen, .. } = row;
+        text += &format!("{operation:4} {operation_type:24} {:18}", shape(&row.dimensions));
+        text += &format!(" {:32} {:10.1} us", chosen.kernel, chosen.microseconds);
+        for other in &row.others {
+            text += &format!(", {} {:.1}", other.settings, other.microseconds);
+        }
+        if let Some(faster) = row.faster() {
+            text += &format!("  <- {} is faster", faster.settings);
+        }
+        text += "\n";
+    }
+    let count = rows.iter().filter(|row| row.faster().is_some()).count();
+    text += &format!("{} steps; for {count} another kernel is faster\n", rows.len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(settings: &str, microseconds: f64) -> Way {
+        Way { settings: settings.to_owned(), kernel: settings.to_owned(), microseconds }
+    }
+
+    #[test]
+    fn a_kernel_is_faster_if_it_is_by_more_than_times_differ() {
+        let mut row = Row {
+            operation: 0,
+            operation_type: "CONV_2D".to_owned(),
+            dimensions: vec![1],
+            chosen: way("avx512", 10.0),
+            others: vec![way("portable", 90.0), way("avx2", 9.5)],
+        };
+        assert!(row.faster().is_none());
+        row.others.push(way("without winograd", 8.0));
+        assert_eq!(row.faster().map(|it| &*it.settings), Some("without winograd"));
+        assert!(text(&[row]).contains("for 1 another kernel is faster"));
+    }
+}

@@ -1,0 +1,157 @@
+//! The most that a thread can compute, to hold kernels against.
+#![allow(unsafe_code)]
+
+use crate::InstructionSet;
+use crate::vector::{Isa, Kernel, Simd};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// The numbers that are multiplied and added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Numbers {
+    /// Floats of 32 bits.
+    Float32,
+    /// Of 8 bits, with sums of 32.
+    Bits8,
+}
+
+/// Sums that are in flight at the same time: more than it takes for one to be done.
+const SUMS: usize = 12;
+/// Products of each sum in a turn, which takes some microseconds.
+const PRODUCTS: u32 = 5_000;
+/// The fastest of so many turns counts.
+const TURNS: u32 = 60;
+
+/// Multiplications and additions that a thread does in a nanosecond with this instruction set when
+/// nothing has to be loaded, measured in less than a millisecond. `None` where there is no
+/// instruction for it, or this processor does not have it.
+#[allow(clippy::cast_precision_loss)] // Counts and times.
+pub fn operations_per_nanosecond(set: InstructionSet, numbers: Numbers) -> Option<f64> {
+    if !set.is_available() {
+        return None;
+    }
+    let mut best = None;
+    for _ in 0..TURNS {
+        let start = Instant::now();
+        let lanes = match numbers {
+            Numbers::Float32 => Isa::of(set).run(Floats),
+            Numbers::Bits8 => bytes(set)?,
+        };
+        let nanoseconds = start.elapsed().as_nanos().max(1) as f64;
+        let operations = 2.0 * (lanes * SUMS) as f64 * f64::from(PRODUCTS);
+        best = Some((operations / nanoseconds).max(best.unwrap_or(0.0)));
+    }
+    best
+}
+
+/// Multiplies and adds; gives the products of an instruction.
+struct Floats;
+
+impl Kernel for Floats {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> usize {
+        let factor = black_box(simd.splat(0.5));
+        let mut sums = black_box([simd.splat(1.0); SUMS]);
+        for _ in 0..PRODUCTS {
+            for sum in &mut sums {
+                *sum = simd.fma(*sum, factor, factor);
+            }
+        }
+        black_box(sums);
+        S::LANES
+    }
+}
+
+/// The same for numbers of 8 bits.
+#[cfg(target_arch = "x86_64")]
+fn bytes(set: InstructionSet) -> Option<usize> {
+    // SAFETY: the caller has seen that the processor has the instruction set.
+    unsafe {
+        match set {
+            InstructionSet::Avx512Vnni => multiply_vnni(),
+            InstructionSet::Avx512 => multiply_512(),
+            InstructionSet::Avx2 => multiply_256(),
+            _ => return None,
+        }
+    }
+    Some(match set {
+        InstructionSet::Avx512Vnni => 64,
+        InstructionSet::Avx512 => 32,
+        _ => 16,
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn multiply_vnni() {
+    use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_set1_epi8, _mm512_set1_epi32};
+    let factor = black_box(_mm512_set1_epi8(3));
+    let mut sums = black_box([_mm512_set1_epi32(1); SUMS]);
+    for _ in 0..PRODUCTS {
+        for sum in &mut sums {
+            *sum = _mm512_dpbusd_epi32(*sum, factor, factor);
+        }
+    }
+    black_box(sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn multiply_512() {
+    use std::arch::x86_64::{
+        _mm512_add_epi32, _mm512_madd_epi16, _mm512_set1_epi16, _mm512_set1_epi32,
+    };
+    let factor = black_box(_mm512_set1_epi16(3));
+    let mut sums = black_box([_mm512_set1_epi32(1); SUMS]);
+    for _ in 0..PRODUCTS {
+        for sum in &mut sums {
+            // Of the sum itself, or the product would be taken out of the loop.
+            *sum = _mm512_add_epi32(*sum, _mm512_madd_epi16(*sum, factor));
+        }
+    }
+    black_box(sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn multiply_256() {
+    use std::arch::x86_64::{
+        _mm256_add_epi32, _mm256_madd_epi16, _mm256_set1_epi16, _mm256_set1_epi32,
+    };
+    let factor = black_box(_mm256_set1_epi16(3));
+    let mut sums = black_box([_mm256_set1_epi32(1); SUMS]);
+    for _ in 0..PRODUCTS {
+        for sum in &mut sums {
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(*sum, factor));
+        }
+    }
+    black_box(sums);
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn bytes(_: InstructionSet) -> Option<usize> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_computes_something() {
+        for set in InstructionSet::available() {
+            let rate = operations_per_nanosecond(set, Numbers::Float32);
+            assert!(rate.is_some_and(|rate| rate > 0.0 && rate.is_finite()), "{set} {rate:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_measured_that_is_not_there() {
+        for set in InstructionSet::ALL.into_iter().filter(|set| !set.is_available()) {
+            assert_eq!(operations_per_nanosecond(set, Numbers::Float32), None);
+            assert_eq!(operations_per_nanosecond(set, Numbers::Bits8), None);
+        }
+    }
+}
