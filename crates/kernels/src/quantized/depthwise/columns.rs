@@ -59,10 +59,9 @@ impl Columns {
             let (pixels, outside) = rest.split_at_mut(inside);
             outside.fill(padding.as_ptr());
             let pixel = (batch * height + in_y) * width + first;
-            let mut address = input.values.as_ptr().wrapping_add(pixel * input.pixel_stride);
-            for entry in pixels {
-                *entry = address;
-                address = address.wrapping_add(input.pixel_stride);
+            let start = input.values.as_ptr().wrapping_add(pixel * input.pixel_stride);
+            for (index, entry) in pixels.iter_mut().enumerate() {
+                *entry = start.wrapping_add(index * input.pixel_stride);
             }
         }
     }

@@ -104,27 +104,28 @@ impl Variant {
 
     /// In which order taps are multiplied.
     fn order(self, shape: &Shape) -> Order {
-        let is_column = shape.filter == [3, 3] && shape.dilation[1] == 1 && shape.stride[1] <= 2;
-        if self.taps() == 4 && is_column { Order::ByColumn } else { Order::ByRow }
+        match (self, shape.filter, shape.stride[1], shape.dilation[1]) {
+            #[cfg(target_arch = "x86_64")]
+            (Self::Vnni, [3, 3], 1 | 2, 1) => Order::Columns3,
+            #[cfg(target_arch = "x86_64")]
+            (Self::Vnni, [5, 5], 1 | 2, 1) => Order::Columns5,
+            _ => Order::Rows,
+        }
     }
 
-    /// Enters the weight of a tap; `start` tells where a step's 64 bytes of the channel's vector lie,
+    /// Enters the weight of a tap at its place in its step; `start` tells where a step's 64 bytes of the channel's vector lie,
     /// and behind all steps those of second parts.
     fn put(
         self,
         out: &mut [u8],
         (start, lane): (impl Fn(usize) -> usize, usize),
-        [tap, steps]: [usize; 2],
-        order: Order,
+        [step, place]: [usize; 2],
+        steps: usize,
         weight: i32,
     ) {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => {
-                let (step, place) = match order {
-                    Order::ByRow => (tap / 4, tap % 4),
-                    Order::ByColumn => (tap % 3, tap / 3),
-                };
                 let part = weight.clamp(-128, 127);
                 for (step, part) in [(step, part), (steps + step, weight - part)] {
                     // Nothing is left in a second part that there is not.
@@ -137,14 +138,14 @@ impl Variant {
             Self::Avx2 => {
                 #[allow(clippy::cast_possible_truncation)] // 9 bits.
                 let bytes = (weight as i16).to_le_bytes();
-                out[start(tap / 2) + lane * 4 + tap % 2 * 2..][..2].copy_from_slice(&bytes);
+                out[start(step) + lane * 4 + place * 2..][..2].copy_from_slice(&bytes);
             }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => {
-                let _ = (steps, order);
+                let _ = steps;
                 #[allow(clippy::cast_possible_truncation)] // 9 bits.
                 let bytes = (weight as i16).to_le_bytes();
-                let at = start(tap / 2) + (tap % 2 * LANES + lane) * 2;
+                let at = start(step) + (place * LANES + lane) * 2;
                 out[at..][..2].copy_from_slice(&bytes);
             }
         }
@@ -169,9 +170,27 @@ impl Variant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// The next ones of a row, going on in the next row.
-    ByRow,
-    /// The three of a column, which neighbouring output pixels share.
-    ByColumn,
+    Rows,
+    /// The three of a column of a 3x3 filter, which neighbouring output pixels share.
+    Columns3,
+    /// The upper four of a column of a 5x5 filter; then the first four of the last row; then the last
+    /// tap as part of the four input pixels that the next output pixel sees first, where it is the
+    /// last of them, or the first if the stride is 2.
+    Columns5,
+}
+
+impl Order {
+    /// The step that a tap belongs to, and its place among those that are multiplied together.
+    fn place(self, tap: usize, shape: &Shape, together: usize) -> [usize; 2] {
+        let (i, j) = (tap / shape.filter[1], tap % shape.filter[1]);
+        match self {
+            Self::Rows => [tap / together, tap % together],
+            Self::Columns3 => [j, i],
+            Self::Columns5 if i < 4 => [j, i],
+            Self::Columns5 if j < 4 => [5, j],
+            Self::Columns5 => [6, if shape.stride[1] == 1 { 3 } else { 0 }],
+        }
+    }
 }
 
 /// Channels that are computed together.
@@ -336,7 +355,8 @@ impl Packed {
                     let start = |step: usize| block.weights + (step * vectors + vector) * LANES * 4;
                     for tap in 0..taps {
                         let weight = weights.centred(tap * channels + block.channel + index);
-                        variant.put(out, (start, lane), [tap, steps], order, weight);
+                        let place = order.place(tap, shape, variant.taps());
+                        variant.put(out, (start, lane), place, steps, weight);
                     }
                 }
             }

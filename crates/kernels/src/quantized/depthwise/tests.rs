@@ -58,7 +58,7 @@ proptest! {
         down in axis(), right in axis(), batch in 1_usize..3, gaps in [0_usize..3, 0..3],
         channels in prop_oneof![1_usize..40, 1_usize..200], each in prop_oneof![9 => Just(1_usize), 1 => 2_usize..4],
         is_signed: [bool; 2], zero: u8, exponents in prop_oneof![9 => Just((-9, -6)), 1 => Just((-9, 1))],
-        ends: [u8; 2], is_relu: bool,
+        ends: [u8; 2], is_relu: bool, square in prop_oneof![Just(None), Just(Some(3)), Just(Some(5))],
     ) {
         let signedness =
             is_signed.map(|it| if it { Signedness::Signed } else { Signedness::Unsigned });
@@ -69,7 +69,7 @@ proptest! {
             input_channels: channels,
             output: [down[5], right[5]],
             output_channels: channels * each,
-            filter: [down[1], right[1]],
+            filter: square.map_or([down[1], right[1]], |length| [length; 2]),
             stride: [down[2], right[2]],
             dilation: [down[3], right[3]],
             padding_before: [down[4], right[4]],

@@ -21,6 +21,8 @@ const FULL: u8 = 0;
 const PARTIAL: u8 = 1;
 /// Two pixels of a block share the lanes.
 const PAIR: u8 = 2;
+/// Two pixels of a block of 32 channels share the lanes.
+const FULL_PAIR: u8 = 3;
 
 /// Computes the pixels of a run.
 ///
@@ -32,6 +34,7 @@ pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
     let share = match (run.block.pixels, run.block.channels) {
         (1, 64) => FULL,
         (1, _) => PARTIAL,
+        (_, 32) => FULL_PAIR,
         _ => PAIR,
     };
     let kernel = match (share, is_signed, run.block.has_two_parts) {
@@ -43,10 +46,14 @@ pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
         (PARTIAL, false, true) => kernel::<PARTIAL, false, true>,
         (PARTIAL, true, false) => kernel::<PARTIAL, true, false>,
         (PARTIAL, true, true) => kernel::<PARTIAL, true, true>,
-        (_, false, false) => kernel::<PAIR, false, false>,
-        (_, false, true) => kernel::<PAIR, false, true>,
-        (_, true, false) => kernel::<PAIR, true, false>,
-        (_, true, true) => kernel::<PAIR, true, true>,
+        (PAIR, false, false) => kernel::<PAIR, false, false>,
+        (PAIR, false, true) => kernel::<PAIR, false, true>,
+        (PAIR, true, false) => kernel::<PAIR, true, false>,
+        (PAIR, true, true) => kernel::<PAIR, true, true>,
+        (_, false, false) => kernel::<FULL_PAIR, false, false>,
+        (_, false, true) => kernel::<FULL_PAIR, false, true>,
+        (_, true, false) => kernel::<FULL_PAIR, true, false>,
+        (_, true, true) => kernel::<FULL_PAIR, true, true>,
     };
     // SAFETY: the caller's promises.
     unsafe { kernel(packed, run) }
@@ -68,9 +75,11 @@ unsafe fn kernel<const SHARE: u8, const SIGNED: bool, const TWO: bool>(
         while first + 4 <= run.count {
             let group = run.after(first, packed.stride);
             match (packed.order, packed.stride) {
-                (Order::ByRow, _) => by_row::<4, SHARE, SIGNED, TWO>(packed, &group),
-                (Order::ByColumn, 1) => by_column::<4, 1, SHARE, SIGNED, TWO>(packed, &group),
-                (Order::ByColumn, _) => by_column::<4, 2, SHARE, SIGNED, TWO>(packed, &group),
+                (Order::Rows, _) => rows::<4, SHARE, SIGNED, TWO>(packed, &group),
+                (Order::Columns3, 1) => columns3::<4, 1, SHARE, SIGNED, TWO>(packed, &group),
+                (Order::Columns3, _) => columns3::<4, 2, SHARE, SIGNED, TWO>(packed, &group),
+                (Order::Columns5, 1) => columns5::<4, 1, SHARE, SIGNED, TWO>(packed, &group),
+                (Order::Columns5, _) => columns5::<4, 2, SHARE, SIGNED, TWO>(packed, &group),
             }
             first += 4;
             if first < run.count && first + 4 > run.count {
@@ -81,8 +90,9 @@ unsafe fn kernel<const SHARE: u8, const SIGNED: bool, const TWO: bool>(
         for first in first..run.count {
             let group = run.after(first, packed.stride);
             match packed.order {
-                Order::ByRow => by_row::<1, SHARE, SIGNED, TWO>(packed, &group),
-                Order::ByColumn => by_column::<1, 1, SHARE, SIGNED, TWO>(packed, &group),
+                Order::Rows => rows::<1, SHARE, SIGNED, TWO>(packed, &group),
+                Order::Columns3 => columns3::<1, 1, SHARE, SIGNED, TWO>(packed, &group),
+                Order::Columns5 => columns5::<1, 1, SHARE, SIGNED, TWO>(packed, &group),
             }
         }
     }
@@ -101,17 +111,21 @@ unsafe fn load<const SHARE: u8, const SIGNED: bool>(
     let mask = !0_u64 >> (64 - run.block.channels);
     // SAFETY: the caller's promise; what a mask leaves out is not accessed.
     unsafe {
-        let from = (*run.table.add(entry)).add(run.block.channel);
-        let mut bytes = if SHARE == FULL {
-            _mm512_loadu_si512(from.cast())
-        } else {
-            _mm512_maskz_loadu_epi8(mask, from.cast())
+        let at = |entry: usize| (*run.table.add(entry)).add(run.block.channel);
+        let (from, partner) = (at(entry), entry + run.partner * packed.stride);
+        let bytes = match SHARE {
+            FULL => _mm512_loadu_si512(from.cast()),
+            PARTIAL => _mm512_maskz_loadu_epi8(mask, from.cast()),
+            PAIR => {
+                let bytes = _mm512_maskz_loadu_epi8(mask, from.cast());
+                let from = at(partner).wrapping_sub(32);
+                _mm512_mask_loadu_epi8(bytes, mask << 32, from.cast())
+            }
+            _ => {
+                let bytes = _mm512_castsi256_si512(_mm256_loadu_si256(from.cast()));
+                _mm512_inserti64x4::<1>(bytes, _mm256_loadu_si256(at(partner).cast()))
+            }
         };
-        if SHARE == PAIR {
-            let partner = *run.table.add(entry + run.partner * packed.stride);
-            let from = partner.add(run.block.channel).wrapping_sub(32);
-            bytes = _mm512_mask_loadu_epi8(bytes, mask << 32, from.cast());
-        }
         if SIGNED { _mm512_xor_si512(bytes, _mm512_set1_epi8(i8::MIN)) } else { bytes }
     }
 }
@@ -204,7 +218,7 @@ unsafe fn pixel<const SHARE: u8, const SIGNED: bool, const TWO: bool>(
 /// # Safety
 /// As of [`kernel`].
 #[inline(always)]
-unsafe fn by_row<const P: usize, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+unsafe fn rows<const P: usize, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
     packed: &Packed,
     run: &Run<'_>,
 ) {
@@ -239,13 +253,69 @@ unsafe fn by_row<const P: usize, const SHARE: u8, const SIGNED: bool, const TWO:
     }
 }
 
+/// Multiplies each list of inputs with steps of weights and adds the products to pixels' sums. Written
+/// out, for a loop would keep the sums in memory.
+macro_rules! multiply_all {
+    ($run:expr, $steps:literal, $sums:ident: $($inputs:expr => $($p:literal $step:literal),+;)+) => {
+        $(
+            let inputs = $inputs;
+            $(multiply::<TWO>($run, ($step, $steps), inputs, &mut $sums[$p]);)+
+        )+
+    };
+}
+
+/// Interleaves the entries of four rows in a column.
+///
+/// # Safety
+/// As of [`kernel`], for the entries.
+#[inline(always)]
+unsafe fn column<const SHARE: u8, const SIGNED: bool>(
+    packed: &Packed,
+    run: &Run<'_>,
+    column: usize,
+    [a, b, c, d]: [usize; 4],
+) -> [__m512i; 4] {
+    // SAFETY: the caller's promises.
+    unsafe {
+        interleave([
+            load::<SHARE, SIGNED>(packed, run, a * run.columns + column),
+            load::<SHARE, SIGNED>(packed, run, b * run.columns + column),
+            load::<SHARE, SIGNED>(packed, run, c * run.columns + column),
+            load::<SHARE, SIGNED>(packed, run, d * run.columns + column),
+        ])
+    }
+}
+
+/// Interleaves the entries of the fifth row in four columns, the last one instead of those behind it.
+///
+/// # Safety
+/// As of [`kernel`], for the entries.
+#[inline(always)]
+unsafe fn last_row<const SHARE: u8, const SIGNED: bool>(
+    packed: &Packed,
+    run: &Run<'_>,
+    column: usize,
+    last: usize,
+) -> [__m512i; 4] {
+    let first = 4 * run.columns;
+    // SAFETY: the caller's promises.
+    unsafe {
+        interleave([
+            load::<SHARE, SIGNED>(packed, run, first + column),
+            load::<SHARE, SIGNED>(packed, run, first + (column + 1).min(last)),
+            load::<SHARE, SIGNED>(packed, run, first + (column + 2).min(last)),
+            load::<SHARE, SIGNED>(packed, run, first + (column + 3).min(last)),
+        ])
+    }
+}
+
 /// The first `P` pixels of a run of a 3x3 filter, the three taps of a column at a time. Columns are
 /// interleaved once for all pixels that see them, which are `S` columns from each other.
 ///
 /// # Safety
 /// As of [`kernel`].
 #[inline(always)]
-unsafe fn by_column<
+unsafe fn columns3<
     const P: usize,
     const S: usize,
     const SHARE: u8,
@@ -257,18 +327,116 @@ unsafe fn by_column<
 ) {
     // SAFETY: entries of taps of pixels, one of three steps, and the caller's promises.
     unsafe {
+        /// A column of which the fourth weight is zero.
+        macro_rules! column {
+            ($column:literal) => {
+                column::<SHARE, SIGNED>(packed, run, $column, [0, 1, 2, 2])
+            };
+        }
         let mut sums = first_sums::<P>(run);
-        for column in 0..(P - 1) * S + 3 {
-            let a = load::<SHARE, SIGNED>(packed, run, column);
-            let b = load::<SHARE, SIGNED>(packed, run, run.columns + column);
-            let c = load::<SHARE, SIGNED>(packed, run, 2 * run.columns + column);
-            // The weight of the fourth is zero.
-            let inputs = interleave([a, b, c, c]);
-            for p in 0..P {
-                if column >= p * S && column < p * S + 3 {
-                    multiply::<TWO>(run, (column - p * S, 3), inputs, &mut sums[p]);
-                }
-            }
+        if P == 1 {
+            multiply_all!(run, 3, sums: column!(0) => 0 0; column!(1) => 0 1; column!(2) => 0 2;);
+        } else if S == 1 {
+            multiply_all!(run, 3, sums:
+                column!(0) => 0 0;
+                column!(1) => 0 1, 1 0;
+                column!(2) => 0 2, 1 1, 2 0;
+                column!(3) => 1 2, 2 1, 3 0;
+                column!(4) => 2 2, 3 1;
+                column!(5) => 3 2;
+            );
+        } else {
+            multiply_all!(run, 3, sums:
+                column!(0) => 0 0;
+                column!(1) => 0 1;
+                column!(2) => 0 2, 1 0;
+                column!(3) => 1 1;
+                column!(4) => 1 2, 2 0;
+                column!(5) => 2 1;
+                column!(6) => 2 2, 3 0;
+                column!(7) => 3 1;
+                column!(8) => 3 2;
+            );
+        }
+        store::<P, SHARE, SIGNED>(packed, run, sums);
+    }
+}
+
+/// The first `P` pixels of a run of a 5x5 filter: the upper four taps of a column at a time, for all
+/// pixels that see them, then four taps of the last row, of which one pixel takes its first four and
+/// the one before it its last.
+///
+/// # Safety
+/// As of [`kernel`].
+#[inline(always)]
+unsafe fn columns5<
+    const P: usize,
+    const S: usize,
+    const SHARE: u8,
+    const SIGNED: bool,
+    const TWO: bool,
+>(
+    packed: &Packed,
+    run: &Run<'_>,
+) {
+    // SAFETY: entries of taps of pixels, one of seven steps, and the caller's promises.
+    unsafe {
+        macro_rules! column {
+            ($column:literal) => {
+                column::<SHARE, SIGNED>(packed, run, $column, [0, 1, 2, 3])
+            };
+        }
+        /// Four columns of the last row. Columns behind the last one are not there; their weights are
+        /// zero.
+        macro_rules! row {
+            ($column:literal) => {
+                last_row::<SHARE, SIGNED>(packed, run, $column, (P - 1) * S + 4)
+            };
+        }
+        let mut sums = first_sums::<P>(run);
+        if P == 1 {
+            // The place of the weight among those of the last tap does not matter.
+            let tap = column::<SHARE, SIGNED>(packed, run, 4, [4; 4]);
+            multiply_all!(run, 7, sums:
+                column!(0) => 0 0; column!(1) => 0 1; column!(2) => 0 2; column!(3) => 0 3;
+                column!(4) => 0 4; row!(0) => 0 5; tap => 0 6;
+            );
+        } else if S == 1 {
+            multiply_all!(run, 7, sums:
+                column!(0) => 0 0;
+                column!(1) => 0 1, 1 0;
+                column!(2) => 0 2, 1 1, 2 0;
+                column!(3) => 0 3, 1 2, 2 1, 3 0;
+                column!(4) => 0 4, 1 3, 2 2, 3 1;
+                column!(5) => 1 4, 2 3, 3 2;
+                column!(6) => 2 4, 3 3;
+                column!(7) => 3 4;
+                row!(0) => 0 5;
+                row!(1) => 0 6, 1 5;
+                row!(2) => 1 6, 2 5;
+                row!(3) => 2 6, 3 5;
+                row!(4) => 3 6;
+            );
+        } else {
+            multiply_all!(run, 7, sums:
+                column!(0) => 0 0;
+                column!(1) => 0 1;
+                column!(2) => 0 2, 1 0;
+                column!(3) => 0 3, 1 1;
+                column!(4) => 0 4, 1 2, 2 0;
+                column!(5) => 1 3, 2 1;
+                column!(6) => 1 4, 2 2, 3 0;
+                column!(7) => 2 3, 3 1;
+                column!(8) => 2 4, 3 2;
+                column!(9) => 3 3;
+                column!(10) => 3 4;
+                row!(0) => 0 5;
+                row!(2) => 1 5;
+                row!(4) => 0 6, 2 5;
+                row!(6) => 1 6, 3 5;
+                row!(8) => 2 6;
+                row!(10) => 3 6;
+            );
         }
         store::<P, SHARE, SIGNED>(packed, run, sums);
     }
@@ -318,14 +486,19 @@ unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
                 _ => limits.narrow4::<SIGNED>(outputs[p]),
             };
             let to = run.output.wrapping_add(p * run.output_step);
-            if SHARE == FULL {
-                _mm512_storeu_si512(to.cast(), bytes);
-            } else {
-                _mm512_mask_storeu_epi8(to.cast(), mask, bytes);
-            }
-            if SHARE == PAIR {
-                let to = to.wrapping_add(run.partner * run.output_step).wrapping_sub(32);
-                _mm512_mask_storeu_epi8(to.cast(), mask << 32, bytes);
+            let partner = to.wrapping_add(run.partner * run.output_step);
+            match SHARE {
+                FULL => _mm512_storeu_si512(to.cast(), bytes),
+                PARTIAL => _mm512_mask_storeu_epi8(to.cast(), mask, bytes),
+                PAIR => {
+                    _mm512_mask_storeu_epi8(to.cast(), mask, bytes);
+                    let to = partner.wrapping_sub(32);
+                    _mm512_mask_storeu_epi8(to.cast(), mask << 32, bytes);
+                }
+                _ => {
+                    _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
+                    _mm256_storeu_si256(partner.cast(), _mm512_extracti64x4_epi64::<1>(bytes));
+                }
             }
         }
     }
