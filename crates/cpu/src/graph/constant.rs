@@ -2,7 +2,7 @@
 
 use driver::EngineError;
 use half::f16;
-use half::slice::HalfFloatSliceExt;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -57,22 +57,12 @@ impl<'source> Constant<'source> {
         self.kept().map_or_else(|| self.read(), Cow::Borrowed)
     }
 
-    /// Floats of 32 bits, to be looked at once.
-    pub(crate) fn floats_once(&self) -> Cow<'_, [f32]> {
-        if self.kept.get().is_none() {
-            match &self.origin {
-                ConstantOrigin::Widened(halves) => return Cow::Owned(widened(halves)),
-                ConstantOrigin::InPool(constant) if cfg!(target_endian = "little") => {
-                    let mut floats = vec![0.0; self.length / size_of::<f32>()];
-                    if let Err(error) = read_to(constant, bytemuck::cast_slice_mut(&mut floats)) {
-                        let _ = self.failure.set(error);
-                    }
-                    return Cow::Owned(floats);
-                }
-                _ => {}
-            }
+    /// The bytes, if they need not be read.
+    pub(super) fn at_hand(&self) -> Option<&[u8]> {
+        match &self.origin {
+            ConstantOrigin::Here(bytes) => Some(bytes),
+            _ => self.kept(),
         }
-        floats(self.bytes_once())
     }
 
     /// The bytes, if they were wanted for anything but packing.
@@ -98,26 +88,54 @@ impl<'source> Constant<'source> {
     }
 
     fn read(&self) -> Cow<'_, [u8]> {
-        let read = match &self.origin {
-            ConstantOrigin::Here(bytes) => Ok(Cow::Borrowed(&**bytes)),
-            ConstantOrigin::InPool(constant) => constant.read().map_err(EngineError::from),
+        if let ConstantOrigin::Here(bytes) = &self.origin {
+            return Cow::Borrowed(bytes);
+        }
+        let mut bytes = vec![0; self.length];
+        self.read_to(&mut bytes);
+        Cow::Owned(bytes)
+    }
+
+    /// Copies the bytes, of which there is room for as many as there are. What cannot be read is left
+    /// as it is.
+    pub(super) fn read_to(&self, bytes: &mut [u8]) {
+        if let Some(kept) = self.kept() {
+            return bytes.copy_from_slice(kept);
+        }
+        let result = match &self.origin {
+            ConstantOrigin::Here(from) => {
+                bytes.copy_from_slice(from);
+                Ok(())
+            }
+            ConstantOrigin::InPool(constant) => read_pool(constant, bytes),
             ConstantOrigin::Widened(halves) => {
-                Ok(widened(halves).into_iter().flat_map(f32::to_le_bytes).collect())
+                let (to, _) = bytes.as_chunks_mut();
+                for (to, from) in to.iter_mut().zip(widened(halves)) {
+                    *to = from.to_le_bytes();
+                }
+                Ok(())
             }
             ConstantOrigin::Packed => {
                 Err(hal::Error::failure("a constant was not saved that is wanted").into())
             }
         };
-        read.unwrap_or_else(|error| {
+        if let Err(error) = result {
             // The first one is the one to tell.
             let _ = self.failure.set(error);
-            Cow::Owned(vec![0; self.length])
-        })
+        }
+    }
+
+    /// The floats of 16 bits that it is, if it is kept as those.
+    pub(super) fn halves(&self) -> Option<&[u8]> {
+        match &self.origin {
+            ConstantOrigin::Widened(halves) => Some(halves),
+            _ => None,
+        }
     }
 }
 
 /// Reads a constant that lies in a pool.
-fn read_to(constant: &ops::validate::Constant, bytes: &mut [u8]) -> Result<(), EngineError> {
+fn read_pool(constant: &ops::validate::Constant, bytes: &mut [u8]) -> Result<(), EngineError> {
     if let Some(place) = constant.in_pool() {
         let (view, offset) = place?;
         view.read(offset, bytes)?;
@@ -139,7 +157,20 @@ pub(super) fn floats(bytes: Cow<'_, [u8]>) -> Cow<'_, [f32]> {
 
 /// Floats of 16 bits as floats of 32 bits.
 pub(super) fn widened(halves: &[u8]) -> Vec<f32> {
-    let (elements, _) = halves.as_chunks();
-    let halves: Vec<f16> = elements.iter().map(|element| f16::from_le_bytes(*element)).collect();
-    halves.to_f32_vec()
+    let mut floats = vec![0.0; halves.len() / size_of::<f16>()];
+    widen_to(halves, &mut floats);
+    floats
+}
+
+/// The same, to where there is room for as many.
+pub(super) fn widen_to(halves: &[u8], floats: &mut [f32]) {
+    if cfg!(target_endian = "little")
+        && let Ok(bits) = bytemuck::try_cast_slice::<u8, u16>(halves)
+    {
+        return bits.reinterpret_cast::<f16>().convert_to_f32_slice(floats);
+    }
+    let (halves, _) = halves.as_chunks();
+    for (to, half) in floats.iter_mut().zip(halves) {
+        *to = f16::from_le_bytes(*half).to_f32();
+    }
 }

@@ -3,11 +3,13 @@
 mod build;
 mod constant;
 mod source;
+mod weights;
 mod work;
 
 pub(crate) use build::NoGraph;
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use source::{SavedConstant, Source, declared};
+pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{Convolution, Finish, Work};
 
 use driver::OperationPlace;
@@ -127,24 +129,27 @@ impl Value<'_> {
     }
 
     /// The bytes of a constant, to be packed; none of one that has been packed before.
-    pub(crate) fn weights(&self, preparation: &Preparation) -> Option<Cow<'_, [u8]>> {
+    pub(crate) fn weights<'a>(
+        &'a self,
+        preparation: &Preparation,
+        scratch: &'a Scratch,
+    ) -> Option<Weights<'a, u8>> {
         let constant = self.as_constant()?;
-        if preparation.is_restoring() {
-            return Some(Cow::default());
-        }
-        Some(constant.bytes_once())
+        let is_packed = preparation.is_restoring();
+        Some(if is_packed { Weights::NONE } else { Weights::bytes(constant, scratch) })
     }
 
     /// The floats of a constant, to be packed; none of one that has been packed before.
-    pub(crate) fn weight_floats(&self, preparation: &Preparation) -> Option<Cow<'_, [f32]>> {
+    pub(crate) fn weight_floats<'a>(
+        &'a self,
+        preparation: &Preparation,
+        scratch: &'a Scratch,
+    ) -> Option<Weights<'a, f32>> {
         let constant = self.as_constant().filter(|_| self.is_float())?;
         if preparation.is_restoring() {
-            return Some(Cow::default());
+            return Some(Weights::NONE);
         }
-        if self.is_float16() {
-            return Some(Cow::Owned(constant::widened(&constant.bytes_once())));
-        }
-        Some(constant.floats_once())
+        Some(Weights::floats(constant, self.is_float16(), scratch))
     }
 }
 

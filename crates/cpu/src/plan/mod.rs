@@ -13,7 +13,7 @@ pub(crate) use execution::Workspace;
 pub(crate) use kernel::{Kernel, Run};
 pub(crate) use origins::{KeptBytes, Origins};
 
-use crate::graph::{Graph, Origin, ValueId};
+use crate::graph::{Graph, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
@@ -98,6 +98,7 @@ impl Plan {
         let builder = Builder {
             graph: &graph,
             settings,
+            scratch: Scratch::default(),
             layout,
             constants: Vec::new(),
             constant_of: vec![[None; 2]; graph.values.len()],
@@ -162,6 +163,8 @@ type ConstantPlaces = Vec<[Option<usize>; 2]>;
 pub(crate) struct Builder<'build, 'source> {
     pub(crate) graph: &'build Graph<'source>,
     pub(crate) settings: &'build Settings,
+    /// For weights that are packed.
+    pub(crate) scratch: Scratch,
     layout: Layout,
     constants: Vec<Lines>,
     constant_of: ConstantPlaces,

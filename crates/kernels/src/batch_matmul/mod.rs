@@ -1,18 +1,17 @@
 //! Products of matrices of float32 that are both known only when they are to be multiplied.
 #![allow(unsafe_code)]
 
-mod pack;
 #[cfg(test)]
 mod tests;
 
 pub use crate::gemm::Epilogue;
 
 use crate::disjoint::DisjointOutput;
+use crate::gemm::pack::{self, Matrix};
 use crate::gemm::{Blocking, Tile, part, run_tile};
 use crate::image::values_needed;
 use crate::vector::Isa;
 use crate::{InstructionSet, Line, Team};
-use pack::Matrix;
 use std::ops::Range;
 
 /// Where the matrices of an operand lie.

@@ -60,8 +60,8 @@ impl Convolution {
         let blocking = Blocking::of(set);
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
-        let weight = |n, k| filter[n * depth + k];
-        let panels = Panels::pack(preparation, blocking, depth, columns, |n| bias[n], weight);
+        let bias = |n: usize| bias[n];
+        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter);
         let rows = |scratch_values| RowsPlan {
             count: shape.output_pixels(),
             bytes: values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride)

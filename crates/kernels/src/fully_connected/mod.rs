@@ -78,6 +78,7 @@ impl FullyConnected {
         assert_eq!(bias.len(), units, "values of the bias");
         let (set, threads) = (preparation.set(), preparation.threads());
         let weight = |n: usize, k: usize| weights[n * inputs + k];
+        let (columns, bias) = ([1, units], |n: usize| bias[n]);
         let blocking = Blocking::of(set);
         let method = if rows == 1 {
             let vectors = units.div_ceil(blocking.lanes);
@@ -86,14 +87,14 @@ impl FullyConnected {
             let vectors = vectors.div_ceil(2 * threads).clamp(2, wide);
             let blocking = Blocking { vectors, ..blocking };
             let panels =
-                Panels::pack(preparation, blocking, inputs, [1, units], |n| bias[n], weight);
+                Panels::pack_columns(preparation, blocking, inputs, columns, bias, weights);
             let halves = (storage == Storage::Half).then(|| halves(preparation, &panels, weight));
             Method::Stream(Row { isa: Isa::of(set), panels, halves, epilogue })
         } else {
             let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
             let plan = RowsPlan { count: rows, bytes, scratch_values: 0 };
             let panels =
-                Panels::pack(preparation, blocking, inputs, [1, units], |n| bias[n], weight);
+                Panels::pack_columns(preparation, blocking, inputs, columns, bias, weights);
             Method::Gemm(Gemm::new(set, threads, plan, panels, epilogue))
         };
         Self { sizes, set, method }

@@ -12,6 +12,7 @@ mod epilogue;
 mod microkernel;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod pack;
 mod panels;
 
 pub use epilogue::Epilogue;

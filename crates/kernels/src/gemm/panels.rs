@@ -1,8 +1,10 @@
 //! [`Panels`]: the right side of a matrix product, in the order in which tiles read it.
 
 use super::Blocking;
+use super::pack::{Matrix, turned};
 use crate::Preparation;
 use crate::packing::PackedValues;
+use crate::vector::Isa;
 use std::ops::Range;
 
 /// Columns `[group, depth, group_columns]` with their biases, cut into panels as wide as a tile. A
@@ -23,9 +25,6 @@ struct Cut {
     groups: usize,
 }
 
-/// So many weights of a column are packed at a time: a cache line of them.
-const RUN: usize = 16;
-
 /// One of the panels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Panel {
@@ -39,7 +38,8 @@ pub(crate) struct Panel {
 }
 
 impl Panels {
-    /// Packs `weight(column, depth)` and `bias(column)`, columns counted through all groups.
+    /// Packs `weight(column, depth)` and `bias(column)`, columns counted through all groups. For weights
+    /// that lie row by row.
     pub(crate) fn pack(
         preparation: &mut Preparation,
         blocking: Blocking,
@@ -50,21 +50,33 @@ impl Panels {
     ) -> Self {
         let cut = Cut { blocking, depth, group_columns, groups };
         let values = preparation.pack(cut.values(), |values| {
-            for panel in (0..cut.count()).map(|index| cut.panel(index)) {
-                let width = panel.vectors * blocking.lanes;
-                let (biases, rows) =
-                    values[panel.start..][..cut.panel_values(&panel)].split_at_mut(width);
-                for (to, column) in biases.iter_mut().zip(panel.columns.clone()) {
-                    *to = bias(column);
-                }
-                for (run, rows) in rows.chunks_mut(RUN * width).enumerate() {
-                    for (lane, column) in panel.columns.clone().enumerate() {
-                        for (row, k) in rows.chunks_exact_mut(width).zip(run * RUN..) {
-                            row[lane] = weight(column, k);
-                        }
+            cut.fill(values, bias, |panel, width, rows| {
+                for (k, row) in rows.chunks_exact_mut(width).enumerate() {
+                    for (to, column) in row.iter_mut().zip(panel.columns.clone()) {
+                        *to = weight(column, k);
                     }
                 }
-            }
+            });
+        });
+        Self { cut, values }
+    }
+
+    /// Packs columns `[groups, group_columns, depth]`, each in one piece, and a bias for each.
+    pub(crate) fn pack_columns(
+        preparation: &mut Preparation,
+        blocking: Blocking,
+        depth: usize,
+        [groups, group_columns]: [usize; 2],
+        bias: impl Fn(usize) -> f32,
+        values: &[f32],
+    ) -> Self {
+        let cut = Cut { blocking, depth, group_columns, groups };
+        let isa = Isa::of(preparation.set());
+        let matrix = Matrix { values, start: 0, stride: depth };
+        let values = preparation.pack(cut.values(), |values| {
+            cut.fill(values, bias, |panel, width, rows| {
+                turned(isa, &matrix, panel.columns.clone(), depth, width, rows);
+            });
         });
         Self { cut, values }
     }
@@ -129,6 +141,24 @@ impl Cut {
         values.expect("weights larger than memory")
     }
 
+    /// Enters all biases, and has `rows` fill the rows of each panel, which are so wide.
+    fn fill(
+        &self,
+        values: &mut [f32],
+        bias: impl Fn(usize) -> f32,
+        rows: impl Fn(&Panel, usize, &mut [f32]),
+    ) {
+        for panel in (0..self.count()).map(|index| self.panel(index)) {
+            let width = panel.vectors * self.blocking.lanes;
+            let values = &mut values[panel.start..][..self.panel_values(&panel)];
+            let (biases, of_rows) = values.split_at_mut(width);
+            for (to, column) in biases.iter_mut().zip(panel.columns.clone()) {
+                *to = bias(column);
+            }
+            rows(&panel, width, of_rows);
+        }
+    }
+
     fn count(&self) -> usize {
         self.groups * self.group_columns.div_ceil(self.blocking.columns())
     }
@@ -176,6 +206,12 @@ mod tests {
             panels.values(&last),
             [119., 120., 121., 0., 38., 40., 42., 0., 39., 41., 43., 0.]
         );
+        let values: Vec<f32> =
+            (0..22).flat_map(|column| [weight(column, 0), weight(column, 1)]).collect();
+        let mut preparation = Preparation::new(InstructionSet::best(), 1);
+        let same = Panels::pack_columns(&mut preparation, blocking, 2, [2, 11], bias, &values);
+        drop(preparation);
+        assert_eq!(same.values.values(), panels.values.values());
         let mut end = 0;
         for panel in (0..4).map(|index| panels.panel(index)) {
             assert_eq!(panel.start, end);

@@ -71,7 +71,8 @@ pub(super) fn lower(
     let graph = builder.graph;
     let value = |position: usize| &graph.values[node.inputs[position]];
     let strides = Strides::of(builder, node, shape);
-    let (filter, bias) = (value(1).weight_floats(preparation)?, value(2).constant_floats()?);
+    let filter = value(1).weight_floats(preparation, &builder.scratch)?;
+    let bias = value(2).constant_floats()?;
     let epilogue = epilogue(*finish);
     let is_row = shape.output_pixels() == 1 && shape.is_matrix_product() && shape.groups == 1;
     let kernel = if convolution.is_depthwise {

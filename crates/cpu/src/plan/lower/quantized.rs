@@ -104,7 +104,7 @@ pub(super) fn lower(
     preparation: &mut Preparation,
 ) -> Option<Draft> {
     let graph::Convolution { shape, finish, .. } = convolution;
-    let numbers = builder.graph.values[node.inputs[1]].weights(preparation)?;
+    let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
     let parts = parts(builder, node, *finish, &numbers)?;
     let Parts { weights, bias, activations, requantization } = parts;
     /// Both have the same arguments.

@@ -57,7 +57,7 @@ pub(super) fn lstm(
             Some(value) => floats(value).map(Some),
         };
     let weights = |position: usize| {
-        of(position, &|value| Some(value.weight_floats(preparation)?.into_owned()))
+        of(position, &|value| Some(value.weight_floats(preparation, &builder.scratch)?.to_vec()))
     };
     let vector =
         |position: usize| of(position, &|value| Some(value.constant_floats()?.into_owned()));

@@ -92,14 +92,13 @@ impl Winograd {
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         let transformed =
             if preparation.is_restoring() { Lines::default() } else { transform(weights, shape) };
-        let transformed = transformed.elements::<f32>();
-        let panels = Panels::pack(
+        let panels = Panels::pack_columns(
             preparation,
             Blocking::of(set),
             inputs,
             [POINTS, outputs],
             |_| 0.0,
-            |column, k| transformed[column * inputs + k],
+            transformed.elements(),
         );
         let grid = shape.output.map(|size| size.div_ceil(OUTPUT));
         let tiles = shape.batch * grid[0] * grid[1];

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 /// A matrix among others: element `(row, column)` is at `start + row * stride + column`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
-    pub(super) values: &'a [f32],
-    pub(super) start: usize,
-    pub(super) stride: usize,
+pub(crate) struct Matrix<'a> {
+    pub(crate) values: &'a [f32],
+    pub(crate) start: usize,
+    pub(crate) stride: usize,
 }
 
 impl<'a> Matrix<'a> {
@@ -19,7 +19,7 @@ impl<'a> Matrix<'a> {
 }
 
 /// Copies some columns of all rows: `to[row * width + column]`. Beyond the columns there are zeros.
-pub(super) fn columns(
+pub(crate) fn columns(
     matrix: &Matrix<'_>,
     rows: usize,
     columns: Range<usize>,
@@ -35,7 +35,7 @@ pub(super) fn columns(
 
 /// Copies the first `depth` values of some rows, turned: `to[column * width + row]`. Beyond the rows
 /// there are zeros.
-pub(super) fn turned(
+pub(crate) fn turned(
     isa: Isa,
     matrix: &Matrix<'_>,
     rows: Range<usize>,
