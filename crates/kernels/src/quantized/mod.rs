@@ -58,11 +58,12 @@ impl Signedness {
         value as u8
     }
 
-    /// The signed number that a byte becomes: itself, or 128 less.
-    fn signed(self, byte: u8) -> i8 {
+    /// The bits that differ between a number's byte and that of a signed number: the same one, or 128
+    /// less.
+    fn flip(self) -> u8 {
         match self {
-            Self::Unsigned => (byte ^ 0x80).cast_signed(),
-            Self::Signed => byte.cast_signed(),
+            Self::Unsigned => 0x80,
+            Self::Signed => 0,
         }
     }
 
@@ -143,12 +144,14 @@ struct Sums {
 impl Sums {
     /// Adds weights.
     fn add(&mut self, weights: Weights<'_>, values: &[u8]) {
-        let zero_point = weights.signed_zero_point();
-        // So few that a sum of 32 bits holds them.
-        for values in values.chunks(1 << 16) {
-            let (mut sum, mut magnitude) = (0_i32, 0_u32);
+        let flip = weights.signedness.flip();
+        #[allow(clippy::cast_possible_truncation)] // It has 8 bits.
+        let zero_point = weights.signed_zero_point() as i16;
+        // So few that sums of 16 bits hold them.
+        for values in values.chunks(128) {
+            let (mut sum, mut magnitude) = (0_i16, 0_u16);
             for byte in values {
-                let weight = i32::from(weights.signedness.signed(*byte));
+                let weight = i16::from((byte ^ flip).cast_signed());
                 sum += weight;
                 magnitude += (weight - zero_point).unsigned_abs();
             }

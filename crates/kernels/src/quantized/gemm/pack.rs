@@ -122,29 +122,29 @@ impl Variant {
         (blocks, bytes, lanes)
     }
 
-    /// Enters the weights of a step, of one lane, into its vector's.
+    /// Enters the signed weights of a step, of one lane, into its vector's.
     #[inline(always)]
-    fn put(self, vector: &mut [u8], lane: usize, weights: [i8; DEPTH]) {
+    fn put(self, vector: &mut [u8], lane: usize, weights: [u8; DEPTH]) {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 let (half, lane) = (lane / 8, lane % 8);
-                for (k, weight) in weights.into_iter().enumerate() {
+                for (k, weight) in weights.map(u8::cast_signed).into_iter().enumerate() {
                     let place = ((half * 2 + k % 2) * 8 + lane) * 2 + k / 2;
                     vector[2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
                 }
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => {
-                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
+                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
             }
             #[cfg(target_arch = "aarch64")]
             Self::Sdot => {
-                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights.map(i8::cast_unsigned));
+                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
             }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => {
-                for (half, pair) in weights.map(i8::cast_unsigned).chunks_exact(2).enumerate() {
+                for (half, pair) in weights.chunks_exact(2).enumerate() {
                     vector[(half * LANES + lane) * 2..][..2].copy_from_slice(pair);
                 }
             }
@@ -244,6 +244,7 @@ impl Matrix {
         };
         let packed = preparation.pack(bytes, |out| {
             let vector_bytes = variant.bytes_per_vector();
+            let flip = weights.signedness.flip();
             for block in &blocks {
                 let step_bytes = block.vectors * vector_bytes;
                 let out = &mut out[block.weights..][..runs * run_steps * step_bytes];
@@ -252,14 +253,19 @@ impl Matrix {
                         for index in 0..block.channels {
                             let bytes = &of_run(block.channel + index, run)[piece * PIECE_BYTES..];
                             let (vector, lane) = block.place(index);
-                            let vectors = out.chunks_exact_mut(step_bytes);
-                            for (out, bytes) in vectors.zip(bytes.chunks(DEPTH)) {
+                            let mut vectors = out
+                                .chunks_exact_mut(step_bytes)
+                                .map(|out| &mut out[vector * vector_bytes..][..vector_bytes]);
+                            let (fours, rest) = bytes.as_chunks();
+                            for (four, out) in fours.iter().zip(&mut vectors) {
+                                variant.put(out, lane, four.map(|byte| byte ^ flip));
+                            }
+                            if let (false, Some(out)) = (rest.is_empty(), vectors.next()) {
                                 // Behind the last weight of a run zero, whatever stands for zero.
                                 let mut four = [0; DEPTH];
-                                for (to, byte) in four.iter_mut().zip(bytes) {
-                                    *to = weights.signedness.signed(*byte);
+                                for (to, byte) in four.iter_mut().zip(rest) {
+                                    *to = byte ^ flip;
                                 }
-                                let out = &mut out[vector * vector_bytes..][..vector_bytes];
                                 variant.put(out, lane, four);
                             }
                         }
@@ -399,12 +405,11 @@ impl Matrix {
                     let four = std::array::from_fn(|k| {
                         let at = DEPTH * step + k;
                         // Behind the last row zero, as the sums want it.
-                        let weight = if at < inner {
+                        if at < inner {
                             values[at * row + (block.channel + index) * column] ^ flip
                         } else {
                             0
-                        };
-                        weight.cast_signed()
+                        }
                     });
                     let (vector, lane) = block.place(index);
                     let bytes = self.variant.bytes_per_vector();
