@@ -245,6 +245,7 @@ impl Matrix {
         let packed = preparation.pack(bytes, |out| {
             let vector_bytes = variant.bytes_per_vector();
             let flip = weights.signedness.flip();
+            let flips = u32::from_ne_bytes([flip; DEPTH]);
             for block in &blocks {
                 let step_bytes = block.vectors * vector_bytes;
                 let out = &mut out[block.weights..][..runs * run_steps * step_bytes];
@@ -258,7 +259,8 @@ impl Matrix {
                                 .map(|out| &mut out[vector * vector_bytes..][..vector_bytes]);
                             let (fours, rest) = bytes.as_chunks();
                             for (four, out) in fours.iter().zip(&mut vectors) {
-                                variant.put(out, lane, four.map(|byte| byte ^ flip));
+                                let flipped = u32::from_ne_bytes(*four) ^ flips;
+                                variant.put(out, lane, flipped.to_ne_bytes());
                             }
                             if let (false, Some(out)) = (rest.is_empty(), vectors.next()) {
                                 // Behind the last weight of a run zero, whatever stands for zero.

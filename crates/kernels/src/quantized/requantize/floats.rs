@@ -22,7 +22,8 @@
 //! left on both sides, for the rounding of the inner sum. Hardly ever is there no such `c`.
 
 use super::LANES;
-use crate::Multiplier;
+use crate::vector::{Isa, Kernel, Simd};
+use crate::{InstructionSet, Multiplier};
 use bytemuck::{Pod, Zeroable};
 use std::ops::RangeInclusive;
 
@@ -133,7 +134,8 @@ impl Room {
             let change =
                 of_lanes(&|mantissa, shift| (-(1_i64 << (31 + shift))).rem_euclid(mantissa));
             let modulus = of_lanes(&|mantissa, _| mantissa);
-            let (least, greatest) = extremes(beyond, change, modulus, last - first);
+            let extremes = Extremes { value: beyond, change, modulus, times: last - first };
+            let [least, greatest] = Isa::of(InstructionSet::best()).run(extremes);
             for lane in 0..LANES {
                 let below = modulus[lane] - greatest[lane];
                 let [down, up] =
@@ -148,22 +150,30 @@ impl Room {
 
 /// The least and the greatest of a number and those that follow when a change is added to it so many
 /// times, modulo a number below 2^31.
-fn extremes(
-    mut value: [u32; LANES],
+struct Extremes {
+    value: [u32; LANES],
     change: [u32; LANES],
     modulus: [u32; LANES],
     times: i32,
-) -> ([u32; LANES], [u32; LANES]) {
-    let (mut least, mut greatest) = (value, value);
-    for _ in 0..times {
-        for lane in 0..LANES {
-            let sum = value[lane] + change[lane];
-            value[lane] = sum.min(sum.wrapping_sub(modulus[lane]));
-            least[lane] = least[lane].min(value[lane]);
-            greatest[lane] = greatest[lane].max(value[lane]);
+}
+
+impl Kernel for Extremes {
+    type Output = [[u32; LANES]; 2];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> Self::Output {
+        let Self { mut value, change, modulus, times } = self;
+        let (mut least, mut greatest) = (value, value);
+        for _ in 0..times {
+            for lane in 0..LANES {
+                let sum = value[lane] + change[lane];
+                value[lane] = sum.min(sum.wrapping_sub(modulus[lane]));
+                least[lane] = least[lane].min(value[lane]);
+                greatest[lane] = greatest[lane].max(value[lane]);
+            }
         }
+        [least, greatest]
     }
-    (least, greatest)
 }
 
 #[cfg(test)]
