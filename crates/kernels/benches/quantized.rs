@@ -12,7 +12,6 @@ use kernels::quantized::convolution::Convolution;
 use kernels::quantized::depthwise::Depthwise;
 use kernels::quantized::{Activations, Requantization, Signedness, Weights};
 use kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Team};
-#[cfg(target_arch = "x86_64")]
 use std::time::{Duration, Instant};
 
 /// Name, input size, channels in and out, filter size, stride.

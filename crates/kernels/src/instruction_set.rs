@@ -5,6 +5,10 @@ use std::str::FromStr;
 
 /// A set of vector instructions that kernels are written for. Later ones of one architecture are
 /// faster.
+///
+/// The names are those that `NNHAL_INSTRUCTION_SET` takes. A kernel without a variant for a set uses
+/// that of a lesser one, and all have a portable one. Kernels of float32 are written once, for the
+/// vectors of each set; matrix products and convolutions of 8-bit numbers have a variant for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstructionSet {
     /// Plain Rust, everywhere.
@@ -15,9 +19,11 @@ pub enum InstructionSet {
     Avx512,
     /// x86-64: as [`Avx512`](Self::Avx512), and VNNI.
     Avx512Vnni,
-    /// 64-bit ARM: NEON.
+    /// 64-bit ARM: NEON, which every such processor has. Products of 8-bit numbers are computed in 16
+    /// bits.
     Neon,
-    /// 64-bit ARM: NEON and the dot products of 8-bit numbers.
+    /// 64-bit ARM: NEON and the dot products of 8-bit numbers, which processors have since ARMv8.4 and
+    /// many before.
     NeonDotprod,
 }
 
@@ -116,5 +122,9 @@ mod tests {
         if InstructionSet::Avx512Vnni.is_available() {
             assert_eq!(InstructionSet::available().count(), 4);
         }
+        if InstructionSet::NeonDotprod.is_available() {
+            assert_eq!(InstructionSet::available().count(), 3);
+        }
+        assert_eq!(InstructionSet::Neon.is_available(), cfg!(target_arch = "aarch64"));
     }
 }

@@ -170,14 +170,23 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
 
 /// Asks for a cache line that will be read before long; any address will do.
 #[inline(always)]
-fn prefetch(address: *const f32) {
+pub(super) fn prefetch(address: *const f32) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: every processor of this architecture has the instruction, which touches nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl2keep, [{address}]",
+            address = in(reg) address,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;
 }
 

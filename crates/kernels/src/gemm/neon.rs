@@ -7,7 +7,7 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::microkernel::{Tile, finish_partial};
+use super::microkernel::{Tile, finish_partial, prefetch};
 use crate::vector::Simd;
 use std::arch::aarch64::*;
 
@@ -57,6 +57,7 @@ unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: us
     // processor of the target has NEON.
     unsafe {
         let mut panel = tile.panel;
+        let ahead = tile.ahead;
         let mut biases = [vdupq_n_f32(0.0); REGISTERS];
         for register in 0..REGISTERS {
             biases[register] = vld1q_f32(panel.add(register * COLUMNS));
@@ -73,6 +74,9 @@ unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: us
                 let mut values = [vdupq_n_f32(0.0); ROWS];
                 for row in 0..ROWS {
                     values[row] = vld1q_f32(rows[row].add(depth));
+                }
+                for depth in 0..4 {
+                    prefetch(panel.wrapping_add(depth * width + ahead));
                 }
                 step::<0, ROWS, REGISTERS>(panel, &values, &mut sums);
                 step::<1, ROWS, REGISTERS>(panel.add(width), &values, &mut sums);

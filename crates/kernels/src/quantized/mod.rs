@@ -17,6 +17,8 @@
 pub mod batch_matmul;
 pub mod convolution;
 pub mod depthwise;
+#[cfg(target_arch = "aarch64")]
+mod dot;
 mod gemm;
 mod requantize;
 

@@ -230,6 +230,51 @@ fn shapes_of_models_agree() {
 }
 
 #[test]
+fn every_instruction_set_has_its_kernel() {
+    for set in InstructionSet::available() {
+        let expected = match set {
+            InstructionSet::Portable => "portable",
+            InstructionSet::Avx2 | InstructionSet::Avx512 => "avx2",
+            InstructionSet::Avx512Vnni => "vnni",
+            InstructionSet::Neon => "neon",
+            InstructionSet::NeonDotprod => "sdot",
+        };
+        let case = typical(same([1, 1, 3, 4, 4]), Signedness::Signed, 0);
+        let weights =
+            Weights { values: &case.weights, signedness: Signedness::Signed, zero_point: 0 };
+        let convolution = Convolution::prepare(
+            &case.shape,
+            weights,
+            &case.bias,
+            case.activations,
+            case.requantization,
+            &mut Preparation::new(set, 1),
+        );
+        assert_eq!(convolution.kernel(), expected, "{set}");
+    }
+}
+
+/// Products whose sums are as great as they can be, so that too narrow ones would be seen.
+#[test]
+fn extreme_numbers_agree() {
+    for (signedness, weight) in [Signedness::Unsigned, Signedness::Signed]
+        .into_iter()
+        .flat_map(|signedness| [0x80, 0x81, 0x7F, 0, 0xFF].map(|weight| (signedness, weight)))
+    {
+        for input in [0_u8, 0x7F, 0x80, 0xFF] {
+            let mut case = typical(same([1, 1, 5, 16, 20]), signedness, 0);
+            case.weights.fill(weight);
+            case.input.fill(input);
+            for (index, multiplier) in case.requantization.multipliers.iter_mut().enumerate() {
+                *multiplier =
+                    Multiplier::from_real(0.5_f64.powi(9 + i32::try_from(index % 5).unwrap()));
+            }
+            case.check();
+        }
+    }
+}
+
+#[test]
 fn nothing_happens_without_pixels_or_channels() {
     for (batch, output, depth, channels) in
         [(0, 4, 3, 5), (1, 0, 3, 5), (1, 4, 3, 0), (1, 4, 0, 5), (2, 3, 0, 0)]

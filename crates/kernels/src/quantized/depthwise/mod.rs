@@ -6,6 +6,8 @@ mod columns;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod packed;
+#[cfg(target_arch = "aarch64")]
+mod sdot;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]

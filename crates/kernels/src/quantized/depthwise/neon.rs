@@ -68,7 +68,7 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
                 let entry = i * run.columns + j * packed.dilation;
                 for p in 0..P {
                     let from = *run.table.add(entry + p * packed.stride);
-                    let inputs = load::<SIGNED, FULL>(run, from.add(run.block.channel));
+                    let inputs = widened::<SIGNED, FULL>(run, from.add(run.block.channel));
                     let sums = &mut sums[p];
                     sums[0] = vmlal_s16(sums[0], vget_low_s16(inputs[0]), vget_low_s16(low));
                     sums[1] = vmlal_high_s16(sums[1], inputs[0], low);
@@ -77,24 +77,41 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
                 }
             }
         }
-        if run.block.form == Form::Scalar {
-            store_scalar(packed, run, &sums);
-            return;
+        store::<P, FULL>(packed, run, sums);
+    }
+}
+
+/// Requantises and stores the sums of the first `P` pixels of a run.
+///
+/// # Safety
+/// The block's channels of the pixels' outputs can be written, 16 of them if `FULL`.
+#[inline(always)]
+pub(super) unsafe fn store<const P: usize, const FULL: bool>(
+    packed: &Packed,
+    run: &Run<'_>,
+    mut sums: [[int32x4_t; 4]; P],
+) {
+    if run.block.form == Form::Scalar {
+        // SAFETY: the caller's promise.
+        unsafe { store_scalar(packed, run, &sums) };
+        return;
+    }
+    for quarter in 0..4 {
+        let constants = Constants::load(&run.lanes[0], quarter);
+        for sums in &mut sums {
+            sums[quarter] = match run.block.form {
+                Form::Plain => constants.apply::<false>(sums[quarter]),
+                _ => constants.apply::<true>(sums[quarter]),
+            };
         }
-        for quarter in 0..4 {
-            let constants = Constants::load(lanes, quarter);
-            for sums in &mut sums {
-                sums[quarter] = match run.block.form {
-                    Form::Plain => constants.apply::<false>(sums[quarter]),
-                    _ => constants.apply::<true>(sums[quarter]),
-                };
-            }
-        }
-        let requantization = &packed.requantization;
-        let limits = Limits::new(requantization.zero_point, requantization.min, requantization.max);
-        for p in 0..P {
-            let bytes = limits.narrow(sums[p]);
-            let to = run.output.wrapping_add(p * run.output_step);
+    }
+    let requantization = &packed.requantization;
+    let limits = Limits::new(requantization.zero_point, requantization.min, requantization.max);
+    for p in 0..P {
+        let bytes = limits.narrow(sums[p]);
+        let to = run.output.wrapping_add(p * run.output_step);
+        // SAFETY: the caller's promise.
+        unsafe {
             if FULL {
                 vst1q_u8(to, bytes);
             } else {
@@ -106,18 +123,18 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
     }
 }
 
-/// The block's channels of a pixel.
+/// The block's channels of a pixel, in 16 bits.
 ///
 /// # Safety
 /// They can be read, 16 of them if `FULL`.
 #[inline(always)]
-unsafe fn load<const SIGNED: bool, const FULL: bool>(
+unsafe fn widened<const SIGNED: bool, const FULL: bool>(
     run: &Run<'_>,
     from: *const u8,
 ) -> [int16x8_t; 2] {
     // SAFETY: the caller's promise.
     unsafe {
-        let bytes = if FULL { vld1q_u8(from) } else { load_some(from, run.block.channels) };
+        let bytes = load::<FULL>(run, from);
         if SIGNED {
             let bytes = vreinterpretq_s8_u8(bytes);
             [vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)]
@@ -126,6 +143,16 @@ unsafe fn load<const SIGNED: bool, const FULL: bool>(
             words.map(|words| vreinterpretq_s16_u16(words))
         }
     }
+}
+
+/// The block's channels of a pixel.
+///
+/// # Safety
+/// They can be read, 16 of them if `FULL`.
+#[inline(always)]
+pub(super) unsafe fn load<const FULL: bool>(run: &Run<'_>, from: *const u8) -> uint8x16_t {
+    // SAFETY: the caller's promise.
+    unsafe { if FULL { vld1q_u8(from) } else { load_some(from, run.block.channels) } }
 }
 
 /// So many bytes, from 1 to 15, and zeros. (Copying through memory would be a call, for which all

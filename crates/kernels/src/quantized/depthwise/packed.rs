@@ -28,6 +28,9 @@ pub(super) enum Variant {
     /// A tap at a time as 16-bit numbers, in 16 lanes.
     #[cfg(target_arch = "aarch64")]
     Neon,
+    /// Four taps at a time, in 16 lanes.
+    #[cfg(target_arch = "aarch64")]
+    Sdot,
 }
 
 impl Variant {
@@ -39,7 +42,9 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512 | InstructionSet::Avx2 => Some(Self::Avx2),
             #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon | InstructionSet::NeonDotprod => Some(Self::Neon),
+            InstructionSet::Neon => Some(Self::Neon),
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::NeonDotprod => Some(Self::Sdot),
             _ => None,
         }
     }
@@ -52,7 +57,7 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => 16,
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => 16,
+            Self::Neon | Self::Sdot => 16,
         }
     }
 
@@ -74,7 +79,14 @@ impl Variant {
             Self::Avx2 => 2,
             #[cfg(target_arch = "aarch64")]
             Self::Neon => 2,
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot => 4,
         }
+    }
+
+    /// Whether weights are bytes, or sums of two.
+    fn takes_bytes(self) -> bool {
+        self.taps() == 4
     }
 
     /// What is added to inputs when they are loaded.
@@ -88,6 +100,9 @@ impl Variant {
                 let _ = signedness;
                 0
             }
+            // They are made signed.
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot => signedness.offset() - 128,
         }
     }
 
@@ -98,7 +113,7 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::Vnni | Self::Avx2 => i32::MIN,
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => 0,
+            Self::Neon | Self::Sdot => 0,
         }
     }
 
@@ -109,12 +124,14 @@ impl Variant {
             (Self::Vnni, [3, 3], 1 | 2, 1) => Order::Columns3,
             #[cfg(target_arch = "x86_64")]
             (Self::Vnni, [5, 5], 1 | 2, 1) => Order::Columns5,
+            #[cfg(target_arch = "aarch64")]
+            (Self::Sdot, [3, 3], 1 | 2, 1) => Order::Columns3,
             _ => Order::Rows,
         }
     }
 
-    /// Enters the weight of a tap at its place in its step; `start` tells where a step's 64 bytes of the channel's vector lie,
-    /// and behind all steps those of second parts.
+    /// Enters the weight of a tap at its place in its step; `start` tells where a step's 64 bytes of
+    /// the channel's vector lie, and behind all steps those of second parts.
     fn put(
         self,
         out: &mut [u8],
@@ -123,31 +140,29 @@ impl Variant {
         steps: usize,
         weight: i32,
     ) {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni => {
-                let part = weight.clamp(-128, 127);
-                for (step, part) in [(step, part), (steps + step, weight - part)] {
-                    // Nothing is left in a second part that there is not.
-                    if part != 0 {
-                        out[start(step) + lane * 4 + place] = Signedness::Signed.byte(part);
-                    }
+        if self.takes_bytes() {
+            let part = weight.clamp(-128, 127);
+            for (step, part) in [(step, part), (steps + step, weight - part)] {
+                // Nothing is left in a second part that there is not.
+                if part != 0 {
+                    out[start(step) + lane * 4 + place] = Signedness::Signed.byte(part);
                 }
             }
+            return;
+        }
+        let at = if self.has_pairs() { lane * 2 + place } else { place * LANES + lane };
+        #[allow(clippy::cast_possible_truncation)] // 9 bits.
+        let bytes = (weight as i16).to_le_bytes();
+        out[start(step) + at * 2..][..2].copy_from_slice(&bytes);
+    }
+
+    /// Whether the two 16-bit numbers of a channel lie side by side.
+    fn has_pairs(self) -> bool {
+        match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => {
-                #[allow(clippy::cast_possible_truncation)] // 9 bits.
-                let bytes = (weight as i16).to_le_bytes();
-                out[start(step) + lane * 4 + place * 2..][..2].copy_from_slice(&bytes);
-            }
+            Self::Vnni | Self::Avx2 => true,
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => {
-                let _ = steps;
-                #[allow(clippy::cast_possible_truncation)] // 9 bits.
-                let bytes = (weight as i16).to_le_bytes();
-                let at = start(step) + (place * LANES + lane) * 2;
-                out[at..][..2].copy_from_slice(&bytes);
-            }
+            Self::Neon | Self::Sdot => false,
         }
     }
 
@@ -161,7 +176,7 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => (0, [0, 8, 4, 12][lane / 4] + lane % 4),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => (0, lane),
+            Self::Neon | Self::Sdot => (0, lane),
         }
     }
 }
@@ -176,6 +191,7 @@ pub(super) enum Order {
     /// The upper four of a column of a 5x5 filter; then the first four of the last row; then the last
     /// tap as part of the four input pixels that the next output pixel sees first, where it is the
     /// last of them, or the first if the stride is 2.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Columns5,
 }
 
@@ -203,7 +219,6 @@ pub(super) struct Block {
     /// Pixels that share the lanes, each having as many as the channels of one.
     pub pixels: usize,
     /// Whether the weights are the sums of two bytes.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub has_two_parts: bool,
     /// Where its weights begin, in bytes.
     weights: usize,
@@ -217,7 +232,6 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) struct Packed {
     pub variant: Variant,
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub order: Order,
     pub filter: [usize; 2],
     /// From one output pixel to the next, in columns of the input.
@@ -227,7 +241,7 @@ pub(super) struct Packed {
     pub signedness: Signedness,
     pub requantization: Requantization,
     blocks: Vec<Block>,
-    /// VNNI: by block, part, four taps, vector, lane: four bytes. AVX2: by block, two taps, half
+    /// VNNI, SDOT: by block, part, four taps, vector, lane: four bytes. AVX2: by block, two taps, half
     /// vector, lane: two 16-bit numbers. NEON: by block, tap, lane: a 16-bit number.
     weights: PackedValues<u8>,
     lanes: Vec<ChannelLanes>,
@@ -316,7 +330,7 @@ impl Packed {
         }
         let facts = preparation.derive(channels, |facts| Facts::gather(facts, weights));
         // The one weight that is not the sum of two signed bytes; only zero point 0 can make it.
-        if variant.lanes() == 64 && facts.iter().any(|facts| facts.greatest == 255) {
+        if variant.takes_bytes() && facts.iter().any(|facts| facts.greatest == 255) {
             return None;
         }
         let order = variant.order(shape);
@@ -330,7 +344,7 @@ impl Packed {
             let channels = left.min(variant.lanes() / pixels);
             let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
             let has_two_parts =
-                variant.lanes() == 64 && !facts[channel..channel + channels].iter().all(fits);
+                variant.takes_bytes() && !facts[channel..channel + channels].iter().all(fits);
             blocks.push(Block {
                 channel,
                 channels,
@@ -420,6 +434,8 @@ impl Packed {
             Variant::Avx2 => "avx2",
             #[cfg(target_arch = "aarch64")]
             Variant::Neon => "neon",
+            #[cfg(target_arch = "aarch64")]
+            Variant::Sdot => "sdot",
         }
     }
 
@@ -501,6 +517,8 @@ impl Packed {
                 Variant::Avx2 => super::avx2::compute(self, run),
                 #[cfg(target_arch = "aarch64")]
                 Variant::Neon => super::neon::compute(self, run),
+                #[cfg(target_arch = "aarch64")]
+                Variant::Sdot => super::sdot::compute(self, run),
             }
         }
     }

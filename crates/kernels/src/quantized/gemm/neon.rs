@@ -4,7 +4,8 @@
 //! Weights are packed by twos: of each step first the even half of the four of all channels, then the
 //! odd half, so that a pair of inputs repeated in all lanes meets the pairs of eight channels in one
 //! register. Multiplying and adding go to different units on most processors, which is why this is
-//! better than widening to 16 bits first.
+//! better than widening to 16 bits first. If no weight is -128, 16 bits also hold the sum of two
+//! products, which saves a quarter of the instructions.
 #![allow(unsafe_code)]
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
@@ -27,33 +28,38 @@ pub(super) type Sums<const R: usize> = [[int32x4_t; QUARTERS]; R];
 pub(super) unsafe fn compute(matrix: &Matrix, block: &Block, tile: &Tile<'_>) {
     // SAFETY: the caller's promises.
     unsafe {
-        if matrix.common.is_signed {
-            with_rows::<true>(matrix, block, tile);
-        } else {
-            with_rows::<false>(matrix, block, tile);
+        match (matrix.common.is_signed, matrix.has_least_weight) {
+            (false, false) => with_rows::<false, false>(matrix, block, tile),
+            (false, true) => with_rows::<false, true>(matrix, block, tile),
+            (true, false) => with_rows::<true, false>(matrix, block, tile),
+            (true, true) => with_rows::<true, true>(matrix, block, tile),
         }
     }
 }
 
 /// # Safety
 /// As of [`compute`].
-unsafe fn with_rows<const SIGNED: bool>(matrix: &Matrix, block: &Block, tile: &Tile<'_>) {
+unsafe fn with_rows<const SIGNED: bool, const LEAST: bool>(
+    matrix: &Matrix,
+    block: &Block,
+    tile: &Tile<'_>,
+) {
     let kernel = match tile.rows {
-        1 => kernel::<1, SIGNED>,
-        2 => kernel::<2, SIGNED>,
-        3 => kernel::<3, SIGNED>,
-        4 => kernel::<4, SIGNED>,
+        1 => kernel::<1, SIGNED, LEAST>,
+        2 => kernel::<2, SIGNED, LEAST>,
+        3 => kernel::<3, SIGNED, LEAST>,
+        4 => kernel::<4, SIGNED, LEAST>,
         rows => unreachable!("no kernel for {rows} rows"),
     };
     // SAFETY: the caller's promises.
     unsafe { kernel(matrix, block, tile) }
 }
 
-/// `R` rows and 16 channels.
+/// `R` rows and 16 channels; without `LEAST` no weight is -128.
 ///
 /// # Safety
 /// As of [`compute`], where the tile has `R` rows.
-unsafe fn kernel<const R: usize, const SIGNED: bool>(
+unsafe fn kernel<const R: usize, const SIGNED: bool, const LEAST: bool>(
     matrix: &Matrix,
     block: &Block,
     tile: &Tile<'_>,
@@ -79,15 +85,8 @@ unsafe fn kernel<const R: usize, const SIGNED: bool>(
                     let four = vreinterpret_s16_u8(veor_u8(vcreate_u8(four.into()), flip));
                     let even = vreinterpretq_s8_s16(vdupq_lane_s16::<0>(four));
                     let odd = vreinterpretq_s8_s16(vdupq_lane_s16::<1>(four));
-                    let row = &mut sums[r];
-                    add(&mut row[0], vmull_s8(vget_low_s8(a), vget_low_s8(even)));
-                    add(&mut row[1], vmull_high_s8(a, even));
-                    add(&mut row[2], vmull_s8(vget_low_s8(b), vget_low_s8(even)));
-                    add(&mut row[3], vmull_high_s8(b, even));
-                    add(&mut row[0], vmull_s8(vget_low_s8(c), vget_low_s8(odd)));
-                    add(&mut row[1], vmull_high_s8(c, odd));
-                    add(&mut row[2], vmull_s8(vget_low_s8(d), vget_low_s8(odd)));
-                    add(&mut row[3], vmull_high_s8(d, odd));
+                    add::<LEAST>(&mut sums[r], 0, [a, c], [even, odd]);
+                    add::<LEAST>(&mut sums[r], 2, [b, d], [even, odd]);
                 }
                 weights = weights.wrapping_add(64);
             }
@@ -96,11 +95,32 @@ unsafe fn kernel<const R: usize, const SIGNED: bool>(
     }
 }
 
-/// Adds the sums of two neighbouring products.
+/// Adds the products of eight channels with four inputs to the sums in two registers.
 #[inline(always)]
-fn add(sums: &mut int32x4_t, products: int16x8_t) {
-    // SAFETY: every processor of the target has NEON.
-    *sums = unsafe { vpadalq_s16(*sums, products) };
+fn add<const LEAST: bool>(
+    sums: &mut [int32x4_t; QUARTERS],
+    first: usize,
+    [a, b]: [int8x16_t; 2],
+    [even, odd]: [int8x16_t; 2],
+) {
+    // SAFETY: every processor of the target has NEON; these only work on registers.
+    unsafe {
+        let low = vmull_s8(vget_low_s8(a), vget_low_s8(even));
+        let high = vmull_high_s8(a, even);
+        if LEAST {
+            sums[first] = vpadalq_s16(sums[first], low);
+            sums[first + 1] = vpadalq_s16(sums[first + 1], high);
+            let low = vmull_s8(vget_low_s8(b), vget_low_s8(odd));
+            let high = vmull_high_s8(b, odd);
+            sums[first] = vpadalq_s16(sums[first], low);
+            sums[first + 1] = vpadalq_s16(sums[first + 1], high);
+        } else {
+            let low = vmlal_s8(low, vget_low_s8(b), vget_low_s8(odd));
+            let high = vmlal_high_s8(high, b, odd);
+            sums[first] = vpadalq_s16(sums[first], low);
+            sums[first + 1] = vpadalq_s16(sums[first + 1], high);
+        }
+    }
 }
 
 /// What the sums of a tile begin with.

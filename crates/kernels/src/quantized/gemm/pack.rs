@@ -212,6 +212,9 @@ pub(in crate::quantized) struct Matrix {
     weight_zero_point: i32,
     /// Of the inputs as the kernel sees them.
     input_zero_point: i32,
+    /// Whether a signed weight may be -128.
+    #[cfg(target_arch = "aarch64")]
+    pub has_least_weight: bool,
 }
 
 /// What a matrix is packed from: channel `c`'s weights are `runs` times `run_bytes` of them, one behind
@@ -280,6 +283,13 @@ impl Matrix {
                 (0..runs).for_each(|run| sums.add(weights, of_run(channel, run)));
             }
         });
+        #[cfg(target_arch = "aarch64")]
+        let has_least_weight = variant == Variant::Neon
+            && preparation.derive(1, |found: &mut [u8]| {
+                let least = weights.signedness.byte(weights.signedness.range().0);
+                let mut runs = (0..channels * runs).map(|at| of_run(at / runs, at % runs));
+                found[0] = runs.any(|run| run.contains(&least)).into();
+            }) != [0];
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.
         let zero_point =
@@ -329,6 +339,8 @@ impl Matrix {
             requantization,
             weight_zero_point,
             input_zero_point: zero_point,
+            #[cfg(target_arch = "aarch64")]
+            has_least_weight,
         }
     }
 
@@ -369,6 +381,8 @@ impl Matrix {
             requantization: requantization.clone(),
             weight_zero_point: right.zero_point + right.signedness.offset() - 128,
             input_zero_point: left.zero_point + left.signedness.offset() - variant.input_offset(),
+            #[cfg(target_arch = "aarch64")]
+            has_least_weight: true,
         }
     }
 

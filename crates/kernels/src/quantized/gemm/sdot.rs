@@ -10,8 +10,8 @@
 
 use super::neon::{Sums, finish, first_sums};
 use super::{Block, Matrix, Tile};
+use crate::quantized::dot::sdot_lane;
 use std::arch::aarch64::*;
-use std::arch::asm;
 
 /// Computes a tile.
 ///
@@ -117,24 +117,4 @@ unsafe fn multiply<const R: usize, const LANE: i32>(
             sums[r][quarter] = sdot_lane::<LANE>(sums[r][quarter], weights, inputs[r]);
         }
     }
-}
-
-/// Adds to each lane the dot product of four bytes of `a` with those of one lane of `b`. (The
-/// intrinsic of this name is not stable.)
-#[inline]
-#[target_feature(enable = "dotprod")]
-fn sdot_lane<const LANE: i32>(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
-    let mut result = sums;
-    // SAFETY: the instruction works on registers alone.
-    unsafe {
-        asm!(
-            "sdot {sums:v}.4s, {a:v}.16b, {b:v}.4b[{lane}]",
-            sums = inlateout(vreg) result,
-            a = in(vreg) a,
-            b = in(vreg) b,
-            lane = const LANE,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    result
 }

@@ -1,0 +1,69 @@
+//! NEON's dot products of signed bytes. (The intrinsics are not stable.)
+#![allow(unsafe_code)]
+
+use std::arch::aarch64::*;
+use std::arch::asm;
+
+/// Adds to each lane the dot product of four bytes of `a` with four of `b`.
+#[inline]
+#[target_feature(enable = "dotprod")]
+pub(super) fn sdot(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+    let mut result = sums;
+    // SAFETY: the instruction works on registers alone.
+    unsafe {
+        asm!(
+            "sdot {sums:v}.4s, {a:v}.16b, {b:v}.16b",
+            sums = inlateout(vreg) result,
+            a = in(vreg) a,
+            b = in(vreg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    result
+}
+
+/// Adds to each lane the dot product of four bytes of `a` with those of one lane of `b`.
+#[inline]
+#[target_feature(enable = "dotprod")]
+pub(super) fn sdot_lane<const LANE: i32>(sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+    let mut result = sums;
+    // SAFETY: the instruction works on registers alone.
+    unsafe {
+        asm!(
+            "sdot {sums:v}.4s, {a:v}.16b, {b:v}.4b[{lane}]",
+            sums = inlateout(vreg) result,
+            a = in(vreg) a,
+            b = in(vreg) b,
+            lane = const LANE,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::InstructionSet;
+
+    #[test]
+    fn four_products_are_added_to_each_lane() {
+        if !InstructionSet::NeonDotprod.is_available() {
+            return;
+        }
+        let a: [i8; 16] = std::array::from_fn(|at| i8::MIN + 3 * i8::try_from(at).unwrap());
+        let b: [i8; 16] = std::array::from_fn(|at| i8::MAX - 7 * i8::try_from(at).unwrap());
+        let dot = |lane: usize, of: usize| -> i32 {
+            (0..4).map(|k| i32::from(a[4 * lane + k]) * i32::from(b[4 * of + k])).sum()
+        };
+        let mut found = [[0_i32; 4]; 2];
+        // SAFETY: the processor has the instructions; the arrays are as long as registers.
+        unsafe {
+            let (a, b) = (vld1q_s8(a.as_ptr()), vld1q_s8(b.as_ptr()));
+            vst1q_s32(found[0].as_mut_ptr(), sdot(vdupq_n_s32(5), a, b));
+            vst1q_s32(found[1].as_mut_ptr(), sdot_lane::<2>(vdupq_n_s32(-5), a, b));
+        }
+        assert_eq!(found[0], std::array::from_fn(|lane| 5 + dot(lane, lane)));
+        assert_eq!(found[1], std::array::from_fn(|lane| dot(lane, 2) - 5));
+    }
+}
