@@ -5,6 +5,7 @@
 
 mod float;
 mod quantized;
+mod small_windows;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,7 @@
 //! [`QuantizedPooling`].
 #![allow(unsafe_code)]
 
+use super::small_windows::{self, BLOCK, Means, Taps};
 use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
@@ -25,7 +26,7 @@ pub struct QuantizedPooling<T> {
     stored: PhantomData<T>,
 }
 
-impl<T: Byte> QuantizedPooling<T> {
+impl<T: Byte + Ord> QuantizedPooling<T> {
     /// Pooling whose results are clamped to stored values from `range.0` to `range.1`.
     ///
     /// # Panics
@@ -81,7 +82,7 @@ struct Pixels<'a, T> {
     stride: usize,
 }
 
-impl<T: Byte> Kernel for Pixels<'_, T> {
+impl<T: Byte + Ord> Kernel for Pixels<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -93,9 +94,10 @@ impl<T: Byte> Kernel for Pixels<'_, T> {
     }
 }
 
-impl<T: Byte> Pixels<'_, T> {
+impl<T: Byte + Ord> Pixels<'_, T> {
     #[inline(always)]
     fn reduce<S: Simd, const IS_MAX: bool>(self, simd: S) {
+        let mut taps: Option<Taps> = None;
         for (x, window) in self.row.windows().enumerate() {
             let first = (self.pixel + x) * self.stride + self.channels.start;
             // SAFETY: pixels of this row and channels of this range are nobody else's.
@@ -106,6 +108,18 @@ impl<T: Byte> Pixels<'_, T> {
                     *output = self.mean_of_many(window, channel);
                     channel += 1;
                 }
+                continue;
+            }
+            if output.len() >= BLOCK {
+                let stride = self.input.pixel_stride;
+                taps = match taps {
+                    None => Taps::of(window, stride),
+                    Some(taps) => taps.next(window, stride),
+                };
+            }
+            if let Some(taps) = taps
+                && self.reduce_blocks::<IS_MAX>(taps, output)
+            {
                 continue;
             }
             let mut groups = output.chunks_exact_mut(4 * S::LANES);
@@ -121,6 +135,29 @@ impl<T: Byte> Pixels<'_, T> {
                 store_bytes_partial(simd, value, rest);
                 channel += rest.len();
             }
+        }
+    }
+
+    /// The results of all channels, of which there is a block at least, if the window has a size for
+    /// that.
+    #[inline(always)]
+    fn reduce_blocks<const IS_MAX: bool>(&self, taps: Taps, output: &mut [T]) -> bool {
+        let QuantizedPooling { center, range, .. } = *self.pooling;
+        let (values, last) = (self.input.values, output.len() - BLOCK);
+        let mut first = 0;
+        loop {
+            let channel = self.channels.start + first;
+            let block = output[first..].first_chunk_mut().expect("a block that begins in time");
+            if IS_MAX {
+                small_windows::greatest(taps, values, channel, range, block);
+            } else if !small_windows::means(taps, values, channel, Means { center, range }, block) {
+                return false;
+            }
+            if first == last {
+                return true;
+            }
+            // The last block together with some channels that are computed again.
+            first = (first + BLOCK).min(last);
         }
     }
 

@@ -1,0 +1,172 @@
+//! Windows of a few stored values, many channels at a time, in numbers of 8 and 16 bits: plain loops
+//! over arrays, which become vectors of the instruction set that they are inlined into.
+
+#![allow(unsafe_code)]
+
+use super::Window;
+use crate::vector::Byte;
+
+/// Channels of a block.
+pub(super) const BLOCK: usize = 64;
+
+/// Elements of a window, at most.
+const TAPS: usize = 9;
+
+/// Where the elements of a window lie.
+#[derive(Clone, Copy)]
+pub(super) struct Taps {
+    /// Of the first channel; behind the last one the first again.
+    starts: [usize; TAPS],
+    count: usize,
+    /// The greatest start.
+    last: usize,
+    window: Window,
+}
+
+impl Taps {
+    /// Nothing if there are none or too many.
+    #[inline(always)]
+    pub(super) fn of(window: Window, pixel_stride: usize) -> Option<Self> {
+        let count = window.count();
+        if !(1..=TAPS).contains(&count) {
+            return None;
+        }
+        let mut starts = [window.first * pixel_stride; TAPS];
+        for (start, pixel) in starts.iter_mut().zip(window.pixels().flatten()) {
+            *start = pixel * pixel_stride;
+        }
+        let last = starts.into_iter().fold(0, usize::max);
+        Some(Self { starts, count, last, window })
+    }
+
+    /// As [`Self::of`] for a window of the same rows, which mostly is as wide as the one before it.
+    #[inline(always)]
+    pub(super) fn next(self, window: Window, pixel_stride: usize) -> Option<Self> {
+        if window.columns != self.window.columns || window.first < self.window.first {
+            return Self::of(window, pixel_stride);
+        }
+        let further = (window.first - self.window.first) * pixel_stride;
+        let (starts, last) = (self.starts.map(|start| start + further), self.last + further);
+        Some(Self { starts, last, window, ..self })
+    }
+
+    /// The first so many elements of a block of channels that begins at a channel.
+    #[inline(always)]
+    fn blocks<T, const N: usize>(self, values: &[T], channel: usize) -> [&[T; BLOCK]; N] {
+        assert!(self.last + channel + BLOCK <= values.len(), "an image smaller than was checked");
+        std::array::from_fn(|tap| {
+            // SAFETY: the block of the last of the starts lies in the values, as was just seen.
+            unsafe { &*values.as_ptr().add(self.starts[tap] + channel).cast() }
+        })
+    }
+}
+
+/// What is done with a window's elements.
+#[derive(Clone, Copy)]
+pub(super) struct Means {
+    /// Halves are rounded away from it.
+    pub center: i32,
+    /// The least and the greatest result.
+    pub range: (i32, i32),
+}
+
+/// The greatest elements of a block of channels, within a range.
+#[inline(always)]
+pub(super) fn greatest<T: Byte + Ord>(
+    taps: Taps,
+    values: &[T],
+    channel: usize,
+    range: (i32, i32),
+    output: &mut [T; BLOCK],
+) {
+    let (low, high) = (T::nearest(range.0), T::nearest(range.1));
+    let blocks: [_; TAPS] = taps.blocks(values, channel);
+    // Not the output itself, so that it is clear that nothing overlaps.
+    let mut all = [T::zeroed(); BLOCK];
+    for (index, output) in all.iter_mut().enumerate() {
+        let mut greatest = low;
+        for block in blocks {
+            greatest = greatest.max(block[index]);
+        }
+        *output = greatest.min(high);
+    }
+    *output = all;
+}
+
+/// The means of the elements of a block of channels. Not for windows of all sizes.
+#[inline(always)]
+pub(super) fn means<T: Byte>(
+    taps: Taps,
+    values: &[T],
+    channel: usize,
+    means: Means,
+    output: &mut [T; BLOCK],
+) -> bool {
+    match taps.count {
+        4 => means_of::<T, 4>(taps, values, channel, means, output),
+        6 => means_of::<T, 6>(taps, values, channel, means, output),
+        9 => means_of::<T, 9>(taps, values, channel, means, output),
+        _ => return false,
+    }
+    true
+}
+
+/// The means of `N` elements each: a product with the reciprocal in 16 more bits, rounded up, which has
+/// the right integer part up to 15 elements.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+fn means_of<T: Byte, const N: usize>(
+    taps: Taps,
+    values: &[T],
+    channel: usize,
+    Means { center, range: (low, high) }: Means,
+    output: &mut [T; BLOCK],
+) {
+    let reciprocal = (1_u32 << 16).div_ceil(N as u32);
+    let (center, low, high) = (center as i16, low as i16, high as i16);
+    let blocks: [_; N] = taps.blocks(values, channel);
+    let mut all = [T::zeroed(); BLOCK];
+    for (index, output) in all.iter_mut().enumerate() {
+        let mut sum = -(center * N as i16);
+        for block in blocks {
+            sum += block[index].wide() as i16;
+        }
+        let magnitude = sum.unsigned_abs() + (N / 2) as u16;
+        let mean = ((u32::from(magnitude) * reciprocal) >> 16) as i16;
+        let mean = if sum < 0 { -mean } else { mean } + center;
+        *output = T::nearest(mean.clamp(low, high).into());
+    }
+    *output = all;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_of_all_sums() {
+        for (count, columns) in [(4_i32, 2), (6, 3), (9, 3)] {
+            for center in [-128, -3, 0, 127] {
+                for sum in -128 * count..=127 * count {
+                    // As even as it can be.
+                    let element = |tap: i32| {
+                        let (each, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
+                        i8::try_from(each + i32::from(tap < rest)).unwrap()
+                    };
+                    let values: Vec<i8> =
+                        (0..count).flat_map(|tap| [element(tap); BLOCK]).collect();
+                    let rows = usize::try_from(count).unwrap() / columns;
+                    let window = Window { first: 0, rows, columns, width: columns };
+                    let taps = Taps::of(window, BLOCK).unwrap();
+                    let mut output = [0; BLOCK];
+                    let range = (-100, 100);
+                    assert!(means(taps, &values, 0, Means { center, range }, &mut output));
+                    let offset = sum - center * count;
+                    let half = if offset > 0 { count / 2 } else { -(count / 2) };
+                    let expected = ((offset + half) / count + center).clamp(-100, 100);
+                    assert_eq!(output.map(i32::from), [expected; BLOCK], "{sum} {count} {center}");
+                }
+            }
+        }
+    }
+}
