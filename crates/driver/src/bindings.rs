@@ -227,6 +227,19 @@ impl Region {
         self.view.read(self.offset, destination)
     }
 
+    /// Copies out as many bytes as `destination` has, from `offset` bytes behind the first on.
+    ///
+    /// # Errors
+    /// As [`Region::read_to_vec`].
+    ///
+    /// # Panics
+    /// If that reaches beyond the last byte.
+    pub fn read_part(&self, offset: u64, destination: &mut [u8]) -> Result<(), MemoryError> {
+        let end = offset.checked_add(destination.len() as u64);
+        assert!(end.is_some_and(|end| end <= self.length), "read beyond a bound argument");
+        self.view.read(self.offset + offset, destination)
+    }
+
     /// Copies `source` to `offset` bytes from the first of these.
     ///
     /// # Errors
@@ -269,6 +282,15 @@ impl BoundInput {
     pub fn value(&self) -> Option<&Region> {
         self.value.as_ref()
     }
+}
+
+/// Whether what is known of a shape allows these dimensions.
+fn may_be(shape: &Shape, dimensions: &[u32]) -> bool {
+    shape.lengths().is_none_or(|lengths| {
+        let mut pairs = lengths.iter().zip(dimensions);
+        lengths.len() == dimensions.len()
+            && pairs.all(|(known, found)| known.is_none_or(|known| known == *found))
+    })
 }
 
 impl BoundOutput {
@@ -344,17 +366,19 @@ impl BoundOutput {
     /// [`DeliveryError`], see there. Too short a buffer is no error here.
     pub fn begin(&self, dimensions: &[u32], size: u64) -> Result<Room, DeliveryError> {
         let output = self.index;
-        let found = Shape::known(dimensions.iter().copied());
-        if self.shape.merge(&found).is_none() {
+        let found = || Shape::known(dimensions.iter().copied());
+        if !may_be(&self.shape, dimensions) {
             let expected = self.shape.clone();
-            return Err(DeliveryError::Shape { output, found, expected });
+            return Err(DeliveryError::Shape { output, found: found(), expected });
         }
-        let expected_size = self.element_size.and_then(|element| {
-            found.element_count().map(|count| count.saturating_mul(u64::from(element)))
-        });
+        let mut lengths = dimensions.iter().map(|length| u64::from(*length));
+        let elements = lengths.try_fold(1, u64::checked_mul);
+        let expected_size = self
+            .element_size
+            .and_then(|element| elements.map(|count| count.saturating_mul(u64::from(element))));
         if expected_size.is_some_and(|expected| expected != size) {
             let operand_type = self.operand_type;
-            return Err(DeliveryError::Size { output, operand_type, shape: found, found: size });
+            return Err(DeliveryError::Size { output, operand_type, shape: found(), found: size });
         }
         let (room, storage) = match &self.place {
             Place::Nowhere => (Room::NotWanted, None),

@@ -1,7 +1,20 @@
 //! Sharing a range of elements among the threads of a team.
+#![allow(unsafe_code)]
 
+use crate::disjoint::DisjointOutput;
+use crate::gemm::part;
 use crate::team::Team;
 use std::ops::Range;
+
+/// Into how many tasks work is cut that would be worth so many: as many for each thread, `by_thread`
+/// at most.
+pub(crate) fn even_tasks(worth: usize, threads: usize, by_thread: usize) -> usize {
+    let threads = threads.max(1);
+    if threads == 1 || worth < threads {
+        return if threads == 1 { 1 } else { worth.max(1) };
+    }
+    threads * (worth / threads).min(by_thread)
+}
 
 /// Calls `work` with parts of `0..length`, which begin at multiples of `multiple`, on several
 /// threads if each has `least` elements at least.
@@ -11,10 +24,58 @@ pub(crate) fn for_each_part(
     (least, multiple): (usize, usize),
     work: impl Fn(Range<usize>) + Sync,
 ) {
-    let threads = team.threads();
-    let tasks = if threads == 1 { 1 } else { (length / least.max(1)).clamp(1, 2 * threads) };
+    let tasks = even_tasks(length / least.max(1), team.threads(), 2);
     let part = length.div_ceil(tasks).next_multiple_of(multiple).max(1);
     team.run(length.div_ceil(part), &|task| {
         work(task * part..length.min((task + 1) * part));
     });
+}
+
+/// Calls `work` with parts of `elements` and where each begins: one part for each thread, if they are
+/// worth it with at least `least` elements each.
+pub fn for_each_slice<T: Send>(
+    team: &mut Team,
+    elements: &mut [T],
+    least: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let length = elements.len();
+    let parts = team.threads().min(length / least.max(1)).max(1);
+    let elements = DisjointOutput::new(elements);
+    team.run(parts, &|index| {
+        let range = part(length, parts, index);
+        // SAFETY: the parts of a range do not overlap.
+        work(range.start, unsafe { elements.slice(range.start, range.len()) });
+    });
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_gets_as_many_tasks() {
+        let tasks = |worth| even_tasks(worth, 2, 4);
+        assert_eq!([0, 1, 2, 3, 5, 7, 8, 100].map(tasks), [1, 1, 2, 2, 4, 6, 8, 8]);
+        assert_eq!(even_tasks(100, 1, 4), 1);
+        assert_eq!(even_tasks(3, 4, 4), 3);
+    }
+
+    #[test]
+    fn slices_cover_all_elements_once() {
+        for threads in [1, 2, 3] {
+            let mut team = Team::new(threads);
+            for length in [0, 1, 9, 10, 31, 100] {
+                let mut elements: Vec<usize> = (0..length).collect();
+                for_each_slice(&mut team, &mut elements, 10, |start, part| {
+                    assert!(part.len() >= 10.min(length));
+                    for (index, element) in part.iter_mut().enumerate() {
+                        assert_eq!(*element, start + index);
+                        *element += 1000;
+                    }
+                });
+                assert!(elements.iter().all(|element| *element >= 1000));
+            }
+        }
+    }
 }

@@ -2,10 +2,16 @@
 
 use super::arena::Operands;
 use super::{Location, Plan, Run, Step};
+use driver::bindings::Region;
 use driver::{Bindings, BoundOutput, EngineError, ObservedOutput, Room, RunContext};
 use half::f16;
-use kernels::{Lines, Team};
+use kernels::{Lines, Team, for_each_slice};
+use std::sync::OnceLock;
 use std::time::Instant;
+
+/// The most bytes of values of a small plan, and its most additions and multiplications.
+const SMALL_BYTES: usize = 512 << 10;
+const SMALL_ARITHMETIC: u64 = 8_000_000;
 
 /// What one execution needs and no other one may use at the same time.
 #[derive(Debug)]
@@ -28,6 +34,27 @@ impl Plan {
         workspace: &mut Workspace,
         team: &mut Team,
     ) -> Result<(), EngineError> {
+        // While others wake up, the inputs are copied.
+        team.begin(self.is_small());
+        let result = self.run_awake(bindings, context, workspace, team);
+        team.end();
+        result
+    }
+
+    /// Whether an execution takes no longer than waking a thread does, so far as is known.
+    fn is_small(&self) -> bool {
+        self.arena_bytes <= SMALL_BYTES
+            && self.steps.iter().map(|step| step.kernel.arithmetic()).sum::<u64>()
+                <= SMALL_ARITHMETIC
+    }
+
+    fn run_awake(
+        &self,
+        bindings: &Bindings,
+        context: &RunContext<'_>,
+        workspace: &mut Workspace,
+        team: &mut Team,
+    ) -> Result<(), EngineError> {
         let arena = workspace.arena.elements_mut::<u8>();
         for (input, bound) in self.inputs.iter().zip(bindings.inputs()) {
             let (Some(range), Some(region)) = (&input.range, bound.value()) else { continue };
@@ -37,7 +64,7 @@ impl Plan {
                 region.read(&mut bytes[half..])?;
                 widen(bytes);
             } else {
-                region.read(bytes)?;
+                read(region, bytes, team)?;
             }
         }
         let mut run = Run { team, budget: context.budget };
@@ -87,6 +114,25 @@ impl Step {
             });
         }
     }
+}
+
+/// Bytes that are worth copying by several threads.
+const BYTES_BY_THREAD: usize = 64 << 10;
+
+/// Copies an input, on all threads if it is large: each then has its part in its cache.
+fn read(region: &Region, bytes: &mut [u8], team: &mut Team) -> Result<(), EngineError> {
+    if bytes.len() < 2 * BYTES_BY_THREAD {
+        return Ok(region.read(bytes)?);
+    }
+    assert_eq!(bytes.len() as u64, region.length(), "length of a bound argument");
+    let failure = OnceLock::new();
+    for_each_slice(team, bytes, BYTES_BY_THREAD, |start, part| {
+        if let Err(error) = region.read_part(start as u64, part) {
+            // One of them is enough.
+            let _ = failure.set(error);
+        }
+    });
+    failure.into_inner().map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Turns floats of 16 bits, which fill the second half, into floats of 32 bits, which fill it all.

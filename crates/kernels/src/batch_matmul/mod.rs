@@ -10,6 +10,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::pack::{self, Matrix};
 use crate::gemm::{Blocking, Tile, part, run_tile};
 use crate::image::values_needed;
+use crate::parts::even_tasks;
 use crate::vector::Isa;
 use crate::{InstructionSet, Line, Team};
 use std::ops::Range;
@@ -86,11 +87,7 @@ impl BatchMatmul {
         let panels = columns.div_ceil(blocking.columns());
         let row_parts = if panels * count >= 2 * threads { 1 } else { rows.div_ceil(ROWS_OF_PART) };
         let products = [rows, columns, depth, count].into_iter().fold(1, usize::saturating_mul);
-        let parts = if threads <= 1 {
-            1
-        } else {
-            (products / LEAST_PRODUCTS).clamp(threads, threads.saturating_mul(4))
-        };
+        let parts = even_tasks((products / LEAST_PRODUCTS).max(threads), threads, 4);
         Self {
             sizes,
             left,

@@ -11,6 +11,7 @@ use crate::convolution::{Convolution, Epilogue, Shape};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Panels, part};
 use crate::image::values_needed;
+use crate::parts::even_tasks;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
@@ -187,15 +188,16 @@ impl Direct {
         let panels = panels(preparation, blocking);
         let lines = shape.batch * shape.output[0];
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
-        let parts = if threads <= 1 {
-            1
-        } else {
-            (products / LEAST_PRODUCTS).clamp(threads, threads.saturating_mul(4))
+        let parts = match products / LEAST_PRODUCTS {
+            0 if products < LEAST_PRODUCTS / 5 => 1,
+            worth => even_tasks(worth.max(threads), threads, 4),
         };
-        let (line_parts, panel_parts) = if lines >= 4 * parts || panels.count() < parts {
+        // By lines, if they can be shared evenly: each thread then reads what it has written itself.
+        let (line_parts, panel_parts) = if lines >= 4 * threads || panels.count() < parts {
             (parts.min(lines).max(1), 1)
         } else {
-            (1, parts)
+            // Each of them locates all taps anew.
+            (1, parts.min(threads))
         };
         let distances = (0..shape.taps())
             .map(|tap| {

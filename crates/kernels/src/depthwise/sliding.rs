@@ -5,6 +5,7 @@ use super::window::{Strip, most_rows, run_strip};
 use crate::convolution::{Epilogue, Shape};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Panels, part};
+use crate::parts::even_tasks;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Team};
 use std::ops::Range;
@@ -109,16 +110,17 @@ impl Sliding {
             })
             .collect();
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
-        let parts = if threads <= 1 {
-            1
-        } else {
-            (products / LEAST_PRODUCTS).clamp(threads, threads.saturating_mul(4))
+        let parts = match products / LEAST_PRODUCTS {
+            0 if products < LEAST_PRODUCTS / 5 => 1,
+            worth => even_tasks(worth.max(threads), threads, 4),
         };
         let all = shape.batch * strips.len();
-        let (strip_parts, panel_parts) = if all >= 4 * parts || panels.count() < parts {
+        // By strips, if they can be shared evenly: each thread then reads what it has written itself.
+        let is_even = all.is_multiple_of(threads.max(1)) || all >= 4 * threads;
+        let (strip_parts, panel_parts) = if is_even || panels.count() < parts {
             (parts.min(all).max(1), 1)
         } else {
-            (1, parts)
+            (1, parts.min(threads))
         };
         let isa = Isa::of(set);
         Self { isa, panels, epilogue, strips, columns, strip_parts, panel_parts }

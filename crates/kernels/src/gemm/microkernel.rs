@@ -102,6 +102,13 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             unreachable!("no such tile");
         }
         let tile = self.0;
+        for_rows!({
+            let row = tile.output.wrapping_add(ROW * tile.output_stride);
+            prefetch_to_write(row);
+            if VECTORS * S::LANES > LINE {
+                prefetch_to_write(row.wrapping_add(LINE));
+            }
+        });
         // SAFETY: `run_tile` was promised that the panel and the segments are there.
         unsafe {
             let mut panel = tile.panel;
@@ -213,6 +220,11 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
     panel: *const f32,
     sums: &mut [[S::F; VECTORS]; ROWS],
 ) {
+    for_vectors!({
+        if VECTOR * S::LANES % LINE == 0 {
+            prefetch_row(panel.wrapping_add(AHEAD + VECTOR * S::LANES));
+        }
+    });
     // SAFETY: as the caller promises.
     unsafe {
         let mut weights = [simd.splat(0.0); VECTORS];
@@ -224,6 +236,39 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
             });
         });
     }
+}
+
+/// Values of a cache line.
+const LINE: usize = 16;
+
+/// So many values of the panels before they are needed, they are fetched: processors that fetch
+/// ahead by themselves stop at the ends of pages, which take longer to come than to be used up.
+const AHEAD: usize = 1024;
+
+/// Brings a cache line of the panel into the first cache; any address will do.
+#[inline(always)]
+fn prefetch_row(at: *const f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: every processor of this architecture has the instruction, and it cannot fault.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
+/// The same, to be written.
+#[inline(always)]
+fn prefetch_to_write(at: *mut f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: as above.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(at.cast_const().cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
 }
 
 /// Stores the columns of a vector that are wanted.

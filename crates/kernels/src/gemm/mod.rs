@@ -21,6 +21,7 @@ pub(crate) use panels::Panels;
 
 use crate::disjoint::DisjointOutput;
 use crate::image::values_needed;
+use crate::parts::even_tasks;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Team};
 use std::mem::MaybeUninit;
@@ -92,6 +93,10 @@ const CACHE_BYTES: usize = 384 << 10;
 /// nanosecond.
 const LEAST_PRODUCTS: usize = 500_000;
 
+/// With more columns for each row, weights are so much more than what they are multiplied with that
+/// the threads share them, and not the rows.
+const MOST_COLUMNS_BY_ROW: usize = 6;
+
 /// Tasks for each thread, so that one that is interrupted does not hold up the rest.
 const TASKS_BY_THREAD: usize = 4;
 
@@ -106,20 +111,23 @@ impl Gemm {
     ) -> Self {
         let tiles = rows.count.div_ceil(panels.blocking().rows).max(1);
         let products = rows.count.saturating_mul(panels.depth()).saturating_mul(panels.columns());
-        let parts = if threads <= 1 {
-            1
-        } else {
-            (products / LEAST_PRODUCTS).clamp(threads, threads.saturating_mul(TASKS_BY_THREAD))
+        let parts = match products / LEAST_PRODUCTS {
+            // Half a microsecond each, which is about what it takes to share them.
+            0 if products < LEAST_PRODUCTS / 5 => 1,
+            worth => even_tasks(worth.max(threads), threads, TASKS_BY_THREAD),
         };
         let all_panels_stay = panels.count_values() * size_of::<f32>() <= CACHE_BYTES;
-        // Weights that do not stay in a cache are read by one thread only, if possible.
-        let (tile_parts, panel_parts) = if all_panels_stay {
-            let tile_parts = parts.min(tiles);
-            (tile_parts, (parts / tile_parts).clamp(1, panels.count().max(1)))
-        } else {
-            let panel_parts = parts.min(panels.count().max(1));
-            ((parts / panel_parts).clamp(1, tiles), panel_parts)
-        };
+        // By rows, each thread reads what it has written itself in the step before, and all weights;
+        // by columns it reads its own weights, and all rows.
+        let is_even = tiles.is_multiple_of(threads.max(1)) || tiles >= 4 * threads;
+        let (tile_parts, panel_parts) =
+            if is_even && panels.columns() <= MOST_COLUMNS_BY_ROW.saturating_mul(rows.count) {
+                let tile_parts = parts.min(tiles);
+                (tile_parts, (parts / tile_parts).clamp(1, panels.count().max(1)))
+            } else {
+                let panel_parts = parts.min(panels.count().max(1));
+                ((parts / panel_parts).clamp(1, tiles), panel_parts)
+            };
         let tiles_by_panel = if all_panels_stay {
             1
         } else {

@@ -10,6 +10,7 @@ mod small_windows;
 mod tests;
 
 use crate::image::values_needed;
+use crate::parts::even_tasks;
 use crate::team::Team;
 pub use float::FloatPooling;
 pub use quantized::QuantizedPooling;
@@ -96,8 +97,7 @@ impl Shape {
         }
         let taps = self.filter[0].min(self.input[0]) * self.filter[1].min(self.input[1]);
         let total = taps.saturating_mul(self.output_pixels()).saturating_mul(self.channels);
-        let threads = team.threads();
-        let tasks = if threads == 1 { 1 } else { (total / WORK_OF_TASK).clamp(1, 2 * threads) };
+        let tasks = even_tasks(total / WORK_OF_TASK, team.threads(), 2);
         let rows = self.batch * self.output[0];
         // Few rows: the channels are shared, whole cache lines of bytes.
         let parts = if rows >= tasks { 1 } else { tasks.div_ceil(rows) };

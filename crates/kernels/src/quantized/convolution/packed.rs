@@ -8,10 +8,13 @@ use super::stage::Stage;
 use super::table::{ENTRIES, PIXELS, Pixels, Table};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
+use crate::parts::even_tasks;
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
 
-/// Operations that are worth a task of their own.
-const OPERATIONS_PER_TASK: u64 = 4_000_000;
+/// Operations that are worth a task of their own, and those that are worth sharing at all: a
+/// microsecond, of which sharing takes a quarter.
+const OPERATIONS_PER_TASK: u64 = 1_000_000;
+const OPERATIONS_TO_SHARE: u64 = 700_000;
 
 /// Tasks for each thread, so that all end at about the same time.
 const TASKS_PER_THREAD: usize = 4;
@@ -177,14 +180,16 @@ fn cut(
         return (usize::from(rows > 0), 1);
     }
     let worth = shape.operations() / OPERATIONS_PER_TASK;
-    let most = threads.saturating_mul(TASKS_PER_THREAD);
-    let tasks = usize::try_from(worth).unwrap_or(most).clamp(1, most);
+    let worth = usize::try_from(worth).unwrap_or(usize::MAX);
+    let least = if shape.operations() < OPERATIONS_TO_SHARE { 1 } else { threads };
+    let tasks = even_tasks(worth.max(least), threads, TASKS_PER_THREAD);
     let row_pieces = if is_staged { rows } else { rows.div_ceil(2 * TILE_ROWS) };
-    if !is_staged && rows <= FEW_ROWS {
+    let are_blocks_even = blocks.is_multiple_of(threads) || blocks >= 4 * threads;
+    if !is_staged && rows <= FEW_ROWS && are_blocks_even {
         let block_pieces = tasks.min(blocks);
         (tasks.div_ceil(block_pieces).min(row_pieces), block_pieces)
     } else {
-        let pieces = tasks.min(row_pieces);
+        let pieces = tasks.min(even_tasks(row_pieces, threads, row_pieces));
         (pieces, tasks.div_ceil(pieces).min(blocks))
     }
 }

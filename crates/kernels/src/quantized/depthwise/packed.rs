@@ -7,11 +7,13 @@ use super::columns::Columns;
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
+use crate::parts::even_tasks;
 use crate::{Image, ImageMut, InstructionSet, Preparation, Team};
 use bytemuck::{Pod, Zeroable};
 
-/// Products that are worth a task of their own.
+/// Products that are worth a task of their own, and those that are worth sharing at all.
 const PRODUCTS_PER_TASK: usize = 150_000;
+const PRODUCTS_TO_SHARE: usize = 60_000;
 
 /// Tasks for each thread, so that all end at about the same time.
 const TASKS_PER_THREAD: usize = 4;
@@ -531,8 +533,15 @@ fn cut(shape: &Shape, blocks: usize, threads: usize) -> (usize, usize) {
         return (usize::from(pixels > 0), 1);
     }
     let products = pixels.saturating_mul(shape.filter_values());
-    let most = threads.saturating_mul(TASKS_PER_THREAD);
-    let tasks = (products / PRODUCTS_PER_TASK).clamp(1, most);
-    let pieces = tasks.min(shape.batch * shape.output[0]);
-    (pieces, tasks.div_ceil(pieces).min(blocks))
+    let least = if products < PRODUCTS_TO_SHARE { 1 } else { threads };
+    let worth = (products / PRODUCTS_PER_TASK).max(least);
+    let tasks = even_tasks(worth, threads, TASKS_PER_THREAD);
+    let rows = shape.batch * shape.output[0];
+    if rows >= 4 * threads || blocks < threads {
+        let pieces = tasks.min(rows);
+        (pieces, tasks.div_ceil(pieces).min(blocks))
+    } else {
+        // So few rows are not shared evenly.
+        (1, tasks.min(threads))
+    }
 }

@@ -1,0 +1,371 @@
+//! [`Team`]: the threads that share the tasks of one kernel after the other.
+#![allow(unsafe_code)]
+
+#[cfg(all(test, loom))]
+mod all_orders;
+mod processors;
+mod share;
+mod sync;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use processors::Allowed;
+use share::{End, MOST_TASKS, Round, Share};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+use sync::{
+    Arc, AtomicBool, AtomicU64, AtomicUsize, JoinHandle, Mutex, Ordering, Thread, UnsafeCell, pause,
+};
+
+/// How long an idle helper looks for work before it sleeps. Steps of one execution follow each other
+/// within a microsecond or two, executions within some tens; waking a sleeper costs about as much.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+/// Looks at the clock once in so many looks for work.
+#[cfg(not(loom))]
+const LOOKS_PER_CLOCK: u32 = 64;
+
+/// A closure that lives as long as [`Team::run`] is inside it.
+type Work<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// Two cache lines, which processors fetch together: what different threads write lies apart.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// What the caller and the helpers share.
+struct Shared {
+    round: Apart<Announcement>,
+    /// By thread, the caller's first.
+    shares: Vec<Apart<Share>>,
+    /// By helper.
+    states: Vec<Apart<State>>,
+    /// What the first task that panicked said.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// The round that is on, written by the caller.
+struct Announcement {
+    /// Its number, times [`ONE_ROUND`], with [`DISSOLVED`], and how many tasks it has.
+    word: AtomicU64,
+    /// What its tasks do. Written while all tasks of the round before are done and the next is not
+    /// announced, read by whoever has taken a task.
+    work: UnsafeCell<Option<Work<'static>>>,
+    /// The processor that the caller ran on when it last began an execution.
+    processor: AtomicUsize,
+}
+
+/// How many tasks there are.
+const TASKS: u64 = MOST_TASKS as u64;
+/// There will be no more rounds.
+const DISSOLVED: u64 = 1 << 16;
+const ONE_ROUND: u64 = 1 << 32;
+
+/// Of a helper, written by it.
+struct State {
+    /// The number of a round, times [`ONE_ROUND`], and how many of its tasks the helper has done.
+    done: AtomicU64,
+    /// Whether it sleeps, or is about to.
+    asleep: AtomicBool,
+}
+
+// SAFETY: `work` is the only part that is not `Sync`. It is written by the caller only, while no
+// helper has a task; helpers read it when they have one. `Share::take` orders the two.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; all that it holds may be sent.
+unsafe impl Send for Shared {}
+
+/// A thread that runs jobs, and a number of helpers. Helpers that have nothing to do look for work
+/// for about a tenth of a millisecond and then sleep.
+///
+/// A team serves one execution at a time; who runs several at once has several teams.
+pub struct Team {
+    shared: Arc<Shared>,
+    round: u32,
+    helpers: Vec<(Thread, Option<JoinHandle<()>>)>,
+    /// Whether helpers sleep through this execution.
+    is_alone: bool,
+    /// When the last execution did.
+    ended: Option<Instant>,
+}
+
+impl std::fmt::Debug for Team {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Team").field("threads", &self.threads()).finish()
+    }
+}
+
+impl Team {
+    /// The calling thread alone.
+    pub fn alone() -> Self {
+        Self::with_helpers(0)
+    }
+
+    /// So many threads, the calling one among them. Fewer if the system does not grant more.
+    pub fn new(threads: usize) -> Self {
+        Self::with_helpers(threads.saturating_sub(1))
+    }
+
+    fn with_helpers(helpers: usize) -> Self {
+        let state = || State { done: AtomicU64::new(0), asleep: AtomicBool::new(false) };
+        let helpers = helpers.min(usize::from(u16::MAX));
+        let shared = Arc::new(Shared {
+            round: Apart(Announcement {
+                word: AtomicU64::new(0),
+                work: UnsafeCell::new(None),
+                processor: AtomicUsize::new(usize::MAX),
+            }),
+            shares: (0..=helpers).map(|_| Apart(Share::new())).collect(),
+            states: (0..helpers).map(|_| Apart(state())).collect(),
+            panic: Mutex::new(None),
+        });
+        let helpers = (0..helpers)
+            .map_while(|index| {
+                let shared = Arc::clone(&shared);
+                sync::thread::Builder::new()
+                    .name(format!("nnhal-team-{}", index + 1))
+                    .spawn(move || help(&shared, index))
+                    .ok()
+            })
+            .map(|handle| (handle.thread().clone(), Some(handle)))
+            .collect();
+        Self { shared, round: 0, helpers, is_alone: false, ended: None }
+    }
+
+    /// How many threads there are, the caller's among them.
+    pub fn threads(&self) -> usize {
+        self.helpers.len() + 1
+    }
+
+    /// To be called before an execution: wakes those who sleep, and tells them which processor to
+    /// leave to the caller. Nobody is woken for a small execution, which would be over before they
+    /// come, unless executions follow each other closely.
+    pub fn begin(&mut self, is_small: bool) {
+        if self.helpers.is_empty() {
+            return;
+        }
+        let is_close = self.ended.is_some_and(|ended| ended.elapsed() < PATIENCE);
+        let sleeps = |state: &Apart<State>| state.0.asleep.load(Ordering::Relaxed);
+        self.is_alone = is_small && !is_close && self.shared.states.iter().any(sleeps);
+        if !self.is_alone {
+            self.shared.round.0.processor.store(processors::current(), Ordering::Relaxed);
+            self.wake_sleepers();
+        }
+    }
+
+    /// To be called after an execution.
+    pub fn end(&mut self) {
+        self.is_alone = false;
+        if !self.helpers.is_empty() {
+            self.ended = Some(Instant::now());
+        }
+    }
+
+    /// Calls `work` once with each number below `tasks`, on all threads, and returns when all calls
+    /// have. Each thread begins with its own even part of the numbers, in their order, the same in
+    /// every run: so tasks that go through an image in order find what the thread's tasks of the run
+    /// before have written still in its cache. Then it takes the last ones from others that are not
+    /// as far. Tasks of similar size, a few for each thread, share best.
+    ///
+    /// # Panics
+    /// If a task does; the others are finished first.
+    pub fn run(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
+        if self.helpers.is_empty() || self.is_alone || tasks <= 1 {
+            (0..tasks).for_each(work);
+        } else if tasks <= MOST_TASKS {
+            self.run_round(tasks, work);
+        } else {
+            let by_task = tasks.div_ceil(MOST_TASKS);
+            self.run_round(tasks.div_ceil(by_task), &|task| {
+                (task * by_task..tasks.min((task + 1) * by_task)).for_each(work);
+            });
+        }
+    }
+
+    fn run_round(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
+        if self.round == u32::MAX {
+            // Round numbers must not come again while a helper could still look for an old one.
+            *self = Self::new(self.threads());
+        }
+        self.round += 1;
+        let shared = &*self.shared;
+        let round = Round { number: self.round, tasks };
+        // SAFETY: the reference is used by tasks only, and they are done before this function ends.
+        let endless = unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(work) };
+        // SAFETY: helpers read it when they have taken a task, and no round is on.
+        shared.round.0.work.with_mut(|place| unsafe { *place = Some(endless) });
+        let word = u64::from(round.number) * ONE_ROUND | tasks as u64;
+        // Sequentially consistent, as the helper's store to `asleep` and its look at the round: of
+        // the two, one sees the other.
+        shared.round.0.word.store(word, Ordering::SeqCst);
+        self.wake_sleepers();
+        let mut done = 0;
+        take_tasks(shared, round, 0, &mut done);
+        // No task is left to be taken: a helper that comes now finds nothing to do.
+        self.wait_for_helpers(round, tasks - done);
+        if let Some(said) = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            resume_unwind(said);
+        }
+    }
+
+    fn wake_sleepers(&self) {
+        for ((helper, _), state) in self.helpers.iter().zip(&self.shared.states) {
+            if state.0.asleep.load(Ordering::SeqCst) {
+                helper.unpark();
+            }
+        }
+    }
+
+    /// Until helpers have done so many tasks.
+    fn wait_for_helpers(&self, round: Round, tasks: usize) {
+        let done = || {
+            let done_by = |state: &Apart<State>| {
+                let word = state.0.done.load(Ordering::Acquire);
+                let is_of_round = word / ONE_ROUND == u64::from(round.number);
+                if is_of_round { word & TASKS } else { 0 }
+            };
+            self.shared.states.iter().map(done_by).sum::<u64>()
+        };
+        let mut looks = 0_u32;
+        while done() < tasks as u64 {
+            looks = looks.wrapping_add(1);
+            // With more threads than processors a helper may not be running.
+            if looks.is_multiple_of(1024) { sync::thread::yield_now() } else { pause() }
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.round.0.word.fetch_or(DISSOLVED, Ordering::SeqCst);
+        for (helper, handle) in &mut self.helpers {
+            helper.unpark();
+            // A helper's panics were caught and have been reported by `run`.
+            let _ = handle.take().map(JoinHandle::join);
+        }
+    }
+}
+
+/// Runs tasks, a thread's own first, until none is left; keeps what the first one that panics says.
+/// Counts those that are done, and tells a helper's number before it looks at the shares of others.
+fn take_tasks(shared: &Shared, round: Round, thread: usize, done: &mut usize) {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let shares = shared.shares.len();
+        for distance in 0..shares {
+            let owner = (thread + distance) % shares;
+            let end = if distance == 0 { End::First } else { End::Last };
+            let before = *done;
+            while let Some(task) = shared.shares[owner].0.take(round, (owner, shares), end) {
+                // Also if it panics.
+                *done += 1;
+                // SAFETY: the round cannot end before this task has.
+                let work = shared.round.0.work.with(|place| unsafe { *place });
+                work.expect("a round has work")(task);
+            }
+            if *done > before {
+                tell(shared, round, thread, *done);
+            }
+        }
+    }));
+    if let Err(said) = result {
+        shared.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(said);
+        tell(shared, round, thread, *done);
+        // The remaining tasks are still somebody's: this thread goes on with them.
+        take_tasks(shared, round, thread, done);
+    }
+}
+
+/// Says how many tasks a helper has done.
+fn tell(shared: &Shared, round: Round, thread: usize, done: usize) {
+    if thread > 0 {
+        let word = u64::from(round.number) * ONE_ROUND | done as u64;
+        shared.states[thread - 1].0.done.store(word, Ordering::Release);
+    }
+}
+
+fn help(shared: &Shared, index: usize) {
+    let allowed = Allowed::of_this_thread();
+    let mut seen = 0;
+    loop {
+        let word = wait_for_round(shared, index, seen, &allowed);
+        if word & DISSOLVED != 0 {
+            return;
+        }
+        seen = word;
+        #[allow(clippy::cast_possible_truncation)] // Parts of the word.
+        let round = Round { number: (word / ONE_ROUND) as u32, tasks: (word & TASKS) as usize };
+        let mut done = 0;
+        take_tasks(shared, round, index + 1, &mut done);
+        if done == 0 {
+            // It came late.
+            allowed.leave(shared.round.0.processor.load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// Waits until the announcement is another one than `seen`, and gives it.
+fn wait_for_round(shared: &Shared, index: usize, seen: u64, allowed: &Allowed) -> u64 {
+    let news = || {
+        let word = shared.round.0.word.load(Ordering::SeqCst);
+        (word != seen).then_some(word)
+    };
+    let mut patience = Patience::default();
+    loop {
+        if let Some(word) = news() {
+            return word;
+        }
+        if !patience.looks_at_clock() {
+            pause();
+            continue;
+        }
+        allowed.leave(shared.round.0.processor.load(Ordering::Relaxed));
+        if !patience.is_at_end() {
+            continue;
+        }
+        let asleep = &shared.states[index].0.asleep;
+        asleep.store(true, Ordering::SeqCst);
+        if news().is_none() {
+            sync::thread::park();
+        }
+        asleep.store(false, Ordering::SeqCst);
+        // Who was woken is about to get work.
+        patience = Patience::default();
+    }
+}
+
+/// How long somebody has been looking for work.
+#[derive(Default)]
+struct Patience {
+    #[cfg(not(loom))]
+    looks: u32,
+    #[cfg(not(loom))]
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Counts a look; says whether it is time for one at the clock.
+    #[cfg(not(loom))]
+    fn looks_at_clock(&mut self) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        self.looks.is_multiple_of(LOOKS_PER_CLOCK)
+    }
+
+    /// Whether it is time to sleep.
+    #[cfg(not(loom))]
+    fn is_at_end(&mut self) -> bool {
+        self.since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE
+    }
+
+    /// Time does not pass in a model.
+    #[cfg(loom)]
+    fn looks_at_clock(&self) -> bool {
+        true
+    }
+
+    #[cfg(loom)]
+    fn is_at_end(&self) -> bool {
+        true
+    }
+}

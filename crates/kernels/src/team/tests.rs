@@ -1,0 +1,124 @@
+use super::*;
+
+fn every_task_runs_once(team: &mut Team, tasks: usize) {
+    let counts: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+    team.run(tasks, &|task| {
+        counts[task].fetch_add(1, Ordering::Relaxed);
+    });
+    assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{tasks} tasks");
+}
+
+#[test]
+fn each_task_runs_once() {
+    for threads in [1, 2, 3, 5] {
+        let mut team = Team::new(threads);
+        assert_eq!(team.threads(), threads);
+        for tasks in [0, 1, 2, 7, 100] {
+            every_task_runs_once(&mut team, tasks);
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many tasks")]
+fn more_tasks_than_are_numbered_run_once() {
+    let mut team = Team::new(2);
+    for tasks in [MOST_TASKS, MOST_TASKS + 1, 3 * MOST_TASKS - 1] {
+        every_task_runs_once(&mut team, tasks);
+    }
+}
+
+#[test]
+fn jobs_follow_each_other_with_and_without_sleep() {
+    let mut team = Team::new(2);
+    let sum = AtomicUsize::new(0);
+    let rounds = if cfg!(miri) { 20 } else { 2000 };
+    for round in 0..rounds {
+        team.run(4, &|task| {
+            sum.fetch_add(task, Ordering::Relaxed);
+        });
+        if round % 200 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if round % 300 == 0 {
+            team.end();
+            team.begin(round % 200 == 0);
+        }
+    }
+    assert_eq!(sum.load(Ordering::Relaxed), 6 * rounds);
+}
+
+#[test]
+fn a_thread_begins_with_its_own_part_in_order() {
+    let mut team = Team::new(2);
+    let caller = std::thread::current().id();
+    for _ in 0..if cfg!(miri) { 5 } else { 200 } {
+        let order = Mutex::new(Vec::new());
+        team.run(10, &|task| {
+            if std::thread::current().id() == caller {
+                order.lock().unwrap().push(task);
+            }
+        });
+        let order = order.into_inner().unwrap();
+        let own = order.len().min(5);
+        assert_eq!(order[..own], [0, 1, 2, 3, 4][..own]);
+        assert!(order[own..].is_sorted_by(|a, b| a > b), "{order:?}");
+    }
+}
+
+#[test]
+fn a_panic_reaches_the_caller_after_the_other_tasks() {
+    let mut team = Team::new(2);
+    for panics in [3, 8, 9] {
+        let done = AtomicUsize::new(0);
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            team.run(10, &|task| {
+                assert_ne!(task, panics, "this one");
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+        }));
+        assert!(caught.is_err());
+        assert_eq!(done.load(Ordering::Relaxed), 9);
+        // And it works on.
+        team.run(10, &|_| {
+            done.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(done.load(Ordering::Relaxed), 19);
+    }
+}
+
+#[test]
+fn round_numbers_may_run_out() {
+    let mut team = Team::new(2);
+    every_task_runs_once(&mut team, 4);
+    team.round = u32::MAX - 1;
+    for _ in 0..3 {
+        every_task_runs_once(&mut team, 4);
+    }
+    assert_eq!(team.round, 2);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "looks at the clock")]
+fn small_executions_wake_nobody_unless_they_follow_closely() {
+    let mut team = Team::new(2);
+    let wait_for_sleep = |team: &Team| {
+        while !team.shared.states[0].0.asleep.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    wait_for_sleep(&team);
+    team.begin(true);
+    assert!(team.is_alone);
+    every_task_runs_once(&mut team, 10);
+    team.end();
+    assert!(!team.is_alone);
+    team.ended = Instant::now().checked_add(Duration::from_secs(1));
+    team.begin(true);
+    assert!(!team.is_alone);
+    team.ended = None;
+    wait_for_sleep(&team);
+    team.begin(false);
+    assert!(!team.is_alone);
+    every_task_runs_once(&mut team, 10);
+}
