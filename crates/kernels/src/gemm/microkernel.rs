@@ -221,7 +221,7 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
     sums: &mut [[S::F; VECTORS]; ROWS],
 ) {
     for_vectors!({
-        if VECTOR * S::LANES % LINE == 0 {
+        if (VECTOR * S::LANES).is_multiple_of(LINE) {
             prefetch_row(panel.wrapping_add(AHEAD + VECTOR * S::LANES));
         }
     });

@@ -196,7 +196,7 @@ impl Team {
         let endless = unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(work) };
         // SAFETY: helpers read it when they have taken a task, and no round is on.
         shared.round.0.work.with_mut(|place| unsafe { *place = Some(endless) });
-        let word = u64::from(round.number) * ONE_ROUND | tasks as u64;
+        let word = u64::from(round.number) * ONE_ROUND + tasks as u64;
         // Sequentially consistent, as the helper's store to `asleep` and its look at the round: of
         // the two, one sees the other.
         shared.round.0.word.store(word, Ordering::SeqCst);
@@ -280,7 +280,7 @@ fn take_tasks(shared: &Shared, round: Round, thread: usize, done: &mut usize) {
 /// Says how many tasks a helper has done.
 fn tell(shared: &Shared, round: Round, thread: usize, done: usize) {
     if thread > 0 {
-        let word = u64::from(round.number) * ONE_ROUND | done as u64;
+        let word = u64::from(round.number) * ONE_ROUND + done as u64;
         shared.states[thread - 1].0.done.store(word, Ordering::Release);
     }
 }

@@ -7,11 +7,14 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// The processor that the calling thread runs on.
+#[cfg(not(any(miri, loom)))]
 pub(super) fn current() -> usize {
-    #[cfg(not(any(miri, loom)))]
-    return sched_getcpu();
-    #[cfg(any(miri, loom))]
-    return 0;
+    sched_getcpu()
+}
+
+#[cfg(any(miri, loom))]
+pub(super) fn current() -> usize {
+    0
 }
 
 /// Where a thread may run.
