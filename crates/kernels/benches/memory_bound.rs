@@ -191,7 +191,7 @@ fn softmax<const N: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let softmax = Softmax::prepare(set, [rows, N, 1], 1.0, false);
     bencher
         .counter(BytesCount::new(8 * input.len()))
-        .bench_local(|| softmax.run(&mut team, &input, &mut output));
+        .bench_local(|| softmax.run(&mut team, &input, &[], &mut output));
 }
 
 #[divan::bench(consts = [12, 1001])]

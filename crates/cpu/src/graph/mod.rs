@@ -10,7 +10,7 @@ pub(crate) use build::NoGraph;
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};
-pub(crate) use work::{Convolution, Finish, Work};
+pub(crate) use work::{Convolution, Finish, MaskedSoftmax, Matmul, Normalization, Work};
 
 use driver::OperationPlace;
 use hal::{Operand, OperandType};
@@ -126,6 +126,15 @@ impl Value<'_> {
             return Some(Cow::Owned(constant::widened(bytes)));
         }
         self.is_float().then(|| constant::floats(Cow::Borrowed(bytes)))
+    }
+
+    /// A constant that is one float.
+    pub(crate) fn constant_float(&self) -> Option<f32> {
+        // Others are not to be read for that.
+        if self.elements() != 1 {
+            return None;
+        }
+        self.constant_floats()?.first().copied()
     }
 
     /// The bytes of a constant, to be packed; none of one that has been packed before.

@@ -1,6 +1,7 @@
 //! What nodes do, beyond the operations that models have.
 
 use hal::FusedActivation;
+use kernels::batch_matmul::Layout;
 use kernels::convolution::Shape;
 use kernels::elementwise::Step;
 use ops::AnyOperation;
@@ -19,6 +20,15 @@ pub(crate) enum Work {
     /// Functions of floats, element by element, one after the other. The first input is the value
     /// that they begin with, the others are operands of steps.
     Chain(Vec<Step>),
+    /// Rows along the last axis, brought to mean 0 and variance 1. Inputs: the rows, and a factor and
+    /// an offset for each column, as far as there are any.
+    Normalization(Normalization),
+    /// Products of matrices of floats that are not constant. Inputs: what holds the left ones, and
+    /// what holds the right ones.
+    Matmul(Box<Matmul>),
+    /// SOFTMAX along the last axis, of floats that are adjusted first. Inputs: the scores, and a mask,
+    /// if there is one.
+    Softmax(MaskedSoftmax),
     /// A function of 8 bits, element by element: by the stored input's bits the stored output's.
     Table(Box<[u8; 256]>),
 }
@@ -33,6 +43,34 @@ pub(crate) struct Convolution {
     /// only.
     pub(crate) has_summand: bool,
     pub(crate) finish: Finish,
+}
+
+/// See [`Work::Normalization`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Normalization {
+    /// What is added to the variance.
+    pub(crate) epsilon: f32,
+    pub(crate) has_scale: bool,
+    pub(crate) has_offset: bool,
+}
+
+/// See [`Work::Matmul`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Matmul {
+    /// Rows and columns of a product, and how many numbers a sum has.
+    pub(crate) sizes: [usize; 3],
+    pub(crate) left: Layout,
+    pub(crate) right: Layout,
+    /// `None` if products follow each other, row by row.
+    pub(crate) output: Option<Layout>,
+    pub(crate) finish: Finish,
+}
+
+/// See [`Work::Softmax`]: of `scores * factor + mask`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MaskedSoftmax {
+    pub(crate) beta: f32,
+    pub(crate) factor: f32,
 }
 
 /// What a result goes through at the end.

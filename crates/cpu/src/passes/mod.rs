@@ -3,7 +3,11 @@
 mod activations;
 mod chains;
 mod convolutions;
+mod gates;
+mod matmul;
+mod normalization;
 mod padding;
+mod softmax;
 mod summands;
 mod tables;
 mod views;
@@ -14,12 +18,17 @@ use crate::graph::{Graph, ValueId};
 pub(crate) fn run(graph: &mut Graph<'_>) {
     views::run(graph);
     convolutions::run(graph);
+    views::absorb(graph);
+    gates::run(graph);
+    matmul::run(graph);
+    normalization::run(graph);
     padding::run(graph);
     activations::run(graph);
     summands::run(graph);
     // Of sums.
     activations::run(graph);
     chains::run(graph);
+    softmax::run(graph);
     tables::run(graph);
 }
 
@@ -48,6 +57,17 @@ impl Readers {
         let (reader, count) = self.reads[value];
         reader.filter(|_| count == 1)
     }
+}
+
+/// By value, the node that computes it.
+fn producers(graph: &Graph<'_>) -> Vec<Option<usize>> {
+    let mut producers = vec![None; graph.values.len()];
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for output in &node.outputs {
+            producers[*output] = Some(index);
+        }
+    }
+    producers
 }
 
 /// The node `index` computes what `absorbed` did; gives its outputs. The nodes between must not

@@ -2,27 +2,25 @@
 //! the convolution's end.
 
 use super::Readers;
-use crate::graph::{Finish, Graph, Work};
+use crate::graph::{Finish, Graph, Value, Work};
 use ops::AnyOperation;
 use ops::operations::arithmetic::Operator;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);
-    let mut producer = vec![None; graph.values.len()];
-    for (index, node) in graph.nodes.iter().enumerate() {
-        for output in &node.outputs {
-            producer[*output] = Some(index);
-        }
-    }
+    let mut producer = super::producers(graph);
     for addition in 0..graph.nodes.len() {
         let node = &graph.nodes[addition];
         let Work::Operation(AnyOperation::Arithmetic(arithmetic)) = &node.work else { continue };
         let Some(output) = node.outputs.first().map(|output| &graph.values[*output]) else {
             continue;
         };
-        let is_plain = node.inputs[..2]
-            .iter()
-            .all(|input| graph.values[*input].dimensions == output.dimensions);
+        // Axes of length 1 before the others make no difference.
+        let lengths = |value: &Value<'_>| -> Vec<u32> {
+            value.dimensions.iter().copied().skip_while(|length| *length == 1).collect()
+        };
+        let is_plain =
+            node.inputs[..2].iter().all(|input| lengths(&graph.values[*input]) == lengths(output));
         if arithmetic.operator != Operator::Add || !output.is_float() || !is_plain {
             continue;
         }

@@ -145,6 +145,7 @@ pub(crate) fn parts<'node>(graph: &Graph<'_>, node: &'node Node) -> &'node [Valu
 fn writes_strided(work: &Work) -> bool {
     match work {
         Work::Convolution(_) => true,
+        Work::Matmul(matmul) => matmul.output.is_none(),
         Work::Operation(AnyOperation::Pooling(pooling)) => pooling.layout == images::Layout::Nhwc,
         _ => false,
     }

@@ -14,6 +14,8 @@ mod microkernel;
 mod neon;
 pub(crate) mod pack;
 mod panels;
+#[cfg(target_arch = "x86_64")]
+mod turn_avx512;
 
 pub use epilogue::Epilogue;
 pub(crate) use microkernel::{Blocking, Tile, run_tile};

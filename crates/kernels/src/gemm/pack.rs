@@ -1,5 +1,7 @@
 //! Copies of parts of the operands, in the order in which tiles read them.
 
+#[cfg(target_arch = "x86_64")]
+use super::turn_avx512;
 use crate::vector::{Isa, Kernel, Simd};
 use std::ops::Range;
 
@@ -12,7 +14,7 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    fn row(&self, row: usize, columns: Range<usize>) -> &'a [f32] {
+    pub(super) fn row(&self, row: usize, columns: Range<usize>) -> &'a [f32] {
         let start = self.start + row * self.stride;
         &self.values[start + columns.start..start + columns.end]
     }
@@ -43,7 +45,12 @@ pub(crate) fn turned(
     width: usize,
     to: &mut [f32],
 ) {
-    isa.run(Turned { matrix, rows, depth, width, to });
+    let done = match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512(_) => turn_avx512::squares(matrix, rows.clone(), depth, width, to),
+        _ => [0, 0],
+    };
+    isa.run(Turned { matrix, rows, depth, width, done, to });
 }
 
 struct Turned<'a, 'm> {
@@ -51,6 +58,8 @@ struct Turned<'a, 'm> {
     rows: Range<usize>,
     depth: usize,
     width: usize,
+    /// So many rows of so many values are there already.
+    done: [usize; 2],
     to: &'a mut [f32],
 }
 
@@ -62,12 +71,12 @@ impl Kernel for Turned<'_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let Self { matrix, rows, depth, width, to } = self;
+        let Self { matrix, rows, depth, width, done, to } = self;
         let mut lane = 0;
         while lane < width {
             let count = BLOCK.min(width - lane);
             let there = rows.len().saturating_sub(lane).min(count);
-            let mut column = 0;
+            let mut column = if lane < done[0] { done[1] } else { 0 };
             if there == BLOCK {
                 while column + BLOCK <= depth {
                     let mut block = [[0.0; BLOCK]; BLOCK];

@@ -69,20 +69,22 @@ impl RowNormalization {
         }
         let output = DisjointOutput::new(output);
         for_each_part(team, self.rows, (ELEMENTS_OF_TASK.div_ceil(length), 1), |part| {
-            for row in part {
-                let input = &input[row * length..(row + 1) * length];
-                // SAFETY: every row is its own, and every part has its own rows.
-                let output = unsafe { output.slice(row * length, length) };
-                self.isa.run(Row {
-                    normalization: self.normalization,
-                    input,
-                    scale,
-                    offset,
-                    output,
-                });
-            }
+            let input = &input[part.start * length..part.end * length];
+            // SAFETY: every row is its own, and every part has its own rows.
+            let output = unsafe { output.slice(part.start * length, input.len()) };
+            let normalization = self.normalization;
+            self.isa.run(Rows { normalization, length, input, scale, offset, output });
         });
     }
+}
+
+struct Rows<'a> {
+    normalization: Normalization,
+    length: usize,
+    input: &'a [f32],
+    scale: Option<&'a [f32]>,
+    offset: Option<&'a [f32]>,
+    output: &'a mut [f32],
 }
 
 struct Row<'a> {
@@ -126,9 +128,20 @@ fn sum_of<S: Simd, const IS_SQUARED: bool>(simd: S, row: &[f32], center: f32) ->
     simd.sum(simd.add(simd.add(a, b), simd.add(c, d)))
 }
 
-impl Kernel for Row<'_> {
+impl Kernel for Rows<'_> {
     type Output = ();
 
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { normalization, length, input, scale, offset, output } = self;
+        let rows = input.chunks_exact(length).zip(output.chunks_exact_mut(length));
+        for (input, output) in rows {
+            Row { normalization, input, scale, offset, output }.run(simd);
+        }
+    }
+}
+
+impl Row<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         #[allow(clippy::cast_precision_loss)] // The rounding does not matter.

@@ -23,20 +23,60 @@ pub struct Softmax {
     sizes: [usize; 3],
     beta: f32,
     is_logarithm: bool,
+    adjustment: Option<Adjustment>,
+}
+
+/// What becomes of the elements before, as in an attention: `x * factor + mask`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adjustment {
+    /// What every element is multiplied with.
+    pub factor: f32,
+    /// Where the rows of the mask lie, which is as long as a slice, for each of them: lengths of the
+    /// axes before the last one, and by how many elements of the mask each goes on. `None` if there
+    /// is no mask.
+    pub mask: Option<Vec<(usize, usize)>>,
+}
+
+impl Adjustment {
+    /// Where the mask of a row begins.
+    fn start_of(axes: &[(usize, usize)], mut row: usize) -> usize {
+        let mut start = 0;
+        for (length, stride) in axes.iter().rev() {
+            start += row % length * stride;
+            row /= length;
+        }
+        start
+    }
 }
 
 impl Softmax {
     /// Of a tensor `[outer, length, inner]` along its second axis:
     /// `exp(beta * (x - max)) / sum(exp(beta * (x - max)))`, or the logarithm of that.
     pub fn prepare(set: InstructionSet, sizes: [usize; 3], beta: f32, is_logarithm: bool) -> Self {
-        Self { isa: Isa::of(set), sizes, beta, is_logarithm }
+        Self { isa: Isa::of(set), sizes, beta, is_logarithm, adjustment: None }
     }
 
-    /// Computes the output.
+    /// The same of elements that are adjusted first.
+    ///
+    /// # Panics
+    /// If slices do not lie along the last axis, or the axes before it have not as many elements as
+    /// there are slices.
+    #[must_use]
+    pub fn adjusted(self, adjustment: Adjustment) -> Self {
+        let [outer, _, inner] = self.sizes;
+        assert_eq!(inner, 1, "not along the last axis");
+        if let Some(axes) = &adjustment.mask {
+            let rows = axes.iter().try_fold(1, |rows: usize, axis| rows.checked_mul(axis.0));
+            assert_eq!(rows, Some(outer), "other rows");
+        }
+        Self { adjustment: Some(adjustment), ..self }
+    }
+
+    /// Computes the output. The mask is not looked at, if none was prepared for.
     ///
     /// # Panics
     /// If a slice has not the size that was prepared for.
-    pub fn run(&self, team: &mut Team, input: &[f32], output: &mut [f32]) {
+    pub fn run(&self, team: &mut Team, input: &[f32], mask: &[f32], output: &mut [f32]) {
         let [outer, length, inner] = self.sizes;
         let image = length.saturating_mul(inner);
         assert_eq!(input.len(), outer.saturating_mul(image), "an input of another size");
@@ -46,13 +86,40 @@ impl Softmax {
         }
         let output = DisjointOutput::new(output);
         for_each_part(team, outer, (ELEMENTS_OF_TASK.div_ceil(image), 1), |part| {
-            for index in part {
-                let input = &input[index * image..(index + 1) * image];
-                // SAFETY: every index has its own elements, and every part its own indexes.
-                let output = unsafe { output.slice(index * image, image) };
-                self.isa.run(Slice { softmax: self, input, output });
-            }
+            let input = &input[part.start * image..part.end * image];
+            // SAFETY: every index has its own elements, and every part its own indexes.
+            let output = unsafe { output.slice(part.start * image, input.len()) };
+            self.isa.run(Slices { softmax: self, first: part.start, input, mask, output });
         });
+    }
+}
+
+/// Some slices, `[slices, length, inner]`, from the one of number `first` on.
+struct Slices<'a> {
+    softmax: &'a Softmax,
+    first: usize,
+    input: &'a [f32],
+    mask: &'a [f32],
+    output: &'a mut [f32],
+}
+
+impl Kernel for Slices<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { softmax, first, input, mask, output } = self;
+        let [_, length, inner] = softmax.sizes;
+        let image = length * inner;
+        let slices = input.chunks_exact(image).zip(output.chunks_exact_mut(image));
+        for (index, (input, output)) in (first..).zip(slices) {
+            let slice = Slice { softmax, input, output };
+            if inner == 1 {
+                slice.along_row(simd, index, mask);
+            } else {
+                slice.across_rows(simd);
+            }
+        }
     }
 }
 
@@ -63,48 +130,65 @@ struct Slice<'a> {
     output: &'a mut [f32],
 }
 
-impl Kernel for Slice<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        if self.softmax.sizes[2] == 1 { self.along_row(simd) } else { self.across_rows(simd) }
-    }
+/// Writes `$value` for each vector `$x` of the input and `$y` of another slice to the output, and
+/// gives the greatest one.
+macro_rules! greatest_of {
+    ($simd:ident, $input:ident, $other:expr, $output:ident, |$x:ident, $y:ident| $value:expr) => {{
+        let mut greatest = $simd.splat(f32::NEG_INFINITY);
+        let other: &[f32] = $other;
+        let mut inputs = $input.chunks_exact(S::LANES);
+        let mut others = other.chunks_exact(S::LANES);
+        let mut outputs = $output.chunks_exact_mut(S::LANES);
+        let pairs = inputs.by_ref().zip(others.by_ref());
+        for ((input, other), output) in pairs.zip(outputs.by_ref()) {
+            let ($x, $y) = ($simd.load(input), $simd.load(other));
+            let value = $value;
+            $simd.store(value, output);
+            greatest = $simd.max(value, greatest);
+        }
+        if !inputs.remainder().is_empty() {
+            let $x = $simd.load_partial(inputs.remainder(), f32::NEG_INFINITY);
+            let $y = $simd.load_partial(others.remainder(), 0.0);
+            let rest = outputs.into_remainder();
+            $simd.store_partial($value, rest);
+            greatest = $simd.max($simd.load_partial(rest, f32::NEG_INFINITY), greatest);
+        }
+        $simd.splat($simd.greatest(greatest))
+    }};
 }
 
 impl Slice<'_> {
+    /// The row of this number.
     #[inline(always)]
-    fn along_row<S: Simd>(self, simd: S) {
+    fn along_row<S: Simd>(self, simd: S, row: usize, mask: &[f32]) {
         let Self { softmax, input, output } = self;
-        let least = simd.splat(f32::NEG_INFINITY);
-        let mut greatest = [least; 4];
-        let mut groups = input.chunks_exact(4 * S::LANES);
-        for group in groups.by_ref() {
-            for (index, greatest) in greatest.iter_mut().enumerate() {
-                *greatest = simd.max(simd.load(&group[index * S::LANES..]), *greatest);
+        let greatest = match &softmax.adjustment {
+            None => greatest_of!(simd, input, input, output, |x, _y| x),
+            Some(Adjustment { factor, mask: None }) => {
+                let factor = simd.splat(*factor);
+                greatest_of!(simd, input, input, output, |x, _y| simd.mul(x, factor))
             }
-        }
-        for rest in groups.remainder().chunks(S::LANES) {
-            greatest[0] = simd.max(simd.load_partial(rest, f32::NEG_INFINITY), greatest[0]);
-        }
-        let [a, b, c, d] = greatest;
-        let greatest = simd.splat(simd.greatest(simd.max(simd.max(a, b), simd.max(c, d))));
+            Some(Adjustment { factor, mask: Some(axes) }) => {
+                let factor = simd.splat(*factor);
+                let mask = &mask[Adjustment::start_of(axes, row)..][..input.len()];
+                greatest_of!(simd, input, mask, output, |x, y| simd.add(simd.mul(x, factor), y))
+            }
+        };
         let beta = simd.splat(softmax.beta);
         let zero = simd.splat(0.0);
         let mut sum = zero;
-        let whole = input.len() - input.len() % S::LANES;
+        let whole = output.len() - output.len() % S::LANES;
         let (outputs, last) = output.split_at_mut(whole);
-        for (input, output) in input.chunks_exact(S::LANES).zip(outputs.chunks_exact_mut(S::LANES))
-        {
-            let below = simd.mul(simd.sub(simd.load(input), greatest), beta);
+        for output in outputs.chunks_exact_mut(S::LANES) {
+            let below = simd.mul(simd.sub(simd.load(output), greatest), beta);
             let power = functions::exp_of_negative(simd, below);
             sum = simd.add(sum, power);
             simd.store(if softmax.is_logarithm { below } else { power }, output);
         }
         if !last.is_empty() {
             // Lanes without an element add e^-infinity, which is 0.
-            let input = simd.load_partial(&input[whole..], f32::NEG_INFINITY);
-            let below = simd.mul(simd.sub(input, greatest), beta);
+            let x = simd.load_partial(last, f32::NEG_INFINITY);
+            let below = simd.mul(simd.sub(x, greatest), beta);
             let power = functions::exp_of_negative(simd, below);
             let mut powers = [0.0; 16];
             simd.store(power, &mut powers);
@@ -118,8 +202,10 @@ impl Slice<'_> {
         for output in outputs.chunks_exact_mut(S::LANES) {
             simd.store(simd.fma(simd.load(output), factor, offset), output);
         }
-        let rest = simd.fma(simd.load_partial(last, 0.0), factor, offset);
-        simd.store_partial(rest, last);
+        if !last.is_empty() {
+            let rest = simd.fma(simd.load_partial(last, 0.0), factor, offset);
+            simd.store_partial(rest, last);
+        }
     }
 
     #[inline(always)]

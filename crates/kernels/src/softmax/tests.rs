@@ -33,7 +33,12 @@ fn check(sizes: [usize; 3], beta: f32, seed: u64) {
             // The logarithm of a sum has an error even where it is 0.
             let least = if log { 1.0 } else { 1e-6 };
             let mut output = vec![9.0; input.len()];
-            Softmax::prepare(set, sizes, beta, log).run(&mut Team::new(2), &input, &mut output);
+            Softmax::prepare(set, sizes, beta, log).run(
+                &mut Team::new(2),
+                &input,
+                &[],
+                &mut output,
+            );
             for (found, expected) in output.iter().zip(&expected) {
                 let error = (f64::from(*found) - expected).abs();
                 assert!(error <= bound * (expected.abs() + least), "{set}: {found} not {expected}");
@@ -68,12 +73,48 @@ fn sizes_of_models() {
     check([3, 0, 1], 1.0, 5);
 }
 
+/// A mask for each of `[batch, 1, rows]` rows, of `[batch, heads, rows]` in all.
+fn check_masked([batch, heads, rows, length]: [usize; 4], seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut draw =
+        |count: usize| -> Vec<f32> { (0..count).map(|_| random.f32() * 20.0 - 10.0).collect() };
+    let outer = batch * heads * rows;
+    let (input, mask) = (draw(outer * length), draw(batch * rows * length));
+    let axes = vec![(batch, rows * length), (heads, 0), (rows, length)];
+    for (factor, axes) in [(0.3, Some(axes)), (-0.7, None)] {
+        let wide: Vec<f64> = (0..input.len())
+            .map(|at| {
+                let (row, column) = (at / length, at % length);
+                let of_mask = row / (heads * rows) * rows + row % rows;
+                let mask = axes.as_ref().map_or(0.0, |_| mask[of_mask * length + column]);
+                f64::from(input[at] * factor + mask)
+            })
+            .collect();
+        let expected = expected(&wide, [outer, length, 1], 1.0, false);
+        for set in InstructionSet::available() {
+            let softmax = Softmax::prepare(set, [outer, length, 1], 1.0, false)
+                .adjusted(Adjustment { factor, mask: axes.clone() });
+            let mut output = vec![9.0; input.len()];
+            softmax.run(&mut Team::new(2), &input, &mask, &mut output);
+            for (found, expected) in output.iter().zip(&expected) {
+                let error = (f64::from(*found) - expected).abs();
+                assert!(error <= 1e-5 * expected + 1e-11, "{set}: {found} not {expected}");
+            }
+        }
+    }
+}
+
 #[test]
 fn infinities_and_nan_stay_in_their_slice() {
     for set in InstructionSet::available() {
         let input = [f32::NEG_INFINITY, 0.0, 1.0, f32::NAN, 0.0, 0.0];
         let mut output = [9.0; 6];
-        Softmax::prepare(set, [2, 3, 1], 1.0, false).run(&mut Team::alone(), &input, &mut output);
+        Softmax::prepare(set, [2, 3, 1], 1.0, false).run(
+            &mut Team::alone(),
+            &input,
+            &[],
+            &mut output,
+        );
         assert_eq!(output[0], 0.0);
         assert!((output[1] + output[2] - 1.0).abs() < 1e-6);
         assert!(output[3..].iter().all(|it| it.is_nan()), "{output:?}");
@@ -90,5 +131,16 @@ proptest! {
         seed: u64,
     ) {
         check([outer, length, inner], beta, seed);
+    }
+
+    #[test]
+    fn all_masks(
+        batch in 1..3_usize,
+        heads in 1..4_usize,
+        rows in 1..6_usize,
+        length in 0..70_usize,
+        seed: u64,
+    ) {
+        check_masked([batch, heads, rows, length], seed);
     }
 }

@@ -1,89 +1,106 @@
-//! Products of two matrices that are known only when the plan runs, of floats.
+//! Products of two matrices that are known only when the plan runs.
 
 use super::convolution::epilogue;
-use crate::graph::{Finish, Node, Value};
+use crate::graph::{Matmul, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
-use kernels::Epilogue;
+use hal::FusedActivation;
 use kernels::batch_matmul::{self, Layout};
-use ops::operations::{BatchMatmul, FullyConnected};
+use kernels::quantized::{Requantization, batch_matmul as quantized};
+use ops::operations::BatchMatmul;
 
 #[derive(Debug)]
 struct Product(batch_matmul::BatchMatmul);
 
-/// BATCH_MATMUL without broadcasting.
-pub(super) fn batch_matmul(
+pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> Option<Draft> {
+    let Matmul { sizes, left, right, output, finish } = matmul.clone();
+    let output = output.unwrap_or_else(|| {
+        let [rows, columns, _] = sizes;
+        let row_stride = builder.gapped(node.outputs[0]).unwrap_or(columns);
+        let starts = (0..left.starts.len()).map(|index| index * rows * row_stride).collect();
+        Layout { starts, row_stride, transposed: false }
+    });
+    let settings = builder.settings;
+    let (set, threads) = (settings.instruction_set, settings.threads.get());
+    let layouts = [left, right, output];
+    let product =
+        batch_matmul::BatchMatmul::prepare(sizes, layouts, epilogue(finish), set, threads);
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Product(product)),
+        inputs: node.inputs.iter().map(|id| Operand::Value(*id)).collect(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+/// Of 8-bit numbers.
+#[derive(Debug)]
+struct QuantizedProduct(quantized::BatchMatmul);
+
+/// BATCH_MATMUL of 8-bit numbers, without broadcasting.
+pub(super) fn quantized(
     builder: &Builder<'_, '_>,
     node: &Node,
     matmul: &BatchMatmul,
 ) -> Option<Draft> {
     let values = &builder.graph.values;
-    let (x, y) = (&values[node.inputs[0]], &values[node.inputs[1]]);
+    let [x, y] = [0, 1].map(|position| &values[node.inputs[position]]);
     let output = &values[node.outputs[0]];
-    let (x_batch, x_stored) = matrices(x)?;
-    let (y_batch, y_stored) = matrices(y)?;
-    let (out_batch, [rows, columns]) = matrices(output)?;
-    if !output.is_float() || x_batch != out_batch || y_batch != out_batch {
+    let (batch, [rows, columns]) = output.dimensions.split_last_chunk::<2>()?;
+    let (of_x, [upper, lower]) = x.dimensions.split_last_chunk::<2>()?;
+    let (of_y, _) = y.dimensions.split_last_chunk::<2>()?;
+    let inner = if matmul.transpose_x { upper } else { lower };
+    let signedness = super::quantized::signedness(output)?;
+    let is_same = |value: &Value<'_>| value.operand_type() == output.operand_type();
+    if of_x != batch || of_y != batch || !is_same(x) || !is_same(y) || output.elements() == 0 {
         return None;
     }
-    let depth = if matmul.transpose_x { x_stored[0] } else { x_stored[1] };
-    let count: usize = out_batch.iter().map(|length| *length as usize).product();
-    let layouts = [
-        Layout::dense(count, x_stored, matmul.transpose_x),
-        Layout::dense(count, y_stored, matmul.transpose_y),
-        Layout::dense(count, [rows, columns], false),
-    ];
-    draft(builder, node, [rows, columns, depth], layouts, Epilogue::NONE)
-}
-
-/// FULLY_CONNECTED with weights that are not constant, and a bias that is zero.
-pub(super) fn fully_connected(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    connected: &FullyConnected,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (input, weights, bias) =
-        (&values[node.inputs[0]], &values[node.inputs[1]], &values[node.inputs[2]]);
-    let is_zero = bias.constant_floats()?.iter().all(|bias| *bias == 0.0);
-    let [units, inputs] = weights.dimensions[..] else { return None };
-    let (units, inputs) = (units as usize, inputs as usize);
-    if !is_zero || !values[node.outputs[0]].is_float() {
-        return None;
-    }
-    let rows = input.elements().checked_div(inputs)?;
-    let layouts = [
-        Layout::dense(1, [rows, inputs], false),
-        Layout::dense(1, [units, inputs], true),
-        Layout::dense(1, [rows, units], false),
-    ];
-    let epilogue = epilogue(Finish::Clamp(connected.activation));
-    draft(builder, node, [rows, units, inputs], layouts, epilogue)
-}
-
-fn draft(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    sizes: [usize; 3],
-    layouts: [Layout; 3],
-    epilogue: Epilogue,
-) -> Option<Draft> {
+    let (min, max) = super::stored_range(output, FusedActivation::None)?;
+    let requantization = Requantization {
+        multipliers: super::quantized::multipliers(x, y, output),
+        zero_point: output.operand.zero_point,
+        min,
+        max,
+    };
     let settings = builder.settings;
-    let (set, threads) = (settings.instruction_set, settings.threads.get());
-    let product = batch_matmul::BatchMatmul::prepare(sizes, layouts, epilogue, set, threads);
+    let product = quantized::BatchMatmul::prepare(
+        batch.iter().map(|length| *length as usize).product(),
+        [rows, inner, columns].map(|length| *length as usize),
+        [matmul.transpose_x, matmul.transpose_y],
+        signedness,
+        [x, y].map(|value| value.operand.zero_point),
+        requantization,
+        settings.instruction_set,
+        settings.threads.get(),
+    );
     Some(Draft {
         place: node.place,
-        kernel: Box::new(Product(product)),
+        kernel: Box::new(QuantizedProduct(product)),
         inputs: node.inputs[..2].iter().map(|id| Operand::Value(*id)).collect(),
         outputs: node.outputs.clone(),
     })
 }
 
-/// The axes before the last two, and the last two.
-fn matrices<'value>(value: &'value Value<'_>) -> Option<(&'value [u32], [usize; 2])> {
-    let (batch, last) = value.dimensions.split_last_chunk::<2>()?;
-    Some((batch, last.map(|length| length as usize)))
+impl Kernel for QuantizedProduct {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.0.run(run.team, inputs.bytes(0), inputs.bytes(1), output, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        format!("batch {}", self.0.kernel())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.0.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.0.operations()
+    }
 }
 
 impl Kernel for Product {

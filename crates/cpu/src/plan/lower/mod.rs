@@ -3,14 +3,18 @@
 mod conversion;
 mod convolution;
 mod elementwise;
+mod logic;
 mod matmul;
 mod movement;
+mod normalization;
 mod pooling;
 mod quantized;
+mod rearrange;
 mod recurrent;
 mod reduction;
 mod reference;
 mod resize;
+mod rows;
 mod softmax;
 
 use super::layout::parts;
@@ -39,6 +43,9 @@ pub(crate) fn lower(
         }
         Work::Convolution(convolution) => quantized::lower(builder, node, convolution, preparation),
         Work::Chain(steps) => elementwise::chain(builder, node, steps),
+        Work::Normalization(it) => normalization::lower(builder, node, *it),
+        Work::Matmul(matmul) => matmul::lower(builder, node, matmul),
+        Work::Softmax(softmax) => softmax::masked(builder, node, *softmax),
         Work::Table(table) => elementwise::table(builder, node, table),
         Work::Operation(AnyOperation::Arithmetic(arithmetic)) => {
             elementwise::arithmetic(builder, node, arithmetic)
@@ -70,15 +77,11 @@ pub(crate) fn lower(
             pooled.or_else(|| reduction::lower(builder, node, reduce))
         }
         Work::Operation(AnyOperation::Resize(it)) => resize::lower(builder, node, it),
-        Work::Operation(AnyOperation::BatchMatmul(it)) => matmul::batch_matmul(builder, node, it),
-        Work::Operation(AnyOperation::FullyConnected(it)) => {
-            matmul::fully_connected(builder, node, it)
-        }
         Work::Operation(AnyOperation::UnidirectionalSequenceLstm(it)) => {
             recurrent::lstm(builder, node, it, preparation)
         }
         Work::Operation(AnyOperation::Slice(it)) => movement::slice(builder, node, it),
-        Work::Operation(_) => None,
+        Work::Operation(operation) => other(builder, node, operation),
     };
     match fast {
         Some(draft) => Ok(vec![draft]),
@@ -86,6 +89,33 @@ pub(crate) fn lower(
     }
 }
 
+/// What is most often a small part of a model.
+fn other(builder: &Builder<'_, '_>, node: &Node, operation: &AnyOperation) -> Option<Draft> {
+    match operation {
+        AnyOperation::BatchMatmul(it) => matmul::quantized(builder, node, it),
+        AnyOperation::StridedSlice(it) => rearrange::strided_slice(builder, node, it),
+        AnyOperation::Tile(it) => rearrange::tile(builder, node, it),
+        AnyOperation::Reverse(it) => rearrange::reverse(builder, node, it),
+        AnyOperation::ChannelShuffle(it) => rearrange::channel_shuffle(builder, node, it),
+        AnyOperation::Pack(it) => rearrange::pack(builder, node, it),
+        AnyOperation::DepthSpace(it) => rearrange::depth_space(builder, node, it),
+        AnyOperation::BatchSpace(it) => rearrange::batch_space(builder, node, it),
+        AnyOperation::Gather(it) => rows::gathering(builder, node, it),
+        AnyOperation::EmbeddingLookup(_) => rows::embedding_lookup(builder, node),
+        AnyOperation::ArgMinMax(it) => rows::extremes(builder, node, it),
+        AnyOperation::TopKV2(it) => rows::greatest(builder, node, it),
+        AnyOperation::Comparison(it) => logic::comparison(builder, node, *it),
+        AnyOperation::Logical(it) => logic::logical(builder, node, *it),
+        AnyOperation::Select(_) => logic::select(builder, node),
+        AnyOperation::Cast(_) => logic::cast(builder, node),
+        AnyOperation::L2Normalization(it) => normalization::l2(builder, node, it),
+        AnyOperation::InstanceNormalization(it) => normalization::instance(builder, node, it),
+        AnyOperation::LocalResponseNormalization(it) => {
+            normalization::local_response(builder, node, it)
+        }
+        _ => None,
+    }
+}
 /// Whether all parts of a CONCATENATION lie where it would put them.
 fn is_joined(builder: &Builder<'_, '_>, node: &Node) -> bool {
     let is_there = |part: &ValueId| builder.layout.is_placed_in(*part, node.outputs[0]);

@@ -9,19 +9,19 @@ use ops::operations::{Pad, Slice, Split, Transpose};
 
 /// Copies of inputs to places in the output.
 #[derive(Debug)]
-struct Copies {
-    /// By input; nothing for what is there already.
-    pieces: Vec<Option<StridedCopy>>,
-    element_size: usize,
+pub(super) struct Copies {
+    /// Of which input, and which elements.
+    pub(super) pieces: Vec<(usize, StridedCopy)>,
+    pub(super) element_size: usize,
     /// What the output is filled with first, where pieces do not cover it.
-    fill: Vec<u8>,
+    pub(super) fill: Vec<u8>,
 }
 
-fn lengths(value: &Value<'_>) -> Vec<usize> {
+pub(super) fn lengths(value: &Value<'_>) -> Vec<usize> {
     value.dimensions.iter().map(|length| *length as usize).collect()
 }
 
-fn draft(node: &Node, inputs: &[usize], output: usize, kernel: Copies) -> Draft {
+pub(super) fn draft(node: &Node, inputs: &[usize], output: usize, kernel: Copies) -> Draft {
     Draft {
         place: node.place,
         kernel: Box::new(kernel),
@@ -31,7 +31,7 @@ fn draft(node: &Node, inputs: &[usize], output: usize, kernel: Copies) -> Draft 
 }
 
 /// Whether there is a copy for elements of this size.
-fn is_copied(size: usize) -> bool {
+pub(super) fn is_copied(size: usize) -> bool {
     matches!(size, 1 | 2 | 4)
 }
 
@@ -43,7 +43,7 @@ pub(super) fn transpose(
     let input = &builder.graph.values[node.inputs[0]];
     let copy = StridedCopy::transpose(&lengths(input), &transpose.permutation);
     let element_size = input.element_size();
-    let kernel = Copies { pieces: vec![Some(copy)], element_size, fill: Vec::new() };
+    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill: Vec::new() };
     is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
 }
 
@@ -58,7 +58,7 @@ pub(super) fn split(builder: &Builder<'_, '_>, node: &Node, split: &Split) -> Op
         let part = lengths(&builder.graph.values[*output]);
         let copy = StridedCopy::slice(&whole, &begin, &vec![1; whole.len()], &part);
         begin[split.axis] += part[split.axis];
-        let kernel = Copies { pieces: vec![Some(copy)], element_size, fill: Vec::new() };
+        let kernel = Copies { pieces: vec![(0, copy)], element_size, fill: Vec::new() };
         drafts.push(draft(node, &node.inputs[..1], *output, kernel));
     }
     is_copied(element_size).then_some(drafts)
@@ -71,7 +71,7 @@ pub(super) fn slice(builder: &Builder<'_, '_>, node: &Node, slice: &Slice) -> Op
     let steps = vec![1; begin.len()];
     let copy = StridedCopy::slice(&lengths(input), &begin, &steps, &lengths(output));
     let element_size = input.element_size();
-    let kernel = Copies { pieces: vec![Some(copy)], element_size, fill: Vec::new() };
+    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill: Vec::new() };
     is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
 }
 
@@ -87,13 +87,13 @@ pub(super) fn concatenation(
     let whole = lengths(output);
     let mut at = vec![0; whole.len()];
     let mut pieces = Vec::with_capacity(parts.len());
-    for part in parts {
+    for (index, part) in parts.iter().enumerate() {
         let value = &values[*part];
         if !value.is_float() && value.operand.quantized_as() != output.operand.quantized_as() {
             return None;
         }
         let part = lengths(value);
-        pieces.push(Some(StridedCopy::piece(&part, &whole, &at)));
+        pieces.push((index, StridedCopy::piece(&part, &whole, &at)));
         at[axis] += part[axis];
     }
     let element_size = output.element_size();
@@ -112,7 +112,7 @@ pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Option<D
     if output.is_float16() || pad.element.len() != element_size {
         return None;
     }
-    let kernel = Copies { pieces: vec![Some(copy)], element_size, fill: pad.element.clone() };
+    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill: pad.element.clone() };
     is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
 }
 
@@ -124,14 +124,13 @@ impl Kernel for Copies {
                 element.copy_from_slice(&self.fill);
             }
         }
-        for (index, piece) in self.pieces.iter().enumerate() {
-            let Some(copy) = piece else { continue };
+        for (index, copy) in &self.pieces {
             /// As elements of some type.
             macro_rules! copied {
                 ($Element:ty) => {
                     copy.run::<$Element>(
                         run.team,
-                        bytemuck::cast_slice(inputs.bytes(index)),
+                        bytemuck::cast_slice(inputs.bytes(*index)),
                         bytemuck::cast_slice_mut(output),
                     )
                 };

@@ -61,14 +61,14 @@ pub(super) fn pooling(
     draft(builder, node, shape, reduction, pooling.activation)
 }
 
-/// A mean over height and width of float images, or over all of them but the channels.
+/// A mean over height and width of images.
 pub(super) fn mean(
     builder: &Builder<'_, '_>,
     node: &Node,
     reduce: &reduce::Reduce,
 ) -> Option<Draft> {
     let input = &builder.graph.values[node.inputs[0]];
-    if reduce.reduction != reduce::Reduction::Mean || !input.is_float() || reduce.axes != [1, 2] {
+    if reduce.reduction != reduce::Reduction::Mean || reduce.axes != [1, 2] {
         return None;
     }
     let [batch, height, width, channels] = lengths(input)?;
@@ -76,7 +76,20 @@ pub(super) fn mean(
         return None;
     }
     let shape = Shape::global(batch, [height, width], channels);
-    draft(builder, node, shape, Reduction::Average, FusedActivation::None)
+    let (set, zero_point) = (builder.settings.instruction_set, input.operand.zero_point);
+    let pooling = match input.operand_type() {
+        _ if input.is_float() => {
+            return draft(builder, node, shape, Reduction::Average, FusedActivation::None);
+        }
+        OperandType::TensorQuant8Asymm => {
+            Typed::Unsigned(QuantizedPooling::prepare_mean(set, shape, zero_point))
+        }
+        OperandType::TensorQuant8AsymmSigned => {
+            Typed::Signed(QuantizedPooling::prepare_mean(set, shape, zero_point))
+        }
+        _ => return None,
+    };
+    Some(finished(builder, node, shape, pooling))
 }
 
 fn draft(
@@ -104,14 +117,18 @@ fn draft(
             _ => return None,
         }
     };
+    Some(finished(builder, node, shape, pooling))
+}
+
+fn finished(builder: &Builder<'_, '_>, node: &Node, shape: Shape, pooling: Typed) -> Draft {
     let stride = |value| builder.gapped(value).unwrap_or(shape.channels);
     let (input_stride, output_stride) = (stride(node.inputs[0]), stride(node.outputs[0]));
-    Some(Draft {
+    Draft {
         place: node.place,
         kernel: Box::new(PoolingKernel { pooling, input_stride, output_stride }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
-    })
+    }
 }
 
 fn lengths(value: &Value<'_>) -> Option<[usize; 4]> {

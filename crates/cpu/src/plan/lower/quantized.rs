@@ -29,7 +29,7 @@ enum Quantized {
 }
 
 /// Whether numbers of this type are signed; `None` if they have not 8 bits.
-fn signedness(value: &Value<'_>) -> Option<Signedness> {
+pub(super) fn signedness(value: &Value<'_>) -> Option<Signedness> {
     match value.operand_type() {
         OperandType::TensorQuant8Asymm => Some(Signedness::Unsigned),
         OperandType::TensorQuant8AsymmSigned
@@ -81,7 +81,11 @@ fn parts<'a>(
 }
 
 /// As [`ops::rules::convolution::Requantizer::new`] has them.
-fn multipliers(input: &Value<'_>, weights: &Value<'_>, output: &Value<'_>) -> Vec<Multiplier> {
+pub(super) fn multipliers(
+    input: &Value<'_>,
+    weights: &Value<'_>,
+    output: &Value<'_>,
+) -> Vec<Multiplier> {
     let (input, output) = (input.operand.scale, f64::from(output.operand.scale));
     let multiplier = |product: f64| {
         let exact = requantize::Multiplier::from_real(product / output);

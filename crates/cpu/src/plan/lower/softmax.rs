@@ -1,11 +1,11 @@
 //! SOFTMAX and LOG_SOFTMAX.
 
-use crate::graph::{Node, Value};
+use crate::graph::{MaskedSoftmax, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::OperandType;
-use kernels::softmax::{QuantizedSoftmax, Softmax};
+use kernels::softmax::{Adjustment, QuantizedSoftmax, Softmax};
 
 #[derive(Debug)]
 enum SoftmaxKernel {
@@ -47,8 +47,47 @@ pub(super) fn lower(
     })
 }
 
+/// Along the last axis, of floats. Inputs: the scores, and a mask that broadcasts, if there is one.
+pub(super) fn masked(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    MaskedSoftmax { beta, factor }: MaskedSoftmax,
+) -> Option<Draft> {
+    let value = |id: &usize| &builder.graph.values[*id];
+    let scores = value(&node.inputs[0]);
+    let (_, outer) = scores.dimensions.split_last()?;
+    let mask = node.inputs.get(1).map(|mask| {
+        let mask = &value(mask).dimensions;
+        // From the last axis to the first.
+        let mut stride = mask.last().map_or(0, |length| *length as usize);
+        let mut own = mask.iter().rev().skip(1);
+        let mut axes: Vec<(usize, usize)> = outer
+            .iter()
+            .rev()
+            .map(|length| match own.next() {
+                Some(own) if *own != 1 => {
+                    let axis = (*length as usize, stride);
+                    stride *= *own as usize;
+                    axis
+                }
+                _ => (*length as usize, 0),
+            })
+            .collect();
+        axes.reverse();
+        axes
+    });
+    let sizes = around(scores, outer.len())?;
+    let softmax = Softmax::prepare(builder.settings.instruction_set, sizes, beta, false);
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(SoftmaxKernel::Float(softmax.adjusted(Adjustment { factor, mask }))),
+        inputs: node.inputs.iter().map(|id| Operand::Value(*id)).collect(),
+        outputs: node.outputs.clone(),
+    })
+}
+
 /// Elements before an axis, along it, and behind it.
-fn around(value: &Value<'_>, axis: usize) -> Option<[usize; 3]> {
+pub(super) fn around(value: &Value<'_>, axis: usize) -> Option<[usize; 3]> {
     let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
     let (before, rest) = lengths.split_at_checked(axis)?;
     let (along, behind) = rest.split_first()?;
@@ -60,7 +99,8 @@ impl Kernel for SoftmaxKernel {
         let (inputs, [output], _) = operands.split();
         match self {
             Self::Float(softmax) => {
-                softmax.run(run.team, inputs.floats(0), bytemuck::cast_slice_mut(output));
+                let mask = inputs.optional(1).map(bytemuck::cast_slice).unwrap_or_default();
+                softmax.run(run.team, inputs.floats(0), mask, bytemuck::cast_slice_mut(output));
             }
             Self::Unsigned(softmax) => softmax.run(run.team, inputs.bytes(0), output),
             Self::Signed(softmax) => {

@@ -271,10 +271,21 @@ pub fn activation_of(sketch: &mut Sketch<'_>, value: Value, operation: Op) -> Va
 
 /// ADD, SUB, MUL, MAXIMUM, MINIMUM or PRELU.
 pub fn binary(sketch: &mut Sketch<'_>, operation: Op, a: Value, b: Value, steps: Steps) -> Value {
+    let activation = fused(sketch);
+    binary_with(sketch, operation, [a, b], activation, steps)
+}
+
+/// The same with this activation, where the operation can have one.
+pub fn binary_with(
+    sketch: &mut Sketch<'_>,
+    operation: Op,
+    [a, b]: [Value; 2],
+    activation: i32,
+    steps: Steps,
+) -> Value {
     let [x, y] = [a, b].map(|value| sketch.dimensions(value));
     let mut inputs = vec![sketch.read(a), sketch.read(b)];
-    if matches!(operation, Op::Add | Op::Sub | Op::Mul) {
-        let activation = fused(sketch);
+    if matches!(operation, Op::Add | Op::Sub | Op::Mul | Op::Div) {
         inputs.push(sketch.int(activation));
     }
     // Of two shapes that broadcast to one of them.
@@ -468,13 +479,19 @@ fn view(sketch: &mut Sketch<'_>) {
 
 fn transpose(sketch: &mut Sketch<'_>) {
     let value = sketch.any();
+    let rank = sketch.dimensions(value).len();
+    let axes = sketch.dice.permutation(rank);
+    transposed(sketch, value, &axes);
+}
+
+/// A value with its axes in this order.
+pub fn transposed(sketch: &mut Sketch<'_>, value: Value, axes: &[usize]) -> Value {
     let dimensions = sketch.dimensions(value);
-    let axes = sketch.dice.permutation(dimensions.len());
     let output: Vec<u32> = axes.iter().map(|axis| dimensions[*axis]).collect();
-    let axes: Vec<i32> = axes.into_iter().map(|axis| i32::try_from(axis).unwrap_or(0)).collect();
+    let axes: Vec<i32> = axes.iter().map(|axis| i32::try_from(*axis).unwrap_or(0)).collect();
     let inputs = [sketch.read(value), sketch.integers(&[int_length(&axes)], &axes)];
     let steps = sketch.steps(value);
-    sketch.operation(Op::Transpose, &inputs, &output, steps);
+    sketch.operation(Op::Transpose, &inputs, &output, steps)
 }
 
 fn int_length(numbers: &[i32]) -> u32 {
@@ -551,13 +568,18 @@ fn split(sketch: &mut Sketch<'_>) {
     let fitting: Vec<usize> =
         (0..dimensions.len()).filter(|axis| dimensions[*axis].is_multiple_of(parts)).collect();
     let Some(axis) = fitting.last().copied() else { return };
-    let mut part = dimensions;
+    split_of(sketch, value, axis, parts);
+}
+
+/// So many equal parts of a value.
+pub fn split_of(sketch: &mut Sketch<'_>, value: Value, axis: usize, parts: u32) -> Vec<Value> {
+    let mut part = sketch.dimensions(value);
     part[axis] /= parts;
     let input = sketch.read(value);
     let numbers = sketch.ints(&[i32::try_from(axis).unwrap_or(0), int(parts)]);
     let inputs = [vec![input], numbers].concat();
     let steps = sketch.steps(value);
-    sketch.operation_with(Op::Split, &inputs, &vec![part; parts as usize], steps);
+    sketch.operation_with(Op::Split, &inputs, &vec![part; parts as usize], steps)
 }
 
 fn slice(sketch: &mut Sketch<'_>) {

@@ -1,20 +1,25 @@
 //! Groups of operations that converters write for one layer of a network.
 
-use super::layers::{activation_of, binary, convolution_of, image, reduce_to, reshape, softmax_of};
+use super::layers::{
+    activation_of, binary, binary_with, convolution_of, image, reduce_to, reshape, softmax_of,
+    split_of, transposed,
+};
 use super::sketch::{Sketch, Value};
 use hal::OperationType as Op;
 
 /// One of them.
 pub fn draw(sketch: &mut Sketch<'_>) {
     let floats = !sketch.kind.is_quantized();
-    match sketch.dice.int(0, 6) {
+    match sketch.dice.int(0, 9) {
         0 => hard_swish(sketch),
         1 => leaky_relu(sketch),
         2 => swish(sketch),
         3 => squeeze_and_excite(sketch),
         4 => residual(sketch),
         5 if floats => layer_norm(sketch),
-        _ if floats => attention(sketch),
+        6 if floats => attention(sketch),
+        7 if floats => gelu(sketch),
+        _ if floats => attention_of_heads(sketch),
         _ => swish(sketch),
     }
 }
@@ -38,6 +43,12 @@ fn hard_swish(sketch: &mut Sketch<'_>) {
 fn any_steps_binary(sketch: &mut Sketch<'_>, operation: Op, a: Value, b: Value) -> Value {
     let steps = sketch.any_steps();
     binary(sketch, operation, a, b, steps)
+}
+
+/// Without an activation.
+fn plain_binary(sketch: &mut Sketch<'_>, operation: Op, a: Value, b: Value) -> Value {
+    let steps = sketch.any_steps();
+    binary_with(sketch, operation, [a, b], 0, steps)
 }
 
 /// `max(x, a * x)`
@@ -106,22 +117,112 @@ fn layer_norm(sketch: &mut Sketch<'_>) {
     let last = dimensions.len() - 1;
     let depth = dimensions[last];
     let mean = reduce_to(sketch, Op::Mean, x, &[last], true);
-    let centred = any_steps_binary(sketch, Op::Sub, x, mean);
-    let square = any_steps_binary(sketch, Op::Mul, centred, centred);
+    let centred = plain_binary(sketch, Op::Sub, x, mean);
+    // As SQUARED_DIFFERENCE and SUB, or with one SUB for both.
+    let again = |sketch: &mut Sketch<'_>| {
+        let is_shared = sketch.dice.coin();
+        if is_shared { centred } else { plain_binary(sketch, Op::Sub, x, mean) }
+    };
+    let square = plain_binary(sketch, Op::Mul, centred, centred);
     let variance = reduce_to(sketch, Op::Mean, square, &[last], true);
     // Large, so that what is nearly equal is not blown up: rounding would be, too.
     let epsilon = sketch.constant_of(&[1], vec![0.25]);
-    let variance = any_steps_binary(sketch, Op::Add, variance, epsilon);
-    let factor = {
-        let dimensions = sketch.dimensions(variance);
-        let input = sketch.read(variance);
-        let steps = sketch.any_steps();
-        sketch.operation(Op::Rsqrt, &[input], &dimensions, steps)
-    };
-    let scaled = any_steps_binary(sketch, Op::Mul, centred, factor);
+    let variance = plain_binary(sketch, Op::Add, variance, epsilon);
     let (scale, offset) = (sketch.constant(&[depth]), sketch.constant(&[depth]));
-    let scaled = any_steps_binary(sketch, Op::Mul, scaled, scale);
-    any_steps_binary(sketch, Op::Add, scaled, offset);
+    match sketch.dice.int(0, 3) {
+        0 => {
+            let root = activation_of(sketch, variance, Op::Sqrt);
+            let centred = again(sketch);
+            plain_binary(sketch, Op::Div, centred, root);
+        }
+        1 => {
+            let factor = activation_of(sketch, variance, Op::Rsqrt);
+            let factor = plain_binary(sketch, Op::Mul, factor, scale);
+            let product = plain_binary(sketch, Op::Mul, x, factor);
+            let of_mean = plain_binary(sketch, Op::Mul, mean, factor);
+            let rest = plain_binary(sketch, Op::Sub, offset, of_mean);
+            plain_binary(sketch, Op::Add, product, rest);
+        }
+        _ => {
+            let factor = activation_of(sketch, variance, Op::Rsqrt);
+            let centred = again(sketch);
+            let scaled = plain_binary(sketch, Op::Mul, centred, factor);
+            let scaled = plain_binary(sketch, Op::Mul, scaled, scale);
+            plain_binary(sketch, Op::Add, scaled, offset);
+        }
+    }
+}
+
+/// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`, in one of the orders it is written in.
+fn gelu(sketch: &mut Sketch<'_>) {
+    let x = sketch.any();
+    let mut number = |number: f64| sketch.constant_of(&[1], vec![number]);
+    let (cubic, outer, one, half) =
+        (number(0.044_715), number(0.797_884_560_8), number(1.0), number(0.5));
+    let mul = |sketch: &mut Sketch<'_>, a, b| plain_binary(sketch, Op::Mul, a, b);
+    let square = mul(sketch, x, x);
+    let inner = if sketch.dice.coin() {
+        let cube = mul(sketch, square, x);
+        let scaled = mul(sketch, cubic, cube);
+        plain_binary(sketch, Op::Add, x, scaled)
+    } else {
+        let scaled = mul(sketch, square, cubic);
+        let bracket = plain_binary(sketch, Op::Add, scaled, one);
+        mul(sketch, bracket, x)
+    };
+    let argument = mul(sketch, inner, outer);
+    let gate = activation_of(sketch, argument, Op::Tanh);
+    let gate = plain_binary(sketch, Op::Add, gate, one);
+    if sketch.dice.coin() {
+        let halved = mul(sketch, x, half);
+        mul(sketch, halved, gate);
+    } else {
+        let halved = mul(sketch, gate, half);
+        mul(sketch, x, halved);
+    }
+}
+
+/// `softmax(q * k^T * factor + mask) * v` of heads that lie beside each other, which are taken apart and
+/// put together by RESHAPE and TRANSPOSE, or by SPLIT and CONCATENATION.
+fn attention_of_heads(sketch: &mut Sketch<'_>) {
+    let image = image(sketch);
+    let dimensions = sketch.dimensions(image);
+    let (batch, rows, depth) = (dimensions[0], dimensions[1] * dimensions[2], dimensions[3]);
+    let heads = if depth.is_multiple_of(4) { 4 } else { 1 };
+    let size = depth / heads;
+    let x = reshape(sketch, image, &[batch, rows, heads, size]);
+    let factor = sketch.constant_of(&[1], vec![0.3 / f64::from(size).sqrt()]);
+    let mask = sketch.dice.pick(&[vec![batch, 1, 1, rows], vec![rows], vec![rows, rows]]);
+    let mask = sketch.constant(&mask);
+    if sketch.dice.coin() {
+        let [query, key, value] = [0; 3].map(|_| transposed(sketch, x, &[0, 2, 1, 3]));
+        let scores = matmul(sketch, query, key, true, &[batch, heads, rows, rows]);
+        let scores = plain_binary(sketch, Op::Mul, scores, factor);
+        let scores = plain_binary(sketch, Op::Add, scores, mask);
+        let shares = softmax_of(sketch, scores);
+        let result = matmul(sketch, shares, value, false, &[batch, heads, rows, size]);
+        let result = transposed(sketch, result, &[0, 2, 1, 3]);
+        reshape(sketch, result, &[batch, rows, depth]);
+    } else {
+        let x = reshape(sketch, image, &[batch, rows, depth]);
+        let turned = transposed(sketch, x, &[0, 2, 1]);
+        let parts = split_of(sketch, x, 2, heads);
+        let turned = split_of(sketch, turned, 1, heads);
+        let results: Vec<Value> = parts
+            .into_iter()
+            .zip(turned)
+            .map(|(part, turned)| {
+                let scores = matmul(sketch, part, turned, false, &[batch, rows, rows]);
+                let scores = plain_binary(sketch, Op::Mul, scores, factor);
+                let shares = softmax_of(sketch, scores);
+                matmul(sketch, shares, turned, true, &[batch, rows, size])
+            })
+            .collect();
+        let mut inputs: Vec<_> = results.iter().map(|value| sketch.read(*value)).collect();
+        inputs.push(sketch.int(2));
+        let steps = sketch.any_steps();
+        sketch.operation(Op::Concatenation, &inputs, &[batch, rows, depth], steps);
+    }
 }
 
 /// `softmax(q * k^T) * v`, of an image's pixels.
@@ -132,9 +233,9 @@ fn attention(sketch: &mut Sketch<'_>) {
     let x = reshape(sketch, image, &[dimensions[0], rows, depth]);
     let scale = sketch.constant_of(&[1], vec![0.3 / f64::from(depth).sqrt()]);
     let query = any_steps_binary(sketch, Op::Mul, x, scale);
-    let scores = matmul(sketch, query, x, true, [dimensions[0], rows, rows]);
+    let scores = matmul(sketch, query, x, true, &[dimensions[0], rows, rows]);
     let shares = softmax_of(sketch, scores);
-    matmul(sketch, shares, x, false, [dimensions[0], rows, depth]);
+    matmul(sketch, shares, x, false, &[dimensions[0], rows, depth]);
 }
 
 /// BATCH_MATMUL, the second one's matrices transposed or not.
@@ -143,10 +244,10 @@ fn matmul(
     a: Value,
     b: Value,
     is_transposed: bool,
-    dimensions: [u32; 3],
+    dimensions: &[u32],
 ) -> Value {
     let mut inputs = vec![sketch.read(a), sketch.read(b)];
     inputs.extend([false, is_transposed].map(|flag| sketch.bool(flag)));
     let steps = sketch.any_steps();
-    sketch.operation(Op::BatchMatmul, &inputs, &dimensions, steps)
+    sketch.operation(Op::BatchMatmul, &inputs, dimensions, steps)
 }

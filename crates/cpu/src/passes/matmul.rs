@@ -1,0 +1,290 @@
+//! Products of two matrices that are known only when the plan runs become [`Work::Matmul`], which
+//! reads and writes through what only moves elements: transpositions, views, splits, slices.
+
+use super::{Readers, producers};
+use crate::graph::{Finish, Graph, Matmul, ValueId, Work};
+use hal::FusedActivation;
+use kernels::batch_matmul::Layout;
+use ops::AnyOperation;
+
+/// Operations that a layout stands for at most, one after the other.
+const MOST_MOVES: usize = 8;
+
+pub(crate) fn run(graph: &mut Graph<'_>) {
+    for index in 0..graph.nodes.len() {
+        if let Some((matmul, inputs)) = matmul(graph, index) {
+            graph.nodes[index].work = Work::Matmul(Box::new(matmul));
+            graph.nodes[index].inputs = inputs.to_vec();
+            write_moved(graph, index);
+        }
+    }
+    super::remove_absorbed(graph);
+    remove_unread_moves(graph);
+}
+
+/// How a value's elements lie among those of another one, which is dense.
+#[derive(Debug, Clone)]
+struct Strided {
+    base: ValueId,
+    offset: usize,
+    /// Lengths and strides, from the first axis to the last.
+    axes: Vec<(usize, usize)>,
+}
+
+fn lengths(graph: &Graph<'_>, value: ValueId) -> Vec<usize> {
+    graph.values[value].dimensions.iter().map(|length| *length as usize).collect()
+}
+
+fn dense(lengths: &[usize]) -> Vec<(usize, usize)> {
+    let mut stride = 1;
+    let mut axes: Vec<(usize, usize)> = lengths
+        .iter()
+        .rev()
+        .map(|length| {
+            let axis = (*length, stride);
+            stride *= length;
+            axis
+        })
+        .collect();
+    axes.reverse();
+    axes
+}
+
+/// The same elements in their order under other lengths, if strides can say it. There are elements.
+fn reshaped(axes: &[(usize, usize)], lengths: &[usize]) -> Option<Vec<(usize, usize)>> {
+    let mut merged: Vec<(usize, usize)> = Vec::new();
+    for &(length, stride) in axes.iter().filter(|(length, _)| *length != 1) {
+        match merged.last_mut() {
+            Some(last) if last.1 == length * stride => *last = (last.0 * length, stride),
+            _ => merged.push((length, stride)),
+        }
+    }
+    let mut rest = (1, 1);
+    let mut result = Vec::with_capacity(lengths.len());
+    for &length in lengths.iter().rev() {
+        if length == 1 {
+            result.push((1, 1));
+            continue;
+        }
+        if rest.0 == 1 {
+            rest = merged.pop()?;
+        }
+        if !rest.0.is_multiple_of(length) {
+            return None;
+        }
+        result.push((length, rest.1));
+        rest = (rest.0 / length, rest.1 * length);
+    }
+    result.reverse();
+    Some(result)
+}
+
+impl Strided {
+    /// A value, looked at through at most so many of the nodes that compute it.
+    fn of(
+        graph: &Graph<'_>,
+        producers: &[Option<usize>],
+        value: ValueId,
+        most_moves: usize,
+    ) -> Self {
+        let own = || Self { base: value, offset: 0, axes: dense(&lengths(graph, value)) };
+        let Some(node) = producers[value].filter(|_| most_moves > 0) else { return own() };
+        let node = &graph.nodes[node];
+        let Some(input) = node.inputs.first() else { return own() };
+        let shown = || Self::of(graph, producers, *input, most_moves - 1);
+        match &node.work {
+            Work::View => {
+                let shown = shown();
+                let axes = reshaped(&shown.axes, &lengths(graph, value));
+                axes.map_or_else(own, |axes| Self { axes, ..shown })
+            }
+            Work::Operation(AnyOperation::Transpose(transpose)) => {
+                let shown = shown();
+                let axes = transpose.permutation.iter().map(|axis| shown.axes[*axis]).collect();
+                Self { axes, ..shown }
+            }
+            Work::Operation(AnyOperation::Split(split)) => {
+                let mut shown = shown();
+                let parts = node.outputs.iter().take_while(|output| **output != value);
+                let before: usize = parts.map(|part| lengths(graph, *part)[split.axis]).sum();
+                shown.offset += before * shown.axes[split.axis].1;
+                shown.axes[split.axis].0 = lengths(graph, value)[split.axis];
+                shown
+            }
+            Work::Operation(AnyOperation::Slice(slice)) => {
+                let mut shown = shown();
+                let parts = slice.begins.iter().zip(lengths(graph, value));
+                for (axis, (begin, length)) in shown.axes.iter_mut().zip(parts) {
+                    shown.offset += *begin as usize * axis.1;
+                    axis.0 = length;
+                }
+                shown
+            }
+            _ => own(),
+        }
+    }
+
+    /// The matrices that the last two axes are, for all indexes of the axes before them.
+    fn layout(&self, batch: &[usize], is_transposed: bool) -> Option<Layout> {
+        let (outer, [rows, columns]) = self.axes.split_last_chunk::<2>()?;
+        let (row_stride, transposed) = if columns.1 == 1 || columns.0 == 1 {
+            (row_stride(*rows, columns.0), is_transposed)
+        } else if rows.1 == 1 || rows.0 == 1 {
+            (row_stride(*columns, rows.0), !is_transposed)
+        } else {
+            return None;
+        };
+        let mut starts = vec![self.offset];
+        for (from_last, length) in (0..batch.len()).rev().zip(batch) {
+            let own = outer.len().checked_sub(from_last + 1).map(|axis| outer[axis]);
+            let stride = match own {
+                Some((1, _)) | None => 0,
+                Some((own, stride)) if own == *length => stride,
+                Some(_) => return None,
+            };
+            starts = starts
+                .iter()
+                .flat_map(|start| (0..*length).map(move |index| start + index * stride))
+                .collect();
+        }
+        Some(Layout { starts, row_stride, transposed })
+    }
+}
+
+/// From a row of so many elements to the next one; a single row has no next one.
+fn row_stride((rows, stride): (usize, usize), columns: usize) -> usize {
+    if rows == 1 { columns } else { stride }
+}
+
+fn matmul(graph: &Graph<'_>, index: usize) -> Option<(Matmul, [ValueId; 2])> {
+    let node = &graph.nodes[index];
+    let Work::Operation(
+        operation @ (AnyOperation::BatchMatmul(_) | AnyOperation::FullyConnected(_)),
+    ) = &node.work
+    else {
+        return None;
+    };
+    let (x, y, output) = (node.inputs[0], node.inputs[1], node.outputs[0]);
+    if !graph.values[output].is_float() || graph.values[output].elements() == 0 {
+        return None;
+    }
+    // The axes before the matrices, their rows and columns as they are stored, and whether they are
+    // transposed.
+    let (batch, [x_matrix, y_matrix], transposed, activation) = match operation {
+        AnyOperation::BatchMatmul(it) => {
+            let (x, y) = (lengths(graph, x), lengths(graph, y));
+            let output = lengths(graph, output);
+            let (batch, _) = output.split_last_chunk::<2>()?;
+            let transposed = [it.transpose_x, it.transpose_y];
+            (batch.to_vec(), [x, y], transposed, FusedActivation::None)
+        }
+        AnyOperation::FullyConnected(it) => {
+            let bias = graph.values[*node.inputs.get(2)?].constant_floats()?;
+            let weights = lengths(graph, y);
+            let [_, inputs] = weights[..] else { return None };
+            let rows = graph.values[x].elements().checked_div(inputs)?;
+            if bias.iter().any(|bias| *bias != 0.0) {
+                return None;
+            }
+            (Vec::new(), [vec![rows, inputs], weights], [false, true], it.activation)
+        }
+        _ => return None,
+    };
+    let (_, [x_rows, x_columns]) = x_matrix.split_last_chunk::<2>()?;
+    let (_, [y_rows, y_columns]) = y_matrix.split_last_chunk::<2>()?;
+    let [rows, depth] = if transposed[0] { [*x_columns, *x_rows] } else { [*x_rows, *x_columns] };
+    let columns = if transposed[1] { *y_rows } else { *y_columns };
+    if depth == 0 {
+        return None;
+    }
+    let producers = producers(graph);
+    let operand = |value: ValueId, lengths: &[usize], is_transposed: bool, may_turn: bool| {
+        (0..=MOST_MOVES).rev().find_map(|most_moves| {
+            let strided = Strided::of(graph, &producers, value, most_moves);
+            let base = strided.base;
+            let axes = reshaped(&strided.axes, lengths)?;
+            let layout = Strided { axes, ..strided }.layout(&batch, is_transposed)?;
+            let is_welcome = may_turn || !layout.transposed || most_moves == 0;
+            is_welcome.then_some((base, layout))
+        })
+    };
+    let (x, left) = operand(x, &x_matrix, transposed[0], false)?;
+    let (y, right) = operand(y, &y_matrix, transposed[1], true)?;
+    let finish = Finish::Clamp(activation);
+    let matmul = Matmul { sizes: [rows, columns, depth], left, right, output: None, finish };
+    Some((matmul, [x, y]))
+}
+
+/// Where a TRANSPOSE alone reads the products, they are written where it would put them.
+fn write_moved(graph: &mut Graph<'_>, index: usize) {
+    let readers = Readers::of(graph);
+    let product = graph.nodes[index].outputs[0];
+    let Some(mut next) = readers.only_reader(product) else { return };
+    let mut view = None;
+    if matches!(graph.nodes[next].work, Work::View) {
+        let Some(reader) = readers.only_reader(graph.nodes[next].outputs[0]) else { return };
+        view = Some(std::mem::replace(&mut next, reader));
+    }
+    let Work::Operation(AnyOperation::Transpose(transpose)) = &graph.nodes[next].work else {
+        return;
+    };
+    let Work::Matmul(matmul) = &graph.nodes[index].work else { return };
+    let moved = graph.nodes[next].outputs[0];
+    let axes_of_moved = dense(&lengths(graph, moved));
+    let mut axes = axes_of_moved.clone();
+    for (axis, from) in axes_of_moved.iter().zip(&transpose.permutation) {
+        axes[*from] = *axis;
+    }
+    let lengths = lengths(graph, product);
+    let Some((batch, _)) = lengths.split_last_chunk::<2>() else { return };
+    let Some(axes) = reshaped(&axes, &lengths) else { return };
+    let strided = Strided { base: moved, offset: 0, axes };
+    let Some(layout) = strided.layout(batch, false).filter(|it| !it.transposed) else { return };
+    let matmul = Matmul { output: Some(layout), ..(**matmul).clone() };
+    graph.nodes[index].work = Work::Matmul(Box::new(matmul));
+    super::absorb(graph, index, next);
+    if let Some(view) = view {
+        graph.nodes[view].outputs.clear();
+    }
+}
+
+/// Removes what only moves elements that nobody reads there any more.
+fn remove_unread_moves(graph: &mut Graph<'_>) {
+    let mut reads = graph.reads();
+    let mut is_kept = vec![true; graph.nodes.len()];
+    for (index, node) in graph.nodes.iter().enumerate().rev() {
+        let is_move = matches!(
+            node.work,
+            Work::View
+                | Work::Operation(
+                    AnyOperation::Transpose(_) | AnyOperation::Split(_) | AnyOperation::Slice(_)
+                )
+        );
+        if is_move && node.outputs.iter().all(|output| reads[*output] == 0) {
+            is_kept[index] = false;
+            for input in &node.inputs {
+                reads[*input] -= 1;
+            }
+        }
+    }
+    let mut is_kept = is_kept.into_iter();
+    graph.nodes.retain(|_| is_kept.next().unwrap_or(true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strides_say_a_reshape_where_they_can() {
+        // The heads of an attention.
+        assert_eq!(
+            reshaped(&[(128, 256), (256, 1)], &[1, 128, 4, 64]).unwrap(),
+            [(1, 1), (128, 256), (4, 64), (64, 1)]
+        );
+        // A transposed matrix is no row.
+        assert_eq!(reshaped(&[(3, 1), (2, 3)], &[6]), None);
+        assert_eq!(reshaped(&[(2, 10), (3, 1)], &[3, 2]), None);
+        assert_eq!(reshaped(&[(1, 7), (5, 2)], &[5]).unwrap(), [(5, 2)]);
+    }
+}

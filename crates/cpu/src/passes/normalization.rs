@@ -1,0 +1,249 @@
+//! Layer normalisation, as converters write it in operations by element and means, becomes one node.
+//!
+//! With `m` the means of `x` along its last axis, `d = x - m`, and `f = 1 / sqrt(mean(d * d) + epsilon)`,
+//! they write one of
+//!
+//! - `d * f`, then perhaps times a scale and plus an offset, both with an element for each column;
+//! - `d * (f * scale)`, perhaps plus an offset;
+//! - `x * (f * scale) + (offset - m * (f * scale))`;
+//!
+//! and `d` once or several times, `f` as RSQRT or as a division by SQRT.
+
+use super::{Readers, producers};
+use crate::graph::{Graph, Node, Normalization, ValueId, Work};
+use hal::FusedActivation;
+use ops::AnyOperation;
+use ops::operations::arithmetic::Operator;
+use ops::operations::elementwise::Elementwise;
+use ops::operations::reduce::Reduction;
+
+pub(crate) fn run(graph: &mut Graph<'_>) {
+    let producers = producers(graph);
+    let readers = Readers::of(graph);
+    let reads = graph.reads();
+    for index in 0..graph.nodes.len() {
+        let mut search = Search { graph, producers: &producers, readers: &readers, found: vec![] };
+        let Some((normalization, inputs)) = search.around(index) else { continue };
+        let found = search.found;
+        let Some(last) = found.last().copied() else { continue };
+        // A factor might be one of the pattern's own values.
+        let is_inside = |value: &ValueId| producers[*value].is_some_and(|it| found.contains(&it));
+        if !is_closed(graph, &found, &reads) || inputs.iter().any(is_inside) {
+            continue;
+        }
+        let outputs = std::mem::take(&mut graph.nodes[last].outputs);
+        for node in found {
+            graph.nodes[node].outputs.clear();
+        }
+        let node = &mut graph.nodes[last];
+        *node =
+            Node { place: node.place, work: Work::Normalization(normalization), inputs, outputs };
+    }
+    super::remove_absorbed(graph);
+}
+
+/// Whether nobody else reads what these nodes compute, but for the last one's results.
+pub(super) fn is_closed(graph: &Graph<'_>, found: &[usize], reads: &[usize]) -> bool {
+    let Some((_, before)) = found.split_last() else { return false };
+    let read_here = |value: ValueId| {
+        let inputs = found.iter().flat_map(|node| &graph.nodes[*node].inputs);
+        inputs.filter(|input| **input == value).count()
+    };
+    before
+        .iter()
+        .flat_map(|node| &graph.nodes[*node].outputs)
+        .all(|output| reads[*output] == read_here(*output))
+}
+
+struct Search<'a, 'source> {
+    graph: &'a Graph<'source>,
+    producers: &'a [Option<usize>],
+    readers: &'a Readers,
+    /// Nodes of the pattern; the last one computes the result.
+    found: Vec<usize>,
+}
+
+impl Search<'_, '_> {
+    /// Looks around a node that computes `f`, or `1 / f`.
+    fn around(&mut self, root: usize) -> Option<(Normalization, Vec<ValueId>)> {
+        let node = &self.graph.nodes[root];
+        let is_reciprocal = match &node.work {
+            Work::Operation(AnyOperation::Elementwise(Elementwise::Rsqrt)) => true,
+            Work::Operation(AnyOperation::Elementwise(Elementwise::Sqrt)) => false,
+            _ => return None,
+        };
+        self.found.push(root);
+        // Backwards, to what is normalised.
+        let [a, b] = self.produced_by(node.inputs[0], Operator::Add)?;
+        let (variance, epsilon) =
+            match [a, b].map(|value| self.graph.values[value].constant_float()) {
+                [Some(epsilon), None] => (b, epsilon),
+                [None, Some(epsilon)] => (a, epsilon),
+                _ => return None,
+            };
+        let square = self.mean_of(variance)?;
+        let [d, other] = self.produced_by(square, Operator::Mul)?;
+        let (x, mean) = self.deviation(d)?;
+        if other != d && self.deviation(other)? != (x, mean) {
+            return None;
+        }
+        if self.mean_of(mean)? != x {
+            return None;
+        }
+        let mut normalization = Normalization { epsilon, has_scale: false, has_offset: false };
+        let mut inputs = vec![x];
+        // Forwards, to the result.
+        let mut factor = node.outputs[0];
+        if is_reciprocal && let Some((at, scale)) = self.scaled(factor, x) {
+            self.take(at);
+            normalization.has_scale = true;
+            inputs.push(scale);
+            factor = self.graph.nodes[at].outputs[0];
+        }
+        let mut result = match self.readers.only_reader(factor) {
+            Some(at) => {
+                let operator = if is_reciprocal { Operator::Mul } else { Operator::Div };
+                let other = self.other_operand(at, operator, factor, !is_reciprocal)?;
+                if self.deviation(other)? != (x, mean) {
+                    return None;
+                }
+                self.take(at);
+                self.graph.nodes[at].outputs[0]
+            }
+            None => {
+                let offset = self.distributed(factor, x, mean)?;
+                normalization.has_offset = true;
+                inputs.push(offset);
+                let last = self.found.last().copied()?;
+                let result = self.graph.nodes[last].outputs[0];
+                return self.is_same_shape(result, x).then_some((normalization, inputs));
+            }
+        };
+        if !self.is_same_shape(result, x) {
+            return None;
+        }
+        if !normalization.has_scale
+            && let Some((at, scale)) = self.scaled(result, x)
+        {
+            self.take(at);
+            normalization.has_scale = true;
+            inputs.push(scale);
+            result = self.graph.nodes[at].outputs[0];
+        }
+        if let Some(at) = self.readers.only_reader(result)
+            && let Some(offset) = self.other_operand(at, Operator::Add, result, false)
+            && self.is_for_columns(offset, x)
+        {
+            self.take(at);
+            normalization.has_offset = true;
+            inputs.push(offset);
+        }
+        Some((normalization, inputs))
+    }
+
+    fn take(&mut self, node: usize) {
+        if !self.found.contains(&node) {
+            self.found.push(node);
+        }
+    }
+
+    fn is_same_shape(&self, a: ValueId, b: ValueId) -> bool {
+        self.graph.values[a].dimensions == self.graph.values[b].dimensions
+    }
+
+    /// The operands of a plain operation of floats.
+    fn operands(&self, node: usize, operator: Operator) -> Option<[ValueId; 2]> {
+        let node = &self.graph.nodes[node];
+        let Work::Operation(AnyOperation::Arithmetic(arithmetic)) = &node.work else { return None };
+        let is_plain = arithmetic.operator == operator
+            && arithmetic.activation == FusedActivation::None
+            && self.graph.values[*node.outputs.first()?].is_float();
+        is_plain.then(|| [node.inputs[0], node.inputs[1]])
+    }
+
+    /// The operands of the plain operation that computes a value, which becomes a part.
+    fn produced_by(&mut self, value: ValueId, operator: Operator) -> Option<[ValueId; 2]> {
+        let node = self.producers[value]?;
+        let operands = self.operands(node, operator)?;
+        self.take(node);
+        Some(operands)
+    }
+
+    /// The operand beside `value`, which is the second one if `is_second`.
+    fn other_operand(
+        &self,
+        node: usize,
+        operator: Operator,
+        value: ValueId,
+        is_second: bool,
+    ) -> Option<ValueId> {
+        match self.operands(node, operator)? {
+            [a, b] if b == value && a != value => Some(a),
+            [a, b] if a == value && b != value && !is_second => Some(b),
+            _ => None,
+        }
+    }
+
+    /// What a value is the means of, along the last axis, which is kept.
+    fn mean_of(&mut self, value: ValueId) -> Option<ValueId> {
+        let index = self.producers[value]?;
+        let node = &self.graph.nodes[index];
+        let Work::Operation(AnyOperation::Reduce(reduce)) = &node.work else { return None };
+        let input = node.inputs[0];
+        let rank = self.graph.values[input].dimensions.len();
+        let is_mean = reduce.reduction == Reduction::Mean
+            && reduce.axes == [rank - 1]
+            && reduce.keep_dims
+            && self.graph.values[input].is_float();
+        if !is_mean {
+            return None;
+        }
+        self.take(index);
+        Some(input)
+    }
+
+    /// The `x` and `m` of `x - m`.
+    fn deviation(&mut self, value: ValueId) -> Option<(ValueId, ValueId)> {
+        let [x, mean] = self.produced_by(value, Operator::Sub)?;
+        self.is_same_shape(value, x).then_some((x, mean))
+    }
+
+    /// The node that alone reads a value and multiplies it with a factor for each column.
+    fn scaled(&self, value: ValueId, x: ValueId) -> Option<(usize, ValueId)> {
+        let at = self.readers.only_reader(value)?;
+        let scale = self.other_operand(at, Operator::Mul, value, false)?;
+        self.is_for_columns(scale, x).then_some((at, scale))
+    }
+
+    /// Whether a value has an element for each column, and is not larger than `x`.
+    fn is_for_columns(&self, value: ValueId, x: ValueId) -> bool {
+        let (value, x) = (&self.graph.values[value], &self.graph.values[x]);
+        let columns = x.dimensions.last();
+        value.dimensions.last() == columns
+            && columns.is_some_and(|columns| value.elements() == *columns as usize)
+            && value.dimensions.len() <= x.dimensions.len()
+    }
+
+    /// The offset in `x * factor + (offset - m * factor)`, of which all nodes become parts.
+    fn distributed(&mut self, factor: ValueId, x: ValueId, mean: ValueId) -> Option<ValueId> {
+        let product = |search: &Self, other: ValueId| {
+            (0..search.graph.nodes.len()).find(|node| {
+                search.other_operand(*node, Operator::Mul, factor, false) == Some(other)
+            })
+        };
+        let (of_x, of_mean) = (product(self, x)?, product(self, mean)?);
+        let [of_x_value, of_mean_value] =
+            [of_x, of_mean].map(|node| self.graph.nodes[node].outputs[0]);
+        let difference = self.readers.only_reader(of_mean_value)?;
+        let offset = self.other_operand(difference, Operator::Sub, of_mean_value, true)?;
+        let sum = self.readers.only_reader(of_x_value)?;
+        let other = self.other_operand(sum, Operator::Add, of_x_value, false)?;
+        if other != self.graph.nodes[difference].outputs[0] || !self.is_for_columns(offset, x) {
+            return None;
+        }
+        for node in [of_x, of_mean, difference, sum] {
+            self.take(node);
+        }
+        Some(offset)
+    }
+}

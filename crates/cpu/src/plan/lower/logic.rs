@@ -1,0 +1,299 @@
+//! Comparisons, truth values, choices by them, and casts.
+
+use super::movement::lengths;
+use crate::graph::Node;
+use crate::plan::arena::{Inputs, Operands};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::OperandType;
+use kernels::Team;
+use kernels::elementwise::Pairs;
+use ops::operations::comparison::Comparison;
+use ops::operations::logical::Logical;
+
+/// What is done with two operands that broadcast.
+#[derive(Debug)]
+struct Paired {
+    pairs: Pairs,
+    function: Function,
+    elements: Elements,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Function {
+    Compare(Comparison),
+    And,
+    Or,
+}
+
+/// What elements are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Elements {
+    Float,
+    Int32,
+    Unsigned,
+    Signed,
+    Bool,
+}
+
+impl Elements {
+    fn of(value: &crate::graph::Value<'_>) -> Option<Self> {
+        Some(match value.operand_type() {
+            _ if value.is_float() => Self::Float,
+            OperandType::TensorInt32 => Self::Int32,
+            OperandType::TensorQuant8Asymm => Self::Unsigned,
+            OperandType::TensorQuant8AsymmSigned => Self::Signed,
+            OperandType::TensorBool8 => Self::Bool,
+            _ => return None,
+        })
+    }
+}
+
+pub(super) fn comparison(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    comparison: Comparison,
+) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (a, b) = (&values[node.inputs[0]], &values[node.inputs[1]]);
+    // Numbers stored in different ways are not in the order in which they are stored.
+    if !a.is_float() && a.operand.quantized_as() != b.operand.quantized_as() {
+        return None;
+    }
+    paired(builder, node, Function::Compare(comparison))
+}
+
+pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) -> Option<Draft> {
+    match logical {
+        Logical::And => paired(builder, node, Function::And),
+        Logical::Or => paired(builder, node, Function::Or),
+        Logical::Not => Some(Draft {
+            place: node.place,
+            kernel: Box::new(Not),
+            inputs: vec![Operand::Value(node.inputs[0])],
+            outputs: node.outputs.clone(),
+        }),
+    }
+}
+
+fn paired(builder: &Builder<'_, '_>, node: &Node, function: Function) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (a, b) = (&values[node.inputs[0]], &values[node.inputs[1]]);
+    let elements = Elements::of(a)?;
+    let pairs = Pairs::prepare([&lengths(a), &lengths(b)]);
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Paired { pairs, function, elements }),
+        inputs: node.inputs[..2].iter().map(|id| Operand::Value(*id)).collect(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Paired {
+    fn compare<T: bytemuck::Pod + PartialOrd + Sync>(
+        &self,
+        team: &mut Team,
+        comparison: Comparison,
+        inputs: &Inputs<'_>,
+        output: &mut [u8],
+    ) {
+        let [a, b] = [0, 1].map(|index| bytemuck::cast_slice::<u8, T>(inputs.bytes(index)));
+        let pairs = &self.pairs;
+        match comparison {
+            Comparison::Equal => pairs.run(team, a, b, output, |a, b| u8::from(a == b)),
+            Comparison::NotEqual => pairs.run(team, a, b, output, |a, b| u8::from(a != b)),
+            Comparison::Less => pairs.run(team, a, b, output, |a, b| u8::from(a < b)),
+            Comparison::LessEqual => pairs.run(team, a, b, output, |a, b| u8::from(a <= b)),
+            Comparison::Greater => pairs.run(team, a, b, output, |a, b| u8::from(a > b)),
+            Comparison::GreaterEqual => pairs.run(team, a, b, output, |a, b| u8::from(a >= b)),
+        }
+    }
+
+    /// A function of truth values, which are true if they are not 0.
+    fn truth(
+        &self,
+        team: &mut Team,
+        inputs: &Inputs<'_>,
+        output: &mut [u8],
+        function: impl Fn(bool, bool) -> bool + Sync,
+    ) {
+        let (a, b) = (inputs.bytes(0), inputs.bytes(1));
+        self.pairs.run(team, a, b, output, |a, b| u8::from(function(a != 0, b != 0)));
+    }
+}
+
+impl Kernel for Paired {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let team = &mut *run.team;
+        match (self.function, self.elements) {
+            (Function::And, _) => self.truth(team, &inputs, output, |a, b| a && b),
+            (Function::Or, _) => self.truth(team, &inputs, output, |a, b| a || b),
+            (Function::Compare(it), Elements::Float) => {
+                self.compare::<f32>(team, it, &inputs, output);
+            }
+            (Function::Compare(it), Elements::Int32) => {
+                self.compare::<i32>(team, it, &inputs, output);
+            }
+            (Function::Compare(it), Elements::Unsigned) => {
+                self.compare::<u8>(team, it, &inputs, output);
+            }
+            (Function::Compare(it), Elements::Signed) => {
+                self.compare::<i8>(team, it, &inputs, output);
+            }
+            (Function::Compare(it), Elements::Bool) => match it {
+                Comparison::Equal => self.truth(team, &inputs, output, |a, b| a == b),
+                Comparison::NotEqual => self.truth(team, &inputs, output, |a, b| a != b),
+                Comparison::Less => self.truth(team, &inputs, output, |a, b| !a & b),
+                Comparison::LessEqual => self.truth(team, &inputs, output, |a, b| a <= b),
+                Comparison::Greater => self.truth(team, &inputs, output, |a, b| a & !b),
+                Comparison::GreaterEqual => self.truth(team, &inputs, output, |a, b| a >= b),
+            },
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        match self.function {
+            Function::Compare(_) => "comparison".to_owned(),
+            Function::And | Function::Or => "logic".to_owned(),
+        }
+    }
+}
+
+/// LOGICAL_NOT.
+#[derive(Debug)]
+struct Not;
+
+impl Kernel for Not {
+    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        for (output, input) in output.iter_mut().zip(inputs.bytes(0)) {
+            *output = u8::from(*input == 0);
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "logic".to_owned()
+    }
+}
+
+/// SELECT.
+#[derive(Debug)]
+struct Choice {
+    element_size: usize,
+}
+
+/// Of elements that are stored as the output's.
+pub(super) fn select(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let output = &values[node.outputs[0]];
+    let is_same = |id: &usize| {
+        output.is_float() || values[*id].operand.quantized_as() == output.operand.quantized_as()
+    };
+    let element_size = output.element_size();
+    if !node.inputs[1..3].iter().all(is_same) || !matches!(element_size, 1 | 4) {
+        return None;
+    }
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Choice { element_size }),
+        inputs: node.inputs[..3].iter().map(|id| Operand::Value(*id)).collect(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for Choice {
+    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+        fn choose<T: bytemuck::Pod>(inputs: &Inputs<'_>, output: &mut [u8]) {
+            let [then, other] =
+                [1, 2].map(|index| bytemuck::cast_slice::<u8, T>(inputs.bytes(index)));
+            let output = bytemuck::cast_slice_mut::<u8, T>(output).iter_mut();
+            for ((output, condition), (then, other)) in
+                output.zip(inputs.bytes(0)).zip(then.iter().zip(other))
+            {
+                *output = if *condition != 0 { *then } else { *other };
+            }
+        }
+        let (inputs, [output], _) = operands.split();
+        match self.element_size {
+            1 => choose::<u8>(&inputs, output),
+            _ => choose::<u32>(&inputs, output),
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "choice".to_owned()
+    }
+}
+
+/// CAST.
+#[derive(Debug)]
+enum Cast {
+    Copy,
+    FloatToInt32,
+    FloatToByte,
+    Int32ToFloat,
+    Int32ToByte,
+    ByteToFloat,
+    ByteToInt32,
+}
+
+/// To anything but 16-bit floats, to which it rounds.
+pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+    use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
+    let values = &builder.graph.values;
+    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let kernel = match (input.operand_type(), output.operand_type()) {
+        (from, to) if from == to => Cast::Copy,
+        (TensorFloat16, TensorFloat32) => Cast::Copy,
+        (TensorFloat32 | TensorFloat16, TensorInt32) => Cast::FloatToInt32,
+        (TensorFloat32 | TensorFloat16, TensorQuant8Asymm) => Cast::FloatToByte,
+        (TensorInt32, TensorFloat32) => Cast::Int32ToFloat,
+        (TensorInt32, TensorQuant8Asymm) => Cast::Int32ToByte,
+        (TensorQuant8Asymm, TensorFloat32 | TensorFloat16) => Cast::ByteToFloat,
+        (TensorQuant8Asymm, TensorInt32) => Cast::ByteToInt32,
+        _ => return None,
+    };
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(kernel),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for Cast {
+    // Floats lose what stands behind the point, and saturate; integers are rounded to floats.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
+    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+        fn map<T: bytemuck::Pod, U: bytemuck::Pod>(
+            inputs: &Inputs<'_>,
+            output: &mut [u8],
+            function: impl Fn(T) -> U,
+        ) {
+            let input = bytemuck::cast_slice::<u8, T>(inputs.bytes(0));
+            let output = bytemuck::cast_slice_mut::<u8, U>(output);
+            for (output, input) in output.iter_mut().zip(input) {
+                *output = function(*input);
+            }
+        }
+        let (inputs, [output], _) = operands.split();
+        match self {
+            Self::Copy => output.copy_from_slice(inputs.bytes(0)),
+            Self::FloatToInt32 => map::<f32, i32>(&inputs, output, |it| it as i32),
+            Self::FloatToByte => map::<f32, u8>(&inputs, output, |it| it as u8),
+            Self::Int32ToFloat => map::<i32, f32>(&inputs, output, |it| it as f32),
+            Self::Int32ToByte => map::<i32, u8>(&inputs, output, |it| it.clamp(0, 255) as u8),
+            Self::ByteToFloat => map::<u8, f32>(&inputs, output, f32::from),
+            Self::ByteToInt32 => map::<u8, i32>(&inputs, output, i32::from),
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "cast".to_owned()
+    }
+}

@@ -1,0 +1,217 @@
+//! What only moves elements, in ways of its own.
+
+use super::movement::{Copies, draft, is_copied, lengths};
+use crate::graph::{Node, Value};
+use crate::plan::{Builder, Draft};
+use kernels::movement::{Axis, StridedCopy};
+use ops::operations::{
+    BatchSpace, ChannelShuffle, DepthSpace, Pack, Reverse, StridedSlice, Tile, batch_space,
+    depth_space,
+};
+use ops::rules::blocks::{Blocks, Stacking};
+
+/// Copies for the elements of a block at most; larger blocks are rare.
+const MOST_PLACES: usize = 256;
+
+fn one_input(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    copies: Vec<StridedCopy>,
+    fill: Vec<u8>,
+) -> Option<Draft> {
+    let element_size = builder.graph.values[node.outputs[0]].element_size();
+    let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
+    let kernel = Copies { pieces, element_size, fill };
+    is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
+}
+
+/// Lengths and strides of a dense value, from the first axis to the last.
+fn axes(value: &Value<'_>) -> Vec<(usize, usize)> {
+    let lengths = lengths(value);
+    let after = |axis: usize| lengths[axis + 1..].iter().product();
+    (0..lengths.len()).map(|axis| (lengths[axis], after(axis))).collect()
+}
+
+pub(super) fn strided_slice(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    slice: &StridedSlice,
+) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    let (mut begins, mut steps, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    for (stretch, length) in slice.axes.iter().zip(&input.dimensions) {
+        let (first, count) = stretch.on(*length);
+        begins.push(usize::try_from(first).unwrap_or(0));
+        steps.push(isize::try_from(stretch.stride).ok()?);
+        counts.push(count as usize);
+    }
+    let copy = if counts.contains(&0) {
+        Vec::new()
+    } else {
+        vec![StridedCopy::slice(&lengths(input), &begins, &steps, &counts)]
+    };
+    one_input(builder, node, copy, Vec::new())
+}
+
+pub(super) fn tile(builder: &Builder<'_, '_>, node: &Node, tile: &Tile) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let both = axes(input).into_iter().zip(axes(output)).zip(&tile.multiples);
+    let axes: Vec<Axis> = both
+        .flat_map(|(((length, from), (_, to)), multiple)| {
+            let repeated =
+                Axis { length: *multiple as usize, input_stride: 0, output_stride: length * to };
+            [repeated, Axis { length, input_stride: from.cast_signed(), output_stride: to }]
+        })
+        .collect();
+    one_input(builder, node, vec![StridedCopy::prepare(&axes, 0, 0)], Vec::new())
+}
+
+pub(super) fn reverse(builder: &Builder<'_, '_>, node: &Node, reverse: &Reverse) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    let lengths = lengths(input);
+    let last = |axis: usize| if axis == reverse.axis { lengths[axis].saturating_sub(1) } else { 0 };
+    let begins: Vec<usize> = (0..lengths.len()).map(last).collect();
+    let step = |axis: usize| if axis == reverse.axis { -1 } else { 1 };
+    let steps: Vec<isize> = (0..lengths.len()).map(step).collect();
+    let copy = StridedCopy::slice(&lengths, &begins, &steps, &lengths);
+    one_input(builder, node, vec![copy], Vec::new())
+}
+
+pub(super) fn channel_shuffle(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    shuffle: &ChannelShuffle,
+) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    let groups = shuffle.groups as usize;
+    let axes: Vec<Axis> = axes(input)
+        .into_iter()
+        .enumerate()
+        .flat_map(|(axis, (length, stride))| {
+            if axis != shuffle.axis {
+                let input_stride = stride.cast_signed();
+                return vec![Axis { length, input_stride, output_stride: stride }];
+            }
+            // From group by group to channel by channel.
+            let size = length / groups;
+            let (across, along) = ((size * stride).cast_signed(), stride.cast_signed());
+            vec![
+                Axis { length: size, input_stride: along, output_stride: groups * stride },
+                Axis { length: groups, input_stride: across, output_stride: stride },
+            ]
+        })
+        .collect();
+    one_input(builder, node, vec![StridedCopy::prepare(&axes, 0, 0)], Vec::new())
+}
+
+pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let output = &values[node.outputs[0]];
+    let whole = lengths(output);
+    let parts = node.inputs.get(1..)?;
+    let mut part = whole.clone();
+    part[pack.axis] = 1;
+    let pieces = (0..parts.len())
+        .map(|index| {
+            let mut at = vec![0; whole.len()];
+            at[pack.axis] = index;
+            (index, StridedCopy::piece(&part, &whole, &at))
+        })
+        .collect();
+    let element_size = output.element_size();
+    let kernel = Copies { pieces, element_size, fill: Vec::new() };
+    is_copied(element_size).then(|| draft(node, parts, node.outputs[0], kernel))
+}
+
+pub(super) fn depth_space(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    it: &DepthSpace,
+) -> Option<Draft> {
+    let widens = it.direction == depth_space::Direction::DepthToSpace;
+    blocks(builder, node, &it.blocks, widens, [0, 0])
+}
+
+pub(super) fn batch_space(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    it: &BatchSpace,
+) -> Option<Draft> {
+    let widens = it.direction == batch_space::Direction::BatchToSpace;
+    blocks(builder, node, &it.blocks, widens, it.borders.map(|border| border.before as usize))
+}
+
+/// Cuts an image into blocks, or puts it together: a copy for each element of a block. The cut image
+/// begins with so many rows and columns of zeros that the wide one does not have.
+fn blocks(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    blocks: &Blocks,
+    widens: bool,
+    before: [usize; 2],
+) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let (wide, stacked) = if widens { (output, input) } else { (input, output) };
+    let image = |value: &Value<'_>| -> Option<[(usize, usize); 4]> {
+        Some(blocks.layout.to_nhwc(axes(value).try_into().ok()?))
+    };
+    let (wide, stacked) = (image(wide)?, image(stacked)?);
+    let size = blocks.size.map(|length| length as usize);
+    if size[0] * size[1] > MOST_PLACES {
+        return None;
+    }
+    let stacking = match blocks.stacking {
+        Stacking::Batch => 0,
+        Stacking::Channels => 3,
+    };
+    let mut copies = Vec::new();
+    for place in 0..size[0] * size[1] {
+        let at = [place / size[1], place % size[1]];
+        // Where the first of its elements lie.
+        let mut starts = [0, place * wide[stacking].0 * stacked[stacking].1];
+        let mut lengths = wide.map(|axis| axis.0);
+        let mut distances = wide.map(|axis| axis.1);
+        for axis in 0..2 {
+            let (size, at, before) = (size[axis], at[axis], before[axis]);
+            let (wide, stacked) = (wide[axis + 1], stacked[axis + 1]);
+            // The block's element of number n has the index n * size + at - before in the wide image.
+            let first = before.saturating_sub(at).div_ceil(size);
+            let end = (wide.0 + before).saturating_sub(at).div_ceil(size).min(stacked.0);
+            lengths[axis + 1] = end.saturating_sub(first);
+            distances[axis + 1] = size * wide.1;
+            if first < end {
+                starts[0] += (first * size + at - before) * wide.1;
+                starts[1] += first * stacked.1;
+            }
+        }
+        if lengths.contains(&0) {
+            continue;
+        }
+        let axes: Vec<Axis> = (0..4)
+            .map(|axis| {
+                let (mut from, mut to) = (distances[axis], stacked[axis].1);
+                if widens {
+                    std::mem::swap(&mut from, &mut to);
+                }
+                Axis { length: lengths[axis], input_stride: from.cast_signed(), output_stride: to }
+            })
+            .collect();
+        if widens {
+            starts.swap(0, 1);
+        }
+        copies.push(StridedCopy::prepare(&axes, starts[0], starts[1]));
+    }
+    let is_whole =
+        widens || stacked[1].0 * size[0] == wide[1].0 && stacked[2].0 * size[1] == wide[2].0;
+    let fill = if is_whole { Vec::new() } else { zero(output) };
+    one_input(builder, node, copies, fill)
+}
+
+/// The element that stands for zero while a plan runs.
+fn zero(value: &Value<'_>) -> Vec<u8> {
+    let size = value.element_size();
+    let number = if value.is_float() { 0 } else { value.operand.zero_point };
+    number.to_le_bytes().into_iter().take(size).collect()
+}

@@ -1,0 +1,246 @@
+//! Rows chosen by number, and elements chosen by their size.
+
+use super::softmax::around;
+use crate::graph::{Node, Value};
+use crate::plan::arena::{Inputs, Operands};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::{EngineError, OperationPlace};
+use hal::OperandType;
+use kernels::Team;
+use kernels::movement::{NoSuchRow, gather};
+use kernels::reduction::{ArgExtreme, arg_extreme};
+use ops::operations::arg_min_max::{ArgMinMax, Extreme};
+use ops::operations::{Gather, TopKV2};
+use ops::{OperationError, Subject};
+use std::cmp::Ordering;
+
+/// GATHER or EMBEDDING_LOOKUP.
+#[derive(Debug)]
+struct Rows {
+    place: OperationPlace,
+    /// Elements before the axis, along it, and behind it.
+    sizes: [usize; 3],
+    element_size: usize,
+    /// Which argument of the operation the numbers are.
+    numbers: (usize, &'static str),
+}
+
+pub(super) fn gathering(builder: &Builder<'_, '_>, node: &Node, it: &Gather) -> Option<Draft> {
+    chosen(builder, node, 0, (2, "indices"), it.axis)
+}
+
+pub(super) fn embedding_lookup(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+    chosen(builder, node, 1, (0, "lookups"), 0)
+}
+
+fn chosen(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    table: usize,
+    numbers: (usize, &'static str),
+    axis: usize,
+) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let of_table = &values[node.inputs[table]];
+    // A table of 16-bit numbers would have to be kept twice as large.
+    let is_narrow = of_table.is_float16() && of_table.is_constant();
+    let element_size = of_table.element_size();
+    if is_narrow || !super::movement::is_copied(element_size) {
+        return None;
+    }
+    let sizes = around(of_table, axis)?;
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Rows { place: node.place, sizes, element_size, numbers }),
+        inputs: [table, numbers.0].map(|at| Operand::Value(node.inputs[at])).to_vec(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for Rows {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let numbers: &[i32] = bytemuck::cast_slice(inputs.bytes(1));
+        /// As elements of some type.
+        macro_rules! gathered {
+            ($Element:ty) => {{
+                let table = bytemuck::cast_slice::<u8, $Element>(inputs.bytes(0));
+                gather(run.team, self.sizes, table, numbers, bytemuck::cast_slice_mut(output))
+            }};
+        }
+        let result = match self.element_size {
+            1 => gathered!(u8),
+            2 => gathered!(u16),
+            _ => gathered!(u32),
+        };
+        result.map_err(|NoSuchRow { number, .. }| {
+            let error = OperationError {
+                operation: self.place.operation_type,
+                subject: Subject::Input(self.numbers.0, self.numbers.1),
+                what: "value",
+                found: number.to_string(),
+                expected: format!("0 or more, below {}", self.sizes[1]),
+            };
+            EngineError::operation(self.place, error.into())
+        })
+    }
+
+    fn name(&self) -> String {
+        "gather".to_owned()
+    }
+}
+
+/// What elements are, where they are compared.
+#[derive(Debug, Clone, Copy)]
+enum Compared {
+    Float,
+    Int32,
+    Unsigned,
+    Signed,
+}
+
+impl Compared {
+    fn of(value: &Value<'_>) -> Option<Self> {
+        Some(match value.operand_type() {
+            _ if value.is_float() => Self::Float,
+            OperandType::TensorInt32 => Self::Int32,
+            OperandType::TensorQuant8Asymm => Self::Unsigned,
+            OperandType::TensorQuant8AsymmSigned => Self::Signed,
+            _ => return None,
+        })
+    }
+}
+
+/// ARGMAX or ARGMIN.
+#[derive(Debug)]
+struct Extremes {
+    which: ArgExtreme,
+    sizes: [usize; 3],
+    elements: Compared,
+}
+
+pub(super) fn extremes(builder: &Builder<'_, '_>, node: &Node, it: &ArgMinMax) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    let which = match it.extreme {
+        Extreme::Max => ArgExtreme::Max,
+        Extreme::Min => ArgExtreme::Min,
+    };
+    let (sizes, elements) = (around(input, it.axis)?, Compared::of(input)?);
+    // Of no elements there is no extreme.
+    if sizes[1] == 0 {
+        return None;
+    }
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Extremes { which, sizes, elements }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for Extremes {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let Self { which, sizes, elements } = *self;
+        let output = bytemuck::cast_slice_mut(output);
+        fn search<T: bytemuck::Pod + PartialOrd + Sync>(
+            team: &mut Team,
+            (which, sizes): (ArgExtreme, [usize; 3]),
+            inputs: &Inputs<'_>,
+            output: &mut [i32],
+        ) {
+            let input = bytemuck::cast_slice::<u8, T>(inputs.bytes(0));
+            arg_extreme(team, which, sizes, input, output);
+        }
+        match elements {
+            Compared::Float => search::<f32>(run.team, (which, sizes), &inputs, output),
+            Compared::Int32 => search::<i32>(run.team, (which, sizes), &inputs, output),
+            Compared::Unsigned => search::<u8>(run.team, (which, sizes), &inputs, output),
+            Compared::Signed => search::<i8>(run.team, (which, sizes), &inputs, output),
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "extreme".to_owned()
+    }
+}
+
+/// TOPK_V2.
+#[derive(Debug)]
+struct Greatest {
+    length: usize,
+    count: usize,
+    elements: Compared,
+}
+
+pub(super) fn greatest(builder: &Builder<'_, '_>, node: &Node, it: &TopKV2) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    let (length, count) = (*input.dimensions.last()? as usize, it.k as usize);
+    let elements = Compared::of(input)?;
+    if count == 0 || count > length {
+        return None;
+    }
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Greatest { length, count, elements }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Greatest {
+    /// Of each row the greatest elements in falling order, and where they stand. Of equal ones those
+    /// that stand further behind come first.
+    fn choose<T: bytemuck::Pod>(
+        &self,
+        input: &[u8],
+        [values, indexes]: [&mut [u8]; 2],
+        order: &mut [u32],
+        compare: impl Fn(&T, &T) -> Ordering,
+    ) {
+        let rows = bytemuck::cast_slice::<u8, T>(input).chunks_exact(self.length);
+        let values = bytemuck::cast_slice_mut::<u8, T>(values).chunks_exact_mut(self.count);
+        let indexes = bytemuck::cast_slice_mut::<u8, u32>(indexes).chunks_exact_mut(self.count);
+        for ((row, values), indexes) in rows.zip(values).zip(indexes) {
+            for (place, index) in order.iter_mut().zip(0..) {
+                *place = index;
+            }
+            let falling =
+                |a: &u32, b: &u32| compare(&row[*b as usize], &row[*a as usize]).then(b.cmp(a));
+            order.select_nth_unstable_by(self.count - 1, falling);
+            let chosen = &mut order[..self.count];
+            chosen.sort_unstable_by(falling);
+            indexes.copy_from_slice(chosen);
+            for (value, index) in values.iter_mut().zip(chosen) {
+                *value = row[*index as usize];
+            }
+        }
+    }
+}
+
+impl Kernel for Greatest {
+    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, outputs, scratch) = operands.split();
+        let input = inputs.bytes(0);
+        let order = &mut bytemuck::cast_slice_mut(scratch)[..self.length];
+        match self.elements {
+            // A NaN is greater than anything.
+            Compared::Float => self.choose::<f32>(input, outputs, order, |a, b| {
+                a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+            }),
+            Compared::Int32 => self.choose::<i32>(input, outputs, order, Ord::cmp),
+            Compared::Unsigned => self.choose::<u8>(input, outputs, order, Ord::cmp),
+            Compared::Signed => self.choose::<i8>(input, outputs, order, Ord::cmp),
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "top k".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.length * size_of::<u32>()
+    }
+}
