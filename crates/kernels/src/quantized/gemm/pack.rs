@@ -22,6 +22,9 @@ pub(in crate::quantized) enum Variant {
     /// Products of unsigned and signed bytes by four, in 512 bits.
     #[cfg(target_arch = "x86_64")]
     Vnni,
+    /// Products of 16-bit numbers by two, in 512 bits.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
     /// Products of 16-bit numbers by two, in 256 bits.
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -44,7 +47,9 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512Vnni => Some(Self::Vnni),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 | InstructionSet::Avx2 => Some(Self::Avx2),
+            InstructionSet::Avx512 => Some(Self::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2 => Some(Self::Avx2),
             #[cfg(target_arch = "aarch64")]
             InstructionSet::NeonDotprod => Some(Self::Sdot),
             #[cfg(target_arch = "aarch64")]
@@ -59,6 +64,8 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => "vnni",
             #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
             Self::Avx2 => "avx2",
             #[cfg(target_arch = "aarch64")]
             Self::Sdot => "sdot",
@@ -71,7 +78,7 @@ impl Variant {
     fn has_signed_inputs(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx2 => false,
+            Self::Vnni | Self::Avx512 | Self::Avx2 => false,
             #[cfg(target_arch = "aarch64")]
             Self::Sdot | Self::Neon => true,
         }
@@ -82,6 +89,8 @@ impl Variant {
         match (self, channels) {
             #[cfg(target_arch = "x86_64")]
             (Self::Avx2, _) => 1,
+            #[cfg(target_arch = "x86_64")]
+            (Self::Avx512, 17..) => 2,
             #[cfg(target_arch = "aarch64")]
             (Self::Sdot | Self::Neon, _) => 1,
             #[cfg(target_arch = "x86_64")]
@@ -97,7 +106,7 @@ impl Variant {
     fn bytes_per_vector(self) -> usize {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => 2 * DEPTH * LANES,
+            Self::Avx512 | Self::Avx2 => 2 * DEPTH * LANES,
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => DEPTH * LANES,
             #[cfg(target_arch = "aarch64")]
@@ -126,6 +135,13 @@ impl Variant {
     #[inline(always)]
     fn put(self, vector: &mut [u8], lane: usize, weights: [u8; DEPTH]) {
         match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                for (k, weight) in weights.map(u8::cast_signed).into_iter().enumerate() {
+                    let place = (k % 2 * LANES + lane) * 2 + k / 2;
+                    vector[2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
+                }
+            }
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 let (half, lane) = (lane / 8, lane % 8);
@@ -165,7 +181,7 @@ impl Variant {
     fn has_floats(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni => true,
+            Self::Vnni | Self::Avx512 => true,
             _ => false,
         }
     }
@@ -203,8 +219,8 @@ pub(in crate::quantized) struct Matrix {
     pub variant: Variant,
     pub common: Common,
     blocks: Vec<Block>,
-    /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 they have 16 bits:
-    /// by half vector, first the even ones of the four, then the odd ones.
+    /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 and AVX-512 without VNNI
+    /// they have 16 bits: by (half) vector, first the even ones of the four, then the odd ones.
     weights: Option<PackedValues<u8>>,
     lanes: Vec<ChannelLanes>,
     requantization: Requantization,
@@ -546,6 +562,8 @@ impl Matrix {
                 return;
             }
             #[cfg(target_arch = "x86_64")]
+            Variant::Avx512 => super::avx512::compute,
+            #[cfg(target_arch = "x86_64")]
             Variant::Avx2 => super::avx2::compute,
             #[cfg(target_arch = "aarch64")]
             Variant::Sdot => super::sdot::compute,
@@ -577,6 +595,8 @@ impl Matrix {
             (Variant::Vnni, 4) => 6,
             #[cfg(target_arch = "x86_64")]
             (Variant::Vnni, _) => super::TILE_ROWS,
+            #[cfg(target_arch = "x86_64")]
+            (Variant::Avx512, _) => 6,
             #[cfg(target_arch = "x86_64")]
             (Variant::Avx2, _) => 4,
             #[cfg(target_arch = "aarch64")]

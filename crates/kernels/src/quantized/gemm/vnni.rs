@@ -159,8 +159,8 @@ unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
 
 /// Requantises in floats.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn in_floats<const R: usize, const W: usize, const SIGNED: bool>(
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn in_floats<const R: usize, const W: usize, const SIGNED: bool>(
     lanes: &[ChannelLanes; W],
     mut sums: [[__m512i; W]; R],
 ) -> [[__m512i; W]; R] {
@@ -175,8 +175,8 @@ fn in_floats<const R: usize, const W: usize, const SIGNED: bool>(
 
 /// Requantises in integers.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
     lanes: &[ChannelLanes; W],
     mut sums: [[__m512i; W]; R],
 ) -> [[__m512i; W]; R] {
@@ -192,10 +192,10 @@ fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
 /// Narrows to 8 bits, as many rows together as have four vectors, and stores.
 ///
 /// # Safety
-/// As of [`kernel`].
+/// The processor has AVX-512 BW, DQ and VL; the block's channels of so many rows may be written.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
     matrix: &Matrix,
     block: &Block,
     output: *mut u8,
@@ -255,10 +255,10 @@ unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
 /// Requantises one by one and stores.
 ///
 /// # Safety
-/// As of [`kernel`].
+/// The processor has AVX-512 BW, DQ and VL; the block's channels of so many rows may be written.
 #[cold]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn store_scalar<const R: usize, const W: usize>(
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn store_scalar<const R: usize, const W: usize>(
     matrix: &Matrix,
     block: &Block,
     output: *mut u8,
