@@ -20,6 +20,8 @@ const ROWS: &[Row] = &[
     ("mobilenet_v1 pointwise 6", 14, [256, 512], 1, 1),
     ("mobilenet_v1 pointwise 7", 14, [512, 512], 1, 1),
     ("mobilenet_v1 pointwise 13", 7, [1024, 1024], 1, 1),
+    ("mobilenet_v3 first", 224, [3, 16], 3, 2),
+    ("kws first", 50, [1, 64], 4, 2),
     ("mobilenet_v2 project 1", 112, [32, 16], 1, 1),
     ("mobilenet_v2 expand 2", 112, [16, 96], 1, 1),
     ("mobilenet_v2 project 3", 56, [144, 24], 1, 1),

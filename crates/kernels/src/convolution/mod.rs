@@ -1,5 +1,6 @@
 //! Convolution of float32 images.
 
+mod narrow;
 mod shape;
 mod taps;
 #[cfg(test)]
@@ -12,6 +13,7 @@ pub use shape::Shape;
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
+use narrow::Narrow;
 use taps::{Access, Taps};
 use winograd::Winograd;
 
@@ -29,6 +31,8 @@ enum Method {
     Pixels(Gemm),
     /// A row of the product is what an output pixel sees.
     Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
+    /// A tile of pixels of an image of few channels, row by row of it.
+    Narrow(Narrow),
     /// Transforms around products of fewer values.
     Winograd(Winograd),
 }
@@ -62,6 +66,11 @@ impl Convolution {
         let columns = [shape.groups, shape.group_output_channels()];
         let bias = |n: usize| bias[n];
         let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter);
+        let dense = input_pixel_stride == shape.input_channels;
+        if !shape.is_matrix_product() && Narrow::suits(shape, dense) {
+            let narrow = Narrow::new(shape, panels, epilogue, preparation);
+            return Self { shape: *shape, set, method: Method::Narrow(narrow) };
+        }
         let rows = |scratch_values| RowsPlan {
             count: shape.output_pixels(),
             bytes: values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride)
@@ -72,7 +81,7 @@ impl Convolution {
         let method = if shape.is_matrix_product() {
             Method::Pixels(gemm(0))
         } else {
-            let access = Access::of(shape, input_pixel_stride == shape.input_channels);
+            let access = Access::of(shape, dense);
             Method::Taps {
                 gemm: gemm(access.scratch_values(shape, blocking.rows)),
                 access,
@@ -96,6 +105,10 @@ impl Convolution {
             Method::Taps { access: Access::Spans, .. } => "gemm of spans",
             Method::Taps { access: Access::Copies, .. } => "gemm of copies",
             Method::Winograd(_) => "winograd 4x4 gemm",
+            Method::Narrow(narrow) => {
+                let [pixels, columns] = narrow.tile();
+                return format!("narrow {pixels}x{columns} {}", self.set);
+            }
         };
         format!("{how} {rows}x{} {}", vectors * lanes, self.set)
     }
@@ -104,6 +117,7 @@ impl Convolution {
     pub fn scratch_bytes(&self) -> usize {
         match &self.method {
             Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.scratch_bytes(),
+            Method::Narrow(narrow) => narrow.scratch_bytes(&self.shape),
             Method::Winograd(winograd) => winograd.scratch_bytes(&self.shape),
         }
     }
@@ -133,6 +147,7 @@ impl Convolution {
                 let rows = Taps::new(shape, *access, input.values, input.pixel_stride, zeros);
                 gemm.run(team, &rows, residual, output, scratch);
             }
+            Method::Narrow(narrow) => narrow.run(shape, team, input, residual, output, scratch),
             Method::Winograd(winograd) => {
                 winograd.run(shape, team, input, residual, output, scratch);
             }

@@ -128,6 +128,25 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 150 }))]
+
+    #[test]
+    fn images_of_few_channels(
+        batch in 1_usize..3, input in [0_usize..20, 0_usize..40], output in [1_usize..8, 1_usize..36],
+        input_channels in 1_usize..5, output_channels in 1_usize..40,
+        filter in [1_usize..13, 1_usize..5], stride in [1_usize..4, 1_usize..4],
+        padding_before in [0_usize..7, 0_usize..7], with_residual: bool, threads in 1_usize..4,
+        seed: u64,
+    ) {
+        let shape = Shape {
+            batch, input, input_channels, output, output_channels, filter, stride,
+            dilation: [1, 1], padding_before, groups: 1,
+        };
+        check(&shape, [0, 0], with_residual, threads, seed);
+    }
+}
+
 const PLAIN: Shape = Shape {
     batch: 1,
     input: [9, 11],

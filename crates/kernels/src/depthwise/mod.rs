@@ -83,7 +83,7 @@ impl DepthwiseConvolution {
         let method = if Sliding::suits(shape) {
             let (set, threads) = (preparation.set(), preparation.threads());
             let panels = panels(preparation, Sliding::blocking(set));
-            Method::Sliding(Sliding::new(shape, panels, epilogue, set, threads))
+            Method::Sliding(Sliding::new(shape, input_pixel_stride, panels, epilogue, set, threads))
         } else if direct {
             Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation))
         } else {

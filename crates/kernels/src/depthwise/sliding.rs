@@ -52,6 +52,9 @@ struct Columns {
 /// nanosecond here.
 const LEAST_PRODUCTS: usize = 200_000;
 
+/// Half of the bytes after which a set of the first cache comes again.
+const SET_DISTANCE: usize = 2048;
+
 impl Sliding {
     /// Whether there are kernels for such filters.
     pub(super) fn suits(shape: &Shape) -> bool {
@@ -70,6 +73,7 @@ impl Sliding {
 
     pub(super) fn new(
         shape: &Shape,
+        pixel_stride: usize,
         panels: Panels,
         epilogue: Epilogue,
         set: InstructionSet,
@@ -77,6 +81,10 @@ impl Sliding {
     ) -> Self {
         let [filter, stride] = [shape.filter[0], shape.stride[0]];
         let most = most_rows(panels.blocking().lanes, filter, stride);
+        // Pixels at such a distance share a few sets of the first cache, which more rows would fill
+        // over and over.
+        let collide = (pixel_stride * size_of::<f32>()).is_multiple_of(SET_DISTANCE);
+        let most = if collide { most.min(3) } else { most };
         let [row_dilation, column_dilation] = shape.dilation;
         let mut strips = Vec::new();
         for phase in 0..row_dilation.min(shape.output[0]) {

@@ -48,13 +48,21 @@ pub(super) const MOST_ROWS: usize = 7;
 const MOST_COLUMNS: usize = 5;
 /// The widest filter.
 const MOST_TAPS: usize = 5;
+/// The most rows of the input that a strip sees.
+const MOST_SEEN: usize = (MOST_ROWS - 1) * 2 + MOST_TAPS;
 
-/// So many rows that all sums fit in the registers: those of each column that sees the same column
-/// of the input.
+/// So many rows that all sums fit in the registers, those of each column that sees the same column
+/// of the input, beside the weights or the values of an input column.
 pub(super) fn most_rows(lanes: usize, filter: usize, stride: usize) -> usize {
+    let columns = filter.div_ceil(stride);
     // Vectors of 256 bits come with 16 registers only.
-    let sums = if lanes == 8 { 10 } else { 21 };
-    (sums / filter.div_ceil(stride)).min(MOST_ROWS)
+    let registers = if lanes == 8 { 16 } else { 29 };
+    let rows = if filter == 3 {
+        (if lanes == 8 { 10 } else { 18 }) / columns
+    } else {
+        (registers + stride - filter) / (columns + stride)
+    };
+    rows.min(MOST_ROWS)
 }
 
 /// Repeats a statement with a constant index; see `gemm::microkernel`.
@@ -144,9 +152,15 @@ unsafe fn slide<
                 if seen < strip.columns {
                     let at = input.wrapping_add(seen * strip.column_step);
                     let tap = FILTER - STRIDE + NEW;
-                    add_column::<S, FULL, FILTER, STRIDE, ROWS>(
-                        simd, strip, at, wanted, tap, &weights, panel, &mut sums,
-                    );
+                    if FILTER == 3 {
+                        add_column::<S, FULL, FILTER, STRIDE, ROWS>(
+                            simd, strip, at, wanted, tap, &weights, &mut sums,
+                        );
+                    } else {
+                        add_column_of_many::<S, FULL, FILTER, STRIDE, ROWS>(
+                            simd, strip, at, wanted, tap, panel, &mut sums,
+                        );
+                    }
                 }
             }}
             column += STRIDE.cast_signed();
@@ -201,12 +215,11 @@ unsafe fn add_column<
     wanted: usize,
     tap: usize,
     weights: &[S::F; 9],
-    panel: *const f32,
     sums: &mut Sums<S::F>,
 ) {
     unrolled! { SEEN < (ROWS - 1) * STRIDE + FILTER, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 => {
         if strip.rows_seen & (1 << SEEN) != 0 {
-            // SAFETY: the row is in the image, and so are the weights of all taps in the panel.
+            // SAFETY: the row is in the image.
             unsafe {
                 let value = load_lanes::<S, FULL>(simd, at, wanted);
                 unrolled! { I < MOST_TAPS, 0 1 2 3 4 => {
@@ -215,12 +228,8 @@ unsafe fn add_column<
                         unrolled! { COLUMN < MOST_COLUMNS, 0 1 2 3 4 => {
                             if tap >= COLUMN * STRIDE {
                                 let index = I * FILTER + tap - COLUMN * STRIDE;
-                                let weight = if FILTER == 3 {
-                                    weights[index]
-                                } else {
-                                    load(simd, panel.add(index * S::LANES))
-                                };
-                                sums[COLUMN][row] = simd.fma(value, weight, sums[COLUMN][row]);
+                                sums[COLUMN][row] =
+                                    simd.fma(value, weights[index], sums[COLUMN][row]);
                             }
                         }}
                     }
@@ -228,6 +237,51 @@ unsafe fn add_column<
             }
         }
         at = at.wrapping_add(strip.row_step);
+    }}
+}
+
+/// As [`add_column`], with filters whose weights do not fit in the registers: each is loaded once
+/// for all rows, and rows that are not seen count as zero.
+///
+/// # Safety
+/// As [`add_column`]; the panel has the weights of all taps.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn add_column_of_many<
+    S: Simd,
+    const FULL: bool,
+    const FILTER: usize,
+    const STRIDE: usize,
+    const ROWS: usize,
+>(
+    simd: S,
+    strip: &Strip<'_>,
+    mut at: *const f32,
+    wanted: usize,
+    tap: usize,
+    panel: *const f32,
+    sums: &mut Sums<S::F>,
+) {
+    let mut values = [simd.splat(0.0); MOST_SEEN];
+    unrolled! { SEEN < (ROWS - 1) * STRIDE + FILTER, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 => {
+        if strip.rows_seen & (1 << SEEN) != 0 {
+            // SAFETY: the row is in the image.
+            values[SEEN] = unsafe { load_lanes::<S, FULL>(simd, at, wanted) };
+        }
+        at = at.wrapping_add(strip.row_step);
+    }}
+    unrolled! { I < FILTER, 0 1 2 3 4 => {
+        unrolled! { COLUMN < MOST_COLUMNS, 0 1 2 3 4 => {
+            if tap >= COLUMN * STRIDE {
+                let index = I * FILTER + tap - COLUMN * STRIDE;
+                // SAFETY: as the caller promises.
+                let weight = unsafe { load(simd, panel.add(index * S::LANES)) };
+                unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 => {
+                    sums[COLUMN][ROW] =
+                        simd.fma(values[ROW * STRIDE + I], weight, sums[COLUMN][ROW]);
+                }}
+            }
+        }}
     }}
 }
 
@@ -285,6 +339,6 @@ pub(super) unsafe fn run_strip(isa: Isa, [filter, stride, rows]: [usize; 3], str
         (3, 1, 1) (3, 1, 2) (3, 1, 3) (3, 1, 4) (3, 1, 5) (3, 1, 6) (3, 1, 7)
         (3, 2, 1) (3, 2, 2) (3, 2, 3) (3, 2, 4) (3, 2, 5) (3, 2, 6) (3, 2, 7)
         (5, 1, 1) (5, 1, 2) (5, 1, 3) (5, 1, 4)
-        (5, 2, 1) (5, 2, 2) (5, 2, 3) (5, 2, 4) (5, 2, 5) (5, 2, 6) (5, 2, 7)
+        (5, 2, 1) (5, 2, 2) (5, 2, 3) (5, 2, 4) (5, 2, 5)
     }
 }

@@ -113,6 +113,8 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
         unsafe {
             let mut panel = tile.panel;
             let ahead = tile.ahead;
+            // A copy, which no store to the output can be thought to change.
+            let epilogue = *tile.epilogue;
             let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
             for_vectors!({
                 let bias = load(simd, panel.add(VECTOR * S::LANES));
@@ -153,7 +155,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                             let from = residual.add(ROW * tile.residual_stride + VECTOR * S::LANES);
                             value = simd.add(value, load(simd, from));
                         }
-                        value = tile.epilogue.apply(simd, value);
+                        value = epilogue.apply(simd, value);
                         let to = tile.output.add(ROW * tile.output_stride + VECTOR * S::LANES);
                         simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
                     });
@@ -178,7 +180,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
 /// Asks for a cache line that will be read before long; any address will do.
 #[inline(always)]
 pub(super) fn prefetch(address: *const f32) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: every processor of this architecture has the instruction, which touches nothing.

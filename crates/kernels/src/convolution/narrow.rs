@@ -1,0 +1,360 @@
+//! [`Narrow`]: convolutions of images with few channels, as the first ones of networks are.
+//!
+//! What an output pixel sees in one row of the image lies side by side, and the next pixel sees the
+//! same some values on. So a tile of pixels needs no table of addresses: its rows are those of the
+//! image with padding at both ends, copied while they are in use, and its columns lie at a distance.
+#![allow(unsafe_code)]
+
+use super::Shape;
+use crate::disjoint::DisjointOutput;
+use crate::gemm::{Epilogue, Panels, part};
+use crate::image::values_needed;
+use crate::parts::even_tasks;
+use crate::vector::{Isa, Kernel, Simd};
+use crate::{Image, ImageMut, Line, Preparation, Team};
+use std::ops::Range;
+
+/// A convolution of an image with few channels, cut into tasks.
+#[derive(Debug)]
+pub(super) struct Narrow {
+    isa: Isa,
+    panels: Panels,
+    epilogue: Epilogue,
+    /// Pixels of a tile; the last one of a line overlaps the one before it.
+    pixels: usize,
+    /// Values of a padded row of the image, to the end of a cache line.
+    row_values: usize,
+    /// In how many tasks the output's lines are cut.
+    parts: usize,
+}
+
+/// Images of more channels are left to other methods.
+const FEW_CHANNELS: usize = 4;
+
+/// Filters of more rows are left to other methods, so that the addresses of rows fit on the stack.
+const MOST_ROWS: usize = 16;
+
+/// A task should take a few microseconds at least; a thread does 60 to 120 multiplications in a
+/// nanosecond.
+const LEAST_PRODUCTS: usize = 500_000;
+
+impl Narrow {
+    /// Whether it can be done so. `dense` says whether pixels lie side by side without gaps.
+    pub(super) fn suits(shape: &Shape, dense: bool) -> bool {
+        shape.groups == 1
+            && dense
+            && (1..=FEW_CHANNELS).contains(&shape.input_channels)
+            && (1..=MOST_ROWS).contains(&shape.filter[0])
+            && shape.filter[1] > 0
+            && shape.dilation == [1, 1]
+            && shape.output_pixels() > 0
+    }
+
+    /// Panels are those of all taps and channels as the depth.
+    pub(super) fn new(
+        shape: &Shape,
+        panels: Panels,
+        epilogue: Epilogue,
+        preparation: &Preparation,
+    ) -> Self {
+        let threads = preparation.threads();
+        let sizes: &[usize] = if panels.blocking().lanes == 8 { &[5, 3] } else { &[14, 7, 5, 3] };
+        let pixels = sizes.iter().find(|pixels| **pixels <= shape.output[1]).map_or(1, |it| *it);
+        let columns = (shape.output[1] - 1) * shape.stride[1] + shape.filter[1];
+        let products = shape.output_pixels().saturating_mul(shape.filter_values());
+        let parts = match products / LEAST_PRODUCTS {
+            0 if products < LEAST_PRODUCTS / 5 => 1,
+            worth => even_tasks(worth.max(threads), threads, 4),
+        };
+        Self {
+            isa: Isa::of(preparation.set()),
+            panels,
+            epilogue,
+            pixels,
+            row_values: (columns * shape.input_channels).next_multiple_of(16),
+            parts: parts.min(shape.batch * shape.output[0]),
+        }
+    }
+
+    /// Pixels and channels of a tile, for people.
+    pub(super) fn tile(&self) -> [usize; 2] {
+        [self.pixels, self.panels.blocking().columns()]
+    }
+
+    pub(super) fn scratch_bytes(&self, shape: &Shape) -> usize {
+        self.parts * shape.filter[0] * self.row_values * size_of::<f32>()
+    }
+
+    /// # Panics
+    /// If the input, the residual operand, the output or the scratch memory is too small.
+    pub(super) fn run(
+        &self,
+        shape: &Shape,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let (channels, columns) = (shape.input_channels, shape.output_channels);
+        let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
+        assert!(input.values.len() >= needed, "the input is too small");
+        assert_eq!(input.pixel_stride, channels, "gaps between pixels");
+        let needed = values_needed(shape.output_pixels(), columns, output.pixel_stride);
+        assert!(output.values.len() >= needed, "the output is too small");
+        if let Some(residual) = residual {
+            let needed = values_needed(shape.output_pixels(), columns, residual.pixel_stride);
+            assert!(residual.values.len() >= needed, "the residual operand is too small");
+        }
+        if needed == 0 {
+            return;
+        }
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
+        assert!(size_of_val(scratch) >= self.scratch_bytes(shape), "too little scratch");
+        let output_stride = output.pixel_stride;
+        let output = DisjointOutput::new(output.values);
+        let scratch = DisjointOutput::new(scratch);
+        let pass =
+            Pass { narrow: self, shape, input: input.values, residual, output_stride, output };
+        let by_task = shape.filter[0] * self.row_values;
+        team.run(self.parts, &|task| {
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+            pass.lines(part(shape.batch * shape.output[0], self.parts, task), scratch);
+        });
+    }
+}
+
+/// A convolution that is being computed.
+struct Pass<'a> {
+    narrow: &'a Narrow,
+    shape: &'a Shape,
+    input: &'a [f32],
+    residual: Option<Image<'a, f32>>,
+    output_stride: usize,
+    output: DisjointOutput<'a, f32>,
+}
+
+impl Pass<'_> {
+    fn lines(&self, lines: Range<usize>, scratch: &mut [f32]) {
+        let shape = self.shape;
+        let (height, row_values) = (shape.filter[0], self.narrow.row_values);
+        // Rows that have been copied, counted from the first row of padding of an image; row `y`
+        // lies at the remainder of `y`.
+        let mut copied = (usize::MAX, 0);
+        for line in lines {
+            let (image, y) = (line / shape.output[0], line % shape.output[0]);
+            if copied.0 != image {
+                copied = (image, 0);
+            }
+            let first = y * shape.stride[0];
+            for row in copied.1.max(first)..first + height {
+                let to = &mut scratch[row % height * row_values..][..row_values];
+                self.copy(image, row, to);
+            }
+            copied.1 = first + height;
+            let mut rows = [std::ptr::null(); MOST_ROWS];
+            for (index, row) in rows[..height].iter_mut().enumerate() {
+                *row = scratch[(first + index) % height * row_values..][..row_values].as_ptr();
+            }
+            self.line(line, &rows[..height]);
+        }
+    }
+
+    /// A row of the image, padding in front of it, and behind it as much as there is room for.
+    fn copy(&self, image: usize, row: usize, to: &mut [f32]) {
+        let shape = self.shape;
+        let [height, width] = shape.input;
+        let channels = shape.input_channels;
+        let Some(y) = row.checked_sub(shape.padding_before[0]).filter(|y| *y < height) else {
+            to.fill(0.0);
+            return;
+        };
+        let from = &self.input[(image * height + y) * width * channels..][..width * channels];
+        let (before, rest) = to.split_at_mut((shape.padding_before[1] * channels).min(to.len()));
+        let (values, behind) = rest.split_at_mut(from.len().min(rest.len()));
+        before.fill(0.0);
+        values.copy_from_slice(&from[..values.len()]);
+        behind.fill(0.0);
+    }
+
+    /// A line of the output, all channels.
+    fn line(&self, line: usize, rows: &[*const f32]) {
+        let shape = self.shape;
+        let Narrow { isa, panels, epilogue, pixels, .. } = self.narrow;
+        let width = shape.output[1];
+        let step = shape.stride[1] * shape.input_channels;
+        let mut x = 0;
+        while x < width {
+            x = x.min(width - pixels);
+            for panel in (0..panels.count()).map(|index| panels.panel(index)) {
+                let start = |stride| (line * width + x) * stride + panel.columns.start;
+                let tile = Tile {
+                    rows,
+                    offset: x * step,
+                    step,
+                    span: shape.filter[1] * shape.input_channels,
+                    panel: panels.values(&panel).as_ptr(),
+                    output: self.output.pointer(start(self.output_stride)),
+                    output_stride: self.output_stride,
+                    residual: self
+                        .residual
+                        .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
+                    residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
+                    columns: panel.columns.len(),
+                    epilogue,
+                };
+                // SAFETY: a row has the values of all columns that pixels of a line see, of which
+                // these are some. The panel has as many rows as the filter has values for a
+                // channel. Output and residual have all pixels and channels, and each line is one
+                // task's only.
+                unsafe { run_tile(*isa, *pixels, panel.vectors, &tile) };
+            }
+            x += pixels;
+        }
+    }
+}
+
+/// Pixels side by side and the channels of a panel.
+struct Tile<'a> {
+    /// The rows of the image that are seen.
+    rows: &'a [*const f32],
+    /// Where in them is what the first pixel sees.
+    offset: usize,
+    /// From one pixel to what the next one sees.
+    step: usize,
+    /// How many values of each row a pixel sees.
+    span: usize,
+    panel: *const f32,
+    output: *mut f32,
+    output_stride: usize,
+    residual: Option<*const f32>,
+    residual_stride: usize,
+    columns: usize,
+    epilogue: &'a Epilogue,
+}
+
+/// Repeats a statement with a constant index; see `gemm::microkernel`.
+macro_rules! unrolled {
+    ($index:ident < $count:ident, $($number:literal)* => $body:block) => {
+        $(if $number < $count {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}
+
+macro_rules! for_pixels {
+    ($body:block) => {
+        unrolled! { PIXEL < PIXELS, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 => $body }
+    };
+}
+
+macro_rules! for_vectors {
+    ($body:block) => {
+        unrolled! { VECTOR < VECTORS, 0 1 => $body }
+    };
+}
+
+struct Microkernel<'a, const PIXELS: usize, const VECTORS: usize>(&'a Tile<'a>);
+
+impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXELS, VECTORS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        // Nothing else asks for tiles that the instruction set has no registers for.
+        if S::LANES == 8 && PIXELS > 5 {
+            unreachable!("no such tile");
+        }
+        let tile = self.0;
+        // A copy, which no store to the output can be thought to change.
+        let epilogue = *tile.epilogue;
+        // SAFETY: as `run_tile` was promised.
+        unsafe {
+            let mut panel = tile.panel;
+            let mut sums = [[simd.splat(0.0); VECTORS]; PIXELS];
+            for_vectors!({
+                let bias = load(simd, panel.add(VECTOR * S::LANES));
+                for_pixels!({ sums[PIXEL][VECTOR] = bias });
+            });
+            panel = panel.add(VECTORS * S::LANES);
+            // Three pixels from one address, by the way that processors compute addresses.
+            let (once, twice) = (tile.step, 2 * tile.step);
+            let group = 3 * tile.step;
+            for row in tile.rows {
+                let mut at = row.add(tile.offset);
+                for _ in 0..tile.span {
+                    let mut weights = [simd.splat(0.0); VECTORS];
+                    for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
+                    for_pixels!({
+                        let of_group = at.add(PIXEL / 3 * group);
+                        let value = simd.splat(*match PIXEL % 3 {
+                            0 => of_group,
+                            1 => of_group.add(once),
+                            _ => of_group.add(twice),
+                        });
+                        for_vectors!({
+                            sums[PIXEL][VECTOR] =
+                                simd.fma(value, weights[VECTOR], sums[PIXEL][VECTOR]);
+                        });
+                    });
+                    at = at.add(1);
+                    panel = panel.add(VECTORS * S::LANES);
+                }
+            }
+            for_pixels!({
+                for_vectors!({
+                    let column = VECTOR * S::LANES;
+                    let wanted = (tile.columns - column).min(S::LANES);
+                    let mut value = sums[PIXEL][VECTOR];
+                    if let Some(residual) = tile.residual {
+                        let from = residual.add(PIXEL * tile.residual_stride + column);
+                        let from = std::slice::from_raw_parts(from, wanted);
+                        value = simd.add(value, simd.load_partial(from, 0.0));
+                    }
+                    value = epilogue.apply(simd, value);
+                    let to = tile.output.add(PIXEL * tile.output_stride + column);
+                    let to = std::slice::from_raw_parts_mut(to, wanted);
+                    if wanted == S::LANES {
+                        simd.store(value, to);
+                    } else {
+                        simd.store_partial(value, to);
+                    }
+                });
+            });
+        }
+    }
+}
+
+/// A vector of values.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
+    // SAFETY: as the caller promises.
+    simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
+}
+
+/// Computes a tile.
+///
+/// # Safety
+/// Each row has `offset + (pixels - 1) * step + span` values at least; the panel is `vectors` vectors
+/// wide, with the biases and a row for each of the rows' span; `columns` is more than those of all
+/// vectors but the last and at most those of all; output and residual have as many values for each
+/// pixel, and nobody else touches those of the output.
+unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
+    macro_rules! choose {
+        ($(($pixels:literal, $vectors:literal))*) => {
+            match (pixels, vectors) {
+                $(($pixels, $vectors) => isa.run(Microkernel::<$pixels, $vectors>(tile)),)*
+                _ => unreachable!("no tile of {pixels} pixels and {vectors} vectors"),
+            }
+        };
+    }
+    choose! {
+        (1, 1) (3, 1) (5, 1) (7, 1) (14, 1)
+        (1, 2) (3, 2) (5, 2) (7, 2) (14, 2)
+    }
+}
