@@ -43,7 +43,7 @@ impl<T> UnsafeCell<T> {
 /// What a thread does between two looks at something that another thread changes soon.
 pub(super) fn pause() {
     #[cfg(loom)]
-    loom::thread::yield_now();
+    thread::yield_now();
     #[cfg(not(loom))]
     std::hint::spin_loop();
 }
