@@ -115,6 +115,8 @@ impl<T: Pod> Deref for Weights<'_, T> {
 
     fn deref(&self) -> &[T] {
         match &self.0 {
+            // Nothing may lie anywhere.
+            Memory::There([]) => &[],
             Memory::There(bytes) => bytemuck::cast_slice(bytes),
             Memory::Read(Buffer { memory, bytes, .. }) => {
                 bytemuck::cast_slice(&bytemuck::cast_slice::<f32, u8>(memory)[..*bytes])
