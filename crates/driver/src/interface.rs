@@ -223,6 +223,9 @@ impl Interface {
             .iter()
             .zip(found)
             .all(|(model, request)| *model == 0 || model == request);
+        if found.is_empty() {
+            return Ok(of_model);
+        }
         match of_model.merge(&Shape::of_model(found)) {
             Some(shape) if repeats_model => Ok(shape),
             _ => contradiction(of_model),
@@ -239,7 +242,7 @@ impl Interface {
     ) -> Result<(), RequestError> {
         let may_be_scalar =
             self.extension_types.is_tensor(operand_type).is_none() && shape.rank().is_none();
-        if shape.to_known().is_some() || may_be_scalar {
+        if known_lengths(shape).is_some() || may_be_scalar {
             return Ok(());
         }
         Err(RequestError::UnknownDimensions { subject, found: shape.clone() })
@@ -253,16 +256,21 @@ impl Interface {
         shape: &Shape,
     ) -> Result<Option<u64>, RequestError> {
         let element = self.extension_types.element_size(operand_type);
-        let (Some(element @ 1..), Some(lengths)) = (element, shape.to_known()) else {
+        let (Some(element @ 1..), Some(mut lengths)) = (element, known_lengths(shape)) else {
             return Ok(None);
         };
         lengths
-            .iter()
-            .try_fold(u64::from(element), |size, length| size.checked_mul(u64::from(*length)))
+            .try_fold(u64::from(element), |size, length| size.checked_mul(u64::from(length)))
             .filter(|size| u32::try_from(*size).is_ok())
             .map(Some)
             .ok_or_else(|| RequestError::TooLarge { subject, operand_type, shape: shape.clone() })
     }
+}
+
+/// All lengths, if all are known.
+fn known_lengths(shape: &Shape) -> Option<impl Iterator<Item = u32>> {
+    let lengths = shape.lengths()?;
+    lengths.iter().all(Option::is_some).then(|| lengths.iter().copied().flatten())
 }
 
 fn expect_count(what: &'static str, found: usize, expected: usize) -> Result<(), RequestError> {
