@@ -90,7 +90,8 @@ impl Lines {
 
 /// Zeros in huge pages; `None` if there are too few of them, or the system gives none.
 fn huge(bytes: usize) -> Option<MmapMut> {
-    if bytes < HUGE_PAGE_BYTES {
+    // Miri knows no advice.
+    if bytes < HUGE_PAGE_BYTES || cfg!(miri) {
         return None;
     }
     let mapped = MmapMut::map_anon(bytes).ok()?;
