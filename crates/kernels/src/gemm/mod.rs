@@ -102,6 +102,17 @@ const MOST_COLUMNS_BY_ROW: usize = 6;
 /// Tasks for each thread, so that one that is interrupted does not hold up the rest.
 const TASKS_BY_THREAD: usize = 4;
 
+/// Tiles with fewer rows than this load weights more often than they are worth.
+const LEAST_ROWS: usize = 8;
+
+/// Over how many tiles of at most so many rows to spread all: over as many for each thread, if they
+/// stay high enough.
+fn even_tiles(rows: usize, most: usize, threads: usize) -> usize {
+    let least = rows.div_ceil(most).max(1);
+    let even = least.next_multiple_of(threads.max(1));
+    if rows / even >= LEAST_ROWS.min(most - most / 4) { even } else { least }
+}
+
 impl Gemm {
     /// Cuts a product into tasks for so many threads.
     pub(crate) fn new(
@@ -111,7 +122,7 @@ impl Gemm {
         panels: Panels,
         epilogue: Epilogue,
     ) -> Self {
-        let tiles = rows.count.div_ceil(panels.blocking().rows).max(1);
+        let tiles = even_tiles(rows.count, panels.blocking().rows, threads);
         let products = rows.count.saturating_mul(panels.depth()).saturating_mul(panels.columns());
         let parts = match products / LEAST_PRODUCTS {
             // Half a microsecond each, which is about what it takes to share them.

@@ -123,3 +123,13 @@ fn tiles_are_as_wide_as_the_vectors_that_there_are() {
         assert_eq!(Blocking::of(set).lanes, Isa::of(set).run(Lanes), "{set}");
     }
 }
+
+#[test]
+fn each_thread_gets_as_many_tiles_if_they_stay_high() {
+    assert_eq!(even_tiles(169, 14, 1), 13);
+    assert_eq!(even_tiles(169, 14, 2), 14);
+    assert_eq!(even_tiles(14, 14, 2), 1, "two tiles of 7 rows are too low");
+    assert_eq!(even_tiles(20, 14, 4), 2);
+    assert_eq!(even_tiles(169, 6, 2), 30);
+    assert_eq!(even_tiles(0, 14, 2), 1);
+}
