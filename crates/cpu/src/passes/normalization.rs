@@ -190,9 +190,9 @@ impl Search<'_, '_> {
         let node = &self.graph.nodes[index];
         let Work::Operation(AnyOperation::Reduce(reduce)) = &node.work else { return None };
         let input = node.inputs[0];
-        let rank = self.graph.values[input].dimensions.len();
+        let last = self.graph.values[input].dimensions.len().checked_sub(1)?;
         let is_mean = reduce.reduction == Reduction::Mean
-            && reduce.axes == [rank - 1]
+            && reduce.axes == [last]
             && reduce.keep_dims
             && self.graph.values[input].is_float();
         if !is_mean {
