@@ -1,21 +1,25 @@
 //! The file's contents as plain data, with every index checked.
 
 use crate::error::{ImportError, Reason};
+use crate::excerpt::Excerpt;
 use crate::schema::{self, BuiltinOperator};
 use planus::ReadAsRoot;
+use std::borrow::Cow;
 use std::cell::Cell;
+use std::ops::Range;
 
 /// What a file holds.
 #[derive(Debug)]
 pub(crate) struct File<'a> {
     pub(crate) graphs: Vec<Graph<'a>>,
-    pub(crate) buffers: Vec<Buffer<'a>>,
+    pub(crate) buffers: Vec<Buffer>,
+    excerpt: &'a Excerpt,
     pub(crate) signatures: Vec<Signature>,
     pub(crate) description: String,
-    /// What the import may still make that the file does not hold itself.
     /// Whether inputs have other shapes than the file's example, so that what is computed from
     /// them has as well.
     pub(crate) is_reshaped: bool,
+    /// What the import may still make that the file does not hold itself.
     allowance: Cell<usize>,
     size: usize,
 }
@@ -93,13 +97,8 @@ pub(crate) struct Quantization {
     pub(crate) dimension: u32,
 }
 
-/// Where a constant's bytes lie.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Buffer<'a> {
-    /// From the beginning of the file.
-    pub(crate) offset: usize,
-    pub(crate) bytes: &'a [u8],
-}
+/// Where a constant's bytes lie in the file.
+pub(crate) type Buffer = Range<usize>;
 
 /// A named set of inputs and outputs of a subgraph: names and tensor indexes.
 #[derive(Debug, Clone)]
@@ -140,7 +139,8 @@ fn malformed<E: std::fmt::Display>(place: impl Into<String>) -> impl FnOnce(E) -
 
 impl<'a> File<'a> {
     /// Reads the tables of a file.
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImportError> {
+    pub(crate) fn read(excerpt: &'a Excerpt) -> Result<Self, ImportError> {
+        let bytes = excerpt.bytes();
         let is_model = bytes.get(4..8) == Some(b"TFL3");
         if !is_model {
             let what = "bytes 4 to 7 are not \"TFL3\"";
@@ -173,6 +173,7 @@ impl<'a> File<'a> {
             description: description.unwrap_or_default().to_owned(),
             graphs,
             buffers,
+            excerpt,
             signatures,
             is_reshaped: false,
             allowance: Cell::new(0),
@@ -242,6 +243,14 @@ impl<'a> File<'a> {
         })
     }
 
+    /// The bytes of a buffer, which have to be read first if it is large.
+    pub(crate) fn bytes(&self, buffer: &Buffer) -> Result<Cow<'a, [u8]>, Reason> {
+        if !self.excerpt.has(buffer) {
+            self.allow(buffer.len())?;
+        }
+        self.excerpt.read(buffer.clone())
+    }
+
     /// Takes so many bytes from what the import may make; a short file must not become a huge
     /// model.
     pub(crate) fn allow(&self, bytes: usize) -> Result<(), Reason> {
@@ -281,37 +290,38 @@ fn read_operator_codes(
     Ok(codes)
 }
 
-fn read_buffers<'a>(
-    model: &schema::ModelRef<'a>,
-    bytes: &'a [u8],
+fn read_buffers(
+    model: &schema::ModelRef<'_>,
+    bytes: &[u8],
     meter: &mut Meter,
-) -> Result<Vec<Buffer<'a>>, ImportError> {
+) -> Result<Vec<Buffer>, ImportError> {
     let mut buffers = Vec::new();
     for (index, table) in
         model.buffers().map_err(malformed("buffers"))?.into_iter().flatten().enumerate()
     {
         meter.take(1)?;
-        let place = || malformed(format!("buffer {index}"));
-        let table = table.map_err(place())?;
-        let outside = table.offset().map_err(malformed(format!("buffer {index}")))?;
-        let data = if outside > 1 {
-            let size = table.size().map_err(malformed(format!("buffer {index}")))?;
+        let place = format!("buffer {index}");
+        let table = table.map_err(malformed(&*place))?;
+        let outside = table.offset().map_err(malformed(&*place))?;
+        buffers.push(if outside > 1 {
+            let size = table.size().map_err(malformed(&*place))?;
             let from = usize::try_from(outside).ok();
             let to = outside.checked_add(size).and_then(|to| usize::try_from(to).ok());
-            let range = from.zip(to).and_then(|(from, to)| bytes.get(from..to));
-            range.ok_or_else(|| {
-                malformed(format!("buffer {index}"))(format!(
-                    "{size} bytes at {outside} lie outside of the file's {}",
-                    bytes.len()
+            let range = from.zip(to).filter(|(_, to)| *to <= bytes.len());
+            let (from, to) = range.ok_or_else(|| {
+                let length = bytes.len();
+                malformed(place)(format!(
+                    "{size} bytes at {outside} lie outside of the file's {length}"
                 ))
-            })?
+            })?;
+            from..to
         } else {
-            table.data().map_err(malformed(format!("buffer {index}")))?.unwrap_or_default()
-        };
-        // Both slices are of one file, so the difference is where the buffer begins in it.
-        let offset = data.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
-        let offset = if data.is_empty() { 0 } else { offset };
-        buffers.push(Buffer { offset, bytes: data });
+            let data = table.data().map_err(malformed(&*place))?.unwrap_or_default();
+            // Both slices are of one file, so the difference is where the buffer begins in it.
+            let offset = data.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
+            let offset = if data.is_empty() { 0 } else { offset };
+            offset..offset + data.len()
+        });
     }
     Ok(buffers)
 }
@@ -536,8 +546,9 @@ mod tests {
 
     #[test]
     fn other_files_are_told_apart() {
-        assert!(File::read(b"").is_err());
-        assert!(File::read(b"\0\0\0\0TFL2\0\0\0\0").is_err());
-        assert!(File::read(b"\xFF\xFF\xFF\xFFTFL3").is_err());
+        for bytes in [&b"\0"[..], b"\0\0\0\0TFL2\0\0\0\0", b"\xFF\xFF\xFF\xFFTFL3"] {
+            let excerpt = Excerpt::new(&hal::Memory::from_bytes(bytes).unwrap()).unwrap();
+            assert!(File::read(&excerpt).is_err());
+        }
     }
 }

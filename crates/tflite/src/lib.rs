@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Large constants stay in the file: the model refers to it as a pool. For parsing, a private copy
-//! is taken and dropped, because a file can change while it is read.
+//! of the rest is taken and dropped, because a file can change while it is read.
 //!
 //! # What becomes of the operators
 //!
@@ -35,6 +35,7 @@
 //! is followed without a check.
 
 mod error;
+mod excerpt;
 mod file;
 mod import;
 #[allow(missing_docs)]
@@ -44,6 +45,7 @@ mod tests;
 
 pub use error::{ImportError, UnsupportedOperator};
 
+use excerpt::Excerpt;
 use file::File;
 use hal::Memory;
 use hal::memory::Protection;
@@ -160,9 +162,8 @@ pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
 }
 
 fn import_pool(pool: Memory, shapes: &[Option<Vec<u32>>]) -> Result<Import, ImportError> {
-    let mut bytes = hal::memory::zeros(pool.size())?;
-    pool.view()?.read(0, &mut bytes)?;
-    let mut file = File::read(&bytes)?;
+    let excerpt = Excerpt::new(&pool)?;
+    let mut file = File::read(&excerpt)?;
     file.shape_inputs(shapes)?;
     import::import(&mut file, pool)
 }

@@ -2,4 +2,5 @@
 
 mod draft;
 mod hostile;
+mod large;
 mod mapping;

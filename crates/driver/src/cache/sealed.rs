@@ -5,7 +5,7 @@ use super::key::{CacheKey, KEY_LENGTH};
 use blake3::Hasher;
 use bytes::Bytes;
 use hal::CacheToken;
-use hal::memory::zeros;
+use hal::memory::zeros_in_huge_pages;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -169,7 +169,7 @@ pub(super) fn read_parts(
     }
 
     let mut bytes_at = |position, length| {
-        let mut bytes = zeros(length).map_err(|_| CacheError::NoRoom { length })?;
+        let mut bytes = zeros_in_huge_pages(length).map_err(|_| CacheError::NoRoom { length })?;
         read_at(&mut bytes, position)?;
         Ok::<_, CacheError>(Bytes::from_owner(bytes))
     };

@@ -39,7 +39,7 @@ mod zeros;
 
 pub use error::MemoryError;
 pub use view::MemoryView;
-pub use zeros::zeros;
+pub use zeros::{Zeros, zeros, zeros_in_huge_pages};
 
 use crate::codes::HalVersion;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};

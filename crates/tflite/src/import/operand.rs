@@ -3,11 +3,12 @@
 use super::tensor::{Element, known_lengths, type_name};
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
-use crate::file::{Operator, Tensor};
+use crate::file::{Buffer, Operator, Tensor};
 use crate::schema::{ActivationFunctionType, Padding};
 use hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationType};
 use half::f16;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Constants of at least so many bytes stay in the file.
 const LARGE: usize = 128;
@@ -173,8 +174,7 @@ impl<'f> GraphImporter<'f, '_> {
     /// Whether the file holds the tensor's value.
     pub(super) fn is_constant(&self, index: usize) -> bool {
         let tensor = self.tensor(index);
-        let is_empty =
-            self.file.buffers.get(tensor.buffer).is_none_or(|buffer| buffer.bytes.is_empty());
+        let is_empty = self.file.buffers.get(tensor.buffer).is_none_or(Range::is_empty);
         tensor.buffer != 0 && !is_empty && !tensor.is_variable
     }
 
@@ -198,65 +198,74 @@ impl<'f> GraphImporter<'f, '_> {
     /// The constant of a tensor as an operand of this type and shape, whose element must have the
     /// same size.
     pub(super) fn constant_with(&mut self, index: usize, spec: OperandSpec) -> Imported<OperandId> {
-        let bytes = self.constant_bytes(index)?;
-        let tensor = self.tensor(index);
-        let buffer = self.file.buffers[tensor.buffer];
-        let stays = matches!(bytes, Cow::Borrowed(_)) && bytes.len() >= LARGE;
-        match (stays, u32::try_from(buffer.offset), u32::try_from(bytes.len())) {
-            (true, Ok(offset), Ok(length)) => {
+        let (element, buffer) = self.constant_place(index)?;
+        let is_stored_so = self.tensor(index).sparsity.is_none()
+            && !matches!(element, Element::Int4 | Element::Int64);
+        match (u32::try_from(buffer.start), u32::try_from(buffer.len())) {
+            (Ok(offset), Ok(length)) if is_stored_so && buffer.len() >= LARGE => {
                 Ok(self.builder.constant_in_pool(spec, self.pool, offset, length))
             }
-            _ => Ok(self.builder.constant_bytes(spec, &bytes)),
+            _ => Ok(self.builder.constant_bytes(spec, &self.constant_bytes(index)?)),
         }
     }
 
-    /// The bytes of a constant tensor as the HAL stores them.
-    pub(super) fn constant_bytes(&self, index: usize) -> Imported<Cow<'f, [u8]>> {
+    /// The element type of a constant tensor, and where its bytes lie: as many as its shape needs,
+    /// unless it is sparse.
+    fn constant_place(&self, index: usize) -> Imported<(Element, Buffer)> {
         let tensor = self.tensor(index);
         if !self.is_constant(index) {
             return Err(Reason::new(format!("{:?} is read before it is written", tensor.name)));
         }
         let element = self.element(index)?;
-        let buffer = self.file.buffers[tensor.buffer];
-        if let Some(sparsity) = &tensor.sparsity {
-            return self.densified(index, sparsity).map(Cow::Owned);
-        }
-        let count = tensor.shape.iter().try_fold(element.bytes(), |size, length| {
+        let buffer = self.file.buffers[tensor.buffer].clone();
+        let size = tensor.shape.iter().try_fold(element.bytes(), |size, length| {
             size.checked_mul(usize::try_from(*length).ok()?)
         });
-        if element == Element::Int4 {
-            let count = count.filter(|count| count.div_ceil(2) == buffer.bytes.len());
-            let count = count.ok_or_else(|| {
-                Reason::new(format!("{:?} has not the bytes of its shape", tensor.name))
-            })?;
-            self.file.allow(count)?;
-            // The low half of a byte comes first; a shift up and down extends its sign.
-            let halves = buffer.bytes.iter().flat_map(|byte| [byte << 4, *byte]);
-            let whole = halves.map(|half| (half.cast_signed() >> 4).cast_unsigned());
-            return Ok(Cow::Owned(whole.take(count).collect()));
-        }
-        if count != Some(buffer.bytes.len()) {
+        let size = if element == Element::Int4 { size.map(|it| it.div_ceil(2)) } else { size };
+        if tensor.sparsity.is_none() && size != Some(buffer.len()) {
             return Err(Reason::new(format!(
                 "{:?} has {} bytes, which its shape {:?} does not need",
                 tensor.name,
-                buffer.bytes.len(),
+                buffer.len(),
                 tensor.shape
             )));
         }
-        if element != Element::Int64 {
-            return Ok(Cow::Borrowed(buffer.bytes));
+        Ok((element, buffer))
+    }
+
+    /// The bytes of a constant tensor as the HAL stores them.
+    pub(super) fn constant_bytes(&self, index: usize) -> Imported<Cow<'f, [u8]>> {
+        let (element, buffer) = self.constant_place(index)?;
+        let tensor = self.tensor(index);
+        if let Some(sparsity) = &tensor.sparsity {
+            return self.densified(index, sparsity).map(Cow::Owned);
         }
-        let (integers, _) = buffer.bytes.as_chunks();
-        self.file.allow(buffer.bytes.len() / 2)?;
-        let mut narrow = Vec::with_capacity(buffer.bytes.len() / 2);
-        for integer in integers {
-            let integer = i64::from_le_bytes(*integer);
-            let integer = i32::try_from(integer).map_err(|_| {
-                Reason::new(format!("{:?} holds {integer}, beyond 32 bits", tensor.name))
-            })?;
-            narrow.extend_from_slice(&integer.to_le_bytes());
+        let bytes = self.file.bytes(&buffer)?;
+        match element {
+            Element::Int4 => {
+                let count = tensor.shape.iter().map(|length| *length as usize).product();
+                self.file.allow(count)?;
+                // The low half of a byte comes first; a shift up and down extends its sign.
+                let halves = bytes.iter().flat_map(|byte| [byte << 4, *byte]);
+                let whole = halves.map(|half| (half.cast_signed() >> 4).cast_unsigned());
+                Ok(Cow::Owned(whole.take(count).collect()))
+            }
+            Element::Int64 => {
+                let (integers, _) = bytes.as_chunks();
+                self.file.allow(bytes.len() / 2)?;
+                let mut narrow = Vec::with_capacity(bytes.len() / 2);
+                for integer in integers {
+                    let integer = i64::from_le_bytes(*integer);
+                    let integer = i32::try_from(integer).map_err(|_| {
+                        let name = &tensor.name;
+                        Reason::new(format!("{name:?} holds {integer}, beyond 32 bits"))
+                    })?;
+                    narrow.extend_from_slice(&integer.to_le_bytes());
+                }
+                Ok(Cow::Owned(narrow))
+            }
+            _ => Ok(bytes),
         }
-        Ok(Cow::Owned(narrow))
     }
 
     /// The integers of a constant tensor; `None` if it is computed.

@@ -42,8 +42,8 @@ impl GraphImporter<'_, '_> {
             return Err(Reason::new("sparse 64-bit integers have no counterpart"));
         }
         let shape: Vec<usize> = tensor.shape.iter().map(|length| *length as usize).collect();
-        let values = self.file.buffers[tensor.buffer].bytes;
-        let layout = Layout::read(sparsity, &shape, element, values)?;
+        let values = self.file.bytes(&self.file.buffers[tensor.buffer])?;
+        let layout = Layout::read(sparsity, &shape, element, &values)?;
         let size = shape.iter().try_fold(element, |size, length| size.checked_mul(*length));
         let size = size.ok_or_else(|| Reason::new("a sparse constant is too large"))?;
         self.file.allow(size)?;

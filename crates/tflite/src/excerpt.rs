@@ -1,0 +1,155 @@
+//! [`Excerpt`]: a private copy of a file, without its large constants.
+
+use crate::error::{ImportError, Reason};
+use hal::Memory;
+use hal::memory::{MemoryError, MemoryView, Zeros, zeros};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A private copy of a file. Blocks that are part of a large constant are left out, zero in the copy,
+/// and read when somebody wants them: most are not looked at before they are packed.
+///
+/// Where constants lie is looked up first. If the file changes meanwhile, or has tables within its
+/// constants, then tables are zero: an error, as in any broken file.
+#[derive(Debug)]
+pub(crate) struct Excerpt {
+    bytes: Zeros,
+    view: MemoryView,
+    /// By block: whether it has been copied.
+    copied: Vec<bool>,
+}
+
+/// Bytes that are copied together: as many as are copied in the time that asking for them takes.
+const BLOCK: usize = 16 << 10;
+
+/// Fields of the tables `Model` and `Buffer`.
+const MODEL_BUFFERS: usize = 4;
+const BUFFER_DATA: usize = 0;
+const BUFFER_OFFSET: usize = 1;
+const BUFFER_SIZE: usize = 2;
+
+/// More constants than this are not looked up; those behind are copied.
+const MOST_CONSTANTS: usize = 1 << 16;
+
+impl Excerpt {
+    /// Of a file in memory that anybody may write.
+    ///
+    /// # Errors
+    /// It cannot be read, or is too large for a copy.
+    pub(crate) fn new(pool: &Memory) -> Result<Self, ImportError> {
+        let bytes = zeros(pool.size())?;
+        let copied = vec![false; bytes.len().div_ceil(BLOCK)];
+        let mut excerpt = Self { bytes, view: pool.view()?, copied };
+        let mut is_wanted = vec![true; excerpt.copied.len()];
+        for constant in excerpt.constants() {
+            if let Some(within) =
+                is_wanted.get_mut(constant.start.div_ceil(BLOCK)..constant.end / BLOCK)
+            {
+                within.fill(false);
+            }
+        }
+        let mut next = 0;
+        while next < is_wanted.len() {
+            let is_missing = |block: &usize| is_wanted[*block] && !excerpt.copied[*block];
+            let count = (next..is_wanted.len()).take_while(is_missing).count();
+            if count > 0 {
+                excerpt.copy(next..next + count)?;
+            }
+            next += count.max(1);
+        }
+        Ok(excerpt)
+    }
+
+    /// All bytes; those that are left out are zero.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether none of the range is left out.
+    pub(crate) fn has(&self, range: &Range<usize>) -> bool {
+        self.copied[range.start / BLOCK..range.end.div_ceil(BLOCK)].iter().all(|copied| *copied)
+    }
+
+    /// The bytes of a range within the file; they are read anew if any of them is left out.
+    pub(crate) fn read(&self, range: Range<usize>) -> Result<Cow<'_, [u8]>, Reason> {
+        if self.has(&range) {
+            return Ok(Cow::Borrowed(&self.bytes[range]));
+        }
+        let read = self.view.read_to_vec(range.start as u64, range.len() as u64);
+        let failed = |error| Reason::new(format!("a constant cannot be read: {error}"));
+        read.map(Cow::Owned).map_err(failed)
+    }
+
+    fn copy(&mut self, blocks: Range<usize>) -> Result<(), MemoryError> {
+        let (start, end) = (blocks.start * BLOCK, self.bytes.len().min(blocks.end * BLOCK));
+        self.view.read(start as u64, &mut self.bytes[start..end])?;
+        self.copied[blocks].fill(true);
+        Ok(())
+    }
+
+    /// Where constants lie. What is no such file, or breaks off, has none behind.
+    fn constants(&mut self) -> Vec<Range<usize>> {
+        let mut constants = Vec::new();
+        // Whoever copies the rest learns why something cannot be read.
+        let _ = self.find_constants(&mut constants);
+        constants
+    }
+
+    /// `None` where the file breaks off.
+    fn find_constants(&mut self, found: &mut Vec<Range<usize>>) -> Option<()> {
+        let model = self.follow(0)?;
+        let buffers = self.field(model, MODEL_BUFFERS)?;
+        let buffers = self.follow(buffers)?;
+        let count = u32::from_le_bytes(self.number(buffers)?) as usize;
+        for index in 0..count.min(MOST_CONSTANTS) {
+            let buffer = self.follow(buffers.checked_add(4 * (index + 1))?)?;
+            let range = if let Some(data) = self.field(buffer, BUFFER_DATA) {
+                let vector = self.follow(data)?;
+                let length = u32::from_le_bytes(self.number(vector)?) as usize;
+                vector + 4..(vector + 4).checked_add(length)?
+            } else if let Some(offset) = self.field(buffer, BUFFER_OFFSET)
+                && let Some(size) = self.field(buffer, BUFFER_SIZE)
+            {
+                // Behind the tables, as in files beyond 2 GiB.
+                let start = usize::try_from(u64::from_le_bytes(self.number(offset)?)).ok()?;
+                let length = usize::try_from(u64::from_le_bytes(self.number(size)?)).ok()?;
+                start..start.checked_add(length)?
+            } else {
+                continue;
+            };
+            if range.end <= self.bytes.len() {
+                found.push(range);
+            }
+        }
+        Some(())
+    }
+
+    /// Where the offset at this place leads to.
+    fn follow(&mut self, at: usize) -> Option<usize> {
+        at.checked_add(u32::from_le_bytes(self.number(at)?) as usize)
+    }
+
+    /// Where a field of a table is, if the table has it.
+    fn field(&mut self, table: usize, index: usize) -> Option<usize> {
+        let back = i32::from_le_bytes(self.number(table)?);
+        let description = table.checked_add_signed((back as isize).checked_neg()?)?;
+        let length = u16::from_le_bytes(self.number(description)?) as usize;
+        let entry = 4 + 2 * index;
+        if entry + 2 > length {
+            return None;
+        }
+        let offset = u16::from_le_bytes(self.number(description.checked_add(entry)?)?);
+        if offset == 0 { None } else { table.checked_add(offset.into()) }
+    }
+
+    /// The bytes of a number, copied if they are not yet.
+    fn number<const COUNT: usize>(&mut self, at: usize) -> Option<[u8; COUNT]> {
+        let end = at.checked_add(COUNT).filter(|end| *end <= self.bytes.len())?;
+        for block in at / BLOCK..end.div_ceil(BLOCK) {
+            if !self.copied[block] {
+                self.copy(block..block + 1).ok()?;
+            }
+        }
+        self.bytes[at..].first_chunk().copied()
+    }
+}
