@@ -1,0 +1,105 @@
+//! Which operations still run their reference kernel inside a plan, or are interpreted.
+//!
+//! Every operation is drawn a number of times in the types of every row of its signature, with all
+//! arguments but the first constant. What is not computed by fast kernels alone must
+//! stand in `reference_steps.txt`, and nothing else: what has got a fast kernel is taken out of it.
+
+#[path = "../../reference/tests/calls/mod.rs"]
+mod calls;
+
+use calls::dice::Dice;
+use calls::model::{Constants, Shapes, alone};
+use calls::specimen::Specimen;
+use calls::specimens;
+use cpu::{CpuEngine, Settings};
+use driver::{Budget, CompileOptions, Engine, Program};
+use hal::{ExecutionPreference, HalVersion, OperationType, Priority};
+use ops::Row;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What must not grow.
+const KNOWN: &str = include_str!("reference_steps.txt");
+
+/// Drawn of each operation.
+const SPECIMENS: u64 = 24;
+
+/// How a model runs, from the best to the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Fast,
+    Reference,
+    Interpreted,
+}
+
+/// How a model of one operation runs.
+fn way(engine: &CpuEngine, specimen: &Specimen, row: &Row, dice: &mut Dice) -> Way {
+    let call = specimen.typed(row);
+    let (model, _) = alone(&call, Shapes::OfInputs, Constants::AllButFirst, dice).unwrap();
+    let model = ops::validate(&model, HalVersion::LATEST).unwrap();
+    let options = CompileOptions {
+        preference: ExecutionPreference::FastSingleAnswer,
+        priority: Priority::Medium,
+    };
+    let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();
+    let steps = program.plan();
+    if steps.iter().any(|step| step.kernel == "reference") {
+        Way::Reference
+    } else if steps.is_empty() && program.save().is_none() {
+        Way::Interpreted
+    } else {
+        Way::Fast
+    }
+}
+
+/// By what a line begins with, how often a model runs which way.
+fn survey(operation: OperationType) -> BTreeMap<String, BTreeMap<Way, u32>> {
+    let engine = CpuEngine::new(Settings::default());
+    let mut ways: BTreeMap<String, BTreeMap<Way, u32>> = BTreeMap::new();
+    for seed in 0..SPECIMENS {
+        let mut dice = Dice::new(seed);
+        let specimen = specimens::draw(operation, &mut dice).expect("a specimen");
+        let channels_first = specimen.channels_first();
+        let layouts = [Some(specimen), channels_first];
+        for (specimen, layout) in layouts.iter().zip(["", " NCHW"]) {
+            let Some(specimen) = specimen else { continue };
+            for row in specimen.rows() {
+                let types: Vec<String> =
+                    row.types.iter().map(|it| short(&it.to_string())).collect();
+                let case = format!("{operation}{layout} {}", types.join(" "));
+                let way = way(&engine, specimen, row, &mut dice);
+                *ways.entry(case).or_default().entry(way).or_default() += 1;
+            }
+        }
+    }
+    ways
+}
+
+fn short(name: &str) -> String {
+    name.replace("TENSOR_", "").to_lowercase()
+}
+
+/// What stands in the list about a case; nothing of one that is always fast.
+fn line(case: &str, ways: &BTreeMap<Way, u32>) -> Option<String> {
+    let (worst, count) = ways.last_key_value()?;
+    let how_often = if *count == ways.values().sum() { "always" } else { "sometimes" };
+    let what = match worst {
+        Way::Fast => return None,
+        Way::Reference => "reference",
+        Way::Interpreted => "interpreted",
+    };
+    Some(format!("{case}: {how_often} {what}"))
+}
+
+#[test]
+fn what_has_no_fast_kernel_is_known() {
+    let cases = specimens::operations().flat_map(survey);
+    let found: BTreeSet<String> = cases.filter_map(|(case, ways)| line(&case, &ways)).collect();
+    let known: BTreeSet<String> = KNOWN.lines().map(str::to_owned).collect();
+    let list = |lines: Vec<&String>| lines.into_iter().cloned().collect::<Vec<_>>().join("\n");
+    let (new, gone) =
+        (list(found.difference(&known).collect()), list(known.difference(&found).collect()));
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "not in reference_steps.txt, but so:\n{new}\n\nin it, but not so any more:\n{gone}"
+    );
+}
