@@ -21,7 +21,7 @@ pub struct Lines(Memory);
 #[derive(Debug)]
 enum Memory {
     Heap(Vec<Line>),
-    Mapped(MmapMut),
+    Mapped { pages: MmapMut, bytes: usize },
 }
 
 /// From so many bytes on, memory is mapped by itself, in pages of this size where the system has
@@ -39,7 +39,7 @@ impl Lines {
     pub fn with_bytes(bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(LINE_BYTES);
         Self(match huge(bytes) {
-            Some(mapped) => Memory::Mapped(mapped),
+            Some(pages) => Memory::Mapped { pages, bytes },
             None => Memory::Heap(bytemuck::zeroed_vec(bytes / LINE_BYTES)),
         })
     }
@@ -65,7 +65,7 @@ impl Lines {
     pub fn lines(&self) -> &[Line] {
         match &self.0 {
             Memory::Heap(lines) => lines,
-            Memory::Mapped(bytes) => bytemuck::cast_slice(bytes),
+            Memory::Mapped { pages, bytes } => bytemuck::cast_slice(&pages[..*bytes]),
         }
     }
 
@@ -73,7 +73,7 @@ impl Lines {
     pub fn lines_mut(&mut self) -> &mut [Line] {
         match &mut self.0 {
             Memory::Heap(lines) => lines,
-            Memory::Mapped(bytes) => bytemuck::cast_slice_mut(bytes),
+            Memory::Mapped { pages, bytes } => bytemuck::cast_slice_mut(&mut pages[..*bytes]),
         }
     }
 
@@ -88,16 +88,21 @@ impl Lines {
     }
 }
 
-/// Zeros in huge pages; `None` if there are too few of them, or the system gives none.
+/// Zeros in huge pages, at least so many; `None` if they are too few, or the system gives none.
 fn huge(bytes: usize) -> Option<MmapMut> {
     // Miri knows no advice.
     if bytes < HUGE_PAGE_BYTES || cfg!(miri) {
         return None;
     }
-    let mapped = MmapMut::map_anon(bytes).ok()?;
-    // Without, it is only slower.
+    // The system lets whole huge pages begin at one.
+    let mapped = MmapMut::map_anon(bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?).ok()?;
+    // What is left over becomes a huge page if at least half of it is wanted. Without, it is only
+    // slower.
     #[cfg(target_os = "linux")]
-    let _ = mapped.advise(Advice::HugePage);
+    let _ = {
+        let wanted = (bytes + HUGE_PAGE_BYTES / 2) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+        mapped.advise_range(Advice::HugePage, 0, wanted)
+    };
     Some(mapped)
 }
 

@@ -163,6 +163,13 @@ impl Value<'_> {
 }
 
 impl Graph<'_> {
+    /// Bytes of the largest constant that has to be read before it is there.
+    pub(crate) fn largest_unread_constant(&self) -> usize {
+        let constants = self.values.iter().filter_map(Value::as_constant);
+        let unread = constants.filter(|constant| constant.at_hand().is_none());
+        unread.map(Constant::length).max().unwrap_or_default()
+    }
+
     /// For each value how often nodes read it; what the graph gives out counts as well.
     pub(crate) fn reads(&self) -> Vec<usize> {
         let mut reads = vec![0; self.values.len()];

@@ -3,14 +3,19 @@
 use super::Constant;
 use super::constant::widen_to;
 use bytemuck::Pod;
+use kernels::Lines;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 /// Memory to read weights into, used again for the next ones: pages that are there already are
 /// written several times as fast as new ones.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch(Mutex<Vec<Vec<f32>>>);
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    idle: Mutex<Vec<Lines>>,
+    /// Bytes that are taken at once, so that memory does not have to be taken anew when it grows.
+    at_once: usize,
+}
 
 /// Weights of type `T`, which has 8 or 32 bits.
 #[derive(Debug)]
@@ -26,38 +31,39 @@ enum Memory<'a> {
 #[derive(Debug)]
 struct Buffer<'a> {
     /// As many bytes or more.
-    memory: Vec<f32>,
+    memory: Lines,
     bytes: usize,
     home: &'a Scratch,
 }
 
 impl Scratch {
+    /// For weights that mostly have no more than so many bytes.
+    pub(crate) fn new(at_once: usize) -> Self {
+        Self { idle: Mutex::default(), at_once }
+    }
+
     fn take(&self, bytes: usize) -> Buffer<'_> {
-        let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut memory = memory.unwrap_or_default();
-        let floats = bytes.div_ceil(size_of::<f32>());
-        if memory.len() < floats {
-            // Nothing of it is worth to be copied when it grows.
-            memory = vec![0.0; floats];
-        }
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let memory = idle.filter(|memory| memory.bytes() >= bytes);
+        let memory = memory.unwrap_or_else(|| Lines::with_bytes(bytes.max(self.at_once)));
         Buffer { memory, bytes, home: self }
     }
 }
 
 impl Buffer<'_> {
     fn floats_mut(&mut self) -> &mut [f32] {
-        &mut self.memory[..self.bytes / size_of::<f32>()]
+        &mut self.memory.elements_mut()[..self.bytes / size_of::<f32>()]
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.memory)[..self.bytes]
+        &mut self.memory.elements_mut()[..self.bytes]
     }
 }
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.memory);
-        self.home.0.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        self.home.idle.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 }
 
@@ -118,8 +124,8 @@ impl<T: Pod> Deref for Weights<'_, T> {
             // Nothing may lie anywhere.
             Memory::There([]) => &[],
             Memory::There(bytes) => bytemuck::cast_slice(bytes),
-            Memory::Read(Buffer { memory, bytes, .. }) => {
-                bytemuck::cast_slice(&bytemuck::cast_slice::<f32, u8>(memory)[..*bytes])
+            Memory::Read(buffer) => {
+                bytemuck::cast_slice(&buffer.memory.elements::<u8>()[..buffer.bytes])
             }
         }
     }

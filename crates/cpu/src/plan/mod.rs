@@ -98,7 +98,7 @@ impl Plan {
         let builder = Builder {
             graph: &graph,
             settings,
-            scratch: Scratch::default(),
+            scratch: Scratch::new(graph.largest_unread_constant()),
             layout,
             constants: Vec::new(),
             constant_of: vec![[None; 2]; graph.values.len()],
