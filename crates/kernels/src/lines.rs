@@ -24,8 +24,11 @@ enum Memory {
     Mapped { pages: MmapMut, bytes: usize },
 }
 
-/// From so many bytes on, memory is mapped by itself, in pages of this size where the system has
-/// them: they are there four times as soon as small ones, and cost fewer misses of the TLB.
+/// From so many bytes on, memory is mapped by itself: it is zero without being written.
+const MAPPED_BYTES: usize = 128 << 10;
+
+/// Bytes of the pages that the system may have for large memory: they are there four times as soon as
+/// small ones, and cost fewer misses of the TLB.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 impl Default for Lines {
@@ -38,7 +41,7 @@ impl Lines {
     /// Room for at least so many bytes.
     pub fn with_bytes(bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(LINE_BYTES);
-        Self(match huge(bytes) {
+        Self(match mapped(bytes) {
             Some(pages) => Memory::Mapped { pages, bytes },
             None => Memory::Heap(bytemuck::zeroed_vec(bytes / LINE_BYTES)),
         })
@@ -88,22 +91,23 @@ impl Lines {
     }
 }
 
-/// Zeros in huge pages, at least so many; `None` if they are too few, or the system gives none.
-fn huge(bytes: usize) -> Option<MmapMut> {
+/// Zeros in pages of their own, at least so many; `None` if they are too few, or the system gives none.
+fn mapped(bytes: usize) -> Option<MmapMut> {
     // Miri knows no advice.
-    if bytes < HUGE_PAGE_BYTES || cfg!(miri) {
+    if bytes < MAPPED_BYTES || cfg!(miri) {
         return None;
     }
-    // The system lets whole huge pages begin at one.
-    let mapped = MmapMut::map_anon(bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?).ok()?;
-    // What is left over becomes a huge page if at least half of it is wanted. Without, it is only
-    // slower.
+    // As many whole huge pages as are wanted, and another one if at least half of it is.
+    let huge = (bytes / HUGE_PAGE_BYTES + bytes / (HUGE_PAGE_BYTES / 2) % 2) * HUGE_PAGE_BYTES;
+    if huge == 0 {
+        return MmapMut::map_anon(bytes).ok();
+    }
+    // The system lets memory begin at a huge page if it is a number of them.
+    let pages = MmapMut::map_anon(bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?).ok()?;
+    // Without, it is only slower.
     #[cfg(target_os = "linux")]
-    let _ = {
-        let wanted = (bytes + HUGE_PAGE_BYTES / 2) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-        mapped.advise_range(Advice::HugePage, 0, wanted)
-    };
-    Some(mapped)
+    let _ = pages.advise_range(Advice::HugePage, 0, huge);
+    Some(pages)
 }
 
 /// Packed weights that were saved, see [`Preparation::restore`](crate::Preparation::restore).
@@ -154,11 +158,13 @@ mod tests {
 
     #[test]
     fn much_memory_is_like_little() {
-        let mut lines = Lines::with_bytes(HUGE_PAGE_BYTES + 1);
-        assert_eq!(lines.bytes(), HUGE_PAGE_BYTES + LINE_BYTES);
-        assert!(lines.elements::<u64>().iter().all(|element| *element == 0));
-        *lines.elements_mut::<u8>().last_mut().unwrap() = 7;
-        assert_eq!(lines.elements::<u8>()[HUGE_PAGE_BYTES..].iter().max(), Some(&7));
+        for bytes in [MAPPED_BYTES, HUGE_PAGE_BYTES / 2, HUGE_PAGE_BYTES, 5 << 20] {
+            let mut lines = Lines::with_bytes(bytes + 1);
+            assert_eq!(lines.bytes(), bytes + LINE_BYTES);
+            assert!(lines.elements::<u64>().iter().all(|element| *element == 0));
+            *lines.elements_mut::<u8>().last_mut().unwrap() = 7;
+            assert_eq!(lines.elements::<u8>()[bytes..].iter().max(), Some(&7));
+        }
     }
 
     #[test]

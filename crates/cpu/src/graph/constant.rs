@@ -98,7 +98,7 @@ impl<'source> Constant<'source> {
 
     /// Copies the bytes, of which there is room for as many as there are. What cannot be read is left
     /// as it is.
-    pub(super) fn read_to(&self, bytes: &mut [u8]) {
+    pub(crate) fn read_to(&self, bytes: &mut [u8]) {
         if let Some(kept) = self.kept() {
             return bytes.copy_from_slice(kept);
         }

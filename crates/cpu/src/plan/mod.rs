@@ -192,7 +192,9 @@ impl Builder<'_, '_> {
                     self.constants.push(if is_converted {
                         Lines::from_elements(&value.constant_floats().unwrap_or_default())
                     } else {
-                        Lines::from_elements(&constant.bytes_once())
+                        let mut lines = Lines::with_bytes(length);
+                        constant.read_to(&mut lines.elements_mut()[..length]);
+                        lines
                     });
                     self.constants.len() - 1
                 });
