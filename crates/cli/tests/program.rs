@@ -151,6 +151,7 @@ fn a_plan_is_told_step_by_step_with_times_if_wanted() {
     let is_convolution = |step: &Value| step["type"] == "CONV_2D";
     assert!(steps.iter().any(|step| is_convolution(step) && step["arithmetic"].as_u64() > Some(0)));
     assert!(steps.iter().all(|step| step["microseconds"].is_null()));
+    assert!(steps.iter().all(|step| step["estimated_microseconds"].as_f64().unwrap() > 0.0));
     let profile = json_of(command.arg("--profile"));
     let profile = profile.as_array().unwrap();
     assert_eq!(profile.len(), steps.len());

@@ -16,6 +16,6 @@ pub struct PlannedStep {
     pub arithmetic: u64,
     /// Whether those are of numbers of 8 bits, and not of floats.
     pub is_8_bit: bool,
-    /// Bytes read and written, each counted once.
+    /// Bytes read and written, weights among them, each counted once.
     pub bytes: u64,
 }

@@ -1,10 +1,11 @@
-//! The most that a thread can compute, to hold kernels against.
+//! The most that a thread can compute and move, to hold kernels against.
 #![allow(unsafe_code)]
 
 use crate::InstructionSet;
+use crate::lines::LINE_BYTES;
 use crate::vector::{Isa, Kernel, Simd};
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The numbers that are multiplied and added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +44,36 @@ pub fn operations_per_nanosecond(set: InstructionSet, numbers: Numbers) -> Optio
     }
     best
 }
+
+/// Bytes that are read or written in a nanosecond when so many bytes are copied again and again, half of
+/// them to the other half: how fast that is depends on the caches that hold them. Measured in about as
+/// long as two of these copies take, a tenth of a millisecond at least.
+#[allow(clippy::cast_precision_loss)] // Counts and times.
+pub fn bytes_per_nanosecond(bytes: usize) -> f64 {
+    let half = (bytes / 2).max(LINE_BYTES);
+    let from = vec![1_u8; half];
+    let mut to = vec![0_u8; half];
+    let mut best: f64 = 0.0;
+    let begun = Instant::now();
+    // The first turn brings them into the caches.
+    for turn in 0.. {
+        let repeats = (COPIED_AT_LEAST / half).max(1);
+        let start = Instant::now();
+        for _ in 0..repeats {
+            black_box(&mut to).copy_from_slice(black_box(&from));
+        }
+        let nanoseconds = start.elapsed().as_nanos().max(1) as f64;
+        best = best.max(2.0 * (repeats * half) as f64 / nanoseconds);
+        if turn > 0 && begun.elapsed() > COPYING_AT_LEAST {
+            break;
+        }
+    }
+    best
+}
+
+/// Bytes that are copied between two looks at the clock.
+const COPIED_AT_LEAST: usize = 64 << 10;
+const COPYING_AT_LEAST: Duration = Duration::from_micros(100);
 
 /// Multiplies and adds; gives the products of an instruction.
 struct Floats;
@@ -144,6 +175,14 @@ mod tests {
         for set in InstructionSet::available() {
             let rate = operations_per_nanosecond(set, Numbers::Float32);
             assert!(rate.is_some_and(|rate| rate > 0.0 && rate.is_finite()), "{set} {rate:?}");
+        }
+    }
+
+    #[test]
+    fn any_number_of_bytes_can_be_copied() {
+        for bytes in [0, 1, 5000, 3 << 20] {
+            let rate = bytes_per_nanosecond(bytes);
+            assert!(rate > 0.0 && rate.is_finite(), "{bytes} {rate}");
         }
     }
 

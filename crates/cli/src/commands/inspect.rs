@@ -23,7 +23,8 @@ Examples:
 pub struct Arguments {
     /// The .tflite file
     model: PathBuf,
-    /// Print the device's plan instead: every step of an execution with its kernel
+    /// Print the device's plan instead: every step of an execution with its kernel, and how long it
+    /// takes at least, going by what this processor can compute and move
     #[arg(long)]
     plan: bool,
     /// Print the plan with the time of every step, the median of many runs

@@ -12,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 pub(super) struct Lowered {
     pub(super) drafts: Vec<Draft>,
+    /// By draft: bytes of packed weights.
+    pub(super) weight_bytes: Vec<usize>,
     pub(super) packed: Vec<Vec<Packed>>,
 }
 
@@ -76,6 +78,10 @@ pub(super) fn lower_all(
         if let Some(result) = result {
             let (drafts, packed) = result?;
             lowered.drafts.extend(drafts);
+            lowered.weight_bytes.resize(lowered.drafts.len(), 0);
+            if let Some(last) = lowered.weight_bytes.last_mut() {
+                *last += packed.iter().map(Packed::length).sum::<usize>();
+            }
             lowered.packed.push(packed);
         }
     }

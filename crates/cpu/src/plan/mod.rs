@@ -48,6 +48,8 @@ pub(crate) struct Step {
     pub(crate) dimensions: Vec<u32>,
     /// What is told of each output to those who watch; nothing of one that does not lie dense.
     pub(crate) told: Vec<Option<Told>>,
+    /// Of the weights that were packed for the kernel.
+    weight_bytes: usize,
 }
 
 /// What those who watch are told of an output.
@@ -103,8 +105,9 @@ impl Plan {
             constants: Vec::new(),
             constant_of: vec![[None; 2]; graph.values.len()],
         };
-        let Lowered { drafts, packed } = lowering::lower_all(&builder, team, budget, saved)?;
-        let (plan, places) = builder.finish(drafts)?;
+        let Lowered { drafts, weight_bytes, packed } =
+            lowering::lower_all(&builder, team, budget, saved)?;
+        let (plan, places) = builder.finish(drafts, weight_bytes)?;
         graph.values.truncate(operands);
         let constants = origins::of_constants(graph, &places)?;
         Ok((plan, Origins { constants, packed }))
@@ -135,7 +138,7 @@ impl Step {
             Location::Arena(range) => range.len(),
         });
         let written = self.outputs.iter().map(Range::len);
-        read.chain(written).sum::<usize>() as u64
+        read.chain(written).sum::<usize>() as u64 + self.weight_bytes as u64
     }
 }
 
@@ -221,7 +224,11 @@ impl Builder<'_, '_> {
     }
 
     /// Also tells by value where its constant is.
-    fn finish(mut self, drafts: Vec<Draft>) -> Result<(Plan, ConstantPlaces), EngineError> {
+    fn finish(
+        mut self,
+        drafts: Vec<Draft>,
+        weight_bytes: Vec<usize>,
+    ) -> Result<(Plan, ConstantPlaces), EngineError> {
         let scratch: Vec<usize> = drafts.iter().map(|draft| draft.kernel.scratch_bytes()).collect();
         let uses = drafts.iter().map(|draft| {
             let inputs = draft.inputs.iter().map(|operand| match operand {
@@ -232,7 +239,7 @@ impl Builder<'_, '_> {
         let memory = self.layout.assign(self.graph, uses.collect(), &scratch);
         let buffers = self.layout.buffers();
         let mut steps = Vec::with_capacity(drafts.len());
-        for (index, draft) in drafts.into_iter().enumerate() {
+        for (index, (draft, weight_bytes)) in drafts.into_iter().zip(weight_bytes).enumerate() {
             let scratch_buffer: BufferId = buffers + index;
             let told = draft.outputs.iter().map(|id| self.told(*id)).collect();
             steps.push(Step {
@@ -242,6 +249,7 @@ impl Builder<'_, '_> {
                 outputs: draft.outputs.iter().map(|id| self.range(*id, &memory.ranges)).collect(),
                 scratch: memory.ranges[scratch_buffer].clone(),
                 kernel: draft.kernel,
+                weight_bytes,
                 told,
             });
         }

@@ -25,10 +25,12 @@ struct Row {
     operation_type: String,
     kernel: String,
     dimensions: Vec<u32>,
-    /// Additions and multiplications, where they are most of the work.
+    /// Additions and multiplications, where they are most of the work; otherwise 0.
     arithmetic: u64,
     is_8_bit: bool,
     bytes: u64,
+    /// At the processor's peak.
+    estimated_microseconds: Option<f64>,
     /// The median.
     microseconds: Option<f64>,
     /// Of the most additions and multiplications that so many threads can do.
@@ -45,25 +47,55 @@ pub struct How {
     pub threads: u16,
 }
 
-/// The most that a thread can compute, in operations in a nanosecond.
+/// The most that this processor can do.
 struct Peaks {
+    /// Operations in a nanosecond.
     float32: Option<f64>,
     bits8: Option<f64>,
+    /// Bytes read or written in a nanosecond, by how many there are: each time twice as many.
+    bytes: Vec<f64>,
+    threads: f64,
 }
+
+/// As few bytes as any cache holds, and how often they are doubled until no cache holds them.
+const FEWEST_BYTES: usize = 16 << 10;
+const DOUBLINGS: usize = 12;
 
 impl Peaks {
     /// With the instruction set that the device uses unless it is told otherwise.
-    fn measure() -> Self {
+    fn measure(threads: u16) -> Self {
         let set = cpu::Settings::default().instruction_set;
         let of = |numbers| peak::operations_per_nanosecond(set, numbers);
-        Self { float32: of(Numbers::Float32), bits8: of(Numbers::Bits8) }
+        let bytes =
+            (0..=DOUBLINGS).map(|doublings| peak::bytes_per_nanosecond(FEWEST_BYTES << doublings));
+        Self {
+            float32: of(Numbers::Float32),
+            bits8: of(Numbers::Bits8),
+            bytes: bytes.collect(),
+            threads: threads.into(),
+        }
     }
 
-    /// What a step reaches of them.
-    fn share(&self, step: &PlannedStep, microseconds: f64, threads: u16) -> Option<f64> {
+    /// Operations of a step in a nanosecond, at most.
+    fn operations(&self, step: &PlannedStep) -> Option<f64> {
         let peak = if step.is_8_bit { self.bits8 } else { self.float32 };
+        peak.filter(|_| step.arithmetic > 0).map(|peak| peak * self.threads)
+    }
+
+    /// Microseconds that a step takes at least: its arithmetic at the processor's peak, or its bytes
+    /// as fast as so many can be moved, whichever takes longer.
+    fn estimate(&self, step: &PlannedStep) -> f64 {
+        let arithmetic =
+            self.operations(step).map_or(0.0, |operations| step.arithmetic as f64 / operations);
+        let doublings = (step.bytes / FEWEST_BYTES as u64).max(1).ilog2() as usize;
+        let rate = self.bytes[doublings.min(DOUBLINGS)] * self.threads;
+        arithmetic.max(step.bytes as f64 / rate) / 1e3
+    }
+
+    /// What a step reaches of the peak.
+    fn share(&self, step: &PlannedStep, microseconds: f64) -> Option<f64> {
         let rate = step.arithmetic as f64 / (microseconds * 1e3);
-        peak.filter(|_| step.arithmetic > 0).map(|peak| rate / (peak * f64::from(threads)))
+        self.operations(step).map(|peak| rate / peak)
     }
 }
 
@@ -81,13 +113,13 @@ impl Observer for Stopwatch {
 /// Prints a plan.
 pub fn print(import: &Import, session: &Session, how: &How) -> Result<()> {
     let times = if how.is_profile { measure(import, session)? } else { HashMap::new() };
-    let has_peaks = how.is_profile && session.device == cpu::DEVICE_NAME;
-    let peaks = has_peaks.then(Peaks::measure);
-    let share =
-        |step: &PlannedStep| peaks.as_ref()?.share(step, *times.get(&step.place)?, how.threads);
+    let has_peaks = session.device == cpu::DEVICE_NAME;
+    let peaks = has_peaks.then(|| Peaks::measure(how.threads));
+    let share = |step: &PlannedStep| peaks.as_ref()?.share(step, *times.get(&step.place)?);
     let row = |step: PlannedStep| Row {
         operation: step.place.index,
         operation_type: step.place.operation_type.to_string(),
+        estimated_microseconds: peaks.as_ref().map(|peaks| peaks.estimate(&step)),
         microseconds: times.get(&step.place).copied(),
         share_of_peak: share(&step),
         is_8_bit: step.is_8_bit,
@@ -131,6 +163,9 @@ fn text(rows: &[Row]) -> String {
         } else {
             text += &format!(" {:9.1} KiB", row.bytes as f64 / 1024.0);
         }
+        if let Some(estimated) = row.estimated_microseconds {
+            text += &format!(" {estimated:10.1} us at peak");
+        }
         if let Some(microseconds) = row.microseconds {
             let per_second = if row.arithmetic > 0 {
                 format!("{:7.1} Gop/s", row.arithmetic as f64 / microseconds / 1e3)
@@ -145,8 +180,14 @@ fn text(rows: &[Row]) -> String {
         }
         text += "\n";
     }
-    if total > 0.0 {
-        text += &format!("{} steps, {total:.1} us\n", rows.len());
+    text += &format!("{} steps", rows.len());
+    let estimated: f64 = rows.iter().filter_map(|row| row.estimated_microseconds).sum();
+    if estimated > 0.0 {
+        text += &format!(", {estimated:.1} us at peak");
     }
+    if total > 0.0 {
+        text += &format!(", {total:.1} us measured");
+    }
+    text += "\n";
     text
 }
