@@ -114,7 +114,7 @@ fn first_difference(
     has_float16: bool,
     expected: Vec<Value>,
     found: Vec<Value>,
-) -> Result<usize, Finding> {
+) -> Result<usize, Box<Finding>> {
     let usual = if has_float16 { 5e-3 } else { 1e-5 };
     let floats =
         Tolerance { atol: arguments.atol.unwrap_or(usual), rtol: arguments.rtol.unwrap_or(usual) };
@@ -130,12 +130,12 @@ fn first_difference(
                 continue;
             }
             let what = "computed by one only".into();
-            return Err(Finding { value, what, difference: None });
+            return Err(Box::new(Finding { value, what, difference: None }));
         };
         compared += 1;
         if right.dimensions != value.dimensions {
             let what = format!("shape {:?}, expected {:?}", value.dimensions, right.dimensions);
-            return Err(Finding { value, what, difference: None });
+            return Err(Box::new(Finding { value, what, difference: None }));
         }
         let is_float =
             matches!(value.operand_type, OperandType::TensorFloat32 | OperandType::TensorFloat16);
@@ -146,7 +146,7 @@ fn first_difference(
             && right.bytes != value.bytes
         {
             let what = difference.to_string();
-            return Err(Finding { value, what, difference: Some(difference) });
+            return Err(Box::new(Finding { value, what, difference: Some(difference) }));
         }
     }
     Ok(compared)
@@ -155,11 +155,11 @@ fn first_difference(
 fn report(
     arguments: &Arguments,
     [judge, judged]: [&String; 2],
-    outcome: Result<usize, Finding>,
+    outcome: Result<usize, Box<Finding>>,
     import: &tflite::Import,
 ) -> Result<()> {
     let Finding { value, what, difference } = match outcome {
-        Err(finding) => finding,
+        Err(finding) => *finding,
         Ok(compared) if arguments.json => {
             return print_json(&serde_json::json!({ "agree": true, "compared": compared }));
         }

@@ -10,12 +10,22 @@ use ops::AnyOperation;
 /// Operations that a layout stands for at most, one after the other.
 const MOST_MOVES: usize = 8;
 
+/// Products of matrices that a node computes at most: each has a place of its own in the plan.
+const MOST_PRODUCTS: usize = 1 << 16;
+
 pub(crate) fn run(graph: &mut Graph<'_>) {
+    // What a node computes is read by later nodes only, so that what becomes of a product changes
+    // no readers that are still asked for.
+    let readers = Readers::of(graph);
+    let mut producers = producers(graph);
     for index in 0..graph.nodes.len() {
-        if let Some((matmul, inputs)) = matmul(graph, index) {
+        if let Some((matmul, inputs)) = matmul(graph, &producers, index) {
             graph.nodes[index].work = Work::Matmul(Box::new(matmul));
             graph.nodes[index].inputs = inputs.to_vec();
-            write_moved(graph, index);
+            write_moved(graph, &readers, index);
+            for output in &graph.nodes[index].outputs {
+                producers[*output] = Some(index);
+            }
         }
     }
     super::remove_absorbed(graph);
@@ -156,7 +166,11 @@ fn row_stride((rows, stride): (usize, usize), columns: usize) -> usize {
     if rows == 1 { columns } else { stride }
 }
 
-fn matmul(graph: &Graph<'_>, index: usize) -> Option<(Matmul, [ValueId; 2])> {
+fn matmul(
+    graph: &Graph<'_>,
+    producers: &[Option<usize>],
+    index: usize,
+) -> Option<(Matmul, [ValueId; 2])> {
     let node = &graph.nodes[index];
     let Work::Operation(
         operation @ (AnyOperation::BatchMatmul(_) | AnyOperation::FullyConnected(_)),
@@ -194,13 +208,13 @@ fn matmul(graph: &Graph<'_>, index: usize) -> Option<(Matmul, [ValueId; 2])> {
     let (_, [y_rows, y_columns]) = y_matrix.split_last_chunk::<2>()?;
     let [rows, depth] = if transposed[0] { [*x_columns, *x_rows] } else { [*x_rows, *x_columns] };
     let columns = if transposed[1] { *y_rows } else { *y_columns };
-    if depth == 0 {
+    let products = batch.iter().try_fold(1_usize, |product, length| product.checked_mul(*length));
+    if depth == 0 || products.is_none_or(|products| products > MOST_PRODUCTS) {
         return None;
     }
-    let producers = producers(graph);
     let operand = |value: ValueId, lengths: &[usize], is_transposed: bool, may_turn: bool| {
         (0..=MOST_MOVES).rev().find_map(|most_moves| {
-            let strided = Strided::of(graph, &producers, value, most_moves);
+            let strided = Strided::of(graph, producers, value, most_moves);
             let base = strided.base;
             let axes = reshaped(&strided.axes, lengths)?;
             let layout = Strided { axes, ..strided }.layout(&batch, is_transposed)?;
@@ -216,8 +230,7 @@ fn matmul(graph: &Graph<'_>, index: usize) -> Option<(Matmul, [ValueId; 2])> {
 }
 
 /// Where a TRANSPOSE alone reads the products, they are written where it would put them.
-fn write_moved(graph: &mut Graph<'_>, index: usize) {
-    let readers = Readers::of(graph);
+fn write_moved(graph: &mut Graph<'_>, readers: &Readers, index: usize) {
     let product = graph.nodes[index].outputs[0];
     let Some(mut next) = readers.only_reader(product) else { return };
     let mut view = None;
