@@ -1,0 +1,326 @@
+//! A row of the output: two rows of the input are mixed into one, and that is mixed along itself.
+
+use super::{Place, Resize, WEIGHT_BITS};
+use crate::image::Image;
+use crate::vector::{Byte, Kernel, Simd, load_bytes_partial, store_bytes_partial};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Pixels of an output row that lie between the same two columns of the input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Span {
+    pixels: Range<usize>,
+    /// The columns; the same ones if no pixel has anything of the upper one.
+    lower: usize,
+    upper: usize,
+}
+
+/// The spans of a row's places.
+pub(super) fn spans(places: &[Place]) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    // Whether no pixel of the last span has anything of an upper column.
+    let mut is_open = false;
+    for (index, place) in places.iter().enumerate() {
+        let upper = (place.weight != 0.0).then_some(place.upper);
+        match spans.last_mut().filter(|last| last.lower == place.lower) {
+            Some(last) if is_open || upper.is_none_or(|upper| upper == last.upper) => {
+                last.pixels.end = index + 1;
+                last.upper = upper.unwrap_or(last.upper);
+                is_open &= upper.is_none();
+            }
+            _ => {
+                let (lower, upper_column) = (place.lower, upper.unwrap_or(place.lower));
+                spans.push(Span { pixels: index..index + 1, lower, upper: upper_column });
+                is_open = upper.is_none();
+            }
+        }
+    }
+    spans
+}
+
+/// A row of the output.
+pub(super) struct Row<'a, T> {
+    pub(super) resize: &'a Resize,
+    pub(super) input: Image<'a, T>,
+    pub(super) image: usize,
+    pub(super) y: usize,
+    /// From the first element of the first pixel to the last one of the last.
+    pub(super) output: &'a mut [T],
+    pub(super) stride: usize,
+}
+
+/// How elements are mixed.
+trait Mixing<S: Simd>: Copy {
+    type Element: Copy;
+    /// A vector of elements of which some are mixed already.
+    type Mixed: Copy;
+
+    /// Mixes two rows, of which the second one counts so much. There are at most as many elements
+    /// as a vector has.
+    fn down(self, rows: [&[Self::Element]; 2], weight: f32) -> Self::Mixed;
+
+    /// Mixes two columns, of which the second one counts so much, into an output. Gives false if the
+    /// output might be another one, and has to be computed [`Self::exactly`].
+    fn across(self, columns: [Self::Mixed; 2], weight: f32, output: &mut [Self::Element]) -> bool;
+
+    /// Mixes upper left, upper right, lower left and lower right elements.
+    fn exactly(corners: [&[Self::Element]; 4], weights: [f32; 2], output: &mut [Self::Element]);
+}
+
+impl<T: Copy> Row<'_, T> {
+    #[inline(always)]
+    fn mix<S: Simd, M: Mixing<S, Element = T>>(self, mixing: M) {
+        let Resize { input: [height, width], channels, places, spans, .. } = self.resize;
+        let channels = *channels;
+        let (vertical, places) = (places[0][self.y], &places[1]);
+        let upper_row = if vertical.weight == 0.0 { vertical.lower } else { vertical.upper };
+        let rows = [vertical.lower, upper_row].map(|y| (self.image * height + y) * width);
+        for span in spans {
+            let corner = |row: usize, column: usize| {
+                let start = (row + column) * self.input.pixel_stride;
+                &self.input.values[start..start + channels]
+            };
+            let [lower, upper] = [span.lower, span.upper];
+            let corners = [
+                corner(rows[0], lower),
+                corner(rows[0], upper),
+                corner(rows[1], lower),
+                corner(rows[1], upper),
+            ];
+            if vertical.weight == 0.0 && lower == upper {
+                for x in span.pixels.clone() {
+                    self.output[x * self.stride..][..channels].copy_from_slice(corners[0]);
+                }
+                continue;
+            }
+            let size = channels.min(S::LANES);
+            // The last vector overlaps the one before: cheaper than a part of one.
+            for first in (0..channels).step_by(S::LANES) {
+                let first = first.min(channels - size);
+                // No closures, which would be compiled without the vectors' instructions.
+                let [a, b, c, d] = corners;
+                let end = first + size;
+                let [a, b, c, d] = [&a[first..end], &b[first..end], &c[first..end], &d[first..end]];
+                let left = mixing.down([a, c], vertical.weight);
+                let right = mixing.down([b, d], vertical.weight);
+                for x in span.pixels.clone() {
+                    let weight = places[x].weight;
+                    let output = &mut self.output[x * self.stride + first..][..size];
+                    if !mixing.across([left, right], weight, output) {
+                        M::exactly([a, b, c, d], [vertical.weight, weight], output);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A row of floats.
+pub(super) struct Floats<'a>(pub(super) Row<'a, f32>);
+
+impl Kernel for Floats<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        self.0.mix(OfFloats(simd));
+    }
+}
+
+#[derive(Clone, Copy)]
+struct OfFloats<S>(S);
+
+impl<S: Simd> OfFloats<S> {
+    #[inline(always)]
+    fn two(self, [a, b]: [S::F; 2], weight: f32) -> S::F {
+        // A weight of 0 must not let an infinity on the other side through.
+        if weight == 0.0 {
+            return a;
+        }
+        let (rest, weight) = (self.0.splat(1.0 - weight), self.0.splat(weight));
+        self.0.fma(b, weight, self.0.mul(a, rest))
+    }
+}
+
+impl<S: Simd> Mixing<S> for OfFloats<S> {
+    type Element = f32;
+    type Mixed = S::F;
+
+    #[inline(always)]
+    fn down(self, rows: [&[f32]; 2], weight: f32) -> S::F {
+        let simd = self.0;
+        let [a, b] = rows;
+        if a.len() < S::LANES {
+            self.two([simd.load_partial(a, 0.0), simd.load_partial(b, 0.0)], weight)
+        } else {
+            self.two([simd.load(a), simd.load(b)], weight)
+        }
+    }
+
+    #[inline(always)]
+    fn across(self, columns: [S::F; 2], weight: f32, output: &mut [f32]) -> bool {
+        let mixed = self.two(columns, weight);
+        if output.len() < S::LANES {
+            self.0.store_partial(mixed, output);
+        } else {
+            self.0.store(mixed, output);
+        }
+        true
+    }
+
+    fn exactly(_: [&[f32]; 4], _: [f32; 2], _: &mut [f32]) {}
+}
+
+#[inline(always)]
+fn load<S: Simd, T: Byte>(simd: S, from: &[T]) -> S::I {
+    if from.len() < S::LANES { load_bytes_partial(simd, from) } else { T::load(simd, from) }
+}
+
+#[inline(always)]
+fn store<S: Simd, T: Byte>(simd: S, value: S::I, to: &mut [T]) {
+    if to.len() < S::LANES {
+        store_bytes_partial(simd, value, to);
+    } else {
+        T::store(simd, value, to);
+    }
+}
+
+/// A row of bytes whose weights are multiples of 2 to the power of -[`WEIGHT_BITS`].
+pub(super) struct Steps<'a, T>(pub(super) Row<'a, T>);
+
+impl<T: Byte> Kernel for Steps<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        self.0.mix(OfSteps(simd, PhantomData));
+    }
+}
+
+#[derive(Clone, Copy)]
+struct OfSteps<S, T>(S, PhantomData<T>);
+
+impl<S: Simd, T: Byte> OfSteps<S, T> {
+    /// `a + (b - a) * weight`, times 2^11.
+    #[inline(always)]
+    fn two(self, [a, b]: [S::I; 2], weight: f32) -> S::I {
+        let simd = self.0;
+        #[allow(clippy::cast_possible_truncation)] // At most 2^11, and an integer.
+        let steps = simd.isplat((weight * f32::from(1_u16 << WEIGHT_BITS)) as i32);
+        simd.iadd(simd.shift_left(a, WEIGHT_BITS), simd.imul(simd.isub(b, a), steps))
+    }
+}
+
+/// Exact means, halves up: 8 bits and twice the weights' bits are less than 31.
+impl<S: Simd, T: Byte> Mixing<S> for OfSteps<S, T> {
+    type Element = T;
+    type Mixed = S::I;
+
+    #[inline(always)]
+    fn down(self, rows: [&[T]; 2], weight: f32) -> S::I {
+        let [a, b] = rows;
+        self.two([load(self.0, a), load(self.0, b)], weight)
+    }
+
+    #[inline(always)]
+    fn across(self, columns: [S::I; 2], weight: f32, output: &mut [T]) -> bool {
+        let simd = self.0;
+        let half = simd.isplat(1 << (2 * WEIGHT_BITS - 1));
+        let sum = simd.iadd(self.two(columns, weight), half);
+        store(simd, simd.shift_right(sum, 2 * WEIGHT_BITS), output);
+        true
+    }
+
+    fn exactly(_: [&[T]; 4], _: [f32; 2], _: &mut [T]) {}
+}
+
+/// A row of bytes with any weights.
+pub(super) struct Rounded<'a, T>(pub(super) Row<'a, T>);
+
+impl<T: Byte> Kernel for Rounded<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        self.0.mix(OfRounded(simd, PhantomData));
+    }
+}
+
+#[derive(Clone, Copy)]
+struct OfRounded<S, T>(S, PhantomData<T>);
+
+/// Means that are closer than this to the middle between two integers are computed exactly. Of floats
+/// of at most 255 each of the six products and sums errs by 2^-16 at most.
+const UNCERTAIN: f32 = 1e-3;
+
+impl<S: Simd, T: Byte> OfRounded<S, T> {
+    #[inline(always)]
+    fn two(self, [a, b]: [S::F; 2], weight: f32) -> S::F {
+        let (rest, weight) = (self.0.splat(1.0 - weight), self.0.splat(weight));
+        self.0.fma(b, weight, self.0.mul(a, rest))
+    }
+}
+
+impl<S: Simd, T: Byte> Mixing<S> for OfRounded<S, T> {
+    type Element = T;
+    type Mixed = S::F;
+
+    #[inline(always)]
+    fn down(self, rows: [&[T]; 2], weight: f32) -> S::F {
+        let [a, b] = rows;
+        self.two([self.0.to_f32(load(self.0, a)), self.0.to_f32(load(self.0, b))], weight)
+    }
+
+    #[inline(always)]
+    fn across(self, columns: [S::F; 2], weight: f32, output: &mut [T]) -> bool {
+        let simd = self.0;
+        let raised = simd.add(self.two(columns, weight), simd.splat(0.5));
+        let below = simd.floor(raised);
+        let above = simd.sub(raised, below);
+        let distance = simd.min(above, simd.sub(simd.splat(1.0), above));
+        if simd.greatest(simd.sub(simd.splat(0.0), distance)) > -UNCERTAIN {
+            return false;
+        }
+        store(simd, simd.to_i32(below), output);
+        true
+    }
+
+    /// In double precision, which is exact for 8 bits and a weight of 24.
+    #[allow(clippy::cast_possible_truncation)] // A mean of bytes.
+    fn exactly([a, b, c, d]: [&[T]; 4], weights: [f32; 2], output: &mut [T]) {
+        let [down, right] = weights.map(f64::from);
+        let (up, left) = (1.0 - down, 1.0 - right);
+        let pixels = a.iter().zip(b).zip(c.iter().zip(d));
+        for (output, ((a, b), (c, d))) in output.iter_mut().zip(pixels) {
+            let [a, b, c, d] = [a, b, c, d].map(|element| f64::from(element.wide()));
+            let mean = (a * left + b * right) * up + (c * left + d * right) * down;
+            *output = T::nearest((mean + 0.5).floor() as i32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_between_the_same_columns_are_a_span() {
+        let place = |lower, upper, weight| Place { lower, upper, weight };
+        let places = [
+            place(0, 0, 0.0),
+            place(0, 1, 0.5),
+            place(0, 0, 0.0),
+            place(1, 2, 0.0),
+            place(1, 1, 0.0),
+            place(2, 3, 0.1),
+            place(2, 1, 0.1),
+            place(3, 3, 0.2),
+            place(3, 4, 0.2),
+        ];
+        let span = |pixels, lower, upper| Span { pixels, lower, upper };
+        let first = [span(0..3, 0, 1), span(3..5, 1, 1), span(5..6, 2, 3), span(6..7, 2, 1)];
+        assert_eq!(spans(&places)[..4], first);
+        assert_eq!(spans(&places)[4..], [span(7..8, 3, 3), span(8..9, 3, 4)]);
+        assert_eq!(spans(&[]), []);
+    }
+}
