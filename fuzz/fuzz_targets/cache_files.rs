@@ -27,17 +27,20 @@ fn identity() -> Identity {
 fn sealed(content: &[u8], description: &[u8]) -> Vec<u8> {
     // As the identity above is written: each string behind its length.
     let description = [b"\x01a\x01b\x01c", description].concat();
-    let length = (96 + content.len() + description.len()) as u64;
+    let length = (128 + content.len() + description.len()) as u64;
     let mut file = b"nnhalc\r\n".to_vec();
     file.extend(FORMAT.to_le_bytes());
     file.extend((description.len() as u32).to_le_bytes());
     file.extend((content.len() as u64).to_le_bytes());
     file.extend(length.to_le_bytes());
     file.extend(TOKEN);
+    let key = blake3::derive_key(CODE_CONTEXT, &KEY);
+    let mut hasher = blake3::Hasher::new_keyed(&key);
+    hasher.update(&file).update(content).update(&description);
+    file.extend(blake3::keyed_hash(&key, &file).as_bytes());
     file.extend(content);
     file.extend(description);
-    let code = blake3::keyed_hash(&blake3::derive_key(CODE_CONTEXT, &KEY), &file);
-    file.extend(code.as_bytes());
+    file.extend(hasher.finalize().as_bytes());
     file
 }
 

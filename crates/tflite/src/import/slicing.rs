@@ -55,6 +55,10 @@ impl GraphImporter<'_, '_> {
             &self.constant_integers(operator, 2)?,
             &self.constant_integers(operator, 3)?,
         )?;
+        if rank == 0 {
+            // There is nothing to cut off a scalar.
+            return self.reshape_to(input, output);
+        }
         let shape = self.shape(input_tensor)?;
         let cut = full.cut_shape(&shape)?;
         let spec = self.spec_with(output, cut.clone())?;

@@ -6,7 +6,7 @@ use super::mapping::{
 };
 use crate::schema::{
     ActivationFunctionType, Buffer, BuiltinOperator as B, BuiltinOptions, IfOptions, Model,
-    SubGraph, TensorType as T, WhileOptions,
+    StridedSliceOptions, SubGraph, TensorType as T, WhileOptions,
 };
 use crate::{ImportError, import_bytes};
 use hal::HalVersion;
@@ -205,6 +205,21 @@ fn sec_little_files_do_not_become_huge_models() {
     draft.tensor_mut(0).shape = Some(vec![1, 1 << 30, 2]);
     let text = import_bytes(&draft.bytes()).unwrap_err().to_string();
     assert!(text.contains("out of all proportion"), "{text}");
+}
+
+#[test]
+fn sec_a_scalar_can_be_sliced_as_a_whole() {
+    // An ellipsis, which stands for no axis of the format's scalar, and for one of the HAL's.
+    for (ellipsis_mask, is_valid) in [(1, true), (0, false)] {
+        let mut draft = Draft::new();
+        let (x, y) = (draft.tensor(T::Float32, &[]), draft.tensor(T::Float32, &[]));
+        let entries = [0, 0, 1].map(|entry| draft.integers(&[1], &[entry]));
+        let options = StridedSliceOptions { ellipsis_mask, ..StridedSliceOptions::default() };
+        let options = Some(BuiltinOptions::StridedSliceOptions(Box::new(options)));
+        draft.operator(B::StridedSlice, &[x, entries[0], entries[1], entries[2]], &[y], options);
+        draft.ends(0, &[x], &[y]);
+        assert_eq!(import_bytes(&draft.bytes()).is_ok(), is_valid);
+    }
 }
 
 #[test]
