@@ -1,6 +1,7 @@
 //! Whatever a valid model computes, computing it does no harm: no kernel panics, hangs or takes
 //! memory without bound (contract: GEN-8, SEC-3), and whether output shapes were known beforehand
-//! changes no bit.
+//! changes no bit. The fast engine gives shapes of the same lengths as the reference, and the same
+//! integers.
 //!
 //! The first byte chooses an operation, whose arguments the other bytes make, or one of the samples,
 //! which they damage.
@@ -16,15 +17,17 @@ mod garbage;
 mod samples;
 
 use arguments::{Invocation, MOST_ELEMENTS, Made, Source, signatures};
+use cpu::{InstructionSet, Settings};
 use driver::DriverDevice;
 use hal::{
     DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, Operand,
-    OperandLifeTime, Operation, OperationType, PrepareOptions, RequestBuilder, Subgraph,
+    OperandLifeTime, OperandType, Operation, OperationType, PrepareOptions, RequestBuilder,
+    Subgraph,
 };
 use libfuzzer_sys::fuzz_target;
 use ops::Signature;
 use reference::ReferenceEngine;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Bytes of a model's constants, and of the values alive at once. A convolution of so many
@@ -34,6 +37,18 @@ const MEMORY_LIMIT: u64 = 64 << 10;
 fn device() -> &'static dyn Device {
     static DEVICE: OnceLock<DriverDevice<ReferenceEngine>> = OnceLock::new();
     DEVICE.get_or_init(|| DriverDevice::new(ReferenceEngine::with_memory_limit(MEMORY_LIMIT)))
+}
+
+/// The fast device with each instruction set of this processor.
+fn fast_devices() -> &'static [Arc<dyn Device>] {
+    static DEVICES: OnceLock<Vec<Arc<dyn Device>>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
+        let device = |instruction_set| {
+            let memory_limit = MEMORY_LIMIT;
+            cpu::device(Settings { instruction_set, memory_limit, ..Settings::default() })
+        };
+        InstructionSet::available().map(device).collect()
+    })
 }
 
 fn samples() -> &'static [Model] {
@@ -170,7 +185,14 @@ fn run(model: &Model, inputs: Option<&[Input]>) {
     };
     assert!(!refused, "prepared, but said to be invalid");
     let Some(inputs) = inputs else { return };
-    let Some((shapes, outputs)) = execute(&*prepared, model, inputs) else { return };
+    let expected = execute(&*prepared, model, inputs);
+    for device in fast_devices() {
+        match device.prepare_model(model, HalVersion::LATEST, PrepareOptions::default()) {
+            Ok(prepared) => agree(model, &expected, &execute(&*prepared, model, inputs)),
+            Err(error) => assert!(is_exhausted(error.status()), "{error}"),
+        }
+    }
+    let Ok((shapes, outputs)) = expected else { return };
     // In a model, 0 is no length.
     if shapes.iter().flatten().any(|length| *length == 0) {
         return;
@@ -186,21 +208,64 @@ fn run(model: &Model, inputs: Option<&[Input]>) {
         .any(|step| step.operation_type == OperationType::RandomMultinomial);
     let again = device()
         .prepare_model(&known, HalVersion::LATEST, PrepareOptions::default())
-        .and_then(|prepared| Ok(execute(&*prepared, &known, inputs)));
+        .map(|prepared| execute(&*prepared, &known, inputs));
     match again {
-        Ok(Some(again)) if is_random => assert_eq!(again.0, shapes),
-        Ok(Some(again)) => assert_eq!(again, (shapes, outputs)),
-        Ok(None) => panic!("fails once its output shapes are known"),
+        Ok(Ok(again)) if is_random => assert_eq!(again.0, shapes),
+        Ok(Ok(again)) => assert_eq!(again, (shapes, outputs)),
+        Ok(Err(status)) => panic!("fails once its output shapes are known: {status}"),
         Err(error) => panic!("refused once its output shapes are known: {error}"),
     }
 }
 
-/// Shapes and bytes of the outputs, if the execution succeeds.
-fn execute(
-    prepared: &dyn hal::PreparedModel,
-    model: &Model,
-    inputs: &[Input],
-) -> Option<(Vec<Vec<u32>>, Vec<Vec<u8>>)> {
+/// The memory limit is not reached at the same place by all, nor are deadlines.
+fn is_exhausted(status: ErrorStatus) -> bool {
+    matches!(
+        status,
+        ErrorStatus::ResourceExhaustedPersistent
+            | ErrorStatus::ResourceExhaustedTransient
+            | ErrorStatus::MissedDeadlinePersistent
+            | ErrorStatus::MissedDeadlineTransient
+    )
+}
+
+/// What the fast engine found must be what the reference expects. Floats may be rounded otherwise, so
+/// that of several operations only the shapes are compared, and of one all that is no float.
+fn agree(model: &Model, expected: &Outcome, found: &Outcome) {
+    let ((shapes, outputs), (found_shapes, found_outputs)) = match (expected, found) {
+        (Ok(expected), Ok(found)) => (expected, found),
+        (Err(status), _) | (_, Err(status)) if is_exhausted(*status) => return,
+        (expected, found) => return assert_eq!(expected.is_ok(), found.is_ok(), "{found:?}"),
+    };
+    let [operation] = &*model.main.operations else { return };
+    assert_eq!(found_shapes, shapes);
+    use OperationType as O;
+    let steps = match operation.operation_type {
+        O::If | O::While | O::RandomMultinomial => return,
+        O::LogSoftmax | O::Logistic | O::Softmax | O::Tanh => 1,
+        _ => 0,
+    };
+    for (position, (found, expected)) in found_outputs.iter().zip(outputs).enumerate() {
+        let operand = &model.main.operands[model.main.outputs[position] as usize];
+        let is_signed = match operand.operand_type {
+            OperandType::TensorFloat32 | OperandType::TensorFloat16 => continue,
+            OperandType::TensorQuant8AsymmSigned => true,
+            _ => false,
+        };
+        for (found, expected) in found.iter().zip(expected) {
+            let distance = match is_signed {
+                true => found.cast_signed().abs_diff(expected.cast_signed()),
+                false => found.abs_diff(*expected),
+            };
+            assert!(distance <= steps, "{found} and not {expected} of {operation:?}");
+        }
+    }
+}
+
+/// Shapes and bytes of the outputs.
+type Outcome = Result<(Vec<Vec<u32>>, Vec<Vec<u8>>), ErrorStatus>;
+
+/// Executes a prepared model.
+fn execute(prepared: &dyn hal::PreparedModel, model: &Model, inputs: &[Input]) -> Outcome {
     let mut builder = RequestBuilder::new();
     for input in inputs {
         match input {
@@ -217,7 +282,7 @@ fn execute(
         loop_timeout: Some(Duration::from_millis(5)),
         ..ExecutionOptions::default()
     };
-    let execution = prepared.execute(&request, &options).ok()?;
+    let execution = prepared.execute(&request, &options).map_err(|failed| failed.error.status())?;
     assert_eq!(execution.output_shapes.len(), model.main.outputs.len());
     let mut outputs = Vec::new();
     for (position, shape) in execution.output_shapes.iter().enumerate() {
@@ -231,5 +296,5 @@ fn execute(
         bytes.truncate(size as usize);
         outputs.push(bytes);
     }
-    Some((execution.output_shapes.into_iter().map(|shape| shape.dimensions).collect(), outputs))
+    Ok((execution.output_shapes.into_iter().map(|shape| shape.dimensions).collect(), outputs))
 }
