@@ -18,6 +18,7 @@ mod plan;
 mod program;
 mod saved;
 mod settings;
+mod stretches;
 
 pub use engine::CpuEngine;
 pub use kernels::InstructionSet;

@@ -5,9 +5,11 @@ use crate::graph::{Graph, NoGraph, Source, declared};
 use crate::plan::{Origins, Plan, Workspace};
 use crate::saved::{self, Saved};
 use crate::settings::Settings;
+use crate::stretches::Stretches;
 use bytes::Bytes;
 use driver::{Bindings, Budget, EngineError, PlannedStep, Program, RunContext};
 use hal::Subgraph;
+use hal::model::SubgraphName;
 use ops::{Form, Presence, Shape, Signature, ValidModel};
 use reference::ReferenceProgram;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,8 +28,15 @@ pub struct CpuProgram {
     origins: Option<(Subgraph, Origins)>,
     /// The most recently used one last.
     plans: Mutex<Vec<Arc<Specialised>>>,
-    /// For what cannot be planned; `None` if there is a plan for every request.
-    interpreted: Option<ReferenceProgram>,
+    /// For what cannot be planned as a whole; `None` if there is a plan for every request.
+    interpreted: Option<Interpreted>,
+}
+
+#[derive(Debug)]
+struct Interpreted {
+    program: ReferenceProgram,
+    /// What it leaves to us.
+    stretches: Arc<Stretches>,
 }
 
 /// A plan for inputs of certain dimensions.
@@ -51,15 +60,22 @@ impl CpuProgram {
         let lengths = |operand: &u32| declared(model.main(), *operand).to_known();
         let dimensions: Option<Vec<Vec<u32>>> = inputs.iter().map(lengths).collect();
         let mut program = Self::without_plans(settings, teams);
+        let is_open = dimensions.is_none();
         if let Some(dimensions) = dimensions {
             let source = Source::of_model(model, settings.memory_limit)?;
             program.plan_once(source, dimensions, budget, None)?;
-        } else {
-            program.source = Some(Source::read(model, settings.memory_limit)?);
         }
         let is_planned = !lock(&program.plans).is_empty();
         if !is_planned || inputs_may_be_left_out(model.main()) {
-            program.interpreted = Some(interpreted()?);
+            let interpreted = interpreted()?;
+            let constants = interpreted.constants();
+            if is_open {
+                let (name, main) = (SubgraphName::Main, model.main().clone());
+                program.source = Some(Source::read(name, main, constants));
+            }
+            let stretches = Arc::new(Stretches::new(model, constants, settings, teams));
+            let program_with = interpreted.with_accelerator(Arc::clone(&stretches) as _);
+            program.interpreted = Some(Interpreted { program: program_with, stretches });
         }
         Ok(program)
     }
@@ -205,7 +221,7 @@ impl Program for CpuProgram {
     fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError> {
         let Some(specialised) = self.plan(bindings, context.budget)? else {
             return match &self.interpreted {
-                Some(program) => program.run(bindings, context),
+                Some(interpreted) => interpreted.program.run(bindings, context),
                 None => Err(hal::Error::invalid(
                     "an input is left out that no operation can do without",
                 )
@@ -229,9 +245,13 @@ impl Program for CpuProgram {
         saved::write(subgraph, &only.inputs, &only.plan, origins, &self.settings)
     }
 
-    /// The steps of the most recently used plan.
+    /// The steps of the most recently used plan, or of those for parts of the model.
     fn plan(&self) -> Vec<PlannedStep> {
         let plans = lock(&self.plans);
-        plans.last().map(|specialised| specialised.plan.describe()).unwrap_or_default()
+        match (plans.last(), &self.interpreted) {
+            (Some(specialised), _) => specialised.plan.describe(),
+            (None, Some(interpreted)) => interpreted.stretches.describe(),
+            (None, None) => Vec::new(),
+        }
     }
 }

@@ -3,11 +3,13 @@
 //! Subgraphs under way are a list of [`Frame`]s, not calls of calls: a model may nest them deeper
 //! than a stack is (contract: GEN-8).
 
+use crate::accelerator::{ComputedOutput, InRounds, Stretch};
 use crate::memory::Ledger;
 use crate::program::{Action, Graph, ReferenceProgram, Step};
 use crate::value::{Tensor, Value};
 use driver::{
-    Bindings, EngineError, LoopClock, MemoryUse, ObservedOutput, OperationPlace, Round, RunContext,
+    Bindings, EngineError, LoopClock, MemoryUse, ObservedOutput, Observer, OperationPlace, Round,
+    RunContext,
 };
 use hal::OperandLifeTime;
 use ops::{AnyOperation, ArgumentSource, Call, Fault, OperationError, Shape, Signature, Subject};
@@ -88,8 +90,11 @@ impl<'run> Interpreter<'run> {
             self.context.budget.check()?;
             match step.action {
                 Action::Compute => {
-                    self.compute(&mut frame, step)?;
-                    frame.step += 1;
+                    let accelerated = self.accelerate(&mut frame)?;
+                    if accelerated == 0 {
+                        self.compute(&mut frame, step)?;
+                    }
+                    frame.step += accelerated.max(1);
                     frames.push(frame);
                 }
                 Action::Branch { .. } | Action::Loop { .. } => {
@@ -116,6 +121,33 @@ impl<'run> Interpreter<'run> {
             values.push(Value::Tensor(Rc::new(Tensor { dimensions, bytes, _charge: charge })));
         }
         Ok(values)
+    }
+
+    /// Lets an accelerator, if there is one, compute operations; gives how many it did.
+    fn accelerate(&self, frame: &mut Frame<'run>) -> Result<usize, EngineError> {
+        let Some(accelerator) = self.program.accelerator() else { return Ok(0) };
+        let observer =
+            self.context.observer.map(|observer| InRounds { observer, rounds: &self.rounds });
+        let observer = observer.as_ref().map(|observer| observer as &dyn Observer);
+        let context = RunContext { observer, ..*self.context };
+        let (subgraph, first) = (frame.graph.name, frame.step);
+        let stretch = Stretch { subgraph, first, values: &frame.values };
+        let Some(computed) = accelerator.compute(&stretch, &context)? else { return Ok(0) };
+        let graph = frame.graph;
+        let steps = &graph.steps[first..first + computed.operations];
+        for step in steps {
+            frame.forget(&step.last_reads);
+        }
+        let Some(last) = steps.last() else { return Ok(0) };
+        for ComputedOutput { operand, dimensions, bytes } in computed.outputs {
+            let found = Shape::known(dimensions.iter().copied());
+            merge(last.place, operand, &found, &self.declared(frame, operand))?;
+            let charge =
+                self.ledger.charge(bytes.len() as u64, MemoryUse::Operation(last.place))?;
+            let tensor = Tensor { dimensions, bytes, _charge: charge };
+            frame.values[operand as usize] = Some(Value::Tensor(Rc::new(tensor)));
+        }
+        Ok(steps.len())
     }
 
     /// Runs an operation by its reference kernel.

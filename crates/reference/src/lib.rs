@@ -26,12 +26,14 @@
 //! arguments that a request leaves out, the branch of an IF, the rounds of a WHILE. Nesting of
 //! subgraphs takes heap, not stack.
 
+mod accelerator;
 mod engine;
 mod interpreter;
 mod memory;
 mod program;
 mod value;
 
+pub use accelerator::{Accelerator, Computed, ComputedOutput, Stretch};
 pub use engine::ReferenceEngine;
 pub use memory::default_memory_limit;
 pub use program::ReferenceProgram;

@@ -1,18 +1,21 @@
 //! [`ReferenceProgram`]: a model, laid out for interpreting.
 
+use crate::accelerator::Accelerator;
 use crate::interpreter::Interpreter;
 use driver::{Bindings, Budget, Constants, EngineError, OperationPlace, Program, RunContext};
 use hal::model::SubgraphName;
 use hal::{Operand, OperandLifeTime, Operation, OperationType, Subgraph};
 use ops::{Shape, ValidModel};
+use std::sync::Arc;
 
 /// A model, laid out for interpreting.
 #[derive(Debug)]
 pub struct ReferenceProgram {
     /// The main subgraph, then the referenced ones.
     graphs: Vec<Graph>,
-    constants: Constants,
+    constants: Arc<Constants>,
     memory_limit: u64,
+    accelerator: Option<Arc<dyn Accelerator>>,
 }
 
 /// A subgraph.
@@ -59,21 +62,32 @@ impl ReferenceProgram {
         memory_limit: u64,
         budget: &Budget,
     ) -> Result<Self, EngineError> {
-        let constants = Constants::read(model, memory_limit)?;
+        let constants = Arc::new(Constants::read(model, memory_limit)?);
         let mut graphs = Vec::with_capacity(model.model().subgraph_count());
         for (name, subgraph) in model.model().subgraphs() {
             budget.check()?;
             graphs.push(Graph::new(name, subgraph));
         }
-        Ok(Self { graphs, constants, memory_limit })
+        Ok(Self { graphs, constants, memory_limit, accelerator: None })
     }
 
     pub(crate) fn graph(&self, index: usize) -> &Graph {
         &self.graphs[index]
     }
 
-    pub(crate) fn constants(&self) -> &Constants {
+    /// The model's constants.
+    pub fn constants(&self) -> &Arc<Constants> {
         &self.constants
+    }
+
+    /// The same, that asks somebody first whether he computes operations.
+    #[must_use]
+    pub fn with_accelerator(self, accelerator: Arc<dyn Accelerator>) -> Self {
+        Self { accelerator: Some(accelerator), ..self }
+    }
+
+    pub(crate) fn accelerator(&self) -> Option<&dyn Accelerator> {
+        self.accelerator.as_deref()
     }
 
     pub(crate) fn memory_limit(&self) -> u64 {

@@ -2,10 +2,10 @@
 
 use super::{Constant, ConstantOrigin, Graph, Node, Origin, Source, Value, ValueId, Work};
 use driver::{EngineError, MemoryUse, OperationPlace};
-use hal::model::SubgraphName;
 use hal::{OperandLifeTime, OperandType, Operation, OperationType};
 use ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Why there is no graph.
 #[derive(Debug)]
@@ -22,6 +22,17 @@ impl From<EngineError> for NoGraph {
     }
 }
 
+/// A graph of some operations of a subgraph that follow each other.
+#[derive(Debug)]
+pub(crate) struct Stretch<'source> {
+    pub(crate) graph: Graph<'source>,
+    /// By input of the graph: the operand and its dimensions.
+    pub(crate) inputs: Vec<(u32, Vec<u32>)>,
+    /// By output of the graph: the operand.
+    pub(crate) outputs: Vec<u32>,
+    pub(crate) operations: usize,
+}
+
 /// A folded constant may be so many times as large as what it is computed from, and
 /// [`FREE_TO_FOLD`] bytes more.
 const FOLDING_GROWTH: u64 = 8;
@@ -36,10 +47,80 @@ impl<'source> Graph<'source> {
         memory_limit: u64,
     ) -> Result<Self, NoGraph> {
         let subgraph = &source.subgraph;
+        let mut graph = Self::without_nodes(source);
+        graph.outputs = subgraph.outputs.iter().map(|operand| *operand as usize).collect();
+        for (input, (operand, dimensions)) in subgraph.inputs.iter().zip(inputs).enumerate() {
+            graph.feed(*operand, input, dimensions);
+        }
+        for (index, operation) in subgraph.operations.iter().enumerate() {
+            graph.add(source, index, operation, memory_limit)?;
+        }
+        Ok(graph)
+    }
+
+    /// A graph of the operations from `first` on, as many as have shapes that are known by those of
+    /// operands that `dimensions` tells.
+    pub(crate) fn stretch<'a>(
+        source: &'source Source,
+        first: usize,
+        dimensions: impl Fn(u32) -> Option<&'a [u32]>,
+        memory_limit: u64,
+    ) -> Result<Stretch<'source>, NoGraph> {
+        let operations = &source.subgraph.operations;
+        let mut graph = Self::without_nodes(source);
+        let mut is_there = vec![false; graph.values.len()];
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        let mut end = first;
+        let mut reason = None;
+        for operation in &operations[first..] {
+            let is_wanted = |operand: &&u32| {
+                let index = **operand as usize;
+                !is_there[index] && matches!(graph.values[index].origin, Origin::Computed)
+            };
+            let wanted: BTreeSet<u32> =
+                operation.inputs.iter().filter(is_wanted).copied().collect();
+            let fed: Option<Vec<_>> = wanted
+                .iter()
+                .map(|operand| Some((*operand, dimensions(*operand)?.to_vec())))
+                .collect();
+            let Some(fed) = fed else { break };
+            for (input, (operand, dimensions)) in (inputs.len()..).zip(&fed) {
+                graph.feed(*operand, input, dimensions);
+            }
+            if let Err(error) = graph.add(source, end, operation, memory_limit) {
+                for (operand, _) in &fed {
+                    graph.values[*operand as usize].origin = Origin::Computed;
+                }
+                reason = Some(error);
+                break;
+            }
+            inputs.extend(fed);
+            for output in &operation.outputs {
+                is_there[*output as usize] = true;
+                outputs.push(*output);
+            }
+            end += 1;
+        }
+        if end == first {
+            return Err(reason.unwrap_or(NoGraph::NotStatic));
+        }
+        let mut is_wanted = vec![false; graph.values.len()];
+        let later = operations[end..].iter().flat_map(|operation| &operation.inputs);
+        for operand in later.chain(&source.subgraph.outputs) {
+            is_wanted[*operand as usize] = true;
+        }
+        outputs.retain(|output| is_wanted[*output as usize]);
+        graph.outputs = outputs.iter().map(|output| *output as usize).collect();
+        Ok(Stretch { graph, inputs, outputs, operations: end - first })
+    }
+
+    /// The operands of a subgraph, and its constants.
+    fn without_nodes(source: &'source Source) -> Self {
+        let subgraph = &source.subgraph;
         let mut graph = Self {
             values: Vec::with_capacity(subgraph.operands.len()),
             nodes: Vec::with_capacity(subgraph.operations.len()),
-            outputs: subgraph.outputs.iter().map(|operand| *operand as usize).collect(),
+            outputs: Vec::new(),
         };
         for (index, operand) in (0..).zip(&subgraph.operands) {
             let (origin, dimensions) = match (source.constant(index), operand.lifetime) {
@@ -56,15 +137,14 @@ impl<'source> Graph<'source> {
                 index: Some(index),
             });
         }
-        for (input, (operand, dimensions)) in subgraph.inputs.iter().zip(inputs).enumerate() {
-            let value = &mut graph.values[*operand as usize];
-            value.dimensions.clone_from(dimensions);
-            value.origin = Origin::Input(input);
-        }
-        for (index, operation) in subgraph.operations.iter().enumerate() {
-            graph.add(source, index, operation, memory_limit)?;
-        }
-        Ok(graph)
+        graph
+    }
+
+    /// Makes an operand an input.
+    fn feed(&mut self, operand: u32, input: usize, dimensions: &[u32]) {
+        let value = &mut self.values[operand as usize];
+        value.dimensions = dimensions.to_vec();
+        value.origin = Origin::Input(input);
     }
 
     fn add(
@@ -83,7 +163,7 @@ impl<'source> Graph<'source> {
         if operation.outputs.iter().all(is_folded) {
             return Ok(());
         }
-        let place = OperationPlace { subgraph: SubgraphName::Main, index, operation_type };
+        let place = OperationPlace { subgraph: source.name, index, operation_type };
         let failed = |fault| match fault {
             Fault::NotKnown { .. } => NoGraph::NotStatic,
             fault => NoGraph::Error(EngineError::operation(place, fault)),

@@ -6,7 +6,7 @@ mod source;
 mod weights;
 mod work;
 
-pub(crate) use build::NoGraph;
+pub(crate) use build::{NoGraph, Stretch};
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};

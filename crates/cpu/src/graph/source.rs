@@ -6,10 +6,12 @@ use hal::model::SubgraphName;
 use hal::{OperandLifeTime, Subgraph};
 use ops::{Shape, ValidModel};
 use std::borrow::Cow;
+use std::sync::Arc;
 
-/// The main subgraph and its constants.
+/// A subgraph and its constants.
 #[derive(Debug)]
 pub(crate) struct Source {
+    pub(crate) name: SubgraphName,
     pub(crate) subgraph: Subgraph,
     constants: SourceConstants,
 }
@@ -17,7 +19,7 @@ pub(crate) struct Source {
 #[derive(Debug)]
 enum SourceConstants {
     /// Read out of the client's memory, for plans to come.
-    Read(Constants),
+    Read(Arc<Constants>),
     /// By operand; those in pools are read when they are wanted.
     OfModel(Vec<Option<ops::validate::Constant>>),
     /// By operand.
@@ -47,18 +49,18 @@ impl Source {
             return Err(EngineError::MemoryLimit { user, wanted, live: 0, limit });
         }
         let constants = SourceConstants::OfModel(constants);
-        Ok(Self { subgraph: model.main().clone(), constants })
+        Ok(Self { name: SubgraphName::Main, subgraph: model.main().clone(), constants })
     }
 
     /// For plans when the model is gone.
-    pub(crate) fn read(model: &ValidModel, memory_limit: u64) -> Result<Self, EngineError> {
-        let constants = SourceConstants::Read(Constants::read(model, memory_limit)?);
-        Ok(Self { subgraph: model.main().clone(), constants })
+    pub(crate) fn read(name: SubgraphName, subgraph: Subgraph, constants: &Arc<Constants>) -> Self {
+        Self { name, subgraph, constants: SourceConstants::Read(Arc::clone(constants)) }
     }
 
     /// Of what was saved, by operand.
     pub(crate) fn restored(subgraph: Subgraph, constants: Vec<Option<SavedConstant>>) -> Self {
-        Self { subgraph, constants: SourceConstants::Saved(constants) }
+        let name = SubgraphName::Main;
+        Self { name, subgraph, constants: SourceConstants::Saved(constants) }
     }
 
     /// A constant operand and its lengths.
@@ -74,7 +76,7 @@ impl Source {
             }
             _ if !is_constant(declared.lifetime) => None,
             SourceConstants::Read(constants) => {
-                let bytes = constants.bytes(SubgraphName::Main, operand)?;
+                let bytes = constants.bytes(self.name, operand)?;
                 let origin = ConstantOrigin::Here(Cow::Borrowed(bytes));
                 Some((Constant::new(origin, bytes.len()), &declared.dimensions))
             }

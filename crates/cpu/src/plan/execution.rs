@@ -25,18 +25,70 @@ impl Workspace {
     }
 }
 
+/// Where a plan's inputs come from, and where its outputs go.
+pub(crate) trait Ends {
+    /// Copies the bytes of an input, as models have them.
+    fn read(&self, input: usize, bytes: &mut [u8], team: &mut Team) -> Result<(), EngineError>;
+
+    /// Takes an output.
+    fn deliver(
+        &mut self,
+        output: usize,
+        dimensions: &[u32],
+        bytes: OutputBytes<'_>,
+    ) -> Result<(), EngineError>;
+}
+
+/// An output of a plan.
+pub(crate) enum OutputBytes<'run> {
+    /// As models have it.
+    Ready(&'run [u8]),
+    /// Floats of 32 bits that models have as floats of 16 bits.
+    Wide(&'run [u8]),
+}
+
+impl OutputBytes<'_> {
+    /// A copy, as models have it.
+    pub(crate) fn into_vec(self) -> Vec<u8> {
+        match self {
+            Self::Ready(bytes) => bytes.to_vec(),
+            Self::Wide(bytes) => narrowed(bytes),
+        }
+    }
+}
+
+/// Of a request.
+impl Ends for &Bindings {
+    fn read(&self, input: usize, bytes: &mut [u8], team: &mut Team) -> Result<(), EngineError> {
+        self.inputs()[input].value().map_or(Ok(()), |region| read(region, bytes, team))
+    }
+
+    fn deliver(
+        &mut self,
+        output: usize,
+        dimensions: &[u32],
+        bytes: OutputBytes<'_>,
+    ) -> Result<(), EngineError> {
+        let bound = &self.outputs()[output];
+        match bytes {
+            OutputBytes::Ready(bytes) => Ok(bound.deliver(dimensions, bytes)?),
+            OutputBytes::Wide(bytes) => deliver_narrowed(bound, dimensions, bytes),
+        }
+    }
+}
+
 impl Plan {
-    /// Computes the outputs of a request whose inputs have the dimensions that the plan is for.
+    /// Computes the outputs for inputs that have the dimensions that the plan is for.
     pub(crate) fn run(
         &self,
-        bindings: &Bindings,
+        ends: impl Ends,
         context: &RunContext<'_>,
         workspace: &mut Workspace,
         team: &mut Team,
     ) -> Result<(), EngineError> {
         // While others wake up, the inputs are copied.
         team.begin(self.is_small());
-        let result = self.run_awake(bindings, context, workspace, team);
+        let result = self.run_awake(ends, context, workspace, team);
         team.end();
         result
     }
@@ -50,21 +102,21 @@ impl Plan {
 
     fn run_awake(
         &self,
-        bindings: &Bindings,
+        mut ends: impl Ends,
         context: &RunContext<'_>,
         workspace: &mut Workspace,
         team: &mut Team,
     ) -> Result<(), EngineError> {
         let arena = workspace.arena.elements_mut::<u8>();
-        for (input, bound) in self.inputs.iter().zip(bindings.inputs()) {
-            let (Some(range), Some(region)) = (&input.range, bound.value()) else { continue };
+        for (index, input) in self.inputs.iter().enumerate() {
+            let Some(range) = &input.range else { continue };
             let bytes = &mut arena[range.clone()];
             if input.is_float16 {
                 let half = bytes.len() / 2;
-                region.read(&mut bytes[half..])?;
+                ends.read(index, &mut bytes[half..], team)?;
                 widen(bytes);
             } else {
-                read(region, bytes, team)?;
+                ends.read(index, bytes, team)?;
             }
         }
         let mut run = Run { team, budget: context.budget };
@@ -77,7 +129,7 @@ impl Plan {
                 step.tell(arena, observer);
             }
         }
-        for (output, bound) in self.outputs.iter().zip(bindings.outputs()) {
+        for (index, output) in self.outputs.iter().enumerate() {
             let bytes = match &output.location {
                 Location::Nowhere => &[],
                 Location::Constant(constant, length) => {
@@ -85,11 +137,8 @@ impl Plan {
                 }
                 Location::Arena(range) => &arena[range.clone()],
             };
-            if output.is_float16 {
-                deliver_narrowed(bound, &output.dimensions, bytes)?;
-            } else {
-                bound.deliver(&output.dimensions, bytes)?;
-            }
+            let of = if output.is_float16 { OutputBytes::Wide } else { OutputBytes::Ready };
+            ends.deliver(index, &output.dimensions, of(bytes))?;
         }
         Ok(())
     }

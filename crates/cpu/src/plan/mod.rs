@@ -9,7 +9,7 @@ mod lowering;
 mod memory;
 mod origins;
 
-pub(crate) use execution::Workspace;
+pub(crate) use execution::{Ends, OutputBytes, Workspace};
 pub(crate) use kernel::{Kernel, Run};
 pub(crate) use origins::{KeptBytes, Origins};
 

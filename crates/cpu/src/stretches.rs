@@ -1,0 +1,221 @@
+//! [`Stretches`]: plans for parts of a model that cannot be planned as a whole.
+//!
+//! The interpreter runs control flow and operations whose shapes data decide. What lies between has
+//! shapes that are known when it is reached, and a plan for those is kept for the next time: for the
+//! next round of a loop, or the next request.
+
+use crate::engine::Teams;
+use crate::graph::{self, Graph, NoGraph, Source};
+use crate::plan::{Ends, OutputBytes, Plan, Workspace};
+use crate::settings::Settings;
+use driver::{Constants, EngineError, PlannedStep, RunContext};
+use hal::model::SubgraphName;
+use kernels::Team;
+use ops::ValidModel;
+use reference::{Accelerator, Computed, ComputedOutput, Stretch};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Plans that are kept of a stretch, for values of different dimensions.
+const MOST_PLANS: usize = 4;
+
+/// Stretches of a subgraph that are looked at; to look takes a time that grows with the subgraph.
+const MOST_STRETCHES: usize = 64;
+
+/// Stretches of all subgraphs that are looked at: there may be very many of those.
+const MOST_STRETCHES_IN_ALL: usize = 1024;
+
+/// Plans for stretches of a model's operations.
+#[derive(Debug)]
+pub(crate) struct Stretches {
+    settings: Settings,
+    teams: Arc<Teams>,
+    /// Stretches that were looked at.
+    made: AtomicUsize,
+    /// The main subgraph, then the referenced ones.
+    subgraphs: Vec<OfSubgraph>,
+}
+
+#[derive(Debug)]
+struct OfSubgraph {
+    source: Source,
+    /// By the first operation.
+    stretches: Mutex<BTreeMap<usize, Found>>,
+}
+
+/// What was found out about a stretch.
+#[derive(Debug)]
+enum Found {
+    /// Data decide about the first operation's shapes.
+    NotStatic,
+    /// The most recently used plan last.
+    Plans(Vec<Arc<PlannedStretch>>),
+}
+
+#[derive(Debug)]
+struct PlannedStretch {
+    /// By input of the plan: the operand and its dimensions.
+    inputs: Vec<(u32, Vec<u32>)>,
+    /// By output of the plan: the operand.
+    outputs: Vec<u32>,
+    operations: usize,
+    plan: Plan,
+    /// Used by nobody at the moment.
+    workspaces: Mutex<Vec<Workspace>>,
+}
+
+impl Stretches {
+    /// For a model whose constants have been read.
+    pub(crate) fn new(
+        model: &ValidModel,
+        constants: &Arc<Constants>,
+        settings: Settings,
+        teams: &Arc<Teams>,
+    ) -> Self {
+        let subgraphs = model.model().subgraphs().map(|(name, subgraph)| OfSubgraph {
+            source: Source::read(name, subgraph.clone(), constants),
+            stretches: Mutex::default(),
+        });
+        let subgraphs = subgraphs.collect();
+        Self { settings, teams: Arc::clone(teams), made: AtomicUsize::new(0), subgraphs }
+    }
+
+    /// The steps of the plans that there are.
+    pub(crate) fn describe(&self) -> Vec<PlannedStep> {
+        let mut steps = Vec::new();
+        for subgraph in &self.subgraphs {
+            for found in lock(&subgraph.stretches).values() {
+                if let Found::Plans(plans) = found {
+                    steps.extend(plans.last().into_iter().flat_map(|last| last.plan.describe()));
+                }
+            }
+        }
+        steps
+    }
+
+    /// The plan for a stretch; `None` if its first operation has to be interpreted.
+    fn plan(
+        &self,
+        subgraph: &OfSubgraph,
+        stretch: &Stretch<'_>,
+        context: &RunContext<'_>,
+    ) -> Result<Option<Arc<PlannedStretch>>, EngineError> {
+        let first = stretch.first;
+        match lock(&subgraph.stretches).get_mut(&first) {
+            Some(Found::NotStatic) => return Ok(None),
+            Some(Found::Plans(plans)) => {
+                if let Some(at) = plans.iter().position(|plan| plan.fits(stretch)) {
+                    let last = plans.len() - 1;
+                    plans[at..=last].rotate_left(1);
+                    return Ok(Some(Arc::clone(&plans[last])));
+                }
+            }
+            None => {}
+        }
+        let (is_new, count) = {
+            let stretches = lock(&subgraph.stretches);
+            (!stretches.contains_key(&first), stretches.len())
+        };
+        let made = self.made.fetch_add(usize::from(is_new), Ordering::Relaxed);
+        if is_new && (count >= MOST_STRETCHES || made >= MOST_STRETCHES_IN_ALL) {
+            return Ok(None);
+        }
+        let dimensions = |operand| stretch.value(operand).map(|(dimensions, _)| dimensions);
+        let limit = self.settings.memory_limit;
+        let found = match Graph::stretch(&subgraph.source, first, dimensions, limit) {
+            Ok(found) => found,
+            Err(NoGraph::NotStatic) => {
+                lock(&subgraph.stretches).insert(first, Found::NotStatic);
+                return Ok(None);
+            }
+            // The interpreter says so, if it is one.
+            Err(NoGraph::Error(_)) => return Ok(None),
+        };
+        let graph::Stretch { graph, inputs, outputs, operations } = found;
+        let mut team = self.teams.borrow();
+        let plan = Plan::new(graph, &self.settings, &mut team, context.budget, None);
+        self.teams.give_back(team);
+        let (plan, _) = plan?;
+        let workspaces = Mutex::default();
+        let planned = Arc::new(PlannedStretch { inputs, outputs, operations, plan, workspaces });
+        let mut stretches = lock(&subgraph.stretches);
+        let found = stretches.entry(first).or_insert_with(|| Found::Plans(Vec::new()));
+        if let Found::Plans(plans) = found {
+            if plans.len() == MOST_PLANS {
+                plans.remove(0);
+            }
+            plans.push(Arc::clone(&planned));
+        }
+        Ok(Some(planned))
+    }
+}
+
+impl Accelerator for Stretches {
+    fn compute(
+        &self,
+        stretch: &Stretch<'_>,
+        context: &RunContext<'_>,
+    ) -> Result<Option<Computed>, EngineError> {
+        let index = match stretch.subgraph {
+            SubgraphName::Main => 0,
+            SubgraphName::Referenced(index) => index + 1,
+        };
+        let Some(subgraph) = self.subgraphs.get(index) else { return Ok(None) };
+        let Some(planned) = self.plan(subgraph, stretch, context)? else { return Ok(None) };
+        let idle = lock(&planned.workspaces).pop();
+        let mut workspace = idle.unwrap_or_else(|| Workspace::new(&planned.plan));
+        let mut outputs = Vec::with_capacity(planned.outputs.len());
+        let ends = Values { planned: &planned, stretch, outputs: &mut outputs };
+        let mut team = self.teams.borrow();
+        let result = planned.plan.run(ends, context, &mut workspace, &mut team);
+        self.teams.give_back(team);
+        lock(&planned.workspaces).push(workspace);
+        result?;
+        Ok(Some(Computed { operations: planned.operations, outputs }))
+    }
+}
+
+impl PlannedStretch {
+    fn fits(&self, stretch: &Stretch<'_>) -> bool {
+        self.inputs.iter().all(|(operand, dimensions)| {
+            stretch.value(*operand).is_some_and(|(found, _)| found == dimensions)
+        })
+    }
+}
+
+/// The values of the interpreter.
+struct Values<'run> {
+    planned: &'run PlannedStretch,
+    stretch: &'run Stretch<'run>,
+    outputs: &'run mut Vec<ComputedOutput>,
+}
+
+impl Ends for Values<'_> {
+    fn read(&self, input: usize, bytes: &mut [u8], _: &mut Team) -> Result<(), EngineError> {
+        let (operand, _) = self.planned.inputs[input];
+        // The plan fits, so it is there, and as long.
+        if let Some((_, value)) = self.stretch.value(operand) {
+            bytes.copy_from_slice(value);
+        }
+        Ok(())
+    }
+
+    fn deliver(
+        &mut self,
+        output: usize,
+        dimensions: &[u32],
+        bytes: OutputBytes<'_>,
+    ) -> Result<(), EngineError> {
+        self.outputs.push(ComputedOutput {
+            operand: self.planned.outputs[output],
+            dimensions: dimensions.to_vec(),
+            bytes: bytes.into_vec(),
+        });
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,77 @@
+//! [`Accelerator`]: who computes operations in the interpreter's place.
+
+use crate::value::Value;
+use driver::{EngineError, ObservedOutput, Observer, OperationPlace, Round, RunContext};
+use hal::model::SubgraphName;
+use std::fmt;
+use std::time::Duration;
+
+/// Computes stretches of operations in the interpreter's place, which keeps what it is there for:
+/// control flow, and shapes that data decide.
+pub trait Accelerator: fmt::Debug + Send + Sync {
+    /// Computes operations from the first one of the stretch on, as many as it wants to, without IF
+    /// and WHILE among them. `None` leaves that first one to the interpreter.
+    ///
+    /// # Errors
+    /// What ends the execution. What an operation has to say of its arguments is better left to the
+    /// interpreter.
+    fn compute(
+        &self,
+        stretch: &Stretch<'_>,
+        context: &RunContext<'_>,
+    ) -> Result<Option<Computed>, EngineError>;
+}
+
+/// Operations that could be computed.
+pub struct Stretch<'run> {
+    /// The subgraph they are in.
+    pub subgraph: SubgraphName,
+    /// Index of the first one.
+    pub first: usize,
+    pub(crate) values: &'run [Option<Value<'run>>],
+}
+
+impl Stretch<'_> {
+    /// Dimensions and bytes of an operand of the subgraph that is one of its inputs, or was computed
+    /// by an operation before the first one; `None` if it is left out, or something else.
+    pub fn value(&self, operand: u32) -> Option<(&[u32], &[u8])> {
+        let value = self.values.get(operand as usize)?.as_ref()?;
+        value.dimensions().zip(value.bytes())
+    }
+}
+
+/// What an [`Accelerator`] computed.
+#[derive(Debug)]
+pub struct Computed {
+    /// How many operations, one at least.
+    pub operations: usize,
+    /// The values that they gave to operands that later operations read, or the subgraph gives out.
+    pub outputs: Vec<ComputedOutput>,
+}
+
+/// A value.
+#[derive(Debug)]
+pub struct ComputedOutput {
+    /// Index of the operand within the subgraph.
+    pub operand: u32,
+    /// Its exact dimensions.
+    pub dimensions: Vec<u32>,
+    /// The elements, little endian and packed.
+    pub bytes: Vec<u8>,
+}
+
+/// Tells an observer what an accelerator tells, with the control flow that led to it.
+pub(crate) struct InRounds<'run> {
+    pub(crate) observer: &'run dyn Observer,
+    pub(crate) rounds: &'run [Round],
+}
+
+impl Observer for InRounds<'_> {
+    fn output(&self, output: &ObservedOutput<'_>) {
+        self.observer.output(&ObservedOutput { rounds: self.rounds, ..*output });
+    }
+
+    fn duration(&self, place: OperationPlace, duration: Duration) {
+        self.observer.duration(place, duration);
+    }
+}
