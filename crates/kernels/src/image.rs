@@ -35,6 +35,66 @@ impl<'a, T> ImageMut<'a, T> {
     }
 }
 
+/// Where pixels lie that are some of those of a larger image, in rows and columns at equal distances.
+/// Distances are in values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placement {
+    /// Height and width, in pixels that are meant.
+    pub(crate) size: [usize; 2],
+    /// The first value of the first pixel.
+    pub(crate) first: usize,
+    /// From a pixel to the next one of its row.
+    pub(crate) pixel_stride: usize,
+    /// From a row to the next one of its image.
+    pub(crate) row_stride: usize,
+    /// From an image to the next one.
+    pub(crate) image_stride: usize,
+}
+
+impl Placement {
+    /// The first value of a pixel, counted through all images.
+    pub(crate) fn at(&self, pixel: usize) -> usize {
+        let [height, width] = self.size;
+        let (row, x) = (pixel / width, pixel % width);
+        let (image, y) = (row / height, row % height);
+        self.first + image * self.image_stride + y * self.row_stride + x * self.pixel_stride
+    }
+
+    /// How many values there must be for so many images, from the first one of all to the last one of
+    /// the last pixel.
+    pub(crate) fn values_needed(&self, images: usize, channels: usize) -> usize {
+        let pixels = images * self.size[0] * self.size[1];
+        if pixels == 0 || channels == 0 { 0 } else { self.at(pixels - 1) + channels }
+    }
+}
+
+/// Where the pixels of an output lie, or the rows of a matrix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Places {
+    /// So many values from one to the next.
+    Even(usize),
+    /// In lines, whose pixels are at equal distances.
+    Lines(Placement),
+}
+
+impl Places {
+    /// Where a pixel begins, counted through all images.
+    pub(crate) fn start(&self, pixel: usize) -> usize {
+        match self {
+            Self::Even(stride) => pixel * stride,
+            Self::Lines(placement) => placement.at(pixel),
+        }
+    }
+
+    /// From a pixel to the next one of its line.
+    pub(crate) fn stride(&self) -> usize {
+        match self {
+            Self::Even(stride) => *stride,
+            Self::Lines(placement) => placement.pixel_stride,
+        }
+    }
+}
+
 /// How many values there must be, from the first pixel's first channel to the last pixel's last.
 ///
 /// # Panics

@@ -33,6 +33,7 @@ pub mod reduction;
 pub mod resize;
 pub mod softmax;
 mod team;
+pub mod transposed_convolution;
 mod vector;
 
 pub use gemm::Epilogue;

@@ -103,6 +103,7 @@ impl<T: Pod> PackedValues<T> {
     }
 
     /// How many there are.
+    #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.count
     }

@@ -5,16 +5,18 @@ mod shape;
 mod taps;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unpacked;
 mod winograd;
 
 pub use crate::gemm::Epilogue;
 pub use shape::Shape;
+pub use unpacked::{Filter, UnpackedConvolution};
 
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
 use narrow::Narrow;
-use taps::{Access, Taps};
+pub(crate) use taps::{Access, Taps};
 use winograd::Winograd;
 
 /// A convolution with its filter packed and its work cut into tasks.
@@ -73,6 +75,7 @@ impl Convolution {
         }
         let rows = |scratch_values| RowsPlan {
             count: shape.output_pixels(),
+            line: shape.output_pixels(),
             bytes: values_needed(shape.input_pixels(), shape.input_channels, input_pixel_stride)
                 .saturating_mul(size_of::<f32>()),
             scratch_values,

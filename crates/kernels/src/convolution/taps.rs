@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// How the input pixels that an output pixel sees become segments of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     /// A segment for each tap, the channels of one pixel, read in place.
     Pixels,
     /// A segment for each row of the filter, pixels that lie side by side, read in place where none
@@ -26,7 +26,7 @@ const FEW_CHANNELS: usize = 16;
 
 impl Access {
     /// The one that suits a shape. `dense` says whether pixels lie side by side without gaps.
-    pub(super) fn of(shape: &Shape, dense: bool) -> Self {
+    pub(crate) fn of(shape: &Shape, dense: bool) -> Self {
         let spans = shape.groups == 1
             && dense
             && shape.input_channels <= FEW_CHANNELS
@@ -41,7 +41,7 @@ impl Access {
     }
 
     /// Scratch values for `rows` output pixels.
-    pub(super) fn scratch_values(self, shape: &Shape, rows: usize) -> usize {
+    pub(crate) fn scratch_values(self, shape: &Shape, rows: usize) -> usize {
         match self {
             Self::Pixels => 0,
             Self::Spans | Self::Copies => rows * shape.taps() * shape.input_channels,
@@ -50,7 +50,7 @@ impl Access {
 }
 
 /// The input of a convolution.
-pub(super) struct Taps<'a> {
+pub(crate) struct Taps<'a> {
     shape: &'a Shape,
     access: Access,
     values: &'a [f32],
@@ -61,7 +61,7 @@ pub(super) struct Taps<'a> {
 
 impl<'a> Taps<'a> {
     /// How many zeros [`Self::new`] wants.
-    pub(super) fn zeros_needed(shape: &Shape, access: Access) -> usize {
+    pub(crate) fn zeros_needed(shape: &Shape, access: Access) -> usize {
         match access {
             Access::Spans => shape.input_channels * shape.filter[1],
             Access::Pixels | Access::Copies => shape.input_channels,
@@ -70,7 +70,7 @@ impl<'a> Taps<'a> {
 
     /// # Panics
     /// If there are fewer values or zeros than needed.
-    pub(super) fn new(
+    pub(crate) fn new(
         shape: &'a Shape,
         access: Access,
         values: &'a [f32],

@@ -41,11 +41,12 @@ enum Method {
 
 /// Vector by vector of channels.
 #[derive(Debug)]
-struct Direct {
+pub(crate) struct Direct {
     isa: Isa,
     blocking: Blocking,
     panels: Panels,
     epilogue: Epilogue,
+    input_pixel_stride: usize,
     /// For each tap, how far what it sees lies behind the first tap's.
     distances: Vec<isize>,
     zeros: Vec<f32>,
@@ -75,7 +76,6 @@ impl DepthwiseConvolution {
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
         preparation.check_count(filter.len(), taps * channels, "values of the filter");
         assert_eq!(bias.len(), channels, "values of the bias");
-        let direct = shape.input_channels == channels && (1..=MOST_TAPS).contains(&taps);
         let weight = |c, tap| filter[tap * channels + c];
         let panels = |preparation: &mut _, blocking| {
             Panels::pack(preparation, blocking, taps, [1, channels], |c| bias[c], weight)
@@ -84,7 +84,7 @@ impl DepthwiseConvolution {
             let (set, threads) = (preparation.set(), preparation.threads());
             let panels = panels(preparation, Sliding::blocking(set));
             Method::Sliding(Sliding::new(shape, input_pixel_stride, panels, epilogue, set, threads))
-        } else if direct {
+        } else if Direct::suits(shape) {
             Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation))
         } else {
             let transposed: Vec<f32> = (0..channels)
@@ -145,28 +145,45 @@ impl DepthwiseConvolution {
         scratch: &mut [Line],
     ) {
         let shape = &self.shape;
-        if let Method::Grouped(convolution) = &self.method {
-            return convolution.run(team, input, residual, output, scratch);
-        }
-        let channels = shape.output_channels;
-        let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
-        assert!(input.values.len() >= needed, "the input is too small");
-        assert_eq!(input.pixel_stride, self.input_pixel_stride, "values from pixel to pixel");
-        let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
-        if let Some(residual) = residual {
-            let needed = values_needed(shape.output_pixels(), channels, residual.pixel_stride);
-            assert!(residual.values.len() >= needed, "the residual operand is too small");
-        }
-        if needed == 0 {
-            return;
-        }
         match &self.method {
-            Method::Sliding(sliding) => sliding.run(shape, team, input, residual, output),
-            Method::Direct(direct) => direct.run(shape, team, input, residual, output),
-            Method::Grouped(_) => {}
+            Method::Sliding(sliding) => {
+                if check(shape, self.input_pixel_stride, &input, residual.as_ref(), &output) {
+                    sliding.run(shape, team, input, residual, output);
+                }
+            }
+            Method::Direct(direct) => {
+                let weights = direct.panels.all_values();
+                direct.run(shape, team, weights, input, residual, output);
+            }
+            Method::Grouped(convolution) => {
+                convolution.run(team, input, residual, output, scratch);
+            }
         }
     }
+}
+
+/// Whether there is anything to compute.
+///
+/// # Panics
+/// If an image is smaller than the shape says, or the input's pixels are not so far apart.
+fn check(
+    shape: &Shape,
+    input_pixel_stride: usize,
+    input: &Image<'_, f32>,
+    residual: Option<&Image<'_, f32>>,
+    output: &ImageMut<'_, f32>,
+) -> bool {
+    let channels = shape.output_channels;
+    let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
+    assert!(input.values.len() >= needed, "the input is too small");
+    assert_eq!(input.pixel_stride, input_pixel_stride, "values from pixel to pixel");
+    let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
+    assert!(output.values.len() >= needed, "the output is too small");
+    if let Some(residual) = residual {
+        let needed = values_needed(shape.output_pixels(), channels, residual.pixel_stride);
+        assert!(residual.values.len() >= needed, "the residual operand is too small");
+    }
+    needed > 0
 }
 
 /// A task should take a few microseconds at least; a thread does some 30 multiplications in a
@@ -174,7 +191,16 @@ impl DepthwiseConvolution {
 const LEAST_PRODUCTS: usize = 100_000;
 
 impl Direct {
-    fn new(
+    /// Whether it can be done so.
+    pub(crate) fn suits(shape: &Shape) -> bool {
+        shape.input_channels == shape.output_channels && (1..=MOST_TAPS).contains(&shape.taps())
+    }
+
+    pub(crate) fn panels(&self) -> &Panels {
+        &self.panels
+    }
+
+    pub(crate) fn new(
         shape: &Shape,
         pixel_stride: usize,
         panels: impl FnOnce(&mut Preparation, Blocking) -> Panels,
@@ -211,6 +237,7 @@ impl Direct {
             isa: Isa::of(set),
             blocking,
             panels,
+            input_pixel_stride: pixel_stride,
             epilogue,
             distances,
             zeros: vec![0.0; shape.input_channels],
@@ -219,18 +246,25 @@ impl Direct {
         }
     }
 
-    fn run(
+    /// # Panics
+    /// If an image is smaller than the shape says, or the input's pixels are not as far apart as was
+    /// prepared for.
+    pub(crate) fn run(
         &self,
         shape: &Shape,
         team: &mut Team,
+        weights: &[f32],
         input: Image<'_, f32>,
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
     ) {
+        if !check(shape, self.input_pixel_stride, &input, residual.as_ref(), &output) {
+            return;
+        }
         let lines = shape.batch * shape.output[0];
         let output_stride = output.pixel_stride;
         let output = DisjointOutput::new(output.values);
-        let pass = Pass { direct: self, shape, input, residual, output_stride, output };
+        let pass = Pass { direct: self, weights, shape, input, residual, output_stride, output };
         team.run(self.line_parts * self.panel_parts, &|task| {
             let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
             for line in part(lines, self.line_parts, task / self.panel_parts) {
@@ -243,6 +277,8 @@ impl Direct {
 /// A convolution that is being computed.
 struct Pass<'a> {
     direct: &'a Direct,
+    /// The values of all panels.
+    weights: &'a [f32],
     shape: &'a Shape,
     input: Image<'a, f32>,
     residual: Option<Image<'a, f32>>,
@@ -341,8 +377,8 @@ impl Pass<'_> {
                 taps,
                 channel,
                 channels: last.columns.end - channel,
-                panel: all.values(&first).as_ptr(),
-                panel_stride: all.values(&first).len(),
+                panel: all.values_of(self.weights, &first).as_ptr(),
+                panel_stride: all.values_of(self.weights, &first).len(),
                 skipped,
                 output: self.output.pointer(start(self.output_stride)),
                 output_stride: self.output_stride,

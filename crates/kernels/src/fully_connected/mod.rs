@@ -92,7 +92,7 @@ impl FullyConnected {
             Method::Stream(Row { isa: Isa::of(set), panels, halves, epilogue })
         } else {
             let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
-            let plan = RowsPlan { count: rows, bytes, scratch_values: 0 };
+            let plan = RowsPlan { count: rows, line: rows, bytes, scratch_values: 0 };
             let panels =
                 Panels::pack_columns(preparation, blocking, inputs, columns, bias, weights);
             Method::Gemm(Gemm::new(set, threads, plan, panels, epilogue))

@@ -19,10 +19,10 @@ mod turn_avx512;
 
 pub use epilogue::Epilogue;
 pub(crate) use microkernel::{Blocking, Tile, run_tile};
-pub(crate) use panels::Panels;
+pub(crate) use panels::{Panels, Unpacked};
 
 use crate::disjoint::DisjointOutput;
-use crate::image::values_needed;
+use crate::image::{Places, values_needed};
 use crate::parts::even_tasks;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Team};
@@ -65,6 +65,8 @@ pub(crate) const MOST_SEGMENTS: usize = 64;
 pub(crate) struct RowsPlan {
     /// How many rows.
     pub(crate) count: usize,
+    /// Rows of a line, whose outputs lie at equal distances. The count is a multiple of it.
+    pub(crate) line: usize,
     /// Different values of the left side, in bytes.
     pub(crate) bytes: usize,
     /// Scratch values for a tile of the most rows.
@@ -78,8 +80,9 @@ pub(crate) struct Gemm {
     rows: RowsPlan,
     panels: Panels,
     epilogue: Epilogue,
-    /// Over how many tiles the rows are spread evenly.
+    /// Over how many tiles the rows are spread, those of each line evenly.
     tiles: usize,
+    tiles_by_line: usize,
     /// The tasks: parts of the tiles times parts of the panels.
     tile_parts: usize,
     panel_parts: usize,
@@ -122,7 +125,13 @@ impl Gemm {
         panels: Panels,
         epilogue: Epilogue,
     ) -> Self {
-        let tiles = even_tiles(rows.count, panels.blocking().rows, threads);
+        let lines = rows.count.checked_div(rows.line).unwrap_or(0);
+        let tiles_by_line = if lines == 1 {
+            even_tiles(rows.line, panels.blocking().rows, threads)
+        } else {
+            rows.line.div_ceil(panels.blocking().rows).max(1)
+        };
+        let tiles = (lines * tiles_by_line).max(1);
         let products = rows.count.saturating_mul(panels.depth()).saturating_mul(panels.columns());
         let parts = match products / LEAST_PRODUCTS {
             // Half a microsecond each, which is about what it takes to share them.
@@ -147,17 +156,33 @@ impl Gemm {
             (CACHE_BYTES.saturating_mul(tiles) / rows.bytes.max(1)).clamp(1, tiles)
         };
         let isa = Isa::of(set);
-        Self { isa, rows, panels, epilogue, tiles, tile_parts, panel_parts, tiles_by_panel }
+        Self {
+            isa,
+            rows,
+            panels,
+            epilogue,
+            tiles,
+            tiles_by_line,
+            tile_parts,
+            panel_parts,
+            tiles_by_panel,
+        }
     }
 
-    fn task_scratch_values(&self) -> usize {
+    /// How many tasks there are.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tile_parts * self.panel_parts
+    }
+
+    /// Values of scratch memory that a task needs.
+    pub(crate) fn task_scratch_values(&self) -> usize {
         // Whole cache lines.
         self.rows.scratch_values.next_multiple_of(16)
     }
 
     /// Bytes of scratch memory that [`Self::run`] needs.
     pub(crate) fn scratch_bytes(&self) -> usize {
-        self.tile_parts * self.panel_parts * self.task_scratch_values() * size_of::<f32>()
+        self.tasks() * self.task_scratch_values() * size_of::<f32>()
     }
 
     /// Computes the product. The output's pixels are its rows.
@@ -172,9 +197,71 @@ impl Gemm {
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
+        self.run_with(team, rows, self.panels.all_values(), residual, output, scratch);
+    }
+
+    /// The same, of [panels](Panels) that were filled at run time.
+    ///
+    /// # Panics
+    /// As of [`Self::run`], and if there are fewer values of panels.
+    pub(crate) fn run_with(
+        &self,
+        team: &mut Team,
+        rows: &dyn Rows,
+        panels: &[f32],
+        residual: Option<Image<'_, f32>>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
+        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
+        let scratch = DisjointOutput::new(scratch);
+        let places = Places::Even(output.pixel_stride);
+        let output = DisjointOutput::new(output.values);
+        // SAFETY: there is no other product.
+        let product = unsafe { self.product(rows, panels, residual, &output, places) };
+        let Some(product) = product else { return };
+        let by_task = self.task_scratch_values();
+        team.run(self.tasks(), &|task| {
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+            // SAFETY: each task is run once.
+            unsafe { product.task(task, scratch) };
+        });
+    }
+
+    /// The right side.
+    pub(crate) fn panels(&self) -> &Panels {
+        &self.panels
+    }
+
+    /// The product of these rows with these [panels](Panels), to be computed task by task; none if
+    /// there is nothing to compute.
+    ///
+    /// # Panics
+    /// If the output or the residual is too small.
+    ///
+    /// # Safety
+    /// Of the output, nobody else touches the columns of the rows, wherever they are placed, until
+    /// all tasks have run.
+    pub(crate) unsafe fn product<'a>(
+        &'a self,
+        rows: &'a dyn Rows,
+        panels: &'a [f32],
+        residual: Option<Image<'a, f32>>,
+        output: &'a DisjointOutput<'a, f32>,
+        places: Places,
+    ) -> Option<Product<'a>> {
         let columns = self.panels.columns();
-        let needed = values_needed(self.rows.count, columns, output.pixel_stride);
-        assert!(output.values.len() >= needed, "the output is too small");
+        let needed = match places {
+            Places::Even(stride) => values_needed(self.rows.count, columns, stride),
+            Places::Lines(placement) => {
+                assert_eq!(self.rows.line, placement.size[1], "rows of a line");
+                let images = self.rows.count.checked_div(placement.size[0] * placement.size[1]);
+                placement.values_needed(images.unwrap_or(0), columns)
+            }
+        };
+        assert!(output.len() >= needed, "the output is too small");
         if let Some(residual) = residual {
             let needed = values_needed(self.rows.count, columns, residual.pixel_stride);
             assert!(residual.values.len() >= needed, "the residual operand is too small");
@@ -185,30 +272,7 @@ impl Gemm {
             rows.scratch_values(self.panels.blocking().rows) <= self.rows.scratch_values,
             "more scratch memory than was planned"
         );
-        if needed == 0 {
-            return;
-        }
-        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
-        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch");
-        let product = Product {
-            gemm: self,
-            rows,
-            residual,
-            output_stride: output.pixel_stride,
-            output: DisjointOutput::new(output.values),
-        };
-        let scratch = DisjointOutput::new(scratch);
-        let by_task = self.task_scratch_values();
-        team.run(self.tile_parts * self.panel_parts, &|task| {
-            // SAFETY: each task has its own part.
-            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
-            let (tile_part, panel_part) = (task / self.panel_parts, task % self.panel_parts);
-            product.part(
-                part(self.tiles, self.tile_parts, tile_part),
-                part(self.panels.count(), self.panel_parts, panel_part),
-                scratch,
-            );
-        });
+        (needed > 0).then_some(Product { gemm: self, rows, panels, residual, places, output })
     }
 }
 
@@ -221,15 +285,33 @@ pub(crate) fn part(length: usize, parts: usize, index: usize) -> Range<usize> {
 }
 
 /// A product that is being computed.
-struct Product<'a> {
+pub(crate) struct Product<'a> {
     gemm: &'a Gemm,
     rows: &'a dyn Rows,
+    panels: &'a [f32],
     residual: Option<Image<'a, f32>>,
-    output_stride: usize,
-    output: DisjointOutput<'a, f32>,
+    places: Places,
+    output: &'a DisjointOutput<'a, f32>,
 }
 
 impl Product<'_> {
+    /// Computes a task's part.
+    ///
+    /// # Panics
+    /// If the scratch memory is less than [`Gemm::task_scratch_values`].
+    ///
+    /// # Safety
+    /// It is run once.
+    pub(crate) unsafe fn task(&self, task: usize, scratch: &mut [f32]) {
+        let Gemm { tiles, tile_parts, panel_parts, panels, .. } = self.gemm;
+        let (tile_part, panel_part) = (task / panel_parts, task % panel_parts);
+        self.part(
+            part(*tiles, *tile_parts, tile_part),
+            part(panels.count(), *panel_parts, panel_part),
+            scratch,
+        );
+    }
+
     /// Some tiles of rows with some panels.
     fn part(&self, tiles: Range<usize>, panels: Range<usize>, scratch: &mut [f32]) {
         let mut table = [MaybeUninit::<*const f32>::uninit(); Blocking::MOST_ROWS * MOST_SEGMENTS];
@@ -248,7 +330,8 @@ impl Product<'_> {
         while next < tiles.end {
             let block = next..tiles.end.min(next + step);
             for panel in panels.clone() {
-                let values = self.gemm.panels.values(&self.gemm.panels.panel(panel)).len();
+                let of_panel = self.gemm.panels.panel(panel);
+                let values = self.gemm.panels.values_of(self.panels, &of_panel).len();
                 for (index, tile) in block.clone().enumerate() {
                     let rows = self.tile_rows(tile);
                     let segments = self.locate(&rows, scratch, &mut table);
@@ -263,7 +346,10 @@ impl Product<'_> {
     }
 
     fn tile_rows(&self, tile: usize) -> Range<usize> {
-        part(self.gemm.rows.count, self.gemm.tiles, tile)
+        let Gemm { rows, tiles_by_line, .. } = self.gemm;
+        let (line, tile) = (tile / tiles_by_line, tile % tiles_by_line);
+        let of_line = part(rows.line, *tiles_by_line, tile);
+        line * rows.line + of_line.start..line * rows.line + of_line.end
     }
 
     fn locate<'t>(
@@ -282,25 +368,25 @@ impl Product<'_> {
     fn tile(&self, rows: &Range<usize>, segments: &[*const f32], panel: usize, ahead: usize) {
         let Gemm { isa, panels, epilogue, .. } = self.gemm;
         let panel = panels.panel(panel);
-        let start = |stride: usize| rows.start * stride + panel.columns.start;
         let tile = Tile {
             segments,
             offset: panel.group * self.rows.group_stride(),
             segment_depth: self.rows.segment_depth(),
-            panel: panels.values(&panel).as_ptr(),
+            panel: panels.values_of(self.panels, &panel).as_ptr(),
             ahead,
-            output: self.output.pointer(start(self.output_stride)),
-            output_stride: self.output_stride,
-            residual: self
-                .residual
-                .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
+            output: self.output.pointer(self.places.start(rows.start) + panel.columns.start),
+            output_stride: self.places.stride(),
+            residual: self.residual.map(|residual| {
+                residual.values[rows.start * residual.pixel_stride + panel.columns.start..].as_ptr()
+            }),
             residual_stride: self.residual.map_or(0, |residual| residual.pixel_stride),
             columns: panel.columns.len(),
             epilogue,
         };
-        // SAFETY: `Rows` promises the values of the segments. `Gemm::run` has compared the depth with
-        // that of the panels, and seen that output and residual have all of the rows and columns.
-        // Tiles are different for each part and within it, so nobody else touches this one.
+        // SAFETY: `Rows` promises the values of the segments. `Gemm::product` has compared the depth
+        // with that of the panels, and seen that output and residual have all of the rows and columns;
+        // those of a tile are of one line. Tiles are different for each task and within it, so nobody
+        // else touches this one.
         unsafe { run_tile(*isa, rows.len(), panel.vectors, &tile) };
     }
 }

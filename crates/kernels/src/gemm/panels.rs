@@ -1,10 +1,11 @@
 //! [`Panels`]: the right side of a matrix product, in the order in which tiles read it.
 
 use super::Blocking;
-use super::pack::{Matrix, turned};
-use crate::Preparation;
+use super::pack::{self, Matrix, turned};
+use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
 use crate::vector::Isa;
+use crate::{Preparation, Team};
 use std::ops::Range;
 
 /// Columns `[group, depth, group_columns]` with their biases, cut into panels as wide as a tile. A
@@ -13,7 +14,17 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub(crate) struct Panels {
     cut: Cut,
-    values: PackedValues<f32>,
+    /// None of columns that are known only when they are multiplied.
+    values: Option<PackedValues<f32>>,
+}
+
+/// Columns that are packed at run time: weights `[groups, group_columns, depth]`, or if they are by
+/// rows `[depth, columns]`, and a bias for each column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unpacked<'a> {
+    pub(crate) weights: &'a [f32],
+    pub(crate) are_rows: bool,
+    pub(crate) bias: &'a [f32],
 }
 
 /// How columns are cut into panels.
@@ -58,7 +69,46 @@ impl Panels {
                 }
             });
         });
-        Self { cut, values }
+        Self { cut, values: Some(values) }
+    }
+
+    /// Panels that are [filled](Self::fill) at run time.
+    pub(crate) fn at_run_time(
+        blocking: Blocking,
+        depth: usize,
+        [groups, group_columns]: [usize; 2],
+    ) -> Self {
+        let cut = Cut { blocking, depth, group_columns, groups };
+        Self { cut, values: None }
+    }
+
+    /// Packs columns, each panel by one thread.
+    ///
+    /// # Panics
+    /// If there are not as many weights and biases, or less room than [`Self::count_values`].
+    pub(crate) fn fill(&self, isa: Isa, team: &mut Team, columns: Unpacked<'_>, to: &mut [f32]) {
+        let Unpacked { weights, are_rows, bias } = columns;
+        let depth = self.cut.depth;
+        assert_eq!(weights.len(), self.columns() * depth, "values of the weights");
+        assert_eq!(bias.len(), self.columns(), "values of the bias");
+        let stride = if are_rows { self.columns() } else { depth };
+        let matrix = Matrix { values: weights, start: 0, stride };
+        let to = DisjointOutput::new(to);
+        team.run(self.count(), &|index| {
+            let panel = self.panel(index);
+            let width = self.width(&panel);
+            // SAFETY: panels do not overlap.
+            let values = unsafe { to.slice(panel.start, self.cut.panel_values(&panel)) };
+            let (biases, rows) = values.split_at_mut(width);
+            let (of_columns, rest) = biases.split_at_mut(panel.columns.len());
+            of_columns.copy_from_slice(&bias[panel.columns.clone()]);
+            rest.fill(0.0);
+            if are_rows {
+                pack::columns(&matrix, depth, panel.columns.clone(), width, rows);
+            } else {
+                turned(isa, &matrix, panel.columns.clone(), depth, width, rows);
+            }
+        });
     }
 
     /// Packs columns `[groups, group_columns, depth]`, each in one piece, and a bias for each.
@@ -78,7 +128,7 @@ impl Panels {
                 turned(isa, &matrix, panel.columns.clone(), depth, width, rows);
             });
         });
-        Self { cut, values }
+        Self { cut, values: Some(values) }
     }
 
     /// How many panels there are, of all groups.
@@ -105,7 +155,7 @@ impl Panels {
 
     /// Values of all panels.
     pub(crate) fn count_values(&self) -> usize {
-        self.values.count()
+        self.cut.values()
     }
 
     /// Values of a row of a panel.
@@ -125,7 +175,17 @@ impl Panels {
 
     /// The values of a panel.
     pub(crate) fn values(&self, panel: &Panel) -> &[f32] {
-        &self.values.values()[panel.start..][..self.cut.panel_values(panel)]
+        self.values_of(self.all_values(), panel)
+    }
+
+    /// The values of all panels; nothing of columns that are packed at run time.
+    pub(crate) fn all_values(&self) -> &[f32] {
+        self.values.as_ref().map_or(&[], PackedValues::values)
+    }
+
+    /// The values of a panel, out of those of all.
+    pub(crate) fn values_of<'a>(&self, all: &'a [f32], panel: &Panel) -> &'a [f32] {
+        &all[panel.start..][..self.cut.panel_values(panel)]
     }
 }
 
@@ -211,7 +271,7 @@ mod tests {
         let mut preparation = Preparation::new(InstructionSet::best(), 1);
         let same = Panels::pack_columns(&mut preparation, blocking, 2, [2, 11], bias, &values);
         drop(preparation);
-        assert_eq!(same.values.values(), panels.values.values());
+        assert_eq!(same.all_values(), panels.all_values());
         let mut end = 0;
         for panel in (0..4).map(|index| panels.panel(index)) {
             assert_eq!(panel.start, end);

@@ -29,7 +29,7 @@ proptest! {
                 &mut Preparation::new(set, threads), Blocking::of(set), depth, [groups, columns],
                 |column| bias[column], |column, k| right[column * depth + k],
             );
-            let plan = RowsPlan { count: rows, bytes: 4 * left.len(), scratch_values: 0 };
+            let plan = RowsPlan { count: rows, line: rows, bytes: 4 * left.len(), scratch_values: 0 };
             let gemm = Gemm::new(set, threads, plan, panels, epilogue);
             let mut output = vec![-77.0; rows * output_stride];
             let mut scratch = Lines::with_bytes(gemm.scratch_bytes());
@@ -81,7 +81,7 @@ fn nan_stays_nan() {
             |_| 0.0,
             |_, _| f32::NAN,
         );
-        let plan = RowsPlan { count: 1, bytes: 4, scratch_values: 0 };
+        let plan = RowsPlan { count: 1, line: 1, bytes: 4, scratch_values: 0 };
         let gemm = Gemm::new(set, 1, plan, panels, Epilogue::RELU6);
         let mut output = [0.0];
         let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
@@ -102,7 +102,7 @@ fn a_short_output_is_refused() {
         |_| 0.0,
         |_, _| 1.0,
     );
-    let plan = RowsPlan { count: 2, bytes: 8, scratch_values: 0 };
+    let plan = RowsPlan { count: 2, line: 2, bytes: 8, scratch_values: 0 };
     let gemm = Gemm::new(set, 1, plan, panels, Epilogue::NONE);
     let rows = PlainRows::new(&[1.0; 2], [2, 1, 1], 1);
     gemm.run(&mut Team::alone(), &rows, None, ImageMut::dense(&mut [0.0; 3], 2), &mut []);

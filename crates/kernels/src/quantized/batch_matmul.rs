@@ -14,7 +14,10 @@ const TASKS_PER_THREAD: usize = 4;
 /// Products `output[M][N] = x[M][K] * y[K][N]` of matrices that lie one behind the other.
 #[derive(Debug)]
 pub struct BatchMatmul {
-    batch: usize,
+    /// Of each product the numbers of its x and its y.
+    products: Vec<[usize; 2]>,
+    /// How many x and y there are.
+    operands: [usize; 2],
     /// M, K and N.
     sizes: [usize; 3],
     /// Whether x is stored as `[K][M]`, and y as `[N][K]`.
@@ -53,15 +56,16 @@ impl Parts {
 }
 
 impl BatchMatmul {
-    /// Cuts `batch` products of the sizes `[M, K, N]` into tasks for so many threads. Inputs and outputs
-    /// are of one signedness; `transposed` says whether x is stored as `[K][M]` and y as `[N][K]`.
+    /// Cuts products of the sizes `[M, K, N]` into tasks for so many threads; `products` are, in the
+    /// order of the outputs, the numbers of x and y. Inputs and outputs are of one signedness;
+    /// `transposed` says whether x is stored as `[K][M]` and y as `[N][K]`.
     ///
     /// # Panics
     /// If a number is out of its type's range, there is more than one multiplier, the matrices are
     /// larger than memory, or this processor does not have the instruction set.
     #[allow(clippy::too_many_arguments)] // Sizes, types, and what all kernels take.
     pub fn prepare(
-        batch: usize,
+        products: Vec<[usize; 2]>,
         sizes: [usize; 3],
         transposed: [bool; 2],
         signedness: Signedness,
@@ -71,8 +75,13 @@ impl BatchMatmul {
         threads: usize,
     ) -> Self {
         let [rows, inner, columns] = sizes;
-        for [a, b] in [[rows, inner], [inner, columns], [rows, columns]] {
-            let each = a.checked_mul(b).and_then(|each| each.checked_mul(batch.max(1)));
+        let batch = products.len();
+        let operands =
+            [0, 1].map(|operand| products.iter().map(|it| it[operand] + 1).max().unwrap_or(0));
+        let matrices =
+            [[operands[0], rows, inner], [operands[1], inner, columns], [batch, rows, columns]];
+        for [count, a, b] in matrices {
+            let each = a.checked_mul(b).and_then(|each| each.checked_mul(count.max(1)));
             assert!(
                 each.is_some_and(|all| all < isize::MAX.unsigned_abs() / 16),
                 "matrices larger than memory"
@@ -100,7 +109,16 @@ impl BatchMatmul {
             let tasks = batch.min(if threads > 1 { threads * TASKS_PER_THREAD } else { 1 });
             Packed { matrix, tasks, lines }
         });
-        Self { batch, sizes, transposed, signedness, zero_points, requantization, packed }
+        Self {
+            products,
+            operands,
+            sizes,
+            transposed,
+            signedness,
+            zero_points,
+            requantization,
+            packed,
+        }
     }
 
     /// Which kernel was chosen.
@@ -111,7 +129,7 @@ impl BatchMatmul {
     /// Multiplications and additions.
     pub fn operations(&self) -> u64 {
         let [rows, inner, columns] = self.sizes;
-        2 * (self.batch * rows) as u64 * (inner * columns) as u64
+        2 * (self.products.len() * rows) as u64 * (inner * columns) as u64
     }
 
     /// Bytes of scratch memory that a run wants.
@@ -132,19 +150,21 @@ impl BatchMatmul {
         scratch: &mut [Line],
     ) {
         let [rows, inner, columns] = self.sizes;
-        assert!(x.len() >= self.batch * rows * inner, "x is too small");
-        assert!(y.len() >= self.batch * inner * columns, "y is too small");
-        assert!(output.len() >= self.batch * rows * columns, "the output is too small");
-        if self.batch * rows * columns == 0 {
+        let ([x_count, y_count], batch) = (self.operands, self.products.len());
+        assert!(x.len() >= x_count * rows * inner, "x is too small");
+        assert!(y.len() >= y_count * inner * columns, "y is too small");
+        assert!(output.len() >= batch * rows * columns, "the output is too small");
+        if batch * rows * columns == 0 {
             return;
         }
         let output = DisjointOutput::new(output);
         let scratch = DisjointOutput::new(scratch);
-        let tasks = self.packed.as_ref().map_or(self.batch, |packed| packed.tasks);
+        let tasks = self.packed.as_ref().map_or(batch, |packed| packed.tasks);
         team.run(tasks, &|task| {
-            for index in self.batch * task / tasks..self.batch * (task + 1) / tasks {
-                let x = &x[index * rows * inner..][..rows * inner];
-                let y = &y[index * inner * columns..][..inner * columns];
+            for index in batch * task / tasks..batch * (task + 1) / tasks {
+                let [of_x, of_y] = self.products[index];
+                let x = &x[of_x * rows * inner..][..rows * inner];
+                let y = &y[of_y * inner * columns..][..inner * columns];
                 // SAFETY: every product has its own output, and is one task's.
                 let to = unsafe { output.slice(index * rows * columns, rows * columns) };
                 match &self.packed {
@@ -261,7 +281,7 @@ mod tests {
     proptest! {
         #[test]
         fn all_instruction_sets_agree(
-            batch in 0_usize..4, rows in 0_usize..120, inner in 0_usize..40,
+            products in prop::collection::vec([0_usize..3, 0_usize..3], 0..4), rows in 0_usize..120, inner in 0_usize..40,
             columns in prop_oneof![0_usize..40, 0_usize..150], transposed: [bool; 2],
             is_signed: bool, zero_points: [u8; 2], ends: [u8; 2], zero_point: u8,
             mantissa in 1 << 30..=i32::MAX, exponent in prop_oneof![9 => -10..-5, 1 => -3..3],
@@ -278,13 +298,13 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(u64::from(zero_point));
             let mut bytes =
                 |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
-            let (x, y) = (bytes(batch * rows * inner), bytes(batch * inner * columns));
+            let (x, y) = (bytes(3 * rows * inner), bytes(3 * inner * columns));
             let run = |set, threads| {
                 let product = BatchMatmul::prepare(
-                    batch, [rows, inner, columns], transposed, signedness,
+                    products.clone(), [rows, inner, columns], transposed, signedness,
                     zero_points.map(value), requantization.clone(), set, threads,
                 );
-                let mut output = vec![0; batch * rows * columns];
+                let mut output = vec![0; products.len() * rows * columns];
                 let mut scratch = vec![bytemuck::Zeroable::zeroed(); product.scratch_bytes() / 64];
                 product.run(&mut Team::new(threads), &x, &y, &mut output, &mut scratch);
                 output
@@ -309,7 +329,7 @@ mod tests {
         };
         for set in InstructionSet::available() {
             let product = BatchMatmul::prepare(
-                1,
+                vec![[0, 0]],
                 [1, 2, 1],
                 [false; 2],
                 Signedness::Unsigned,

@@ -21,6 +21,7 @@ pub mod depthwise;
 mod dot;
 mod gemm;
 mod requantize;
+pub mod transposed_convolution;
 
 pub use requantize::Requantization;
 

@@ -9,6 +9,7 @@ use hal::FusedActivation;
 use kernels::batch_matmul::{self, Layout};
 use kernels::quantized::{Requantization, batch_matmul as quantized};
 use ops::operations::BatchMatmul;
+use ops::rules::broadcast;
 
 #[derive(Debug)]
 struct Product(batch_matmul::BatchMatmul);
@@ -38,7 +39,7 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
 #[derive(Debug)]
 struct QuantizedProduct(quantized::BatchMatmul);
 
-/// BATCH_MATMUL of 8-bit numbers, without broadcasting.
+/// BATCH_MATMUL of 8-bit numbers.
 pub(super) fn quantized(
     builder: &Builder<'_, '_>,
     node: &Node,
@@ -53,7 +54,7 @@ pub(super) fn quantized(
     let inner = if matmul.transpose_x { upper } else { lower };
     let signedness = super::quantized::signedness(output)?;
     let is_same = |value: &Value<'_>| value.operand_type() == output.operand_type();
-    if of_x != batch || of_y != batch || !is_same(x) || !is_same(y) || output.elements() == 0 {
+    if !is_same(x) || !is_same(y) || output.elements() == 0 {
         return None;
     }
     let (min, max) = super::stored_range(output, FusedActivation::None)?;
@@ -63,9 +64,14 @@ pub(super) fn quantized(
         min,
         max,
     };
+    let lengths =
+        |lengths: &[u32]| -> Vec<usize> { lengths.iter().map(|it| *it as usize).collect() };
+    let batch = lengths(batch);
+    let x_of_product = broadcast::positions(&lengths(of_x), &batch);
+    let y_of_product = broadcast::positions(&lengths(of_y), &batch);
     let settings = builder.settings;
     let product = quantized::BatchMatmul::prepare(
-        batch.iter().map(|length| *length as usize).product(),
+        x_of_product.zip(y_of_product).map(|(x, y)| [x, y]).collect(),
         [rows, inner, columns].map(|length| *length as usize),
         [matmul.transpose_x, matmul.transpose_y],
         signedness,

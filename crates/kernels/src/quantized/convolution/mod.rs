@@ -1,4 +1,5 @@
 //! [`Convolution`] of 8-bit images.
+#![allow(unsafe_code)]
 
 mod packed;
 mod portable;
@@ -6,12 +7,16 @@ mod stage;
 pub(super) mod table;
 #[cfg(test)]
 mod tests;
+mod unpacked;
+
+pub use unpacked::UnpackedConvolution;
 
 use super::gemm::Variant;
 use super::{Activations, Requantization, Weights};
 use crate::convolution::Shape;
-use crate::image::values_needed;
-use crate::{Image, ImageMut, Line, Preparation, Team};
+use crate::disjoint::DisjointOutput;
+use crate::image::{Places, values_needed};
+use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
 use packed::Packed;
 use portable::Portable;
 
@@ -109,9 +114,22 @@ impl Convolution {
 
     /// Bytes of scratch memory that a run wants.
     pub fn scratch_bytes(&self) -> usize {
+        self.tasks() * self.task_lines() * LINE_BYTES
+    }
+
+    /// How many tasks there are.
+    pub(super) fn tasks(&self) -> usize {
+        match &self.kernel {
+            Kernel::Portable(_) => Portable::tasks(&self.shape),
+            Kernel::Packed(packed) => packed.tasks(),
+        }
+    }
+
+    /// Lines of scratch memory that a task wants.
+    pub(super) fn task_lines(&self) -> usize {
         match &self.kernel {
             Kernel::Portable(_) => 0,
-            Kernel::Packed(packed) => packed.scratch_bytes(),
+            Kernel::Packed(packed) => packed.task_lines(),
         }
     }
 
@@ -126,15 +144,81 @@ impl Convolution {
         output: ImageMut<'_, u8>,
         scratch: &mut [Line],
     ) {
+        let values = DisjointOutput::new(output.values);
+        let output = Target { values: &values, places: Places::Even(output.pixel_stride) };
+        self.check(&input, &output);
+        let lines = self.task_lines();
+        let scratch = DisjointOutput::new(scratch);
+        team.run(self.tasks(), &|task| {
+            // SAFETY: each task has its own lines.
+            let scratch = unsafe { scratch.slice(task * lines, lines) };
+            // SAFETY: the images were checked, each task is run once, and there are no other ones.
+            unsafe { self.task(input, &output, task, scratch) };
+        });
+    }
+
+    /// # Panics
+    /// If an image is too small.
+    pub(super) fn check(&self, input: &Image<'_, u8>, output: &Target<'_>) {
         let shape = &self.shape;
         let needed = values_needed(shape.input_pixels(), shape.input_channels, input.pixel_stride);
         assert!(input.values.len() >= needed, "the input is too small");
-        let needed =
-            values_needed(shape.output_pixels(), shape.output_channels, output.pixel_stride);
+        let needed = match &output.places {
+            Places::Even(stride) => {
+                values_needed(shape.output_pixels(), shape.output_channels, *stride)
+            }
+            Places::Lines(placement) => {
+                assert_eq!(placement.size, shape.output, "size of the output");
+                placement.values_needed(shape.batch, shape.output_channels)
+            }
+        };
         assert!(output.values.len() >= needed, "the output is too small");
-        match &self.kernel {
-            Kernel::Portable(portable) => portable.run(shape, team, input, output),
-            Kernel::Packed(packed) => packed.run(shape, team, input, output, scratch),
+    }
+
+    /// Computes the part of a task.
+    ///
+    /// # Safety
+    /// The images were [checked](Self::check), each task is run once, and nobody else touches the
+    /// pixels of the output.
+    pub(super) unsafe fn task(
+        &self,
+        input: Image<'_, u8>,
+        output: &Target<'_>,
+        task: usize,
+        scratch: &mut [Line],
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match &self.kernel {
+                Kernel::Portable(portable) => portable.task(&self.shape, input, output, task),
+                Kernel::Packed(packed) => packed.task(&self.shape, input, output, task, scratch),
+            }
+        }
+    }
+}
+
+/// An output, and where its pixels lie.
+pub(super) struct Target<'a> {
+    pub(super) values: &'a DisjointOutput<'a, u8>,
+    pub(super) places: Places,
+}
+
+impl Target<'_> {
+    /// Where a pixel begins.
+    fn start(&self, pixel: usize) -> usize {
+        self.places.start(pixel)
+    }
+
+    /// From a pixel to the next one of its line.
+    fn stride(&self) -> usize {
+        self.places.stride()
+    }
+
+    /// How many pixels lie at equal distances from a pixel on.
+    fn in_line(&self, pixel: usize) -> usize {
+        match &self.places {
+            Places::Even(_) => usize::MAX,
+            Places::Lines(placement) => placement.size[1] - pixel % placement.size[1],
         }
     }
 }

@@ -4,12 +4,12 @@
 
 use super::super::gemm::{Matrix, Source, TILE_ROWS, Tile, Variant};
 use super::super::{Activations, Requantization, Weights};
+use super::Target;
 use super::stage::Stage;
 use super::table::{ENTRIES, PIXELS, Pixels, Table};
 use crate::convolution::Shape;
-use crate::disjoint::DisjointOutput;
 use crate::parts::even_tasks;
-use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
+use crate::{Image, LINE_BYTES, Line, Preparation};
 
 /// Operations that are worth a task of their own, and those that are worth sharing at all: a
 /// microsecond, of which sharing takes a quarter.
@@ -117,54 +117,47 @@ impl Packed {
         self.matrices.first().map_or("none", |matrix| matrix.variant.name())
     }
 
-    fn tasks(&self) -> usize {
+    pub(super) fn tasks(&self) -> usize {
         self.pieces * self.block_pieces
     }
 
-    fn stage_lines(&self) -> usize {
+    /// Lines of scratch memory that a task wants.
+    pub(super) fn task_lines(&self) -> usize {
         self.stage.map_or(0, |stage| stage.bytes.div_ceil(LINE_BYTES))
     }
 
-    pub(super) fn scratch_bytes(&self) -> usize {
-        self.tasks() * self.stage_lines() * LINE_BYTES
-    }
-
-    pub(super) fn run(
+    /// Computes the part of a task.
+    ///
+    /// # Safety
+    /// The images were checked to have all pixels, each task is run once, and nobody else touches the
+    /// pixels of the output.
+    pub(super) unsafe fn task(
         &self,
         shape: &Shape,
-        team: &mut Team,
         input: Image<'_, u8>,
-        output: ImageMut<'_, u8>,
+        output: &Target<'_>,
+        task: usize,
         scratch: &mut [Line],
     ) {
-        let lines = self.stage_lines();
-        let output_step = output.pixel_stride;
-        let output = DisjointOutput::new(output.values);
-        let scratch = DisjointOutput::new(scratch);
-        team.run(self.tasks(), &|task| {
-            // Those that share rows of the input follow each other.
-            let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
-            let work = Work {
-                convolution: self,
-                shape,
-                input,
-                output: &output,
-                output_step,
-                blocks: part(self.blocks, self.block_pieces, block_piece),
-            };
-            match &self.stage {
-                None => {
-                    let (first, end) = part(shape.output_pixels(), self.pieces, piece);
-                    work.run_direct(first, end);
-                }
-                Some(stage) => {
-                    let rows = part(shape.batch * shape.output[0], self.pieces, piece);
-                    // SAFETY: each task has its own lines.
-                    let copy = unsafe { scratch.slice(task * lines, lines) };
-                    work.run_staged(stage, rows, bytemuck::cast_slice_mut(copy));
-                }
+        // Those that share rows of the input follow each other.
+        let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
+        let work = Work {
+            convolution: self,
+            shape,
+            input,
+            output,
+            blocks: part(self.blocks, self.block_pieces, block_piece),
+        };
+        match &self.stage {
+            None => {
+                let (first, end) = part(shape.output_pixels(), self.pieces, piece);
+                work.run_direct(first, end);
             }
-        });
+            Some(stage) => {
+                let rows = part(shape.batch * shape.output[0], self.pieces, piece);
+                work.run_staged(stage, rows, bytemuck::cast_slice_mut(scratch));
+            }
+        }
     }
 }
 
@@ -199,8 +192,7 @@ struct Work<'a> {
     convolution: &'a Packed,
     shape: &'a Shape,
     input: Image<'a, u8>,
-    output: &'a DisjointOutput<'a, u8>,
-    output_step: usize,
+    output: &'a Target<'a>,
     /// From and to, of all groups.
     blocks: (usize, usize),
 }
@@ -220,8 +212,11 @@ impl Work<'_> {
     fn run_direct(&self, first: usize, end: usize) {
         let mut table = Table::new();
         let pixels = Table::pixels(self.shape.taps());
-        for first in (first..end).step_by(pixels) {
-            let count = pixels.min(end - first);
+        let mut next = first;
+        while next < end {
+            let first = next;
+            let count = pixels.min(end - first).min(self.output.in_line(first));
+            next += count;
             for (group, blocks) in self.groups() {
                 let image = Pixels {
                     values: self.input.values,
@@ -289,12 +284,13 @@ impl Work<'_> {
             unsafe { matrix.row_terms(table.start(), count, &mut terms[..count]) };
         }
         let blocks = &matrix.blocks()[blocks.0..blocks.1];
+        let (start, output_step) = (self.output.start(first), self.output.stride());
         for (block, next) in blocks.iter().zip(blocks.iter().cycle().skip(1)) {
             let channel = group * self.shape.group_output_channels() + block.channel;
             // The last byte that is written lies in the output, which was checked to be so large.
             debug_assert!(
-                (first + count - 1) * self.output_step + channel + block.channels
-                    <= self.output.len()
+                start + (count - 1) * output_step + channel + block.channels
+                    <= self.output.values.len()
             );
             let rows = Tile {
                 table: table.start(),
@@ -303,8 +299,8 @@ impl Work<'_> {
                 row_terms: matrix.needs_row_terms().then(|| &terms[..count]),
                 weights: matrix.block_weights(block),
                 lanes: matrix.block_lanes(block),
-                output: self.output.pointer(first * self.output_step + channel),
-                output_step: self.output_step,
+                output: self.output.values.pointer(start + channel),
+                output_step,
             };
             // SAFETY: the caller's promise for the table; pixels and blocks of different tasks are
             // different, and the image was checked to have them.

@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use super::super::{Activations, Requantization, Weights};
+use super::Target;
 use crate::convolution::Shape;
-use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
-use crate::{Image, ImageMut, Preparation, Team};
+use crate::{Image, Preparation};
 
 /// Weights less their zero point, and all the rest.
 #[derive(Debug)]
@@ -35,28 +35,32 @@ impl Portable {
     }
 
     /// A task is a row of output pixels.
-    pub(super) fn run(
+    pub(super) fn tasks(shape: &Shape) -> usize {
+        if shape.output_pixels() == 0 || shape.output_channels == 0 {
+            return 0;
+        }
+        shape.batch * shape.output[0]
+    }
+
+    /// Computes a row of output pixels.
+    ///
+    /// # Safety
+    /// Nobody else touches the row.
+    pub(super) unsafe fn task(
         &self,
         shape: &Shape,
-        team: &mut Team,
         input: Image<'_, u8>,
-        output: ImageMut<'_, u8>,
+        output: &Target<'_>,
+        task: usize,
     ) {
         let [height, width] = shape.output;
-        if shape.output_pixels() == 0 || shape.output_channels == 0 {
-            return;
+        let (batch, y) = (task / height, task % height);
+        for x in 0..width {
+            let start = output.start(task * width + x);
+            // SAFETY: the pixels of different tasks are different.
+            let outputs = unsafe { output.values.slice(start, shape.output_channels) };
+            self.pixel(shape, input, [batch, y, x], outputs);
         }
-        let step = output.pixel_stride;
-        let output = DisjointOutput::new(output.values);
-        team.run(shape.batch * height, &|task| {
-            let (batch, y) = (task / height, task % height);
-            for x in 0..width {
-                let pixel = task * width + x;
-                // SAFETY: the pixels of different tasks are different.
-                let outputs = unsafe { output.slice(pixel * step, shape.output_channels) };
-                self.pixel(shape, input, [batch, y, x], outputs);
-            }
-        });
     }
 
     fn pixel(

@@ -1,0 +1,362 @@
+//! [`UnpackedConvolution`]: weights that are known only when it is run.
+#![allow(unsafe_code)]
+
+use super::super::{Activations, Requantization, Signedness};
+use crate::convolution::Shape;
+use crate::disjoint::DisjointOutput;
+use crate::gemm::part;
+use crate::image::values_needed;
+use crate::parts::{even_tasks, for_each_slice};
+use crate::vector::{Isa, Kernel, Simd};
+use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
+
+/// A convolution whose weights and biases are known only when it is run: the weights less their zero
+/// point are written to scratch memory first, as numbers of 16 bits.
+#[derive(Debug)]
+pub struct UnpackedConvolution {
+    shape: Shape,
+    isa: Isa,
+    is_depthwise: bool,
+    weights: Activations,
+    activations: Activations,
+    requantization: Requantization,
+    tasks: usize,
+}
+
+/// Operations that are worth a task of their own.
+const OPERATIONS_PER_TASK: u64 = 200_000;
+
+/// Tasks for each thread, so that all end at about the same time.
+const TASKS_PER_THREAD: usize = 4;
+
+impl UnpackedConvolution {
+    /// Cuts the work. `weights` are what the filter will be; `is_depthwise` is how it will lie.
+    ///
+    /// # Panics
+    /// If the shape is not valid, or not depthwise where it is said to be; if a number is out of its
+    /// type's range.
+    pub fn prepare(
+        shape: &Shape,
+        is_depthwise: bool,
+        weights: Activations,
+        activations: Activations,
+        requantization: Requantization,
+        preparation: &Preparation,
+    ) -> Self {
+        shape.check();
+        weights.check();
+        activations.check();
+        requantization.check(shape.output_channels, activations.signedness);
+        assert!(
+            !is_depthwise || shape.groups == shape.input_channels.max(1),
+            "groups of a depthwise convolution"
+        );
+        let worth = usize::try_from(shape.operations() / OPERATIONS_PER_TASK);
+        let tasks =
+            even_tasks(worth.unwrap_or(usize::MAX), preparation.threads(), TASKS_PER_THREAD);
+        Self {
+            shape: *shape,
+            isa: Isa::of(preparation.set()),
+            is_depthwise,
+            weights,
+            activations,
+            requantization,
+            tasks: tasks.clamp(1, (shape.batch * shape.output[0]).max(1)),
+        }
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Lines of scratch memory for the weights, and for the sums of each task.
+    fn lines(&self) -> [usize; 2] {
+        let sums = if self.is_depthwise { self.shape.output_channels } else { 0 };
+        [
+            (self.shape.filter_values() * size_of::<i16>()).div_ceil(LINE_BYTES),
+            (sums * size_of::<i32>()).div_ceil(LINE_BYTES),
+        ]
+    }
+
+    /// Bytes of scratch memory that a run wants.
+    pub fn scratch_bytes(&self) -> usize {
+        let [weights, sums] = self.lines();
+        (weights + self.tasks * sums) * LINE_BYTES
+    }
+
+    /// Computes the output. The filter is `[output_channels, filter[0], filter[1], input_channels /
+    /// groups]`, or of a depthwise convolution `[1, filter[0], filter[1], output_channels]`.
+    ///
+    /// # Panics
+    /// If there are not as many weights and biases as the shape says, or an image or the scratch memory
+    /// is too small.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, u8>,
+        filter: &[u8],
+        bias: &[i32],
+        output: ImageMut<'_, u8>,
+        scratch: &mut [Line],
+    ) {
+        let shape = &self.shape;
+        let needed = values_needed(shape.input_pixels(), shape.input_channels, input.pixel_stride);
+        assert!(input.values.len() >= needed, "the input is too small");
+        assert_eq!(filter.len(), shape.filter_values(), "weights");
+        assert_eq!(bias.len(), shape.output_channels, "biases");
+        let channels = shape.output_channels;
+        let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
+        assert!(output.values.len() >= needed, "the output is too small");
+        if needed == 0 {
+            return;
+        }
+        let [weight_lines, sum_lines] = self.lines();
+        let (weights, sums) = scratch.split_at_mut(weight_lines);
+        let weights = &mut bytemuck::cast_slice_mut::<_, i16>(weights)[..filter.len()];
+        for_each_slice(team, weights, 16 << 10, |start, to| {
+            let from = &filter[start..start + to.len()];
+            self.isa.run(Centring { of: self.weights, from, to });
+        });
+        let weights = &*weights;
+        let (sums, step) = (DisjointOutput::new(sums), output.pixel_stride);
+        let output = DisjointOutput::new(output.values);
+        team.run(self.tasks, &|task| {
+            // SAFETY: each task has its own lines.
+            let sums = unsafe { sums.slice(task * sum_lines, sum_lines) };
+            for line in part(shape.batch * shape.output[0], self.tasks, task) {
+                for x in 0..shape.output[1] {
+                    let start = (line * shape.output[1] + x) * step;
+                    // SAFETY: the pixels of different tasks are different.
+                    let to = unsafe { output.slice(start, channels) };
+                    let pixel = Pixel { convolution: self, input, at: [line, x], weights, bias };
+                    if self.is_depthwise {
+                        let sums = &mut bytemuck::cast_slice_mut(sums)[..channels];
+                        self.isa.run(Depthwise { pixel, sums, to });
+                    } else {
+                        self.isa.run(Full { pixel, to });
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Takes the zero point from numbers.
+struct Centring<'a> {
+    of: Activations,
+    from: &'a [u8],
+    to: &'a mut [i16],
+}
+
+impl Kernel for Centring<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for (to, from) in self.to.iter_mut().zip(self.from) {
+            *to = centred(self.of, *from);
+        }
+    }
+}
+
+/// A number less the zero point.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
+fn centred(of: Activations, byte: u8) -> i16 {
+    // Without a branch: the byte of a signed number and its sign's bit turned are 128 more than it.
+    let (flip, offset) = match of.signedness {
+        Signedness::Unsigned => (0, 0),
+        Signedness::Signed => (0x80, 128),
+    };
+    i16::from(byte ^ flip) - (of.zero_point as i16 + offset)
+}
+
+/// An output pixel, in a line of all images.
+#[derive(Clone, Copy)]
+struct Pixel<'a> {
+    convolution: &'a UnpackedConvolution,
+    input: Image<'a, u8>,
+    at: [usize; 2],
+    weights: &'a [i16],
+    bias: &'a [i32],
+}
+
+impl<'a> Pixel<'a> {
+    /// What it sees: taps that lie in the image, and the input pixel's channels of each.
+    #[inline(always)]
+    fn taps(self) -> impl Iterator<Item = (usize, &'a [u8])> + Clone {
+        let shape = &self.convolution.shape;
+        let [line, x] = self.at;
+        let (image, y) = (line / shape.output[0], line % shape.output[0]);
+        (0..shape.filter[0])
+            .filter_map(move |i| Some((i, shape.input_position(0, y, i)?)))
+            .flat_map(move |(i, input_y)| {
+                (0..shape.filter[1]).filter_map(move |j| {
+                    let input_x = shape.input_position(1, x, j)?;
+                    let pixel = (image * shape.input[0] + input_y) * shape.input[1] + input_x;
+                    let start = pixel * self.input.pixel_stride;
+                    let values = &self.input.values[start..start + shape.input_channels];
+                    Some((i * shape.filter[1] + j, values))
+                })
+            })
+    }
+
+    #[inline(always)]
+    fn output(&self, sum: i32, channel: usize) -> u8 {
+        let UnpackedConvolution { requantization, activations, .. } = self.convolution;
+        activations.signedness.byte(requantization.apply(sum, channel))
+    }
+}
+
+/// All channels of a pixel, each a sum over the channels of its group.
+struct Full<'a> {
+    pixel: Pixel<'a>,
+    to: &'a mut [u8],
+}
+
+impl Kernel for Full<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Pixel { convolution, weights, bias, .. } = self.pixel;
+        let UnpackedConvolution { shape, activations, .. } = convolution;
+        let depth = shape.group_input_channels();
+        for (channel, to) in self.to.iter_mut().enumerate() {
+            let first = channel / shape.group_output_channels() * depth;
+            let mut sum = bias[channel];
+            for (tap, values) in self.pixel.taps() {
+                let at = (channel * shape.taps() + tap) * depth;
+                let products = values[first..first + depth].iter().zip(&weights[at..at + depth]);
+                sum = products.fold(sum, |sum, (value, weight)| {
+                    let value = i32::from(centred(*activations, *value));
+                    sum.wrapping_add(value * i32::from(*weight))
+                });
+            }
+            *to = self.pixel.output(sum, channel);
+        }
+    }
+}
+
+/// All channels of a pixel, each a sum over the taps of one channel.
+struct Depthwise<'a> {
+    pixel: Pixel<'a>,
+    sums: &'a mut [i32],
+    to: &'a mut [u8],
+}
+
+impl Kernel for Depthwise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Pixel { convolution, weights, bias, .. } = self.pixel;
+        let UnpackedConvolution { shape, activations, .. } = convolution;
+        let (channels, multiplier) = (shape.output_channels, shape.group_output_channels());
+        self.sums.copy_from_slice(bias);
+        for (tap, values) in self.pixel.taps() {
+            let weights = &weights[tap * channels..][..channels];
+            let add = |sum: &mut i32, value: u8, weight: i16| {
+                let value = i32::from(centred(*activations, value));
+                *sum = sum.wrapping_add(value * i32::from(weight));
+            };
+            if multiplier == 1 {
+                for ((sum, value), weight) in self.sums.iter_mut().zip(values).zip(weights) {
+                    add(sum, *value, *weight);
+                }
+                continue;
+            }
+            let of_channels = self.sums.chunks_mut(multiplier).zip(weights.chunks(multiplier));
+            for ((sums, weights), value) in of_channels.zip(values) {
+                for (sum, weight) in sums.iter_mut().zip(weights) {
+                    add(sum, *value, *weight);
+                }
+            }
+        }
+        for (channel, (sum, to)) in self.sums.iter().zip(self.to).enumerate() {
+            *to = self.pixel.output(*sum, channel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convolution::tests::any_shape;
+    use crate::quantized::Weights;
+    use crate::quantized::convolution::Convolution;
+    use crate::{InstructionSet, Lines, Multiplier};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 150 }))]
+
+        #[test]
+        fn weights_may_come_with_the_image(
+            shape in any_shape(), multiplier in 0_usize..3, gaps in [0_usize..2, 0_usize..2],
+            threads in 1_usize..4, is_signed: [bool; 2], zero_points: [u8; 3], seed: u64,
+        ) {
+            // With a multiplier it is depthwise.
+            let shape = match multiplier {
+                0 => shape,
+                _ => Shape {
+                    groups: shape.input_channels.max(1),
+                    output_channels: shape.input_channels * multiplier,
+                    ..shape
+                },
+            };
+            let signed = is_signed.map(|it| if it { Signedness::Signed } else { Signedness::Unsigned });
+            let [activations, of_weights] = [0, 1].map(|index: usize| Activations {
+                signedness: signed[index],
+                zero_point: signed[index].value(zero_points[index]),
+            });
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
+            let strides = [shape.input_channels + gaps[0], shape.output_channels + gaps[1]];
+            let values = bytes(shape.input_pixels() * strides[0]);
+            let by_channel = bytes(shape.filter_values());
+            let mut weights = by_channel.clone();
+            if multiplier > 0 {
+                for (at, weight) in by_channel.iter().enumerate() {
+                    let (channel, tap) = (at / shape.taps(), at % shape.taps());
+                    weights[tap * shape.output_channels + channel] = *weight;
+                }
+            }
+            let bias: Vec<i32> = (0..shape.output_channels).map(|_| random.i32(-999..999)).collect();
+            let requantization = Requantization {
+                multipliers: vec![Multiplier { mantissa: random.i32(1 << 30..), exponent: -8 }],
+                zero_point: signed[0].value(zero_points[2]),
+                min: signed[0].range().0,
+                max: signed[0].range().1,
+            };
+            let input = Image { values: &values, pixel_stride: strides[0] };
+            let blank = || vec![77; shape.output_pixels() * strides[1]];
+            let mut expected = blank();
+            let mut preparation = Preparation::new(InstructionSet::Portable, 1);
+            let weights_of_twin = Weights {
+                values: &by_channel,
+                signedness: of_weights.signedness,
+                zero_point: of_weights.zero_point,
+            };
+            let twin = Convolution::prepare(
+                &shape, weights_of_twin, &bias, activations, requantization.clone(), &mut preparation,
+            );
+            drop(preparation);
+            let output = ImageMut { values: &mut expected, pixel_stride: strides[1] };
+            twin.run(&mut Team::alone(), input, output, &mut []);
+            for set in InstructionSet::available() {
+                let kernel = UnpackedConvolution::prepare(
+                    &shape, multiplier > 0, of_weights, activations, requantization.clone(),
+                    &Preparation::new(set, threads),
+                );
+                let mut found = blank();
+                let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+                let output = ImageMut { values: &mut found, pixel_stride: strides[1] };
+                let mut team = Team::new(threads);
+                kernel.run(&mut team, input, &weights, &bias, output, scratch.lines_mut());
+                prop_assert_eq!(&found, &expected, "{}", set);
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! [`TransposedConvolution`] of 8-bit images, in the phases of
+//! [`transposed_convolution`](crate::transposed_convolution).
+#![allow(unsafe_code)]
+
+use super::convolution::{Convolution, Target};
+use super::{Activations, Requantization, Weights};
+use crate::disjoint::DisjointOutput;
+use crate::image::{Placement, Places};
+use crate::transposed_convolution::{Shape, tasks_by_place};
+use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
+
+/// A transposed convolution with constant weights, prepared for an instruction set.
+#[derive(Debug)]
+pub struct TransposedConvolution {
+    shape: Shape,
+    output_pixel_stride: usize,
+    phases: Vec<(Convolution, Placement)>,
+    /// Each a task of a phase.
+    tasks: Vec<(usize, usize)>,
+}
+
+impl TransposedConvolution {
+    /// Packs the weights `[output_channels, filter[0], filter[1], input_channels]` and cuts the work.
+    /// The output's pixels will be so many values apart.
+    ///
+    /// # Panics
+    /// If the shape is not [valid](Shape::is_valid); if there are not as many weights and biases as it
+    /// says; if a number is out of its type's range; if this processor does not have the instruction
+    /// set.
+    pub fn prepare(
+        shape: &Shape,
+        output_pixel_stride: usize,
+        weights: Weights<'_>,
+        bias: &[i32],
+        activations: Activations,
+        requantization: &Requantization,
+        preparation: &mut Preparation,
+    ) -> Self {
+        weights.check(shape.filter_values(), preparation);
+        assert_eq!(bias.len(), shape.output_channels, "biases");
+        requantization.check(shape.output_channels, activations.signedness);
+        let zero = weights.signedness.byte(weights.zero_point);
+        let prepared = shape.checked_phases(output_pixel_stride).into_iter().map(|phase| {
+            let values = match preparation.is_restoring() {
+                true => Vec::new(),
+                false => phase.filter(shape, weights.values, zero),
+            };
+            let weights = Weights { values: &values, ..weights };
+            let mut requantization = requantization.clone();
+            if requantization.multipliers.len() > 1 {
+                requantization.multipliers = requantization.multipliers.repeat(phase.joined());
+            }
+            let bias = bias.repeat(phase.joined());
+            let convolution = Convolution::prepare(
+                &phase.shape,
+                weights,
+                &bias,
+                activations,
+                requantization,
+                preparation,
+            );
+            (convolution, phase.placement)
+        });
+        let phases: Vec<_> = prepared.collect();
+        let tasks = tasks_by_place(phases.iter().map(|(convolution, _)| convolution.tasks()));
+        Self { shape: *shape, output_pixel_stride, phases, tasks }
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How it is done, for people.
+    pub fn kernel(&self) -> String {
+        let kernel = self.phases.first().map_or("nothing", |(convolution, _)| convolution.kernel());
+        format!("transposed in {} {kernel}", self.phases.len())
+    }
+
+    fn task_lines(&self) -> usize {
+        self.phases.iter().map(|(convolution, _)| convolution.task_lines()).max().unwrap_or(0)
+    }
+
+    /// Bytes of scratch memory that a run wants.
+    pub fn scratch_bytes(&self) -> usize {
+        self.tasks.len() * self.task_lines() * LINE_BYTES
+    }
+
+    /// Computes the output.
+    ///
+    /// # Panics
+    /// If an image or the scratch memory is too small, or the output's pixels are not as far apart as
+    /// was prepared for.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, u8>,
+        output: ImageMut<'_, u8>,
+        scratch: &mut [Line],
+    ) {
+        assert_eq!(output.pixel_stride, self.output_pixel_stride, "distance of output pixels");
+        let values = DisjointOutput::new(output.values);
+        let lines = self.task_lines();
+        let scratch = DisjointOutput::new(scratch);
+        let target =
+            |placement: &Placement| Target { values: &values, places: Places::Lines(*placement) };
+        for (convolution, placement) in &self.phases {
+            convolution.check(&input, &target(placement));
+        }
+        team.run(self.tasks.len(), &|task| {
+            // SAFETY: each task has its own lines.
+            let scratch = unsafe { scratch.slice(task * lines, lines) };
+            let (phase, task) = self.tasks[task];
+            let (convolution, placement) = &self.phases[phase];
+            // SAFETY: the images were checked, each task is there once, and each phase has output
+            // pixels of its own.
+            unsafe { convolution.task(input, &target(placement), task, scratch) };
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packing::prepared_twice;
+    use crate::quantized::Signedness;
+    use crate::transposed_convolution::tests::{any_shape, tap};
+    use crate::{InstructionSet, Lines, Multiplier};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 300 }))]
+
+        #[test]
+        fn each_input_pixel_is_spread_by_the_weights(
+            shape in any_shape(), gaps in [0_usize..2, 0_usize..2], threads in 1_usize..4,
+            is_signed: [bool; 2], zero_points: [u8; 3], is_per_channel: bool, seed: u64,
+            exponent in -12..-5,
+        ) {
+            prop_assume!(shape.is_valid());
+            let (inputs, outputs) = (shape.input_channels, shape.output_channels);
+            let strides = [inputs + gaps[0], outputs + gaps[1]];
+            let signedness = is_signed.map(|it| if it { Signedness::Signed } else { Signedness::Unsigned });
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
+            let input = bytes(shape.input_pixels() * strides[0]);
+            let values = bytes(shape.filter_values());
+            let bias: Vec<i32> = (0..outputs).map(|_| random.i32(-5000..5000)).collect();
+            let multipliers = if is_per_channel { outputs.max(1) } else { 1 };
+            let requantization = Requantization {
+                multipliers: (0..multipliers)
+                    .map(|_| Multiplier { mantissa: random.i32(1 << 30..), exponent })
+                    .collect(),
+                zero_point: signedness[0].value(zero_points[2]),
+                min: signedness[0].range().0,
+                max: signedness[0].range().1 - 3,
+            };
+            let activations = Activations {
+                signedness: signedness[0],
+                zero_point: signedness[0].value(zero_points[0]),
+            };
+            let weights = Weights {
+                values: &values,
+                signedness: signedness[1],
+                zero_point: signedness[1].value(zero_points[1]),
+            };
+
+            let mut sums = bias.repeat(shape.output_pixels());
+            for pixel in 0..shape.input_pixels() {
+                let values = &input[pixel * strides[0]..][..inputs];
+                for (at, from) in (0..shape.filter_values()).step_by(inputs.max(1)).enumerate() {
+                    let Some(output) = tap(&shape, pixel, at) else { continue };
+                    let products = values.iter().zip(from..).map(|(value, weight)| {
+                        let value = activations.signedness.value(*value) - activations.zero_point;
+                        value * weights.centred(weight)
+                    });
+                    sums[output] += products.sum::<i32>();
+                }
+            }
+            for set in InstructionSet::available() {
+                let kernel = prepared_twice(set, threads, |preparation| {
+                    TransposedConvolution::prepare(
+                        &shape, strides[1], weights, &bias, activations, &requantization, preparation,
+                    )
+                });
+                let mut output = vec![77; shape.output_pixels() * strides[1]];
+                let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+                kernel.run(
+                    &mut Team::new(threads),
+                    Image { values: &input, pixel_stride: strides[0] },
+                    ImageMut { values: &mut output, pixel_stride: strides[1] },
+                    scratch.lines_mut(),
+                );
+                for (index, &found) in output.iter().enumerate() {
+                    let (pixel, channel) = (index / strides[1], index % strides[1]);
+                    let expected = match channel < outputs {
+                        true => {
+                            let sum = sums[pixel * outputs + channel];
+                            activations.signedness.byte(requantization.apply(sum, channel))
+                        }
+                        // Between pixels nothing is written.
+                        false => 77,
+                    };
+                    prop_assert_eq!(found, expected, "{}: pixel {}, channel {}", set, pixel, channel);
+                }
+            }
+        }
+    }
+}

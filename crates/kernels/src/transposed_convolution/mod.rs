@@ -1,0 +1,166 @@
+//! Transposed convolution of float32 images, which decoders enlarge them by.
+//!
+//! Between two steps of the stride lie as many output pixels along each axis as the stride is long,
+//! and those at one of these places are an ordinary convolution by the taps that reach them. Pixels
+//! beside each other that see the same of the input are computed together, as if they were channels:
+//! their channels do lie side by side.
+#![allow(unsafe_code)]
+
+mod shape;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub(crate) use shape::Phase;
+pub use shape::Shape;
+
+use crate::convolution::{Access, Taps};
+use crate::disjoint::DisjointOutput;
+use crate::gemm::{Blocking, Epilogue, Gemm, Panels, RowsPlan};
+use crate::image::{Places, values_needed};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
+
+/// A transposed convolution with its filter packed and its work cut into tasks.
+#[derive(Debug)]
+pub struct TransposedConvolution {
+    shape: Shape,
+    set: InstructionSet,
+    output_pixel_stride: usize,
+    phases: Vec<Packed>,
+    /// Each a task of a phase.
+    tasks: Vec<(usize, usize)>,
+    zeros: Vec<f32>,
+}
+
+#[derive(Debug)]
+struct Packed {
+    phase: Phase,
+    gemm: Gemm,
+    access: Access,
+}
+
+impl TransposedConvolution {
+    /// Packs the filter, `[output_channels, filter height, filter width, input_channels]`, and the
+    /// bias, one for each output channel, and cuts the work. The pixels of input and output will be
+    /// so many values apart.
+    ///
+    /// # Panics
+    /// If the shape is not [valid](Shape::is_valid) or the filter or the bias is not as large as it
+    /// says.
+    pub fn prepare(
+        shape: &Shape,
+        [input_pixel_stride, output_pixel_stride]: [usize; 2],
+        filter: &[f32],
+        bias: &[f32],
+        epilogue: Epilogue,
+        preparation: &mut Preparation,
+    ) -> Self {
+        let phases = shape.checked_phases(output_pixel_stride);
+        preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
+        assert_eq!(bias.len(), shape.output_channels, "values of the bias");
+        let (set, threads) = (preparation.set(), preparation.threads());
+        let blocking = Blocking::of(set);
+        let pack = |phase: Phase| {
+            let of_phase = &phase.shape;
+            let filter = match preparation.is_restoring() {
+                true => Vec::new(),
+                false => phase.filter(shape, filter, 0.0),
+            };
+            let depth = of_phase.taps() * shape.input_channels;
+            let columns = [1, of_phase.output_channels];
+            let bias = |column: usize| bias[column % shape.output_channels];
+            let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, &filter);
+            let access = Access::of(of_phase, input_pixel_stride == shape.input_channels);
+            let rows = RowsPlan {
+                count: of_phase.output_pixels(),
+                line: of_phase.output[1],
+                bytes: values_needed(
+                    shape.input_pixels(),
+                    shape.input_channels,
+                    input_pixel_stride,
+                )
+                .saturating_mul(size_of::<f32>()),
+                scratch_values: access.scratch_values(of_phase, blocking.rows),
+            };
+            let gemm = Gemm::new(set, threads, rows, panels, epilogue);
+            Packed { phase, gemm, access }
+        };
+        let phases: Vec<Packed> = phases.into_iter().map(pack).collect();
+        let zeros = phases.iter().map(|it| Taps::zeros_needed(&it.phase.shape, it.access)).max();
+        Self {
+            shape: *shape,
+            set,
+            output_pixel_stride,
+            tasks: tasks_by_place(phases.iter().map(|it| it.gemm.tasks())),
+            zeros: vec![0.0; zeros.unwrap_or(0)],
+            phases,
+        }
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How it is done, for people.
+    pub fn kernel(&self) -> String {
+        let Blocking { rows, vectors, lanes } = Blocking::of(self.set);
+        format!("transposed in {} gemm {rows}x{} {}", self.phases.len(), vectors * lanes, self.set)
+    }
+
+    fn task_scratch_values(&self) -> usize {
+        self.phases.iter().map(|it| it.gemm.task_scratch_values()).max().unwrap_or(0)
+    }
+
+    /// Bytes of scratch memory that [`Self::run`] needs.
+    pub fn scratch_bytes(&self) -> usize {
+        self.tasks.len() * self.task_scratch_values() * size_of::<f32>()
+    }
+
+    /// Computes the output.
+    ///
+    /// # Panics
+    /// If the input, the output or the scratch memory is smaller than the shape says, or pixels are
+    /// not as far apart as was prepared for.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: Image<'_, f32>,
+        output: ImageMut<'_, f32>,
+        scratch: &mut [Line],
+    ) {
+        assert_eq!(output.pixel_stride, self.output_pixel_stride, "distance of output pixels");
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
+        assert!(size_of_val(scratch) >= self.scratch_bytes(), "too little scratch memory");
+        let scratch = DisjointOutput::new(scratch);
+        let output = DisjointOutput::new(output.values);
+        let by_task = self.task_scratch_values();
+        team.run(self.tasks.len(), &|task| {
+            // SAFETY: each task has its own part.
+            let scratch = unsafe { scratch.slice(task * by_task, by_task) };
+            let (phase, task) = self.tasks[task];
+            let Packed { phase: Phase { shape, placement, .. }, gemm, access } =
+                &self.phases[phase];
+            let rows = Taps::new(shape, *access, input.values, input.pixel_stride, &self.zeros);
+            // SAFETY: each phase has output pixels of its own.
+            let product = unsafe {
+                let panels = gemm.panels().all_values();
+                gemm.product(&rows, panels, None, &output, Places::Lines(*placement))
+            };
+            if let Some(product) = product {
+                // SAFETY: each task is there once.
+                unsafe { product.task(task, scratch) };
+            }
+        });
+    }
+}
+
+/// The tasks of several phases, of which these are the numbers, so that those for about the same part
+/// of the image follow each other.
+pub(crate) fn tasks_by_place(counts: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+    let each = counts.enumerate().flat_map(|(phase, count)| {
+        (0..count).map(move |task| (2 * task + 1, count, (phase, task)))
+    });
+    let mut tasks: Vec<_> = each.collect();
+    tasks.sort_by(|(at, count, _), (other, of, _)| (at * of).cmp(&(other * count)));
+    tasks.into_iter().map(|(_, _, task)| task).collect()
+}

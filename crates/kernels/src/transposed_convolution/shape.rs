@@ -1,0 +1,284 @@
+//! [`Shape`], and the [`Phase`]s that it is cut into.
+
+use crate::convolution;
+use crate::image::Placement;
+
+/// The sizes of a transposed convolution of images `[batch, height, width, channels]`; pairs are
+/// height, width.
+///
+/// Input pixel `(y, x)` reaches the output pixels
+/// `(y * stride[0] + i - padding_before[0], x * stride[1] + j - padding_before[1])` for `i`, `j` below
+/// `filter`, as far as there are such. What no input pixel reaches is the bias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// How many images.
+    pub batch: usize,
+    /// Height and width of the input.
+    pub input: [usize; 2],
+    /// Channels of the input.
+    pub input_channels: usize,
+    /// Height and width of the output.
+    pub output: [usize; 2],
+    /// Channels of the output.
+    pub output_channels: usize,
+    /// Height and width of the filter.
+    pub filter: [usize; 2],
+    /// From what an input pixel reaches to what the next one does, in output pixels; at least 1.
+    pub stride: [usize; 2],
+    /// Rows and columns that are cut off before the first ones of the output.
+    pub padding_before: [usize; 2],
+}
+
+/// Taps that may be added to a filter of a phase, all zero, because so much is cut off in front that
+/// its first output pixel sees no input before the second one.
+const MOST_ADDED: usize = 4;
+
+/// More phases are left to others.
+const MOST_PHASES: usize = 4096;
+
+/// The output pixels at some places between the steps of the stride: an ordinary convolution by the
+/// taps that reach them.
+#[derive(Debug, Clone)]
+pub(crate) struct Phase {
+    /// Of the convolution. It has the output channels of all the columns that are computed together.
+    pub(crate) shape: convolution::Shape,
+    pub(crate) placement: Placement,
+    along: [AlongAxis; 2],
+}
+
+/// A phase along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AlongAxis {
+    /// The first output position.
+    first: usize,
+    /// How many positions from there on belong together, as if they were channels.
+    joined: usize,
+    /// How many times they are repeated, a stride apart.
+    count: usize,
+    /// The filter's tap that is the last one of the phase, to the first of the joined positions. The
+    /// one before it is a stride farther.
+    last_tap: usize,
+    /// Taps, those that are zero included.
+    taps: usize,
+    padding: usize,
+}
+
+impl AlongAxis {
+    /// All phases of an axis, those joined that can be if that is wanted.
+    fn all(shape: &Shape, axis: usize, joins: bool) -> Option<Vec<Self>> {
+        let [taps, stride, before, output] = [
+            shape.filter[axis],
+            shape.stride[axis],
+            shape.padding_before[axis],
+            shape.output[axis],
+        ];
+        if stride.min(output) > MOST_PHASES {
+            return None;
+        }
+        let mut all: Vec<Self> = Vec::new();
+        for first in 0..stride.min(output) {
+            let (last_tap, seen) = ((first + before) % stride, (first + before) / stride);
+            let reaching = taps.saturating_sub(last_tap).div_ceil(stride);
+            // The input positions that a pixel sees end at its own, `seen` from the first one on.
+            let added = if reaching > 0 { (seen + 1).saturating_sub(reaching) } else { 0 };
+            if added > MOST_ADDED {
+                return None;
+            }
+            let taps = reaching + added;
+            let phase = Self {
+                first,
+                joined: 1,
+                count: (output - first).div_ceil(stride),
+                last_tap,
+                taps,
+                padding: taps.saturating_sub(seen + 1),
+            };
+            match all.last_mut().filter(|_| joins) {
+                Some(previous) if previous.continues_with(&phase) => previous.joined += 1,
+                _ => all.push(phase),
+            }
+        }
+        Some(all)
+    }
+
+    fn continues_with(&self, next: &Self) -> bool {
+        let same = (self.count, self.taps, self.padding);
+        same == (next.count, next.taps, next.padding)
+            && self.last_tap + self.joined == next.last_tap
+    }
+
+    /// The filter's tap that is this one of the phase, to one of the joined positions; none if it is
+    /// beyond the filter.
+    fn tap(&self, shape: &Shape, axis: usize, tap: usize, joined: usize) -> Option<usize> {
+        let tap = (self.taps - 1 - tap) * shape.stride[axis] + self.last_tap + joined;
+        Some(tap).filter(|tap| *tap < shape.filter[axis])
+    }
+}
+
+impl Shape {
+    /// Whether the sizes can be computed: strides are not zero, no number of values is beyond memory,
+    /// and not much more is cut off in front than the filter is large.
+    pub fn is_valid(&self) -> bool {
+        self.phases(None).is_some()
+    }
+
+    /// # Panics
+    /// If the sizes are not [valid](Self::is_valid).
+    pub(crate) fn checked_phases(&self, output_pixel_stride: usize) -> Vec<Phase> {
+        let phases = self.phases(Some(output_pixel_stride));
+        phases.unwrap_or_else(|| panic!("not the shape of a transposed convolution: {self:?}"))
+    }
+
+    /// The phases, for an output whose pixels are so far apart.
+    fn phases(&self, output_pixel_stride: Option<usize>) -> Option<Vec<Phase>> {
+        // The sizes as those of a convolution that has the same operands, whose checks are the same.
+        let sizes = convolution::Shape {
+            batch: self.batch,
+            input: self.input,
+            input_channels: self.input_channels,
+            output: self.output,
+            output_channels: self.output_channels,
+            filter: self.filter,
+            stride: self.stride,
+            dilation: [1, 1],
+            padding_before: self.padding_before,
+            groups: 1,
+        };
+        if !sizes.is_valid() {
+            return None;
+        }
+        let pixel = output_pixel_stride.unwrap_or(self.output_channels);
+        let is_dense = pixel == self.output_channels;
+        let (rows, columns) = (AlongAxis::all(self, 0, false)?, AlongAxis::all(self, 1, is_dense)?);
+        if rows.len() * columns.len() > MOST_PHASES {
+            return None;
+        }
+        let row = self.output[1].checked_mul(pixel)?;
+        let image = self.output[0].checked_mul(row)?;
+        self.batch.checked_mul(image).filter(|all| isize::try_from(*all).is_ok())?;
+        let mut phases = Vec::with_capacity(rows.len() * columns.len());
+        for down in &rows {
+            for across in &columns {
+                let along = [*down, *across];
+                let shape = convolution::Shape {
+                    output: along.map(|it| it.count),
+                    output_channels: across.joined * self.output_channels,
+                    filter: along.map(|it| it.taps),
+                    stride: [1, 1],
+                    padding_before: along.map(|it| it.padding),
+                    ..sizes
+                };
+                let placement = Placement {
+                    size: shape.output,
+                    first: down.first * row + across.first * pixel,
+                    pixel_stride: self.stride[1].checked_mul(pixel)?,
+                    row_stride: self.stride[0].checked_mul(row)?,
+                    image_stride: image,
+                };
+                phases.push(Phase { shape, placement, along });
+            }
+        }
+        phases.iter().all(|phase| phase.shape.is_valid()).then_some(phases)
+    }
+
+    /// Values of the filter: `[output_channels, filter[0], filter[1], input_channels]`.
+    pub fn filter_values(&self) -> usize {
+        self.output_channels * self.filter[0] * self.filter[1] * self.input_channels
+    }
+
+    /// Pixels of the input.
+    pub fn input_pixels(&self) -> usize {
+        self.batch * self.input[0] * self.input[1]
+    }
+
+    /// Pixels of the output.
+    pub fn output_pixels(&self) -> usize {
+        self.batch * self.output[0] * self.output[1]
+    }
+
+    /// Multiplications and additions, those counted whose results are cut off.
+    pub fn operations(&self) -> u64 {
+        let products = self.input_pixels() as u128 * self.filter_values() as u128;
+        u64::try_from(2 * products).unwrap_or(u64::MAX)
+    }
+}
+
+impl Phase {
+    /// How many output channels of the whole there are for each of its own.
+    pub(crate) fn joined(&self) -> usize {
+        self.along[1].joined
+    }
+
+    /// The filter of the phase, out of that of all. Taps that are not there are `zero`.
+    pub(crate) fn filter<T: Copy>(&self, whole: &Shape, filter: &[T], zero: T) -> Vec<T> {
+        let depth = whole.input_channels;
+        let mut values = Vec::with_capacity(self.shape.filter_values());
+        let [down, across] = &self.along;
+        for joined in 0..across.joined {
+            for channel in 0..whole.output_channels {
+                for i in 0..down.taps {
+                    let row = down.tap(whole, 0, i, 0);
+                    for j in 0..across.taps {
+                        let tap = row.zip(across.tap(whole, 1, j, joined));
+                        let Some((row, column)) = tap else {
+                            values.extend(std::iter::repeat_n(zero, depth));
+                            continue;
+                        };
+                        let tap = (channel * whole.filter[0] + row) * whole.filter[1] + column;
+                        values.extend_from_slice(&filter[tap * depth..][..depth]);
+                    }
+                }
+            }
+        }
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn square(input: usize, output: usize, filter: usize, stride: usize, before: usize) -> Shape {
+        Shape {
+            batch: 1,
+            input: [input; 2],
+            input_channels: 3,
+            output: [output; 2],
+            output_channels: 5,
+            filter: [filter; 2],
+            stride: [stride; 2],
+            padding_before: [before; 2],
+        }
+    }
+
+    /// Taps across of each phase of the first row of phases, and how many columns it joins.
+    fn across(shape: &Shape, pixel_stride: usize) -> Vec<(usize, usize)> {
+        let phases = shape.checked_phases(pixel_stride);
+        let first = phases.iter().filter(|phase| phase.along[0].first == 0);
+        first.map(|phase| (phase.shape.filter[1], phase.joined())).collect()
+    }
+
+    #[test]
+    fn phases_have_no_more_taps_than_reach_them() {
+        assert_eq!(across(&square(4, 8, 2, 2, 0), 5), [(1, 2)]);
+        assert_eq!(across(&square(4, 8, 2, 2, 0), 6), [(1, 1), (1, 1)]);
+        assert_eq!(across(&square(4, 8, 3, 2, 0), 5), [(2, 1), (1, 1)]);
+        assert_eq!(across(&square(4, 8, 4, 2, 1), 5), [(2, 1), (2, 1)]);
+        assert_eq!(across(&square(4, 32, 16, 8, 4), 5), [(2, 4), (2, 4)]);
+        // The last pixel has no right half.
+        assert_eq!(across(&square(4, 7, 2, 2, 0), 5), [(1, 1), (1, 1)]);
+        // Nothing reaches every second column.
+        assert_eq!(across(&square(4, 7, 1, 2, 0), 5), [(1, 1), (0, 1)]);
+        // What is cut off was all that a tap reached.
+        assert_eq!(across(&square(4, 5, 3, 2, 2), 5), [(2, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn what_cannot_be_computed_is_not_valid() {
+        assert!(square(4, 8, 2, 2, 0).is_valid());
+        assert!(!square(4, 8, 2, 0, 0).is_valid());
+        assert!(!square(1000, 8, 2, 2, 1990).is_valid());
+        assert!(!square(1 << 20, 1 << 30, 2, 2, 0).is_valid());
+        assert!(square(1, 1 << 13, 1, 1 << 20, 0).phases(None).is_none());
+    }
+}

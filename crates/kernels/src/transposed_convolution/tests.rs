@@ -1,0 +1,101 @@
+use super::*;
+use crate::Lines;
+use crate::convolution::tests::numbers;
+use crate::packing::prepared_twice;
+use proptest::prelude::*;
+
+/// Which value of the output an input pixel is added to by the filter's values of this output channel
+/// and tap, if there is one.
+pub(crate) fn tap(shape: &Shape, pixel: usize, channel_and_tap: usize) -> Option<usize> {
+    let [height, width] = shape.input;
+    let [n, y, x] = [pixel / width / height, pixel / width % height, pixel % width];
+    let taps = shape.filter[0] * shape.filter[1];
+    let (channel, tap) = (channel_and_tap / taps, channel_and_tap % taps);
+    let place = |axis: usize, position: usize, tap: usize| {
+        let place = position * shape.stride[axis] + tap;
+        place.checked_sub(shape.padding_before[axis]).filter(|at| *at < shape.output[axis])
+    };
+    let (y, x) = (place(0, y, tap / shape.filter[1])?, place(1, x, tap % shape.filter[1])?);
+    let pixel = (n * shape.output[0] + y) * shape.output[1] + x;
+    Some(pixel * shape.output_channels + channel)
+}
+
+/// Sums by the definition, each input pixel spread over the output.
+fn defined(shape: &Shape, input: &[f32], filter: &[f32], bias: &[f32]) -> Vec<f32> {
+    let mut sums: Vec<f32> = bias.repeat(shape.output_pixels());
+    for (pixel, values) in input.chunks_exact(shape.input_channels.max(1)).enumerate() {
+        for (at, weights) in filter.chunks_exact(shape.input_channels.max(1)).enumerate() {
+            let Some(output) = tap(shape, pixel, at) else { continue };
+            let products = values.iter().zip(weights).map(|(value, weight)| value * weight);
+            sums[output] += products.sum::<f32>();
+        }
+    }
+    sums
+}
+
+pub(crate) fn any_shape() -> impl Strategy<Value = Shape> {
+    let pair = |least: usize, most: usize| [least..=most, least..=most];
+    let channels = prop_oneof![[0_usize..5, 0_usize..6], [0_usize..40, 0_usize..50]];
+    (0_usize..3, pair(0, 6), channels, pair(0, 20), pair(1, 5), pair(1, 4), pair(0, 4)).prop_map(
+        |(batch, input, channels, output, filter, stride, padding_before)| Shape {
+            batch,
+            input,
+            input_channels: channels[0],
+            output,
+            output_channels: channels[1],
+            filter,
+            stride,
+            padding_before,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 300 }))]
+
+    #[test]
+    fn each_input_pixel_is_spread_by_the_filter(
+        shape in any_shape(), gaps in [0_usize..2, 0_usize..2], threads in 1_usize..4, seed: u64,
+    ) {
+        prop_assume!(shape.is_valid());
+        let (inputs, outputs) = (shape.input_channels, shape.output_channels);
+        let dense = numbers(seed, shape.input_pixels() * inputs);
+        let strides = [inputs + gaps[0], outputs + gaps[1]];
+        let mut input = numbers(seed ^ 4, shape.input_pixels() * strides[0]);
+        for (to, from) in input.chunks_mut(strides[0].max(1)).zip(dense.chunks(inputs.max(1))) {
+            to[..inputs].copy_from_slice(&from[..inputs]);
+        }
+        let filter = numbers(seed ^ 1, shape.filter_values());
+        let bias = numbers(seed ^ 2, outputs);
+        let epilogue = Epilogue { min: -30.0, max: 40.0, hard_swish: false };
+        let expected = defined(&shape, &dense, &filter, &bias);
+        for set in InstructionSet::available() {
+            let kernel = prepared_twice(set, threads, |preparation| {
+                TransposedConvolution::prepare(&shape, strides, &filter, &bias, epilogue, preparation)
+            });
+            let mut output = vec![-77.0; shape.output_pixels() * strides[1]];
+            let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+            kernel.run(
+                &mut Team::new(threads),
+                Image { values: &input, pixel_stride: strides[0] },
+                ImageMut { values: &mut output, pixel_stride: strides[1] },
+                scratch.lines_mut(),
+            );
+            for (index, &found) in output.iter().enumerate() {
+                let (pixel, channel) = (index / strides[1], index % strides[1]);
+                if channel >= outputs {
+                    prop_assert_eq!(found, -77.0, "a value between pixels was written");
+                    continue;
+                }
+                let expected = expected[pixel * outputs + channel].clamp(-30.0, 40.0);
+                prop_assert_eq!(found, expected, "{}: pixel {}, channel {}", set, pixel, channel);
+            }
+        }
+    }
+}
+
+#[test]
+fn tasks_of_all_phases_go_through_the_image_together() {
+    let tasks = tasks_by_place([2, 1, 4].into_iter());
+    assert_eq!(tasks, [(2, 0), (0, 0), (2, 1), (1, 0), (2, 2), (0, 1), (2, 3)]);
+}
