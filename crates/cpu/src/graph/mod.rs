@@ -10,7 +10,9 @@ pub(crate) use build::{NoGraph, Stretch};
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};
-pub(crate) use work::{Convolution, Finish, MaskedSoftmax, Matmul, Normalization, Work};
+pub(crate) use work::{
+    Convolution, Finish, MaskedSoftmax, Matmul, Normalization, TransposedConvolution, Work,
+};
 
 use driver::OperationPlace;
 use hal::{Operand, OperandType};

@@ -4,6 +4,7 @@ use hal::FusedActivation;
 use kernels::batch_matmul::Layout;
 use kernels::convolution::Shape;
 use kernels::elementwise::Step;
+use kernels::transposed_convolution;
 use ops::AnyOperation;
 
 /// What a node does.
@@ -13,10 +14,11 @@ pub(crate) enum Work {
     Operation(AnyOperation),
     /// Nothing: the output's bytes are the input's, under other lengths.
     View,
-    /// CONV_2D, GROUPED_CONV_2D or DEPTHWISE_CONV_2D of NHWC images, or FULLY_CONNECTED, with a
-    /// constant filter and bias, and what could be merged into it. Inputs: image, filter, bias, and
-    /// the summand, if it has one. To FULLY_CONNECTED every row of the input is a pixel.
+    /// CONV_2D, GROUPED_CONV_2D or DEPTHWISE_CONV_2D of NHWC images, or FULLY_CONNECTED, and what
+    /// could be merged into it. Inputs: image, filter, bias, and the summand, if it has one. To FULLY_CONNECTED every row of the input is a pixel.
     Convolution(Convolution),
+    /// TRANSPOSE_CONV_2D of NHWC images with a constant filter and bias. Inputs: image, filter, bias.
+    TransposedConvolution(TransposedConvolution),
     /// Functions of floats, element by element, one after the other. The first input is the value
     /// that they begin with, the others are operands of steps.
     Chain(Vec<Step>),
@@ -42,6 +44,13 @@ pub(crate) struct Convolution {
     /// Whether a tensor of the output's shape is added to the result, before the activation. Floats
     /// only.
     pub(crate) has_summand: bool,
+    pub(crate) finish: Finish,
+}
+
+/// See [`Work::TransposedConvolution`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TransposedConvolution {
+    pub(crate) shape: transposed_convolution::Shape,
     pub(crate) finish: Finish,
 }
 

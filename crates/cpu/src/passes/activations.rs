@@ -34,6 +34,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
 fn end(graph: &Graph<'_>, index: usize) -> Option<Finish> {
     match &graph.nodes[index].work {
         Work::Convolution(convolution) => Some(convolution.finish),
+        Work::TransposedConvolution(convolution) => Some(convolution.finish),
         Work::Operation(AnyOperation::Arithmetic(arithmetic)) => {
             Some(Finish::Clamp(arithmetic.activation))
         }
@@ -48,6 +49,7 @@ fn set_end(work: &mut Work, end: Finish, activation: Finish) -> bool {
     }
     match (work, activation) {
         (Work::Convolution(convolution), _) => convolution.finish = activation,
+        (Work::TransposedConvolution(convolution), _) => convolution.finish = activation,
         (Work::Operation(AnyOperation::Arithmetic(arithmetic)), Finish::Clamp(activation)) => {
             arithmetic.activation = activation;
         }

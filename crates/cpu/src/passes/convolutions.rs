@@ -1,10 +1,12 @@
-//! Operations that are convolutions, and FULLY_CONNECTED, become [`Work::Convolution`] where their
-//! weights are constants.
+//! Operations that are convolutions, and FULLY_CONNECTED, become [`Work::Convolution`], or
+//! [`Work::TransposedConvolution`] where their weights are constants.
 
-use crate::graph::{Convolution, Finish, Graph, Node, Value, Work};
+use crate::graph::{Convolution, Finish, Graph, Node, TransposedConvolution, Value, Work};
 use hal::FusedActivation;
 use kernels::convolution::Shape;
+use kernels::transposed_convolution;
 use ops::AnyOperation;
+use ops::operations::TransposeConv2d;
 use ops::rules::layout::Layout;
 use ops::rules::padding::Window2d;
 
@@ -23,7 +25,7 @@ fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
     let value = |position: usize| &graph.values[node.inputs[position]];
     let has_constant_weights = || [1, 2].into_iter().all(|position| value(position).is_constant());
     let (window, groups, activation) = match operation {
-        AnyOperation::FullyConnected(connected) if has_constant_weights() => {
+        AnyOperation::FullyConnected(connected) => {
             return finished(connected_shape(value(0), value(1))?, false, connected.activation);
         }
         AnyOperation::Conv2d(it) if it.layout == Layout::Nhwc => (it.window, 1, it.activation),
@@ -33,11 +35,13 @@ fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
         AnyOperation::DepthwiseConv2d(it) if it.layout == Layout::Nhwc => {
             (it.window, channels(value(0)).max(1), it.activation)
         }
+        AnyOperation::TransposeConv2d(it)
+            if it.layout == Layout::Nhwc && has_constant_weights() =>
+        {
+            return transposed(value(0), value(1), &graph.values[node.outputs[0]], it);
+        }
         _ => return None,
     };
-    if !has_constant_weights() {
-        return None;
-    }
     let is_depthwise = matches!(operation, AnyOperation::DepthwiseConv2d(_));
     let output = &graph.values[node.outputs[0]];
     convolution(value(0), value(1), output, window, groups, is_depthwise, activation)
@@ -75,6 +79,34 @@ fn convolution(
         groups,
     };
     finished(shape, is_depthwise, activation)
+}
+
+fn transposed(
+    input: &Value<'_>,
+    filter: &Value<'_>,
+    output: &Value<'_>,
+    operation: &TransposeConv2d,
+) -> Option<Work> {
+    let [batch, height, width, input_channels] = lengths(input)?;
+    let [_, out_height, out_width, output_channels] = lengths(output)?;
+    let [_, filter_height, filter_width, _] = lengths(filter)?;
+    let spreads = [&operation.height, &operation.width];
+    let before = |axis: usize, taps: usize| {
+        usize::try_from(spreads[axis].before(u32::try_from(taps).ok()?)).ok()
+    };
+    let shape = transposed_convolution::Shape {
+        batch,
+        input: [height, width],
+        input_channels,
+        output: [out_height, out_width],
+        output_channels,
+        filter: [filter_height, filter_width],
+        stride: spreads.map(|spread| spread.stride as usize),
+        padding_before: [before(0, filter_height)?, before(1, filter_width)?],
+    };
+    let finish = Finish::Clamp(operation.activation);
+    let work = TransposedConvolution { shape, finish };
+    shape.is_valid().then_some(Work::TransposedConvolution(work))
 }
 
 /// The sizes of FULLY_CONNECTED as those of a convolution: every row of the input is a pixel.

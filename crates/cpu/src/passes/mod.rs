@@ -4,6 +4,7 @@ mod activations;
 mod chains;
 mod convolutions;
 mod gates;
+mod layout;
 mod matmul;
 mod normalization;
 mod padding;
@@ -17,6 +18,7 @@ use crate::graph::{Graph, ValueId};
 /// All of them, in an order in which each finds what the ones before have made.
 pub(crate) fn run(graph: &mut Graph<'_>) {
     views::run(graph);
+    layout::run(graph);
     convolutions::run(graph);
     views::absorb(graph);
     gates::run(graph);

@@ -144,7 +144,7 @@ pub(crate) fn parts<'node>(graph: &Graph<'_>, node: &'node Node) -> &'node [Valu
 /// Whether a node's kernel can leave gaps between the rows of its output.
 fn writes_strided(work: &Work) -> bool {
     match work {
-        Work::Convolution(_) => true,
+        Work::Convolution(_) | Work::TransposedConvolution(_) => true,
         Work::Matmul(matmul) => matmul.output.is_none(),
         Work::Operation(AnyOperation::Pooling(pooling)) => pooling.layout == images::Layout::Nhwc,
         _ => false,

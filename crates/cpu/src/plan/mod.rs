@@ -11,6 +11,7 @@ mod origins;
 
 pub(crate) use execution::{Ends, OutputBytes, Workspace};
 pub(crate) use kernel::{Kernel, Run};
+pub(crate) use layout::parts;
 pub(crate) use origins::{KeptBytes, Origins};
 
 use crate::graph::{Graph, Origin, Scratch, ValueId};

@@ -51,9 +51,12 @@ fn check(call: &Call, dice: &mut Dice) -> Result<(), String> {
 #[test]
 fn every_operation_alone_is_as_by_reference() {
     each_specimen(4, specimens::operations(), |specimen, dice| {
-        for row in specimen.rows() {
-            let call = specimen.typed(row);
-            check(&call, dice).map_err(|error| format!("{:?}: {error}", row.types))?;
+        let channels_first = specimen.channels_first();
+        for specimen in [Some(specimen), channels_first.as_ref()].into_iter().flatten() {
+            for row in specimen.rows() {
+                let call = specimen.typed(row);
+                check(&call, dice).map_err(|error| format!("{:?}: {error}", row.types))?;
+            }
         }
         Ok(())
     });

@@ -1,13 +1,14 @@
 //! Convolutions.
 
-use crate::graph::{Convolution, Finish, Node, ValueId};
+use crate::graph::{self, Convolution, Finish, Node, ValueId};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::FusedActivation;
-use kernels::convolution::Shape;
+use kernels::convolution::{Filter, Shape, UnpackedConvolution};
 use kernels::depthwise::DepthwiseConvolution;
 use kernels::fully_connected::{FullyConnected, Sizes, Storage};
+use kernels::transposed_convolution::{self, TransposedConvolution};
 use kernels::{Epilogue, Image, ImageMut, Preparation};
 use ops::rules::activation_range;
 
@@ -71,6 +72,9 @@ pub(super) fn lower(
     let graph = builder.graph;
     let value = |position: usize| &graph.values[node.inputs[position]];
     let strides = Strides::of(builder, node, shape);
+    if !value(1).is_constant() || !value(2).is_constant() {
+        return Some(unpacked(node, convolution, strides, preparation));
+    }
     let filter = value(1).weight_floats(preparation, &builder.scratch)?;
     let bias = value(2).constant_floats()?;
     let epilogue = epilogue(*finish);
@@ -105,6 +109,123 @@ pub(super) fn lower(
         inputs: [Operand::Value(node.inputs[0])].into_iter().chain(summand).collect(),
         outputs: node.outputs.clone(),
     })
+}
+
+/// A convolution of floats whose filter or bias is no constant.
+#[derive(Debug)]
+struct FloatUnpacked {
+    kernel: UnpackedConvolution,
+    strides: Strides,
+}
+
+fn unpacked(
+    node: &Node,
+    convolution: &Convolution,
+    strides: Strides,
+    preparation: &mut Preparation,
+) -> Draft {
+    let Convolution { shape, is_depthwise, finish, .. } = convolution;
+    let epilogue = epilogue(*finish);
+    let kernel =
+        UnpackedConvolution::prepare(shape, strides.input, *is_depthwise, epilogue, preparation);
+    Draft {
+        place: node.place,
+        kernel: Box::new(FloatUnpacked { kernel, strides }),
+        inputs: node.inputs.iter().map(|input| Operand::Value(*input)).collect(),
+        outputs: node.outputs.clone(),
+    }
+}
+
+impl Kernel for FloatUnpacked {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        let image = |index, pixel_stride| Image { values: inputs.floats(index), pixel_stride };
+        let filter = Filter { weights: inputs.floats(1), bias: inputs.floats(2) };
+        let summand = inputs.optional(3).map(|_| image(3, self.strides.summand));
+        let output = ImageMut {
+            values: bytemuck::cast_slice_mut(output),
+            pixel_stride: self.strides.output,
+        };
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.kernel.run(run.team, image(0, self.strides.input), filter, summand, output, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.kernel.kernel()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
+}
+
+/// A transposed convolution of floats.
+#[derive(Debug)]
+struct FloatTransposed {
+    kernel: TransposedConvolution,
+    /// Of input and output.
+    strides: [usize; 2],
+}
+
+pub(super) fn transposed(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    convolution: &graph::TransposedConvolution,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let graph::TransposedConvolution { shape, finish } = convolution;
+    let value = |position: usize| &builder.graph.values[node.inputs[position]];
+    let strides = transposed_strides(builder, node, shape);
+    let filter = value(1).weight_floats(preparation, &builder.scratch)?;
+    let bias = value(2).constant_floats()?;
+    let finish = epilogue(*finish);
+    let kernel =
+        TransposedConvolution::prepare(shape, strides, &filter, &bias, finish, preparation);
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(FloatTransposed { kernel, strides }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+/// Elements from one pixel to the next, of input and output.
+pub(super) fn transposed_strides(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    shape: &transposed_convolution::Shape,
+) -> [usize; 2] {
+    let stride = |value: ValueId, channels| builder.gapped(value).unwrap_or(channels);
+    [stride(node.inputs[0], shape.input_channels), stride(node.outputs[0], shape.output_channels)]
+}
+
+impl Kernel for FloatTransposed {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        let [input_stride, output_stride] = self.strides;
+        let input = Image { values: inputs.floats(0), pixel_stride: input_stride };
+        let output =
+            ImageMut { values: bytemuck::cast_slice_mut(output), pixel_stride: output_stride };
+        self.kernel.run(run.team, input, output, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.kernel.kernel()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
 }
 
 impl Kernel for FloatConvolution {

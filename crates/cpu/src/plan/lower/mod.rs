@@ -42,6 +42,12 @@ pub(crate) fn lower(
             convolution::lower(builder, node, convolution, preparation)
         }
         Work::Convolution(convolution) => quantized::lower(builder, node, convolution, preparation),
+        Work::TransposedConvolution(convolution) if is_float => {
+            convolution::transposed(builder, node, convolution, preparation)
+        }
+        Work::TransposedConvolution(convolution) => {
+            quantized::transposed(builder, node, convolution, preparation)
+        }
         Work::Chain(steps) => elementwise::chain(builder, node, steps),
         Work::Normalization(it) => normalization::lower(builder, node, *it),
         Work::Matmul(matmul) => matmul::lower(builder, node, matmul),

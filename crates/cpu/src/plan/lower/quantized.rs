@@ -1,14 +1,15 @@
 //! Convolutions of 8-bit numbers.
 
-use super::convolution::Strides;
+use super::convolution::{Strides, transposed_strides};
 use crate::graph::{self, Finish, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::{ExtraParams, OperandType};
 use kernels::convolution::Shape;
-use kernels::quantized::convolution::Convolution;
+use kernels::quantized::convolution::{Convolution, UnpackedConvolution};
 use kernels::quantized::depthwise::Depthwise;
+use kernels::quantized::transposed_convolution::TransposedConvolution;
 use kernels::quantized::{Activations, Requantization, Signedness, Weights};
 use kernels::{Image, ImageMut, Multiplier, Preparation};
 use ops::rules::requantize;
@@ -54,11 +55,8 @@ fn parts<'a>(
     finish: Finish,
     numbers: &'a [u8],
 ) -> Option<Parts<'a>> {
-    let Finish::Clamp(activation) = finish else { return None };
     let values = &builder.graph.values;
     let [input, weights, bias] = [0, 1, 2].map(|position| &values[node.inputs[position]]);
-    let output = &values[node.outputs[0]];
-    let (min, max) = super::stored_range(output, activation)?;
     let (bias, _) = bias.constant()?.as_chunks();
     Some(Parts {
         weights: Weights {
@@ -67,16 +65,32 @@ fn parts<'a>(
             zero_point: weights.operand.zero_point,
         },
         bias: bias.iter().map(|bias| i32::from_le_bytes(*bias)).collect(),
-        activations: Activations {
-            signedness: signedness(input)?,
-            zero_point: input.operand.zero_point,
-        },
-        requantization: Requantization {
-            multipliers: multipliers(input, weights, output),
-            zero_point: output.operand.zero_point,
-            min,
-            max,
-        },
+        activations: activations(input)?,
+        requantization: requantization(builder, node, finish)?,
+    })
+}
+
+/// What numbers stand for.
+fn activations(value: &Value<'_>) -> Option<Activations> {
+    Some(Activations { signedness: signedness(value)?, zero_point: value.operand.zero_point })
+}
+
+/// How sums of products of a node's first two inputs become its output.
+fn requantization(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    finish: Finish,
+) -> Option<Requantization> {
+    let Finish::Clamp(activation) = finish else { return None };
+    let values = &builder.graph.values;
+    let [input, weights] = [0, 1].map(|position| &values[node.inputs[position]]);
+    let output = &values[node.outputs[0]];
+    let (min, max) = super::stored_range(output, activation)?;
+    Some(Requantization {
+        multipliers: multipliers(input, weights, output),
+        zero_point: output.operand.zero_point,
+        min,
+        max,
     })
 }
 
@@ -108,6 +122,10 @@ pub(super) fn lower(
     preparation: &mut Preparation,
 ) -> Option<Draft> {
     let graph::Convolution { shape, finish, .. } = convolution;
+    let is_constant = |position: usize| builder.graph.values[node.inputs[position]].is_constant();
+    if !is_constant(1) || !is_constant(2) {
+        return unpacked(builder, node, convolution, preparation);
+    }
     let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
     let parts = parts(builder, node, *finish, &numbers)?;
     let Parts { weights, bias, activations, requantization } = parts;
@@ -129,6 +147,128 @@ pub(super) fn lower(
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
+}
+
+/// A convolution of 8-bit numbers whose weights or biases are no constants.
+#[derive(Debug)]
+struct QuantizedUnpacked {
+    kernel: UnpackedConvolution,
+    strides: Strides,
+}
+
+fn unpacked(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    convolution: &graph::Convolution,
+    preparation: &Preparation,
+) -> Option<Draft> {
+    let graph::Convolution { shape, is_depthwise, finish, .. } = convolution;
+    let value = |position: usize| &builder.graph.values[node.inputs[position]];
+    let kernel = UnpackedConvolution::prepare(
+        shape,
+        *is_depthwise,
+        activations(value(1))?,
+        activations(value(0))?,
+        requantization(builder, node, *finish)?,
+        preparation,
+    );
+    let strides = Strides::of(builder, node, shape);
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(QuantizedUnpacked { kernel, strides }),
+        inputs: node.inputs.iter().map(|input| Operand::Value(*input)).collect(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for QuantizedUnpacked {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        let input = Image { values: inputs.bytes(0), pixel_stride: self.strides.input };
+        let output = ImageMut { values: output, pixel_stride: self.strides.output };
+        let bias = bytemuck::cast_slice(inputs.bytes(2));
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        self.kernel.run(run.team, input, inputs.bytes(1), bias, output, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "centring weights".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn is_8_bit(&self) -> bool {
+        true
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
+}
+
+/// A transposed convolution of 8-bit numbers.
+#[derive(Debug)]
+struct QuantizedTransposed {
+    kernel: TransposedConvolution,
+    /// Of input and output.
+    strides: [usize; 2],
+}
+
+pub(super) fn transposed(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    convolution: &graph::TransposedConvolution,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let graph::TransposedConvolution { shape, finish } = convolution;
+    let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
+    let parts = parts(builder, node, *finish, &numbers)?;
+    let strides = transposed_strides(builder, node, shape);
+    let kernel = TransposedConvolution::prepare(
+        shape,
+        strides[1],
+        parts.weights,
+        &parts.bias,
+        parts.activations,
+        &parts.requantization,
+        preparation,
+    );
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(QuantizedTransposed { kernel, strides }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for QuantizedTransposed {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        let [input_stride, output_stride] = self.strides;
+        let input = Image { values: inputs.bytes(0), pixel_stride: input_stride };
+        let output = ImageMut { values: output, pixel_stride: output_stride };
+        self.kernel.run(run.team, input, output, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.kernel.kernel()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernel.scratch_bytes()
+    }
+
+    fn is_8_bit(&self) -> bool {
+        true
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.kernel.shape().operations()
+    }
 }
 
 impl Kernel for QuantizedConvolution {

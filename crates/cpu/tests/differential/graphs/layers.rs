@@ -1,7 +1,8 @@
 //! Single operations, with the weights and parameters that they need.
 
-use super::patterns;
 use super::sketch::{Kind, SIGNED_UNIT_STEPS, Sketch, Steps, UNIT_STEPS, Value};
+use super::windows::{Order, SAME, VALID, Window, int};
+use super::{decoders, patterns};
 use hal::{OperandId, OperationType as Op};
 
 /// Elements that a value has at most.
@@ -12,14 +13,6 @@ const MOST_WEIGHTS: u32 = 40_000;
 
 /// Channels that fit vectors, and such that do not.
 const CHANNELS: [u32; 10] = [1, 2, 3, 4, 8, 13, 16, 17, 24, 32];
-
-/// The paddings that have names.
-const SAME: i32 = 1;
-const VALID: i32 = 2;
-
-fn int(length: u32) -> i32 {
-    i32::try_from(length).expect("a small number")
-}
 
 fn count(dimensions: &[u32]) -> u32 {
     dimensions.iter().product()
@@ -36,7 +29,7 @@ pub fn image_input(sketch: &mut Sketch<'_>) -> Value {
 
 /// One more layer.
 pub fn draw(sketch: &mut Sketch<'_>) {
-    match sketch.dice.int(0, 24) {
+    match sketch.dice.int(0, 25) {
         0..=3 => drop(convolution(sketch)),
         4 | 5 => padded_convolution(sketch),
         6 | 7 => drop(activation(sketch)),
@@ -51,6 +44,7 @@ pub fn draw(sketch: &mut Sketch<'_>) {
         21 => split(sketch),
         22 => slice(sketch),
         23 => softmax(sketch),
+        24 => decoders::draw(sketch),
         _ => patterns::draw(sketch),
     }
 }
@@ -77,96 +71,8 @@ pub fn reshape(sketch: &mut Sketch<'_>, value: Value, dimensions: &[u32]) -> Val
     sketch.operation(Op::Reshape, &[input, lengths], dimensions, steps)
 }
 
-/// How a filter moves along one axis.
-#[derive(Debug, Clone, Copy)]
-struct Axis {
-    taps: u32,
-    stride: u32,
-    dilation: u32,
-    before: u32,
-    after: u32,
-}
-
-impl Axis {
-    fn reach(self) -> u32 {
-        (self.taps - 1) * self.dilation + 1
-    }
-
-    /// The output's length; `None` if there is no room for the filter.
-    fn output(self, length: u32, scheme: Option<i32>) -> Option<u32> {
-        let padded = match scheme {
-            Some(SAME) => return Some(length.div_ceil(self.stride)),
-            Some(_) => length,
-            None => length + self.before + self.after,
-        };
-        Some(padded.checked_sub(self.reach())? / self.stride + 1)
-    }
-}
-
-/// How a filter moves: height, width.
-struct Window {
-    axes: [Axis; 2],
-    /// A padding by name, or by numbers.
-    scheme: Option<i32>,
-    /// Height and width of the output.
-    output: [u32; 2],
-}
-
-impl Window {
-    /// For an image of this height and width. With a scheme that is given, or any.
-    fn draw(sketch: &mut Sketch<'_>, image: [u32; 2], scheme: Option<i32>, dilated: bool) -> Self {
-        let dice = &mut sketch.dice;
-        loop {
-            let drawn = dice.pick(&[Some(SAME), Some(SAME), Some(VALID), None]);
-            let scheme = scheme.or(drawn);
-            let taps = dice.pick(&[[1, 1], [1, 1], [3, 3], [3, 3], [3, 3], [5, 5], [1, 3], [2, 4]]);
-            let stride = dice.pick(&[[1, 1], [1, 1], [2, 2], [1, 2]]);
-            let dilation = if dilated { dice.pick(&[1, 1, 1, 2]) } else { 1 };
-            let axes = [0, 1].map(|axis: usize| {
-                let alone =
-                    Axis { taps: taps[axis], stride: stride[axis], dilation, before: 0, after: 0 };
-                let most = alone.reach() - 1;
-                Axis { before: dice.length(0, most), after: dice.length(0, most), ..alone }
-            });
-            let output = [0, 1].map(|axis: usize| axes[axis].output(image[axis], scheme));
-            if let [Some(height), Some(width)] = output {
-                return Self { axes, scheme, output: [height, width] };
-            }
-        }
-    }
-
-    fn taps(&self) -> [u32; 2] {
-        self.axes.map(|axis| axis.taps)
-    }
-
-    fn padding(&self) -> Vec<i32> {
-        let [height, width] = self.axes;
-        match self.scheme {
-            Some(scheme) => vec![scheme],
-            None => [width.before, width.after, height.before, height.after].map(int).to_vec(),
-        }
-    }
-
-    fn strides(&self) -> [i32; 2] {
-        let [height, width] = self.axes;
-        [width.stride, height.stride].map(int)
-    }
-
-    /// What follows the activation, if anything needs to.
-    fn dilations(&self, sketch: &mut Sketch<'_>) -> Vec<OperandId> {
-        let [height, width] = self.axes;
-        if height.dilation == 1 && width.dilation == 1 {
-            return vec![];
-        }
-        let layout = sketch.bool(false);
-        let mut operands = vec![layout];
-        operands.extend(sketch.ints(&[width.dilation, height.dilation].map(int)));
-        operands
-    }
-}
-
 /// A fused activation: mostly none.
-fn fused(sketch: &mut Sketch<'_>) -> i32 {
+pub fn fused(sketch: &mut Sketch<'_>) -> i32 {
     sketch.dice.pick(&[0, 0, 0, 1, 2, 3])
 }
 
@@ -177,8 +83,8 @@ fn convolution(sketch: &mut Sketch<'_>) -> Value {
 
 /// A convolution, of whichever operation.
 pub fn convolution_of(sketch: &mut Sketch<'_>, image: Value, scheme: Option<i32>) -> Value {
-    let dimensions = sketch.dimensions(image);
-    let [batch, height, width, depth] = dimensions[..] else { return image };
+    let order = Order::draw(sketch);
+    let [batch, height, width, depth] = order.image(&sketch.dimensions(image));
     let operation = sketch.dice.int(0, 6);
     let window = Window::draw(sketch, [height, width], scheme, operation != 6);
     let [taps_y, taps_x] = window.taps();
@@ -209,14 +115,15 @@ pub fn convolution_of(sketch: &mut Sketch<'_>, image: Value, scheme: Option<i32>
     let numbers = [window.padding(), window.strides().to_vec(), extra, vec![activation]].concat();
     inputs.extend(sketch.ints(&numbers));
     if operation == Op::GroupedConv2d {
-        inputs.push(sketch.bool(false));
+        inputs.push(sketch.bool(order == Order::Nchw));
     } else {
-        inputs.extend(window.dilations(sketch));
+        inputs.extend(window.dilations(sketch, order));
     }
     let units = filter[channel_dim as usize];
     let steps = sketch.any_steps();
     let [height, width] = window.output;
-    sketch.operation(operation, &inputs, &[batch, height, width, units], steps)
+    let output = order.dimensions([batch, height, width, units]);
+    sketch.operation(operation, &inputs, &output, steps)
 }
 
 /// PAD before a convolution that pads nothing.
@@ -407,8 +314,9 @@ fn concatenation(sketch: &mut Sketch<'_>) {
 
 fn pool(sketch: &mut Sketch<'_>) {
     let image = image(sketch);
-    let dimensions = sketch.dimensions(image);
-    let window = Window::draw(sketch, [dimensions[1], dimensions[2]], None, false);
+    let order = Order::draw(sketch);
+    let [batch, height, width, depth] = order.image(&sketch.dimensions(image));
+    let window = Window::draw(sketch, [height, width], None, false);
     let mut operations = vec![Op::AveragePool2d, Op::MaxPool2d];
     if !sketch.kind.is_quantized() {
         operations.push(Op::L2Pool2d);
@@ -420,16 +328,20 @@ fn pool(sketch: &mut Sketch<'_>) {
         [window.padding(), window.strides().to_vec(), vec![width, height, activation]].concat();
     let mut inputs = vec![sketch.read(image)];
     inputs.extend(sketch.ints(&parts));
+    if order == Order::Nchw {
+        inputs.push(sketch.bool(true));
+    }
     let steps = sketch.steps(image);
-    let output = [dimensions[0], window.output[0], window.output[1], dimensions[3]];
+    let output = order.dimensions([batch, window.output[0], window.output[1], depth]);
     sketch.operation(operation, &inputs, &output, steps);
 }
 
 fn resize(sketch: &mut Sketch<'_>) {
     let image = image(sketch);
-    let dimensions = sketch.dimensions(image);
+    let order = Order::draw(sketch);
+    let [batch, _, _, depth] = order.image(&sketch.dimensions(image));
     let (height, width) = (sketch.dice.length(1, 14), sketch.dice.length(1, 14));
-    let output = [dimensions[0], height, width, dimensions[3]];
+    let output = order.dimensions([batch, height, width, depth]);
     if count(&output) > MOST_ELEMENTS {
         return;
     }
@@ -437,7 +349,7 @@ fn resize(sketch: &mut Sketch<'_>) {
     let (corners, centers) = sketch.dice.pick(&[(false, false), (true, false), (false, true)]);
     let mut inputs = vec![sketch.read(image)];
     inputs.extend(sketch.ints(&[int(width), int(height)]));
-    inputs.extend([false, corners, centers].map(|flag| sketch.bool(flag)));
+    inputs.extend([order == Order::Nchw, corners, centers].map(|flag| sketch.bool(flag)));
     let steps = sketch.steps(image);
     sketch.operation(operation, &inputs, &output, steps);
 }

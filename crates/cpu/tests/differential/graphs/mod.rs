@@ -1,11 +1,13 @@
 //! Graphs of many layers, as passes and the layout of memory meet them.
 //!
 //! [`sketch`] is what a graph is drawn on, [`layers`] are single operations with their weights,
-//! [`patterns`] are the groups of operations that converters write for one layer.
+//! [`decoders`] are those that enlarge images, [`patterns`] are the groups of operations that converters write for one layer.
 
+mod decoders;
 mod layers;
 mod patterns;
 mod sketch;
+mod windows;
 
 use crate::calls::config;
 use crate::calls::dice::Dice;

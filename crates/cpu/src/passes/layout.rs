@@ -1,0 +1,255 @@
+//! Operations on NCHW images become the same on NHWC images between two TRANSPOSEs, of which as many
+//! disappear as can: what is computed of a result element by element, or along single axes, is
+//! computed in NHWC too, and an image is only brought back to NCHW when somebody wants it so.
+
+use crate::graph::{Constant, ConstantOrigin, Graph, Node, Origin, Value, ValueId, Work};
+use driver::OperationPlace;
+use hal::Operand;
+use ops::AnyOperation;
+use ops::operations::Transpose;
+use ops::rules::layout::Layout;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Where axes of NHWC lie in NCHW, and the other way round.
+const OF_NHWC: [usize; 4] = [0, 2, 3, 1];
+const OF_NCHW: [usize; 4] = [0, 3, 1, 2];
+
+pub(crate) fn run(graph: &mut Graph<'_>) {
+    let is_nchw = |node: &Node| match &node.work {
+        Work::Operation(operation) => image_operation(operation).is_some(),
+        _ => false,
+    };
+    if !graph.nodes.iter().any(is_nchw) {
+        return;
+    }
+    let nodes = std::mem::take(&mut graph.nodes);
+    let mut rewriting = Rewriting { graph, twins: HashMap::new(), pending: HashMap::new() };
+    for node in nodes {
+        match rewriting.rewritten(&node) {
+            Some(work) => rewriting.push_in_nhwc(node, work),
+            None => rewriting.push(node),
+        }
+    }
+    for output in rewriting.graph.outputs.clone() {
+        rewriting.bring_back(output);
+    }
+}
+
+/// A graph on its way.
+struct Rewriting<'g, 'source> {
+    graph: &'g mut Graph<'source>,
+    /// By value in NCHW, the same in NHWC.
+    twins: HashMap<ValueId, ValueId>,
+    /// Values that are only there in NHWC so far, with the operation that computes them.
+    pending: HashMap<ValueId, OperationPlace>,
+}
+
+/// A node in NHWC.
+struct InNhwc {
+    work: Work,
+    /// How many of the first inputs are images; the rest stays as it is.
+    images: usize,
+    /// Whether the outputs are images, or the same in either layout.
+    are_outputs_images: bool,
+}
+
+impl<'source> Rewriting<'_, 'source> {
+    /// What a node does in NHWC, if it shall.
+    fn rewritten(&self, node: &Node) -> Option<InNhwc> {
+        let Work::Operation(operation) = &node.work else { return None };
+        let in_nhwc = |operation, images, are_outputs_images| {
+            Some(InNhwc { work: Work::Operation(operation), images, are_outputs_images })
+        };
+        if let Some(operation) = image_operation(operation) {
+            return in_nhwc(operation, 1, true);
+        }
+        let mut operation = operation.clone();
+        let (mut images, mut are_outputs_images) = (1, true);
+        match &mut operation {
+            AnyOperation::Activation(_)
+            | AnyOperation::HardSwish(_)
+            | AnyOperation::Elu(_)
+            | AnyOperation::Elementwise(_)
+            | AnyOperation::Quantize(_)
+            | AnyOperation::Dequantize(_)
+            | AnyOperation::Cast(_) => {}
+            AnyOperation::Arithmetic(_)
+            | AnyOperation::MaximumMinimum(_)
+            | AnyOperation::Prelu(_)
+            | AnyOperation::Pow(_) => images = 2,
+            AnyOperation::Concatenation(it) => {
+                images = crate::plan::parts(self.graph, node).len();
+                it.axis = *OF_NCHW.get(it.axis)?;
+            }
+            AnyOperation::Split(it) => it.axis = *OF_NCHW.get(it.axis)?,
+            AnyOperation::Softmax(it) => it.axis = *OF_NCHW.get(it.axis)?,
+            AnyOperation::LogSoftmax(it) => it.axis = *OF_NCHW.get(it.axis)?,
+            AnyOperation::Pad(it) if it.borders.len() == 4 => {
+                it.borders = OF_NHWC.map(|axis| it.borders[axis]).to_vec();
+            }
+            AnyOperation::MirrorPad(it) if it.borders.len() == 4 => {
+                it.borders = OF_NHWC.map(|axis| it.borders[axis]).to_vec();
+            }
+            AnyOperation::Reduce(it) => {
+                let stays = |axis| !it.axes.contains(&axis);
+                are_outputs_images = it.keep_dims;
+                // Otherwise the axes that are left would have another order.
+                if !it.keep_dims && stays(1) && (stays(2) || stays(3)) {
+                    return None;
+                }
+                for axis in &mut it.axes {
+                    *axis = *OF_NCHW.get(*axis)?;
+                }
+                it.axes.sort_unstable();
+            }
+            _ => return None,
+        }
+        let inputs = node.inputs.get(..images)?;
+        let is_wanted = inputs.iter().any(|input| self.twins.contains_key(input));
+        let is_image = |value: &ValueId| self.graph.values[*value].dimensions.len() == 4;
+        let outputs_fit = !are_outputs_images || node.outputs.iter().all(is_image);
+        let fits = inputs.iter().all(|input| {
+            let value = &self.graph.values[*input];
+            is_image(input)
+                || is_scalar(value)
+                || (images == 2 && value.is_constant() && value.elements() > 0)
+        });
+        (is_wanted && outputs_fit && fits).then_some(InNhwc {
+            work: Work::Operation(operation),
+            images,
+            are_outputs_images,
+        })
+    }
+
+    /// Adds a node that reads values in NCHW.
+    fn push(&mut self, node: Node) {
+        for input in &node.inputs {
+            self.bring_back(*input);
+        }
+        self.graph.nodes.push(node);
+    }
+
+    /// Adds a node that computes in NHWC.
+    fn push_in_nhwc(&mut self, node: Node, InNhwc { work, images, are_outputs_images }: InNhwc) {
+        let mut inputs = node.inputs;
+        for (position, input) in inputs.iter_mut().enumerate() {
+            if position < images {
+                *input = self.in_nhwc(*input, node.place);
+            } else {
+                self.bring_back(*input);
+            }
+        }
+        let mut outputs = node.outputs;
+        if are_outputs_images {
+            for output in &mut outputs {
+                let twin = self.add_twin(*output, Origin::Computed);
+                self.pending.insert(*output, node.place);
+                *output = twin;
+            }
+        }
+        self.graph.nodes.push(Node { place: node.place, work, inputs, outputs });
+    }
+
+    /// A value in NHWC. `place` is the operation that wants it.
+    fn in_nhwc(&mut self, value: ValueId, place: OperationPlace) -> ValueId {
+        if let Some(twin) = self.twins.get(&value) {
+            return *twin;
+        }
+        if is_scalar(&self.graph.values[value]) {
+            return value;
+        }
+        if let Some(transposed) = transposed_constant(&self.graph.values[value]) {
+            return self.add_twin(value, Origin::Constant(transposed));
+        }
+        let twin = self.add_twin(value, Origin::Computed);
+        self.transpose(value, twin, OF_NHWC, place);
+        twin
+    }
+
+    /// Sees to it that a value is there in NCHW.
+    fn bring_back(&mut self, value: ValueId) {
+        if let Some(place) = self.pending.remove(&value) {
+            self.transpose(self.twins[&value], value, OF_NCHW, place);
+        }
+    }
+
+    /// A value that is another one in NHWC.
+    fn add_twin(&mut self, value: ValueId, origin: Origin<'source>) -> ValueId {
+        let values = &mut self.graph.values;
+        let of = &values[value];
+        let dimensions = permuted(&of.dimensions, OF_NHWC);
+        let operand = of.operand.clone().into_owned();
+        let operand = Cow::Owned(Operand { dimensions: dimensions.clone(), ..operand });
+        let twin = values.len();
+        values.push(Value { operand, dimensions, origin, index: None });
+        self.twins.insert(value, twin);
+        twin
+    }
+
+    fn transpose(&mut self, from: ValueId, to: ValueId, order: [usize; 4], place: OperationPlace) {
+        let long = |axis: &usize| self.graph.values[from].dimensions[*axis] != 1;
+        let moved: Vec<usize> = order.into_iter().filter(long).collect();
+        let work = if moved.is_sorted() {
+            Work::View
+        } else {
+            Work::Operation(AnyOperation::Transpose(Transpose { permutation: order.to_vec() }))
+        };
+        self.graph.nodes.push(Node { place, work, inputs: vec![from], outputs: vec![to] });
+    }
+}
+
+/// An operation on NCHW images that has a fast kernel for NHWC ones, as that. Its first input and its
+/// outputs are the images.
+fn image_operation(operation: &AnyOperation) -> Option<AnyOperation> {
+    let mut operation = operation.clone();
+    let layout = match &mut operation {
+        AnyOperation::Conv2d(it) => &mut it.layout,
+        AnyOperation::DepthwiseConv2d(it) => &mut it.layout,
+        AnyOperation::GroupedConv2d(it) => &mut it.layout,
+        AnyOperation::TransposeConv2d(it) => &mut it.layout,
+        AnyOperation::Pooling(it) => &mut it.layout,
+        AnyOperation::Resize(it) => &mut it.layout,
+        AnyOperation::DepthSpace(it) => &mut it.blocks.layout,
+        AnyOperation::BatchSpace(it) => &mut it.blocks.layout,
+        AnyOperation::InstanceNormalization(it) => &mut it.layout,
+        _ => return None,
+    };
+    let is_nchw = *layout == Layout::Nchw;
+    *layout = Layout::Nhwc;
+    is_nchw.then_some(operation)
+}
+
+/// Whether a value is the same in either layout, whatever it is combined with.
+fn is_scalar(value: &Value<'_>) -> bool {
+    value.dimensions.iter().all(|length| *length == 1)
+}
+
+/// Lengths of rank 4 or less, in another order of axes. Axes that are not there are in front.
+fn permuted(lengths: &[u32], order: [usize; 4]) -> Vec<u32> {
+    let missing = 4 - lengths.len();
+    order.map(|axis| axis.checked_sub(missing).map_or(1, |axis| lengths[axis])).to_vec()
+}
+
+/// A constant in NHWC.
+fn transposed_constant<'source>(value: &Value<'_>) -> Option<Constant<'source>> {
+    let constant = value.as_constant()?;
+    let [_, channels, height, width] = permuted(&value.dimensions, [0, 1, 2, 3])[..] else {
+        return None;
+    };
+    let pixels = height as usize * width as usize;
+    let channels = channels as usize;
+    let bytes = constant.bytes();
+    let size = bytes.len().checked_div(value.elements())?;
+    let mut transposed = Vec::with_capacity(bytes.len());
+    for image in bytes.chunks_exact((pixels * channels * size).max(1)) {
+        for pixel in 0..pixels {
+            for channel in 0..channels {
+                let at = (channel * pixels + pixel) * size;
+                transposed.extend_from_slice(&image[at..at + size]);
+            }
+        }
+    }
+    let length = transposed.len();
+    Some(Constant::new(ConstantOrigin::Here(Cow::Owned(transposed)), length))
+}
