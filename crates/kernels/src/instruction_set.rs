@@ -15,6 +15,9 @@ pub enum InstructionSet {
     Portable,
     /// x86-64: AVX2, FMA and F16C.
     Avx2,
+    /// x86-64: as [`Avx2`](Self::Avx2), and AVX-VNNI, dot products of 8-bit numbers in 256 bits, which
+    /// processors without AVX-512 have since Alder Lake.
+    AvxVnni,
     /// x86-64: AVX-512 F, BW, DQ and VL, without dot products of 8-bit numbers.
     Avx512,
     /// x86-64: as [`Avx512`](Self::Avx512), and VNNI.
@@ -29,8 +32,15 @@ pub enum InstructionSet {
 
 impl InstructionSet {
     /// All there are, on whatever processor.
-    pub const ALL: [Self; 6] =
-        [Self::Portable, Self::Avx2, Self::Avx512, Self::Avx512Vnni, Self::Neon, Self::NeonDotprod];
+    pub const ALL: [Self; 7] = [
+        Self::Portable,
+        Self::Avx2,
+        Self::AvxVnni,
+        Self::Avx512,
+        Self::Avx512Vnni,
+        Self::Neon,
+        Self::NeonDotprod,
+    ];
 
     /// Whether this processor has it.
     pub fn is_available(self) -> bool {
@@ -42,6 +52,8 @@ impl InstructionSet {
                     && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("f16c")
             }
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => Self::Avx2.is_available() && is_x86_feature_detected!("avxvnni"),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
                 Self::Avx2.is_available()
@@ -78,6 +90,7 @@ impl InstructionSet {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
+            Self::AvxVnni => "avx-vnni",
             Self::Avx512 => "avx512",
             Self::Avx512Vnni => "avx512-vnni",
             Self::Neon => "neon",
@@ -120,7 +133,8 @@ mod tests {
         assert!(InstructionSet::best().is_available());
         assert_eq!(InstructionSet::available().next(), Some(InstructionSet::Portable));
         if InstructionSet::Avx512Vnni.is_available() {
-            assert_eq!(InstructionSet::available().count(), 4);
+            let others = InstructionSet::available().filter(|set| *set != InstructionSet::AvxVnni);
+            assert_eq!(others.count(), 4);
         }
         if InstructionSet::NeonDotprod.is_available() {
             assert_eq!(InstructionSet::available().count(), 3);

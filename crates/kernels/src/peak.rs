@@ -103,13 +103,14 @@ fn bytes(set: InstructionSet) -> Option<usize> {
         match set {
             InstructionSet::Avx512Vnni => multiply_vnni(),
             InstructionSet::Avx512 => multiply_512(),
+            InstructionSet::AvxVnni => multiply_vnni_256(),
             InstructionSet::Avx2 => multiply_256(),
             _ => return None,
         }
     }
     Some(match set {
         InstructionSet::Avx512Vnni => 64,
-        InstructionSet::Avx512 => 32,
+        InstructionSet::Avx512 | InstructionSet::AvxVnni => 32,
         _ => 16,
     })
 }
@@ -140,6 +141,20 @@ fn multiply_512() {
         for sum in &mut sums {
             // Of the sum itself, or the product would be taken out of the loop.
             *sum = _mm512_add_epi32(*sum, _mm512_madd_epi16(*sum, factor));
+        }
+    }
+    black_box(sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,avxvnni")]
+fn multiply_vnni_256() {
+    use std::arch::x86_64::{_mm256_dpbusd_avx_epi32, _mm256_set1_epi8, _mm256_set1_epi32};
+    let factor = black_box(_mm256_set1_epi8(3));
+    let mut sums = black_box([_mm256_set1_epi32(1); SUMS]);
+    for _ in 0..PRODUCTS {
+        for sum in &mut sums {
+            *sum = _mm256_dpbusd_avx_epi32(*sum, factor, factor);
         }
     }
     black_box(sums);

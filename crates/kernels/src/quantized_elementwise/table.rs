@@ -66,7 +66,10 @@ impl TableMap {
                 Way::Vbmi
             }
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2 | InstructionSet::Avx512 | InstructionSet::Avx512Vnni
+            InstructionSet::Avx2
+            | InstructionSet::AvxVnni
+            | InstructionSet::Avx512
+            | InstructionSet::Avx512Vnni
                 if set.is_available() =>
             {
                 Way::Avx2

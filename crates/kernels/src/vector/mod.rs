@@ -123,7 +123,7 @@ impl Isa {
     pub(crate) fn of(set: InstructionSet) -> Self {
         match set {
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2 => avx2::Avx2::new().map(Self::Avx2),
+            InstructionSet::Avx2 | InstructionSet::AvxVnni => avx2::Avx2::new().map(Self::Avx2),
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512 | InstructionSet::Avx512Vnni => {
                 avx512::Avx512::new().map(Self::Avx512)

@@ -235,6 +235,7 @@ fn every_instruction_set_has_its_kernel() {
         let expected = match set {
             InstructionSet::Portable => "portable",
             InstructionSet::Avx2 => "avx2",
+            InstructionSet::AvxVnni => "avx-vnni",
             InstructionSet::Avx512 => "avx512",
             InstructionSet::Avx512Vnni => "vnni",
             InstructionSet::Neon => "neon",

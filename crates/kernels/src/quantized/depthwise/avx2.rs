@@ -1,92 +1,265 @@
-//! Depthwise convolution with AVX2: sums of two products of 16-bit numbers, in 16 lanes.
+//! Depthwise convolution with 256-bit vectors, in 32 lanes: with AVX-VNNI by sums of four products of
+//! bytes, with AVX2 alone by sums of two products of 16-bit numbers, to which interleaved bytes are
+//! widened.
+//!
+//! If 16 channels or fewer are left, a pixel of each half of the row share the lanes. Half as many pixels
+//! are computed together as with AVX-512, which has twice as many registers.
 #![allow(unsafe_code)]
+// Helpers are inlined into the functions that have the instructions enabled.
+#![allow(clippy::inline_always)]
+#![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::super::Signedness;
-use super::super::requantize::Form;
 use super::super::requantize::avx2::{Constants, Limits};
+use super::super::requantize::{ChannelLanes, Form};
 use super::packed::{Packed, Run};
+use super::pixels::{Arithmetic, FULL, FULL_PAIR, PARTIAL, Vectors, pixels};
 use std::arch::x86_64::*;
 
-/// Computes the pixels of a run.
+/// Vectors of 32 bytes.
+pub(super) struct Bytes32;
+
+impl Vectors for Bytes32 {
+    type Bytes = __m256i;
+    type Sums = __m256i;
+
+    const LANES: usize = 32;
+    const HAS_UNSIGNED: bool = false;
+
+    #[inline(always)]
+    unsafe fn load<const SHARE: u8, const SIGNED: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+        entry: usize,
+    ) -> __m256i {
+        let channels = run.block.channels;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let from = run.pixel(entry);
+            let partner = entry + run.partner * packed.stride;
+            let bytes = match SHARE {
+                FULL => _mm256_loadu_si256(from.cast()),
+                PARTIAL => {
+                    let upper = load_some(from.add(16), channels - 16);
+                    _mm256_set_m128i(upper, _mm_loadu_si128(from.cast()))
+                }
+                FULL_PAIR => {
+                    let upper = _mm_loadu_si128(run.pixel(partner).cast());
+                    _mm256_set_m128i(upper, _mm_loadu_si128(from.cast()))
+                }
+                _ => {
+                    let upper = load_some(run.pixel(partner), channels);
+                    _mm256_set_m128i(upper, load_some(from, channels))
+                }
+            };
+            _mm256_xor_si256(bytes, _mm256_set1_epi8(packed.flip))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn interleave([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
+        // SAFETY: the trait's promise.
+        unsafe {
+            let (ab, ab_high) = (_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b));
+            let (cd, cd_high) = (_mm256_unpacklo_epi8(c, d), _mm256_unpackhi_epi8(c, d));
+            [
+                _mm256_unpacklo_epi16(ab, cd),
+                _mm256_unpackhi_epi16(ab, cd),
+                _mm256_unpacklo_epi16(ab_high, cd_high),
+                _mm256_unpackhi_epi16(ab_high, cd_high),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn first(lanes: &[ChannelLanes], quarter: usize) -> __m256i {
+        // SAFETY: there are two vectors of 16 numbers.
+        unsafe {
+            let bias = &lanes.get_unchecked(quarter / 2).bias;
+            _mm256_loadu_si256(bias.as_ptr().add(quarter % 2 * 8).cast())
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+        sums: [[__m256i; 4]; P],
+    ) {
+        let channels = run.block.channels;
+        // SAFETY: the block's channels of the pixels may be written.
+        unsafe {
+            let mut outputs = sums;
+            for v in 0..4 {
+                let constants = Constants::load(run.lanes.get_unchecked(v / 2), v % 2);
+                for p in 0..P {
+                    outputs[p][v] = match run.block.form {
+                        Form::Plain => constants.apply::<false>(outputs[p][v]),
+                        _ => constants.apply::<true>(outputs[p][v]),
+                    };
+                }
+            }
+            let limits = Limits::new(packed.requantization.min, packed.requantization.max);
+            for p in 0..P {
+                let bytes = match run.block.form {
+                    Form::Scalar => scalar(packed, run, sums[p]),
+                    _ => limits.narrow4(outputs[p]),
+                };
+                let to = run.output.wrapping_add(p * run.output_step);
+                let partner = to.wrapping_add(run.partner * run.output_step);
+                let (low, high) =
+                    (_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes));
+                match SHARE {
+                    FULL => _mm256_storeu_si256(to.cast(), bytes),
+                    PARTIAL => {
+                        _mm_storeu_si128(to.cast(), low);
+                        store_some(to.add(16), high, channels - 16);
+                    }
+                    FULL_PAIR => {
+                        _mm_storeu_si128(to.cast(), low);
+                        _mm_storeu_si128(partner.cast(), high);
+                    }
+                    _ => {
+                        store_some(to, low, channels);
+                        store_some(partner, high, channels);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// So many bytes, from 1 to 16, and zeros.
 ///
 /// # Safety
-/// The processor has AVX2. The table has the addresses of all taps of all pixels, and behind each the
-/// block's channels can be read; the block's channels of all pixels' outputs can be written.
+/// They can be read; the caller has AVX2.
+#[inline(always)]
+unsafe fn load_some(from: *const u8, count: usize) -> __m128i {
+    let words = count / 4;
+    // SAFETY: the caller's promises; all parts lie within the bytes, and what the mask leaves out is not
+    // accessed.
+    unsafe {
+        let of_four = _mm_set1_epi32(i32::try_from(words).unwrap_unchecked());
+        let places = _mm_setr_epi32(0, 1, 2, 3);
+        let bytes = _mm_maskload_epi32(from.cast(), _mm_cmpgt_epi32(of_four, places));
+        if count.is_multiple_of(4) {
+            return bytes;
+        }
+        let rest = _mm_set1_epi32(load_rest(from.add(4 * words), count % 4));
+        _mm_or_si128(bytes, _mm_and_si128(_mm_cmpeq_epi32(of_four, places), rest))
+    }
+}
+
+/// Fewer than four bytes, and zeros.
+///
+/// # Safety
+/// They can be read.
+#[cold]
+unsafe fn load_rest(from: *const u8, count: usize) -> i32 {
+    // SAFETY: the caller's promise.
+    let byte = |at: usize| unsafe { i32::from(from.add(at).read()) };
+    (0..count).rev().fold(0, |rest, at| rest << 8 | byte(at))
+}
+
+/// The first so many bytes, from 1 to 16.
+///
+/// # Safety
+/// They can be written; the caller has AVX2.
+#[inline(always)]
+unsafe fn store_some(to: *mut u8, bytes: __m128i, count: usize) {
+    let mut all = [0_u8; 16];
+    // SAFETY: the caller's promises.
+    unsafe {
+        _mm_storeu_si128(all.as_mut_ptr().cast(), bytes);
+        if count == 8 {
+            _mm_storel_epi64(to.cast(), bytes);
+        } else {
+            std::ptr::copy_nonoverlapping(all.as_ptr(), to, count);
+        }
+    }
+}
+
+/// Requantises one by one.
+#[cold]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
-    let is_signed = packed.signedness == Signedness::Signed;
-    let flip = _mm_set1_epi8(if is_signed { i8::MIN } else { 0 });
-    let lanes = &run.lanes[0];
-    let constants = [Constants::load(lanes, 0), Constants::load(lanes, 1)];
-    let limits = Limits::new(packed.requantization.min, packed.requantization.max);
-    let channels = run.block.channels;
-    let taps = packed.filter[0] * packed.filter[1];
-    for pixel in 0..run.count {
-        let mut sums = [_mm256_setzero_si256(); 2];
-        for (half, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: 16 numbers.
-            *sum = unsafe { _mm256_loadu_si256(lanes.bias.as_ptr().add(8 * half).cast()) };
-        }
-        // SAFETY: the table has all taps; behind each address lie the block's channels.
-        let load = |tap: usize| unsafe {
-            let (i, j) = (tap / packed.filter[1], tap % packed.filter[1]);
-            let column = pixel * packed.stride + j * packed.dilation;
-            let from = (*run.table.add(i * run.columns + column)).add(run.block.channel);
-            let bytes = if channels == 16 {
-                _mm_loadu_si128(from.cast())
-            } else {
-                let mut bytes = [0_u8; 16];
-                std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), channels);
-                _mm_loadu_si128(bytes.as_ptr().cast())
-            };
-            _mm256_cvtepu8_epi16(_mm_xor_si128(bytes, flip))
-        };
-        for step in 0..taps.div_ceil(2) {
-            let a = load(2 * step);
-            // A tap that is not there is multiplied by zero.
-            let b = if 2 * step + 1 < taps { load(2 * step + 1) } else { a };
-            // SAFETY: the block has so many steps of two vectors.
-            let weights = unsafe {
-                let at = run.weights.cast::<__m256i>().add(2 * step);
-                [_mm256_load_si256(at), _mm256_load_si256(at.add(1))]
-            };
-            let pairs = [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)];
-            for half in 0..2 {
-                let products = _mm256_madd_epi16(pairs[half], weights[half]);
-                sums[half] = _mm256_add_epi32(sums[half], products);
-            }
-        }
-        let mut bytes = [0_u8; 16];
-        let outputs = match run.block.form {
-            Form::Plain => {
-                [constants[0].apply::<false>(sums[0]), constants[1].apply::<false>(sums[1])]
-            }
-            Form::Nudged => {
-                [constants[0].apply::<true>(sums[0]), constants[1].apply::<true>(sums[1])]
-            }
-            _ => sums,
-        };
-        // SAFETY: as many bytes and numbers as the arrays have; the channels of a pixel's output may
-        // be written.
+fn scalar(packed: &Packed, run: &Run<'_>, sums: [__m256i; 4]) -> __m256i {
+    let mut numbers = [0_i32; 32];
+    for (sums, numbers) in sums.iter().zip(numbers.chunks_exact_mut(8)) {
+        // SAFETY: 8 numbers.
+        unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), *sums) };
+    }
+    let bytes: [u8; 32] = packed.outputs(run.block, &numbers);
+    // SAFETY: 32 bytes.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+/// With AVX-VNNI.
+pub(super) struct Vnni;
+
+impl Arithmetic for Vnni {
+    type Vectors = Bytes32;
+    type Inputs = __m256i;
+
+    const WEIGHT_BYTES: usize = 32;
+    /// See [`Variant::for_all`](super::variant::Variant::for_all).
+    const HAS_PARTS: bool = false;
+
+    #[inline(always)]
+    unsafe fn inputs(bytes: __m256i) -> __m256i {
+        bytes
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(sums: __m256i, inputs: __m256i, weights: *const u8) -> __m256i {
+        // SAFETY: the caller's promise; weights lie in whole lines.
+        unsafe { _mm256_dpbusd_avx_epi32(sums, inputs, _mm256_load_si256(weights.cast())) }
+    }
+
+    #[target_feature(enable = "avx2,avxvnni")]
+    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+    ) {
+        assert_eq!(run.lanes.len(), 2);
+        // SAFETY: the caller's promises.
+        unsafe { pixels::<Self, 2, ORDER, SHARE, SIGNED, TWO>(packed, run) }
+    }
+}
+
+/// With AVX2 alone.
+pub(super) struct Pairs;
+
+impl Arithmetic for Pairs {
+    type Vectors = Bytes32;
+    /// The even two of four taps, and the odd two.
+    type Inputs = [__m256i; 2];
+
+    const WEIGHT_BYTES: usize = 64;
+    const HAS_PARTS: bool = false;
+
+    #[inline(always)]
+    unsafe fn inputs(bytes: __m256i) -> [__m256i; 2] {
+        // SAFETY: the trait's promise.
+        unsafe { [_mm256_and_si256(bytes, _mm256_set1_epi16(0xFF)), _mm256_srli_epi16::<8>(bytes)] }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(sums: __m256i, [evens, odds]: [__m256i; 2], weights: *const u8) -> __m256i {
+        // SAFETY: the caller's promise; weights lie in whole lines.
         unsafe {
-            if run.block.form == Form::Scalar {
-                let mut numbers = [0_i32; 16];
-                _mm256_storeu_si256(numbers.as_mut_ptr().cast(), outputs[0]);
-                _mm256_storeu_si256(numbers.as_mut_ptr().add(8).cast(), outputs[1]);
-                for (index, byte) in bytes.iter_mut().enumerate().take(channels) {
-                    let sum = numbers[[0, 8, 4, 12][index / 4] + index % 4];
-                    *byte = packed.output(run.block.channel + index, sum);
-                }
-            } else {
-                let narrow = limits.narrow_interleaved(outputs[0], outputs[1]);
-                _mm_storeu_si128(bytes.as_mut_ptr().cast(), narrow);
-            }
-            let to = run.output.wrapping_add(pixel * run.output_step);
-            if channels == 16 {
-                to.cast::<[u8; 16]>().write_unaligned(bytes);
-            } else {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, channels);
-            }
+            let of_evens = _mm256_load_si256(weights.cast());
+            let of_odds = _mm256_load_si256(weights.add(32).cast());
+            let sums = _mm256_add_epi32(sums, _mm256_madd_epi16(evens, of_evens));
+            _mm256_add_epi32(sums, _mm256_madd_epi16(odds, of_odds))
         }
+    }
+
+    #[target_feature(enable = "avx2")]
+    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+    ) {
+        assert_eq!(run.lanes.len(), 2);
+        // SAFETY: the caller's promises.
+        unsafe { pixels::<Self, 2, ORDER, SHARE, SIGNED, TWO>(packed, run) }
     }
 }

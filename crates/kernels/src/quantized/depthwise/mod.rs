@@ -2,16 +2,18 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod columns;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod packed;
+mod pixels;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
 #[cfg(test)]
 mod tests;
-#[cfg(target_arch = "x86_64")]
-mod vnni;
+mod variant;
 
 use super::convolution::Convolution;
 use super::{Activations, Requantization, Weights};
@@ -19,6 +21,7 @@ use crate::convolution::Shape;
 use crate::image::values_needed;
 use crate::{Image, ImageMut, Line, Preparation, Team};
 use packed::Packed;
+use variant::Variant;
 
 /// A depthwise convolution with constant weights, prepared for an instruction set.
 #[derive(Debug)]
@@ -56,7 +59,7 @@ impl Depthwise {
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
         requantization.check(shape.output_channels, activations.signedness);
-        let packed = packed::Variant::of(preparation.set()).and_then(|variant| {
+        let packed = Variant::of(preparation.set()).and_then(|variant| {
             Packed::new(shape, weights, bias, activations, &requantization, variant, preparation)
         });
         let kernel = match packed {

@@ -67,8 +67,8 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
                 weights = weights.wrapping_add(16);
                 let entry = i * run.columns + j * packed.dilation;
                 for p in 0..P {
-                    let from = *run.table.add(entry + p * packed.stride);
-                    let inputs = widened::<SIGNED, FULL>(run, from.add(run.block.channel));
+                    let from = run.pixel(entry + p * packed.stride);
+                    let inputs = widened::<SIGNED, FULL>(run, from);
                     let sums = &mut sums[p];
                     sums[0] = vmlal_s16(sums[0], vget_low_s16(inputs[0]), vget_low_s16(low));
                     sums[1] = vmlal_high_s16(sums[1], inputs[0], low);

@@ -4,11 +4,12 @@
 use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES};
 use super::super::{Activations, Requantization, Signedness, Weights};
 use super::columns::Columns;
+use super::variant::{Order, Variant};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
 use crate::parts::even_tasks;
-use crate::{Image, ImageMut, InstructionSet, Preparation, Team};
+use crate::{Image, ImageMut, Preparation, Team};
 use bytemuck::{Pod, Zeroable};
 
 /// Products that are worth a task of their own, and those that are worth sharing at all.
@@ -17,199 +18,6 @@ const PRODUCTS_TO_SHARE: usize = 60_000;
 
 /// Tasks for each thread, so that all end at about the same time.
 const TASKS_PER_THREAD: usize = 4;
-
-/// Which kernel it is packed for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Variant {
-    /// Four taps at a time, in 64 lanes.
-    #[cfg(target_arch = "x86_64")]
-    Vnni,
-    /// Two taps at a time as 16-bit numbers, in 16 lanes.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// A tap at a time as 16-bit numbers, in 16 lanes.
-    #[cfg(target_arch = "aarch64")]
-    Neon,
-    /// Four taps at a time, in 16 lanes.
-    #[cfg(target_arch = "aarch64")]
-    Sdot,
-}
-
-impl Variant {
-    pub(super) fn of(set: InstructionSet) -> Option<Self> {
-        assert!(set.is_available(), "this processor does not have {set}");
-        match set {
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Vnni => Some(Self::Vnni),
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 | InstructionSet::Avx2 => Some(Self::Avx2),
-            #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon => Some(Self::Neon),
-            #[cfg(target_arch = "aarch64")]
-            InstructionSet::NeonDotprod => Some(Self::Sdot),
-            _ => None,
-        }
-    }
-
-    /// Bytes or 16-bit numbers that a block's vectors hold.
-    fn lanes(self) -> usize {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni => 64,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => 16,
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon | Self::Sdot => 16,
-        }
-    }
-
-    /// Whether sums can be requantised in floats.
-    fn has_floats(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni => true,
-            _ => false,
-        }
-    }
-
-    /// Taps that are packed, and mostly multiplied, together.
-    fn taps(self) -> usize {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni => 4,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => 2,
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => 2,
-            #[cfg(target_arch = "aarch64")]
-            Self::Sdot => 4,
-        }
-    }
-
-    /// Whether weights are bytes, or sums of two.
-    fn takes_bytes(self) -> bool {
-        self.taps() == 4
-    }
-
-    /// What is added to inputs when they are loaded.
-    fn input_offset(self, signedness: Signedness) -> i32 {
-        match self {
-            // They are made unsigned.
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx2 => signedness.offset(),
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => {
-                let _ = signedness;
-                0
-            }
-            // They are made signed.
-            #[cfg(target_arch = "aarch64")]
-            Self::Sdot => signedness.offset() - 128,
-        }
-    }
-
-    /// What is added to all sums.
-    fn sum_offset(self) -> i32 {
-        match self {
-            // So that they can be requantised as unsigned numbers.
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx2 => i32::MIN,
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon | Self::Sdot => 0,
-        }
-    }
-
-    /// In which order taps are multiplied.
-    fn order(self, shape: &Shape) -> Order {
-        match (self, shape.filter, shape.stride[1], shape.dilation[1]) {
-            #[cfg(target_arch = "x86_64")]
-            (Self::Vnni, [3, 3], 1 | 2, 1) => Order::Columns3,
-            #[cfg(target_arch = "x86_64")]
-            (Self::Vnni, [5, 5], 1 | 2, 1) => Order::Columns5,
-            #[cfg(target_arch = "aarch64")]
-            (Self::Sdot, [3, 3], 1 | 2, 1) => Order::Columns3,
-            _ => Order::Rows,
-        }
-    }
-
-    /// Enters the weight of a tap at its place in its step; `start` tells where a step's 64 bytes of
-    /// the channel's vector lie, and behind all steps those of second parts.
-    fn put(
-        self,
-        out: &mut [u8],
-        (start, lane): (impl Fn(usize) -> usize, usize),
-        [step, place]: [usize; 2],
-        steps: usize,
-        weight: i32,
-    ) {
-        if self.takes_bytes() {
-            let part = weight.clamp(-128, 127);
-            for (step, part) in [(step, part), (steps + step, weight - part)] {
-                // Nothing is left in a second part that there is not.
-                if part != 0 {
-                    out[start(step) + lane * 4 + place] = Signedness::Signed.byte(part);
-                }
-            }
-            return;
-        }
-        let at = if self.has_pairs() { lane * 2 + place } else { place * LANES + lane };
-        #[allow(clippy::cast_possible_truncation)] // 9 bits.
-        let bytes = (weight as i16).to_le_bytes();
-        out[start(step) + at * 2..][..2].copy_from_slice(&bytes);
-    }
-
-    /// Whether the two 16-bit numbers of a channel lie side by side.
-    fn has_pairs(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx2 => true,
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon | Self::Sdot => false,
-        }
-    }
-
-    /// The vector of 16 sums and the lane in it that a block's lane is summed in: interleaving bytes
-    /// of four taps takes four channels of each 128 bits in turn, interleaving 16-bit numbers of two
-    /// taps does so as well.
-    fn place(self, lane: usize) -> (usize, usize) {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni => (lane % 16 / 4, lane / 16 * 4 + lane % 4),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => (0, [0, 8, 4, 12][lane / 4] + lane % 4),
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon | Self::Sdot => (0, lane),
-        }
-    }
-}
-
-/// Which taps are multiplied together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// The next ones of a row, going on in the next row.
-    Rows,
-    /// The three of a column of a 3x3 filter, which neighbouring output pixels share.
-    Columns3,
-    /// The upper four of a column of a 5x5 filter; then the first four of the last row; then the last
-    /// tap as part of the four input pixels that the next output pixel sees first, where it is the
-    /// last of them, or the first if the stride is 2.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    Columns5,
-}
-
-impl Order {
-    /// The step that a tap belongs to, and its place among those that are multiplied together.
-    fn place(self, tap: usize, shape: &Shape, together: usize) -> [usize; 2] {
-        let (i, j) = (tap / shape.filter[1], tap % shape.filter[1]);
-        match self {
-            Self::Rows => [tap / together, tap % together],
-            Self::Columns3 => [j, i],
-            Self::Columns5 if i < 4 => [j, i],
-            Self::Columns5 if j < 4 => [5, j],
-            Self::Columns5 => [6, if shape.stride[1] == 1 { 3 } else { 0 }],
-        }
-    }
-}
 
 /// Channels that are computed together.
 #[derive(Debug, Clone, Copy)]
@@ -241,10 +49,12 @@ pub(super) struct Packed {
     /// From one tap to the next, in columns of the input.
     pub dilation: usize,
     pub signedness: Signedness,
+    /// What makes inputs unsigned.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub flip: i8,
     pub requantization: Requantization,
     blocks: Vec<Block>,
-    /// VNNI, SDOT: by block, part, four taps, vector, lane: four bytes. AVX2: by block, two taps, half
-    /// vector, lane: two 16-bit numbers. NEON: by block, tap, lane: a 16-bit number.
+    /// By block and step, as [`Variant::put`] enters them.
     weights: PackedValues<u8>,
     lanes: Vec<ChannelLanes>,
     /// A pixel in the padding.
@@ -278,6 +88,17 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Where the block's channels lie of the pixel of an entry.
+    ///
+    /// # Safety
+    /// The table has the entry.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // It is a part of loads.
+    pub(super) unsafe fn pixel(&self, entry: usize) -> *const u8 {
+        // SAFETY: the caller's promise.
+        unsafe { *self.table.add(entry) }.wrapping_add(self.block.channel)
+    }
+
     /// The run without its first pixels.
     pub(super) fn after(&self, pixels: usize, stride: usize) -> Self {
         Self {
@@ -331,6 +152,8 @@ impl Packed {
             return None;
         }
         let facts = preparation.derive(channels, |facts| Facts::gather(facts, weights));
+        let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
+        let variant = variant.for_all(facts.iter().all(fits));
         // The one weight that is not the sum of two signed bytes; only zero point 0 can make it.
         if variant.takes_bytes() && facts.iter().any(|facts| facts.greatest == 255) {
             return None;
@@ -342,9 +165,8 @@ impl Packed {
         let (mut channel, mut bytes, mut lanes) = (0, 0, 0);
         while channel < channels {
             let left = channels - channel;
-            let pixels = if left <= 32 && variant.lanes() == 64 { 2 } else { 1 };
+            let pixels = variant.pixels(left);
             let channels = left.min(variant.lanes() / pixels);
-            let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
             let has_two_parts =
                 variant.takes_bytes() && !facts[channel..channel + channels].iter().all(fits);
             blocks.push(Block {
@@ -356,8 +178,7 @@ impl Packed {
                 lanes,
                 form: Form::Scalar,
             });
-            // Four bytes or two 16-bit numbers for each lane.
-            bytes += steps * variant.lanes() * 4 * if has_two_parts { 2 } else { 1 };
+            bytes += steps * variant.step_bytes() * if has_two_parts { 2 } else { 1 };
             lanes += vectors;
             channel += channels;
         }
@@ -366,13 +187,11 @@ impl Packed {
                 for (index, pixel) in (0..block.channels * block.pixels)
                     .map(|at| (at / block.pixels, at % block.pixels))
                 {
-                    let lane = index + pixel * variant.lanes() / block.pixels;
-                    let (vector, lane) = variant.place(lane);
-                    let start = |step: usize| block.weights + (step * vectors + vector) * LANES * 4;
+                    let sum = variant.sum_of_lane(index + pixel * variant.lanes() / block.pixels);
                     for tap in 0..taps {
                         let weight = weights.centred(tap * channels + block.channel + index);
                         let place = order.place(tap, shape, variant.taps());
-                        variant.put(out, (start, lane), place, steps, weight);
+                        variant.put(&mut out[block.weights..], place, steps, sum, weight);
                     }
                 }
             }
@@ -401,8 +220,11 @@ impl Packed {
                     sum_offset: variant.sum_offset(),
                     with_floats: variant.has_floats(),
                 };
-                let (form, lanes) =
-                    group.pack(|index| variant.place(first + index), |index| sums[index]);
+                let place = |index: usize| {
+                    let sum = variant.sum_of_lane(first + index);
+                    (sum / LANES, sum % LANES)
+                };
+                let (form, lanes) = group.pack(place, |index| sums[index]);
                 block.form = form;
                 for (all, lanes) in all_lanes[block.lanes..].iter_mut().zip(&lanes) {
                     all.merge(lanes);
@@ -418,6 +240,10 @@ impl Packed {
             stride: shape.stride[1],
             dilation: shape.dilation[1],
             signedness: activations.signedness,
+            flip: match activations.signedness {
+                Signedness::Unsigned => 0,
+                Signedness::Signed => i8::MIN,
+            },
             requantization: requantization.clone(),
             blocks,
             weights: packed,
@@ -429,16 +255,7 @@ impl Packed {
     }
 
     pub(super) fn name(&self) -> &'static str {
-        match self.variant {
-            #[cfg(target_arch = "x86_64")]
-            Variant::Vnni => "vnni",
-            #[cfg(target_arch = "x86_64")]
-            Variant::Avx2 => "avx2",
-            #[cfg(target_arch = "aarch64")]
-            Variant::Neon => "neon",
-            #[cfg(target_arch = "aarch64")]
-            Variant::Sdot => "sdot",
-        }
+        self.variant.name()
     }
 
     /// The output of one sum, by the definition.
@@ -446,6 +263,20 @@ impl Packed {
         let sum = sum.wrapping_sub(self.variant.sum_offset());
         let output = self.requantization.apply(sum, channel);
         self.signedness.byte(output)
+    }
+
+    /// The outputs of all sums of a block, by lane.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn outputs<const LANES: usize>(
+        &self,
+        block: &Block,
+        sums: &[i32; LANES],
+    ) -> [u8; LANES] {
+        std::array::from_fn(|lane| {
+            let index = lane % (LANES / block.pixels);
+            let sum = sums[self.variant.sum_of_lane(lane)];
+            if index < block.channels { self.output(block.channel + index, sum) } else { 0 }
+        })
     }
 
     pub(super) fn run(
@@ -486,43 +317,22 @@ impl Packed {
                             weights: self.weights.values()[block.weights..].as_ptr(),
                             lanes: &self.lanes[block.lanes..][..self.variant.lanes() / LANES],
                         };
-                        // SAFETY: the table has the addresses of pixels of the image, whose size was
-                        // checked, or of the padding, and all have the block's channels. So has the
-                        // output, and tasks have different rows or blocks.
+                        // SAFETY: the processor has the instructions, as `Variant::of` made sure. The
+                        // table has the addresses of pixels of the image, whose size was checked, or of
+                        // the padding, and all have the block's channels. So has the output, and tasks
+                        // have different rows or blocks.
                         unsafe {
-                            self.compute(&run);
+                            self.variant.compute(self, &run);
                             if block.pixels * run.count < count {
                                 // Of an odd number the last, in both halves.
                                 let last = Run { count, ..run }.after(count - 1, self.stride);
-                                self.compute(&Run { partner: 0, ..last });
+                                self.variant.compute(self, &Run { partner: 0, ..last });
                             }
                         }
                     }
                 }
             }
         });
-    }
-
-    /// Computes the pixels of a run.
-    ///
-    /// # Safety
-    /// The table has the addresses of all taps of all pixels, and behind each the block's channels can
-    /// be read; the block's channels of all pixels' outputs can be written.
-    unsafe fn compute(&self, run: &Run<'_>) {
-        // SAFETY: the processor has the variant's instructions, as `Variant::of` made sure; the rest is
-        // the caller's promise.
-        unsafe {
-            match self.variant {
-                #[cfg(target_arch = "x86_64")]
-                Variant::Vnni => super::vnni::compute(self, run),
-                #[cfg(target_arch = "x86_64")]
-                Variant::Avx2 => super::avx2::compute(self, run),
-                #[cfg(target_arch = "aarch64")]
-                Variant::Neon => super::neon::compute(self, run),
-                #[cfg(target_arch = "aarch64")]
-                Variant::Sdot => super::sdot::compute(self, run),
-            }
-        }
     }
 }
 

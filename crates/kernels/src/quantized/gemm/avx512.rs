@@ -1,127 +1,384 @@
-//! Tiles with AVX-512 without VNNI: sums of two products of 16-bit numbers, in 16 lanes.
+//! Tiles with AVX-512, in 16 lanes.
 //!
-//! As with AVX2 bytes are widened: of four inputs that are repeated in all lanes, the even ones are left
-//! by a mask and the odd ones by a shift. Weights are packed as 16-bit numbers in that order.
+//! With VNNI, sums of four products of an unsigned and a signed byte: a tile of 6 rows and 64 channels
+//! holds 24 sums in registers, with 4 of weights and one of inputs. Without, sums of two products of
+//! 16-bit numbers: bytes are widened, and of four inputs that are repeated in all lanes, the even ones
+//! are left by a mask and the odd ones by a shift. Weights are packed as 16-bit numbers in that order.
 #![allow(unsafe_code)]
+// Helpers are inlined into the functions whose registers they work on.
+#![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::vnni::{in_floats, in_integers, store, store_scalar};
-use super::{Block, Form, Matrix, Tile};
+use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
+use super::tiles::{Arithmetic, Sums, tiles};
+use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
 use std::arch::x86_64::*;
 
-/// Computes a tile.
-///
-/// # Safety
-/// As of [`Matrix::compute_rows`], and the processor has AVX-512 BW, DQ and VL.
-pub(super) unsafe fn compute(matrix: &Matrix, block: &Block, tile: &Tile<'_>) {
-    // SAFETY: the caller's promises.
-    unsafe {
-        if matrix.common.is_signed {
-            with_rows::<true>(matrix, block, tile);
-        } else {
-            with_rows::<false>(matrix, block, tile);
+/// What flips the sign of bytes. It is loaded in a way that hides its value: otherwise compilers flip
+/// four inputs before they are repeated in all lanes, which takes an instruction more than flipping
+/// while they are loaded and repeated.
+#[repr(align(64))]
+struct Signs([i8; 64]);
+
+static SIGNS: Signs = Signs([i8::MIN; 64]);
+
+/// With VNNI.
+#[derive(Clone, Copy)]
+pub(super) struct Vnni {
+    flip: __m512i,
+}
+
+impl Arithmetic for Vnni {
+    type Sums = __m512i;
+    type Inputs = __m512i;
+    type Weights = __m512i;
+
+    const ROWS: [usize; 5] = [0, 8, 8, 0, 6];
+
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        // SAFETY: 64 bytes.
+        Self { flip: unsafe { std::ptr::from_ref(&SIGNS.0).cast::<__m512i>().read_volatile() } }
+    }
+
+    #[inline(always)]
+    unsafe fn weights(self, from: *const u8) -> __m512i {
+        // SAFETY: a step's weights lie in whole lines.
+        unsafe { _mm512_load_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe {
+            let inputs = _mm512_set1_epi32(four.cast_signed());
+            if SIGNED { _mm512_xor_si512(inputs, self.flip) } else { inputs }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe { _mm512_dpbusd_epi32(sums, inputs, weights) }
+    }
+
+    #[inline(always)]
+    unsafe fn fetch(line: *const u8) {
+        // SAFETY: any address may be fetched.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        tile: &Tile<'_>,
+        count: usize,
+        ahead: &mut Ahead,
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+    }
+}
+
+/// Without VNNI.
+#[derive(Clone, Copy)]
+pub(super) struct Pairs {
+    flip: __m512i,
+    even: __m512i,
+}
+
+impl Arithmetic for Pairs {
+    type Sums = __m512i;
+    type Inputs = [__m512i; 2];
+    type Weights = [__m512i; 2];
+
+    const ROWS: [usize; 5] = [0, 6, 6, 0, 0];
+
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        // SAFETY: the trait's promise.
+        unsafe { Self { flip: _mm512_set1_epi8(i8::MIN), even: _mm512_set1_epi16(0xFF) } }
+    }
+
+    #[inline(always)]
+    unsafe fn weights(self, from: *const u8) -> [__m512i; 2] {
+        // SAFETY: a step's weights lie in whole lines.
+        unsafe { [_mm512_load_si512(from.cast()), _mm512_load_si512(from.add(64).cast())] }
+    }
+
+    #[inline(always)]
+    unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> [__m512i; 2] {
+        // SAFETY: the trait's promise.
+        unsafe {
+            let mut inputs = _mm512_set1_epi32(four.cast_signed());
+            if SIGNED {
+                inputs = _mm512_xor_si512(inputs, self.flip);
+            }
+            [_mm512_and_si512(inputs, self.even), _mm512_srli_epi16::<8>(inputs)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(
+        self,
+        sums: __m512i,
+        [evens, odds]: [__m512i; 2],
+        [of_evens, of_odds]: [__m512i; 2],
+    ) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe {
+            // At most 2 * 255 * 128 each, and their sum is exact in 32 bits.
+            let products = _mm512_add_epi32(
+                _mm512_madd_epi16(evens, of_evens),
+                _mm512_madd_epi16(odds, of_odds),
+            );
+            _mm512_add_epi32(sums, products)
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        tile: &Tile<'_>,
+        count: usize,
+        ahead: &mut Ahead,
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+    }
+}
+
+impl Sums for __m512i {
+    #[inline(always)]
+    unsafe fn first(lanes: &ChannelLanes) -> Self {
+        // SAFETY: 16 numbers.
+        unsafe { _mm512_loadu_si512(lanes.bias.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, term: i32) -> Self {
+        // SAFETY: the trait's promise.
+        unsafe { _mm512_add_epi32(self, _mm512_set1_epi32(term)) }
+    }
+
+    #[inline(always)]
+    unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        lanes: &[ChannelLanes; W],
+        (output, step): (*mut u8, usize),
+        sums: [[Self; W]; R],
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe {
+            let outputs = match block.form {
+                Form::Floats => in_floats::<R, W, false>(lanes, sums),
+                Form::SignedFloats => in_floats::<R, W, true>(lanes, sums),
+                Form::Plain => in_integers::<R, W, false>(lanes, sums),
+                Form::Nudged => in_integers::<R, W, true>(lanes, sums),
+                Form::Scalar => {
+                    // A copy in memory: the sums themselves stay in registers.
+                    let copy = sums;
+                    return store_scalar::<R, W>(matrix, block, output, step, &copy);
+                }
+            };
+            store::<R, W, SIGNED>(matrix, block, (output, step), outputs);
         }
     }
 }
 
-/// # Safety
-/// As of [`compute`].
-unsafe fn with_rows<const SIGNED: bool>(matrix: &Matrix, block: &Block, tile: &Tile<'_>) {
-    let kernel = match (block.vectors, tile.rows) {
-        (2, 1) => kernel::<1, 2, SIGNED>,
-        (2, 2) => kernel::<2, 2, SIGNED>,
-        (2, 3) => kernel::<3, 2, SIGNED>,
-        (2, 4) => kernel::<4, 2, SIGNED>,
-        (2, 5) => kernel::<5, 2, SIGNED>,
-        (2, 6) => kernel::<6, 2, SIGNED>,
-        (1, 1) => kernel::<1, 1, SIGNED>,
-        (1, 2) => kernel::<2, 1, SIGNED>,
-        (1, 3) => kernel::<3, 1, SIGNED>,
-        (1, 4) => kernel::<4, 1, SIGNED>,
-        (1, 5) => kernel::<5, 1, SIGNED>,
-        (1, 6) => kernel::<6, 1, SIGNED>,
-        (vectors, rows) => unreachable!("no kernel for {rows} rows and {vectors} vectors"),
+/// Does the same for each of at most four vectors. Written out, for a loop would keep sums in memory.
+macro_rules! for_vectors {
+    ($count:expr, $v:ident, $body:block) => {
+        for_vectors!(@ $count, $v, $body, [0 1 2 3]);
     };
-    // SAFETY: the caller's promises.
-    unsafe { kernel(matrix, block, tile) }
+    (@ $count:expr, $v:ident, $body:block, [$($index:literal)+]) => {$(
+        if $index < $count {
+            let $v = $index;
+            $body
+        }
+    )+};
 }
 
-/// `R` rows and `W` vectors of channels.
+/// Requantises in floats.
 ///
 /// # Safety
-/// As of [`compute`], where the tile has `R` rows and the block `W` vectors.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+/// The caller has AVX-512 BW, DQ and VL.
+#[inline(always)]
+unsafe fn in_floats<const R: usize, const W: usize, const SIGNED: bool>(
+    lanes: &[ChannelLanes; W],
+    mut sums: [[__m512i; W]; R],
+) -> [[__m512i; W]; R] {
+    for_vectors!(W, v, {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let constants = FloatConstants::load(&lanes[v]);
+            for r in 0..R {
+                sums[r][v] = constants.apply::<SIGNED>(sums[r][v]);
+            }
+        }
+    });
+    sums
+}
+
+/// Requantises in integers.
+///
+/// # Safety
+/// The caller has AVX-512 BW, DQ and VL.
+#[inline(always)]
+unsafe fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
+    lanes: &[ChannelLanes; W],
+    mut sums: [[__m512i; W]; R],
+) -> [[__m512i; W]; R] {
+    for_vectors!(W, v, {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let constants = Constants::load(&lanes[v]);
+            for r in 0..R {
+                sums[r][v] = constants.apply::<NUDGED>(sums[r][v]);
+            }
+        }
+    });
+    sums
+}
+
+/// Narrows to 8 bits, as many rows together as have four vectors, and stores.
+///
+/// # Safety
+/// The caller has AVX-512 BW, DQ and VL; the block's channels of so many rows may be written.
+#[inline(always)]
+unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
     matrix: &Matrix,
     block: &Block,
-    tile: &Tile<'_>,
+    (output, step): (*mut u8, usize),
+    outputs: [[__m512i; W]; R],
 ) {
-    let lanes: &[_; W] = tile.lanes.try_into().expect("as many vectors");
-    let mut sums = [[_mm512_setzero_si512(); W]; R];
-    for v in 0..W {
-        // SAFETY: 16 numbers.
-        let bias = unsafe { _mm512_loadu_si512(lanes[v].bias.as_ptr().cast()) };
-        for row in &mut sums {
-            row[v] = bias;
-        }
-    }
-    if let Some(terms) = tile.row_terms {
-        for (row, &term) in sums.iter_mut().zip(&terms[..R]) {
-            for sum in row {
-                *sum = _mm512_add_epi32(*sum, _mm512_set1_epi32(term));
-            }
-        }
-    }
-    let (flip, even) = (_mm512_set1_epi8(i8::MIN), _mm512_set1_epi16(0xFF));
-    let steps = matrix.common.run_bytes.div_ceil(4);
-    let mut weights = tile.weights;
-    for run in 0..matrix.common.runs {
-        let mut rows = [std::ptr::null(); R];
-        for (r, row) in rows.iter_mut().enumerate() {
-            // SAFETY: the table has an address for each run of each row.
-            *row = unsafe { *tile.table.add(run * tile.table_step + r) };
-        }
-        for step in 0..steps {
-            let mut vectors = [[_mm512_setzero_si512(); 2]; W];
-            for (v, parts) in vectors.iter_mut().enumerate() {
-                // SAFETY: the block has as many steps of `W` times two vectors.
-                *parts = unsafe {
-                    let at = weights.add(128 * v);
-                    [_mm512_load_si512(at.cast()), _mm512_load_si512(at.add(64).cast())]
-                };
-            }
-            for r in 0..R {
-                // SAFETY: four bytes can be read at each step of a run.
-                let four = unsafe { rows[r].add(4 * step).cast::<i32>().read_unaligned() };
-                let mut inputs = _mm512_set1_epi32(four);
-                if SIGNED {
-                    inputs = _mm512_xor_si512(inputs, flip);
-                }
-                let (evens, odds) =
-                    (_mm512_and_si512(inputs, even), _mm512_srli_epi16::<8>(inputs));
-                for v in 0..W {
-                    let [of_evens, of_odds] = vectors[v];
-                    // At most 2 * 255 * 128 each, and their sum is exact in 32 bits.
-                    let products = _mm512_add_epi32(
-                        _mm512_madd_epi16(evens, of_evens),
-                        _mm512_madd_epi16(odds, of_odds),
-                    );
-                    sums[r][v] = _mm512_add_epi32(sums[r][v], products);
-                }
-            }
-            weights = weights.wrapping_add(128 * W);
-        }
-    }
-    // SAFETY: as promised.
+    let (min, max) = matrix.common.limits;
+    let zero_point = match block.form {
+        Form::Floats | Form::SignedFloats => matrix.zero_point(),
+        _ => 0,
+    };
+    // SAFETY: the caller's promises.
     unsafe {
-        let (output, step) = (tile.output, tile.output_step);
-        let outputs = match block.form {
-            Form::Floats => in_floats::<R, W, false>(lanes, sums),
-            Form::SignedFloats => in_floats::<R, W, true>(lanes, sums),
-            Form::Plain => in_integers::<R, W, false>(lanes, sums),
-            Form::Nudged => in_integers::<R, W, true>(lanes, sums),
-            Form::Scalar => return store_scalar::<R, W>(matrix, block, output, step, sums),
-        };
-        store::<R, W, SIGNED>(matrix, block, output, step, outputs);
+        let limits = Limits::new(min, max, zero_point);
+        /// Written out, for a loop would keep the outputs in memory.
+        macro_rules! groups {
+            ($($group:literal)+) => {$(
+                let first = $group * (4 / W);
+                if first < R {
+                    // Behind the last row the last again.
+                    let parts = [
+                        outputs[first],
+                        outputs[(first + 1 / W).min(R - 1)],
+                        outputs[(first + 2 / W).min(R - 1)],
+                        outputs[(first + 3 / W).min(R - 1)],
+                    ];
+                    let parts = [parts[0][0], parts[1][1 % W], parts[2][2 % W], parts[3][3 % W]];
+                    let bytes = limits.narrow4::<SIGNED>(parts);
+                    store_rows::<W>(block, output.wrapping_add(first * step), step, bytes, R - first);
+                }
+            )+};
+        }
+        groups!(0 1 2 3 4 5 6 7);
     }
+}
+
+/// Stores as many rows as have four vectors, of which there are so many.
+///
+/// # Safety
+/// As of [`store`], for these rows.
+#[inline(always)]
+unsafe fn store_rows<const W: usize>(
+    block: &Block,
+    output: *mut u8,
+    step: usize,
+    mut bytes: __m512i,
+    rows: usize,
+) {
+    let mask = !0_u64 >> (64 - block.channels);
+    let is_full = block.channels == 16 * W;
+    // SAFETY: the mask leaves the block's channels of the rows, which may be written.
+    unsafe {
+        // Four outputs of each vector in turn become a row behind the other.
+        if W == 2 {
+            let order = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+            bytes = _mm512_permutexvar_epi32(order, bytes);
+        } else if W == 1 {
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            bytes = _mm512_permutexvar_epi32(order, bytes);
+        }
+        let parts = [
+            _mm512_castsi512_si128(bytes),
+            _mm512_extracti32x4_epi32::<1>(bytes),
+            _mm512_extracti32x4_epi32::<2>(bytes),
+            _mm512_extracti32x4_epi32::<3>(bytes),
+        ];
+        let halves = [_mm512_castsi512_si256(bytes), _mm512_extracti64x4_epi64::<1>(bytes)];
+        for index in 0..(4 / W).min(rows) {
+            let to = output.wrapping_add(index * step);
+            #[allow(clippy::cast_possible_truncation)] // Fewer vectors have fewer channels.
+            match (W, is_full) {
+                (4, true) => _mm512_storeu_si512(to.cast(), bytes),
+                (4, false) => _mm512_mask_storeu_epi8(to.cast(), mask, bytes),
+                (2, true) => _mm256_storeu_si256(to.cast(), halves[index % 2]),
+                (2, false) => {
+                    _mm256_mask_storeu_epi8(to.cast(), mask as __mmask32, halves[index % 2]);
+                }
+                (_, true) => _mm_storeu_si128(to.cast(), parts[index]),
+                (_, false) => _mm_mask_storeu_epi8(to.cast(), mask as __mmask16, parts[index]),
+            }
+        }
+    }
+}
+
+/// Requantises one by one and stores.
+///
+/// # Safety
+/// The processor has AVX-512 BW, DQ and VL; the block's channels of so many rows may be written.
+#[cold]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn store_scalar<const R: usize, const W: usize>(
+    matrix: &Matrix,
+    block: &Block,
+    output: *mut u8,
+    output_step: usize,
+    sums: &[[__m512i; W]; R],
+) {
+    for (r, row) in sums.iter().enumerate() {
+        let mut numbers = [[0_i32; 16]; W];
+        for (sums, numbers) in row.iter().zip(&mut numbers) {
+            // SAFETY: 16 numbers.
+            unsafe { _mm512_storeu_si512(numbers.as_mut_ptr().cast(), *sums) };
+        }
+        for index in 0..block.channels {
+            let (vector, lane) = block.place(index);
+            let byte = matrix.output(block, index, numbers[vector][lane]);
+            // SAFETY: a channel of the row, which may be written.
+            unsafe { output.add(r * output_step + index).write(byte) };
+        }
+    }
+}
+
+/// The sum of bytes, each with the bits of `flip` inverted.
+///
+/// # Safety
+/// The processor has AVX-512 VNNI.
+pub(super) unsafe fn sum(bytes: &[u8], flip: u8) -> i32 {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    fn inner(bytes: &[u8], flip: u8) -> i32 {
+        let (ones, flip) = (_mm512_set1_epi8(1), _mm512_set1_epi8(flip.cast_signed()));
+        let mut sums = _mm512_setzero_si512();
+        for chunk in bytes.chunks(64) {
+            let mask = !0_u64 >> (64 - chunk.len());
+            // SAFETY: the mask leaves the bytes of the chunk.
+            let part = unsafe { _mm512_maskz_loadu_epi8(mask, chunk.as_ptr().cast()) };
+            let part = _mm512_xor_si512(part, _mm512_maskz_mov_epi8(mask, flip));
+            sums = _mm512_dpbusd_epi32(sums, part, ones);
+        }
+        _mm512_reduce_add_epi32(sums)
+    }
+    // SAFETY: the caller's promise.
+    unsafe { inner(bytes, flip) }
 }

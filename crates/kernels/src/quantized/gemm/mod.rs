@@ -13,12 +13,16 @@ mod neon;
 mod pack;
 #[cfg(target_arch = "aarch64")]
 mod sdot;
-#[cfg(target_arch = "x86_64")]
-mod vnni;
+mod tiles;
+mod variant;
 
-pub(super) use pack::{Block, Matrix, Source, Variant};
+pub(super) use pack::{Block, Matrix, Source};
+pub(super) use variant::Variant;
 
 use super::requantize::{ChannelLanes, Form};
+
+/// Inputs and weights that are multiplied and added in one step.
+const DEPTH: usize = 4;
 
 /// Rows of one tile, at most.
 pub(super) const TILE_ROWS: usize = 8;
@@ -60,7 +64,6 @@ pub(super) struct Common {
 
 /// Weights that are fetched into the second cache ahead of time, a line with each step.
 #[derive(Debug)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Nothing is fetched there.
 pub(super) struct Ahead {
     /// The next line.
     next: *const u8,
@@ -70,7 +73,6 @@ pub(super) struct Ahead {
     tile_bytes: usize,
 }
 
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 impl Ahead {
     /// From where on a tile fetches: if there is nothing left, from what it reads itself.
     #[inline]

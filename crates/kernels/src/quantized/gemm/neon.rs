@@ -12,93 +12,77 @@
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
 use super::super::requantize::neon::{Constants, Limits};
-use super::{Block, Form, Matrix, Tile};
+use super::tiles::{Arithmetic, Sums, tiles};
+use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
 use std::arch::aarch64::*;
 
-/// Registers of sums of a row.
-const QUARTERS: usize = 4;
+/// 16 sums.
+type Quarters = [int32x4_t; 4];
 
-/// The sums of `R` rows and 16 channels.
-pub(super) type Sums<const R: usize> = [[int32x4_t; QUARTERS]; R];
+/// `LEAST` is whether a weight may be -128.
+#[derive(Clone, Copy)]
+pub(super) struct Neon<const LEAST: bool>;
 
-/// Computes a tile.
-///
-/// # Safety
-/// As of [`Matrix::compute`].
-pub(super) unsafe fn compute(matrix: &Matrix, block: &Block, tile: &Tile<'_>) {
-    // SAFETY: the caller's promises.
-    unsafe {
-        match (matrix.common.is_signed, matrix.has_least_weight) {
-            (false, false) => with_rows::<false, false>(matrix, block, tile),
-            (false, true) => with_rows::<false, true>(matrix, block, tile),
-            (true, false) => with_rows::<true, false>(matrix, block, tile),
-            (true, true) => with_rows::<true, true>(matrix, block, tile),
+impl<const LEAST: bool> Arithmetic for Neon<LEAST> {
+    type Sums = Quarters;
+    /// The even half of the four, and the odd half.
+    type Inputs = [int8x16_t; 2];
+    type Weights = [int8x16_t; 4];
+
+    const ROWS: [usize; 5] = [0, 4, 0, 0, 0];
+
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    unsafe fn weights(self, from: *const u8) -> [int8x16_t; 4] {
+        // SAFETY: the block has 64 bytes for each step.
+        unsafe { [0, 16, 32, 48].map(|at| vld1q_s8(from.cast::<i8>().add(at))) }
+    }
+
+    #[inline(always)]
+    unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> [int8x16_t; 2] {
+        // SAFETY: every processor of the target has NEON; these only work on registers.
+        unsafe {
+            let flip = vdup_n_u8(if SIGNED { 0 } else { 0x80 });
+            let four = vreinterpret_s16_u8(veor_u8(vcreate_u8(four.into()), flip));
+            [
+                vreinterpretq_s8_s16(vdupq_lane_s16::<0>(four)),
+                vreinterpretq_s8_s16(vdupq_lane_s16::<1>(four)),
+            ]
         }
     }
-}
 
-/// # Safety
-/// As of [`compute`].
-unsafe fn with_rows<const SIGNED: bool, const LEAST: bool>(
-    matrix: &Matrix,
-    block: &Block,
-    tile: &Tile<'_>,
-) {
-    let kernel = match tile.rows {
-        1 => kernel::<1, SIGNED, LEAST>,
-        2 => kernel::<2, SIGNED, LEAST>,
-        3 => kernel::<3, SIGNED, LEAST>,
-        4 => kernel::<4, SIGNED, LEAST>,
-        rows => unreachable!("no kernel for {rows} rows"),
-    };
-    // SAFETY: the caller's promises.
-    unsafe { kernel(matrix, block, tile) }
-}
+    #[inline(always)]
+    unsafe fn multiply(
+        self,
+        mut sums: Quarters,
+        inputs: [int8x16_t; 2],
+        [a, b, c, d]: [int8x16_t; 4],
+    ) -> Quarters {
+        add::<LEAST>(&mut sums, 0, [a, c], inputs);
+        add::<LEAST>(&mut sums, 2, [b, d], inputs);
+        sums
+    }
 
-/// `R` rows and 16 channels; without `LEAST` no weight is -128.
-///
-/// # Safety
-/// As of [`compute`], where the tile has `R` rows.
-unsafe fn kernel<const R: usize, const SIGNED: bool, const LEAST: bool>(
-    matrix: &Matrix,
-    block: &Block,
-    tile: &Tile<'_>,
-) {
-    // SAFETY: every processor of the target has NEON; what is read is explained below.
-    unsafe {
-        let mut sums = first_sums::<R>(tile);
-        let flip = vdup_n_u8(if SIGNED { 0 } else { 0x80 });
-        let steps = matrix.common.run_bytes.div_ceil(4);
-        let mut weights = tile.weights.cast::<i8>();
-        for run in 0..matrix.common.runs {
-            let mut rows = [std::ptr::null(); R];
-            for (r, row) in rows.iter_mut().enumerate() {
-                // The table has an address for each run of each row.
-                *row = *tile.table.add(run * tile.table_step + r);
-            }
-            for step in 0..steps {
-                // The block has 64 bytes for each step.
-                let [a, b, c, d] = [0, 16, 32, 48].map(|at| vld1q_s8(weights.add(at)));
-                for r in 0..R {
-                    // Four bytes can be read at each step of a run.
-                    let four = rows[r].add(4 * step).cast::<u32>().read_unaligned();
-                    let four = vreinterpret_s16_u8(veor_u8(vcreate_u8(four.into()), flip));
-                    let even = vreinterpretq_s8_s16(vdupq_lane_s16::<0>(four));
-                    let odd = vreinterpretq_s8_s16(vdupq_lane_s16::<1>(four));
-                    add::<LEAST>(&mut sums[r], 0, [a, c], [even, odd]);
-                    add::<LEAST>(&mut sums[r], 2, [b, d], [even, odd]);
-                }
-                weights = weights.wrapping_add(64);
-            }
-        }
-        finish::<R>(matrix, block, tile, sums);
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        tile: &Tile<'_>,
+        count: usize,
+        ahead: &mut Ahead,
+    ) {
+        // SAFETY: the caller's promises; every processor of the target has NEON.
+        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
     }
 }
 
 /// Adds the products of eight channels with four inputs to the sums in two registers.
 #[inline(always)]
 fn add<const LEAST: bool>(
-    sums: &mut [int32x4_t; QUARTERS],
+    sums: &mut Quarters,
     first: usize,
     [a, b]: [int8x16_t; 2],
     [even, odd]: [int8x16_t; 2],
@@ -123,55 +107,52 @@ fn add<const LEAST: bool>(
     }
 }
 
-/// What the sums of a tile begin with.
-#[inline(always)]
-pub(super) fn first_sums<const R: usize>(tile: &Tile<'_>) -> Sums<R> {
-    let lanes = &tile.lanes[0];
-    // SAFETY: every processor of the target has NEON; 16 numbers.
-    unsafe {
-        let bias: [_; QUARTERS] = [0, 4, 8, 12].map(|at| vld1q_s32(lanes.bias.as_ptr().add(at)));
-        let mut sums = [bias; R];
-        if let Some(terms) = tile.row_terms {
-            for (row, &term) in sums.iter_mut().zip(&terms[..R]) {
-                *row = row.map(|sum| vaddq_s32(sum, vdupq_n_s32(term)));
+impl Sums for Quarters {
+    #[inline(always)]
+    unsafe fn first(lanes: &ChannelLanes) -> Self {
+        // SAFETY: every processor of the target has NEON; 16 numbers.
+        unsafe { [0, 4, 8, 12].map(|at| vld1q_s32(lanes.bias.as_ptr().add(at))) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, term: i32) -> Self {
+        // SAFETY: every processor of the target has NEON.
+        self.map(|sum| unsafe { vaddq_s32(sum, vdupq_n_s32(term)) })
+    }
+
+    #[inline(always)]
+    unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        lanes: &[ChannelLanes; W],
+        output: (*mut u8, usize),
+        sums: [[Self; W]; R],
+    ) {
+        debug_assert_eq!(W, 1, "blocks of one vector");
+        let (lanes, sums) = (&lanes[0], sums.map(|row| row[0]));
+        // SAFETY: the caller's promises.
+        unsafe {
+            match block.form {
+                Form::Plain => store::<R, false>(matrix, block, lanes, output, sums),
+                Form::Nudged => store::<R, true>(matrix, block, lanes, output, sums),
+                _ => store_scalar::<R>(matrix, block, output, &sums),
             }
         }
-        sums
-    }
-}
-
-/// Requantises and stores.
-///
-/// # Safety
-/// As of [`Matrix::compute`], where the tile has `R` rows.
-#[inline(always)]
-pub(super) unsafe fn finish<const R: usize>(
-    matrix: &Matrix,
-    block: &Block,
-    tile: &Tile<'_>,
-    sums: Sums<R>,
-) {
-    // SAFETY: the caller's promises.
-    unsafe {
-        match block.form {
-            Form::Plain => store::<R, false>(matrix, block, tile, sums),
-            Form::Nudged => store::<R, true>(matrix, block, tile, sums),
-            _ => store_scalar::<R>(matrix, block, tile, &sums),
-        }
     }
 }
 
 /// # Safety
-/// As of [`finish`].
+/// As of [`Sums::finish`].
 #[inline(always)]
 unsafe fn store<const R: usize, const NUDGED: bool>(
     matrix: &Matrix,
     block: &Block,
-    tile: &Tile<'_>,
-    mut sums: Sums<R>,
+    lanes: &ChannelLanes,
+    (output, step): (*mut u8, usize),
+    mut sums: [Quarters; R],
 ) {
-    for quarter in 0..QUARTERS {
-        let constants = Constants::load(&tile.lanes[0], quarter);
+    for quarter in 0..4 {
+        let constants = Constants::load(lanes, quarter);
         for r in 0..R {
             sums[r][quarter] = constants.apply::<NUDGED>(sums[r][quarter]);
         }
@@ -182,7 +163,7 @@ unsafe fn store<const R: usize, const NUDGED: bool>(
         let bytes = limits.narrow(sums[r]);
         // SAFETY: the channels of a row, which may be written.
         unsafe {
-            let to = tile.output.add(r * tile.output_step);
+            let to = output.add(r * step);
             if block.channels == 16 {
                 vst1q_u8(to, bytes);
             } else {
@@ -197,13 +178,13 @@ unsafe fn store<const R: usize, const NUDGED: bool>(
 /// One by one.
 ///
 /// # Safety
-/// As of [`finish`].
+/// As of [`Sums::finish`].
 #[cold]
 unsafe fn store_scalar<const R: usize>(
     matrix: &Matrix,
     block: &Block,
-    tile: &Tile<'_>,
-    sums: &Sums<R>,
+    (output, step): (*mut u8, usize),
+    sums: &[Quarters; R],
 ) {
     for (r, row) in sums.iter().enumerate() {
         let mut numbers = [0_i32; 16];
@@ -212,9 +193,9 @@ unsafe fn store_scalar<const R: usize>(
             unsafe { vst1q_s32(numbers[4 * quarter..].as_mut_ptr(), sums) };
         }
         for (index, &sum) in numbers.iter().enumerate().take(block.channels) {
-            let output = matrix.output(block, index, sum);
+            let byte = matrix.output(block, index, sum);
             // SAFETY: a channel of the row, which may be written.
-            unsafe { tile.output.add(r * tile.output_step + index).write(output) };
+            unsafe { output.add(r * step + index).write(byte) };
         }
     }
 }

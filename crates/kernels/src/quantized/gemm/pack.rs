@@ -3,189 +3,15 @@
 
 use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization};
 use super::super::{Activations, Signedness, Sums, Weights};
-use super::{Ahead, Common, Tile};
+use super::{Ahead, Common, DEPTH, Tile, Variant};
 use crate::packing::PackedValues;
-use crate::{InstructionSet, LINE_BYTES, Preparation};
-
-/// Inputs and weights that are multiplied and added in one step.
-const DEPTH: usize = 4;
+use crate::{LINE_BYTES, Preparation};
 
 /// Steps that are packed together, for all channels of a block: few enough that they stay in the
 /// nearest cache.
 const PIECE_STEPS: usize = 64;
 /// Weights of a channel in those steps.
 const PIECE_BYTES: usize = PIECE_STEPS * DEPTH;
-
-/// Which kernel a matrix is packed for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::quantized) enum Variant {
-    /// Products of unsigned and signed bytes by four, in 512 bits.
-    #[cfg(target_arch = "x86_64")]
-    Vnni,
-    /// Products of 16-bit numbers by two, in 512 bits.
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    /// Products of 16-bit numbers by two, in 256 bits.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// Products of signed bytes by four, in 128 bits.
-    #[cfg(target_arch = "aarch64")]
-    Sdot,
-    /// Products of signed bytes by two, in 128 bits.
-    #[cfg(target_arch = "aarch64")]
-    Neon,
-}
-
-impl Variant {
-    /// That of an instruction set; none if there is only the portable one.
-    ///
-    /// # Panics
-    /// If this processor does not have the instructions.
-    pub(in crate::quantized) fn of(set: InstructionSet) -> Option<Self> {
-        assert!(set.is_available(), "this processor does not have {set}");
-        match set {
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Vnni => Some(Self::Vnni),
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 => Some(Self::Avx512),
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2 => Some(Self::Avx2),
-            #[cfg(target_arch = "aarch64")]
-            InstructionSet::NeonDotprod => Some(Self::Sdot),
-            #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon => Some(Self::Neon),
-            _ => None,
-        }
-    }
-
-    /// Its name in reports.
-    pub(in crate::quantized) fn name(self) -> &'static str {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni => "vnni",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => "avx512",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => "avx2",
-            #[cfg(target_arch = "aarch64")]
-            Self::Sdot => "sdot",
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => "neon",
-        }
-    }
-
-    /// Whether inputs are made signed (or else unsigned) when they are loaded.
-    fn has_signed_inputs(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx512 | Self::Avx2 => false,
-            #[cfg(target_arch = "aarch64")]
-            Self::Sdot | Self::Neon => true,
-        }
-    }
-
-    /// Vectors of the next block if so many channels are left.
-    fn block_vectors(self, channels: usize) -> usize {
-        match (self, channels) {
-            #[cfg(target_arch = "x86_64")]
-            (Self::Avx2, _) => 1,
-            #[cfg(target_arch = "x86_64")]
-            (Self::Avx512, 17..) => 2,
-            #[cfg(target_arch = "aarch64")]
-            (Self::Sdot | Self::Neon, _) => 1,
-            #[cfg(target_arch = "x86_64")]
-            (_, 49..) => 4,
-            #[cfg(target_arch = "x86_64")]
-            (_, 17..) => 2,
-            #[cfg(target_arch = "x86_64")]
-            (_, _) => 1,
-        }
-    }
-
-    /// Bytes of four weights of each of 16 channels.
-    fn bytes_per_vector(self) -> usize {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 | Self::Avx2 => 2 * DEPTH * LANES,
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni => DEPTH * LANES,
-            #[cfg(target_arch = "aarch64")]
-            Self::Sdot | Self::Neon => DEPTH * LANES,
-        }
-    }
-
-    /// Cuts channels into blocks of so many steps. Also the bytes of packed weights and the vectors of
-    /// all of them.
-    fn blocks(self, channels: usize, steps: usize) -> (Vec<Block>, usize, usize) {
-        let (mut blocks, mut bytes, mut lanes) = (Vec::new(), 0, 0);
-        let mut channel = 0;
-        while channel < channels {
-            let vectors = self.block_vectors(channels - channel);
-            let channels = (channels - channel).min(vectors * LANES);
-            let form = Form::Scalar;
-            blocks.push(Block { channel, channels, vectors, weights: bytes, lanes, form });
-            bytes += steps * vectors * self.bytes_per_vector();
-            lanes += vectors;
-            channel += channels;
-        }
-        (blocks, bytes, lanes)
-    }
-
-    /// Enters the signed weights of a step, of one lane, into its vector's.
-    #[inline(always)]
-    fn put(self, vector: &mut [u8], lane: usize, weights: [u8; DEPTH]) {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => {
-                for (k, weight) in weights.map(u8::cast_signed).into_iter().enumerate() {
-                    let place = (k % 2 * LANES + lane) * 2 + k / 2;
-                    vector[2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
-                }
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => {
-                let (half, lane) = (lane / 8, lane % 8);
-                for (k, weight) in weights.map(u8::cast_signed).into_iter().enumerate() {
-                    let place = ((half * 2 + k % 2) * 8 + lane) * 2 + k / 2;
-                    vector[2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
-                }
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni => {
-                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
-            }
-            #[cfg(target_arch = "aarch64")]
-            Self::Sdot => {
-                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
-            }
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => {
-                for (half, pair) in weights.chunks_exact(2).enumerate() {
-                    vector[(half * LANES + lane) * 2..][..2].copy_from_slice(pair);
-                }
-            }
-        }
-    }
-
-    /// What unsigned inputs are less when the kernel sees them.
-    fn input_offset(self) -> i32 {
-        if self.has_signed_inputs() { 128 } else { 0 }
-    }
-
-    /// What is added to all sums that are requantised in integers, which on x86 are unsigned.
-    fn sum_offset(self) -> i32 {
-        if self.has_signed_inputs() { 0 } else { i32::MIN }
-    }
-
-    /// Whether sums can be requantised in floats.
-    fn has_floats(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx512 => true,
-            _ => false,
-        }
-    }
-}
 
 /// Channels that are computed together.
 #[derive(Debug, Clone, Copy)]
@@ -229,8 +55,7 @@ pub(in crate::quantized) struct Matrix {
     /// Of the inputs as the kernel sees them.
     input_zero_point: i32,
     /// Whether a signed weight may be -128.
-    #[cfg(target_arch = "aarch64")]
-    pub has_least_weight: bool,
+    has_least_weight: bool,
 }
 
 /// What a matrix is packed from: channel `c`'s weights are `runs` times `run_bytes` of them, one behind
@@ -299,8 +124,7 @@ impl Matrix {
                 (0..runs).for_each(|run| sums.add(weights, of_run(channel, run)));
             }
         });
-        #[cfg(target_arch = "aarch64")]
-        let has_least_weight = variant == Variant::Neon
+        let has_least_weight = variant.asks_for_least_weight()
             && preparation.derive(1, |found: &mut [u8]| {
                 let least = weights.signedness.byte(weights.signedness.range().0);
                 let mut runs = (0..channels * runs).map(|at| of_run(at / runs, at % runs));
@@ -355,7 +179,6 @@ impl Matrix {
             requantization,
             weight_zero_point,
             input_zero_point: zero_point,
-            #[cfg(target_arch = "aarch64")]
             has_least_weight,
         }
     }
@@ -397,7 +220,6 @@ impl Matrix {
             requantization: requantization.clone(),
             weight_zero_point: right.zero_point + right.signedness.offset() - 128,
             input_zero_point: left.zero_point + left.signedness.offset() - variant.input_offset(),
-            #[cfg(target_arch = "aarch64")]
             has_least_weight: true,
         }
     }
@@ -544,7 +366,6 @@ impl Matrix {
     ///
     /// # Safety
     /// As of [`Self::compute_rows`].
-    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // Nothing is fetched there.
     unsafe fn compute_tiles(
         &self,
         block: &Block,
@@ -553,34 +374,10 @@ impl Matrix {
         ahead: &mut Ahead,
     ) {
         debug_assert!((1..=self.tile_rows(block)).contains(&tile.rows));
-        let compute = match self.variant {
-            #[cfg(target_arch = "x86_64")]
-            Variant::Vnni => {
-                // SAFETY: the processor has the instructions, as `Variant::of` made sure; the rest is
-                // the caller's promise.
-                unsafe { super::vnni::compute(self, block, tile, tiles, ahead) };
-                return;
-            }
-            #[cfg(target_arch = "x86_64")]
-            Variant::Avx512 => super::avx512::compute,
-            #[cfg(target_arch = "x86_64")]
-            Variant::Avx2 => super::avx2::compute,
-            #[cfg(target_arch = "aarch64")]
-            Variant::Sdot => super::sdot::compute,
-            #[cfg(target_arch = "aarch64")]
-            Variant::Neon => super::neon::compute,
-        };
-        for index in 0..tiles {
-            let first = index * tile.rows;
-            let tile = Tile {
-                table: tile.table.wrapping_add(first),
-                row_terms: tile.row_terms.map(|terms| &terms[first..first + tile.rows]),
-                output: tile.output.wrapping_add(first * tile.output_step),
-                ..*tile
-            };
-            // SAFETY: as above.
-            unsafe { compute(self, block, &tile) };
-        }
+        let compute = self.variant.compute(self.has_least_weight);
+        // SAFETY: the processor has the instructions, as `Variant::of` made sure; the rest is the
+        // caller's promise.
+        unsafe { compute(self, block, tile, tiles, ahead) };
     }
 
     /// The blocks of channels, in the order of channels.
@@ -590,20 +387,7 @@ impl Matrix {
 
     /// Rows of a tile of a block, at most.
     pub(in crate::quantized) fn tile_rows(&self, block: &Block) -> usize {
-        match (self.variant, block.vectors) {
-            #[cfg(target_arch = "x86_64")]
-            (Variant::Vnni, 4) => 6,
-            #[cfg(target_arch = "x86_64")]
-            (Variant::Vnni, _) => super::TILE_ROWS,
-            #[cfg(target_arch = "x86_64")]
-            (Variant::Avx512, _) => 6,
-            #[cfg(target_arch = "x86_64")]
-            (Variant::Avx2, _) => 4,
-            #[cfg(target_arch = "aarch64")]
-            (Variant::Sdot, _) => 6,
-            #[cfg(target_arch = "aarch64")]
-            (Variant::Neon, _) => 4,
-        }
+        self.variant.tile_rows(block.vectors)
     }
 
     /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are
@@ -626,7 +410,7 @@ impl Matrix {
         let Common { runs, run_bytes, .. } = self.common;
         let sum = match self.variant {
             #[cfg(target_arch = "x86_64")]
-            Variant::Vnni => super::vnni::sum,
+            Variant::Vnni => super::avx512::sum,
             _ => sum,
         };
         let flip = if self.common.is_signed { 0x80 } else { 0 };

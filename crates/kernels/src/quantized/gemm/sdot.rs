@@ -8,113 +8,125 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::neon::{Sums, finish, first_sums};
-use super::{Block, Matrix, Tile};
+use super::tiles::{Arithmetic, Streams, tiles};
+use super::{Ahead, Block, DEPTH, Matrix, Tile};
 use crate::quantized::dot::sdot_lane;
 use std::arch::aarch64::*;
 
-/// Computes a tile.
-///
-/// # Safety
-/// As of [`Matrix::compute`], and the processor has dot products.
-pub(super) unsafe fn compute(matrix: &Matrix, block: &Block, tile: &Tile<'_>) {
-    // SAFETY: the caller's promises.
-    unsafe {
-        if matrix.common.is_signed {
-            with_rows::<true>(matrix, block, tile);
-        } else {
-            with_rows::<false>(matrix, block, tile);
-        }
+/// Dot products of signed bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Sdot;
+
+impl Arithmetic for Sdot {
+    type Sums = [int32x4_t; 4];
+    type Inputs = int8x16_t;
+    type Weights = [int8x16_t; 4];
+
+    const ROWS: [usize; 5] = [0, 6, 0, 0, 0];
+
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self
     }
-}
 
-/// # Safety
-/// As of [`compute`].
-unsafe fn with_rows<const SIGNED: bool>(matrix: &Matrix, block: &Block, tile: &Tile<'_>) {
-    let kernel = match tile.rows {
-        1 => kernel::<1, SIGNED>,
-        2 => kernel::<2, SIGNED>,
-        3 => kernel::<3, SIGNED>,
-        4 => kernel::<4, SIGNED>,
-        5 => kernel::<5, SIGNED>,
-        6 => kernel::<6, SIGNED>,
-        rows => unreachable!("no kernel for {rows} rows"),
-    };
-    // SAFETY: the caller's promises.
-    unsafe { kernel(matrix, block, tile) }
-}
+    #[inline(always)]
+    unsafe fn weights(self, from: *const u8) -> [int8x16_t; 4] {
+        // SAFETY: the block has 64 bytes for each step.
+        unsafe { [0, 16, 32, 48].map(|at| vld1q_s8(from.cast::<i8>().add(at))) }
+    }
 
-/// `R` rows and 16 channels.
-///
-/// # Safety
-/// As of [`compute`], where the tile has `R` rows.
-#[target_feature(enable = "dotprod")]
-unsafe fn kernel<const R: usize, const SIGNED: bool>(
-    matrix: &Matrix,
-    block: &Block,
-    tile: &Tile<'_>,
-) {
-    let mut sums = first_sums::<R>(tile);
-    let flip = vdupq_n_u8(if SIGNED { 0 } else { 0x80 });
-    let steps = matrix.common.run_bytes.div_ceil(4);
-    let mut weights = tile.weights.cast::<i8>();
-    for run in 0..matrix.common.runs {
-        let mut rows = [std::ptr::null(); R];
-        for (r, row) in rows.iter_mut().enumerate() {
-            // SAFETY: the table has an address for each run of each row.
-            *row = unsafe { *tile.table.add(run * tile.table_step + r) };
+    #[inline(always)]
+    unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> int8x16_t {
+        // SAFETY: every processor of the target has NEON.
+        unsafe { signed::<SIGNED>(vreinterpretq_u8_u32(vdupq_n_u32(four))) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(
+        self,
+        mut sums: [int32x4_t; 4],
+        inputs: int8x16_t,
+        weights: [int8x16_t; 4],
+    ) -> [int32x4_t; 4] {
+        for (sum, weights) in sums.iter_mut().zip(weights) {
+            // SAFETY: the trait's promise.
+            *sum = unsafe { sdot_lane::<0>(*sum, weights, inputs) };
         }
+        sums
+    }
+
+    #[inline(always)]
+    unsafe fn run<const R: usize, const W: usize, const SIGNED: bool>(
+        self,
+        rows: &[*const u8; R],
+        steps: usize,
+        streams: &mut Streams,
+        sums: &mut [[Self::Sums; W]; R],
+    ) {
         let mut step = 0;
         while step + 4 <= steps {
-            let mut inputs = [vdupq_n_s8(0); R];
-            for r in 0..R {
-                // SAFETY: four bytes can be read at each of these steps.
-                let bytes = unsafe { vld1q_u8(rows[r].add(4 * step)) };
-                inputs[r] = vreinterpretq_s8_u8(veorq_u8(bytes, flip));
-            }
-            // SAFETY: the block has 64 bytes for each step.
+            // SAFETY: four bytes can be read at each of these steps, for which the block has 64 bytes
+            // each.
             unsafe {
-                multiply::<R, 0>(weights, &inputs, &mut sums);
-                multiply::<R, 1>(weights.add(64), &inputs, &mut sums);
-                multiply::<R, 2>(weights.add(128), &inputs, &mut sums);
-                multiply::<R, 3>(weights.add(192), &inputs, &mut sums);
+                let mut inputs = [vdupq_n_s8(0); R];
+                for r in 0..R {
+                    inputs[r] = signed::<SIGNED>(vld1q_u8(rows[r].add(DEPTH * step)));
+                }
+                let weights = streams.weights.cast::<i8>();
+                multiply::<R, W, 0>(weights, &inputs, sums);
+                multiply::<R, W, 1>(weights.add(64), &inputs, sums);
+                multiply::<R, W, 2>(weights.add(128), &inputs, sums);
+                multiply::<R, W, 3>(weights.add(192), &inputs, sums);
             }
-            weights = weights.wrapping_add(256);
+            streams.weights = streams.weights.wrapping_add(256);
             step += 4;
         }
         for step in step..steps {
-            let mut inputs = [vdupq_n_s8(0); R];
-            for r in 0..R {
-                // SAFETY: four bytes can be read at each step of a run.
-                let four = unsafe { rows[r].add(4 * step).cast::<u32>().read_unaligned() };
-                let bytes = vreinterpretq_u8_u32(vdupq_n_u32(four));
-                inputs[r] = vreinterpretq_s8_u8(veorq_u8(bytes, flip));
-            }
-            // SAFETY: the block has 64 bytes for each step.
-            unsafe { multiply::<R, 0>(weights, &inputs, &mut sums) };
-            weights = weights.wrapping_add(64);
+            // SAFETY: the caller's promises.
+            unsafe { self.step::<R, W, SIGNED>(rows, step, streams, sums) };
         }
     }
-    // SAFETY: as promised.
-    unsafe { finish::<R>(matrix, block, tile, sums) };
+
+    #[target_feature(enable = "dotprod")]
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        tile: &Tile<'_>,
+        count: usize,
+        ahead: &mut Ahead,
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+    }
+}
+
+/// Inputs as signed numbers.
+///
+/// # Safety
+/// None: every processor of the target has NEON.
+#[inline(always)]
+unsafe fn signed<const SIGNED: bool>(bytes: uint8x16_t) -> int8x16_t {
+    // SAFETY: this only works on registers.
+    unsafe { vreinterpretq_s8_u8(veorq_u8(bytes, vdupq_n_u8(if SIGNED { 0 } else { 0x80 }))) }
 }
 
 /// Adds the products of a step with four inputs of each row, which are a lane of 32 bits.
 ///
 /// # Safety
-/// There are 64 weights.
-#[inline]
-#[target_feature(enable = "dotprod")]
-unsafe fn multiply<const R: usize, const LANE: i32>(
+/// There are 64 weights; the processor has dot products.
+#[inline(always)]
+unsafe fn multiply<const R: usize, const W: usize, const LANE: i32>(
     weights: *const i8,
     inputs: &[int8x16_t; R],
-    sums: &mut Sums<R>,
+    sums: &mut [[[int32x4_t; 4]; W]; R],
 ) {
     for quarter in 0..4 {
         // SAFETY: the caller's promise.
         let weights = unsafe { vld1q_s8(weights.add(16 * quarter)) };
         for r in 0..R {
-            sums[r][quarter] = sdot_lane::<LANE>(sums[r][quarter], weights, inputs[r]);
+            // SAFETY: as above.
+            sums[r][0][quarter] =
+                unsafe { sdot_lane::<LANE>(sums[r][0][quarter], weights, inputs[r]) };
         }
     }
 }

@@ -68,22 +68,25 @@ impl Limits {
     #[target_feature(enable = "avx2")]
     pub(in crate::quantized) fn narrow(&self, a: __m256i, b: __m256i) -> __m128i {
         // Four of each in turn, put in order.
-        self.narrow_words(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b)))
-    }
-
-    /// 16 outputs, four of each in turn.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    pub(in crate::quantized) fn narrow_interleaved(&self, a: __m256i, b: __m256i) -> __m128i {
-        self.narrow_words(_mm256_packs_epi32(a, b))
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn narrow_words(&self, words: __m256i) -> __m128i {
-        let words = _mm256_min_epi16(_mm256_max_epi16(words, self.min), self.max);
-        // The lower bytes, whatever their sign.
-        let bytes = _mm256_and_si256(words, _mm256_set1_epi16(0xFF));
+        let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
+        let bytes = self.lower_bytes(words);
         _mm_packus_epi16(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes))
+    }
+
+    /// 32 outputs: four of each vector, then the next four of each.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::quantized) fn narrow4(&self, parts: [__m256i; 4]) -> __m256i {
+        let low = self.lower_bytes(_mm256_packs_epi32(parts[0], parts[1]));
+        let high = self.lower_bytes(_mm256_packs_epi32(parts[2], parts[3]));
+        _mm256_packus_epi16(low, high)
+    }
+
+    /// Clamped words, of which only the lower bytes are left, whatever their sign.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn lower_bytes(&self, words: __m256i) -> __m256i {
+        let words = _mm256_min_epi16(_mm256_max_epi16(words, self.min), self.max);
+        _mm256_and_si256(words, _mm256_set1_epi16(0xFF))
     }
 }

@@ -1,0 +1,219 @@
+//! Depthwise convolution with AVX-512, in 64 lanes: with VNNI by sums of four products of bytes, without
+//! by sums of two products of 16-bit numbers, to which interleaved bytes are widened.
+//!
+//! If 32 channels or fewer are left, a pixel of each half of the row share the lanes.
+#![allow(unsafe_code)]
+// Helpers are inlined into the functions that have the instructions enabled.
+#![allow(clippy::inline_always)]
+#![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
+
+use super::super::Requantization;
+use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
+use super::super::requantize::{ChannelLanes, Form};
+use super::packed::{Packed, Run};
+use super::pixels::{Arithmetic, FULL, PAIR, PARTIAL, Vectors, pixels};
+use std::arch::x86_64::*;
+
+/// Vectors of 64 bytes.
+pub(super) struct Bytes64;
+
+impl Vectors for Bytes64 {
+    type Bytes = __m512i;
+    type Sums = __m512i;
+
+    const LANES: usize = 64;
+    const HAS_UNSIGNED: bool = true;
+
+    #[inline(always)]
+    unsafe fn load<const SHARE: u8, const SIGNED: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+        entry: usize,
+    ) -> __m512i {
+        let mask = !0_u64 >> (64 - run.block.channels);
+        // SAFETY: the caller's promise; what a mask leaves out is not accessed.
+        unsafe {
+            let from = run.pixel(entry);
+            let partner = entry + run.partner * packed.stride;
+            let bytes = match SHARE {
+                FULL => _mm512_loadu_si512(from.cast()),
+                PARTIAL => _mm512_maskz_loadu_epi8(mask, from.cast()),
+                PAIR => {
+                    let bytes = _mm512_maskz_loadu_epi8(mask, from.cast());
+                    let from = run.pixel(partner).wrapping_sub(32);
+                    _mm512_mask_loadu_epi8(bytes, mask << 32, from.cast())
+                }
+                _ => {
+                    let bytes = _mm512_castsi256_si512(_mm256_loadu_si256(from.cast()));
+                    let upper = _mm256_loadu_si256(run.pixel(partner).cast());
+                    _mm512_inserti64x4::<1>(bytes, upper)
+                }
+            };
+            if SIGNED { _mm512_xor_si512(bytes, _mm512_set1_epi8(i8::MIN)) } else { bytes }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn interleave([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+        // SAFETY: the trait's promise.
+        unsafe {
+            let (ab, ab_high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
+            let (cd, cd_high) = (_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d));
+            [
+                _mm512_unpacklo_epi16(ab, cd),
+                _mm512_unpackhi_epi16(ab, cd),
+                _mm512_unpacklo_epi16(ab_high, cd_high),
+                _mm512_unpackhi_epi16(ab_high, cd_high),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn first(lanes: &[ChannelLanes], quarter: usize) -> __m512i {
+        // SAFETY: there are four vectors of 16 numbers.
+        unsafe { _mm512_loadu_si512(lanes.get_unchecked(quarter).bias.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+        sums: [[__m512i; 4]; P],
+    ) {
+        // SAFETY: the masks leave the block's channels of the pixels, which may be written.
+        unsafe {
+            let Requantization { min, max, zero_point, .. } = packed.requantization;
+            let mut outputs = sums;
+            /// Written out, for functions would keep the sums in memory.
+            macro_rules! requantize {
+                ($Constants:ident, $with:literal) => {
+                    for v in 0..4 {
+                        let constants = $Constants::load(run.lanes.get_unchecked(v));
+                        for p in 0..P {
+                            outputs[p][v] = constants.apply::<$with>(outputs[p][v]);
+                        }
+                    }
+                };
+            }
+            let mut added = 0;
+            match run.block.form {
+                Form::Floats => requantize!(FloatConstants, false),
+                Form::SignedFloats => requantize!(FloatConstants, true),
+                Form::Plain => requantize!(Constants, false),
+                Form::Nudged => requantize!(Constants, true),
+                Form::Scalar => {}
+            }
+            if matches!(run.block.form, Form::Floats | Form::SignedFloats) {
+                added = zero_point;
+            }
+            let limits = Limits::new(min, max, added);
+            let mask = !0_u64 >> (64 - run.block.channels);
+            for p in 0..P {
+                let bytes = match run.block.form {
+                    Form::Scalar => scalar(packed, run, sums[p]),
+                    _ => limits.narrow4::<SIGNED>(outputs[p]),
+                };
+                let to = run.output.wrapping_add(p * run.output_step);
+                let partner = to.wrapping_add(run.partner * run.output_step);
+                match SHARE {
+                    FULL => _mm512_storeu_si512(to.cast(), bytes),
+                    PARTIAL => _mm512_mask_storeu_epi8(to.cast(), mask, bytes),
+                    PAIR => {
+                        _mm512_mask_storeu_epi8(to.cast(), mask, bytes);
+                        let to = partner.wrapping_sub(32);
+                        _mm512_mask_storeu_epi8(to.cast(), mask << 32, bytes);
+                    }
+                    _ => {
+                        _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
+                        _mm256_storeu_si256(partner.cast(), _mm512_extracti64x4_epi64::<1>(bytes));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Requantises one by one.
+#[cold]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn scalar(packed: &Packed, run: &Run<'_>, sums: [__m512i; 4]) -> __m512i {
+    let mut numbers = [0_i32; 64];
+    for (sums, numbers) in sums.iter().zip(numbers.chunks_exact_mut(16)) {
+        // SAFETY: 16 numbers.
+        unsafe { _mm512_storeu_si512(numbers.as_mut_ptr().cast(), *sums) };
+    }
+    let bytes: [u8; 64] = packed.outputs(run.block, &numbers);
+    // SAFETY: 64 bytes.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// With VNNI.
+pub(super) struct Vnni;
+
+impl Arithmetic for Vnni {
+    type Vectors = Bytes64;
+    type Inputs = __m512i;
+
+    const WEIGHT_BYTES: usize = 64;
+    const HAS_PARTS: bool = true;
+
+    #[inline(always)]
+    unsafe fn inputs(bytes: __m512i) -> __m512i {
+        bytes
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(sums: __m512i, inputs: __m512i, weights: *const u8) -> __m512i {
+        // SAFETY: the caller's promise; weights lie in whole lines.
+        unsafe { _mm512_dpbusd_epi32(sums, inputs, _mm512_load_si512(weights.cast())) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+    ) {
+        assert_eq!(run.lanes.len(), 4);
+        // SAFETY: the caller's promises.
+        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(packed, run) }
+    }
+}
+
+/// Without VNNI.
+pub(super) struct Pairs;
+
+impl Arithmetic for Pairs {
+    type Vectors = Bytes64;
+    /// The even two of four taps, and the odd two.
+    type Inputs = [__m512i; 2];
+
+    const WEIGHT_BYTES: usize = 128;
+    const HAS_PARTS: bool = false;
+
+    #[inline(always)]
+    unsafe fn inputs(bytes: __m512i) -> [__m512i; 2] {
+        // SAFETY: the trait's promise.
+        unsafe { [_mm512_and_si512(bytes, _mm512_set1_epi16(0xFF)), _mm512_srli_epi16::<8>(bytes)] }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(sums: __m512i, [evens, odds]: [__m512i; 2], weights: *const u8) -> __m512i {
+        // SAFETY: the caller's promise; weights lie in whole lines.
+        unsafe {
+            let of_evens = _mm512_load_si512(weights.cast());
+            let of_odds = _mm512_load_si512(weights.add(64).cast());
+            let sums = _mm512_add_epi32(sums, _mm512_madd_epi16(evens, of_evens));
+            _mm512_add_epi32(sums, _mm512_madd_epi16(odds, of_odds))
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+    ) {
+        assert_eq!(run.lanes.len(), 4);
+        // SAFETY: the caller's promises.
+        unsafe { pixels::<Self, 4, ORDER, SHARE, SIGNED, TWO>(packed, run) }
+    }
+}

@@ -1,0 +1,471 @@
+//! What all kernels that multiply four taps at a time have in common.
+//!
+//! The bytes of four taps are interleaved, so that each channel has its four one behind the other, as
+//! dot products want them: for `LANES` channels that takes 8 shuffles, and as many dot products as sums
+//! take vectors, which are four. Several pixels are computed together, so that constants are loaded
+//! once for them and, with filters of 3x3 and 5x5, so that they share interleaved columns.
+#![allow(unsafe_code)]
+// Helpers are inlined into the functions that have the instructions enabled.
+#![allow(clippy::inline_always)]
+
+use super::super::Signedness;
+use super::super::requantize::ChannelLanes;
+use super::packed::{Packed, Run};
+use super::variant::Order;
+
+/// A block's channels fill the lanes.
+pub(super) const FULL: u8 = 0;
+/// A block has fewer.
+pub(super) const PARTIAL: u8 = 1;
+/// Two pixels of a block share the lanes.
+pub(super) const PAIR: u8 = 2;
+/// Two pixels of a block share the lanes and fill them.
+pub(super) const FULL_PAIR: u8 = 3;
+
+/// The orders, and of columns the stride; each has kernels of its own, which are small enough for
+/// compilers.
+const ROWS: u8 = 0;
+const COLUMNS_3_1: u8 = 1;
+const COLUMNS_3_2: u8 = 2;
+const COLUMNS_5_1: u8 = 3;
+const COLUMNS_5_2: u8 = 4;
+
+/// Vectors of `LANES` bytes, and of a quarter as many sums.
+///
+/// # Safety
+/// Whoever calls any of this is compiled for the instructions that it is made of, which the processor
+/// has; for that all is `#[inline(always)]`.
+pub(super) trait Vectors {
+    /// A byte for each channel.
+    type Bytes: Copy;
+    /// Sums of a quarter of the channels, in the order that interleaving gives.
+    type Sums: Copy;
+
+    /// Channels of a vector.
+    const LANES: usize;
+    /// Whether there are kernels for unsigned inputs, which leave them as they are. Otherwise the sign
+    /// of inputs that are so already is flipped by nothing.
+    const HAS_UNSIGNED: bool;
+
+    /// Loads the block's channels of the pixel of a table's entry, or of two into the halves, as
+    /// numbers of the sign that is wanted.
+    ///
+    /// # Safety
+    /// As of [`compute`], for the entry.
+    unsafe fn load<const SHARE: u8, const SIGNED: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+        entry: usize,
+    ) -> Self::Bytes;
+
+    /// Bytes of four taps, for each lane one behind the other.
+    unsafe fn interleave(taps: [Self::Bytes; 4]) -> [Self::Bytes; 4];
+
+    /// What the sums of a quarter begin with.
+    ///
+    /// # Safety
+    /// There are as many lanes as the vectors of a block have.
+    unsafe fn first(lanes: &[ChannelLanes], quarter: usize) -> Self::Sums;
+
+    /// Requantises and stores the first `P` pixels of a run.
+    ///
+    /// # Safety
+    /// As of [`compute`], and the run has so many pixels.
+    unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+        sums: [[Self::Sums; 4]; P],
+    );
+}
+
+/// How four taps are multiplied.
+///
+/// # Safety
+/// As of [`Vectors`], but for [`kernel`](Self::kernel), which is compiled for the instructions itself.
+pub(super) trait Arithmetic {
+    type Vectors: Vectors;
+    /// Four inputs of each channel of a quarter.
+    type Inputs: Copy;
+
+    /// Bytes of the weights of a quarter in a step.
+    const WEIGHT_BYTES: usize;
+    /// Whether weights may be sums of two bytes.
+    const HAS_PARTS: bool;
+
+    /// From interleaved bytes.
+    unsafe fn inputs(bytes: Bytes<Self>) -> Self::Inputs;
+
+    /// Adds four products to each sum of a quarter.
+    ///
+    /// # Safety
+    /// There are so many weights.
+    unsafe fn multiply(sums: Sums<Self>, inputs: Self::Inputs, weights: *const u8) -> Sums<Self>;
+
+    /// [`pixels`], compiled for the instructions.
+    ///
+    /// # Safety
+    /// As of [`pixels`]; the processor has the instructions.
+    unsafe fn kernel<const ORDER: u8, const SHARE: u8, const SIGNED: bool, const TWO: bool>(
+        packed: &Packed,
+        run: &Run<'_>,
+    );
+}
+
+type Bytes<A> = <<A as Arithmetic>::Vectors as Vectors>::Bytes;
+type Sums<A> = <<A as Arithmetic>::Vectors as Vectors>::Sums;
+
+/// Computes the pixels of a run.
+///
+/// # Safety
+/// The processor has the instructions. The table has the addresses of all taps of all pixels, and
+/// behind each the block's channels can be read; the block's channels of all pixels' outputs can be
+/// written.
+pub(super) unsafe fn compute<A: Arithmetic>(packed: &Packed, run: &Run<'_>) {
+    let kernel = match (packed.order, packed.stride) {
+        (Order::Rows, _) => of_order::<A, ROWS>(packed, run),
+        (Order::Columns3, 1) => of_order::<A, COLUMNS_3_1>(packed, run),
+        (Order::Columns3, _) => of_order::<A, COLUMNS_3_2>(packed, run),
+        (Order::Columns5, 1) => of_order::<A, COLUMNS_5_1>(packed, run),
+        (Order::Columns5, _) => of_order::<A, COLUMNS_5_2>(packed, run),
+    };
+    // SAFETY: the caller's promises.
+    unsafe { kernel(packed, run) }
+}
+
+/// As [`pixels`].
+type Kernel = unsafe fn(&Packed, &Run<'_>);
+
+fn of_order<A: Arithmetic, const ORDER: u8>(packed: &Packed, run: &Run<'_>) -> Kernel {
+    let is_full = run.block.channels * run.block.pixels == A::Vectors::LANES;
+    match (run.block.pixels, is_full) {
+        (1, true) => of_share::<A, ORDER, FULL>(packed, run),
+        (1, false) => of_share::<A, ORDER, PARTIAL>(packed, run),
+        (2, false) if const { A::Vectors::LANES > 16 } => of_share::<A, ORDER, PAIR>(packed, run),
+        (2, true) if const { A::Vectors::LANES > 16 } => {
+            of_share::<A, ORDER, FULL_PAIR>(packed, run)
+        }
+        (pixels, _) => unreachable!("no kernel for {pixels} pixels"),
+    }
+}
+
+fn of_share<A: Arithmetic, const ORDER: u8, const SHARE: u8>(
+    packed: &Packed,
+    run: &Run<'_>,
+) -> Kernel {
+    let is_signed = packed.signedness == Signedness::Signed;
+    match (is_signed, run.block.has_two_parts) {
+        (false, true) if const { A::HAS_PARTS && A::Vectors::HAS_UNSIGNED } => {
+            A::kernel::<ORDER, SHARE, false, true>
+        }
+        (_, true) if const { A::HAS_PARTS } => A::kernel::<ORDER, SHARE, true, true>,
+        (_, true) => unreachable!("weights of two parts"),
+        (false, false) if const { A::Vectors::HAS_UNSIGNED } => {
+            A::kernel::<ORDER, SHARE, false, false>
+        }
+        (_, false) => A::kernel::<ORDER, SHARE, true, false>,
+    }
+}
+
+/// The pixels of a run, by `P`; `ORDER` and `SHARE` say how taps are multiplied and lanes are used;
+/// with `TWO` the weights are sums of two bytes.
+///
+/// # Safety
+/// As of [`compute`], where the block is as the parameters say.
+#[inline(always)]
+pub(super) unsafe fn pixels<
+    A: Arithmetic,
+    const P: usize,
+    const ORDER: u8,
+    const SHARE: u8,
+    const SIGNED: bool,
+    const TWO: bool,
+>(
+    packed: &Packed,
+    run: &Run<'_>,
+) {
+    // SAFETY: the caller's promises; groups of pixels lie within the run.
+    unsafe {
+        let mut first = 0;
+        while first + P <= run.count {
+            let group = run.after(first, packed.stride);
+            match ORDER {
+                ROWS => rows::<A, P, SHARE, SIGNED, TWO>(packed, &group),
+                COLUMNS_3_1 => columns3::<A, P, 1, SHARE, SIGNED, TWO>(packed, &group),
+                COLUMNS_3_2 => columns3::<A, P, 2, SHARE, SIGNED, TWO>(packed, &group),
+                COLUMNS_5_1 => columns5::<A, P, 1, SHARE, SIGNED, TWO>(packed, &group),
+                _ => columns5::<A, P, 2, SHARE, SIGNED, TWO>(packed, &group),
+            }
+            first += P;
+            if first < run.count && first + P > run.count {
+                // The last ones together with some that are computed again.
+                first = run.count - P;
+            }
+        }
+        for first in first..run.count {
+            let group = run.after(first, packed.stride);
+            match ORDER {
+                ROWS => rows::<A, 1, SHARE, SIGNED, TWO>(packed, &group),
+                COLUMNS_3_1 | COLUMNS_3_2 => {
+                    columns3::<A, 1, 1, SHARE, SIGNED, TWO>(packed, &group);
+                }
+                _ => columns5::<A, 1, 1, SHARE, SIGNED, TWO>(packed, &group),
+            }
+        }
+    }
+}
+
+/// Adds products with the weights of a step, of which there are so many in each part.
+///
+/// # Safety
+/// The block has the step.
+#[inline(always)]
+unsafe fn multiply<A: Arithmetic, const TWO: bool>(
+    run: &Run<'_>,
+    (step, steps): (usize, usize),
+    inputs: [A::Inputs; 4],
+    sums: &mut [Sums<A>; 4],
+) {
+    for quarter in 0..4 {
+        let bytes = A::WEIGHT_BYTES;
+        // SAFETY: each step has four vectors.
+        unsafe {
+            let weights = run.weights.add((step * 4 + quarter) * bytes);
+            sums[quarter] = A::multiply(sums[quarter], inputs[quarter], weights);
+            if TWO {
+                let weights = weights.add(steps * 4 * bytes);
+                sums[quarter] = A::multiply(sums[quarter], inputs[quarter], weights);
+            }
+        }
+    }
+}
+
+/// What sums of a block begin with.
+///
+/// # Safety
+/// As of [`Vectors::first`].
+#[inline(always)]
+unsafe fn first_sums<A: Arithmetic, const P: usize>(run: &Run<'_>) -> [[Sums<A>; 4]; P] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let sums = [
+            A::Vectors::first(run.lanes, 0),
+            A::Vectors::first(run.lanes, 1),
+            A::Vectors::first(run.lanes, 2),
+            A::Vectors::first(run.lanes, 3),
+        ];
+        [sums; P]
+    }
+}
+
+/// The interleaved bytes of four entries.
+///
+/// # Safety
+/// As of [`pixels`], for the entries.
+#[inline(always)]
+unsafe fn interleaved<A: Arithmetic, const SHARE: u8, const SIGNED: bool>(
+    packed: &Packed,
+    run: &Run<'_>,
+    [a, b, c, d]: [usize; 4],
+) -> [A::Inputs; 4] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let [a, b, c, d] = A::Vectors::interleave([
+            A::Vectors::load::<SHARE, SIGNED>(packed, run, a),
+            A::Vectors::load::<SHARE, SIGNED>(packed, run, b),
+            A::Vectors::load::<SHARE, SIGNED>(packed, run, c),
+            A::Vectors::load::<SHARE, SIGNED>(packed, run, d),
+        ]);
+        [A::inputs(a), A::inputs(b), A::inputs(c), A::inputs(d)]
+    }
+}
+
+/// The first `P` pixels of a run, four taps at a time.
+///
+/// # Safety
+/// As of [`pixels`].
+#[inline(always)]
+unsafe fn rows<
+    A: Arithmetic,
+    const P: usize,
+    const SHARE: u8,
+    const SIGNED: bool,
+    const TWO: bool,
+>(
+    packed: &Packed,
+    run: &Run<'_>,
+) {
+    let [height, width] = packed.filter;
+    let taps = height * width;
+    let steps = taps.div_ceil(4);
+    // SAFETY: entries of taps of pixels, the block's steps, and the caller's promises.
+    unsafe {
+        let mut sums = first_sums::<A, P>(run);
+        let (mut i, mut j) = (0, 0);
+        for step in 0..steps {
+            // Taps that are not there are multiplied by zero, so any will do.
+            let mut entries = [0; 4];
+            for entry in &mut entries {
+                *entry = i * run.columns + j * packed.dilation;
+                if j + 1 < width {
+                    j += 1;
+                } else if i + 1 < height {
+                    (i, j) = (i + 1, 0);
+                }
+            }
+            /// Written out, for a loop would keep the sums in memory.
+            macro_rules! pixels {
+                ($($p:literal)+) => {$(
+                    if $p < P {
+                        let entries = entries.map(|entry| entry + $p * packed.stride);
+                        let inputs = interleaved::<A, SHARE, SIGNED>(packed, run, entries);
+                        multiply::<A, TWO>(run, (step, steps), inputs, &mut sums[$p]);
+                    }
+                )+};
+            }
+            pixels!(0 1 2 3);
+        }
+        A::Vectors::store::<P, SHARE, SIGNED>(packed, run, sums);
+    }
+}
+
+/// Multiplies the inputs of a column with the weights of each pixel that sees it and adds the products
+/// to its sums. `step` gives the step of the pixel whose first column is the given one, if it has one.
+/// Written out, for a loop would keep the sums in memory; what is not there is known when this is
+/// compiled.
+macro_rules! for_columns {
+    ($sums:ident, $run:expr, $steps:literal, $inputs:ident, $step:expr, [$($column:literal)+]) => {$(
+        if $step($column, 0).is_some()
+            || $step($column, 1).is_some()
+            || $step($column, 2).is_some()
+            || $step($column, 3).is_some()
+        {
+            let inputs = $inputs!($column);
+            for_columns!(@ $sums, $run, $steps, inputs, $step, $column, [0 1 2 3]);
+        }
+    )+};
+    (@ $sums:ident, $run:expr, $steps:literal, $inputs:ident, $step:expr, $column:literal, [$($p:literal)+]) => {$(
+        if let Some(step) = $step($column, $p) {
+            multiply::<A, TWO>($run, (step, $steps), $inputs, &mut $sums[$p]);
+        }
+    )+};
+}
+
+/// The first `P` pixels of a run of a 3x3 filter, the three taps of a column at a time. Columns are
+/// interleaved once for all pixels that see them, which are `S` columns from each other.
+///
+/// # Safety
+/// As of [`pixels`].
+#[inline(always)]
+unsafe fn columns3<
+    A: Arithmetic,
+    const P: usize,
+    const S: usize,
+    const SHARE: u8,
+    const SIGNED: bool,
+    const TWO: bool,
+>(
+    packed: &Packed,
+    run: &Run<'_>,
+) {
+    // SAFETY: entries of taps of pixels, one of three steps, and the caller's promises.
+    unsafe {
+        macro_rules! column {
+            ($column:literal) => {{
+                // The fourth weight is zero.
+                let entries = column(run, $column, [0, 1, 2, 2]);
+                interleaved::<A, SHARE, SIGNED>(packed, run, entries)
+            }};
+        }
+        let step = step_of_column::<P, S, 3>;
+        let mut sums = first_sums::<A, P>(run);
+        for_columns!(sums, run, 3, column, step, [0 1 2 3 4 5 6 7 8]);
+        A::Vectors::store::<P, SHARE, SIGNED>(packed, run, sums);
+    }
+}
+
+/// The first `P` pixels of a run of a 5x5 filter: the upper four taps of a column at a time, for all
+/// pixels that see them, then four taps of the last row, of which one pixel takes its first four and
+/// the one before it its last.
+///
+/// # Safety
+/// As of [`pixels`].
+#[inline(always)]
+unsafe fn columns5<
+    A: Arithmetic,
+    const P: usize,
+    const S: usize,
+    const SHARE: u8,
+    const SIGNED: bool,
+    const TWO: bool,
+>(
+    packed: &Packed,
+    run: &Run<'_>,
+) {
+    // SAFETY: entries of taps of pixels, one of seven steps, and the caller's promises.
+    unsafe {
+        macro_rules! column {
+            ($column:literal) => {{
+                let entries = column(run, $column, [0, 1, 2, 3]);
+                interleaved::<A, SHARE, SIGNED>(packed, run, entries)
+            }};
+        }
+        macro_rules! last_row {
+            ($column:literal) => {{
+                // Columns behind the last one are not there; their weights are zero.
+                let last = (P - 1) * S + 4;
+                let entries = [0, 1, 2, 3].map(|at| 4 * run.columns + ($column + at).min(last));
+                interleaved::<A, SHARE, SIGNED>(packed, run, entries)
+            }};
+        }
+        let mut sums = first_sums::<A, P>(run);
+        let step = step_of_column::<P, S, 5>;
+        for_columns!(sums, run, 7, column, step, [0 1 2 3 4 5 6 7 8 9 10]);
+        let step = step_of_last_row::<P, S>;
+        for_columns!(sums, run, 7, last_row, step, [0 1 2 3 4 5 6 7 8 9 10]);
+        if P == 1 {
+            // The place of the weight among those of the last tap does not matter.
+            let inputs = interleaved::<A, SHARE, SIGNED>(packed, run, column(run, 4, [4; 4]));
+            multiply::<A, TWO>(run, (6, 7), inputs, &mut sums[0]);
+        }
+        A::Vectors::store::<P, SHARE, SIGNED>(packed, run, sums);
+    }
+}
+
+/// The entries of four rows in a column.
+#[inline(always)]
+fn column(run: &Run<'_>, column: usize, rows: [usize; 4]) -> [usize; 4] {
+    rows.map(|row| row * run.columns + column)
+}
+
+/// The step of a pixel that a column is, if the pixel sees it: a column of the filter.
+#[inline(always)]
+const fn step_of_column<const P: usize, const S: usize, const WIDTH: usize>(
+    column: usize,
+    pixel: usize,
+) -> Option<usize> {
+    if pixel < P && column >= pixel * S && column < pixel * S + WIDTH {
+        Some(column - pixel * S)
+    } else {
+        None
+    }
+}
+
+/// The step of a pixel that four taps of the last row from a column on are, if they are its first four
+/// or its last one is among them. Of a single pixel the last one is not.
+#[inline(always)]
+const fn step_of_last_row<const P: usize, const S: usize>(
+    column: usize,
+    pixel: usize,
+) -> Option<usize> {
+    // As `Order::Columns5` places the last weight.
+    let last = pixel * S + if S == 1 { 1 } else { 4 };
+    if pixel >= P {
+        None
+    } else if column == pixel * S {
+        Some(5)
+    } else if column == last && P > 1 {
+        Some(6)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,238 @@
+//! What all kernels have in common: tiles of rows and vectors of 16 channels, whatever the instructions
+//! that multiply.
+//!
+//! The sums of a tile stay in registers. Each step of four inputs loads the weights of each vector once
+//! for all rows, and the inputs of each row once for all vectors, so that with enough of both products
+//! are the limit and not loads.
+#![allow(unsafe_code)]
+// Helpers are inlined into the functions whose registers they work on.
+#![allow(clippy::inline_always)]
+#![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
+
+use super::{Ahead, Block, ChannelLanes, DEPTH, Matrix, Tile};
+
+/// 16 sums in registers.
+///
+/// # Safety
+/// Whoever calls any of this is compiled for the instructions that it is made of, which the processor
+/// has; for that all is `#[inline(always)]`.
+pub(super) trait Sums: Copy {
+    /// Loads what sums begin with.
+    unsafe fn first(lanes: &ChannelLanes) -> Self;
+
+    /// Adds the same number to all.
+    unsafe fn add(self, term: i32) -> Self;
+
+    /// Requantises and stores.
+    ///
+    /// # Safety
+    /// The block's channels of so many rows may be written, from the first row's address in such steps.
+    unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        lanes: &[ChannelLanes; W],
+        output: (*mut u8, usize),
+        sums: [[Self; W]; R],
+    );
+}
+
+/// How four inputs and the weights of 16 channels are multiplied.
+///
+/// # Safety
+/// As of [`Sums`], but for [`kernel`](Self::kernel), which is compiled for the instructions itself.
+pub(super) trait Arithmetic: Copy {
+    type Sums: Sums;
+    /// Four inputs of a row, for all lanes.
+    type Inputs: Copy;
+    /// Four weights of each of 16 channels.
+    type Weights: Copy;
+
+    /// Rows of a tile, at most, by the number of its block's vectors; 0 if there are no such blocks.
+    const ROWS: [usize; 5];
+
+    /// What stays in registers.
+    unsafe fn new() -> Self;
+
+    /// Loads the weights of a step.
+    unsafe fn weights(self, from: *const u8) -> Self::Weights;
+
+    /// Repeats four inputs in all lanes.
+    unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> Self::Inputs;
+
+    /// Adds four products to each sum.
+    unsafe fn multiply(
+        self,
+        sums: Self::Sums,
+        inputs: Self::Inputs,
+        weights: Self::Weights,
+    ) -> Self::Sums;
+
+    /// Fetches a line into the second cache.
+    unsafe fn fetch(line: *const u8) {
+        let _ = line;
+    }
+
+    /// Adds the products of so many steps of a run.
+    ///
+    /// # Safety
+    /// Four bytes can be read at each step of each row; there are weights for all steps.
+    #[inline(always)]
+    unsafe fn run<const R: usize, const W: usize, const SIGNED: bool>(
+        self,
+        rows: &[*const u8; R],
+        steps: usize,
+        streams: &mut Streams,
+        sums: &mut [[Self::Sums; W]; R],
+    ) {
+        for step in 0..steps {
+            // SAFETY: the caller's promises.
+            unsafe { self.step::<R, W, SIGNED>(rows, step, streams, sums) };
+        }
+    }
+
+    /// Adds the products of one step.
+    ///
+    /// # Safety
+    /// As of [`run`](Self::run), for the step.
+    #[inline(always)]
+    unsafe fn step<const R: usize, const W: usize, const SIGNED: bool>(
+        self,
+        rows: &[*const u8; R],
+        step: usize,
+        streams: &mut Streams,
+        sums: &mut [[Self::Sums; W]; R],
+    ) {
+        let bytes = size_of::<Self::Weights>();
+        // SAFETY: the caller's promises.
+        unsafe {
+            let mut weights = [self.weights(streams.weights); W];
+            for v in 1..W {
+                weights[v] = self.weights(streams.weights.add(bytes * v));
+            }
+            for r in 0..R {
+                let four = rows[r].add(DEPTH * step).cast::<u32>().read_unaligned();
+                let inputs = self.inputs::<SIGNED>(four);
+                for v in 0..W {
+                    sums[r][v] = self.multiply(sums[r][v], inputs, weights[v]);
+                }
+            }
+            Self::fetch(streams.ahead);
+        }
+        streams.weights = streams.weights.wrapping_add(bytes * W);
+        streams.ahead = streams.ahead.wrapping_add(crate::LINE_BYTES);
+    }
+
+    /// [`tiles`], compiled for the instructions.
+    ///
+    /// # Safety
+    /// As of [`tiles`]; the processor has the instructions.
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        tile: &Tile<'_>,
+        tiles: usize,
+        ahead: &mut Ahead,
+    );
+}
+
+/// What is read on in each step.
+pub(super) struct Streams {
+    /// The next step's weights.
+    pub weights: *const u8,
+    /// The next line to fetch.
+    pub ahead: *const u8,
+}
+
+/// Computes so many tiles, each behind the one before it.
+///
+/// # Safety
+/// As of [`Matrix::compute_rows`]; the processor has the instructions, and their tiles have so many
+/// rows and vectors.
+pub(super) unsafe fn compute<A: Arithmetic>(
+    matrix: &Matrix,
+    block: &Block,
+    tile: &Tile<'_>,
+    tiles: usize,
+    ahead: &mut Ahead,
+) {
+    let kernel = if matrix.common.is_signed {
+        kernel::<A, true>(block.vectors, tile.rows)
+    } else {
+        kernel::<A, false>(block.vectors, tile.rows)
+    };
+    // SAFETY: the caller's promises.
+    unsafe { kernel(matrix, block, tile, tiles, ahead) }
+}
+
+/// As [`tiles`].
+type Kernel = unsafe fn(&Matrix, &Block, &Tile<'_>, usize, &mut Ahead);
+
+/// The kernel for so many vectors and rows. What an instruction set has no tiles for is not compiled.
+fn kernel<A: Arithmetic, const SIGNED: bool>(vectors: usize, rows: usize) -> Kernel {
+    match vectors {
+        1 => with_rows::<A, 1, SIGNED>(rows),
+        2 if const { A::ROWS[2] > 0 } => with_rows::<A, 2, SIGNED>(rows),
+        4 if const { A::ROWS[4] > 0 } => with_rows::<A, 4, SIGNED>(rows),
+        _ => unreachable!("no kernel for {vectors} vectors"),
+    }
+}
+
+fn with_rows<A: Arithmetic, const W: usize, const SIGNED: bool>(rows: usize) -> Kernel {
+    match rows {
+        1 => A::kernel::<1, W, SIGNED>,
+        2 => A::kernel::<2, W, SIGNED>,
+        3 => A::kernel::<3, W, SIGNED>,
+        4 => A::kernel::<4, W, SIGNED>,
+        5 if const { A::ROWS[W] >= 5 } => A::kernel::<5, W, SIGNED>,
+        6 if const { A::ROWS[W] >= 6 } => A::kernel::<6, W, SIGNED>,
+        7 if const { A::ROWS[W] >= 7 } => A::kernel::<7, W, SIGNED>,
+        8 if const { A::ROWS[W] >= 8 } => A::kernel::<8, W, SIGNED>,
+        _ => unreachable!("no kernel for {rows} rows and {W} vectors"),
+    }
+}
+
+/// Tiles of `R` rows and `W` vectors of channels.
+///
+/// # Safety
+/// As of [`compute`], where the tile has `R` rows and the block `W` vectors.
+#[inline(always)]
+pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const SIGNED: bool>(
+    matrix: &Matrix,
+    block: &Block,
+    tile: &Tile<'_>,
+    tiles: usize,
+    ahead: &mut Ahead,
+) {
+    let lanes: &[_; W] = tile.lanes.try_into().expect("as many vectors");
+    let steps = matrix.common.run_bytes.div_ceil(DEPTH);
+    // SAFETY: the table has an address for each run of each row; the rest is the caller's promise.
+    unsafe {
+        let arithmetic = A::new();
+        for index in 0..tiles {
+            let mut sums = [[A::Sums::first(&lanes[0]); W]; R];
+            for v in 1..W {
+                let first = A::Sums::first(&lanes[v]);
+                for row in &mut sums {
+                    row[v] = first;
+                }
+            }
+            if let Some(terms) = tile.row_terms {
+                for (row, &term) in sums.iter_mut().zip(&terms[index * R..][..R]) {
+                    for sums in row {
+                        *sums = sums.add(term);
+                    }
+                }
+            }
+            let mut streams = Streams { weights: tile.weights, ahead: ahead.of_tile(tile.weights) };
+            for run in 0..matrix.common.runs {
+                let mut rows = [std::ptr::null(); R];
+                for (r, row) in rows.iter_mut().enumerate() {
+                    *row = *tile.table.add(run * tile.table_step + index * R + r);
+                }
+                arithmetic.run::<R, W, SIGNED>(&rows, steps, &mut streams, &mut sums);
+            }
+            let output = tile.output.wrapping_add(index * R * tile.output_step);
+            A::Sums::finish::<R, W, SIGNED>(matrix, block, lanes, (output, tile.output_step), sums);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! [`Variant`]: which kernel a matrix is packed for, and how.
+
+use super::super::requantize::{Form, LANES};
+use super::tiles::{self, Arithmetic};
+use super::{Ahead, Block, DEPTH, Matrix, Tile};
+use crate::InstructionSet;
+
+/// Which kernel a matrix is packed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::quantized) enum Variant {
+    /// Products of unsigned and signed bytes by four, in 512 bits.
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
+    /// Products of 16-bit numbers by two, in 512 bits.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// Products of unsigned and signed bytes by four, in 256 bits.
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    /// Products of 16-bit numbers by two, in 256 bits.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// Products of signed bytes by four, in 128 bits.
+    #[cfg(target_arch = "aarch64")]
+    Sdot,
+    /// Products of signed bytes by two, in 128 bits.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+/// Computes tiles, as [`tiles::compute`].
+type Compute = unsafe fn(&Matrix, &Block, &Tile<'_>, usize, &mut Ahead);
+
+impl Variant {
+    /// That of an instruction set; none if there is only the portable one.
+    ///
+    /// # Panics
+    /// If this processor does not have the instructions.
+    pub(in crate::quantized) fn of(set: InstructionSet) -> Option<Self> {
+        assert!(set.is_available(), "this processor does not have {set}");
+        match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512Vnni => Some(Self::Vnni),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512 => Some(Self::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::AvxVnni => Some(Self::AvxVnni),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2 => Some(Self::Avx2),
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::NeonDotprod => Some(Self::Sdot),
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon => Some(Self::Neon),
+            _ => None,
+        }
+    }
+
+    /// Its name in reports.
+    pub(in crate::quantized) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => "vnni",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => "avx-vnni",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot => "sdot",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "neon",
+        }
+    }
+
+    /// Computes tiles of a matrix; `has_least_weight` is whether a signed weight may be -128.
+    #[cfg_attr(not(target_arch = "aarch64"), allow(unused_variables))] // Only NEON asks for it.
+    pub(super) fn compute(self, has_least_weight: bool) -> Compute {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => tiles::compute::<super::avx512::Vnni>,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => tiles::compute::<super::avx512::Pairs>,
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => tiles::compute::<super::avx2::Vnni>,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => tiles::compute::<super::avx2::Pairs>,
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot => tiles::compute::<super::sdot::Sdot>,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon if has_least_weight => tiles::compute::<super::neon::Neon<true>>,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => tiles::compute::<super::neon::Neon<false>>,
+        }
+    }
+
+    /// Rows of a tile, at most, by the number of its block's vectors.
+    fn rows(self) -> [usize; 5] {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni => super::avx512::Vnni::ROWS,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => super::avx512::Pairs::ROWS,
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => super::avx2::Vnni::ROWS,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => super::avx2::Pairs::ROWS,
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot => super::sdot::Sdot::ROWS,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => super::neon::Neon::<true>::ROWS,
+        }
+    }
+
+    /// Rows of a tile, at most, of a block of so many vectors.
+    pub(super) fn tile_rows(self, vectors: usize) -> usize {
+        self.rows()[vectors]
+    }
+
+    /// Vectors of the next block if so many channels are left: the most that are not half empty.
+    fn block_vectors(self, channels: usize) -> usize {
+        let rows = self.rows();
+        let fits = |vectors: &usize| rows[*vectors] > 0 && channels > (*vectors - 1) * LANES;
+        [4, 2].into_iter().find(|vectors| fits(vectors)).unwrap_or(1)
+    }
+
+    /// Bytes of four weights of each of 16 channels.
+    pub(super) fn bytes_per_vector(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 | Self::Avx2 => 2 * DEPTH * LANES,
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni | Self::AvxVnni => DEPTH * LANES,
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot | Self::Neon => DEPTH * LANES,
+        }
+    }
+
+    /// Cuts channels into blocks of so many steps. Also the bytes of packed weights and the vectors of
+    /// all of them.
+    pub(super) fn blocks(self, channels: usize, steps: usize) -> (Vec<Block>, usize, usize) {
+        let (mut blocks, mut bytes, mut lanes) = (Vec::new(), 0, 0);
+        let mut channel = 0;
+        while channel < channels {
+            let vectors = self.block_vectors(channels - channel);
+            let channels = (channels - channel).min(vectors * LANES);
+            let form = Form::Scalar;
+            blocks.push(Block { channel, channels, vectors, weights: bytes, lanes, form });
+            bytes += steps * vectors * self.bytes_per_vector();
+            lanes += vectors;
+            channel += channels;
+        }
+        (blocks, bytes, lanes)
+    }
+
+    /// Enters the signed weights of a step, of one lane, into its vector's.
+    #[inline(always)]
+    pub(super) fn put(self, vector: &mut [u8], lane: usize, weights: [u8; DEPTH]) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => put_pairs::<LANES>(vector, lane, weights),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                let half = vector.len() / 2;
+                put_pairs::<8>(&mut vector[lane / 8 * half..][..half], lane % 8, weights);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni | Self::AvxVnni => {
+                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Sdot => {
+                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => {
+                for (half, pair) in weights.chunks_exact(2).enumerate() {
+                    vector[(half * LANES + lane) * 2..][..2].copy_from_slice(pair);
+                }
+            }
+        }
+    }
+
+    /// Whether inputs are made signed (or else unsigned) when they are loaded.
+    pub(super) fn has_signed_inputs(self) -> bool {
+        cfg!(target_arch = "aarch64")
+    }
+
+    /// What unsigned inputs are less when the kernel sees them.
+    pub(super) fn input_offset(self) -> i32 {
+        if self.has_signed_inputs() { 128 } else { 0 }
+    }
+
+    /// What is added to all sums that are requantised in integers, which on x86 are unsigned.
+    pub(super) fn sum_offset(self) -> i32 {
+        if self.has_signed_inputs() { 0 } else { i32::MIN }
+    }
+
+    /// Whether its kernel is another one where no signed weight is -128.
+    pub(super) fn asks_for_least_weight(self) -> bool {
+        match self {
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => true,
+            _ => false,
+        }
+    }
+
+    /// Whether sums can be requantised in floats.
+    pub(super) fn has_floats(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Vnni | Self::Avx512 => true,
+            _ => false,
+        }
+    }
+}
+
+/// Enters weights of one of so many lanes as 16-bit numbers: pairs of the even ones of the four, then
+/// pairs of the odd ones.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn put_pairs<const LANES: usize>(vector: &mut [u8], lane: usize, weights: [u8; DEPTH]) {
+    for (k, weight) in weights.map(u8::cast_signed).into_iter().enumerate() {
+        let place = (k % 2 * LANES + lane) * 2 + k / 2;
+        vector[2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
+    }
+}
