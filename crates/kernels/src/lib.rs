@@ -13,6 +13,7 @@ pub mod batch_matmul;
 mod broadcast;
 pub mod convolution;
 pub mod depthwise;
+pub mod detection;
 mod disjoint;
 pub mod elementwise;
 pub mod fully_connected;

@@ -31,6 +31,9 @@ pub(crate) enum Work {
     /// SOFTMAX along the last axis, of floats that are adjusted first. Inputs: the scores, and a mask,
     /// if there is one.
     Softmax(MaskedSoftmax),
+    /// The mean over these axes of 8-bit numbers, stored with another scale or zero point: what they
+    /// stand for is summed up.
+    RequantizedMean(Vec<usize>),
     /// A function of 8 bits, element by element: by the stored input's bits the stored output's.
     Table(Box<[u8; 256]>),
 }

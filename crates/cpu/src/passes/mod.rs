@@ -6,6 +6,7 @@ mod convolutions;
 mod gates;
 mod layout;
 mod matmul;
+mod means;
 mod normalization;
 mod padding;
 mod softmax;
@@ -19,6 +20,7 @@ use crate::graph::{Graph, ValueId};
 pub(crate) fn run(graph: &mut Graph<'_>) {
     views::run(graph);
     layout::run(graph);
+    means::run(graph);
     convolutions::run(graph);
     views::absorb(graph);
     gates::run(graph);

@@ -4,16 +4,20 @@
 use super::Readers;
 use crate::graph::{Graph, Node, Value, Work};
 use hal::OperandType;
+use kernels::elementwise::Chain;
+use kernels::{InstructionSet, Team};
+use ops::rules::requantize::quantize;
 use ops::{AnyOperation, ArgumentSource, Call, Shape};
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for index in 0..graph.nodes.len() {
-        if let Some(table) = table(graph, &graph.nodes[index]) {
+        if let Some((input, table)) = table(graph, &graph.nodes[index]) {
             let node = &mut graph.nodes[index];
             node.work = Work::Table(Box::new(table));
-            node.inputs.truncate(1);
+            node.inputs = vec![node.inputs[input]];
         }
     }
+    through_floats(graph);
     join(graph);
 }
 
@@ -27,38 +31,125 @@ fn is_8_bit(value: &Value<'_>) -> bool {
     )
 }
 
-/// What the operation's reference kernel makes of all numbers there are.
-fn table(graph: &Graph<'_>, node: &Node) -> Option<[u8; 256]> {
+/// What the operation's reference kernel makes of all numbers there are, and which input they come in.
+fn table(graph: &Graph<'_>, node: &Node) -> Option<(usize, [u8; 256])> {
     let Work::Operation(operation) = &node.work else { return None };
-    if !matches!(
-        operation,
+    let at = match operation {
         AnyOperation::Activation(_)
-            | AnyOperation::HardSwish(_)
-            | AnyOperation::Elementwise(_)
-            | AnyOperation::Elu(_)
-    ) {
-        return None;
-    }
-    let (input, output) = (&graph.values[node.inputs[0]], &graph.values[node.outputs[0]]);
-    if !is_8_bit(input) || !is_8_bit(output) {
+        | AnyOperation::HardSwish(_)
+        | AnyOperation::Elementwise(_)
+        | AnyOperation::Elu(_) => 0,
+        AnyOperation::Arithmetic(_)
+        | AnyOperation::MaximumMinimum(_)
+        | AnyOperation::Prelu(_)
+        | AnyOperation::Comparison(_) => beside_a_number(graph, node)?,
+        _ => return None,
+    };
+    let (input, output) = (&graph.values[node.inputs[at]], &graph.values[node.outputs[0]]);
+    let is_truth = output.operand_type() == OperandType::TensorBool8;
+    if !is_8_bit(input) || !is_8_bit(output) && !is_truth {
         return None;
     }
     let all: Vec<u8> = (0..=u8::MAX).collect();
-    let argument = |id: &usize, value| ArgumentSource {
+    let argument = |id: &usize, dimensions: &[u32], value| ArgumentSource {
         operand: &graph.values[*id].operand,
-        shape: Shape::known([256]),
+        shape: Shape::known(dimensions.iter().copied()),
         value,
     };
-    let (first, rest) = node.inputs.split_first()?;
-    let mut inputs = vec![argument(first, ops::Value::Known(&all))];
-    for id in rest {
-        let value = graph.values[*id].constant().map_or(ops::Value::Omitted, ops::Value::Known);
-        inputs.push(argument(id, value));
+    let mut inputs = Vec::with_capacity(node.inputs.len());
+    for (position, id) in node.inputs.iter().enumerate() {
+        inputs.push(if position == at {
+            argument(id, &[256], ops::Value::Known(&all))
+        } else {
+            let value = graph.values[*id].constant().map_or(ops::Value::Omitted, ops::Value::Known);
+            argument(id, &[1], value)
+        });
     }
-    let outputs = node.outputs.iter().map(|id| argument(id, ops::Value::NotKnown));
+    let outputs = node.outputs.iter().map(|id| argument(id, &[256], ops::Value::NotKnown));
     let call = Call::new(node.place.operation_type, inputs, outputs);
     let results = operation.reference(&call).ok()?;
-    results.first()?.bytes.as_slice().try_into().ok()
+    Some((at, results.first()?.bytes.as_slice().try_into().ok()?))
+}
+
+/// Which of two operands is computed, where the other is a constant of one element, which changes
+/// nothing about the shape.
+fn beside_a_number(graph: &Graph<'_>, node: &Node) -> Option<usize> {
+    let value = |at: usize| &graph.values[node.inputs[at]];
+    let is_number = |at: usize| value(at).is_constant() && value(at).elements() == 1;
+    let at = (0..2).find(|at| is_number(1 - at) && !value(*at).is_constant())?;
+    (value(at).dimensions == graph.values[node.outputs[0]].dimensions).then_some(at)
+}
+
+/// What is done with 8-bit numbers as floats, one by one, between DEQUANTIZE and QUANTIZE becomes a table;
+/// nothing at all brings them to another quantisation.
+fn through_floats(graph: &mut Graph<'_>) {
+    let readers = Readers::of(graph);
+    for first in 0..graph.nodes.len() {
+        let Some((between, last, table)) = table_through_floats(graph, &readers, first) else {
+            continue;
+        };
+        graph.nodes[first].work = Work::Table(Box::new(table));
+        for node in between {
+            graph.nodes[node].outputs.clear();
+        }
+        super::absorb(graph, first, last);
+    }
+    super::remove_absorbed(graph);
+}
+
+/// The nodes between a DEQUANTIZE and its QUANTIZE, the latter, and what they make of all numbers there
+/// are, if nobody else reads what lies between.
+fn table_through_floats(
+    graph: &Graph<'_>,
+    readers: &Readers,
+    first: usize,
+) -> Option<(Vec<usize>, usize, [u8; 256])> {
+    let Work::Operation(AnyOperation::Dequantize(_)) = &graph.nodes[first].work else {
+        return None;
+    };
+    let input = &graph.values[graph.nodes[first].inputs[0]];
+    let (least, _) = input.operand_type().quantized_range().filter(|_| is_8_bit(input))?;
+    let mut reals: [f32; 256] = std::array::from_fn(|_| 0.0);
+    for (byte, real) in (0..=u8::MAX).zip(&mut reals) {
+        let stored = if least < 0 { byte.cast_signed().into() } else { i32::from(byte) };
+        #[allow(clippy::cast_precision_loss)] // Of 9 bits.
+        let steps = (stored - input.operand.zero_point) as f32;
+        *real = steps * input.operand.scale;
+    }
+    let (mut value, mut between) = (*graph.nodes[first].outputs.first()?, Vec::new());
+    loop {
+        let next = readers.only_reader(value)?;
+        let node = &graph.nodes[next];
+        let output = &graph.values[*node.outputs.first()?];
+        match &node.work {
+            Work::Chain(steps) if node.inputs[0] == value => {
+                if output.dimensions != graph.values[value].dimensions {
+                    return None;
+                }
+                let numbers = node.inputs[1..].iter().map(|id| graph.values[*id].constant_float());
+                let numbers: Vec<f32> = numbers.collect::<Option<_>>()?;
+                let shapes: Vec<&[usize]> =
+                    [&[256][..]].into_iter().chain(numbers.iter().map(|_| &[][..])).collect();
+                let operands: Vec<&[f32]> = [&reals[..]]
+                    .into_iter()
+                    .chain(numbers.iter().map(std::slice::from_ref))
+                    .collect();
+                let chain = Chain::prepare(InstructionSet::Portable, &shapes, steps);
+                let mut results = [0.0; 256];
+                chain.run(&mut Team::alone(), &operands, &mut results);
+                reals = results;
+                between.push(next);
+                value = node.outputs[0];
+            }
+            Work::Operation(AnyOperation::Quantize(_)) if is_8_bit(output) => {
+                let range = output.operand_type().quantized_range()?;
+                let hal::Operand { scale, zero_point, .. } = *output.operand;
+                let stored = |real| quantize(real, scale, zero_point, range).to_le_bytes()[0];
+                return Some((between, next, reals.map(stored)));
+            }
+            _ => return None,
+        }
+    }
 }
 
 fn join(graph: &mut Graph<'_>) {

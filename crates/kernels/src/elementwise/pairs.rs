@@ -1,12 +1,15 @@
 //! [`Pairs`]: any function of two elements of any type, with broadcasting.
 
+use crate::InstructionSet;
 use crate::broadcast::{Operand, Walk};
 use crate::team::Team;
+use crate::vector::{Isa, Kernel, Simd};
 
-/// Prepared broadcasting of operands of one plain type: comparisons, logic, selection, integer
-/// arithmetic, whatever has no kernel of its own.
+/// Prepared broadcasting of operands of one plain type: comparisons, logic, integer arithmetic,
+/// whatever has no kernel of its own.
 #[derive(Debug, Clone)]
 pub struct Pairs {
+    isa: Isa,
     walk: Walk,
 }
 
@@ -15,8 +18,8 @@ impl Pairs {
     ///
     /// # Panics
     /// If they do not broadcast to a common shape.
-    pub fn prepare(shapes: [&[usize]; 2]) -> Self {
-        Self { walk: Walk::new(&shapes) }
+    pub fn prepare(set: InstructionSet, shapes: [&[usize]; 2]) -> Self {
+        Self { isa: Isa::of(set), walk: Walk::new(&shapes) }
     }
 
     /// How many elements the result has.
@@ -24,7 +27,8 @@ impl Pairs {
         self.walk.elements()
     }
 
-    /// `output = function(a, b)` for every element. Simple functions become vector instructions.
+    /// `output = function(a, b)` for every element. Functions marked `#[inline(always)]`, or so simple
+    /// that they are inlined anyway, become vector instructions of the instruction set.
     ///
     /// # Panics
     /// If a slice has not the size that was prepared for.
@@ -36,7 +40,26 @@ impl Pairs {
         output: &mut [U],
         function: impl Fn(T, T) -> U + Sync,
     ) {
-        self.walk.run(team, &[a, b], output, |operands, output| match (operands[0], operands[1]) {
+        self.walk.run(team, &[a, b], output, |operands, output| {
+            self.isa.run(Block { a: operands[0], b: operands[1], output, function: &function });
+        });
+    }
+}
+
+struct Block<'a, T, U, F> {
+    a: Operand<'a, T>,
+    b: Operand<'a, T>,
+    output: &'a mut [U],
+    function: &'a F,
+}
+
+impl<T: Copy, U, F: Fn(T, T) -> U> Kernel for Block<'_, T, U, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { a, b, output, function } = self;
+        match (a, b) {
             (Operand::Elements(a), Operand::Elements(b)) => {
                 for (output, (a, b)) in output.iter_mut().zip(a.iter().zip(b)) {
                     *output = function(*a, *b);
@@ -55,6 +78,6 @@ impl Pairs {
             (Operand::Same(a), Operand::Same(b)) => {
                 output.iter_mut().for_each(|output| *output = function(a, b));
             }
-        });
+        }
     }
 }

@@ -156,7 +156,7 @@ proptest! {
 
 #[test]
 fn comparisons_broadcast() {
-    let pairs = Pairs::prepare([&[2, 3], &[3]]);
+    let pairs = Pairs::prepare(InstructionSet::best(), [&[2, 3], &[3]]);
     let mut output = [false; 6];
     pairs.run(&mut Team::alone(), &[1, 2, 3, 4, 5, 6], &[2, 2, 5], &mut output, |a, b| a < b);
     assert_eq!(output, [true, false, true, false, false, false]);

@@ -96,6 +96,57 @@ impl StridedCopy {
         Self::prepare(&axes, 0, start.fold(0, usize::wrapping_add))
     }
 
+    /// MIRROR_PAD of a dense tensor: by axis how many elements go before and behind it, and how many
+    /// of those at its ends are not repeated. Copies that together write the output once.
+    ///
+    /// # Panics
+    /// If a border is longer than what is mirrored.
+    pub fn mirror_pad(lengths: &[usize], borders: &[[usize; 2]], skipped: usize) -> Vec<Self> {
+        assert_eq!(lengths.len(), borders.len(), "a border for each axis");
+        if lengths.contains(&0) {
+            return Vec::new();
+        }
+        let all = lengths.iter().zip(borders);
+        let padded: Vec<usize> =
+            all.clone().map(|(length, [before, behind])| before + length + behind).collect();
+        let (of_input, of_output) = (dense(lengths), dense(&padded));
+        // By axis, what lies before, in and behind the tensor: where it begins in the input and in
+        // the output, how many elements, and in which direction.
+        let stretches: Vec<[(usize, usize, usize, isize); 3]> = all
+            .map(|(length, [before, behind])| {
+                assert!(before.max(behind) + skipped <= *length, "more than there is to mirror");
+                let first = (before + skipped).saturating_sub(1);
+                let last = length - usize::from(*behind > 0) * (1 + skipped);
+                [
+                    (first, 0, *before, -1),
+                    (0, *before, *length, 1),
+                    (last.min(length - 1), before + length, *behind, -1),
+                ]
+            })
+            .collect();
+        let combinations = 3_usize.pow(u32::try_from(lengths.len()).unwrap_or(u32::MAX));
+        (0..combinations)
+            .filter_map(|mut number| {
+                let (mut from, mut to, mut axes) = (0, 0, Vec::with_capacity(lengths.len()));
+                for (axis, stretches) in stretches.iter().enumerate() {
+                    let (input, output, length, direction) = stretches[number % 3];
+                    number /= 3;
+                    if length == 0 {
+                        return None;
+                    }
+                    from += input * of_input[axis];
+                    to += output * of_output[axis];
+                    axes.push(Axis {
+                        length,
+                        input_stride: direction * of_input[axis].cast_signed(),
+                        output_stride: of_output[axis],
+                    });
+                }
+                Some(Self::prepare(&axes, from, to))
+            })
+            .collect()
+    }
+
     /// SPACE_TO_DEPTH of a dense `[batch, height, width, depth]`.
     ///
     /// # Panics

@@ -7,6 +7,7 @@
 //! | CONCATENATION, the inside of PAD | [`StridedCopy::piece`], one for each input |
 //! | SPACE_TO_DEPTH, DEPTH_TO_SPACE | [`StridedCopy::space_to_depth`], [`StridedCopy::depth_to_space`] |
 //! | SPACE_TO_BATCH, BATCH_TO_SPACE, CHANNEL_SHUFFLE, TILE, broadcasting | [`StridedCopy::prepare`] |
+//! | MIRROR_PAD | [`StridedCopy::mirror_pad`] |
 //! | GATHER, EMBEDDING_LOOKUP | [`gather`] |
 //!
 //! Elements are plain numbers of any size; what the numbers are does not matter.

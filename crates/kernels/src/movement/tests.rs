@@ -103,6 +103,30 @@ fn what_would_be_unsafe_is_refused() {
 }
 
 #[test]
+fn mirrors_stand_at_or_behind_the_last_elements() {
+    let input = [1, 2, 3, 4, 5, 6];
+    let padded = |borders: &[[usize; 2]], skipped| {
+        let [rows, columns] = [(borders[0], 2), (borders[1], 3)]
+            .map(|([before, behind], length): ([usize; 2], usize)| before + length + behind);
+        let mut output = vec![0; rows * columns];
+        for copy in StridedCopy::mirror_pad(&[2, 3], borders, skipped) {
+            copy.run(&mut Team::alone(), &input, &mut output);
+        }
+        output
+    };
+    assert_eq!(
+        padded(&[[1, 0], [2, 1]], 1),
+        [6, 5, 4, 5, 6, 5, 3, 2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5]
+    );
+    assert_eq!(
+        padded(&[[0, 2], [1, 3]], 0),
+        [1, 1, 2, 3, 3, 2, 1, 4, 4, 5, 6, 6, 5, 4, 4, 4, 5, 6, 6, 5, 4, 1, 1, 2, 3, 3, 2, 1]
+    );
+    assert_eq!(padded(&[[0, 0], [0, 0]], 1), input);
+    assert!(StridedCopy::mirror_pad(&[2, 0], &[[1, 1], [0, 0]], 1).is_empty());
+}
+
+#[test]
 fn rows_by_number() {
     let mut team = Team::new(2);
     let input = numbers(2 * 3 * 2);

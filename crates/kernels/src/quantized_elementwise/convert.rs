@@ -4,7 +4,7 @@
 use super::Quantization;
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{for_each_part, for_each_slice};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 
@@ -186,6 +186,33 @@ impl Kernel for Narrow<'_> {
     }
 }
 
+/// Float32 to the nearest numbers that float16 has, halves to even.
+pub fn round_to_f16(set: InstructionSet, team: &mut Team, values: &mut [f32]) {
+    let isa = Isa::of(set);
+    for_each_slice(team, values, ELEMENTS_OF_TASK, |_, values| isa.run(Round { values }));
+}
+
+struct Round<'a> {
+    values: &'a mut [f32],
+}
+
+impl Kernel for Round<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let mut halves = [0; 16];
+        let mut all = self.values.chunks_exact_mut(S::LANES);
+        for values in all.by_ref() {
+            simd.store_f16(simd.load(values), &mut halves);
+            simd.store(simd.load_f16(&halves), values);
+        }
+        let rest = all.into_remainder();
+        simd.store_f16(simd.load_partial(rest, 0.0), &mut halves);
+        simd.store_partial(simd.load_f16(&halves), rest);
+    }
+}
+
 /// Float32 to int32: cut off towards zero, saturated; NaN gives 0.
 ///
 /// # Panics
@@ -257,6 +284,12 @@ mod tests {
             let (mut wide, mut again) = (vec![0.0; 65_536], vec![0; 65_536]);
             f16_to_f32(set, &mut team, &halves, &mut wide);
             f32_to_f16(set, &mut team, &wide, &mut again);
+            let mut between: Vec<f32> = wide.iter().map(|it| it * 1.000_2).collect();
+            round_to_f16(set, &mut team, &mut between);
+            for (rounded, before) in between.iter().zip(&wide) {
+                let expected = half::f16::from_f32(before * 1.000_2).to_f32();
+                assert!(*rounded == expected || expected.is_nan() && rounded.is_nan());
+            }
             for (before, after) in halves.iter().zip(again) {
                 let is_nan = before & 0x7FFF > 0x7C00;
                 assert!(*before == after || (is_nan && after & 0x7FFF > 0x7C00));

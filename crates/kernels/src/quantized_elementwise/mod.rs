@@ -1,14 +1,21 @@
-//! Quantised tensors of 8 bits, element by element: sums, products, tables, conversions.
+//! Quantised tensors of 8 bits, element by element: sums, products, choices, tables,
+//! conversions.
 //!
 //! Results are equal to the bit to gemmlowp's arithmetic, with which the operations are defined.
 
 mod convert;
+mod prelu;
 mod product;
+mod recoded;
 mod sum;
 mod table;
 
-pub use convert::{dequantize, f16_to_f32, f32_to_f16, f32_to_i32, i32_to_f32, quantize};
+pub use convert::{
+    dequantize, f16_to_f32, f32_to_f16, f32_to_i32, i32_to_f32, quantize, round_to_f16,
+};
+pub use prelu::QuantizedPrelu;
 pub use product::QuantizedProduct;
+pub use recoded::{Choice, RecodedPairs};
 pub use sum::QuantizedSum;
 pub use table::{Table, TableMap};
 

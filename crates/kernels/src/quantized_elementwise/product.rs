@@ -20,12 +20,12 @@ pub struct QuantizedProduct<T> {
 
 /// The product by its definition.
 #[derive(Debug, Clone, Copy)]
-struct Exact {
-    zero_points: [i32; 3],
+pub(super) struct Exact {
+    pub(super) zero_points: [i32; 3],
     multiplier: Multiplier,
     range: (i32, i32),
     /// Whether nothing overflows in vectors.
-    fits_vectors: bool,
+    pub(super) fits_vectors: bool,
 }
 
 impl<T: Byte> QuantizedProduct<T> {
@@ -36,22 +36,11 @@ impl<T: Byte> QuantizedProduct<T> {
     pub fn prepare(
         set: InstructionSet,
         shapes: [&[usize]; 2],
-        [a, b]: [Quantization; 2],
+        inputs: [Quantization; 2],
         output: Quantization,
         range: (i32, i32),
     ) -> Self {
-        // The product of the scales is one of floats.
-        let real = f64::from(a.scale * b.scale) / f64::from(output.scale);
-        let multiplier = Multiplier::from_real(real);
-        let zero_points = [a.zero_point, b.zero_point, output.zero_point];
-        let of_type = T::RANGE.0..=T::RANGE.1;
-        let exact = Exact {
-            zero_points,
-            multiplier,
-            range: (range.0.max(T::RANGE.0), range.1.min(T::RANGE.1)),
-            fits_vectors: multiplier.never_shifts_left()
-                && zero_points.iter().all(|zero| of_type.contains(zero)),
-        };
+        let exact = Exact::new::<T>(inputs, output, range);
         Self { isa: Isa::of(set), walk: Walk::new(&shapes), exact, stored: PhantomData }
     }
 
@@ -67,7 +56,26 @@ impl<T: Byte> QuantizedProduct<T> {
 }
 
 impl Exact {
-    fn scalar<T: Byte>(&self, x: T, y: T) -> T {
+    pub(super) fn new<T: Byte>(
+        [a, b]: [Quantization; 2],
+        output: Quantization,
+        range: (i32, i32),
+    ) -> Self {
+        // The product of the scales is one of floats.
+        let real = f64::from(a.scale * b.scale) / f64::from(output.scale);
+        let multiplier = Multiplier::from_real(real);
+        let zero_points = [a.zero_point, b.zero_point, output.zero_point];
+        let of_type = T::RANGE.0..=T::RANGE.1;
+        Self {
+            zero_points,
+            multiplier,
+            range: (range.0.max(T::RANGE.0), range.1.min(T::RANGE.1)),
+            fits_vectors: multiplier.never_shifts_left()
+                && zero_points.iter().all(|zero| of_type.contains(zero)),
+        }
+    }
+
+    pub(super) fn scalar<T: Byte>(&self, x: T, y: T) -> T {
         let [zero_of_a, zero_of_b, zero] = self.zero_points;
         let (x, y) = (x.wide().wrapping_sub(zero_of_a), y.wide().wrapping_sub(zero_of_b));
         let product = self.multiplier.apply(x.wrapping_mul(y));
@@ -75,7 +83,7 @@ impl Exact {
     }
 
     #[inline(always)]
-    fn vector<S: Simd>(&self, simd: S, x: S::I, y: S::I) -> S::I {
+    pub(super) fn vector<S: Simd>(&self, simd: S, x: S::I, y: S::I) -> S::I {
         let [zero_of_a, zero_of_b, zero] = self.zero_points.map(|zero| simd.isplat(zero));
         let product = simd.imul(simd.isub(x, zero_of_a), simd.isub(y, zero_of_b));
         let stored = simd.iadd(self.multiplier.apply_to_vector(simd, product), zero);

@@ -94,7 +94,13 @@ impl TableMap {
         });
     }
 
-    fn map(&self, input: &[u8], output: &mut [u8]) {
+    /// The function of one number.
+    pub(crate) fn at(&self, input: u8) -> u8 {
+        self.table.0[usize::from(input)]
+    }
+
+    /// [`Self::run`] on this thread.
+    pub(crate) fn map(&self, input: &[u8], output: &mut [u8]) {
         match self.way {
             Way::Portable => portable(&self.table, input, output),
             // SAFETY: `prepare` has seen that the processor has the instructions.

@@ -1,6 +1,7 @@
 //! Reductions over any set of axes, and the normalisations that are made of them.
 
 mod arg;
+mod bytes;
 mod fold;
 mod normalization;
 mod sum;
@@ -8,6 +9,7 @@ mod sum;
 mod tests;
 
 pub use arg::{ArgExtreme, arg_extreme};
+pub use bytes::{ByteReduction, ReduceBytes};
 pub use fold::Fold;
 pub use normalization::{
     Normalization, RowNormalization, instance_normalization, local_response_normalization,

@@ -1,10 +1,11 @@
 //! From one type to another.
 
+use super::softmax::around;
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
-use hal::OperandType;
+use hal::{ExtraParams, OperandType};
 use kernels::InstructionSet;
 use kernels::quantized_elementwise::{Quantization, dequantize, quantize};
 
@@ -30,6 +31,15 @@ pub(super) fn quantizing(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft
 
 pub(super) fn dequantizing(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
     let stored = &builder.graph.values[node.inputs[0]];
+    if let ExtraParams::ChannelQuant(quant) = &stored.operand.extra_params {
+        let sizes = around(stored, usize::try_from(quant.channel_dim).ok()?)?;
+        return Some(Draft {
+            place: node.place,
+            kernel: Box::new(ByChannel { sizes, scales: quant.scales.to_vec() }),
+            inputs: vec![Operand::Value(node.inputs[0])],
+            outputs: node.outputs.clone(),
+        });
+    }
     draft(builder, node, stored, Direction::ToFloat)
 }
 
@@ -74,6 +84,37 @@ impl Kernel for Conversion {
             (Direction::FromFloat, true) => {
                 let output = bytemuck::cast_slice_mut(output);
                 quantize::<i8>(set, team, inputs.floats(0), output, quantization);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "conversion".to_owned()
+    }
+}
+
+/// DEQUANTIZE of signed numbers with a scale for each channel.
+#[derive(Debug)]
+struct ByChannel {
+    /// Lengths before the channels' axis, along it and behind it.
+    sizes: [usize; 3],
+    scales: Vec<f32>,
+}
+
+impl Kernel for ByChannel {
+    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let input: &[i8] = bytemuck::cast_slice(inputs.bytes(0));
+        let output: &mut [f32] = bytemuck::cast_slice_mut(output);
+        let [_, _, inner] = self.sizes;
+        if output.is_empty() {
+            return Ok(());
+        }
+        let slices = input.chunks_exact(inner).zip(output.chunks_exact_mut(inner));
+        for ((input, output), scale) in slices.zip(self.scales.iter().cycle()) {
+            for (stored, real) in input.iter().zip(output) {
+                *real = f32::from(*stored) * scale;
             }
         }
         Ok(())

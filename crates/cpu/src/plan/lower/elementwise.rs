@@ -7,9 +7,12 @@ use driver::EngineError;
 use hal::OperandType;
 use kernels::elementwise::{Chain, Step};
 use kernels::quantized_elementwise::{
-    Quantization, QuantizedProduct, QuantizedSum, Sign, Table, TableMap,
+    Choice, Quantization, QuantizedPrelu, QuantizedProduct, QuantizedSum, RecodedPairs, Sign,
+    Table, TableMap,
 };
 use ops::operations::arithmetic::{Arithmetic, Operator};
+use ops::operations::maximum_minimum::MaximumMinimum;
+use ops::rules::requantize::quantize;
 
 /// Most operands of a chain.
 const MOST_OPERANDS: usize = 6;
@@ -21,6 +24,38 @@ fn lengths(value: &Value<'_>) -> Vec<usize> {
 fn draft(node: &Node, kernel: Box<dyn Kernel>, inputs: &[ValueId]) -> Option<Draft> {
     let inputs = inputs.iter().map(|id| Operand::Value(*id)).collect();
     Some(Draft { place: node.place, kernel, inputs, outputs: node.outputs.clone() })
+}
+
+/// How a value is stored.
+pub(super) fn quantization(value: &Value<'_>) -> Quantization {
+    Quantization { scale: value.operand.scale, zero_point: value.operand.zero_point }
+}
+
+/// Whether a value of 8 bits with a zero point is signed; `None` of other types.
+pub(super) fn is_signed(value: &Value<'_>) -> Option<bool> {
+    match value.operand_type() {
+        OperandType::TensorQuant8Asymm => Some(false),
+        OperandType::TensorQuant8AsymmSigned => Some(true),
+        _ => None,
+    }
+}
+
+/// By the bits of a stored number of `from` those of the number that stands for the same in `to`; `None`
+/// if all stay what they are. Both have 8 bits and are signed alike.
+pub(super) fn recoding(from: &Value<'_>, to: &Value<'_>) -> Option<Table> {
+    let (least, greatest) = from.operand_type().quantized_range()?;
+    let range = to.operand_type().quantized_range()?;
+    let (from, to) = (quantization(from), quantization(to));
+    let mut table = Table([0; 256]);
+    let mut is_other = false;
+    for stored in least..=greatest {
+        #[allow(clippy::cast_precision_loss)] // Of 9 bits.
+        let real = (stored - from.zero_point) as f32 * from.scale;
+        let result = quantize(real, to.scale, to.zero_point, range);
+        table.0[usize::from(stored.to_le_bytes()[0])] = result.to_le_bytes()[0];
+        is_other |= result != stored;
+    }
+    is_other.then_some(table)
 }
 
 /// Steps on floats.
@@ -100,17 +135,9 @@ pub(super) fn arithmetic(
         (&values[node.inputs[0]], &values[node.inputs[1]], &values[node.outputs[0]]);
     let set = builder.settings.instruction_set;
     let shapes = [&*lengths(a), &*lengths(b)];
-    let quantised = |value: &Value<'_>| Quantization {
-        scale: value.operand.scale,
-        zero_point: value.operand.zero_point,
-    };
-    let (inputs, to) = ([quantised(a), quantised(b)], quantised(output));
+    let (inputs, to) = ([quantization(a), quantization(b)], quantization(output));
     let range = super::stored_range(output, arithmetic.activation)?;
-    let is_signed = match output.operand_type() {
-        OperandType::TensorQuant8Asymm => false,
-        OperandType::TensorQuant8AsymmSigned => true,
-        _ => return None,
-    };
+    let is_signed = is_signed(output)?;
     let sign = match arithmetic.operator {
         Operator::Sub => Sign::Minus,
         _ => Sign::Plus,
@@ -156,5 +183,90 @@ impl Kernel for QuantizedArithmetic {
             Self::UnsignedSum(_) | Self::SignedSum(_) => "quantised sum".to_owned(),
             Self::UnsignedProduct(_) | Self::SignedProduct(_) => "quantised product".to_owned(),
         }
+    }
+}
+
+/// MAXIMUM or MINIMUM of 8-bit numbers, each of which may first have to be stored as the output is.
+#[derive(Debug)]
+struct Extreme {
+    pairs: RecodedPairs,
+    is_signed: bool,
+}
+
+pub(super) fn extreme(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    which: MaximumMinimum,
+) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (a, b) = (&values[node.inputs[0]], &values[node.inputs[1]]);
+    let output = &values[node.outputs[0]];
+    let is_signed = is_signed(output)?;
+    let choice = match which {
+        MaximumMinimum::Maximum => Choice::Greater,
+        MaximumMinimum::Minimum => Choice::Lesser,
+    };
+    let set = builder.settings.instruction_set;
+    let tables = [a, b].map(|it| recoding(it, output).map(|table| TableMap::prepare(set, table)));
+    let pairs = RecodedPairs::prepare(set, [&lengths(a), &lengths(b)], tables, choice);
+    draft(node, Box::new(Extreme { pairs, is_signed }), &node.inputs[..2])
+}
+
+impl Kernel for Extreme {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let (a, b) = (inputs.bytes(0), inputs.bytes(1));
+        if self.is_signed {
+            let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+            self.pairs.run::<i8>(run.team, a, b, bytemuck::cast_slice_mut(output));
+        } else {
+            self.pairs.run::<u8>(run.team, a, b, output);
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "quantised choice".to_owned()
+    }
+}
+
+/// PRELU of 8-bit numbers.
+#[derive(Debug)]
+enum Prelu {
+    Unsigned(QuantizedPrelu<u8>),
+    Signed(QuantizedPrelu<i8>),
+}
+
+pub(super) fn prelu(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (input, alpha) = (&values[node.inputs[0]], &values[node.inputs[1]]);
+    let output = &values[node.outputs[0]];
+    let set = builder.settings.instruction_set;
+    let shapes = [&*lengths(input), &*lengths(alpha)];
+    let (inputs, to) = ([quantization(input), quantization(alpha)], quantization(output));
+    let kernel = if is_signed(output)? {
+        Prelu::Signed(QuantizedPrelu::prepare(set, shapes, inputs, to))
+    } else {
+        Prelu::Unsigned(QuantizedPrelu::prepare(set, shapes, inputs, to))
+    };
+    draft(node, Box::new(kernel), &node.inputs[..2])
+}
+
+impl Kernel for Prelu {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let (input, alpha) = (inputs.bytes(0), inputs.bytes(1));
+        match self {
+            Self::Unsigned(prelu) => prelu.run(run.team, input, alpha, output),
+            Self::Signed(prelu) => {
+                let (input, alpha) = (bytemuck::cast_slice(input), bytemuck::cast_slice(alpha));
+                prelu.run(run.team, input, alpha, bytemuck::cast_slice_mut(output));
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "quantised PRELU".to_owned()
     }
 }

@@ -1,13 +1,16 @@
 //! Comparisons, truth values, choices by them, and casts.
 
+use super::elementwise::{quantization, recoding};
 use super::movement::lengths;
 use crate::graph::Node;
 use crate::plan::arena::{Inputs, Operands};
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::OperandType;
+use kernels::InstructionSet;
 use kernels::Team;
 use kernels::elementwise::Pairs;
+use kernels::quantized_elementwise::{Quantization, TableMap, round_to_f16};
 use ops::operations::comparison::Comparison;
 use ops::operations::logical::Logical;
 
@@ -17,6 +20,9 @@ struct Paired {
     pairs: Pairs,
     function: Function,
     elements: Elements,
+    /// Of 8-bit numbers that are stored in different ways: they are not in the order of what they
+    /// stand for.
+    quantizations: Option<[Quantization; 2]>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -54,12 +60,6 @@ pub(super) fn comparison(
     node: &Node,
     comparison: Comparison,
 ) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (a, b) = (&values[node.inputs[0]], &values[node.inputs[1]]);
-    // Numbers stored in different ways are not in the order in which they are stored.
-    if !a.is_float() && a.operand.quantized_as() != b.operand.quantized_as() {
-        return None;
-    }
     paired(builder, node, Function::Compare(comparison))
 }
 
@@ -80,10 +80,13 @@ fn paired(builder: &Builder<'_, '_>, node: &Node, function: Function) -> Option<
     let values = &builder.graph.values;
     let (a, b) = (&values[node.inputs[0]], &values[node.inputs[1]]);
     let elements = Elements::of(a)?;
-    let pairs = Pairs::prepare([&lengths(a), &lengths(b)]);
+    let quantizations = (matches!(elements, Elements::Unsigned | Elements::Signed)
+        && a.operand.quantized_as() != b.operand.quantized_as())
+    .then(|| [a, b].map(quantization));
+    let pairs = Pairs::prepare(builder.settings.instruction_set, [&lengths(a), &lengths(b)]);
     Some(Draft {
         place: node.place,
-        kernel: Box::new(Paired { pairs, function, elements }),
+        kernel: Box::new(Paired { pairs, function, elements, quantizations }),
         inputs: node.inputs[..2].iter().map(|id| Operand::Value(*id)).collect(),
         outputs: node.outputs.clone(),
     })
@@ -97,15 +100,54 @@ impl Paired {
         inputs: &Inputs<'_>,
         output: &mut [u8],
     ) {
+        self.compare_as(team, comparison, inputs, output, |[a, b]: [T; 2]| [a, b]);
+    }
+
+    /// Of 8-bit numbers, by what they stand for if they are stored in different ways.
+    fn compare_stored<T: bytemuck::Pod + PartialOrd + Sync + Into<i32>>(
+        &self,
+        team: &mut Team,
+        comparison: Comparison,
+        inputs: &Inputs<'_>,
+        output: &mut [u8],
+    ) {
+        let Some([of_a, of_b]) = self.quantizations else {
+            return self.compare::<T>(team, comparison, inputs, output);
+        };
+        #[allow(clippy::cast_precision_loss)] // Of 9 bits.
+        let real = |stored: T, of: Quantization| (stored.into() - of.zero_point) as f32 * of.scale;
+        self.compare_as(team, comparison, inputs, output, |[a, b]: [T; 2]| {
+            [real(a, of_a), real(b, of_b)]
+        });
+    }
+
+    /// By what `both` makes of both elements.
+    fn compare_as<T: bytemuck::Pod + Sync, K: PartialOrd>(
+        &self,
+        team: &mut Team,
+        comparison: Comparison,
+        inputs: &Inputs<'_>,
+        output: &mut [u8],
+        both: impl Fn([T; 2]) -> [K; 2] + Sync,
+    ) {
         let [a, b] = [0, 1].map(|index| bytemuck::cast_slice::<u8, T>(inputs.bytes(index)));
         let pairs = &self.pairs;
+        /// The elements compared.
+        macro_rules! compared {
+            ($comparison:tt) => {
+                pairs.run(team, a, b, output, |a, b| {
+                    let [a, b] = both([a, b]);
+                    u8::from(a $comparison b)
+                })
+            };
+        }
         match comparison {
-            Comparison::Equal => pairs.run(team, a, b, output, |a, b| u8::from(a == b)),
-            Comparison::NotEqual => pairs.run(team, a, b, output, |a, b| u8::from(a != b)),
-            Comparison::Less => pairs.run(team, a, b, output, |a, b| u8::from(a < b)),
-            Comparison::LessEqual => pairs.run(team, a, b, output, |a, b| u8::from(a <= b)),
-            Comparison::Greater => pairs.run(team, a, b, output, |a, b| u8::from(a > b)),
-            Comparison::GreaterEqual => pairs.run(team, a, b, output, |a, b| u8::from(a >= b)),
+            Comparison::Equal => compared!(==),
+            Comparison::NotEqual => compared!(!=),
+            Comparison::Less => compared!(<),
+            Comparison::LessEqual => compared!(<=),
+            Comparison::Greater => compared!(>),
+            Comparison::GreaterEqual => compared!(>=),
         }
     }
 
@@ -136,10 +178,10 @@ impl Kernel for Paired {
                 self.compare::<i32>(team, it, &inputs, output);
             }
             (Function::Compare(it), Elements::Unsigned) => {
-                self.compare::<u8>(team, it, &inputs, output);
+                self.compare_stored::<u8>(team, it, &inputs, output);
             }
             (Function::Compare(it), Elements::Signed) => {
-                self.compare::<i8>(team, it, &inputs, output);
+                self.compare_stored::<i8>(team, it, &inputs, output);
             }
             (Function::Compare(it), Elements::Bool) => match it {
                 Comparison::Equal => self.truth(team, &inputs, output, |a, b| a == b),
@@ -183,72 +225,102 @@ impl Kernel for Not {
 #[derive(Debug)]
 struct Choice {
     element_size: usize,
+    /// What brings 8-bit numbers to the output's quantisation, where they have another.
+    tables: [Option<TableMap>; 2],
+    elements: usize,
 }
 
-/// Of elements that are stored as the output's.
 pub(super) fn select(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
     let values = &builder.graph.values;
     let output = &values[node.outputs[0]];
-    let is_same = |id: &usize| {
-        output.is_float() || values[*id].operand.quantized_as() == output.operand.quantized_as()
-    };
     let element_size = output.element_size();
-    if !node.inputs[1..3].iter().all(is_same) || !matches!(element_size, 1 | 4) {
+    let set = builder.settings.instruction_set;
+    let table = |id: usize| {
+        let table = (element_size == 1).then(|| recoding(&values[id], output)).flatten();
+        table.map(|table| TableMap::prepare(set, table))
+    };
+    let tables = [table(node.inputs[1]), table(node.inputs[2])];
+    let elements = output.elements();
+    if !matches!(element_size, 1 | 4) {
         return None;
     }
     Some(Draft {
         place: node.place,
-        kernel: Box::new(Choice { element_size }),
+        kernel: Box::new(Choice { element_size, tables, elements }),
         inputs: node.inputs[..3].iter().map(|id| Operand::Value(*id)).collect(),
         outputs: node.outputs.clone(),
     })
 }
 
 impl Kernel for Choice {
-    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
-        fn choose<T: bytemuck::Pod>(inputs: &Inputs<'_>, output: &mut [u8]) {
-            let [then, other] =
-                [1, 2].map(|index| bytemuck::cast_slice::<u8, T>(inputs.bytes(index)));
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        fn choose<T: bytemuck::Pod>(conditions: &[u8], of: [&[u8]; 2], output: &mut [u8]) {
+            let [then, other] = of.map(bytemuck::cast_slice::<u8, T>);
             let output = bytemuck::cast_slice_mut::<u8, T>(output).iter_mut();
             for ((output, condition), (then, other)) in
-                output.zip(inputs.bytes(0)).zip(then.iter().zip(other))
+                output.zip(conditions).zip(then.iter().zip(other))
             {
                 *output = if *condition != 0 { *then } else { *other };
             }
         }
-        let (inputs, [output], _) = operands.split();
-        match self.element_size {
-            1 => choose::<u8>(&inputs, output),
-            _ => choose::<u32>(&inputs, output),
+        let (inputs, [output], scratch) = operands.split();
+        let conditions = inputs.bytes(0);
+        if self.element_size != 1 {
+            choose::<u32>(conditions, [inputs.bytes(1), inputs.bytes(2)], output);
+            return Ok(());
         }
+        let (room, other_room) = scratch.split_at_mut(scratch.len() / 2);
+        let [then, other] = &self.tables;
+        let mut recoded = |table: &Option<TableMap>, input, room| match table {
+            None => input,
+            Some(table) => recoded(run.team, table, input, room),
+        };
+        let then = recoded(then, inputs.bytes(1), room);
+        let other = recoded(other, inputs.bytes(2), other_room);
+        choose::<u8>(conditions, [then, other], output);
         Ok(())
     }
 
     fn name(&self) -> String {
         "choice".to_owned()
     }
+
+    fn scratch_bytes(&self) -> usize {
+        if self.tables.iter().any(Option::is_some) { 2 * self.elements } else { 0 }
+    }
+}
+
+/// Bytes looked up, in a room that is large enough.
+fn recoded<'a>(team: &mut Team, table: &TableMap, input: &[u8], room: &'a mut [u8]) -> &'a [u8] {
+    let room = &mut room[..input.len()];
+    table.run(team, input, room);
+    room
 }
 
 /// CAST.
 #[derive(Debug)]
 enum Cast {
     Copy,
+    FloatToHalf(InstructionSet),
     FloatToInt32,
     FloatToByte,
     Int32ToFloat,
+    Int32ToHalf(InstructionSet),
     Int32ToByte,
     ByteToFloat,
     ByteToInt32,
 }
 
-/// To anything but 16-bit floats, to which it rounds.
 pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
     use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
     let values = &builder.graph.values;
     let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let set = builder.settings.instruction_set;
     let kernel = match (input.operand_type(), output.operand_type()) {
         (from, to) if from == to => Cast::Copy,
         (TensorFloat16, TensorFloat32) => Cast::Copy,
+        (TensorFloat32, TensorFloat16) => Cast::FloatToHalf(set),
+        (TensorInt32, TensorFloat16) => Cast::Int32ToHalf(set),
         (TensorFloat32 | TensorFloat16, TensorInt32) => Cast::FloatToInt32,
         (TensorFloat32 | TensorFloat16, TensorQuant8Asymm) => Cast::FloatToByte,
         (TensorInt32, TensorFloat32) => Cast::Int32ToFloat,
@@ -268,7 +340,7 @@ pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
 impl Kernel for Cast {
     // Floats lose what stands behind the point, and saturate; integers are rounded to floats.
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
-    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         fn map<T: bytemuck::Pod, U: bytemuck::Pod>(
             inputs: &Inputs<'_>,
             output: &mut [u8],
@@ -283,9 +355,17 @@ impl Kernel for Cast {
         let (inputs, [output], _) = operands.split();
         match self {
             Self::Copy => output.copy_from_slice(inputs.bytes(0)),
+            Self::FloatToHalf(set) => {
+                output.copy_from_slice(inputs.bytes(0));
+                round_to_f16(*set, run.team, bytemuck::cast_slice_mut(output));
+            }
             Self::FloatToInt32 => map::<f32, i32>(&inputs, output, |it| it as i32),
             Self::FloatToByte => map::<f32, u8>(&inputs, output, |it| it as u8),
             Self::Int32ToFloat => map::<i32, f32>(&inputs, output, |it| it as f32),
+            Self::Int32ToHalf(set) => {
+                map::<i32, f32>(&inputs, output, |it| it as f32);
+                round_to_f16(*set, run.team, bytemuck::cast_slice_mut(output));
+            }
             Self::Int32ToByte => map::<i32, u8>(&inputs, output, |it| it.clamp(0, 255) as u8),
             Self::ByteToFloat => map::<u8, f32>(&inputs, output, f32::from),
             Self::ByteToInt32 => map::<u8, i32>(&inputs, output, i32::from),

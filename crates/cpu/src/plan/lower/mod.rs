@@ -2,7 +2,9 @@
 
 mod conversion;
 mod convolution;
+mod detection;
 mod elementwise;
+mod integers;
 mod logic;
 mod matmul;
 mod movement;
@@ -53,8 +55,10 @@ pub(crate) fn lower(
         Work::Matmul(matmul) => matmul::lower(builder, node, matmul),
         Work::Softmax(softmax) => softmax::masked(builder, node, *softmax),
         Work::Table(table) => elementwise::table(builder, node, table),
+        Work::RequantizedMean(axes) => reduction::requantized_mean(builder, node, axes),
         Work::Operation(AnyOperation::Arithmetic(arithmetic)) => {
-            elementwise::arithmetic(builder, node, arithmetic)
+            let integers = integers::arithmetic(builder, node, arithmetic);
+            integers.or_else(|| elementwise::arithmetic(builder, node, arithmetic))
         }
         Work::Operation(AnyOperation::Split(split)) => {
             if let Some(drafts) = movement::split(builder, node, split) {
@@ -110,6 +114,18 @@ fn other(builder: &Builder<'_, '_>, node: &Node, operation: &AnyOperation) -> Op
         AnyOperation::EmbeddingLookup(_) => rows::embedding_lookup(builder, node),
         AnyOperation::ArgMinMax(it) => rows::extremes(builder, node, it),
         AnyOperation::TopKV2(it) => rows::greatest(builder, node, it),
+        AnyOperation::MaximumMinimum(it) => {
+            let integers = integers::extreme(builder, node, *it);
+            integers.or_else(|| elementwise::extreme(builder, node, *it))
+        }
+        AnyOperation::Prelu(_) => elementwise::prelu(builder, node),
+        AnyOperation::Elementwise(it) => integers::elementwise(builder, node, *it),
+        AnyOperation::MirrorPad(it) => movement::mirror_pad(builder, node, it),
+        AnyOperation::Fill(it) => movement::fill(builder, node, it),
+        AnyOperation::Rank(_) => movement::rank(builder, node),
+        AnyOperation::HashtableLookup(_) => rows::hashtable_lookup(builder, node),
+        AnyOperation::DetectionPostprocessing(it) => detection::postprocessing(builder, node, it),
+        AnyOperation::RoiAlign(it) => detection::roi_align(builder, node, it),
         AnyOperation::Comparison(it) => logic::comparison(builder, node, *it),
         AnyOperation::Logical(it) => logic::logical(builder, node, *it),
         AnyOperation::Select(_) => logic::select(builder, node),

@@ -1,11 +1,15 @@
 //! What only moves elements.
 
+use super::elementwise::{is_signed, recoding};
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
+use half::f16;
 use kernels::movement::StridedCopy;
-use ops::operations::{Pad, Slice, Split, Transpose};
+use kernels::quantized_elementwise::TableMap;
+use ops::operations::mirror_pad::{MirrorPad, Mode};
+use ops::operations::{Fill, Pad, Slice, Split, Transpose};
 
 /// Copies of inputs to places in the output.
 #[derive(Debug)]
@@ -16,6 +20,9 @@ pub(super) struct Copies {
     /// What the output is filled with first, where pieces do not cover it.
     pub(super) fill: Vec<u8>,
 }
+
+/// Each axis may be cut into three stretches.
+const MOST_MIRRORED_AXES: usize = 6;
 
 pub(super) fn lengths(value: &Value<'_>) -> Vec<usize> {
     value.dimensions.iter().map(|length| *length as usize).collect()
@@ -75,7 +82,7 @@ pub(super) fn slice(builder: &Builder<'_, '_>, node: &Node, slice: &Slice) -> Op
     is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
 }
 
-/// A CONCATENATION whose parts are not where they are to be.
+/// A CONCATENATION whose parts are not where they are to be, or not stored as they are to be.
 pub(super) fn concatenation(
     builder: &Builder<'_, '_>,
     node: &Node,
@@ -87,19 +94,72 @@ pub(super) fn concatenation(
     let whole = lengths(output);
     let mut at = vec![0; whole.len()];
     let mut pieces = Vec::with_capacity(parts.len());
+    // Bytes of the greatest part that is looked up in a table.
+    let mut recoded = 0;
+    let mut tables = Vec::with_capacity(parts.len());
     for (index, part) in parts.iter().enumerate() {
         let value = &values[*part];
+        let mut table = None;
         if !value.is_float() && value.operand.quantized_as() != output.operand.quantized_as() {
-            return None;
+            is_signed(output)?;
+            table = recoding(value, output);
         }
+        if table.is_some() {
+            recoded = recoded.max(value.elements());
+        }
+        let set = builder.settings.instruction_set;
+        tables.push(table.map(|table| TableMap::prepare(set, table)));
         let part = lengths(value);
         pieces.push((index, StridedCopy::piece(&part, &whole, &at)));
         at[axis] += part[axis];
     }
     let element_size = output.element_size();
-    let is_dense = builder.gapped(node.outputs[0]).is_none();
+    if !is_copied(element_size) || builder.gapped(node.outputs[0]).is_some() {
+        return None;
+    }
+    if recoded > 0 {
+        let pieces = pieces.into_iter().map(|(_, copy)| copy).zip(tables).collect();
+        return Some(Draft {
+            place: node.place,
+            kernel: Box::new(RecodedParts { pieces, recoded }),
+            inputs: parts.iter().map(|id| Operand::Value(*id)).collect(),
+            outputs: node.outputs.clone(),
+        });
+    }
     let kernel = Copies { pieces, element_size, fill: Vec::new() };
-    (is_copied(element_size) && is_dense).then(|| draft(node, parts, node.outputs[0], kernel))
+    Some(draft(node, parts, node.outputs[0], kernel))
+}
+
+/// Parts of 8-bit numbers, each of which may be stored in another way than the whole.
+#[derive(Debug)]
+struct RecodedParts {
+    pieces: Vec<(StridedCopy, Option<TableMap>)>,
+    /// Bytes of the greatest part that has a table.
+    recoded: usize,
+}
+
+impl Kernel for RecodedParts {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], scratch) = operands.split();
+        for (index, (copy, table)) in self.pieces.iter().enumerate() {
+            let mut part = inputs.bytes(index);
+            if let Some(table) = table {
+                let room = &mut scratch[..part.len()];
+                table.run(run.team, part, room);
+                part = room;
+            }
+            copy.run(run.team, part, output);
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "copy through tables".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.recoded
+    }
 }
 
 pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Option<Draft> {
@@ -108,20 +168,68 @@ pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Option<D
     let at: Vec<usize> = pad.borders.iter().map(|border| border.before as usize).collect();
     let copy = StridedCopy::piece(&lengths(input), &lengths(output), &at);
     let element_size = output.element_size();
-    // The element has the type of the model.
-    if output.is_float16() || pad.element.len() != element_size {
+    let fill = kept_element(output, &pad.element);
+    if fill.len() != element_size {
         return None;
     }
-    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill: pad.element.clone() };
+    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill };
     is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
+}
+
+/// An element of the model's type as it is kept while a plan runs.
+fn kept_element(value: &Value<'_>, element: &[u8]) -> Vec<u8> {
+    match *element {
+        [a, b] if value.is_float16() => f16::from_le_bytes([a, b]).to_f32().to_ne_bytes().to_vec(),
+        _ => element.to_vec(),
+    }
+}
+
+pub(super) fn mirror_pad(builder: &Builder<'_, '_>, node: &Node, pad: &MirrorPad) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    let element_size = input.element_size();
+    if pad.borders.len() > MOST_MIRRORED_AXES || !is_copied(element_size) {
+        return None;
+    }
+    let borders = pad.borders.iter().map(|it| [it.before, it.after].map(|it| it as usize));
+    let skipped = match pad.mode {
+        Mode::Reflect => 1,
+        Mode::Symmetric => 0,
+    };
+    let copies = StridedCopy::mirror_pad(&lengths(input), &borders.collect::<Vec<_>>(), skipped);
+    let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
+    let kernel = Copies { pieces, element_size, fill: Vec::new() };
+    Some(draft(node, &node.inputs[..1], node.outputs[0], kernel))
+}
+
+/// A tensor of one element, again and again, that is too large to be a constant.
+pub(super) fn fill(builder: &Builder<'_, '_>, node: &Node, fill: &Fill) -> Option<Draft> {
+    let output = &builder.graph.values[node.outputs[0]];
+    let element_size = output.element_size();
+    let fill = kept_element(output, &fill.element);
+    let kernel = Copies { pieces: Vec::new(), element_size, fill };
+    Some(draft(node, &[], node.outputs[0], kernel))
+}
+
+/// How many axes a value has, which is known before it is.
+pub(super) fn rank(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+    let rank = builder.graph.values[node.inputs[0]].dimensions.len();
+    let fill = i32::try_from(rank).ok()?.to_ne_bytes().to_vec();
+    let kernel = Copies { pieces: Vec::new(), element_size: fill.len(), fill };
+    Some(draft(node, &[], node.outputs[0], kernel))
 }
 
 impl Kernel for Copies {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], _) = operands.split();
-        if !self.fill.is_empty() {
-            for element in output.chunks_exact_mut(self.fill.len()) {
-                element.copy_from_slice(&self.fill);
+        match *self.fill {
+            [] => {}
+            [byte] => output.fill(byte),
+            // Whole words, so that the loop becomes vector instructions.
+            [a, b, c, d] => output.as_chunks_mut().0.fill([a, b, c, d]),
+            _ => {
+                for element in output.chunks_exact_mut(self.fill.len()) {
+                    element.copy_from_slice(&self.fill);
+                }
             }
         }
         for (index, copy) in &self.pieces {

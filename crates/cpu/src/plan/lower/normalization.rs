@@ -1,13 +1,18 @@
 //! Normalisations of floats.
 
+use super::elementwise::is_signed;
+use super::softmax::around;
 use crate::graph::{Node, Normalization};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
+use kernels::Team;
+use kernels::movement::StridedCopy;
 use kernels::reduction::{
     self, RowNormalization, instance_normalization, local_response_normalization,
 };
 use ops::operations::{InstanceNormalization, L2Normalization, LocalResponseNormalization};
+use ops::rules::inverse_square_root::inverse_square_root;
 use ops::rules::layout;
 
 /// Layer normalisation. Inputs: the rows, and a factor and an offset, as far as there are any.
@@ -38,23 +43,22 @@ pub(super) fn lower(
     })
 }
 
-/// L2_NORMALIZATION along the last axis, of floats.
 pub(super) fn l2(
     builder: &Builder<'_, '_>,
     node: &Node,
     normalization: &L2Normalization,
 ) -> Option<Draft> {
     let input = &builder.graph.values[node.inputs[0]];
-    let length = *input.dimensions.last()? as usize;
-    if !input.is_float() || normalization.axis + 1 != input.dimensions.len() {
-        return None;
+    if !input.is_float() {
+        return quantized_l2(builder, node, normalization.axis);
     }
-    let rows = input.elements().checked_div(length).unwrap_or(0);
+    let sizes = around(input, normalization.axis)?;
+    let [outer, length, inner] = sizes;
     // As the operation has it.
     let kind = reduction::Normalization::L2 { least: 1e-6 };
-    let kernel = RowNormalization::prepare(builder.settings.instruction_set, kind, rows, length);
-    let (has_scale, has_offset) = (false, false);
-    draft(node, Layer { kernel, has_scale, has_offset })
+    let set = builder.settings.instruction_set;
+    let kernel = RowNormalization::prepare(set, kind, outer * inner, length);
+    draft(node, Along::new(sizes, OfRows::L2(kernel)))
 }
 
 /// INSTANCE_NORMALIZATION of NHWC images of floats.
@@ -79,19 +83,17 @@ pub(super) fn instance(
     )
 }
 
-/// LOCAL_RESPONSE_NORMALIZATION along the last axis.
 pub(super) fn local_response(
     builder: &Builder<'_, '_>,
     node: &Node,
     normalization: &LocalResponseNormalization,
 ) -> Option<Draft> {
     let input = &builder.graph.values[node.inputs[0]];
-    let length = *input.dimensions.last()? as usize;
-    if normalization.axis + 1 != input.dimensions.len() {
-        return None;
-    }
+    let sizes = around(input, normalization.axis)?;
     let LocalResponseNormalization { radius, bias, alpha, beta, .. } = *normalization;
-    draft(node, LocalResponse { length, radius: radius as usize, numbers: [bias, alpha, beta] })
+    let numbers = [bias, alpha, beta];
+    let kernel = OfRows::LocalResponse { length: sizes[1], radius: radius as usize, numbers };
+    draft(node, Along::new(sizes, kernel))
 }
 
 fn draft(node: &Node, kernel: impl Kernel + 'static) -> Option<Draft> {
@@ -123,25 +125,131 @@ impl Kernel for Instance {
     }
 }
 
-/// LOCAL_RESPONSE_NORMALIZATION: bias, alpha and beta.
+/// What is done with rows.
 #[derive(Debug)]
-struct LocalResponse {
-    length: usize,
-    radius: usize,
-    numbers: [f32; 3],
+enum OfRows {
+    L2(RowNormalization),
+    /// Bias, alpha and beta.
+    LocalResponse {
+        length: usize,
+        radius: usize,
+        numbers: [f32; 3],
+    },
 }
 
-impl Kernel for LocalResponse {
+impl OfRows {
+    fn run(&self, team: &mut Team, input: &[f32], output: &mut [f32]) {
+        match self {
+            Self::L2(kernel) => kernel.run(team, input, None, None, output),
+            Self::LocalResponse { length, radius, numbers } => {
+                local_response_normalization(team, *length, *radius, *numbers, input, output);
+            }
+        }
+    }
+}
+
+/// A normalisation along any axis: of rows, to which slices along other axes than the last are brought.
+#[derive(Debug)]
+struct Along {
+    kernel: OfRows,
+    /// To rows and back.
+    turns: Option<[StridedCopy; 2]>,
+    elements: usize,
+}
+
+impl Along {
+    /// Of a tensor with these lengths before the axis, along it and behind it.
+    fn new([outer, length, inner]: [usize; 3], kernel: OfRows) -> Self {
+        let turned = |lengths: [usize; 3]| StridedCopy::transpose(&lengths, &[0, 2, 1]);
+        let turns =
+            (inner > 1).then(|| [turned([outer, length, inner]), turned([outer, inner, length])]);
+        Self { kernel, turns, elements: outer * length * inner }
+    }
+}
+
+impl Kernel for Along {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
+        let (inputs, [output], scratch) = operands.split();
         let (input, output) = (inputs.floats(0), bytemuck::cast_slice_mut(output));
-        let Self { length, radius, numbers } = *self;
-        local_response_normalization(run.team, length, radius, numbers, input, output);
+        let Some([to_rows, back]) = &self.turns else {
+            self.kernel.run(run.team, input, output);
+            return Ok(());
+        };
+        let rooms = bytemuck::cast_slice_mut(scratch);
+        let (rows, results) = rooms.split_at_mut(self.elements);
+        to_rows.run(run.team, input, rows);
+        let results = &mut results[..self.elements];
+        self.kernel.run(run.team, rows, results);
+        back.run(run.team, results, output);
         Ok(())
     }
 
     fn name(&self) -> String {
-        "local response normalisation".to_owned()
+        match &self.kernel {
+            OfRows::L2(_) => "L2 normalisation".to_owned(),
+            OfRows::LocalResponse { .. } => "local response normalisation".to_owned(),
+        }
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.turns.as_ref().map_or(0, |_| 2 * self.elements * size_of::<f32>())
+    }
+}
+
+/// L2_NORMALIZATION of 8-bit numbers, whose output is in steps of 1/128.
+#[derive(Debug)]
+struct QuantizedL2 {
+    /// Lengths before the axis, along it and behind it.
+    sizes: [usize; 3],
+    zero_points: [i32; 2],
+    is_signed: bool,
+}
+
+fn quantized_l2(builder: &Builder<'_, '_>, node: &Node, axis: usize) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let zero_points = [input.operand.zero_point, output.operand.zero_point];
+    let (sizes, is_signed) = (around(input, axis)?, is_signed(input)?);
+    draft(node, QuantizedL2 { sizes, zero_points, is_signed })
+}
+
+impl QuantizedL2 {
+    /// One slice, whose elements are `distance` apart.
+    fn slice(&self, input: &[u8], output: &mut [u8], distance: usize) {
+        let [zero_of_input, zero_of_output] = self.zero_points;
+        let offset = |byte: u8| {
+            let stored = if self.is_signed { byte.cast_signed().into() } else { i32::from(byte) };
+            stored - zero_of_input
+        };
+        let offsets = || input.iter().step_by(distance).map(|byte| offset(*byte));
+        let factor = inverse_square_root(offsets().map(|it| i64::from(it).pow(2)).sum());
+        let range = if self.is_signed { (-128, 127) } else { (0, 255) };
+        for (offset, output) in offsets().zip(output.iter_mut().step_by(distance)) {
+            let stored = factor.apply(offset.saturating_mul(128)).saturating_add(zero_of_output);
+            *output = stored.clamp(range.0, range.1).to_le_bytes()[0];
+        }
+    }
+}
+
+impl Kernel for QuantizedL2 {
+    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let [_, length, inner] = self.sizes;
+        let image = length * inner;
+        if output.is_empty() {
+            return Ok(());
+        }
+        let input = inputs.bytes(0);
+        for (input, output) in input.chunks_exact(image).zip(output.chunks_exact_mut(image)) {
+            for column in 0..inner {
+                self.slice(&input[column..], &mut output[column..], inner);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "quantised L2 normalisation".to_owned()
     }
 }
 

@@ -1,13 +1,16 @@
 //! Reductions over any axes.
 
+use super::elementwise::{is_signed, quantization};
 use crate::graph::Node;
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
 use hal::OperandType;
 use kernels::Team;
-use kernels::reduction::{Fold, Reduce, Reduction};
+use kernels::quantized_elementwise::Quantization;
+use kernels::reduction::{ByteReduction, Fold, Reduce, ReduceBytes, Reduction};
 use ops::operations::reduce;
+use ops::rules::requantize::quantize;
 
 #[derive(Debug)]
 struct ReduceKernel(Reduce);
@@ -80,7 +83,17 @@ fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Op
         },
         _ => return None,
     };
-    let lengths: Vec<usize> = input.dimensions.iter().map(|length| *length as usize).collect();
+    if let Kind::Byte { is_signed, kind } = kind {
+        let kind = match kind {
+            OfBytes::Max => Finish::Extreme(ByteReduction::Max),
+            OfBytes::Min => Finish::Extreme(ByteReduction::Min),
+            OfBytes::Mean { zero_point } => Finish::Mean { zero_point },
+        };
+        if let Some(draft) = bytes(builder, node, &reduce.axes, is_signed, kind) {
+            return Some(draft);
+        }
+    }
+    let lengths = super::movement::lengths(input);
     let fold = Fold::prepare(&lengths, &reduce.axes);
     // What becomes of nothing is left to the reference kernel.
     if input.elements() == 0 {
@@ -92,6 +105,112 @@ fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Op
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
+}
+
+/// A reduction of bytes in vectors.
+#[derive(Debug)]
+struct Bytes {
+    reduce: ReduceBytes,
+    is_signed: bool,
+    finish: Finish,
+}
+
+/// What becomes of the sum, or which extreme is wanted.
+#[derive(Debug, Clone, Copy)]
+enum Finish {
+    Extreme(ByteReduction),
+    Mean {
+        zero_point: i32,
+    },
+    /// The mean of what is stored in one way, stored in another.
+    RequantizedMean {
+        from: Quantization,
+        to: Quantization,
+        range: (i32, i32),
+    },
+}
+
+fn bytes(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    axes: &[usize],
+    is_signed: bool,
+    finish: Finish,
+) -> Option<Draft> {
+    let input = &builder.graph.values[node.inputs[0]];
+    let reduction = match finish {
+        Finish::Extreme(which) => which,
+        Finish::Mean { .. } | Finish::RequantizedMean { .. } => ByteReduction::Sum,
+    };
+    let set = builder.settings.instruction_set;
+    let lengths = super::movement::lengths(input);
+    let reduce = ReduceBytes::prepare(set, reduction, &lengths, axes)?;
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Bytes { reduce, is_signed, finish }),
+        inputs: vec![Operand::Value(node.inputs[0])],
+        outputs: node.outputs.clone(),
+    })
+}
+
+/// See [`crate::graph::Work::RequantizedMean`].
+pub(super) fn requantized_mean(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    axes: &[usize],
+) -> Option<Draft> {
+    let values = &builder.graph.values;
+    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let range = output.operand_type().quantized_range()?;
+    let (from, to) = (quantization(input), quantization(output));
+    let finish = Finish::RequantizedMean { from, to, range };
+    bytes(builder, node, axes, is_signed(input)?, finish)
+}
+
+impl Kernel for Bytes {
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // Sums of bytes.
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output], _) = operands.split();
+        let (team, reduce) = (&mut *run.team, &self.reduce);
+        let count = reduce.count() as f64;
+        // What of the sum stands for 0.
+        let zeros = |zero_point: i32| f64::from(zero_point) * count;
+        /// Of bytes of some type.
+        macro_rules! reduced {
+            ($Byte:ty) => {{
+                let input = bytemuck::cast_slice(inputs.bytes(0));
+                let output = bytemuck::cast_slice_mut(output);
+                match self.finish {
+                    Finish::Extreme(_) => {
+                        reduce.run::<$Byte, $Byte>(team, input, output, Stored::nearest);
+                    }
+                    Finish::Mean { zero_point } => {
+                        reduce.run::<$Byte, $Byte>(team, input, output, |sum| {
+                            let mean = (f64::from(sum) - zeros(zero_point)) / count;
+                            Stored::nearest(zero_point + mean.round() as i32)
+                        });
+                    }
+                    Finish::RequantizedMean { from, to, range } => {
+                        reduce.run::<$Byte, $Byte>(team, input, output, |sum| {
+                            let steps = f64::from(sum) - zeros(from.zero_point);
+                            let mean = (steps * f64::from(from.scale) / count) as f32;
+                            Stored::nearest(quantize(mean, to.scale, to.zero_point, range))
+                        });
+                    }
+                }
+            }};
+        }
+        if self.is_signed {
+            reduced!(i8);
+        } else {
+            reduced!(u8);
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "reduction".to_owned()
+    }
 }
 
 impl Folded {

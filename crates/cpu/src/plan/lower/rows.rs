@@ -6,9 +6,10 @@ use crate::plan::arena::{Inputs, Operands};
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::{EngineError, OperationPlace};
 use hal::OperandType;
-use kernels::Team;
 use kernels::movement::{NoSuchRow, gather};
+use kernels::quantized_elementwise::f16_to_f32;
 use kernels::reduction::{ArgExtreme, arg_extreme};
+use kernels::{InstructionSet, Team};
 use ops::operations::arg_min_max::{ArgMinMax, Extreme};
 use ops::operations::{Gather, TopKV2};
 use ops::{OperationError, Subject};
@@ -23,6 +24,9 @@ struct Rows {
     element_size: usize,
     /// Which argument of the operation the numbers are.
     numbers: (usize, &'static str),
+    /// Of a constant table of 16-bit floats, which would be twice as large as floats of 32 bits: how
+    /// many elements are chosen, and with which instructions they are widened.
+    narrow: Option<(usize, InstructionSet)>,
 }
 
 pub(super) fn gathering(builder: &Builder<'_, '_>, node: &Node, it: &Gather) -> Option<Draft> {
@@ -42,36 +46,44 @@ fn chosen(
 ) -> Option<Draft> {
     let values = &builder.graph.values;
     let of_table = &values[node.inputs[table]];
-    // A table of 16-bit numbers would have to be kept twice as large.
     let is_narrow = of_table.is_float16() && of_table.is_constant();
-    let element_size = of_table.element_size();
-    if is_narrow || !super::movement::is_copied(element_size) {
+    let element_size = if is_narrow { size_of::<u16>() } else { of_table.element_size() };
+    if !super::movement::is_copied(element_size) {
         return None;
     }
+    let chosen = values[node.outputs[0]].elements();
+    let narrow = is_narrow.then_some((chosen, builder.settings.instruction_set));
     let sizes = around(of_table, axis)?;
+    let of_table = if is_narrow { Operand::Raw } else { Operand::Value };
     Some(Draft {
         place: node.place,
-        kernel: Box::new(Rows { place: node.place, sizes, element_size, numbers }),
-        inputs: [table, numbers.0].map(|at| Operand::Value(node.inputs[at])).to_vec(),
+        kernel: Box::new(Rows { place: node.place, sizes, element_size, numbers, narrow }),
+        inputs: vec![of_table(node.inputs[table]), Operand::Value(node.inputs[numbers.0])],
         outputs: node.outputs.clone(),
     })
 }
 
 impl Kernel for Rows {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        let (inputs, [output], _) = operands.split();
+        let (inputs, [output], scratch) = operands.split();
         let numbers: &[i32] = bytemuck::cast_slice(inputs.bytes(1));
         /// As elements of some type.
         macro_rules! gathered {
-            ($Element:ty) => {{
+            ($Element:ty, $output:expr) => {{
                 let table = bytemuck::cast_slice::<u8, $Element>(inputs.bytes(0));
-                gather(run.team, self.sizes, table, numbers, bytemuck::cast_slice_mut(output))
+                gather(run.team, self.sizes, table, numbers, $output)
             }};
         }
-        let result = match self.element_size {
-            1 => gathered!(u8),
-            2 => gathered!(u16),
-            _ => gathered!(u32),
+        let result = match (self.element_size, self.narrow) {
+            (_, Some((chosen, set))) => {
+                let halves = &mut bytemuck::cast_slice_mut(scratch)[..chosen];
+                gathered!(u16, halves).map(|()| {
+                    f16_to_f32(set, run.team, halves, bytemuck::cast_slice_mut(output));
+                })
+            }
+            (1, _) => gathered!(u8, output),
+            (2, _) => gathered!(u16, bytemuck::cast_slice_mut(output)),
+            _ => gathered!(u32, bytemuck::cast_slice_mut(output)),
         };
         result.map_err(|NoSuchRow { number, .. }| {
             let error = OperationError {
@@ -87,6 +99,62 @@ impl Kernel for Rows {
 
     fn name(&self) -> String {
         "gather".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.narrow.map_or(0, |(chosen, _)| chosen * size_of::<u16>())
+    }
+}
+
+/// HASHTABLE_LOOKUP.
+#[derive(Debug)]
+struct Keyed {
+    place: OperationPlace,
+    row_bytes: usize,
+}
+
+pub(super) fn hashtable_lookup(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+    let table = &builder.graph.values[node.inputs[2]];
+    let [_, _, row] = around(table, 0)?;
+    let row_bytes = row * table.element_size();
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Keyed { place: node.place, row_bytes }),
+        inputs: node.inputs[..3].iter().map(|id| Operand::Value(*id)).collect(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+impl Kernel for Keyed {
+    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [output, hits], _) = operands.split();
+        let [lookups, keys] = [0, 1].map(|at| bytemuck::cast_slice::<u8, i32>(inputs.bytes(at)));
+        if let Some([one, next]) = keys.array_windows().find(|[one, next]| one > next) {
+            let error = OperationError {
+                operation: self.place.operation_type,
+                subject: Subject::Input(1, "keys"),
+                what: "order",
+                found: format!("{one} before {next}"),
+                expected: "ascending keys".to_owned(),
+            };
+            return Err(EngineError::operation(self.place, error.into()));
+        }
+        for (index, (lookup, hit)) in lookups.iter().zip(hits).enumerate() {
+            // The first of equal keys.
+            let first = keys.partition_point(|key| key < lookup);
+            *hit = u8::from(keys.get(first) == Some(lookup));
+            let row = &mut output[index * self.row_bytes..][..self.row_bytes];
+            if *hit == 0 {
+                row.fill(0);
+            } else {
+                row.copy_from_slice(&inputs.bytes(2)[first * self.row_bytes..][..self.row_bytes]);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "lookup".to_owned()
     }
 }
 

@@ -4,7 +4,7 @@ use super::layers::{
     activation_of, binary, binary_with, convolution_of, image, reduce_to, reshape, softmax_of,
     split_of, transposed,
 };
-use super::sketch::{Sketch, Value};
+use super::sketch::{Kind, Sketch, Value};
 use hal::OperationType as Op;
 
 /// One of them.
@@ -20,6 +20,7 @@ pub fn draw(sketch: &mut Sketch<'_>) {
         6 if floats => attention(sketch),
         7 if floats => gelu(sketch),
         _ if floats => attention_of_heads(sketch),
+        5 | 6 => through_floats(sketch),
         _ => swish(sketch),
     }
 }
@@ -38,6 +39,31 @@ fn hard_swish(sketch: &mut Sketch<'_>) {
         let share = any_steps_binary(sketch, Op::Mul, gate, sixth);
         any_steps_binary(sketch, Op::Mul, share, x);
     }
+}
+
+/// What 8-bit numbers cannot do with the steps that are wanted, done with floats: nothing, functions of
+/// single elements, or means. Where floats lie between two steps, the result may be either.
+fn through_floats(sketch: &mut Sketch<'_>) {
+    let x = sketch.any();
+    let kind = std::mem::replace(&mut sketch.kind, Kind::Float32);
+    let dimensions = sketch.dimensions(x);
+    let input = sketch.read(x);
+    let mut real = sketch.operation(Op::Dequantize, &[input], &dimensions, (0.0, 0));
+    sketch.ends_with(real);
+    for _ in 0..sketch.dice.int(0, 2) {
+        let operation = sketch.dice.pick(&[Op::Logistic, Op::Tanh, Op::Neg, Op::HardSwish]);
+        real = activation_of(sketch, real, operation);
+        sketch.ends_with(real);
+    }
+    if dimensions.len() == 4 && sketch.dice.coin() {
+        real = reduce_to(sketch, Op::Mean, real, &[1, 2], true);
+        sketch.ends_with(real);
+    }
+    sketch.kind = kind;
+    let (steps, dimensions) = (sketch.any_steps(), sketch.dimensions(real));
+    let input = sketch.read(real);
+    let result = sketch.operation(Op::Quantize, &[input], &dimensions, steps);
+    sketch.ends_with(result);
 }
 
 fn any_steps_binary(sketch: &mut Sketch<'_>, operation: Op, a: Value, b: Value) -> Value {

@@ -1,0 +1,281 @@
+//! Single operations at the sizes that models have, by `nnhal-cpu` and by their reference kernels.
+//!
+//! Prints the least time of an execution on one thread, the driver's part included. With `--test` each
+//! runs once.
+
+use cpu::Settings;
+use hal::{
+    Device, ExecutionOptions, HalVersion, OperandId, OperandSpec, OperationType as Op,
+    PrepareOptions, PreparedModel, Request, RequestBuilder, SubgraphBuilder,
+};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long one device is asked again.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A model of one or a few operations while it is written.
+#[derive(Default)]
+struct Sketch {
+    graph: SubgraphBuilder,
+    request: RequestBuilder,
+    state: u32,
+}
+
+impl Sketch {
+    /// Bytes without a pattern.
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let next = || {
+            self.state = self.state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            self.state.to_be_bytes()[0]
+        };
+        std::iter::repeat_with(next).take(count).collect()
+    }
+
+    /// The elements of a tensor: floats from 0 to 2, small integers, any bytes.
+    fn elements(&mut self, spec: &OperandSpec) -> Vec<u8> {
+        let count = spec.dimensions.iter().product::<u32>() as usize;
+        let bytes = self.bytes(count).into_iter();
+        match spec.operand_type.element_size() {
+            _ if spec.operand_type == hal::OperandType::TensorFloat32 => {
+                bytes.flat_map(|it| (f32::from(it) / 128.0).to_le_bytes()).collect()
+            }
+            Some(4) => bytes.flat_map(|it| (i32::from(it) + 1).to_le_bytes()).collect(),
+            Some(2) => bytes.flat_map(|it| u16::from(it).to_le_bytes()).collect(),
+            _ => bytes.collect(),
+        }
+    }
+
+    fn input(&mut self, spec: OperandSpec) -> OperandId {
+        let bytes = self.elements(&spec);
+        self.request.input_shaped(&bytes, &spec.dimensions);
+        self.graph.input("", spec)
+    }
+
+    fn constant(&mut self, spec: OperandSpec) -> OperandId {
+        let bytes = self.elements(&spec);
+        self.graph.constant_bytes(spec, &bytes)
+    }
+
+    fn ints(&mut self, dimensions: &[u32], numbers: &[i32]) -> OperandId {
+        self.graph.constant(OperandSpec::tensor_int32(dimensions), numbers)
+    }
+
+    /// Ends with an operation.
+    fn end(mut self, operation: Op, inputs: &[OperandId], outputs: &[OperandSpec]) -> Case {
+        let results: Vec<OperandId> =
+            outputs.iter().map(|spec| self.graph.temporary(spec.clone())).collect();
+        self.graph.operation_into(operation, inputs, &results);
+        for (result, spec) in results.into_iter().zip(outputs) {
+            self.graph.output(result);
+            let elements: u32 = spec.dimensions.iter().product();
+            self.request
+                .output((elements * spec.operand_type.element_size().unwrap_or(1)) as usize);
+        }
+        Case {
+            model: self.graph.into_model().expect("a model"),
+            request: self.request.build().expect("a request"),
+        }
+    }
+}
+
+struct Case {
+    model: hal::Model,
+    request: Request,
+}
+
+fn bytes(dimensions: &[u32], scale: f32) -> OperandSpec {
+    OperandSpec::tensor_quant8_asymm_signed(dimensions, scale, -3)
+}
+
+fn floats(dimensions: &[u32]) -> OperandSpec {
+    OperandSpec::tensor_float32(dimensions)
+}
+
+fn binary(operation: Op, inputs: [OperandSpec; 2], output: OperandSpec, fused: bool) -> Case {
+    let mut sketch = Sketch::default();
+    let mut inputs: Vec<OperandId> = inputs.into_iter().map(|it| sketch.input(it)).collect();
+    if fused {
+        inputs.push(sketch.graph.scalar_i32(0));
+    }
+    sketch.end(operation, &inputs, &[output])
+}
+
+fn select() -> Case {
+    let mut sketch = Sketch::default();
+    let shape = [1, 56, 56, 64];
+    let inputs = [OperandSpec::tensor_bool8(shape), bytes(&shape, 0.05), bytes(&shape, 0.04)];
+    let inputs = inputs.map(|it| sketch.input(it));
+    sketch.end(Op::Select, &inputs, &[bytes(&shape, 0.05)])
+}
+
+fn concatenation() -> Case {
+    let mut sketch = Sketch::default();
+    let mut inputs: Vec<OperandId> =
+        [0.05, 0.04, 0.05].map(|scale| sketch.input(bytes(&[1, 28, 28, 96], scale))).to_vec();
+    inputs.push(sketch.graph.scalar_i32(3));
+    sketch.end(Op::Concatenation, &inputs, &[bytes(&[1, 28, 28, 288], 0.05)])
+}
+
+fn mirror_pad() -> Case {
+    let mut sketch = Sketch::default();
+    let inputs = [
+        sketch.input(floats(&[1, 128, 128, 32])),
+        sketch.ints(&[4, 2], &[0, 0, 1, 1, 1, 1, 0, 0]),
+        sketch.graph.scalar_i32(0),
+    ];
+    sketch.end(Op::MirrorPad, &inputs, &[floats(&[1, 130, 130, 32])])
+}
+
+fn l2_normalization(spec: OperandSpec, output: OperandSpec, axis: i32) -> Case {
+    let mut sketch = Sketch::default();
+    let inputs = [sketch.input(spec), sketch.graph.scalar_i32(axis)];
+    sketch.end(Op::L2Normalization, &inputs, &[output])
+}
+
+/// Between DEQUANTIZE and QUANTIZE.
+fn through_floats(operation: Op) -> Case {
+    let mut sketch = Sketch::default();
+    let shape = [1, 14, 14, 576];
+    let input = sketch.input(bytes(&shape, 0.05));
+    let real = sketch.graph.operation(Op::Dequantize, [input], floats(&shape));
+    let (inputs, dimensions) = match operation {
+        Op::Mean => {
+            let axes = sketch.ints(&[2], &[1, 2]);
+            (vec![real, axes, sketch.graph.scalar_i32(1)], vec![1, 1, 1, 576])
+        }
+        _ => (vec![real], shape.to_vec()),
+    };
+    let result = sketch.graph.operation(operation, inputs, floats(&dimensions));
+    sketch.end(Op::Quantize, &[result], &[bytes(&dimensions, 0.03)])
+}
+
+fn reduce_max() -> Case {
+    let mut sketch = Sketch::default();
+    let inputs = [
+        sketch.input(bytes(&[1, 56, 56, 64], 0.05)),
+        sketch.ints(&[2], &[1, 2]),
+        sketch.graph.scalar_bool(false),
+    ];
+    sketch.end(Op::ReduceMax, &inputs, &[bytes(&[1, 64], 0.05)])
+}
+
+fn embedding() -> Case {
+    let mut sketch = Sketch::default();
+    let lookups = sketch.input(OperandSpec::tensor_int32([128]));
+    let table = sketch.constant(OperandSpec::tensor_float16([30_000, 128]));
+    sketch.end(Op::EmbeddingLookup, &[lookups, table], &[OperandSpec::tensor_float16([128, 128])])
+}
+
+/// With the sizes of SSD.
+fn detection(is_regular: bool) -> Case {
+    let mut sketch = Sketch::default();
+    let (anchors, classes, limit) = (1917, 91, 10);
+    let tensors = [floats(&[1, anchors, classes]), floats(&[1, anchors, 4]), floats(&[anchors, 4])];
+    let mut inputs: Vec<OperandId> = tensors.into_iter().map(|it| sketch.input(it)).collect();
+    inputs.extend([10.0, 10.0, 5.0, 5.0].map(|it| sketch.graph.scalar_f32(it)));
+    inputs.push(sketch.graph.scalar_bool(is_regular));
+    inputs.extend([limit, 1, 100].map(|it| sketch.graph.scalar_i32(it)));
+    inputs.extend([1e-8, 0.6].map(|it| sketch.graph.scalar_f32(it)));
+    inputs.push(sketch.graph.scalar_bool(false));
+    let limit = limit.cast_unsigned();
+    let outputs = [
+        floats(&[1, limit]),
+        floats(&[1, limit, 4]),
+        OperandSpec::tensor_int32([1, limit]),
+        OperandSpec::tensor_int32([1]),
+    ];
+    sketch.end(Op::DetectionPostprocessing, &inputs, &outputs)
+}
+
+/// The regions of a second stage.
+fn roi_align() -> Case {
+    let mut sketch = Sketch::default();
+    let image = sketch.input(floats(&[1, 50, 68, 256]));
+    let numbers: Vec<u8> = (0..100_u8)
+        .flat_map(|it| [it, it, it + 30, it + 60])
+        .flat_map(|it| f32::from(it).to_le_bytes())
+        .collect();
+    sketch.request.input_shaped(&numbers, &[100, 4]);
+    let regions = sketch.graph.input("", floats(&[100, 4]));
+    let batch = sketch.ints(&[100], &[0; 100]);
+    let bins = [7, 7].map(|it| sketch.graph.scalar_i32(it));
+    let strides = [4.0, 4.0].map(|it| sketch.graph.scalar_f32(it));
+    let samples = [2, 2].map(|it| sketch.graph.scalar_i32(it));
+    let nchw = sketch.graph.scalar_bool(false);
+    let inputs = [&[image, regions, batch][..], &bins, &strides, &samples, &[nchw]].concat();
+    sketch.end(Op::RoiAlign, &inputs, &[floats(&[100, 7, 7, 256])])
+}
+
+fn cases() -> Vec<(&'static str, Case)> {
+    let image = [1, 56, 56, 64];
+    let integers = || OperandSpec::tensor_int32([1, 128, 1024]);
+    let both = || [integers(), integers()];
+    let stored = |scale: f32| bytes(&image, scale);
+    let truth = OperandSpec::tensor_bool8(image);
+    let unit = |shape: &[u32]| OperandSpec::tensor_quant8_asymm_signed(shape, 1.0 / 128.0, 0);
+    vec![
+        ("ADD int32", binary(Op::Add, both(), integers(), true)),
+        ("DIV int32", binary(Op::Div, both(), integers(), true)),
+        ("MAXIMUM int32", binary(Op::Maximum, both(), integers(), false)),
+        ("MAXIMUM 8 bits", binary(Op::Maximum, [stored(0.05), stored(0.04)], stored(0.05), false)),
+        (
+            "PRELU 8 bits",
+            binary(Op::Prelu, [stored(0.05), bytes(&[64], 0.01)], stored(0.05), false),
+        ),
+        ("LESS 8 bits", binary(Op::Less, [stored(0.05), stored(0.04)], truth, false)),
+        ("SELECT 8 bits", select()),
+        ("CONCATENATION 8 bits", concatenation()),
+        ("MIRROR_PAD", mirror_pad()),
+        (
+            "L2_NORMALIZATION 8 bits",
+            l2_normalization(bytes(&[49, 512], 0.05), unit(&[49, 512]), -1),
+        ),
+        (
+            "L2_NORMALIZATION axis 1",
+            l2_normalization(floats(&[8, 49, 512]), floats(&[8, 49, 512]), 1),
+        ),
+        ("REDUCE_MAX 8 bits", reduce_max()),
+        ("MEAN through floats", through_floats(Op::Mean)),
+        ("LOGISTIC through floats", through_floats(Op::Logistic)),
+        ("EMBEDDING_LOOKUP float16", embedding()),
+        ("DETECTION_POSTPROCESSING fast", detection(false)),
+        ("DETECTION_POSTPROCESSING regular", detection(true)),
+        ("ROI_ALIGN", roi_align()),
+    ]
+}
+
+fn prepare(device: &dyn Device, case: &Case) -> Arc<dyn PreparedModel> {
+    device
+        .prepare_model(&case.model, HalVersion::LATEST, PrepareOptions::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(model: &dyn PreparedModel, case: &Case) -> Duration {
+    let begin = Instant::now();
+    if let Err(failed) = model.execute(&case.request, &ExecutionOptions::default()) {
+        panic!("{}", failed.error);
+    }
+    begin.elapsed()
+}
+
+fn main() {
+    let patience =
+        if std::env::args().any(|it| it == "--test") { Duration::ZERO } else { PATIENCE };
+    let fast = cpu::device(Settings::default().with_threads(NonZeroUsize::MIN));
+    let reference = reference::device();
+    for (name, case) in cases() {
+        let models = [prepare(&*fast, &case), prepare(&*reference, &case)];
+        let times = models.map(|model| {
+            let end = Instant::now() + patience;
+            let mut least = run(&*model, &case);
+            while Instant::now() < end {
+                least = least.min(run(&*model, &case));
+            }
+            least.as_secs_f64() * 1e6
+        });
+        let [fast, slow] = times;
+        println!("{name:34} {fast:9.1} us {slow:11.1} us {:7.1} times", slow / fast);
+    }
+}

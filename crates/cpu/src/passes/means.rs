@@ -1,0 +1,49 @@
+//! DEQUANTIZE, MEAN, QUANTIZE become one node: that is how converters write means of 8-bit numbers whose
+//! result has another scale.
+
+use super::Readers;
+use crate::graph::{Graph, Work};
+use hal::OperandType;
+use ops::AnyOperation;
+use ops::operations::reduce::Reduction;
+
+pub(crate) fn run(graph: &mut Graph<'_>) {
+    let readers = Readers::of(graph);
+    for first in 0..graph.nodes.len() {
+        let Some((mean, last, axes)) = means(graph, &readers, first) else { continue };
+        graph.nodes[first].work = Work::RequantizedMean(axes);
+        graph.nodes[mean].outputs.clear();
+        super::absorb(graph, first, last);
+    }
+    super::remove_absorbed(graph);
+}
+
+/// The nodes of a MEAN and of a QUANTIZE behind a DEQUANTIZE, and the axes, if nobody else reads what
+/// lies between.
+fn means(graph: &Graph<'_>, readers: &Readers, first: usize) -> Option<(usize, usize, Vec<usize>)> {
+    let next = |node: usize| readers.only_reader(*graph.nodes[node].outputs.first()?);
+    let Work::Operation(AnyOperation::Dequantize(_)) = &graph.nodes[first].work else {
+        return None;
+    };
+    let mean = next(first)?;
+    let Work::Operation(AnyOperation::Reduce(reduce)) = &graph.nodes[mean].work else {
+        return None;
+    };
+    let last = next(mean)?;
+    let Work::Operation(AnyOperation::Quantize(_)) = &graph.nodes[last].work else { return None };
+    let (from, to) = (graph.nodes[first].inputs[0], graph.nodes[last].outputs[0]);
+    let stored = graph.values[from].operand_type();
+    let is_8_bit =
+        matches!(stored, OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned);
+    let lengths = &graph.values[from].dimensions;
+    // Of nothing there is no mean; sums of more leave 32 bits.
+    let count: usize = reduce.axes.iter().map(|axis| lengths[*axis] as usize).product();
+    let can_be = is_8_bit
+        && stored == graph.values[to].operand_type()
+        && reduce.reduction == Reduction::Mean
+        && (1..MOST_ELEMENTS).contains(&count);
+    can_be.then(|| (mean, last, reduce.axes.clone()))
+}
+
+/// See [`kernels::reduction::ReduceBytes`].
+const MOST_ELEMENTS: usize = 1 << 23;
