@@ -61,3 +61,22 @@ fn every_operation_alone_is_as_by_reference() {
         Ok(())
     });
 }
+
+/// Recurrent layers that are wider than a vector and a tile. Of one step: in several, layers without
+/// limits make errors as large as anything.
+#[test]
+fn wide_recurrent_layers_are_as_by_reference() {
+    use OperationType as Op;
+    let operations = [Op::Lstm, Op::Rnn, Op::Svdf, Op::QuantizedLstm, Op::Quantized16bitLstm];
+    for operation in operations {
+        for seed in 0..12 {
+            let dice = &mut Dice::new(seed);
+            let most = 21 + 12 * u32::try_from(seed % 3).expect("a small number");
+            let specimen = specimens::recurrent::draw(operation, dice, most).expect("a specimen");
+            for row in specimen.rows() {
+                let outcome = check(&specimen.typed(row), dice);
+                outcome.unwrap_or_else(|error| panic!("{operation}, {:?}: {error}", row.types));
+            }
+        }
+    }
+}

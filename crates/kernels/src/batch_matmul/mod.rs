@@ -202,7 +202,7 @@ impl BatchMatmul {
         let (bias, weights) = panel.split_at_mut(width);
         bias.fill(0.0);
         if self.right.transposed {
-            pack::turned(self.isa, &right, columns.clone(), depth, width, weights);
+            pack::turned(self.isa, &right, columns.clone(), depth, [width; 2], weights);
         } else {
             pack::columns(&right, depth, columns.clone(), width, weights);
         }

@@ -35,22 +35,22 @@ pub(crate) fn columns(
     }
 }
 
-/// Copies the first `depth` values of some rows, turned: `to[column * width + row]`. Beyond the rows
-/// there are zeros.
+/// Copies the first `depth` values of some rows, turned: `to[column * stride + row]`. Beyond the rows
+/// there are zeros, up to `width` of them.
 pub(crate) fn turned(
     isa: Isa,
     matrix: &Matrix<'_>,
     rows: Range<usize>,
     depth: usize,
-    width: usize,
+    [width, stride]: [usize; 2],
     to: &mut [f32],
 ) {
     let done = match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(_) => turn_avx512::squares(matrix, rows.clone(), depth, width, to),
+        Isa::Avx512(_) => turn_avx512::squares(matrix, rows.clone(), depth, stride, to),
         _ => [0, 0],
     };
-    isa.run(Turned { matrix, rows, depth, width, done, to });
+    isa.run(Turned { matrix, rows, depth, width, stride, done, to });
 }
 
 struct Turned<'a, 'm> {
@@ -58,6 +58,7 @@ struct Turned<'a, 'm> {
     rows: Range<usize>,
     depth: usize,
     width: usize,
+    stride: usize,
     /// So many rows of so many values are there already.
     done: [usize; 2],
     to: &'a mut [f32],
@@ -71,7 +72,7 @@ impl Kernel for Turned<'_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let Self { matrix, rows, depth, width, done, to } = self;
+        let Self { matrix, rows, depth, width, stride, done, to } = self;
         let mut lane = 0;
         while lane < width {
             let count = BLOCK.min(width - lane);
@@ -89,14 +90,14 @@ impl Kernel for Turned<'_, '_> {
                         for (to, row) in turned.iter_mut().zip(&block) {
                             *to = row[index];
                         }
-                        let at = (column + index) * width + lane;
+                        let at = (column + index) * stride + lane;
                         to[at..at + BLOCK].copy_from_slice(&turned);
                     }
                     column += BLOCK;
                 }
             }
             for column in column..depth {
-                let at = column * width + lane;
+                let at = column * stride + lane;
                 for (index, to) in to[at..at + count].iter_mut().enumerate() {
                     *to = if index < there {
                         matrix.row(rows.start + lane + index, column..column + 1)[0]

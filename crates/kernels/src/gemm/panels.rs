@@ -106,7 +106,7 @@ impl Panels {
             if are_rows {
                 pack::columns(&matrix, depth, panel.columns.clone(), width, rows);
             } else {
-                turned(isa, &matrix, panel.columns.clone(), depth, width, rows);
+                turned(isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
             }
         });
     }
@@ -125,7 +125,7 @@ impl Panels {
         let matrix = Matrix { values, start: 0, stride: depth };
         let values = preparation.pack(cut.values(), |values| {
             cut.fill(values, bias, |panel, width, rows| {
-                turned(isa, &matrix, panel.columns.clone(), depth, width, rows);
+                turned(isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
             });
         });
         Self { cut, values: Some(values) }

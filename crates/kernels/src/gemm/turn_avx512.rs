@@ -17,7 +17,7 @@ pub(super) fn squares(
     matrix: &Matrix<'_>,
     rows: Range<usize>,
     depth: usize,
-    width: usize,
+    stride: usize,
     to: &mut [f32],
 ) -> [usize; 2] {
     assert!(std::is_x86_feature_detected!("avx512f"), "no AVX-512");
@@ -26,17 +26,17 @@ pub(super) fn squares(
         let from: [&[f32]; SIDE] =
             std::array::from_fn(|row| matrix.row(rows.start + lane + row, 0..done[1]));
         for column in (0..done[1]).step_by(SIDE) {
-            let to = &mut to[column * width + lane..][..(SIDE - 1) * width + SIDE];
+            let to = &mut to[column * stride + lane..][..(SIDE - 1) * stride + SIDE];
             // SAFETY: the processor has the instructions.
-            unsafe { turn(&from, column, width, to) };
+            unsafe { turn(&from, column, stride, to) };
         }
     }
     done
 }
 
-/// One square: `to[c * width + r] = from[r][column + c]`.
+/// One square: `to[c * stride + r] = from[r][column + c]`.
 #[target_feature(enable = "avx512f")]
-fn turn(from: &[&[f32]; SIDE], column: usize, width: usize, to: &mut [f32]) {
+fn turn(from: &[&[f32]; SIDE], column: usize, stride: usize, to: &mut [f32]) {
     let mut rows = [_mm512_setzero_ps(); SIDE];
     for (row, from) in rows.iter_mut().zip(from) {
         let from = &from[column..column + SIDE];
@@ -60,7 +60,7 @@ fn turn(from: &[&[f32]; SIDE], column: usize, width: usize, to: &mut [f32]) {
             _mm512_shuffle_f32x4::<0xDD>(high, high_2),
         ];
         for (quarter, turned) in turned.into_iter().enumerate() {
-            let to = &mut to[(4 * quarter + c) * width..][..SIDE];
+            let to = &mut to[(4 * quarter + c) * stride..][..SIDE];
             // SAFETY: 16 values are there.
             unsafe { _mm512_storeu_ps(to.as_mut_ptr(), turned) };
         }

@@ -1,10 +1,20 @@
-//! Recurrent networks of float32: what a step needs from the step before is little work, done at
-//! once; what it does not need is done for all steps together, as a matrix product.
+//! Recurrent networks: what a step needs from the step before is little work, done at once; what it
+//! does not need is done for all steps together, as a matrix product.
 
+mod contribution;
+pub mod integer;
+mod layer;
 mod lstm;
 mod packed;
+mod rnn;
+mod sequences;
 mod step;
+mod svdf;
 #[cfg(test)]
 mod tests;
 
-pub use lstm::{Activation, Gate, Lstm, Settings, Shape, Weights};
+pub use layer::Outputs;
+pub use lstm::{Activation, Gate, Lstm, Settings, Shape, States, Weights};
+pub use rnn::{Rnn, RnnShape, RnnWeights};
+pub use sequences::{Sequences, Steps};
+pub use svdf::{Svdf, SvdfShape};

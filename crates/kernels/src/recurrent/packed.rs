@@ -1,58 +1,83 @@
 //! [`Packed`]: weights in the order in which vectors multiply them.
 
 use crate::Preparation;
+use crate::gemm::pack::{Matrix, turned};
 use crate::packing::PackedValues;
-use crate::vector::Simd;
+use crate::vector::{Isa, Kernel, Simd};
 
-/// Vectors of a panel.
-pub(super) const VECTORS: usize = 8;
+/// Rows of inputs that are multiplied together.
+pub(super) const ROWS: usize = 3;
 
-/// A matrix of weights, cut into panels of [`VECTORS`] vectors of output columns. A panel holds for
-/// each input its weights to all columns.
+/// A matrix of weights, cut into panels of a few vectors of output columns. A panel holds for each
+/// input its weights to all columns.
 #[derive(Debug, Clone)]
 pub(super) struct Packed {
     weights: PackedValues<f32>,
     inputs: usize,
+    panels: usize,
     /// Weights of a panel.
     panel: usize,
 }
 
+/// The lanes of an instruction set.
+struct Lanes;
+
+impl Kernel for Lanes {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) -> usize {
+        S::LANES
+    }
+}
+
+/// How many lanes the vectors of an instruction set have.
+pub(super) fn lanes(isa: Isa) -> usize {
+    isa.run(Lanes)
+}
+
 impl Packed {
-    /// Packs for vectors of `lanes` lanes. `weight` tells the weight of a column, by panel and place
-    /// within it, for an input.
+    /// Packs the rows of matrices, `[rows, inputs]` each, into panels of so many vectors. The columns
+    /// of a panel are as many rows of each matrix, one matrix after the other; those of a matrix that
+    /// is not there are 0.
     pub(super) fn new(
         preparation: &mut Preparation,
-        lanes: usize,
-        panels: usize,
-        inputs: usize,
-        weight: impl Fn(usize, usize, usize) -> f32,
+        vectors: usize,
+        matrices: &[Option<&[f32]>],
+        [rows, inputs]: [usize; 2],
     ) -> Self {
-        let width = VECTORS * lanes;
-        let size = width.checked_mul(inputs).and_then(|it| it.checked_mul(panels));
-        let weights = preparation.pack(size.expect("weights beyond memory"), |places| {
-            let mut places = places.iter_mut();
-            for panel in 0..panels {
-                for input in 0..inputs {
-                    for column in 0..width {
-                        if let Some(place) = places.next() {
-                            *place = weight(panel, column, input);
-                        }
-                    }
+        let isa = Isa::of(preparation.set());
+        let width = vectors * lanes(isa);
+        let block = width / matrices.len();
+        let panels = rows.div_ceil(block);
+        let panel = width.checked_mul(inputs).expect("weights beyond memory");
+        let size = panels.checked_mul(panel).expect("weights beyond memory");
+        let weights = preparation.pack(size, |places| {
+            for (index, places) in places.chunks_exact_mut(panel.max(1)).enumerate() {
+                let rows = index * block..rows.min((index + 1) * block);
+                for (place, values) in matrices.iter().enumerate() {
+                    let Some(values) = *values else { continue };
+                    let matrix = Matrix { values, start: 0, stride: inputs };
+                    let places = &mut places[place * block..];
+                    turned(isa, &matrix, rows.clone(), inputs, [block, width], places);
                 }
             }
         });
-        Self { weights, inputs, panel: width * inputs }
+        Self { weights, inputs, panels, panel }
     }
 
-    /// How many inputs each column has.
-    pub(super) fn inputs(&self) -> usize {
-        self.inputs
+    pub(super) fn panels(&self) -> usize {
+        self.panels
     }
 
-    /// Adds the products of rows of inputs and a panel to sums, which are a panel's width for each
-    /// row.
+    /// Multiplications for each row of inputs.
+    pub(super) fn products(&self) -> usize {
+        self.panels * self.panel
+    }
+
+    /// Adds the products of rows of inputs and a panel of `VECTORS` vectors to sums.
     #[inline(always)]
-    pub(super) fn add_products<S: Simd, const ROWS: usize>(
+    pub(super) fn add_products<S: Simd, const ROWS: usize, const VECTORS: usize>(
         &self,
         simd: S,
         panel: usize,
@@ -62,18 +87,18 @@ impl Packed {
         let rows = rows.map(|row| &row[..self.inputs]);
         let weights = &self.weights.values()[panel * self.panel..(panel + 1) * self.panel];
         // As many sums at a time as there are registers for.
-        if S::LANES == 16 {
-            add_part::<S, ROWS, 8>(simd, weights, 0, rows, sums);
+        if S::LANES == 16 || ROWS == 1 || VECTORS != 8 {
+            add_part::<S, ROWS, VECTORS, VECTORS>(simd, weights, 0, rows, sums);
         } else {
-            add_part::<S, ROWS, 4>(simd, weights, 0, rows, sums);
-            add_part::<S, ROWS, 4>(simd, weights, 4, rows, sums);
+            add_part::<S, ROWS, VECTORS, 4>(simd, weights, 0, rows, sums);
+            add_part::<S, ROWS, VECTORS, 4>(simd, weights, 4, rows, sums);
         }
     }
 }
 
 /// [`Packed::add_products`] for `PART` vectors of the panel.
 #[inline(always)]
-fn add_part<S: Simd, const ROWS: usize, const PART: usize>(
+fn add_part<S: Simd, const ROWS: usize, const VECTORS: usize, const PART: usize>(
     simd: S,
     weights: &[f32],
     first: usize,

@@ -1,8 +1,8 @@
 //! The kernels of an LSTM's step.
 #![allow(unsafe_code)]
 
-use super::lstm::{Activation, GATES, Lstm, ROWS, UNIT_VECTORS};
-use super::packed::{Packed, VECTORS};
+use super::lstm::{Activation, GATES, Lstm, UNIT_VECTORS, VECTORS};
+use super::packed::{Packed, ROWS};
 use crate::disjoint::DisjointOutput;
 use crate::vector::{Kernel, Simd, functions};
 use std::ops::Range;
@@ -10,85 +10,19 @@ use std::ops::Range;
 /// What keeps layer normalisation from dividing by 0.
 const LEAST_VARIANCE: f32 = 1e-8;
 
-/// What inputs contribute to the gates: `[rows, columns]`, with the biases unless they come after a
-/// normalisation.
-pub(super) struct InputRows<'a> {
-    pub(super) lstm: &'a Lstm,
-    pub(super) input: &'a [f32],
-    pub(super) output: &'a mut [f32],
-}
-
-impl Kernel for InputRows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { lstm, input, output } = self;
-        let (inputs, columns) = (lstm.of_input.inputs(), lstm.columns());
-        let rows = output.len() / columns;
-        let row = |row: usize| &input[row * inputs..(row + 1) * inputs];
-        for panel in 0..lstm.panels {
-            let mut first = 0;
-            while first + ROWS <= rows {
-                let some: [&[f32]; ROWS] = std::array::from_fn(|index| row(first + index));
-                multiply::<S, ROWS>(simd, lstm, panel, some, &mut output[first * columns..]);
-                first += ROWS;
-            }
-            for last in first..rows {
-                multiply::<S, 1>(simd, lstm, panel, [row(last)], &mut output[last * columns..]);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn multiply<S: Simd, const N: usize>(
-    simd: S,
-    lstm: &Lstm,
-    panel: usize,
-    rows: [&[f32]; N],
-    output: &mut [f32],
-) {
-    let start = panel * VECTORS * S::LANES;
-    let mut first = [simd.splat(0.0); VECTORS];
-    if lstm.layer_norm.is_none() {
-        load_panel(simd, &lstm.bias[start..], &mut first);
-    }
-    let mut sums = [first; N];
-    lstm.of_input.add_products(simd, panel, rows, &mut sums);
-    for (index, sums) in sums.iter().enumerate() {
-        store_panel(simd, sums, &mut output[index * lstm.columns() + start..]);
-    }
-}
-
-#[inline(always)]
-fn load_panel<S: Simd>(simd: S, from: &[f32], panel: &mut [S::F; VECTORS]) {
-    let from = &from[..VECTORS * S::LANES];
-    for (index, vector) in panel.iter_mut().enumerate() {
-        *vector = simd.load(&from[index * S::LANES..]);
-    }
-}
-
-#[inline(always)]
-fn store_panel<S: Simd>(simd: S, panel: &[S::F; VECTORS], to: &mut [f32]) {
-    let to = &mut to[..VECTORS * S::LANES];
-    for (index, vector) in panel.iter().enumerate() {
-        simd.store(*vector, &mut to[index * S::LANES..]);
-    }
-}
-
 /// A step of all sequences, for the units of some panels.
 pub(super) struct Step<'a> {
     pub(super) lstm: &'a Lstm,
     pub(super) panels: Range<usize>,
-    /// The row of inputs that belongs to a sequence.
-    pub(super) row_of: &'a (dyn Fn(usize) -> usize + Sync),
-    pub(super) of_input: &'a [f32],
+    /// The number of the step.
+    pub(super) step: usize,
+    /// `[gates, rows, units]`
+    pub(super) contributions: &'a [f32],
     pub(super) before: &'a [f32],
     /// `[batch, units]`, of which those of these panels are nobody else's; as are the next ones.
     pub(super) cells: &'a DisjointOutput<'a, f32>,
     pub(super) hiddens: &'a DisjointOutput<'a, f32>,
-    /// `[batch, columns]`, for normalisation.
+    /// `[gates, batch, units]`, for normalisation.
     pub(super) sums: &'a DisjointOutput<'a, f32>,
 }
 
@@ -97,25 +31,63 @@ impl Kernel for Step<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { lstm, panels, row_of, of_input, before, cells, hiddens, sums } = self;
-        let (columns, outputs) = (lstm.columns(), lstm.shape.output);
-        let width = VECTORS * S::LANES;
-        for panel in panels {
-            for sequence in 0..lstm.shape.batch {
-                let of_input = &of_input[row_of(sequence) * columns + panel * width..];
-                let mut gates = [[simd.splat(0.0); VECTORS]];
-                load_panel(simd, of_input, &mut gates[0]);
-                let row = &before[sequence * outputs..(sequence + 1) * outputs];
-                lstm.recurrent.add_products(simd, panel, [row], &mut gates);
-                let [gates] = gates;
-                if lstm.layer_norm.is_some() {
-                    let start = sequence * columns + panel * width;
-                    // SAFETY: this panel's sums are this task's alone.
-                    store_panel(simd, &gates, unsafe { sums.slice(start, width) });
-                } else {
-                    // SAFETY: this panel's units are this task's alone.
-                    unsafe { lstm.update(simd, sequence, panel, gates, cells, hiddens) };
-                }
+        let batch = self.lstm.shape.sequences.batch;
+        for panel in self.panels.clone() {
+            let mut first = 0;
+            while first + ROWS <= batch {
+                self.sequences::<S, ROWS>(simd, panel, first);
+                first += ROWS;
+            }
+            for last in first..batch {
+                self.sequences::<S, 1>(simd, panel, last);
+            }
+        }
+    }
+}
+
+impl Step<'_> {
+    /// The units of a panel of `N` sequences.
+    #[inline(always)]
+    fn sequences<S: Simd, const N: usize>(&self, simd: S, panel: usize, first: usize) {
+        let Self { lstm, before, cells, hiddens, sums, .. } = *self;
+        let outputs = lstm.shape.output;
+        let rows: [&[f32]; N] =
+            std::array::from_fn(|index| &before[(first + index) * outputs..][..outputs]);
+        let mut gates = [[simd.splat(0.0); VECTORS]; N];
+        for (index, gates) in gates.iter_mut().enumerate() {
+            self.load(simd, panel, first + index, gates);
+        }
+        lstm.recurrent.add_products(simd, panel, rows, &mut gates);
+        for (index, gates) in gates.iter().enumerate() {
+            let sequence = first + index;
+            if lstm.layer_norm.is_none() {
+                // SAFETY: this panel's units are this task's alone.
+                unsafe { lstm.update(simd, sequence, panel, gates, cells, hiddens) };
+                continue;
+            }
+            for (at, gates) in gates.iter().enumerate() {
+                let (gate, vector) = (at / UNIT_VECTORS, at % UNIT_VECTORS);
+                let (start, count) = lstm.units_of::<S>(sequence, panel, vector);
+                let start = gate * lstm.shape.sequences.batch * lstm.shape.units + start;
+                // SAFETY: this panel's sums are this task's alone.
+                simd.store_partial(*gates, unsafe { sums.slice(start, count) });
+            }
+        }
+    }
+
+    /// What the inputs contribute to the gates of a panel.
+    #[inline(always)]
+    fn load<S: Simd>(&self, simd: S, panel: usize, sequence: usize, gates: &mut [S::F; VECTORS]) {
+        let Self { lstm, contributions, step, .. } = *self;
+        let row = lstm.shape.sequences.row(sequence, step);
+        let by_gate = lstm.shape.sequences.rows() * lstm.shape.units;
+        for (gate, gates) in gates.chunks_exact_mut(UNIT_VECTORS).enumerate() {
+            if lstm.contributions[gate].is_none() {
+                continue;
+            }
+            for (vector, sum) in gates.iter_mut().enumerate() {
+                let (start, count) = lstm.units_of::<S>(row, panel, vector);
+                *sum = simd.load_partial(&contributions[gate * by_gate + start..][..count], 0.0);
             }
         }
     }
@@ -124,6 +96,9 @@ impl Kernel for Step<'_> {
 /// Normalises the sums of all gates and updates the cells.
 pub(super) struct Normalized<'a> {
     pub(super) lstm: &'a Lstm,
+    /// By gate.
+    pub(super) weights: &'a [Vec<f32>; GATES],
+    /// Nobody else's, as are the next ones.
     pub(super) sums: &'a DisjointOutput<'a, f32>,
     pub(super) cells: &'a DisjointOutput<'a, f32>,
     pub(super) hiddens: &'a DisjointOutput<'a, f32>,
@@ -134,35 +109,23 @@ impl Kernel for Normalized<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { lstm, sums, cells, hiddens } = self;
-        let columns = lstm.columns();
-        let Some(weights) = lstm.layer_norm.as_deref() else { return };
-        for sequence in 0..lstm.shape.batch {
-            // SAFETY: no other task runs, and no other slice of the sums is held.
-            let sums = unsafe { sums.slice(sequence * columns, columns) };
-            let block = UNIT_VECTORS * S::LANES;
+        let Self { lstm, cells, hiddens, .. } = self;
+        for sequence in 0..lstm.shape.sequences.batch {
             // Input, forget and cell gates look at the cell before, the output gate at that after.
-            for gate in 0..GATES - 1 {
-                lstm.normalize(gate, block, sums, weights, |unit| {
-                    // SAFETY: as above.
-                    unsafe { cells.slice(sequence * lstm.shape.units, lstm.shape.units)[unit] }
-                });
+            for gate in 0..GATES {
+                if gate == GATES - 1 {
+                    for panel in 0..lstm.recurrent.panels() {
+                        let gates = self.load(simd, sequence, panel);
+                        // SAFETY: nobody else has the cells, and no other slice of them is held.
+                        unsafe { lstm.update_cell(simd, sequence, panel, &gates, cells) };
+                    }
+                }
+                if lstm.contributions[gate].is_some() {
+                    self.normalize(simd, sequence, gate);
+                }
             }
-            let output = GATES - 1;
-            // The cells come first; the output gate is applied when it is known.
-            for panel in 0..lstm.panels {
-                let mut gates = [simd.splat(0.0); VECTORS];
-                load_panel(simd, &sums[panel * VECTORS * S::LANES..], &mut gates);
-                // SAFETY: as above.
-                unsafe { lstm.update_cell(simd, sequence, panel, &gates, cells) };
-            }
-            lstm.normalize(output, block, sums, weights, |unit| {
-                // SAFETY: as above.
-                unsafe { cells.slice(sequence * lstm.shape.units, lstm.shape.units)[unit] }
-            });
-            for panel in 0..lstm.panels {
-                let mut gates = [simd.splat(0.0); VECTORS];
-                load_panel(simd, &sums[panel * VECTORS * S::LANES..], &mut gates);
+            for panel in 0..lstm.recurrent.panels() {
+                let gates = self.load(simd, sequence, panel);
                 // SAFETY: as above.
                 unsafe { lstm.update_hidden(simd, sequence, panel, &gates, cells, hiddens) };
             }
@@ -170,34 +133,77 @@ impl Kernel for Normalized<'_> {
     }
 }
 
-impl Lstm {
-    /// Adds the peephole, normalises the sums of a gate over the units, and adds the bias.
+impl Normalized<'_> {
+    /// Adds what a gate sees of the cell, and normalises.
     #[inline(always)]
-    #[allow(clippy::cast_precision_loss)] // The rounding does not matter.
-    fn normalize(
-        &self,
-        gate: usize,
-        block: usize,
-        sums: &mut [f32],
-        weights: &[f32],
-        cell: impl Fn(usize) -> f32,
-    ) {
-        let units = self.shape.units;
-        let place = |unit: usize| (unit / block * GATES + gate) * block + unit % block;
-        if let Some(peephole) = &self.peephole {
-            for unit in 0..units {
-                sums[place(unit)] += peephole[place(unit)] * cell(unit);
+    fn normalize<S: Simd>(&self, simd: S, sequence: usize, gate: usize) {
+        let Self { lstm, weights, sums, cells, .. } = *self;
+        let (batch, units) = (lstm.shape.sequences.batch, lstm.shape.units);
+        let start = (gate * batch + sequence) * units;
+        // SAFETY: nobody else has the sums and the cells, and no other slice of them is held.
+        let (sums, cells) =
+            unsafe { (sums.slice(start, units), cells.slice(sequence * units, units)) };
+        if let Some(peephole) = &lstm.peephole[gate] {
+            for ((sum, weight), cell) in sums.iter_mut().zip(peephole).zip(&*cells) {
+                *sum += weight * *cell;
             }
         }
-        let mean = (0..units).map(|unit| sums[place(unit)]).sum::<f32>() / units as f32;
-        let square = |unit: usize| (sums[place(unit)] - mean) * (sums[place(unit)] - mean);
-        let variance = (0..units).map(square).sum::<f32>() / units as f32;
-        let factor = 1.0 / (variance + LEAST_VARIANCE).sqrt();
-        for at in (0..units).map(place) {
-            sums[at] = (sums[at] - mean) * factor * weights[at] + self.bias[at];
-        }
+        normalize(simd, sums, &weights[gate], &lstm.bias[gate]);
     }
 
+    /// The sums of a panel.
+    #[inline(always)]
+    fn load<S: Simd>(&self, simd: S, sequence: usize, panel: usize) -> [S::F; VECTORS] {
+        let Self { lstm, sums, .. } = *self;
+        let mut gates = [simd.splat(0.0); VECTORS];
+        for (at, gates) in gates.iter_mut().enumerate() {
+            let (gate, vector) = (at / UNIT_VECTORS, at % UNIT_VECTORS);
+            let (start, count) = lstm.units_of::<S>(sequence, panel, vector);
+            let start = gate * lstm.shape.sequences.batch * lstm.shape.units + start;
+            // SAFETY: as above.
+            *gates = simd.load_partial(unsafe { sums.slice(start, count) }, 0.0);
+        }
+        gates
+    }
+}
+
+/// Calls `work` with parts of `0..length` as long as a vector, and a last one that may be shorter.
+#[inline(always)]
+fn for_each_vector<S: Simd>(length: usize, mut work: impl FnMut(Range<usize>)) {
+    let mut start = 0;
+    while start < length {
+        let end = length.min(start + S::LANES);
+        work(start..end);
+        start = end;
+    }
+}
+
+/// Shifts and scales sums to mean 0 and variance 1, multiplies them with weights and adds biases.
+#[inline(always)]
+#[allow(clippy::cast_precision_loss)] // The rounding does not matter.
+fn normalize<S: Simd>(simd: S, sums: &mut [f32], weights: &[f32], bias: &[f32]) {
+    let count = sums.len() as f32;
+    let mut total = simd.splat(0.0);
+    for_each_vector::<S>(sums.len(), |at| {
+        total = simd.add(total, simd.load_partial(&sums[at], 0.0));
+    });
+    let average = simd.sum(total) / count;
+    let mean = simd.splat(average);
+    let mut squares = simd.splat(0.0);
+    for_each_vector::<S>(sums.len(), |at| {
+        let distance = simd.sub(simd.load_partial(&sums[at], average), mean);
+        squares = simd.fma(distance, distance, squares);
+    });
+    let factor = simd.splat(1.0 / (simd.sum(squares) / count + LEAST_VARIANCE).sqrt());
+    for_each_vector::<S>(sums.len(), |at| {
+        let distance = simd.sub(simd.load_partial(&sums[at.clone()], 0.0), mean);
+        let weight = simd.mul(factor, simd.load_partial(&weights[at.clone()], 0.0));
+        let sum = simd.fma(distance, weight, simd.load_partial(&bias[at.clone()], 0.0));
+        simd.store_partial(sum, &mut sums[at]);
+    });
+}
+
+impl Lstm {
     #[inline(always)]
     fn activated<S: Simd>(&self, simd: S, x: S::F) -> S::F {
         let (zero, six) = (simd.splat(0.0), simd.splat(6.0));
@@ -210,25 +216,33 @@ impl Lstm {
         }
     }
 
-    /// The columns of a gate's peepholes in a panel, or zeros, times cells.
+    /// A gate's sum with what it sees of the cell, for a vector of a panel's units.
     #[inline(always)]
-    fn peek<S: Simd>(&self, simd: S, panel: usize, vector: usize, sum: S::F, cell: S::F) -> S::F {
-        match &self.peephole {
+    fn peek<S: Simd>(
+        &self,
+        simd: S,
+        gate: usize,
+        (panel, vector): (usize, usize),
+        sum: S::F,
+        cell: S::F,
+    ) -> S::F {
+        match &self.peephole[gate] {
             // With normalisation they have been added before.
             Some(peephole) if self.layer_norm.is_none() => {
-                let at = (panel * VECTORS + vector) * S::LANES;
-                simd.fma(simd.load(&peephole[at..]), cell, sum)
+                let (start, count) = self.units_of::<S>(0, panel, vector);
+                simd.fma(simd.load_partial(&peephole[start..start + count], 0.0), cell, sum)
             }
             _ => sum,
         }
     }
 
-    /// The units of one vector of a panel, of a sequence: where they begin, and how many there are.
+    /// The units of one vector of a panel, in a row of all units: where they begin, and how many there
+    /// are.
     #[inline(always)]
-    fn units_of<S: Simd>(&self, sequence: usize, panel: usize, vector: usize) -> (usize, usize) {
+    fn units_of<S: Simd>(&self, row: usize, panel: usize, vector: usize) -> (usize, usize) {
         let first = (panel * UNIT_VECTORS + vector) * S::LANES;
         let count = self.shape.units.saturating_sub(first).min(S::LANES);
-        (sequence * self.shape.units + first.min(self.shape.units), count)
+        (row * self.shape.units + first.min(self.shape.units), count)
     }
 
     /// # Safety
@@ -239,14 +253,14 @@ impl Lstm {
         simd: S,
         sequence: usize,
         panel: usize,
-        gates: [S::F; VECTORS],
+        gates: &[S::F; VECTORS],
         cells: &DisjointOutput<'_, f32>,
         hiddens: &DisjointOutput<'_, f32>,
     ) {
         // SAFETY: as the caller promises.
         unsafe {
-            self.update_cell(simd, sequence, panel, &gates, cells);
-            self.update_hidden(simd, sequence, panel, &gates, cells, hiddens);
+            self.update_cell(simd, sequence, panel, gates, cells);
+            self.update_hidden(simd, sequence, panel, gates, cells, hiddens);
         }
     }
 
@@ -268,12 +282,12 @@ impl Lstm {
             // SAFETY: as the caller promises.
             let cell = unsafe { cells.slice(start, count) };
             let before = simd.load_partial(cell, 0.0);
-            let forget = self.peek(simd, panel, gate(1), gates[gate(1)], before);
+            let forget = self.peek(simd, 1, (panel, vector), gates[gate(1)], before);
             let forget = functions::logistic(simd, forget);
-            let input = if self.is_coupled {
+            let input = if self.contributions[0].is_none() {
                 simd.sub(simd.splat(1.0), forget)
             } else {
-                let input = self.peek(simd, panel, gate(0), gates[gate(0)], before);
+                let input = self.peek(simd, 0, (panel, vector), gates[gate(0)], before);
                 functions::logistic(simd, input)
             };
             let candidate = self.activated(simd, gates[gate(2)]);
@@ -298,13 +312,15 @@ impl Lstm {
         hiddens: &DisjointOutput<'_, f32>,
     ) {
         for vector in 0..UNIT_VECTORS {
-            let gate = (GATES - 1) * UNIT_VECTORS + vector;
+            let gate = GATES - 1;
+            let sum = gates[gate * UNIT_VECTORS + vector];
             let (start, count) = self.units_of::<S>(sequence, panel, vector);
             // SAFETY: as the caller promises.
             let (cell, hidden) =
                 unsafe { (cells.slice(start, count), hiddens.slice(start, count)) };
             let cell = simd.load_partial(cell, 0.0);
-            let output = functions::logistic(simd, self.peek(simd, panel, gate, gates[gate], cell));
+            let output =
+                functions::logistic(simd, self.peek(simd, gate, (panel, vector), sum, cell));
             simd.store_partial(simd.mul(output, self.activated(simd, cell)), hidden);
         }
     }
@@ -330,7 +346,7 @@ impl Kernel for Project<'_> {
         let clip = lstm.settings.projection_clip;
         for panel in panels {
             let first = panel * VECTORS * S::LANES;
-            for sequence in 0..lstm.shape.batch {
+            for sequence in 0..lstm.shape.sequences.batch {
                 let mut sums = [[simd.splat(0.0); VECTORS]];
                 let row = &hidden[sequence * units..(sequence + 1) * units];
                 projection.add_products(simd, panel, [row], &mut sums);

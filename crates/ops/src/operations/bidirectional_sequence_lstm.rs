@@ -51,11 +51,14 @@ pub struct BidirectionalSequenceLstm {
     pub is_time_major: bool,
 }
 
-const FORWARD: LstmArguments =
+/// Where the forward cell's arguments stand.
+pub const FORWARD: LstmArguments =
     LstmArguments { weights: 1, states: 35, layer_norm: 53, auxiliary: Some(40) };
-const BACKWARD: LstmArguments =
+/// Where the backward cell's arguments stand.
+pub const BACKWARD: LstmArguments =
     LstmArguments { weights: 18, states: 37, layer_norm: 57, auxiliary: Some(44) };
-const AUXILIARY_INPUT: usize = 39;
+/// Where the auxiliary input stands.
+pub const AUXILIARY_INPUT: usize = 39;
 
 const INPUTS: &[Parameter] = &[
     Parameter::column("input", 0),

@@ -48,9 +48,12 @@ pub struct BidirectionalSequenceRnn {
     pub is_merged: bool,
 }
 
-const FORWARD: RnnArguments = RnnArguments { weights: 1, auxiliary: Some(10) };
-const BACKWARD: RnnArguments = RnnArguments { weights: 5, auxiliary: Some(11) };
-const AUXILIARY_INPUT: usize = 9;
+/// Where the forward cell's arguments stand.
+pub const FORWARD: RnnArguments = RnnArguments { weights: 1, auxiliary: Some(10) };
+/// Where the backward cell's arguments stand.
+pub const BACKWARD: RnnArguments = RnnArguments { weights: 5, auxiliary: Some(11) };
+/// Where the auxiliary input stands.
+pub const AUXILIARY_INPUT: usize = 9;
 
 const INPUTS: &[Parameter] = &[
     Parameter::column("input", 0),

@@ -37,7 +37,8 @@ pub struct Lstm {
     pub settings: Settings,
 }
 
-const ARGUMENTS: LstmArguments =
+/// Where the cell's arguments stand.
+pub const ARGUMENTS: LstmArguments =
     LstmArguments { weights: 1, states: 18, layer_norm: 23, auxiliary: None };
 
 static SIGNATURE: Signature = Signature {

@@ -47,7 +47,8 @@ pub struct QuantizedLstm {
     pub scales: Scales,
 }
 
-const ARGUMENTS: LstmArguments =
+/// Where the cell's arguments stand.
+pub const ARGUMENTS: LstmArguments =
     LstmArguments { weights: 1, states: 18, layer_norm: 20, auxiliary: None };
 
 static SIGNATURE: Signature = Signature {

@@ -34,7 +34,8 @@ pub struct Rnn {
     pub activation: FusedActivation,
 }
 
-const ARGUMENTS: RnnArguments = RnnArguments { weights: 1, auxiliary: None };
+/// Where the cell's arguments stand.
+pub const ARGUMENTS: RnnArguments = RnnArguments { weights: 1, auxiliary: None };
 
 static SIGNATURE: Signature = Signature {
     operation: OperationType::Rnn,

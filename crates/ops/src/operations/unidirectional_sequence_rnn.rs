@@ -37,7 +37,8 @@ pub struct UnidirectionalSequenceRnn {
     pub is_time_major: bool,
 }
 
-const ARGUMENTS: RnnArguments = RnnArguments { weights: 1, auxiliary: None };
+/// Where the cell's arguments stand.
+pub const ARGUMENTS: RnnArguments = RnnArguments { weights: 1, auxiliary: None };
 
 static SIGNATURE: Signature = Signature {
     operation: OperationType::UnidirectionalSequenceRnn,

@@ -185,7 +185,7 @@ fn normalize(sums: &mut [i16], layer_norm: &Product, bias: &[i32]) {
 
 /// A distance from 0 in steps, rounded towards 0; `None` if that is 0.
 #[allow(clippy::cast_possible_truncation)] // Float casts saturate.
-fn clip_in_steps(clip: f32, scale: f32, greatest: i32) -> Option<i32> {
+pub fn clip_in_steps(clip: f32, scale: f32, greatest: i32) -> Option<i32> {
     Some(((clip / scale) as i32).min(greatest)).filter(|steps| *steps > 0)
 }
 

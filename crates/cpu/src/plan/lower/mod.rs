@@ -87,11 +87,9 @@ pub(crate) fn lower(
             pooled.or_else(|| reduction::lower(builder, node, reduce))
         }
         Work::Operation(AnyOperation::Resize(it)) => resize::lower(builder, node, it),
-        Work::Operation(AnyOperation::UnidirectionalSequenceLstm(it)) => {
-            recurrent::lstm(builder, node, it, preparation)
-        }
         Work::Operation(AnyOperation::Slice(it)) => movement::slice(builder, node, it),
-        Work::Operation(operation) => other(builder, node, operation),
+        Work::Operation(operation) => recurrent::lower(builder, node, operation, preparation)
+            .or_else(|| other(builder, node, operation)),
     };
     match fast {
         Some(draft) => Ok(vec![draft]),

@@ -3,7 +3,7 @@
 
 mod elementwise;
 mod movement;
-mod recurrent;
+pub mod recurrent;
 mod reductions;
 mod regions;
 mod windows;
@@ -109,15 +109,15 @@ pub fn draw(operation: Op, dice: &mut Dice) -> Option<Specimen> {
         Op::RoiAlign => regions::roi_align(dice),
         Op::RoiPooling => regions::roi_pooling(dice),
 
-        Op::BidirectionalSequenceLstm => recurrent::bidirectional_sequence_lstm(dice),
-        Op::BidirectionalSequenceRnn => recurrent::bidirectional_sequence_rnn(dice),
-        Op::Lstm => recurrent::lstm(dice),
-        Op::Quantized16bitLstm => recurrent::quantized_16bit_lstm(dice),
-        Op::QuantizedLstm => recurrent::quantized_lstm(dice),
-        Op::Rnn => recurrent::rnn(dice),
-        Op::Svdf => recurrent::svdf(dice),
-        Op::UnidirectionalSequenceLstm => recurrent::unidirectional_sequence_lstm(dice),
-        Op::UnidirectionalSequenceRnn => recurrent::unidirectional_sequence_rnn(dice),
+        Op::BidirectionalSequenceLstm
+        | Op::BidirectionalSequenceRnn
+        | Op::Lstm
+        | Op::Quantized16bitLstm
+        | Op::QuantizedLstm
+        | Op::Rnn
+        | Op::Svdf
+        | Op::UnidirectionalSequenceLstm
+        | Op::UnidirectionalSequenceRnn => return recurrent::draw(operation, dice, 3),
 
         Op::If | Op::While | Op::OemOperation | Op::Extension(_) => return None,
     };

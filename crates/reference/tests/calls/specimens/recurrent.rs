@@ -1,10 +1,26 @@
-//! Recurrent operations.
+//! Recurrent operations, with lengths of up to `most`.
 
 use crate::calls::dice::Dice;
 use crate::calls::specimen::{Given, Quant, Specimen};
-use hal::OperationType;
+use hal::OperationType as Op;
 
 const RESULT: Quant = Quant::Fit(1.0);
+
+/// A call of a recurrent operation; `None` of others.
+pub fn draw(operation: Op, dice: &mut Dice, most: u32) -> Option<Specimen> {
+    Some(match operation {
+        Op::BidirectionalSequenceLstm => bidirectional_sequence_lstm(dice, most),
+        Op::BidirectionalSequenceRnn => bidirectional_sequence_rnn(dice, most),
+        Op::Lstm => lstm(dice, most),
+        Op::Quantized16bitLstm => quantized_16bit_lstm(dice, most),
+        Op::QuantizedLstm => quantized_lstm(dice, most),
+        Op::Rnn => rnn(dice, most),
+        Op::Svdf => svdf(dice, most),
+        Op::UnidirectionalSequenceLstm => unidirectional_sequence_lstm(dice, most),
+        Op::UnidirectionalSequenceRnn => unidirectional_sequence_rnn(dice, most),
+        _ => return None,
+    })
+}
 
 fn weights(dimensions: &[u32], dice: &mut Dice) -> Given {
     Given::tensor(dimensions, dice.reals(dimensions, -0.8, 0.8))
@@ -23,33 +39,33 @@ fn sequence(is_time_major: bool, batch: u32, time: u32, length: u32) -> [u32; 3]
     if is_time_major { [time, batch, length] } else { [batch, time, length] }
 }
 
-pub fn rnn(dice: &mut Dice) -> Specimen {
-    let (batch, input, units) = (dice.length(1, 2), dice.length(1, 3), dice.length(1, 3));
+fn rnn(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, input, units) =
+        (dice.length(1, most - 1), dice.length(1, most), dice.length(1, most));
     let shapes: [&[u32]; 5] =
         [&[batch, input], &[units, input], &[units, units], &[units], &[batch, units]];
     let inputs = shapes.map(|shape| weights(shape, dice)).to_vec();
-    all(Specimen::new(OperationType::Rnn), inputs)
-        .ints(&[dice.int(0, 3)])
-        .output(RESULT)
-        .output(RESULT)
+    all(Specimen::new(Op::Rnn), inputs).ints(&[dice.int(0, 3)]).output(RESULT).output(RESULT)
 }
 
-pub fn unidirectional_sequence_rnn(dice: &mut Dice) -> Specimen {
-    let (batch, input, units) = (dice.length(1, 2), dice.length(1, 3), dice.length(1, 3));
+fn unidirectional_sequence_rnn(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, input, units) =
+        (dice.length(1, most - 1), dice.length(1, most), dice.length(1, most));
     let is_time_major = dice.coin();
-    let sequence = sequence(is_time_major, batch, dice.length(1, 3), input);
+    let sequence = sequence(is_time_major, batch, dice.length(1, most), input);
     let shapes: [&[u32]; 5] =
         [&sequence, &[units, input], &[units, units], &[units], &[batch, units]];
     let inputs = shapes.map(|shape| weights(shape, dice)).to_vec();
-    let specimen = all(Specimen::new(OperationType::UnidirectionalSequenceRnn), inputs)
+    let specimen = all(Specimen::new(Op::UnidirectionalSequenceRnn), inputs)
         .ints(&[dice.int(0, 3), i32::from(is_time_major)])
         .output(RESULT);
     if dice.coin() { specimen.output(RESULT) } else { specimen }
 }
 
-pub fn bidirectional_sequence_rnn(dice: &mut Dice) -> Specimen {
-    let (batch, time, input) = (dice.length(1, 2), dice.length(1, 3), dice.length(1, 3));
-    let [forward, backward] = [(); 2].map(|()| dice.length(1, 3));
+fn bidirectional_sequence_rnn(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, time, input) =
+        (dice.length(1, most - 1), dice.length(1, most), dice.length(1, most));
+    let [forward, backward] = [(); 2].map(|()| dice.length(1, most));
     let auxiliary = dice.length(1, 2);
     let is_time_major = dice.coin();
     // None; an input of the backward cell alone; an input with weights.
@@ -66,16 +82,17 @@ pub fn bidirectional_sequence_rnn(dice: &mut Dice) -> Specimen {
     inputs.push(present(kind == 2, &[forward, auxiliary], dice));
     inputs.push(present(kind == 2, &[backward, auxiliary], dice));
     let merge = dice.int(0, 1);
-    let specimen = all(Specimen::new(OperationType::BidirectionalSequenceRnn), inputs)
+    let specimen = all(Specimen::new(Op::BidirectionalSequenceRnn), inputs)
         .form(usize::try_from(merge).unwrap())
         .ints(&[dice.int(0, 3), i32::from(is_time_major), merge]);
     let outputs = if merge == 1 { 1 } else { 2 } + dice.pick(&[0, 2]);
     (0..outputs).fold(specimen, |specimen, _| specimen.output(RESULT))
 }
 
-pub fn svdf(dice: &mut Dice) -> Specimen {
-    let (batch, input, memory) = (dice.length(1, 2), dice.length(1, 3), dice.length(1, 4));
-    let (rank, units) = (dice.length(1, 2), dice.length(1, 3));
+fn svdf(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, input, memory) =
+        (dice.length(1, most - 1), dice.length(1, most), dice.length(1, 4));
+    let (rank, units) = (dice.length(1, 2), dice.length(1, most));
     let filters = rank * units;
     let inputs = vec![
         weights(&[batch, input], dice),
@@ -84,7 +101,7 @@ pub fn svdf(dice: &mut Dice) -> Specimen {
         present(dice.coin(), &[units], dice),
         weights(&[batch, filters * memory], dice),
     ];
-    all(Specimen::new(OperationType::Svdf), inputs)
+    all(Specimen::new(Op::Svdf), inputs)
         .ints(&[i32::try_from(rank).unwrap(), dice.int(0, 3)])
         .output(RESULT)
         .output(RESULT)
@@ -104,9 +121,9 @@ struct Cell {
 }
 
 impl Cell {
-    fn draw(dice: &mut Dice, batch: u32, input: u32) -> Self {
+    fn draw(dice: &mut Dice, most: u32, [batch, input]: [u32; 2]) -> Self {
         let has_projection = dice.coin();
-        let units = dice.length(1, 3);
+        let units = dice.length(1, most);
         Self {
             batch,
             input,
@@ -158,30 +175,29 @@ fn clips(dice: &mut Dice) -> [f64; 2] {
     [(); 2].map(|()| dice.pick(&[0.0, 0.5, 4.0]))
 }
 
-pub fn lstm(dice: &mut Dice) -> Specimen {
-    let (batch, input) = (dice.length(1, 2), dice.length(1, 3));
-    let mut cell = Cell::draw(dice, batch, input);
+fn lstm(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, input) = (dice.length(1, most - 1), dice.length(1, most));
+    let mut cell = Cell::draw(dice, most, [batch, input]);
     let has_trailing = dice.coin();
     cell.has_layer_norm &= has_trailing;
     let mut inputs = vec![weights(&[batch, input], dice)];
     inputs.extend(cell.weights(dice));
     inputs.extend(cell.states(dice));
-    let specimen = all(Specimen::new(OperationType::Lstm), inputs)
-        .ints(&[activation(dice)])
-        .scalars(&clips(dice));
+    let specimen =
+        all(Specimen::new(Op::Lstm), inputs).ints(&[activation(dice)]).scalars(&clips(dice));
     let specimen = if has_trailing { all(specimen, cell.layer_norm(dice)) } else { specimen };
     (0..4).fold(specimen, |specimen, _| specimen.output(RESULT))
 }
 
-pub fn unidirectional_sequence_lstm(dice: &mut Dice) -> Specimen {
-    let (batch, input) = (dice.length(1, 2), dice.length(1, 3));
-    let cell = Cell::draw(dice, batch, input);
+fn unidirectional_sequence_lstm(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, input) = (dice.length(1, most - 1), dice.length(1, most));
+    let cell = Cell::draw(dice, most, [batch, input]);
     let is_time_major = dice.coin();
-    let shape = sequence(is_time_major, batch, dice.length(1, 3), input);
+    let shape = sequence(is_time_major, batch, dice.length(1, most), input);
     let mut inputs = vec![weights(&shape, dice)];
     inputs.extend(cell.weights(dice));
     inputs.extend(cell.states(dice));
-    let specimen = all(Specimen::new(OperationType::UnidirectionalSequenceLstm), inputs)
+    let specimen = all(Specimen::new(Op::UnidirectionalSequenceLstm), inputs)
         .ints(&[activation(dice)])
         .scalars(&clips(dice))
         .ints(&[i32::from(is_time_major)]);
@@ -189,13 +205,14 @@ pub fn unidirectional_sequence_lstm(dice: &mut Dice) -> Specimen {
     (0..dice.pick(&[1, 3])).fold(specimen, |specimen, _| specimen.output(RESULT))
 }
 
-pub fn bidirectional_sequence_lstm(dice: &mut Dice) -> Specimen {
-    let (batch, time, input) = (dice.length(1, 2), dice.length(1, 3), dice.length(1, 3));
+fn bidirectional_sequence_lstm(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, time, input) =
+        (dice.length(1, most - 1), dice.length(1, most), dice.length(1, most));
     let auxiliary = dice.length(1, 2);
     let kind = dice.int(0, 2);
     let is_time_major = dice.coin();
     let cells = [input, if kind == 1 { auxiliary } else { input }]
-        .map(|input| Cell::draw(dice, batch, input));
+        .map(|input| Cell::draw(dice, most, [batch, input]));
     let mut inputs = vec![weights(&sequence(is_time_major, batch, time, input), dice)];
     inputs.extend(cells.iter().flat_map(|cell| cell.weights(dice)));
     inputs.extend(cells.iter().flat_map(|cell| cell.states(dice)));
@@ -206,7 +223,7 @@ pub fn bidirectional_sequence_lstm(dice: &mut Dice) -> Specimen {
         inputs.extend([(); 3].map(|()| present(kind == 2, &shape, dice)));
     }
     let merge = dice.int(0, 1);
-    let specimen = all(Specimen::new(OperationType::BidirectionalSequenceLstm), inputs)
+    let specimen = all(Specimen::new(Op::BidirectionalSequenceLstm), inputs)
         .form(usize::try_from(merge).unwrap())
         .ints(&[activation(dice)])
         .scalars(&clips(dice))
@@ -220,9 +237,9 @@ fn stored(inputs: Vec<Given>, quant: Quant) -> Vec<Given> {
     inputs.into_iter().map(|given| Given { quant, ..given }).collect()
 }
 
-pub fn quantized_lstm(dice: &mut Dice) -> Specimen {
-    let (batch, input) = (dice.length(1, 2), dice.length(1, 3));
-    let cell = Cell::draw(dice, batch, input);
+fn quantized_lstm(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, input) = (dice.length(1, most - 1), dice.length(1, most));
+    let cell = Cell::draw(dice, most, [batch, input]);
     let activations = Quant::Fixed(1.0 / 128.0, 128);
     let mut inputs = stored(vec![weights(&[batch, input], dice)], activations);
     for (index, given) in cell.weights(dice).into_iter().enumerate() {
@@ -239,7 +256,7 @@ pub fn quantized_lstm(dice: &mut Dice) -> Specimen {
     inputs.push(Given { quant: Quant::Scale(1.0 / 4096.0), ..states[1].clone() });
     inputs.extend(stored(cell.layer_norm(dice), Quant::Scale(1.0 / 32768.0)));
     let clips = clips(dice);
-    all(Specimen::new(OperationType::QuantizedLstm), inputs)
+    all(Specimen::new(Op::QuantizedLstm), inputs)
         .scalars(&clips)
         .scalars(&[1.0 / 512.0, 1.0 / 512.0, 1.0 / 512.0, 1.0 / 512.0])
         .ints(&[0])
@@ -249,8 +266,9 @@ pub fn quantized_lstm(dice: &mut Dice) -> Specimen {
         .output(activations)
 }
 
-pub fn quantized_16bit_lstm(dice: &mut Dice) -> Specimen {
-    let (batch, input, units) = (dice.length(1, 2), dice.length(1, 3), dice.length(1, 3));
+fn quantized_16bit_lstm(dice: &mut Dice, most: u32) -> Specimen {
+    let (batch, input, units) =
+        (dice.length(1, most - 1), dice.length(1, most), dice.length(1, most));
     let activations = Quant::Fixed(1.0 / 128.0, 128);
     let matrix = Quant::Fixed(1.0 / 256.0, 128);
     let mut inputs = stored(vec![weights(&[batch, input], dice)], activations);
@@ -264,7 +282,7 @@ pub fn quantized_16bit_lstm(dice: &mut Dice) -> Specimen {
     inputs.push(weights(&[batch, units], dice));
     inputs.last_mut().unwrap().quant = Quant::Scale(1.0 / 2048.0);
     inputs.extend(stored(vec![weights(&[batch, units], dice)], activations));
-    all(Specimen::new(OperationType::Quantized16bitLstm), inputs)
+    all(Specimen::new(Op::Quantized16bitLstm), inputs)
         .output(Quant::Scale(1.0 / 2048.0))
         .output(activations)
 }

@@ -1,0 +1,285 @@
+//! LSTMs of integers: one step each.
+
+use super::Arguments;
+use crate::graph::{Node, Weights};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use kernels::recurrent::integer::{
+    Gate8, Gate16, Lstm8, Lstm16, Projection8, Settings8, Settings16, Step8, Step16, StepShape,
+    Term, Weights8,
+};
+use kernels::{Multiplier, Preparation};
+use ops::operations::QuantizedLstm;
+use ops::operations::quantized_lstm::ARGUMENTS;
+use ops::rules::integer_lstm::{Scales, clip_in_steps, exponent_of};
+use ops::rules::lstm_arguments::{self, GATES};
+
+/// Where the arguments of QUANTIZED_16BIT_LSTM stand: those of input gate, forget gate, cell and
+/// output gate follow each other.
+const WEIGHTS: usize = 1;
+const RECURRENT: usize = 5;
+const BIAS: usize = 9;
+const CELL: usize = 13;
+const OUTPUT: usize = 14;
+
+#[derive(Debug)]
+struct Kernel8(Lstm8);
+
+#[derive(Debug)]
+struct Kernel16(Lstm16);
+
+/// Elements of 16 or 32 bits of a constant; none of one that is left out.
+fn elements<T, const BYTES: usize>(
+    arguments: Arguments<'_>,
+    position: usize,
+    of_bytes: impl Fn([u8; BYTES]) -> T,
+) -> Option<Option<Vec<T>>> {
+    let Some(value) = arguments.given(position) else { return Some(None) };
+    let (elements, _) = value.constant()?.as_chunks();
+    Some(Some(elements.iter().map(|bytes| of_bytes(*bytes)).collect()))
+}
+
+/// Bytes to be packed; none of what is left out.
+fn bytes<'a>(
+    arguments: Arguments<'a>,
+    position: usize,
+    preparation: &Preparation,
+) -> Option<Option<Weights<'a, u8>>> {
+    match arguments.given(position) {
+        None => Some(None),
+        Some(value) => value.weights(preparation, arguments.scratch).map(Some),
+    }
+}
+
+fn scale(arguments: Arguments<'_>, position: usize) -> Option<f32> {
+    Some(arguments.value(position)?.operand.scale)
+}
+
+/// An LSTM whose cell has 16 bits and whose weights have a zero point.
+pub(super) fn step_16(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let arguments = Arguments::of(builder, node);
+    let units = arguments.length(OUTPUT, 1)?;
+    let shape = StepShape {
+        batch: arguments.length(0, 0).filter(|batch| *batch > 0)?,
+        input: arguments.length(0, 1)?,
+        units,
+        output: units,
+    };
+    let gate = |gate: usize| {
+        Some((
+            bytes(arguments, WEIGHTS + gate, preparation)??,
+            bytes(arguments, RECURRENT + gate, preparation)??,
+            elements(arguments, BIAS + gate, i32::from_le_bytes)??,
+        ))
+    };
+    let gates = [gate(0)?, gate(1)?, gate(2)?, gate(3)?];
+    let settings = Settings16 {
+        zero_point: u8::try_from(arguments.value(WEIGHTS)?.operand.zero_point).ok()?,
+        multiplier: Multiplier::from_real(f64::from(scale(arguments, BIAS)?) * 4096.0),
+    };
+    // Each bias has a scale of its own, if only by a little.
+    for gate in 1..4 {
+        let multiplier = Multiplier::from_real(f64::from(scale(arguments, BIAS + gate)?) * 4096.0);
+        (multiplier == settings.multiplier).then_some(())?;
+    }
+    let borrowed =
+        gates.each_ref().map(|(input, recurrent, bias)| Gate16 { input, recurrent, bias });
+    let lstm = Lstm16::prepare(shape, borrowed, settings, preparation);
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Kernel16(lstm)),
+        inputs: [0, CELL, OUTPUT].map(|position| Operand::Value(node.inputs[position])).to_vec(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+/// An LSTM of signed numbers of 8 bits.
+pub(super) fn step_8(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &QuantizedLstm,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let arguments = Arguments::of(builder, node);
+    let scales = &operation.scales;
+    let [output_at, cell_at] = [ARGUMENTS.output_state(), ARGUMENTS.cell_state()];
+    let shape = StepShape {
+        batch: arguments.length(0, 0).filter(|batch| *batch > 0)?,
+        input: arguments.length(0, 1)?,
+        units: arguments.length(cell_at, 1)?,
+        output: arguments.length(output_at, 1)?,
+    };
+    let gate = |gate| Owned::read(arguments, gate, scales, preparation);
+    let [input, forget, cell, output] = GATES.map(gate);
+    let (input, forget, cell, output) = (input?, forget??, cell??, output??);
+    let projection = bytes(arguments, ARGUMENTS.projection(), preparation)?;
+    let bias = elements(arguments, ARGUMENTS.projection_bias(), i32::from_le_bytes)?;
+    let output_scale = scale(arguments, output_at)?;
+    let of_projection = scale(arguments, ARGUMENTS.projection())? * scales.hidden / output_scale;
+    let weights = Weights8 {
+        input: input.as_ref().map(Owned::borrowed),
+        forget: forget.borrowed(),
+        cell: cell.borrowed(),
+        output: output.borrowed(),
+        projection: projection.as_deref().map(|weights| Projection8 {
+            weights: term(bytemuck::cast_slice(weights), of_projection),
+            bias: bias.as_deref(),
+        }),
+    };
+    let zero_point =
+        |position: usize| i8::try_from(arguments.value(position)?.operand.zero_point).ok();
+    let cell_scale = scale(arguments, cell_at)?;
+    #[allow(clippy::cast_possible_truncation)] // The rounding that is wanted.
+    let hidden = (2_f64.powi(-15) / f64::from(scales.hidden) * 2_f64.powi(-15)) as f32;
+    let settings = Settings8 {
+        input_zero_point: zero_point(0)?,
+        output_zero_point: zero_point(output_at)?,
+        hidden_zero_point: scales.hidden_zero_point,
+        hidden: Multiplier::from_real(hidden.into()),
+        cell_exponent: exponent_of(cell_scale)?,
+        cell_clip: clip_in_steps(scales.cell_clip, cell_scale, i16::MAX.into()),
+        projection_clip: clip_in_steps(scales.projection_clip, output_scale, i8::MAX.into()),
+    };
+    let lstm = Lstm8::prepare(shape, &weights, settings, preparation);
+    let inputs = [0, output_at, cell_at];
+    Some(Draft {
+        place: node.place,
+        kernel: Box::new(Kernel8(lstm)),
+        inputs: inputs.map(|position| Operand::Value(node.inputs[position])).to_vec(),
+        outputs: node.outputs.clone(),
+    })
+}
+
+/// The weights of a gate.
+struct Owned<'a> {
+    input: (Weights<'a, u8>, f32),
+    recurrent: (Weights<'a, u8>, f32),
+    peephole: Option<(Vec<i16>, f32)>,
+    layer_norm: Option<(Vec<i16>, f32)>,
+    bias: Vec<i32>,
+}
+
+fn term<T>(weights: &[T], real: f32) -> Term<'_, T> {
+    Term { weights, multiplier: Multiplier::from_real(real.into()) }
+}
+
+fn matrix<'a>((weights, real): &'a (Weights<'_, u8>, f32)) -> Term<'a, i8> {
+    term(bytemuck::cast_slice(weights), *real)
+}
+
+fn vector(vector: &Option<(Vec<i16>, f32)>) -> Option<Term<'_, i16>> {
+    vector.as_ref().map(|(weights, real)| term(&weights[..], *real))
+}
+
+impl<'a> Owned<'a> {
+    fn read(
+        arguments: Arguments<'a>,
+        gate: lstm_arguments::Gate,
+        scales: &Scales,
+        preparation: &Preparation,
+    ) -> Option<Option<Self>> {
+        let to = scales.gates[gate as usize];
+        let weights = |position: usize| bytes(arguments, position, preparation);
+        let [input, recurrent] = [ARGUMENTS.input_weights(gate), ARGUMENTS.recurrent_weights(gate)];
+        let Some(input_weights) = weights(input)? else { return Some(None) };
+        let real = |position: usize, numbers: usize| {
+            Some(scale(arguments, position)? * scale(arguments, numbers)? / to)
+        };
+        // The exponent stands for the scale, which may be a little off.
+        let cell_scale = 2_f64.powi(exponent_of(scale(arguments, ARGUMENTS.cell_state())?)?);
+        let vector = |position: usize, real: &dyn Fn(f32) -> f32| {
+            let Some(numbers) = elements(arguments, position, i16::from_le_bytes)? else {
+                return Some(None);
+            };
+            Some(Some((numbers, real(scale(arguments, position)?))))
+        };
+        #[allow(clippy::cast_possible_truncation)] // The rounding that is wanted.
+        let of_cell = |scale: f32| (cell_scale * f64::from(scale) / f64::from(to)) as f32;
+        let peephole = ARGUMENTS.peephole(gate);
+        Some(Some(Self {
+            input: (input_weights, real(input, 0)?),
+            recurrent: (weights(recurrent)??, real(recurrent, ARGUMENTS.output_state())?),
+            peephole: peephole.map_or(Some(None), |position| vector(position, &of_cell))?,
+            layer_norm: vector(ARGUMENTS.layer_norm(gate), &|scale| scale)?,
+            bias: elements(arguments, ARGUMENTS.bias(gate), i32::from_le_bytes)??,
+        }))
+    }
+
+    fn borrowed(&self) -> Gate8<'_> {
+        Gate8 {
+            input: matrix(&self.input),
+            recurrent: matrix(&self.recurrent),
+            peephole: vector(&self.peephole),
+            layer_norm: vector(&self.layer_norm),
+            bias: &self.bias,
+        }
+    }
+}
+
+impl Kernel for Kernel16 {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [cell, output], scratch) = operands.split();
+        let step = Step16 {
+            input: inputs.bytes(0),
+            output_before: inputs.bytes(2),
+            cell_before: bytemuck::cast_slice(inputs.bytes(1)),
+            cell: bytemuck::cast_slice_mut(cell),
+            output,
+        };
+        self.0.run(run.team, step, bytemuck::cast_slice_mut(scratch));
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "lstm of 16 bits".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.0.scratch_elements() * size_of::<i32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.0.operations()
+    }
+
+    fn is_8_bit(&self) -> bool {
+        true
+    }
+}
+
+impl Kernel for Kernel8 {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, [state, cell, output], scratch) = operands.split();
+        let step = Step8 {
+            input: bytemuck::cast_slice(inputs.bytes(0)),
+            output_before: bytemuck::cast_slice(inputs.bytes(1)),
+            cell_before: bytemuck::cast_slice(inputs.bytes(2)),
+            cell: bytemuck::cast_slice_mut(cell),
+            output: bytemuck::cast_slice_mut(state),
+        };
+        self.0.run(run.team, step, bytemuck::cast_slice_mut(scratch));
+        output.copy_from_slice(state);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "lstm of 8 bits".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.0.scratch_elements() * size_of::<i32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.0.operations()
+    }
+
+    fn is_8_bit(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,266 @@
+//! LSTMs of floats.
+
+use super::{Arguments, Both, states, written_floats};
+use crate::graph::{Node, Weights as Constants};
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use kernels::Preparation;
+use kernels::recurrent::{
+    Activation, Gate, Lstm, Sequences, Settings, Shape, States, Steps, Weights,
+};
+use ops::operations::bidirectional_sequence_lstm::{AUXILIARY_INPUT, BACKWARD, FORWARD};
+use ops::operations::{self, BidirectionalSequenceLstm, UnidirectionalSequenceLstm};
+use ops::operations::{lstm, unidirectional_sequence_lstm};
+use ops::rules::lstm_arguments::{self, GATES, LstmArguments};
+use ops::rules::lstm_cell;
+
+/// One direction.
+#[derive(Debug)]
+struct OneKernel {
+    lstm: Lstm,
+    /// Elements of both states.
+    states: usize,
+    form: Form,
+}
+
+/// What comes out of [`OneKernel`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// All steps, and perhaps the states.
+    Sequence { gives_states: bool },
+    /// Nothing that matters, the states, the step.
+    SingleStep,
+}
+
+/// Two directions.
+#[derive(Debug)]
+struct BothKernel {
+    lstms: [Lstm; 2],
+    both: Both,
+    /// Elements of all states.
+    states: usize,
+    gives_states: bool,
+}
+
+pub(super) fn single_step(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &operations::Lstm,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let arguments = Arguments::of(builder, node);
+    let cell = Cell { at: lstm::ARGUMENTS, sequences: arguments.single_step()? };
+    let lstm = cell.prepare(arguments, &operation.settings, preparation)?;
+    Some(cell.draft(arguments, lstm, Form::SingleStep))
+}
+
+pub(super) fn sequence(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &UnidirectionalSequenceLstm,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let arguments = Arguments::of(builder, node);
+    let sequences = arguments.sequences(operation.is_time_major)?;
+    let cell = Cell { at: unidirectional_sequence_lstm::ARGUMENTS, sequences };
+    let lstm = cell.prepare(arguments, &operation.settings, preparation)?;
+    Some(cell.draft(arguments, lstm, Form::Sequence { gives_states: node.outputs.len() > 1 }))
+}
+
+pub(super) fn both_directions(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &BidirectionalSequenceLstm,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let arguments = Arguments::of(builder, node);
+    let weights = FORWARD.auxiliary_weights(lstm_arguments::Gate::Forget)?;
+    let both = Both {
+        linking: arguments.linking(AUXILIARY_INPUT, weights),
+        is_merged: operation.is_merged,
+    };
+    let sequences = arguments.sequences(operation.is_time_major)?;
+    let backward = Sequences { is_backward: true, ..sequences };
+    let cells = [Cell { at: FORWARD, sequences }, Cell { at: BACKWARD, sequences: backward }];
+    let [first, second] =
+        cells.map(|cell| cell.prepare(arguments, &operation.settings, preparation));
+    let states = cells.map(|cell| cell.states());
+    let positions = [0, AUXILIARY_INPUT].into_iter().chain(states.into_iter().flatten());
+    Some(Draft {
+        place: node.place,
+        inputs: positions.map(|position| Operand::Value(node.inputs[position])).collect(),
+        outputs: node.outputs.clone(),
+        kernel: Box::new(BothKernel {
+            lstms: [first?, second?],
+            both,
+            states: arguments.elements(states.as_flattened()),
+            gives_states: node.outputs.len() > 2,
+        }),
+    })
+}
+
+/// A cell of a layer.
+#[derive(Clone, Copy)]
+struct Cell {
+    at: LstmArguments,
+    sequences: Sequences,
+}
+
+/// The weights of a gate.
+struct Owned<'a> {
+    input: Constants<'a, f32>,
+    auxiliary: Option<Constants<'a, f32>>,
+    recurrent: Constants<'a, f32>,
+    peephole: Option<Vec<f32>>,
+    layer_norm: Option<Vec<f32>>,
+    bias: Vec<f32>,
+}
+
+impl Owned<'_> {
+    fn borrowed(&self) -> Gate<'_> {
+        Gate {
+            input: &self.input,
+            auxiliary: self.auxiliary.as_deref(),
+            recurrent: &self.recurrent,
+            peephole: self.peephole.as_deref(),
+            layer_norm: self.layer_norm.as_deref(),
+            bias: &self.bias,
+        }
+    }
+}
+
+impl Cell {
+    /// Where the states before the first step stand.
+    fn states(self) -> [usize; 2] {
+        [self.at.output_state(), self.at.cell_state()]
+    }
+
+    fn prepare(
+        self,
+        arguments: Arguments<'_>,
+        settings: &lstm_cell::Settings,
+        preparation: &mut Preparation,
+    ) -> Option<Lstm> {
+        let at = self.at;
+        let weights = |position: usize| arguments.weights(position, preparation);
+        let gate = |gate: lstm_arguments::Gate| -> Option<Option<Owned<'_>>> {
+            let Some(input) = weights(at.input_weights(gate))? else { return Some(None) };
+            Some(Some(Owned {
+                input,
+                auxiliary: at.auxiliary_weights(gate).map_or(Some(None), weights)?,
+                recurrent: weights(at.recurrent_weights(gate))??,
+                peephole: at.peephole(gate).map_or(Some(None), |it| arguments.vector(it))?,
+                layer_norm: arguments.vector(at.layer_norm(gate))?,
+                bias: arguments.vector(at.bias(gate))??,
+            }))
+        };
+        let [input, forget, cell, output] = GATES.map(gate);
+        let (input, forget, cell, output) = (input?, forget??, cell??, output??);
+        let projection = weights(at.projection())?;
+        let projection_bias = arguments.vector(at.projection_bias())?;
+        let all = Weights {
+            input: input.as_ref().map(Owned::borrowed),
+            forget: forget.borrowed(),
+            cell: cell.borrowed(),
+            output: output.borrowed(),
+            projection: projection.as_deref().map(|it| (it, projection_bias.as_deref())),
+        };
+        let of_auxiliary = at.auxiliary_weights(lstm_arguments::Gate::Forget);
+        let shape = Shape {
+            sequences: self.sequences,
+            input: arguments.length(at.input_weights(lstm_arguments::Gate::Forget), 1)?,
+            auxiliary: of_auxiliary.and_then(|it| arguments.length(it, 1)).unwrap_or(0),
+            units: arguments.length(at.cell_state(), 1)?,
+            output: arguments.length(at.output_state(), 1)?,
+        };
+        let settings = Settings {
+            activation: match settings.activation {
+                lstm_cell::Activation::None => Activation::None,
+                lstm_cell::Activation::Relu => Activation::Relu,
+                lstm_cell::Activation::Relu6 => Activation::Relu6,
+                lstm_cell::Activation::Tanh => Activation::Tanh,
+                lstm_cell::Activation::Sigmoid => Activation::Sigmoid,
+            },
+            cell_clip: settings.cell_clip,
+            projection_clip: settings.projection_clip,
+        };
+        Some(Lstm::prepare(shape, &all, settings, preparation))
+    }
+
+    /// The step of one direction.
+    fn draft(self, arguments: Arguments<'_>, lstm: Lstm, form: Form) -> Draft {
+        let node = arguments.node;
+        let [output, cell] = self.states();
+        Draft {
+            place: node.place,
+            inputs: [0, output, cell].map(|it| Operand::Value(node.inputs[it])).to_vec(),
+            outputs: node.outputs.clone(),
+            kernel: Box::new(OneKernel { lstm, states: arguments.elements(&self.states()), form }),
+        }
+    }
+}
+
+impl Kernel for OneKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, written) = operands.split_all();
+        let mut written = written_floats(written);
+        let mut next = || written.next().unwrap_or_default();
+        let (output, given) = match self.form {
+            Form::Sequence { gives_states: false } => (next(), [None, None]),
+            Form::Sequence { gives_states: true } => (next(), [(); 2].map(|()| Some(next()))),
+            Form::SingleStep => {
+                next().fill(0.0);
+                let given = [(); 2].map(|()| Some(next()));
+                (next(), given)
+            }
+        };
+        let ([hidden, cell], scratch) = states(&inputs, 1, given, next());
+        let states = States { output: hidden, cell };
+        self.lstm.run(run.team, Steps::of(inputs.floats(0)), states, output, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "lstm".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        (self.lstm.scratch_elements() + self.states) * size_of::<f32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.lstm.operations()
+    }
+}
+
+impl Kernel for BothKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, written) = operands.split_all();
+        let mut written = written_floats(written);
+        let outputs = self.both.outputs(&mut written);
+        let mut next = || written.next().unwrap_or_default();
+        let given = [(); 4].map(|()| self.gives_states.then(&mut next));
+        let ([first, first_cell, second, second_cell], scratch) = states(&inputs, 2, given, next());
+        let states = [
+            States { output: first, cell: first_cell },
+            States { output: second, cell: second_cell },
+        ];
+        let (lstms, steps) = (self.lstms.each_ref(), self.both.steps(&inputs));
+        Lstm::run_both(lstms, run.team, steps, states, outputs, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "lstm in both directions".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let scratch: usize = self.lstms.iter().map(Lstm::scratch_elements).sum();
+        (scratch + self.states) * size_of::<f32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.lstms.iter().map(Lstm::operations).sum()
+    }
+}

@@ -1,0 +1,203 @@
+//! Basic recurrent layers of floats.
+
+use super::{Arguments, Both, states, written_floats};
+use crate::graph::Node;
+use crate::plan::arena::Operands;
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use driver::EngineError;
+use hal::FusedActivation;
+use kernels::Preparation;
+use kernels::recurrent::{Rnn, RnnShape, RnnWeights, Sequences, Steps};
+use ops::operations::bidirectional_sequence_rnn::{AUXILIARY_INPUT, BACKWARD, FORWARD};
+use ops::operations::{self, BidirectionalSequenceRnn, UnidirectionalSequenceRnn};
+use ops::operations::{rnn, unidirectional_sequence_rnn};
+use ops::rules::activation_range;
+use ops::rules::rnn_cell::RnnArguments;
+
+/// One direction.
+#[derive(Debug)]
+struct OneKernel {
+    rnn: Rnn,
+    /// Elements of the state.
+    states: usize,
+    form: Form,
+}
+
+/// What comes out of [`OneKernel`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// All steps, and perhaps the state.
+    Sequence { gives_state: bool },
+    /// The state, the step.
+    SingleStep,
+}
+
+/// Two directions.
+#[derive(Debug)]
+struct BothKernel {
+    rnns: [Rnn; 2],
+    both: Both,
+    /// Elements of both states.
+    states: usize,
+    gives_states: bool,
+}
+
+pub(super) fn single_step(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &operations::Rnn,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let arguments = Arguments::of(builder, node);
+    let cell = Cell { at: rnn::ARGUMENTS, sequences: arguments.single_step()? };
+    let rnn = cell.prepare(arguments, operation.activation, preparation)?;
+    Some(cell.draft(arguments, rnn, Form::SingleStep))
+}
+
+pub(super) fn sequence(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &UnidirectionalSequenceRnn,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let arguments = Arguments::of(builder, node);
+    let sequences = arguments.sequences(operation.is_time_major)?;
+    let cell = Cell { at: unidirectional_sequence_rnn::ARGUMENTS, sequences };
+    let rnn = cell.prepare(arguments, operation.activation, preparation)?;
+    Some(cell.draft(arguments, rnn, Form::Sequence { gives_state: node.outputs.len() > 1 }))
+}
+
+pub(super) fn both_directions(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &BidirectionalSequenceRnn,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
+    let arguments = Arguments::of(builder, node);
+    let linking = arguments.linking(AUXILIARY_INPUT, FORWARD.auxiliary?);
+    let sequences = arguments.sequences(operation.is_time_major)?;
+    let backward = Sequences { is_backward: true, ..sequences };
+    let cells = [Cell { at: FORWARD, sequences }, Cell { at: BACKWARD, sequences: backward }];
+    let [first, second] =
+        cells.map(|cell| cell.prepare(arguments, operation.activation, preparation));
+    let positions = [0, AUXILIARY_INPUT, FORWARD.state(), BACKWARD.state()];
+    let steps = if operation.is_merged { 1 } else { 2 };
+    Some(Draft {
+        place: node.place,
+        inputs: positions.map(|position| Operand::Value(node.inputs[position])).to_vec(),
+        outputs: node.outputs.clone(),
+        kernel: Box::new(BothKernel {
+            rnns: [first?, second?],
+            both: Both { linking, is_merged: operation.is_merged },
+            states: arguments.elements(&positions[2..]),
+            gives_states: node.outputs.len() > steps,
+        }),
+    })
+}
+
+/// A cell of a layer.
+#[derive(Clone, Copy)]
+struct Cell {
+    at: RnnArguments,
+    sequences: Sequences,
+}
+
+impl Cell {
+    fn prepare(
+        self,
+        arguments: Arguments<'_>,
+        activation: FusedActivation,
+        preparation: &mut Preparation,
+    ) -> Option<Rnn> {
+        let at = self.at;
+        let weights = |position: usize| arguments.weights(position, preparation);
+        let (input, recurrent) = (weights(at.weights)??, weights(at.weights + 1)??);
+        let auxiliary = at.auxiliary.map_or(Some(None), weights)?;
+        let bias = arguments.vector(at.weights + 2)??;
+        let all = RnnWeights {
+            input: &input,
+            auxiliary: auxiliary.as_deref(),
+            recurrent: &recurrent,
+            bias: &bias,
+        };
+        let shape = RnnShape {
+            sequences: self.sequences,
+            input: arguments.length(at.weights, 1)?,
+            auxiliary: at.auxiliary.and_then(|it| arguments.length(it, 1)).unwrap_or(0),
+            units: arguments.length(at.weights, 0)?,
+        };
+        Some(Rnn::prepare(shape, &all, activation_range::real(activation), preparation))
+    }
+
+    /// The step of one direction.
+    fn draft(self, arguments: Arguments<'_>, rnn: Rnn, form: Form) -> Draft {
+        let node = arguments.node;
+        let state = self.at.state();
+        Draft {
+            place: node.place,
+            inputs: [0, state].map(|it| Operand::Value(node.inputs[it])).to_vec(),
+            outputs: node.outputs.clone(),
+            kernel: Box::new(OneKernel { rnn, states: arguments.elements(&[state]), form }),
+        }
+    }
+}
+
+impl Kernel for OneKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, written) = operands.split_all();
+        let mut written = written_floats(written);
+        let mut next = || written.next().unwrap_or_default();
+        let (output, given) = match self.form {
+            Form::Sequence { gives_state } => {
+                let output = next();
+                (output, gives_state.then(&mut next))
+            }
+            Form::SingleStep => {
+                let state = next();
+                (next(), Some(state))
+            }
+        };
+        let ([state], scratch) = states(&inputs, 1, [given], next());
+        self.rnn.run(run.team, Steps::of(inputs.floats(0)), state, output, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "rnn".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        (self.rnn.scratch_elements() + self.states) * size_of::<f32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.rnn.operations()
+    }
+}
+
+impl Kernel for BothKernel {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
+        let (inputs, written) = operands.split_all();
+        let mut written = written_floats(written);
+        let outputs = self.both.outputs(&mut written);
+        let mut next = || written.next().unwrap_or_default();
+        let given = [(); 2].map(|()| self.gives_states.then(&mut next));
+        let (states, scratch) = states(&inputs, 2, given, next());
+        let (rnns, steps) = (self.rnns.each_ref(), self.both.steps(&inputs));
+        Rnn::run_both(rnns, run.team, steps, states, outputs, scratch);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        "rnn in both directions".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let scratch: usize = self.rnns.iter().map(Rnn::scratch_elements).sum();
+        (scratch + self.states) * size_of::<f32>()
+    }
+
+    fn arithmetic(&self) -> u64 {
+        self.rnns.iter().map(Rnn::operations).sum()
+    }
+}

@@ -1,0 +1,71 @@
+//! [`Contribution`]: what the inputs of all steps contribute to a gate.
+
+use super::sequences::Steps;
+use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
+use crate::{Preparation, Team};
+
+/// Weights from the inputs to the units of a gate.
+#[derive(Debug)]
+pub(super) struct Contribution {
+    input: FullyConnected,
+    auxiliary: Option<FullyConnected>,
+}
+
+impl Contribution {
+    /// Packs weights `[units, inputs]`, given with the number of inputs, for so many rows.
+    pub(super) fn prepare(
+        rows: usize,
+        bias: &[f32],
+        input: (&[f32], usize),
+        auxiliary: Option<(&[f32], usize)>,
+        preparation: &mut Preparation,
+    ) -> Self {
+        let mut layer = |(weights, inputs): (&[f32], usize), bias: &[f32]| {
+            let sizes = Sizes { rows, inputs, units: bias.len() };
+            let (storage, epilogue) = (Storage::Full, Epilogue::NONE);
+            FullyConnected::prepare(sizes, weights, bias, storage, epilogue, preparation)
+        };
+        let input = layer(input, bias);
+        Self { input, auxiliary: auxiliary.map(|weights| layer(weights, &vec![0.0; bias.len()])) }
+    }
+
+    /// How many numbers it makes.
+    pub(super) fn elements(&self) -> usize {
+        let Sizes { rows, units, .. } = self.input.sizes();
+        rows.saturating_mul(units)
+    }
+
+    /// How many floats of scratch a run wants.
+    pub(super) fn scratch_elements(&self) -> usize {
+        if self.auxiliary.is_some() { self.elements() } else { 0 }
+    }
+
+    /// Multiplications and additions.
+    pub(super) fn operations(&self) -> u64 {
+        self.input.operations() + self.auxiliary.as_ref().map_or(0, FullyConnected::operations)
+    }
+
+    /// # Panics
+    /// If a slice has not the size that was prepared for, or there is too little scratch.
+    pub(super) fn run(
+        &self,
+        team: &mut Team,
+        steps: Steps<'_>,
+        to: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let check = |layer: &FullyConnected, steps: &[f32]| {
+            let Sizes { rows, inputs, .. } = layer.sizes();
+            assert_eq!(Some(steps.len()), rows.checked_mul(inputs), "inputs of another size");
+        };
+        let mut residual = None;
+        if let Some(auxiliary) = &self.auxiliary {
+            check(auxiliary, steps.auxiliary);
+            let sums = &mut scratch[..self.elements()];
+            auxiliary.run(team, steps.auxiliary, None, sums, &mut []);
+            residual = Some(&*sums);
+        }
+        check(&self.input, steps.input);
+        self.input.run(team, steps.input, residual, to, &mut []);
+    }
+}

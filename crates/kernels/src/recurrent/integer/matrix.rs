@@ -1,0 +1,66 @@
+//! [`Matrix`]: weights of 8 or 16 bits.
+
+use super::multiply_all;
+use crate::packing::PackedValues;
+use crate::vector::{Kernel, Simd};
+use crate::{Multiplier, Preparation};
+use bytemuck::Pod;
+use std::ops::Range;
+
+/// A matrix of weights, `[rows, inputs]`.
+#[derive(Debug)]
+pub(super) struct Matrix<T> {
+    weights: PackedValues<T>,
+    inputs: usize,
+    count: usize,
+}
+
+impl<T: Pod> Matrix<T> {
+    /// `fill` gets room for the weights of a row, with the row's number.
+    pub(super) fn new(
+        preparation: &mut Preparation,
+        [rows, inputs]: [usize; 2],
+        fill: impl Fn(usize, &mut [T]),
+    ) -> Self {
+        let count = rows.checked_mul(inputs).expect("weights beyond memory");
+        let weights = preparation.pack(count, |weights| {
+            for (row, weights) in weights.chunks_exact_mut(inputs.max(1)).enumerate() {
+                fill(row, weights);
+            }
+        });
+        Self { weights, inputs, count }
+    }
+
+    /// How many weights there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// Products of some rows of a matrix with numbers, which have 9 bits, added to what is in `sums`, and
+/// then multiplied. Sums wrap.
+pub(super) struct Products<'a, T> {
+    pub(super) matrix: &'a Matrix<T>,
+    pub(super) rows: Range<usize>,
+    pub(super) numbers: &'a [i16],
+    pub(super) sums: &'a mut [i32],
+    pub(super) multiplier: Multiplier,
+}
+
+impl<T: Pod + Into<i32>> Kernel for Products<'_, T> {
+    type Output = ();
+
+    // Compilers make of this what each instruction set has for pairs of numbers of 16 bits.
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { matrix, rows, numbers, sums, multiplier } = self;
+        let inputs = matrix.inputs;
+        assert_eq!(numbers.len(), inputs, "numbers of another size");
+        let weights = &matrix.weights.values()[rows.start * inputs..rows.end * inputs];
+        for (sum, weights) in sums.iter_mut().zip(weights.chunks_exact(inputs.max(1))) {
+            let products = weights.iter().zip(numbers).map(|(w, x)| (*w).into() * i32::from(*x));
+            *sum = products.fold(*sum, i32::wrapping_add);
+        }
+        multiply_all(multiplier, sums);
+    }
+}

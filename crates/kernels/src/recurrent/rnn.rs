@@ -1,0 +1,264 @@
+//! [`Rnn`]: the basic recurrent layer, `h' = clamp(W x + A a + R h + b)`, with the input `x`, the
+//! auxiliary input `a` where it has weights, and the output `h` of the step before.
+#![allow(unsafe_code)]
+
+use super::contribution::Contribution;
+use super::layer::{self, Layer, Outputs};
+use super::packed::{Packed, ROWS, lanes};
+use super::sequences::{Rows, Sequences, Steps, Workers};
+use crate::Preparation;
+use crate::disjoint::DisjointOutput;
+use crate::team::Team;
+use crate::vector::{Isa, Kernel, Simd, functions};
+use std::ops::Range;
+
+/// Most vectors of a panel.
+const MOST_VECTORS: usize = 8;
+
+/// The sizes of a basic recurrent layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RnnShape {
+    /// The steps.
+    pub sequences: Sequences,
+    /// Elements of an input.
+    pub input: usize,
+    /// Elements of an auxiliary input.
+    pub auxiliary: usize,
+    /// Elements of the output.
+    pub units: usize,
+}
+
+/// The weights of a basic recurrent layer.
+#[derive(Debug, Clone, Copy)]
+pub struct RnnWeights<'a> {
+    /// `[units, input]`
+    pub input: &'a [f32],
+    /// `[units, auxiliary]`
+    pub auxiliary: Option<&'a [f32]>,
+    /// `[units, units]`
+    pub recurrent: &'a [f32],
+    /// `[units]`
+    pub bias: &'a [f32],
+}
+
+/// A prepared basic recurrent layer.
+#[derive(Debug)]
+pub struct Rnn {
+    isa: Isa,
+    shape: RnnShape,
+    contribution: Contribution,
+    /// Vectors of a panel: 1, 2, 4 or 8.
+    vectors: usize,
+    recurrent: Packed,
+    /// What outputs are clamped to.
+    range: (f32, f32),
+}
+
+impl Rnn {
+    /// Packs the weights. Outputs are clamped to a range.
+    ///
+    /// # Panics
+    /// If weights have not the sizes that the shape says.
+    pub fn prepare(
+        shape: RnnShape,
+        weights: &RnnWeights<'_>,
+        range: (f32, f32),
+        preparation: &mut Preparation,
+    ) -> Self {
+        let RnnShape { sequences, input, auxiliary, units } = shape;
+        let RnnWeights { bias, recurrent, .. } = *weights;
+        assert_eq!(bias.len(), units, "not a bias for each unit");
+        let expected = units.checked_mul(units).expect("weights beyond memory");
+        preparation.check_count(recurrent.len(), expected, "recurrent weights");
+        let isa = Isa::of(preparation.set());
+        // Several panels for each thread, of which each has sums enough in flight.
+        let wanted = units.div_ceil(lanes(isa)).div_ceil(preparation.threads());
+        let vectors = wanted.next_power_of_two().clamp(1, MOST_VECTORS);
+        let contribution = Contribution::prepare(
+            sequences.rows(),
+            bias,
+            (weights.input, input),
+            weights.auxiliary.map(|weights| (weights, auxiliary)),
+            preparation,
+        );
+        let recurrent = Packed::new(preparation, vectors, &[Some(recurrent)], [units, units]);
+        Self { isa, shape, contribution, vectors, recurrent, range }
+    }
+
+    /// How many floats of scratch a run wants.
+    pub fn scratch_elements(&self) -> usize {
+        layer::scratch_elements(self)
+    }
+
+    /// Multiplications and additions of all steps.
+    pub fn operations(&self) -> u64 {
+        let RnnShape { sequences, units, .. } = self.shape;
+        let steps = sequences.rows() as u128 * units as u128 * units as u128 * 2;
+        u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(self.contribution.operations())
+    }
+
+    /// Runs all steps. The state `[batch, units]` is that before the first step, and becomes that
+    /// after the last.
+    ///
+    /// # Panics
+    /// If a slice has not the size that was prepared for, or there is too little scratch.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        steps: Steps<'_>,
+        state: &mut [f32],
+        output: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        layer::run(self, team, steps, state, output, scratch);
+    }
+
+    /// Runs two over the same sequences, with the scratch of both.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub fn run_both(
+        rnns: [&Self; 2],
+        team: &mut Team,
+        steps: [Steps<'_>; 2],
+        states: [&mut [f32]; 2],
+        outputs: Outputs<'_>,
+        scratch: &mut [f32],
+    ) {
+        layer::run_both(rnns, team, steps, states, outputs, scratch);
+    }
+}
+
+impl Layer for Rnn {
+    type States<'a> = &'a mut [f32];
+
+    fn sequences(&self) -> Sequences {
+        self.shape.sequences
+    }
+
+    fn output_size(&self) -> usize {
+        self.shape.units
+    }
+
+    fn contributions(&self) -> usize {
+        self.contribution.elements().saturating_add(self.contribution.scratch_elements())
+    }
+
+    fn step_scratch(&self) -> usize {
+        // The outputs of two steps.
+        self.shape.sequences.batch.saturating_mul(2 * self.shape.units)
+    }
+
+    fn step_products(&self) -> usize {
+        self.shape.sequences.batch.saturating_mul(self.recurrent.products())
+    }
+
+    fn contribute(&self, team: &mut Team, steps: Steps<'_>, to: &mut [f32]) {
+        let (to, scratch) = to.split_at_mut(self.contribution.elements());
+        self.contribution.run(team, steps, to, scratch);
+    }
+
+    fn take_steps(
+        &self,
+        mut workers: Workers<'_>,
+        contributions: &[f32],
+        state: &mut [f32],
+        mut output: Rows<'_>,
+        scratch: &mut [f32],
+    ) {
+        let RnnShape { sequences: Sequences { batch, time, .. }, units, .. } = self.shape;
+        assert_eq!(Some(state.len()), batch.checked_mul(units), "a state of another size");
+        assert!(scratch.len() >= self.step_scratch(), "too little scratch");
+        if batch == 0 || units == 0 {
+            return;
+        }
+        let (mut before, rest) = scratch.split_at_mut(batch * units);
+        let mut after = &mut rest[..batch * units];
+        before.copy_from_slice(state);
+        for step in 0..time {
+            let disjoint = DisjointOutput::new(after);
+            workers.share(self.recurrent.panels(), self.step_products(), &|panels| {
+                let step =
+                    Step { rnn: self, panels, step, contributions, before, after: &disjoint };
+                match self.vectors {
+                    1 => self.isa.run(StepOf::<1>(step)),
+                    2 => self.isa.run(StepOf::<2>(step)),
+                    4 => self.isa.run(StepOf::<4>(step)),
+                    _ => self.isa.run(StepOf::<MOST_VECTORS>(step)),
+                }
+            });
+            for (sequence, after) in after.chunks_exact(units).enumerate() {
+                output.write(self.shape.sequences.row(sequence, step), after);
+            }
+            std::mem::swap(&mut before, &mut after);
+        }
+        state.copy_from_slice(before);
+    }
+}
+
+/// A step of all sequences, for the units of some panels.
+struct Step<'a> {
+    rnn: &'a Rnn,
+    panels: Range<usize>,
+    /// The number of the step.
+    step: usize,
+    /// `[rows, units]`
+    contributions: &'a [f32],
+    before: &'a [f32],
+    /// `[batch, units]`, of which those of these panels are nobody else's.
+    after: &'a DisjointOutput<'a, f32>,
+}
+
+/// With panels of so many vectors.
+struct StepOf<'a, const VECTORS: usize>(Step<'a>);
+
+impl<const VECTORS: usize> Kernel for StepOf<'_, VECTORS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let batch = self.0.rnn.shape.sequences.batch;
+        for panel in self.0.panels.clone() {
+            let mut first = 0;
+            while first + ROWS <= batch {
+                self.sequences::<S, ROWS>(simd, panel, first);
+                first += ROWS;
+            }
+            for last in first..batch {
+                self.sequences::<S, 1>(simd, panel, last);
+            }
+        }
+    }
+}
+
+impl<const VECTORS: usize> StepOf<'_, VECTORS> {
+    /// The units of a panel of `N` sequences.
+    #[inline(always)]
+    fn sequences<S: Simd, const N: usize>(&self, simd: S, panel: usize, first: usize) {
+        let Step { rnn, step, contributions, before, after, .. } = self.0;
+        let RnnShape { sequences, units, .. } = rnn.shape;
+        let of_vector = |vector: usize| {
+            let start = ((panel * VECTORS + vector) * S::LANES).min(units);
+            start..units.min(start + S::LANES)
+        };
+        let rows: [&[f32]; N] =
+            std::array::from_fn(|index| &before[(first + index) * units..][..units]);
+        let mut sums = [[simd.splat(0.0); VECTORS]; N];
+        for (index, sums) in sums.iter_mut().enumerate() {
+            let row = &contributions[sequences.row(first + index, step) * units..][..units];
+            for (vector, sum) in sums.iter_mut().enumerate() {
+                *sum = simd.load_partial(&row[of_vector(vector)], 0.0);
+            }
+        }
+        rnn.recurrent.add_products(simd, panel, rows, &mut sums);
+        let (least, greatest) = (simd.splat(rnn.range.0), simd.splat(rnn.range.1));
+        for (index, sums) in sums.into_iter().enumerate() {
+            for (vector, sum) in sums.into_iter().enumerate() {
+                let at = of_vector(vector);
+                // SAFETY: this panel's units are this task's alone.
+                let after = unsafe { after.slice((first + index) * units + at.start, at.len()) };
+                simd.store_partial(functions::clamp(simd, sum, least, greatest), after);
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What recurrent layers read and write: the steps of all sequences of a batch.
+#![allow(unsafe_code)]
+
+use crate::disjoint::DisjointOutput;
+use crate::team::Team;
+
+/// How the steps of all sequences lie in a tensor, whose rows are steps, and in which order they are
+/// taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sequences {
+    /// How many sequences.
+    pub batch: usize,
+    /// How many steps of each.
+    pub time: usize,
+    /// Whether inputs and outputs are `[time, batch, ...]` and not `[batch, time, ...]`.
+    pub is_time_major: bool,
+    /// Whether the last step comes first.
+    pub is_backward: bool,
+}
+
+impl Sequences {
+    /// One step of each sequence.
+    pub fn single_step(batch: usize) -> Self {
+        Self { batch, time: 1, is_time_major: true, is_backward: false }
+    }
+
+    /// Steps of all sequences.
+    ///
+    /// # Panics
+    /// If they are more than memory can hold.
+    pub fn rows(&self) -> usize {
+        self.batch.checked_mul(self.time).expect("sequences beyond memory")
+    }
+
+    /// The row of a sequence's step, steps counted in the order in which they are taken.
+    #[inline(always)]
+    pub(super) fn row(&self, sequence: usize, step: usize) -> usize {
+        let step = if self.is_backward { self.time - 1 - step } else { step };
+        if self.is_time_major { step * self.batch + sequence } else { sequence * self.time + step }
+    }
+}
+
+/// The inputs of all steps.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps<'a> {
+    /// `[rows, input]`
+    pub input: &'a [f32],
+    /// `[rows, auxiliary]`; empty where there is no auxiliary input with weights.
+    pub auxiliary: &'a [f32],
+}
+
+impl<'a> Steps<'a> {
+    /// Without an auxiliary input.
+    pub fn of(input: &'a [f32]) -> Self {
+        Self { input, auxiliary: &[] }
+    }
+}
+
+/// Where a layer writes its steps: a part of each row of a tensor.
+pub(super) struct Rows<'a> {
+    elements: &'a DisjointOutput<'a, f32>,
+    /// From one row to the next.
+    stride: usize,
+    offset: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Those that begin `offset` elements behind the beginning of each row of so many.
+    ///
+    /// # Safety
+    /// As long as it is there, nobody else writes the elements that it is told to write.
+    pub(super) unsafe fn new(
+        elements: &'a DisjointOutput<'a, f32>,
+        stride: usize,
+        offset: usize,
+    ) -> Self {
+        Self { elements, stride, offset }
+    }
+
+    /// # Panics
+    /// If it is outside of the tensor.
+    pub(super) fn write(&mut self, row: usize, step: &[f32]) {
+        let start = row * self.stride + self.offset;
+        // SAFETY: nobody else writes there, as `new` was promised, and this is borrowed.
+        unsafe { self.elements.slice(start, step.len()) }.copy_from_slice(step);
+    }
+}
+
+/// Who does the tasks of a layer's steps.
+pub(super) enum Workers<'a> {
+    /// The calling thread.
+    Caller,
+    Team(&'a mut Team),
+}
+
+/// A thread that helps with less of a step's multiplications is told of it when they could have been
+/// done.
+const LEAST_PRODUCTS: usize = 40_000;
+
+impl Workers<'_> {
+    /// Does the panels `0..panels` in parts: one for each thread, if there is so much to do. Which
+    /// thread takes which part hardly ever changes from step to step, and so the weights of a thread
+    /// stay in its cache.
+    pub(super) fn share(
+        &mut self,
+        panels: usize,
+        products: usize,
+        work: &(dyn Fn(std::ops::Range<usize>) + Sync),
+    ) {
+        let part =
+            |parts: usize, index: usize| panels * index / parts..panels * (index + 1) / parts;
+        match self {
+            Self::Team(team) => {
+                let parts = (products / LEAST_PRODUCTS).min(panels).min(team.threads()).max(1);
+                team.run(parts, &|index| work(part(parts, index)));
+            }
+            Self::Caller => work(0..panels),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! [`Svdf`]: a layer over time whose weights are a sum of products of two vectors. Each filter
+//! multiplies the input with its feature weights, remembers the last results, and multiplies those
+//! with its time weights; a unit adds up `rank` filters next to each other.
+#![allow(unsafe_code)]
+
+use crate::Preparation;
+use crate::disjoint::DisjointOutput;
+use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
+use crate::parts::for_each_part;
+use crate::team::Team;
+use crate::vector::{Isa, Kernel, Simd, functions};
+use std::ops::Range;
+
+/// The sizes of an SVDF layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SvdfShape {
+    /// How many sequences.
+    pub batch: usize,
+    /// Elements of an input.
+    pub input: usize,
+    /// Elements of the output.
+    pub units: usize,
+    /// Filters of a unit.
+    pub rank: usize,
+    /// Results that a filter remembers, the newest one among them.
+    pub memory: usize,
+}
+
+/// A prepared SVDF layer.
+#[derive(Debug)]
+pub struct Svdf {
+    isa: Isa,
+    shape: SvdfShape,
+    features: FullyConnected,
+    /// `[units, rank, memory]`
+    time_weights: Vec<f32>,
+    bias: Vec<f32>,
+    /// What outputs are clamped to.
+    range: (f32, f32),
+}
+
+/// Remembered results that are worth a task.
+const LEAST_RESULTS: usize = 20_000;
+
+impl Svdf {
+    /// Packs the feature weights, `[filters, input]`; the time weights are `[filters, memory]`.
+    /// Outputs are clamped to a range.
+    ///
+    /// # Panics
+    /// If weights have not the sizes that the shape says, or nothing is remembered.
+    pub fn prepare(
+        shape: SvdfShape,
+        feature_weights: &[f32],
+        time_weights: &[f32],
+        bias: Option<&[f32]>,
+        range: (f32, f32),
+        preparation: &mut Preparation,
+    ) -> Self {
+        let SvdfShape { batch, input, units, rank, memory } = shape;
+        let filters = units.checked_mul(rank).expect("filters beyond memory");
+        assert_eq!(Some(time_weights.len()), filters.checked_mul(memory), "time weights");
+        assert!(memory > 0, "nothing is remembered");
+        assert!(bias.is_none_or(|bias| bias.len() == units), "not a bias for each unit");
+        let sizes = Sizes { rows: batch, inputs: input, units: filters };
+        let features = FullyConnected::prepare(
+            sizes,
+            feature_weights,
+            &vec![0.0; filters],
+            Storage::Full,
+            Epilogue::NONE,
+            preparation,
+        );
+        Self {
+            isa: Isa::of(preparation.set()),
+            shape,
+            features,
+            time_weights: time_weights.to_vec(),
+            bias: bias.map_or_else(|| vec![0.0; units], <[f32]>::to_vec),
+            range,
+        }
+    }
+
+    /// Multiplications and additions.
+    pub fn operations(&self) -> u64 {
+        let remembered = 2 * self.shape.batch as u128 * self.time_weights.len() as u128;
+        u64::try_from(remembered).unwrap_or(u64::MAX).saturating_add(self.features.operations())
+    }
+
+    /// How many floats of scratch a run wants.
+    pub fn scratch_elements(&self) -> usize {
+        self.shape.batch.saturating_mul(self.shape.units * self.shape.rank)
+    }
+
+    /// One step: from the state before, `[batch, filters, memory]`, to the one after and the output,
+    /// `[batch, units]`. The last result of each filter in a state is none yet.
+    ///
+    /// # Panics
+    /// If a slice has not the size that was prepared for, or there is too little scratch.
+    pub fn run(
+        &self,
+        team: &mut Team,
+        input: &[f32],
+        state: &[f32],
+        state_after: &mut [f32],
+        output: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let SvdfShape { batch, units, rank, memory, .. } = self.shape;
+        let rows = batch.checked_mul(units).expect("outputs beyond memory");
+        let remembered = batch.checked_mul(self.time_weights.len());
+        assert_eq!(Some(input.len()), batch.checked_mul(self.shape.input), "another input");
+        assert_eq!(Some(state.len()), remembered, "another state");
+        assert_eq!(Some(state_after.len()), remembered, "room for another state");
+        assert_eq!(output.len(), rows, "another output");
+        let newest = &mut scratch[..rows * rank];
+        self.features.run(team, input, None, newest, &mut []);
+        let (states, outputs) = (DisjointOutput::new(state_after), DisjointOutput::new(output));
+        let by_row = rank * memory;
+        for_each_part(team, rows, (LEAST_RESULTS.div_ceil(by_row.max(1)), 1), |rows| {
+            let at = rows.start * by_row..rows.end * by_row;
+            // SAFETY: each part has its own rows.
+            let (after, output) = unsafe {
+                (states.slice(at.start, at.len()), outputs.slice(rows.start, rows.len()))
+            };
+            let newest = &newest[rows.start * rank..rows.end * rank];
+            self.isa.run(Remember { svdf: self, rows, newest, state: &state[at], after, output });
+        });
+    }
+}
+
+/// Some rows, of which each is a unit of a sequence.
+struct Remember<'a> {
+    svdf: &'a Svdf,
+    rows: Range<usize>,
+    newest: &'a [f32],
+    state: &'a [f32],
+    after: &'a mut [f32],
+    output: &'a mut [f32],
+}
+
+impl Kernel for Remember<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { svdf, rows, newest, state, after, output } = self;
+        let SvdfShape { units, rank, memory, .. } = svdf.shape;
+        let by_row = rank * memory;
+        if state.is_empty() {
+            return;
+        }
+        // All results move up by one place; those that come from other filters are written anew.
+        let last = after.len() - 1;
+        after[..last].copy_from_slice(&state[1..]);
+        for (after, newest) in after.chunks_exact_mut(memory).zip(newest) {
+            if memory > 1 {
+                after[memory - 2] = *newest;
+            }
+            after[memory - 1] = 0.0;
+        }
+        for (index, (row, output)) in rows.zip(&mut *output).enumerate() {
+            let unit = row % units;
+            let weights = &svdf.time_weights[unit * by_row..][..by_row];
+            let (state, newest) =
+                (&state[index * by_row..][..by_row], &newest[index * rank..][..rank]);
+            let mut sum = svdf.bias[unit];
+            let filters = state.chunks_exact(memory).zip(weights.chunks_exact(memory));
+            let mut sums = simd.splat(0.0);
+            for ((state, weights), newest) in filters.zip(newest) {
+                let (last, weights) = weights.split_last().unwrap_or((&0.0, &[]));
+                sum += newest * last;
+                let state = &state[..memory - 1];
+                for (state, weights) in state.chunks(S::LANES).zip(weights.chunks(S::LANES)) {
+                    let state = simd.load_partial(state, 0.0);
+                    sums = simd.fma(state, simd.load_partial(weights, 0.0), sums);
+                }
+            }
+            *output = sum + simd.sum(sums);
+        }
+        let (least, greatest) = (simd.splat(svdf.range.0), simd.splat(svdf.range.1));
+        for output in output.chunks_mut(S::LANES) {
+            let sum = simd.load_partial(output, 0.0);
+            simd.store_partial(functions::clamp(simd, sum, least, greatest), output);
+        }
+    }
+}
