@@ -70,19 +70,22 @@ impl UnpackedConvolution {
         &self.shape
     }
 
-    /// Lines of scratch memory for the weights, and for the sums of each task.
+    /// Lines of scratch memory for the weights, and for what each task keeps of a pixel: the sums of
+    /// all channels if it is depthwise, and otherwise the window.
     fn lines(&self) -> [usize; 2] {
-        let sums = if self.is_depthwise { self.shape.output_channels } else { 0 };
-        [
-            (self.shape.filter_values() * size_of::<i16>()).div_ceil(LINE_BYTES),
-            (sums * size_of::<i32>()).div_ceil(LINE_BYTES),
-        ]
+        let shape = &self.shape;
+        let of_pixel = match self.is_depthwise {
+            true => shape.output_channels * size_of::<i32>(),
+            false => shape.taps() * shape.input_channels * size_of::<i16>(),
+        };
+        let weights = shape.filter_values() * size_of::<i16>();
+        [weights.div_ceil(LINE_BYTES), of_pixel.div_ceil(LINE_BYTES)]
     }
 
     /// Bytes of scratch memory that a run wants.
     pub fn scratch_bytes(&self) -> usize {
-        let [weights, sums] = self.lines();
-        (weights + self.tasks * sums) * LINE_BYTES
+        let [weights, of_pixel] = self.lines();
+        (weights + self.tasks * of_pixel) * LINE_BYTES
     }
 
     /// Computes the output. The filter is `[output_channels, filter[0], filter[1], input_channels /
@@ -111,19 +114,19 @@ impl UnpackedConvolution {
         if needed == 0 {
             return;
         }
-        let [weight_lines, sum_lines] = self.lines();
-        let (weights, sums) = scratch.split_at_mut(weight_lines);
+        let [weight_lines, pixel_lines] = self.lines();
+        let (weights, of_pixels) = scratch.split_at_mut(weight_lines);
         let weights = &mut bytemuck::cast_slice_mut::<_, i16>(weights)[..filter.len()];
         for_each_slice(team, weights, 16 << 10, |start, to| {
             let from = &filter[start..start + to.len()];
             self.isa.run(Centring { of: self.weights, from, to });
         });
         let weights = &*weights;
-        let (sums, step) = (DisjointOutput::new(sums), output.pixel_stride);
+        let (of_pixels, step) = (DisjointOutput::new(of_pixels), output.pixel_stride);
         let output = DisjointOutput::new(output.values);
         team.run(self.tasks, &|task| {
             // SAFETY: each task has its own lines.
-            let sums = unsafe { sums.slice(task * sum_lines, sum_lines) };
+            let of_pixel = unsafe { of_pixels.slice(task * pixel_lines, pixel_lines) };
             for line in part(shape.batch * shape.output[0], self.tasks, task) {
                 for x in 0..shape.output[1] {
                     let start = (line * shape.output[1] + x) * step;
@@ -131,10 +134,12 @@ impl UnpackedConvolution {
                     let to = unsafe { output.slice(start, channels) };
                     let pixel = Pixel { convolution: self, input, at: [line, x], weights, bias };
                     if self.is_depthwise {
-                        let sums = &mut bytemuck::cast_slice_mut(sums)[..channels];
+                        let sums = &mut bytemuck::cast_slice_mut(of_pixel)[..channels];
                         self.isa.run(Depthwise { pixel, sums, to });
                     } else {
-                        self.isa.run(Full { pixel, to });
+                        let values = shape.taps() * shape.input_channels;
+                        let window = &mut bytemuck::cast_slice_mut(of_pixel)[..values];
+                        self.isa.run(Full { pixel, window, to });
                     }
                 }
             }
@@ -212,6 +217,8 @@ impl<'a> Pixel<'a> {
 /// All channels of a pixel, each a sum over the channels of its group.
 struct Full<'a> {
     pixel: Pixel<'a>,
+    /// What a pixel sees less the zero point, group by group as the weights of a channel lie.
+    window: &'a mut [i16],
     to: &'a mut [u8],
 }
 
@@ -223,18 +230,24 @@ impl Kernel for Full<'_> {
         let Pixel { convolution, weights, bias, .. } = self.pixel;
         let UnpackedConvolution { shape, activations, .. } = convolution;
         let depth = shape.group_input_channels();
-        for (channel, to) in self.to.iter_mut().enumerate() {
-            let first = channel / shape.group_output_channels() * depth;
-            let mut sum = bias[channel];
-            for (tap, values) in self.pixel.taps() {
-                let at = (channel * shape.taps() + tap) * depth;
-                let products = values[first..first + depth].iter().zip(&weights[at..at + depth]);
-                sum = products.fold(sum, |sum, (value, weight)| {
-                    let value = i32::from(centred(*activations, *value));
-                    sum.wrapping_add(value * i32::from(*weight))
-                });
+        let seen = shape.taps() * depth;
+        self.window.fill(0);
+        for (tap, values) in self.pixel.taps() {
+            for (group, values) in values.chunks_exact(depth.max(1)).enumerate() {
+                let to = &mut self.window[group * seen + tap * depth..][..depth];
+                for (to, value) in to.iter_mut().zip(values) {
+                    *to = centred(*activations, *value);
+                }
             }
-            *to = self.pixel.output(sum, channel);
+        }
+        for (channel, to) in self.to.iter_mut().enumerate() {
+            let first = channel / shape.group_output_channels() * seen;
+            let window = &self.window[first..first + seen];
+            let products = window.iter().zip(&weights[channel * seen..][..seen]);
+            let sum = products.fold(0_i32, |sum, (value, weight)| {
+                sum.wrapping_add(i32::from(*value) * i32::from(*weight))
+            });
+            *to = self.pixel.output(bias[channel].wrapping_add(sum), channel);
         }
     }
 }
