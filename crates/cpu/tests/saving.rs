@@ -5,7 +5,9 @@ mod support;
 use bytes::Bytes;
 use cpu::{CpuEngine, CpuProgram, Settings};
 use driver::{Budget, CompileOptions, Engine, Program};
-use hal::{ExecutionPreference, HalVersion, Priority};
+use hal::{
+    ExecutionPreference, HalVersion, Model, OperandSpec, OperationType, Priority, SubgraphBuilder,
+};
 use std::num::NonZeroUsize;
 use support::{Numbers, network};
 
@@ -29,18 +31,54 @@ fn restore(threads: usize, saved: impl Into<Bytes>) -> Result<CpuProgram, String
     restored.map_err(|error| hal::Error::from(error).to_string())
 }
 
+/// Kernels, and how many bytes they read and write.
+fn steps(program: &CpuProgram) -> Vec<(String, u64)> {
+    program.plan().into_iter().map(|step| (step.kernel, step.bytes)).collect()
+}
+
 #[test]
 fn what_is_restored_has_the_same_plan_and_is_saved_as_the_same_bytes() {
     for kind in [Numbers::Float32, Numbers::Float16, Numbers::Signed] {
         let program = compile(kind, false);
         let saved = program.save().expect("all shapes are known");
         let restored = restore(2, saved.clone()).unwrap();
-        let steps = |program: &CpuProgram| {
-            let steps = program.plan();
-            steps.into_iter().map(|step| (step.kernel, step.bytes)).collect::<Vec<_>>()
-        };
         assert_eq!(steps(&program), steps(&restored));
         assert!(restored.save() == Some(saved));
+    }
+}
+
+/// A layer of one row, whose weights the model has as floats of 16 bits, and casts or not.
+fn layer_of_float16(is_cast: bool) -> Model {
+    let floats = if is_cast {
+        |dimensions: &[u32]| OperandSpec::tensor_float32(dimensions)
+    } else {
+        |dimensions: &[u32]| OperandSpec::tensor_float16(dimensions)
+    };
+    let mut main = SubgraphBuilder::new();
+    let x = main.input("x", floats(&[1, 40]));
+    let one = 0x3C00_u16.to_le_bytes();
+    let bytes = one.repeat(70 * 40);
+    let mut filter = main.constant_bytes(OperandSpec::tensor_float16([70, 40]), &bytes);
+    let mut bias = main.constant_bytes(OperandSpec::tensor_float16([70]), &one.repeat(70));
+    if is_cast {
+        filter = main.operation(OperationType::Cast, [filter], floats(&[70, 40]));
+        bias = main.operation(OperationType::Cast, [bias], floats(&[70]));
+    }
+    let none = main.scalar_i32(0);
+    let y =
+        main.operation(OperationType::FullyConnected, [x, filter, bias, none], floats(&[1, 70]));
+    main.output(y);
+    main.into_model().unwrap()
+}
+
+#[test]
+fn weights_of_float16_are_kept_as_those() {
+    for is_cast in [true, false] {
+        let model = ops::validate(&layer_of_float16(is_cast), HalVersion::LATEST).unwrap();
+        let program = engine(2).compile(&model, &OPTIONS, &Budget::unlimited()).unwrap();
+        assert!(steps(&program)[0].0.contains("of float16"), "{:?}", steps(&program));
+        let restored = restore(2, program.save().expect("all shapes are known")).unwrap();
+        assert_eq!(steps(&program), steps(&restored));
     }
 }
 

@@ -134,6 +134,7 @@ impl<'source> Graph<'source> {
                 operand: Cow::Borrowed(operand),
                 dimensions: dimensions.to_vec(),
                 origin,
+                is_widened: false,
                 index: Some(index),
             });
         }
@@ -157,6 +158,12 @@ impl<'source> Graph<'source> {
         let operation_type = operation.operation_type;
         if matches!(operation_type, OperationType::If | OperationType::While) {
             return Err(NoGraph::NotStatic);
+        }
+        if let ([input], [output]) = (&*operation.inputs, &*operation.outputs) {
+            let widens = matches!(operation_type, OperationType::Dequantize | OperationType::Cast)
+                && self.values[*input as usize].is_float16()
+                && self.values[*output as usize].operand_type() == OperandType::TensorFloat32;
+            self.values[*output as usize].is_widened = widens;
         }
         // It was, when the program was saved.
         let is_folded = |operand: &u32| self.values[*operand as usize].is_constant();
@@ -289,12 +296,8 @@ impl<'source> Graph<'source> {
             .clone()
             .map(|input| input.as_constant().map_or_else(Cow::default, Constant::bytes_once))
             .collect();
-        let of_output = |operand: &u32| &self.values[*operand as usize];
-        if let ([half], [input], [output]) =
-            (&bytes[..], &operation.inputs[..], &operation.outputs[..])
-            && of_output(input).is_float16()
-            && of_output(output).operand_type() == OperandType::TensorFloat32
-            && matches!(decoded, AnyOperation::Dequantize(_) | AnyOperation::Cast(_))
+        if let ([half], [output]) = (&bytes[..], &operation.outputs[..])
+            && self.values[*output as usize].is_widened
         {
             let origin = ConstantOrigin::Widened(half.to_vec());
             return Some(vec![Constant::new(origin, 2 * half.len())]);

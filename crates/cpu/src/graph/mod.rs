@@ -39,6 +39,8 @@ pub(crate) struct Value<'source> {
     /// The exact lengths.
     pub(crate) dimensions: Vec<u32>,
     pub(crate) origin: Origin<'source>,
+    /// Whether it was made of floats of 16 bits, which hold it as well.
+    pub(crate) is_widened: bool,
     /// Which operand of the subgraph it is.
     pub(crate) index: Option<u32>,
 }
@@ -84,6 +86,11 @@ impl Value<'_> {
 
     pub(crate) fn is_float16(&self) -> bool {
         matches!(self.operand_type(), OperandType::TensorFloat16 | OperandType::Float16)
+    }
+
+    /// Whether floats of 16 bits hold it, all bits of it.
+    pub(crate) fn fits_float16(&self) -> bool {
+        self.is_float16() || self.is_widened
     }
 
     /// Number of elements.

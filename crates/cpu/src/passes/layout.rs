@@ -179,10 +179,11 @@ impl<'source> Rewriting<'_, 'source> {
         let values = &mut self.graph.values;
         let of = &values[value];
         let dimensions = permuted(&of.dimensions, OF_NHWC);
+        let is_widened = of.is_widened;
         let operand = of.operand.clone().into_owned();
         let operand = Cow::Owned(Operand { dimensions: dimensions.clone(), ..operand });
         let twin = values.len();
-        values.push(Value { operand, dimensions, origin, index: None });
+        values.push(Value { operand, dimensions, origin, is_widened, index: None });
         self.twins.insert(value, twin);
         twin
     }

@@ -53,10 +53,18 @@ enum Method {
 #[derive(Debug)]
 struct Row {
     isa: Isa,
+    /// Not packed if there are halves.
     panels: Panels,
-    /// The panels as float16, if so wanted.
-    halves: Option<PackedValues<u16>>,
+    halves: Option<Halves>,
     epilogue: Epilogue,
+}
+
+/// What panels have, with weights of float16.
+#[derive(Debug)]
+struct Halves {
+    weights: PackedValues<u16>,
+    /// Of whole vectors.
+    bias: Vec<f32>,
 }
 
 impl FullyConnected {
@@ -77,8 +85,7 @@ impl FullyConnected {
         preparation.check_count(weights.len(), values, "values of the weights");
         assert_eq!(bias.len(), units, "values of the bias");
         let (set, threads) = (preparation.set(), preparation.threads());
-        let weight = |n: usize, k: usize| weights[n * inputs + k];
-        let (columns, bias) = ([1, units], |n: usize| bias[n]);
+        let (columns, bias_of) = ([1, units], |n: usize| bias[n]);
         let blocking = Blocking::of(set);
         let method = if rows == 1 {
             let vectors = units.div_ceil(blocking.lanes);
@@ -86,15 +93,25 @@ impl FullyConnected {
             let wide = if blocking.lanes == 16 { MOST_VECTORS } else { MOST_VECTORS / 2 };
             let vectors = vectors.div_ceil(2 * threads).clamp(2, wide);
             let blocking = Blocking { vectors, ..blocking };
-            let panels =
-                Panels::pack_columns(preparation, blocking, inputs, columns, bias, weights);
-            let halves = (storage == Storage::Half).then(|| halves(preparation, &panels, weight));
+            let (panels, halves) = match storage {
+                Storage::Full => {
+                    let pack = Panels::pack_columns;
+                    (pack(preparation, blocking, inputs, columns, bias_of, weights), None)
+                }
+                Storage::Half => {
+                    let panels = Panels::at_run_time(blocking, inputs, columns);
+                    let weights = panels.pack_halves(preparation, weights);
+                    let mut bias = bias.to_vec();
+                    bias.resize(units.next_multiple_of(blocking.lanes), 0.0);
+                    (panels, Some(Halves { weights, bias }))
+                }
+            };
             Method::Stream(Row { isa: Isa::of(set), panels, halves, epilogue })
         } else {
             let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
             let plan = RowsPlan { count: rows, line: rows, bytes, scratch_values: 0 };
             let panels =
-                Panels::pack_columns(preparation, blocking, inputs, columns, bias, weights);
+                Panels::pack_columns(preparation, blocking, inputs, columns, bias_of, weights);
             Method::Gemm(Gemm::new(set, threads, plan, panels, epilogue))
         };
         Self { sizes, set, method }
@@ -164,33 +181,20 @@ impl FullyConnected {
     }
 }
 
-/// The weights of panels as float16, in the panels' order.
-fn halves(
-    preparation: &mut Preparation,
-    panels: &Panels,
-    weight: impl Fn(usize, usize) -> f32,
-) -> PackedValues<u16> {
-    preparation.pack(panels.count_values(), |halves| {
-        for panel in (0..panels.count()).map(|index| panels.panel(index)) {
-            let width = panels.width(&panel);
-            for (k, row) in halves[panels.weights(&panel)].chunks_exact_mut(width).enumerate() {
-                for (to, column) in row.iter_mut().zip(panel.columns.clone()) {
-                    *to = half::f16::from_f32(weight(column, k)).to_bits();
-                }
-            }
-        }
-    })
-}
-
 impl Row {
     fn run(&self, team: &mut Team, inputs: &[f32], residual: Option<&[f32]>, output: &mut [f32]) {
         let output = DisjointOutput::new(output);
         team.run(self.panels.count(), &|task| {
             let panel = self.panels.panel(task);
-            let (bias, weights) = self.panels.split(&panel);
-            let weights = match &self.halves {
-                None => Weights::Full(weights),
-                Some(halves) => Weights::Half(&halves.values()[self.panels.weights(&panel)]),
+            let (bias, weights) = match &self.halves {
+                None => {
+                    let (bias, weights) = self.panels.split(&panel);
+                    (bias, Weights::Full(weights))
+                }
+                Some(Halves { weights, bias }) => {
+                    let bias = &bias[panel.columns.start..][..self.panels.width(&panel)];
+                    (bias, Weights::Half(&weights.values()[self.panels.weights(&panel)]))
+                }
             };
             let stream = Stream {
                 inputs,

@@ -6,6 +6,8 @@ use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
 use crate::vector::Isa;
 use crate::{Preparation, Team};
+use half::f16;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use std::ops::Range;
 
 /// Columns `[group, depth, group_columns]` with their biases, cut into panels as wide as a tile. A
@@ -129,6 +131,28 @@ impl Panels {
             });
         });
         Self { cut, values: Some(values) }
+    }
+
+    /// The weights of panels that are not packed, `[groups, group_columns, depth]`, as float16. Each
+    /// panel's are [where they would be](Self::weights).
+    pub(crate) fn pack_halves(
+        &self,
+        preparation: &mut Preparation,
+        weights: &[f32],
+    ) -> PackedValues<u16> {
+        let isa = Isa::of(preparation.set());
+        let depth = self.cut.depth;
+        let matrix = Matrix { values: weights, start: 0, stride: depth };
+        let mut rows = Vec::new();
+        preparation.pack(self.count_values(), |halves: &mut [u16]| {
+            for panel in (0..self.count()).map(|index| self.panel(index)) {
+                let width = self.width(&panel);
+                rows.resize(depth * width, 0.0);
+                turned(isa, &matrix, panel.columns.clone(), depth, width, &mut rows);
+                let halves: &mut [f16] = halves[self.weights(&panel)].reinterpret_cast_mut();
+                halves.convert_from_f32_slice(&rows);
+            }
+        })
     }
 
     /// How many panels there are, of all groups.

@@ -90,7 +90,7 @@ pub(super) fn lower(
         ))
     } else if is_row {
         let sizes = Sizes { rows: 1, inputs: shape.input_channels, units: shape.output_channels };
-        let storage = Storage::Full;
+        let storage = if value(1).fits_float16() { Storage::Half } else { Storage::Full };
         Float::Row(FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, preparation))
     } else {
         Float::Full(kernels::convolution::Convolution::prepare(
