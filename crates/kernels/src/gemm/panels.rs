@@ -148,7 +148,7 @@ impl Panels {
             for panel in (0..self.count()).map(|index| self.panel(index)) {
                 let width = self.width(&panel);
                 rows.resize(depth * width, 0.0);
-                turned(isa, &matrix, panel.columns.clone(), depth, width, &mut rows);
+                turned(isa, &matrix, panel.columns.clone(), depth, [width; 2], &mut rows);
                 let halves: &mut [f16] = halves[self.weights(&panel)].reinterpret_cast_mut();
                 halves.convert_from_f32_slice(&rows);
             }
