@@ -36,13 +36,18 @@ impl Multiplier {
     }
 
     /// The product, rounded twice; saturated where it leaves 32 bits.
+    #[inline]
     #[allow(clippy::cast_possible_truncation)] // Clamped.
     pub fn apply(self, value: i32) -> i32 {
-        let saturated = |wide: i128| wide.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
-        let product = i128::from(value) * i128::from(self.mantissa);
-        // 62 bits and 64 more: beyond that everything but 0 saturates.
-        let product = product << self.exponent.clamp(0, 64);
-        divide_by_power_of_two(saturated((product + (1 << 30)) >> 31), -self.exponent.min(0))
+        let product = i64::from(value) * i64::from(self.mantissa);
+        let upper_half = if self.exponent <= 0 {
+            ((product + (1 << 30)) >> 31).clamp(i32::MIN.into(), i32::MAX.into()) as i32
+        } else {
+            // 62 bits and 64 more: beyond that everything but 0 saturates.
+            let product = i128::from(product) << self.exponent.min(64);
+            ((product + (1 << 30)) >> 31).clamp(i32::MIN.into(), i32::MAX.into()) as i32
+        };
+        divide_by_power_of_two(upper_half, -self.exponent.min(0))
     }
 
     /// Whether [`Self::apply_to_vector`] may be used.
@@ -121,6 +126,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn products_are_those_of_wide_integers(
+            value in prop_oneof![any::<i32>(), Just(i32::MIN), Just(i32::MAX)],
+            mantissa in prop_oneof![Just(0), 1 << 30..=i32::MAX],
+            exponent in -40..80_i32,
+        ) {
+            let wide = (i128::from(value) * i128::from(mantissa)) << exponent.clamp(0, 64);
+            let upper = (wide + (1 << 30)) >> 31;
+            let upper = upper.clamp(i32::MIN.into(), i32::MAX.into());
+            let divisor = 1_i128 << (-exponent).clamp(0, 62);
+            let magnitude = (upper.abs() + divisor / 2) / divisor;
+            let expected = (magnitude * upper.signum()).min(i32::MAX.into());
+            prop_assert_eq!(i128::from(Multiplier { mantissa, exponent }.apply(value)), expected);
+        }
+
         #[test]
         fn vectors_round_the_same_way(
             values in proptest::array::uniform16(-(1 << 30)..=1 << 30),

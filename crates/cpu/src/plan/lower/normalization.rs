@@ -6,15 +6,14 @@ use crate::graph::{Node, Normalization};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use driver::EngineError;
-use kernels::Team;
 use kernels::movement::StridedCopy;
 use kernels::reduction::{
     self, RowNormalization, instance_normalization, local_response_normalization,
 };
+use kernels::{Multiplier, Team};
 use ops::operations::{InstanceNormalization, L2Normalization, LocalResponseNormalization};
 use ops::rules::inverse_square_root::inverse_square_root;
 use ops::rules::layout;
-use ops::rules::requantize::Multiplier;
 
 /// Layer normalisation. Inputs: the rows, and a factor and an offset, as far as there are any.
 #[derive(Debug)]
@@ -224,22 +223,13 @@ impl QuantizedL2 {
         };
         let offsets = || input.iter().step_by(distance).map(|byte| offset(*byte));
         let factor = inverse_square_root(offsets().map(|it| i64::from(it).pow(2)).sum());
+        let factor = Multiplier { mantissa: factor.mantissa, exponent: factor.exponent };
         let range = if self.is_signed { (-128, 127) } else { (0, 255) };
         for (offset, output) in offsets().zip(output.iter_mut().step_by(distance)) {
-            let stored = scaled(factor, offset * 128).saturating_add(zero_of_output);
+            let stored = factor.apply(offset * 128).saturating_add(zero_of_output);
             *output = stored.clamp(range.0, range.1).to_le_bytes()[0];
         }
     }
-}
-
-/// [`Multiplier::apply`] for a factor below 1 and numbers of 16 bits, with which nothing leaves 64 bits.
-#[allow(clippy::cast_possible_truncation)] // It is not above the number.
-#[inline]
-fn scaled(factor: Multiplier, number: i32) -> i32 {
-    let product = (i64::from(number) * i64::from(factor.mantissa) + (1 << 30)) >> 31;
-    let shift = factor.exponent.unsigned_abs();
-    let magnitude = (product.abs() + ((1 << shift) >> 1)) >> shift;
-    (if product < 0 { -magnitude } else { magnitude }) as i32
 }
 
 impl Kernel for QuantizedL2 {
@@ -276,20 +266,5 @@ impl Kernel for Layer {
 
     fn name(&self) -> String {
         "layer normalisation".to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn roots_scale_as_the_operation_has_it() {
-        for number in (0..70_000).chain([1 << 27, (1 << 29) - 1, 65_025 << 20, 65_025 << 31]) {
-            let factor = inverse_square_root(number);
-            for offset in [-255, -128, -77, -1, 0, 1, 2, 63, 127, 255] {
-                assert_eq!(scaled(factor, offset * 128), factor.apply(offset * 128), "{number}");
-            }
-        }
     }
 }
