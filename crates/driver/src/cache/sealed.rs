@@ -169,9 +169,10 @@ pub(super) fn read_parts(
     }
 
     let mut bytes_at = |position, length| {
-        let mut bytes = zeros_in_huge_pages(length).map_err(|_| CacheError::NoRoom { length })?;
-        read_at(&mut bytes, position)?;
-        Ok::<_, CacheError>(Bytes::from_owner(bytes))
+        let mut pages = zeros_in_huge_pages(length).map_err(|_| CacheError::NoRoom { length })?;
+        let wanted = usize::try_from(length).unwrap_or(pages.len());
+        read_at(&mut pages[..wanted], position)?;
+        Ok::<_, CacheError>(Bytes::from_owner(pages).slice(..wanted))
     };
     let content = bytes_at(CONTENT_AT, header.content_length)?;
     let description =
