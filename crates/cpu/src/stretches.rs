@@ -136,7 +136,12 @@ impl Stretches {
         let mut team = self.teams.borrow();
         let plan = Plan::new(graph, &self.settings, &mut team, context.budget, None);
         self.teams.give_back(team);
-        let (plan, _) = plan?;
+        let plan = match plan {
+            Ok((plan, _)) => plan,
+            // One operation after the other takes less.
+            Err(EngineError::MemoryLimit { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let workspaces = Mutex::default();
         let planned = Arc::new(PlannedStretch { inputs, outputs, operations, plan, workspaces });
         let mut stretches = lock(&subgraph.stretches);
