@@ -72,9 +72,6 @@ impl AlongAxis {
             shape.padding_before[axis],
             shape.output[axis],
         ];
-        if stride.min(output) > MOST_PHASES {
-            return None;
-        }
         let mut all: Vec<Self> = Vec::new();
         for first in 0..stride.min(output) {
             let (last_tap, seen) = ((first + before) % stride, (first + before) / stride);
@@ -149,10 +146,12 @@ impl Shape {
         }
         let pixel = output_pixel_stride.unwrap_or(self.output_channels);
         let is_dense = pixel == self.output_channels;
-        let (rows, columns) = (AlongAxis::all(self, 0, false)?, AlongAxis::all(self, 1, is_dense)?);
-        if rows.len() * columns.len() > MOST_PHASES {
+        // Whether columns are joined depends on the output's pixels, what is valid does not.
+        let [down, across] = [0, 1].map(|axis: usize| self.stride[axis].min(self.output[axis]));
+        if down.checked_mul(across).is_none_or(|phases| phases > MOST_PHASES) {
             return None;
         }
+        let (rows, columns) = (AlongAxis::all(self, 0, false)?, AlongAxis::all(self, 1, is_dense)?);
         let row = self.output[1].checked_mul(pixel)?;
         let image = self.output[0].checked_mul(row)?;
         self.batch.checked_mul(image).filter(|all| isize::try_from(*all).is_ok())?;
@@ -256,6 +255,14 @@ mod tests {
         let phases = shape.checked_phases(pixel_stride);
         let first = phases.iter().filter(|phase| phase.along[0].first == 0);
         first.map(|phase| (phase.shape.filter[1], phase.joined())).collect()
+    }
+
+    #[test]
+    fn what_is_valid_is_so_whatever_lies_between_pixels() {
+        assert!(!square(1, 65, 65, 65, 0).is_valid());
+        let most = square(1, 64, 64, 64, 0);
+        assert!(most.is_valid());
+        assert_eq!(most.checked_phases(6).len(), MOST_PHASES);
     }
 
     #[test]
