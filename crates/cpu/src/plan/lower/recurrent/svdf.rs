@@ -27,7 +27,7 @@ pub(super) fn lower(
         input: arguments.length(1, 1)?,
         units: arguments.length(1, 0)? / rank,
         rank,
-        memory: arguments.length(2, 1)?,
+        memory: arguments.length(2, 1).filter(|memory| *memory > 0)?,
     };
     let features = arguments.weights(1, preparation)??;
     let (times, bias) = (arguments.vector(2)??, arguments.vector(3)?);
