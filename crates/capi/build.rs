@@ -15,6 +15,8 @@ fn main() {
     println!("cargo::rerun-if-changed=neuralnetworks.map");
     println!("cargo::rustc-check-cfg=cfg(versioned)");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libneuralnetworks.so");
+    // Threads of the library, which wait for work or for fences, may be running its code.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     let map = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("neuralnetworks.map");
     match links_with_versions() {
         Ok(()) => {

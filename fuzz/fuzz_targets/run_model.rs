@@ -27,11 +27,18 @@ use libfuzzer_sys::fuzz_target;
 use ops::Signature;
 use reference::ReferenceEngine;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of a model's constants, and of the values alive at once. A convolution of so many
 /// by so many elements takes far less than a second.
 const MEMORY_LIMIT: u64 = 64 << 10;
+
+/// For an execution.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// How much later than that it may end. A sanitizer, and a busy machine, cost several times as much as
+/// the kernels themselves.
+const LATE: Duration = Duration::from_secs(2);
 
 fn device() -> &'static dyn Device {
     static DEVICE: OnceLock<DriverDevice<ReferenceEngine>> = OnceLock::new();
@@ -178,6 +185,8 @@ fn filled(operand: &Operand, values: &[u8]) -> Input {
 fn run(model: &Model, inputs: Option<&[Input]>) {
     let supported = device().supported_operations(model, HalVersion::LATEST);
     let prepared = device().prepare_model(model, HalVersion::LATEST, PrepareOptions::default());
+    supported.as_ref().map_or_else(expect_no_panic, drop);
+    prepared.as_ref().map_or_else(expect_no_panic, drop);
     let is_invalid = |status| status == ErrorStatus::InvalidArgument;
     let refused = supported.as_ref().is_err_and(|error| is_invalid(error.status()));
     let supports_all = supported.is_ok_and(|all| all.iter().all(hal::Support::is_yes));
@@ -195,7 +204,10 @@ fn run(model: &Model, inputs: Option<&[Input]>) {
     for device in fast_devices() {
         match device.prepare_model(model, HalVersion::LATEST, PrepareOptions::default()) {
             Ok(prepared) => agree(model, &expected, &execute(&*prepared, model, inputs)),
-            Err(error) => assert!(is_exhausted(error.status()), "{error}"),
+            Err(error) => {
+                expect_no_panic(&error);
+                assert!(is_exhausted(error.status()), "{error}");
+            }
         }
     }
     let Ok((shapes, outputs)) = expected else { return };
@@ -221,6 +233,12 @@ fn run(model: &Model, inputs: Option<&[Input]>) {
         Ok(Err(status)) => panic!("fails once its output shapes are known: {status}"),
         Err(error) => panic!("refused once its output shapes are known: {error}"),
     }
+}
+
+/// The driver makes an error of a panic, which is none of a model's outcomes.
+fn expect_no_panic(error: &hal::Error) {
+    let error = error.to_string();
+    assert!(!error.contains("panicked"), "{error}");
 }
 
 /// The memory limit is not reached at the same place by all, nor are deadlines.
@@ -284,11 +302,17 @@ fn execute(prepared: &dyn hal::PreparedModel, model: &Model, inputs: &[Input]) -
     }
     let request = builder.build().expect("memory");
     let options = ExecutionOptions {
-        deadline: Some(Deadline::after(Duration::from_secs(2))),
+        deadline: Some(Deadline::after(DEADLINE)),
         loop_timeout: Some(Duration::from_millis(5)),
         ..ExecutionOptions::default()
     };
-    let execution = prepared.execute(&request, &options).map_err(|failed| failed.error.status())?;
+    let started = Instant::now();
+    let executed = prepared.execute(&request, &options);
+    assert!(started.elapsed() < DEADLINE + LATE, "{:?}", started.elapsed());
+    let execution = executed.map_err(|failed| {
+        expect_no_panic(&failed.error);
+        failed.error.status()
+    })?;
     assert_eq!(execution.output_shapes.len(), model.main.outputs.len());
     let mut outputs = Vec::new();
     for (position, shape) in execution.output_shapes.iter().enumerate() {

@@ -15,6 +15,10 @@ use garbage::Source;
 use hal::{HalVersion, Model};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// No model that an input describes takes so long.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// Made once: making their memory is slow.
 fn samples() -> &'static [Model] {
@@ -33,7 +37,9 @@ fuzz_target!(|bytes: &[u8]| {
         }
         None => garbage::wild(source),
     };
+    let started = Instant::now();
     let oldest = ops::validate::oldest_version(&model).ok();
+    assert!(started.elapsed() < SLOW, "{:?}", started.elapsed());
     for version in HalVersion::ALL.iter().copied() {
         let result = ops::validate(&model, version);
         assert_eq!(result.is_ok(), oldest.is_some_and(|it| version >= it), "{version}: {result:?}");

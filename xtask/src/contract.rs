@@ -1,26 +1,37 @@
 //! Which requirement of the contract is named by which test.
 
+use crate::files::{self, FileError};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use walkdir::WalkDir;
 
-/// Requirements that a room to come must keep: a transport over kernel binder.
-const OF_ROOMS_TO_COME: &[&str] = &["IPC-1", "IPC-2", "IPC-6", "IPC-7", "IPC-8"];
+/// Requirements on a transport over kernel binder, which does not exist yet.
+const OF_BINDER: &[&str] = &["IPC-1", "IPC-2", "IPC-6", "IPC-7", "IPC-8"];
 
 /// A requirement by area and number, so that FENCE-2 comes before FENCE-10.
 type Id = (String, u32);
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CoverageError {
-    #[error("{path}: {error}")]
-    File { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error("{path} has no requirements")]
     NoRequirements { path: PathBuf },
-    #[error("{folder}: {error}")]
-    Folder { folder: PathBuf, error: walkdir::Error },
+    #[error("{path}:{line}: {fault}")]
+    Contract { path: PathBuf, line: usize, fault: ContractFault },
+}
+
+/// What is wrong with a line of the contract.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum ContractFault {
+    #[error(
+        "a list item begins with {found:?}; an id is an area in capitals and a number, as CF-2"
+    )]
+    Malformed { found: String },
+    #[error("{id} is already defined in line {first}")]
+    Repeated { id: String, first: usize },
+    #[error("{id} is not a requirement of this page")]
+    Unknown { id: String },
 }
 
 /// Every requirement with the tests that name it, as `file::test`.
@@ -34,7 +45,10 @@ pub(crate) struct Coverage {
 impl Coverage {
     pub(crate) fn read(contract: &Path, folders: &[PathBuf]) -> Result<Self, CoverageError> {
         let mut coverage = Self::default();
-        for id in requirements(&read(contract)?) {
+        let ids = requirements(&files::read(contract)?).map_err(|(line, fault)| {
+            CoverageError::Contract { path: contract.to_owned(), line, fault }
+        })?;
+        for id in ids {
             coverage.tests.insert(id, BTreeSet::new());
         }
         if coverage.tests.is_empty() {
@@ -42,13 +56,8 @@ impl Coverage {
         }
         let areas: BTreeSet<String> = coverage.tests.keys().map(|(area, _)| area.clone()).collect();
         for folder in folders {
-            for entry in WalkDir::new(folder).sort_by_file_name() {
-                let folder = folder.clone();
-                let entry = entry.map_err(|error| CoverageError::Folder { folder, error })?;
-                let path = entry.path();
-                if path.extension().is_some_and(|extension| extension == "rs") {
-                    coverage.add(path, &read(path)?, &areas);
-                }
+            for path in files::with_extensions(folder, &["rs"])? {
+                coverage.add(&path, &files::read(&path)?, &areas);
             }
         }
         Ok(coverage)
@@ -66,9 +75,9 @@ impl Coverage {
         }
     }
 
-    /// Requirements without a test, but for those of rooms to come.
+    /// Requirements without a test, except those of a part that does not exist yet.
     pub(crate) fn missing(&self) -> impl Iterator<Item = String> {
-        self.without_test().filter(|id| !OF_ROOMS_TO_COME.contains(&id.as_str()))
+        self.without_test().filter(|id| !OF_BINDER.contains(&id.as_str()))
     }
 
     fn without_test(&self) -> impl Iterator<Item = String> {
@@ -96,7 +105,7 @@ impl Coverage {
         let waiting = self.without_test().count() - self.missing().count();
         let named = self.tests.len() - self.without_test().count();
         line(format!(
-            "{} requirements, {named} named by tests, {waiting} wait for rooms to come, {} missing",
+            "{} requirements, {named} named by tests, {waiting} wait for a transport over binder, {} missing",
             self.tests.len(),
             self.missing().count()
         ));
@@ -115,16 +124,45 @@ impl Coverage {
     }
 }
 
-fn read(path: &Path) -> Result<String, CoverageError> {
-    fs::read_to_string(path).map_err(|error| CoverageError::File { path: path.to_owned(), error })
+/// The requirements that a contract defines: list items that begin with a bold id. Each is defined
+/// once, and every id that the text mentions is one of them. A fault comes with its line.
+fn requirements(contract: &str) -> Result<Vec<Id>, (usize, ContractFault)> {
+    let item = Regex::new(r"^\s*- \*\*([^*]*)\*\*").expect("a valid pattern");
+    let id = Regex::new(r"^([A-Z]+(?:-[A-Z]+)*)-([1-9]\d*)$").expect("a valid pattern");
+    let mut found: BTreeMap<Id, usize> = BTreeMap::new();
+    for (line, text) in (1..).zip(contract.lines()) {
+        let Some(item) = item.captures(text) else { continue };
+        let malformed = || ContractFault::Malformed { found: item[1].to_owned() };
+        let id = id.captures(&item[1]).ok_or_else(|| (line, malformed()))?;
+        let number = id[2].parse().map_err(|_| (line, malformed()))?;
+        if let Some(first) = found.insert((id[1].to_owned(), number), line) {
+            return Err((line, ContractFault::Repeated { id: item[1].to_owned(), first }));
+        }
+    }
+    let areas: BTreeSet<String> = found.keys().map(|(area, _)| area.clone()).collect();
+    for (line, text) in (1..).zip(contract.lines()) {
+        let mentioned = ids_in(text, &areas);
+        if let Some((area, number)) = mentioned.into_iter().find(|id| !found.contains_key(id)) {
+            return Err((line, ContractFault::Unknown { id: format!("{area}-{number}") }));
+        }
+    }
+    Ok(found.into_keys().collect())
 }
 
-/// The requirements that a contract defines: list items that begin with a bold id.
-fn requirements(contract: &str) -> Vec<Id> {
-    let item = Regex::new(r"(?m)^- \*\*([A-Z]+(?:-[A-Z]+)*)-(\d+)\*\*").expect("a valid pattern");
-    item.captures_iter(contract)
-        .filter_map(|found| Some((found[1].to_owned(), found[2].parse().ok()?)))
-        .collect()
+/// The ids in a text, `AREA-1` or, for all of them, `AREA-1 to 3`. Other standards have numbers too
+/// (IEEE-754): only the given areas count.
+fn ids_in(text: &str, areas: &BTreeSet<String>) -> BTreeSet<Id> {
+    let id = Regex::new(r"\b([A-Z]+(?:-[A-Z]+)*)-(\d+)(?: to (?:[A-Z]+(?:-[A-Z]+)*-)?(\d+))?\b")
+        .expect("a valid pattern");
+    let mut ids = BTreeSet::new();
+    for found in id.captures_iter(text) {
+        let Ok(first) = found[2].parse::<u32>() else { continue };
+        let last = found.get(3).and_then(|last| last.as_str().parse().ok()).unwrap_or(first);
+        if areas.contains(&found[1]) {
+            ids.extend((first..=last).map(|number| (found[1].to_owned(), number)));
+        }
+    }
+    ids
 }
 
 /// A test, and the comment above it.
@@ -161,8 +199,8 @@ fn tests(source: &str) -> Vec<Test> {
     found
 }
 
-/// The checks of a room of `nnhal conformance --contract`, which a test runs against the reference
-/// device: `ids: &["FENCE-1", ...], name: "..."`.
+/// The checks of `nnhal conformance --contract`, which a test runs against the reference device:
+/// `ids: &["FENCE-1", ...], name: "..."`.
 fn checks(source: &str) -> Vec<Test> {
     let check = Regex::new(r#"ids: &\[([^\]]*)\],\s*name: "([^"]*)""#).expect("a valid pattern");
     check
@@ -174,19 +212,8 @@ fn checks(source: &str) -> Vec<Test> {
 impl Test {
     /// The requirements it names.
     fn names(&self, areas: &BTreeSet<String>) -> BTreeSet<Id> {
-        let mut ids = BTreeSet::new();
+        let mut ids = ids_in(&self.comment, areas);
         ids.extend(in_name(&self.name, areas));
-        let id =
-            Regex::new(r"\b([A-Z]+(?:-[A-Z]+)*)-(\d+)(?: to (?:[A-Z]+(?:-[A-Z]+)*-)?(\d+))?\b")
-                .expect("a valid pattern");
-        for found in id.captures_iter(&self.comment) {
-            let Ok(first) = found[2].parse::<u32>() else { continue };
-            let last = found.get(3).and_then(|last| last.as_str().parse().ok()).unwrap_or(first);
-            // Other standards have numbers too (IEEE-754): only areas of the contract count.
-            if areas.contains(&found[1]) {
-                ids.extend((first..=last).map(|number| (found[1].to_owned(), number)));
-            }
-        }
         ids
     }
 }
@@ -279,7 +306,27 @@ mod tests {
 
     #[test]
     fn requirements_are_the_bold_items() {
-        let contract = "text FENCE-1\n- **FENCE-2** one\n- **DEV-CAP-11** (1.2) two\n**QOS-1** no";
-        assert_eq!(requirements(contract), [("FENCE".to_owned(), 2), ("DEV-CAP".to_owned(), 11)]);
+        let contract = "text FENCE-2\n- **FENCE-2** one\n- **DEV-CAP-11** (1.2) two\n**QOS-1** no";
+        let expected = [("DEV-CAP".to_owned(), 11), ("FENCE".to_owned(), 2)];
+        assert_eq!(requirements(contract), Ok(expected.into()));
+    }
+
+    #[test]
+    fn a_contract_with_a_wrong_id_is_refused() {
+        let fault = |contract| requirements(contract).expect_err("a wrong id");
+        let malformed = |found: &str| ContractFault::Malformed { found: found.to_owned() };
+        assert_eq!(fault("- **FENCE-2** a\n- **Fence-3** b"), (2, malformed("Fence-3")));
+        assert_eq!(fault("- **FENCE-02** a"), (1, malformed("FENCE-02")));
+        assert_eq!(fault("- **FENCE-2b** a"), (1, malformed("FENCE-2b")));
+        let repeated = ContractFault::Repeated { id: "CB-1".to_owned(), first: 1 };
+        assert_eq!(fault("- **CB-1** a\n\n- **CB-1** b"), (3, repeated));
+        let unknown = ContractFault::Unknown { id: "CB-3".to_owned() };
+        assert_eq!(fault("- **CB-1** a\n- **CB-2** b\nas CB-1 to 3 say"), (3, unknown));
+    }
+
+    #[test]
+    fn the_contract_of_this_repository_is_well_formed() {
+        let found = requirements(include_str!("../../docs/contract.md")).expect("well formed");
+        assert_eq!(found.len(), 247, "update this number when the contract gains a requirement");
     }
 }

@@ -1,31 +1,40 @@
-//! Chores of the house.
-//!
-//! `cargo run -p xtask -- contract` lists the requirements of the contract that no test names;
-//! `cargo run -p xtask -- install --prefix DIR` installs the NNAPI library for C programs.
+//! The project's commands: `cargo xtask help` lists them.
+// A command for developers may panic where its output is closed.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod contract;
+mod files;
 mod install;
+mod links;
+mod new_operation;
+mod unsafe_list;
+mod words;
 
 use clap::{Parser, Subcommand};
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Chores of the house.
+/// The project's commands.
 #[derive(Parser)]
+#[command(name = "cargo xtask")]
 struct Arguments {
+    /// The repository, if not the one that this program was built from.
+    #[arg(long, value_name = "DIR", global = true)]
+    root: Option<PathBuf>,
     #[command(subcommand)]
-    chore: Chore,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum Chore {
+enum Command {
     /// Lists the requirements of the contract that no test names; fails if there are any.
     ///
     /// A test names a requirement in its name (`fence_14_...`, `dbuf_4_and_5_...`,
     /// `model_1_to_3_...`) or in the comment above it (`contract: PREP-1, CB-5`).
     Contract {
         /// The contract.
-        #[arg(long, default_value = "../shared/contract.md")]
+        #[arg(long, default_value = "docs/contract.md")]
         contract: PathBuf,
         /// Where the tests are.
         #[arg(default_values = ["crates", "examples"])]
@@ -36,6 +45,27 @@ enum Chore {
         /// Print one JSON object.
         #[arg(long)]
         json: bool,
+    },
+    /// Finds words that were replaced by the field's terms; fails if there are any.
+    Words {
+        /// Print how often each word was found instead of where.
+        #[arg(long)]
+        count: bool,
+    },
+    /// Compares the files that allow `unsafe` with docs/unsafe.txt; fails if they differ.
+    Unsafe,
+    /// Finds relative links in documentation that lead nowhere; fails if there are any.
+    Links,
+    /// Writes the files and entries of a new operation, with failing tests to fill in.
+    NewOp {
+        /// The name as in the interface, such as HARD_SWISH.
+        name: String,
+        /// The version that brought it: 1.0 to 1.3, fl6, fl7.
+        #[arg(long, default_value = "fl7")]
+        version: String,
+        /// Its number in the interface, if crate `hal` does not know the operation.
+        #[arg(long)]
+        code: Option<u32>,
     },
     /// Builds libneuralnetworks.so and installs it with its headers and a file for pkg-config.
     Install {
@@ -49,40 +79,62 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().chore {
-        Chore::Contract { contract, folders, all, json } => list(&contract, &folders, all, json),
-        Chore::Install { prefix, staging } => install(&prefix, staging.as_deref()),
+    let Arguments { root, command } = Arguments::parse();
+    let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    match run(&root, command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
     }
 }
 
-fn install(prefix: &Path, staging: Option<&Path>) -> ExitCode {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    match install::install(&workspace, prefix, staging) {
-        Ok(written) => {
-            for path in written {
-                println!("{}", path.display());
+/// Runs a command; answers whether it found nothing to complain about.
+fn run(root: &Path, command: Command) -> Result<bool, Box<dyn Error>> {
+    match command {
+        Command::Contract { contract, folders, all, json } => {
+            let folders: Vec<_> = folders.iter().map(|folder| root.join(folder)).collect();
+            let coverage = contract::Coverage::read(&root.join(contract), &folders)?;
+            if json {
+                println!("{}", coverage.to_json());
+            } else {
+                print!("{}", coverage.report(all));
             }
-            ExitCode::SUCCESS
+            Ok(coverage.missing().next().is_none())
         }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+        Command::Words { count } => {
+            let findings = words::find(root)?;
+            if count {
+                print!("{}", words::count(&findings));
+            } else {
+                print_lines(&findings);
+            }
+            Ok(findings.is_empty())
+        }
+        Command::Unsafe => Ok(print_lines(unsafe_list::check(root)?)),
+        Command::Links => Ok(print_lines(links::check(root)?)),
+        Command::NewOp { name, version, code } => {
+            let operation = new_operation::NewOperation::new(&name, &version, code)?;
+            print_lines(operation.write(root)?.iter().map(|path| path.display()));
+            println!("{}", operation.next_steps());
+            Ok(true)
+        }
+        Command::Install { prefix, staging } => {
+            let written = install::install(root, &prefix, staging.as_deref())?;
+            print_lines(written.iter().map(|path| path.display()));
+            Ok(true)
         }
     }
 }
 
-fn list(contract: &Path, folders: &[PathBuf], all: bool, json: bool) -> ExitCode {
-    let coverage = match contract::Coverage::read(contract, folders) {
-        Ok(coverage) => coverage,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    if json {
-        println!("{}", coverage.to_json());
-    } else {
-        print!("{}", coverage.report(all));
+/// Prints a line each; answers whether there were none.
+fn print_lines(lines: impl IntoIterator<Item = impl std::fmt::Display>) -> bool {
+    let mut is_empty = true;
+    for line in lines {
+        println!("{line}");
+        is_empty = false;
     }
-    if coverage.missing().next().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    is_empty
 }

@@ -11,12 +11,45 @@ use hal::{
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most slots whose memory is kept. A client that uses more is asked for the others with each
 /// request anew: each takes a descriptor and a mapping of the service.
 pub const MAXIMUM_KEPT_SLOTS: usize = 1024;
+
+/// The most bursts that a process serves at once: each has a thread, which sleeps in the futex of its
+/// queue. Waiting for several such words at once needs a newer system (`futex_waitv`, Linux 5.16) and
+/// cannot wait for single bits, as those do who wake at the other end.
+pub const MAXIMUM_BURSTS: usize = 1024;
+
+/// Threads of bursts.
+static BURSTS: AtomicUsize = AtomicUsize::new(0);
+
+/// One of the bursts that a process may serve, given up when dropped.
+struct Place;
+
+impl Place {
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED_TRANSIENT`: there is none left.
+    fn take() -> hal::Result<Self> {
+        let more = |count| if count < MAXIMUM_BURSTS { Some(count + 1) } else { None };
+        match BURSTS.fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
+            Ok(_) => Ok(Self),
+            Err(count) => Err(Error::new(
+                ErrorStatus::ResourceExhaustedTransient,
+                format!("{count} bursts are open, which is the limit"),
+            )),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        BURSTS.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// For how long dropping waits for a thread that only has to notice it.
 const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
@@ -41,7 +74,8 @@ impl BurstServer {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if a queue has no event flag, or no room for even the shortest result
-    /// (contract: BURST-1); `RESOURCE_EXHAUSTED_TRANSIENT` if there can be no thread.
+    /// (contract: BURST-1); `RESOURCE_EXHAUSTED_TRANSIENT` if there can be no thread, or
+    /// [`MAXIMUM_BURSTS`] are open.
     pub fn new(
         prepared: Arc<dyn PreparedModel>,
         callback: Arc<dyn BurstCallback>,
@@ -70,6 +104,7 @@ impl BurstServer {
         if capacity < length {
             return Err(Error::invalid(QueueError::TooLong { length, capacity }));
         }
+        let place = Place::take()?;
         let (reader, writer) = (requests.into_reader(), results.into_writer());
         let stop = Stop {
             waiting: [reader.interrupt(), writer.interrupt()],
@@ -85,6 +120,7 @@ impl BurstServer {
             request: Vec::new(),
             result: Vec::new(),
             cancellation: stop.cancellation.clone(),
+            _place: place,
         };
         let death = Death { life: Arc::clone(&life), at_the_end: Some(at_the_end) };
         std::thread::Builder::new()
@@ -190,6 +226,7 @@ struct Worker {
     request: Vec<FmqRequestDatum>,
     result: Vec<FmqResultDatum>,
     cancellation: Cancellation,
+    _place: Place,
 }
 
 impl Worker {

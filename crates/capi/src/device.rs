@@ -9,7 +9,7 @@ use crate::outcome::{Outcome, bad_data, null};
 use crate::pointer::{In, Out};
 use runtime::Device;
 use std::ffi::{CString, c_char};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 /// A device as C sees it: with strings that end in a zero and live as long as the library.
 #[derive(Debug)]
@@ -33,11 +33,15 @@ impl ListedDevice {
 }
 
 /// Handles of all devices, the same each time that they are asked for, as addresses.
-static HANDLES: LazyLock<Vec<usize>> = LazyLock::new(|| {
+fn handles() -> Outcome<&'static [usize]> {
+    static HANDLES: OnceLock<Vec<usize>> = OnceLock::new();
+    let devices = devices()?;
     let handle =
         |device| handle::give::<ANeuralNetworksDevice>(Arc::new(ListedDevice::new(device)));
-    devices().list().iter().filter_map(|device| handle(device).ok().map(<*mut _>::addr)).collect()
-});
+    Ok(HANDLES.get_or_init(|| {
+        devices.list().iter().filter_map(|it| handle(it).ok().map(<*mut _>::addr)).collect()
+    }))
+}
 
 /// The devices of a list that C passes: at least one, none twice.
 pub(crate) fn list(handles: In<*const ANeuralNetworksDevice>, count: u32) -> Outcome<Vec<Device>> {
@@ -67,15 +71,16 @@ export! {
     /// Number of devices.
     fn ANeuralNetworks_getDeviceCount(count: Out<u32>) {
         count.check("numDevices")?;
-        count.write(u32::try_from(HANDLES.len()).unwrap_or(u32::MAX));
+        count.write(u32::try_from(handles()?.len()).unwrap_or(u32::MAX));
         Ok(())
     }
 
     /// The device at an index.
     fn ANeuralNetworks_getDevice(index: u32, device: Out<*mut ANeuralNetworksDevice>) {
         device.check("device")?;
-        let found = HANDLES.get(index as usize).ok_or_else(|| {
-            bad_data(format!("there is no device {index}, only {}", HANDLES.len()))
+        let handles = handles()?;
+        let found = handles.get(index as usize).ok_or_else(|| {
+            bad_data(format!("there is no device {index}, only {}", handles.len()))
         })?;
         device.write(std::ptr::without_provenance_mut(*found));
         Ok(())

@@ -1,32 +1,48 @@
 //! The devices that the library offers: the one place where they are listed.
 
+use crate::outcome::{Outcome, bad_data};
 use hal::Device;
+use nnhal_settings::{DEVICES, SettingError};
 use runtime::Devices;
 use std::sync::{Arc, LazyLock};
 
-/// Names, separated by commas, of the devices to offer, in this order; all of them where the
-/// variable is not set or names none.
-pub const VARIABLE: &str = "NNHAL_DEVICES";
-
 /// Every device there is, the fast one first. The last one can do everything: it takes over where
 /// another one fails.
-fn all() -> Vec<Arc<dyn Device>> {
-    vec![cpu::device(cpu::Settings::default()), reference::device()]
+fn all() -> Result<Vec<Arc<dyn Device>>, SettingError> {
+    Ok(vec![cpu::device(cpu::Settings::from_environment()?), reference::device()])
 }
 
 /// The devices of this process, made when they are first asked for.
-pub(crate) fn devices() -> &'static Devices {
-    static DEVICES: LazyLock<Devices> = LazyLock::new(|| {
-        let wanted = std::env::var(VARIABLE).unwrap_or_default();
-        Devices::new(chosen(all(), &wanted))
+///
+/// # Errors
+/// An environment variable makes no sense; it is also said on standard error, once, since many
+/// programs do not look at what the library's functions return.
+pub(crate) fn devices() -> Outcome<&'static Devices> {
+    static ALL: LazyLock<Result<Devices, String>> = LazyLock::new(|| {
+        let offered = crate::log::begin()
+            .and_then(|()| nnhal_settings::ABORT_ON_MISUSE.is_on())
+            .and_then(|_| all())
+            .and_then(offered);
+        offered.map(Devices::new).map_err(|error| {
+            crate::log::say(&error.to_string());
+            error.to_string()
+        })
     });
-    &DEVICES
+    ALL.as_ref().map_err(bad_data)
 }
 
-fn chosen(all: Vec<Arc<dyn Device>>, wanted: &str) -> Vec<Arc<dyn Device>> {
-    let named = |name: &str| all.iter().find(|device| device.name() == name.trim()).cloned();
-    let chosen: Vec<_> = wanted.split(',').filter_map(named).collect();
-    if chosen.is_empty() { all } else { chosen }
+/// Those that the environment names, in its order; all where it names none.
+fn offered(all: Vec<Arc<dyn Device>>) -> Result<Vec<Arc<dyn Device>>, SettingError> {
+    let named = DEVICES.parse(|names| chosen(&all, names))?;
+    Ok(named.unwrap_or(all))
+}
+
+fn chosen(all: &[Arc<dyn Device>], names: &str) -> Result<Vec<Arc<dyn Device>>, Option<String>> {
+    let named = |name: &str| {
+        let found = all.iter().find(|device| device.name() == name.trim()).cloned();
+        found.ok_or_else(|| Some(format!("there is no device {:?}", name.trim())))
+    };
+    names.split(',').map(named).collect()
 }
 
 #[cfg(test)]
@@ -35,13 +51,15 @@ mod tests {
 
     #[test]
     fn devices_are_chosen_by_name() {
-        let names = |wanted: &str| -> Vec<String> {
-            chosen(all(), wanted).iter().map(|device| device.name().to_owned()).collect()
+        let all = all().unwrap();
+        let names = |wanted: &str| -> Result<Vec<String>, Option<String>> {
+            let chosen = chosen(&all, wanted)?;
+            Ok(chosen.iter().map(|device| device.name().to_owned()).collect())
         };
-        let every = names("");
-        assert_eq!(every, ["nnhal-cpu", "nnhal-reference"]);
-        assert_eq!(names("no-such"), every);
-        assert_eq!(names("no-such, nnhal-reference"), ["nnhal-reference"]);
-        assert_eq!(names("nnhal-reference,nnhal-cpu"), ["nnhal-reference", "nnhal-cpu"]);
+        assert_eq!(names("nnhal-reference"), Ok(vec!["nnhal-reference".to_owned()]));
+        let both = names("nnhal-reference, nnhal-cpu").unwrap();
+        assert_eq!(both, ["nnhal-reference", "nnhal-cpu"]);
+        let refused = names("no-such, nnhal-reference").unwrap_err();
+        assert_eq!(refused.as_deref(), Some("there is no device \"no-such\""));
     }
 }

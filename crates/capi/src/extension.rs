@@ -32,7 +32,7 @@ export! {
         handle::get(model, "model")?;
         let name = extension.text("extensionName")?;
         code.check("type")?;
-        code.write(devices().extension_operand_type(&name, number)?);
+        code.write(devices()?.extension_operand_type(&name, number)?);
         Ok(())
     }
 
@@ -46,7 +46,7 @@ export! {
         handle::get(model, "model")?;
         let name = extension.text("extensionName")?;
         code.check("type")?;
-        code.write(devices().extension_operation_type(&name, number)?);
+        code.write(devices()?.extension_operation_type(&name, number)?);
         Ok(())
     }
 

@@ -8,10 +8,9 @@
 //!
 //! Whoever uses an object shares it until the call ends: another thread may free it meanwhile.
 //!
-//! With the environment variable `NNHAL_ABORT_ON_MISUSE` set and not `0`, a handle that is refused
+//! With the environment variable `NNHAL_ABORT_ON_MISUSE=1`, a handle that is refused
 //! ends the process at once, so that a debugger or a core file shows who passed it.
 
-use crate::environment;
 use crate::last_error;
 use crate::outcome::{Outcome, bad_data, bad_state, null, out_of_memory};
 use runtime::Error;
@@ -27,7 +26,9 @@ const USE_BITS: u32 = usize::BITS - KIND_BITS - PLACE_BITS;
 const LAST_USE: usize = (1 << USE_BITS) - 1;
 const PLACES: usize = 1 << PLACE_BITS;
 
-static ABORTS: LazyLock<bool> = LazyLock::new(|| environment::is_on("NNHAL_ABORT_ON_MISUSE"));
+/// A setting that makes no sense is said by whoever asks for devices, which comes before handles.
+static ABORTS: LazyLock<bool> =
+    LazyLock::new(|| matches!(nnhal_settings::ABORT_ON_MISUSE.is_on(), Ok(Some(true))));
 
 /// A type that C knows by pointers to it, and the table that its objects are in.
 pub(crate) trait Handle: Sized + 'static {
@@ -166,7 +167,7 @@ fn refuse<H: Handle>(handle: *const H, argument: &str, dead: Dead) -> Error {
         Dead::Unknown => bad_data(format!("{argument} is {handle:p}, which is no {}", H::NAME)),
     };
     if *ABORTS {
-        eprintln!("nnhal: {error}");
+        crate::log::say(&error.to_string());
         std::process::abort();
     }
     error

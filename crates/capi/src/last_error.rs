@@ -1,26 +1,23 @@
 //! Why the last call of this thread failed, in words.
 //!
 //! The C API only has codes. The sentence behind one is kept here for `nnhal_lastError`, and
-//! written to standard error where the environment variable `NNHAL_LOG` is set and not `0`.
+//! logged as an error, which the environment variable `NNHAL_LOG` makes visible.
 
-use crate::environment;
+use crate::log;
 use runtime::Error;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
-use std::sync::LazyLock;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-static TALKS: LazyLock<bool> = LazyLock::new(|| environment::is_on("NNHAL_LOG"));
-
 /// Keeps a failure for the person who asks.
 pub(crate) fn keep(function: &str, error: &Error) {
     let sentence = format!("{function}: {error}");
-    if *TALKS {
-        eprintln!("nnhal: {sentence}");
-    }
+    // A setting that makes no sense is said by whoever asks for devices.
+    let _ = log::begin();
+    tracing::error!(target: "neuralnetworks", "{sentence}");
     let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
     // While a thread ends there is nobody left to ask.
     let _ = LAST.try_with(|last| *last.borrow_mut() = sentence);

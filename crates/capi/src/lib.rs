@@ -20,13 +20,7 @@
 //!
 //! Which devices there are stands in [`devices`].
 //!
-//! Environment variables:
-//!
-//! | variable | what it does |
-//! |---|---|
-//! | `NNHAL_LOG` | not empty and not `0`: each failing call writes a line to standard error |
-//! | `NNHAL_ABORT_ON_MISUSE` | not empty and not `0`: a handle that was freed, or is none, ends the process |
-//! | `NNHAL_DEVICES` | names of the devices to offer, separated by commas, in this order |
+//! Environment variables are those of `docs/settings.md`.
 
 pub mod abi;
 pub mod burst;
@@ -44,8 +38,8 @@ pub mod pointer;
 pub mod support_library;
 
 mod border;
-mod environment;
 mod exports;
 mod handle;
 mod last_error;
+mod log;
 mod outcome;

@@ -40,7 +40,7 @@ export! {
     /// A model without anything.
     fn ANeuralNetworksModel_create(model: Out<*mut ANeuralNetworksModel>) {
         model.check("model")?;
-        model.write(handle::give(Arc::new(Mutex::new(ModelBuilder::new(devices()))))?);
+        model.write(handle::give(Arc::new(Mutex::new(ModelBuilder::new(devices()?))))?);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! [`CliError`]: what a person is told, and the exit code that goes with it.
+//! [`CliError`]: what a person is shown, and the exit code that goes with it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,11 @@ pub enum CliError {
     /// A file, or an argument that refers to the model, is not what it should be.
     #[error("{0}")]
     Input(String),
-    /// A model cannot be imported.
-    #[error("{}: {source}", path.display())]
-    Import {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: tflite::ImportError,
-    },
-    /// A device refused or failed.
+    /// What the library says.
+    #[error(transparent)]
+    Library(#[from] nnhal::Error),
+    /// A device behind its interfaces refused or failed.
+    #[cfg(feature = "conformance")]
     #[error("{device}: {error}")]
     Device {
         /// The device's name.
@@ -44,7 +40,8 @@ impl CliError {
         move |source| Self::File { path, source }
     }
 
-    /// An error of a device.
+    /// An error of a device behind its interfaces.
+    #[cfg(feature = "conformance")]
     pub fn device(name: &str) -> impl Fn(hal::Error) -> Self {
         let device = name.to_owned();
         move |error| Self::Device { device: device.clone(), error }
@@ -54,8 +51,10 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Negative(_) => 1,
-            Self::File { .. } | Self::Input(_) | Self::Import { .. } => 3,
+            Self::Library(error) if error.status().is_some() => 4,
+            #[cfg(feature = "conformance")]
             Self::Device { .. } => 4,
+            Self::File { .. } | Self::Input(_) | Self::Library(_) => 3,
         }
     }
 }

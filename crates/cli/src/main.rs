@@ -4,16 +4,19 @@
 //! file or model is not what it should be; 4 the device refused or failed.
 
 mod commands;
-mod devices;
 mod error;
 mod inputs;
-mod npy;
-mod picture;
+mod limited;
 mod session;
-mod tensor;
 
 use clap::{Parser, Subcommand};
+use error::{CliError, Result};
+use std::io::Write;
 use std::process::ExitCode;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Runs, inspects, measures and compares .tflite models on Neural Networks HAL devices.
 #[derive(Debug, Parser)]
@@ -29,7 +32,8 @@ Exit codes:
   0 done; 1 outputs differ or vectors failed; 2 wrong usage; 3 bad file or model; 4 device failed
 
 Environment:
-  NNHAL_LOG=debug shows what goes on inside (levels: error, warn, info, debug, trace)"
+  NNHAL_LOG=debug shows what goes on inside (levels: error, warn, info, debug, trace);
+  docs/settings.md has all variables"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -49,28 +53,45 @@ enum Command {
     /// Find the first operation whose outputs differ between two devices
     Compare(commands::compare::Arguments),
     /// Run test vectors against a device
+    #[cfg(feature = "conformance")]
     Conformance(commands::conformance::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_env("NNHAL_LOG"))
-        .with_writer(std::io::stderr)
-        .init();
-    let outcome = match &arguments.command {
+    let outcome = log().and_then(|()| run(&arguments.command));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "nnhal: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Writes what `NNHAL_LOG` asks for to standard error: errors, unless it says otherwise.
+fn log() -> Result<()> {
+    let wanted = nnhal_settings::log().map_err(nnhal::Error::from)?;
+    let filter: Targets = wanted
+        .as_deref()
+        .unwrap_or("error")
+        .parse()
+        .map_err(|error| CliError::Input(format!("{}: {error}", nnhal_settings::LOG.name)))?;
+    // Its complaints would panic where standard error is full or closed.
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    Ok(())
+}
+
+fn run(command: &Command) -> Result<()> {
+    match command {
         Command::Run(arguments) => commands::run::run(arguments),
         Command::Inspect(arguments) => commands::inspect::run(arguments),
         Command::Devices(arguments) => commands::devices::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Compare(arguments) => commands::compare::run(arguments),
+        #[cfg(feature = "conformance")]
         Command::Conformance(arguments) => commands::conformance::run(arguments),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("nnhal: {error}");
-            ExitCode::from(error.exit_code())
-        }
     }
 }

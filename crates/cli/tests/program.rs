@@ -226,3 +226,45 @@ fn help_has_an_example() {
         assert!(stdout.contains("Example"), "{command}");
     }
 }
+
+#[test]
+fn an_output_that_is_full_or_closed_is_no_panic() {
+    use std::process::Stdio;
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let closed = || std::io::pipe().unwrap().1;
+    let program = || std::process::Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    let model = asset("digits_float32.tflite");
+    // What it has to say cannot be said: that is an error, which cannot be said either.
+    let mut command = program();
+    command.arg("inspect").arg(&model).env("NNHAL_LOG", "trace").stdout(full()).stderr(full());
+    assert_eq!(command.status().unwrap().code(), Some(3));
+    // A reader that has gone away has seen enough.
+    let mut command = program();
+    command.arg("inspect").arg(&model).env("NNHAL_LOG", "trace");
+    let status = command.stdout(closed()).stderr(closed()).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    for arguments in [&["inspect", "/nowhere"][..], &["--no-such-thing"], &["--help"]] {
+        let mut command = program();
+        command.args(arguments).stdout(Stdio::null()).stderr(full());
+        let code = command.status().unwrap().code();
+        assert!(matches!(code, Some(0 | 2 | 3)), "{arguments:?}: {code:?}");
+    }
+}
+
+#[test]
+fn inputs_without_end_are_refused() {
+    for (file, limit) in
+        [("/dev/zero", "more than 256 bytes"), ("/dev/null", "0 bytes do not make a tensor")]
+    {
+        let mut command = nnhal();
+        command.arg("run").arg(asset("digits_float32.tflite")).args(["--input", file]);
+        let (code, _, stderr) = outcome(&mut command);
+        assert_eq!(code, 3);
+        assert!(stderr.contains(limit), "{stderr}");
+    }
+    let mut command = nnhal();
+    command.arg("run").arg(asset("digits_float32.tflite")).args(["--labels", "/dev/zero"]);
+    let (code, _, stderr) = outcome(&mut command);
+    assert_eq!(code, 3);
+    assert!(stderr.contains("which is the limit"), "{stderr}");
+}

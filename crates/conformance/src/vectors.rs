@@ -6,8 +6,12 @@ use base64::engine::general_purpose::STANDARD;
 use hal::{HalVersion, OperandLifeTime, OperandType, OperationType};
 use serde::{Deserialize, Deserializer};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+
+/// Most bytes of a manifest, and of a line: a small file can become any number of them.
+const MANIFEST_LIMIT: u64 = 256 << 20;
+const LINE_LIMIT: u64 = 256 << 20;
 
 /// Why vectors could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +212,7 @@ impl Vectors {
         let path = folder.join("manifest.json");
         let file =
             File::open(&path).map_err(|source| VectorError::Io { path: path.clone(), source })?;
-        let manifest: Manifest = serde_json::from_reader(BufReader::new(file))
+        let manifest: Manifest = serde_json::from_reader(BufReader::new(file.take(MANIFEST_LIMIT)))
             .map_err(|source| VectorError::Json { path: path.clone(), line: 0, source })?;
         if manifest.format != 1 {
             return Err(VectorError::Format { path, found: manifest.format });
@@ -236,14 +240,29 @@ impl Vectors {
             ruzstd::decoding::StreamingDecoder::new(BufReader::new(opened)).map_err(|error| {
                 VectorError::Io { path: path.clone(), source: std::io::Error::other(error) }
             })?;
-        let lines = BufReader::new(decoder).lines();
-        Ok(lines.enumerate().map(move |(index, line)| {
-            let line = line.map_err(|source| VectorError::Io { path: path.clone(), source })?;
-            serde_json::from_str(&line).map_err(|source| VectorError::Json {
-                path: path.clone(),
-                line: index + 1,
-                source,
-            })
+        let (mut reader, mut number, mut is_over) = (BufReader::new(decoder), 0, false);
+        Ok(std::iter::from_fn(move || {
+            if is_over {
+                return None;
+            }
+            number += 1;
+            let mut line = Vec::new();
+            let case = match reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut line) {
+                Ok(0) => return None,
+                Ok(length) if length as u64 == LINE_LIMIT => Err(VectorError::Io {
+                    path: path.clone(),
+                    source: std::io::Error::other(format!("line {number} is too long")),
+                }),
+                Ok(_) => serde_json::from_slice(&line).map_err(|source| VectorError::Json {
+                    path: path.clone(),
+                    line: number,
+                    source,
+                }),
+                Err(source) => Err(VectorError::Io { path: path.clone(), source }),
+            };
+            // Whatever comes behind what cannot be read is nothing.
+            is_over = matches!(case, Err(VectorError::Io { .. }));
+            Some(case)
         }))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Prints the least time of an execution on one thread, the driver's part included. With `--test` each
 //! runs once.
+#![allow(clippy::print_stdout)] // What it is for.
 
 use cpu::Settings;
 use hal::{

@@ -86,11 +86,10 @@ impl Engine for CpuEngine {
     fn compile(
         &self,
         model: &ValidModel,
-        options: &CompileOptions,
+        _: &CompileOptions,
         budget: &Budget,
     ) -> Result<CpuProgram, EngineError> {
-        let reference = || self.reference.compile(model, options, budget);
-        CpuProgram::new(model, self.settings, &self.teams, budget, reference)
+        CpuProgram::new(model, self.settings, &self.teams, budget)
     }
 
     fn restore(

@@ -7,7 +7,7 @@ use crate::saved::{self, Saved};
 use crate::settings::Settings;
 use crate::stretches::Stretches;
 use bytes::Bytes;
-use driver::{Bindings, Budget, EngineError, PlannedStep, Program, RunContext};
+use driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
 use hal::Subgraph;
 use hal::model::SubgraphName;
 use ops::{Form, Presence, Shape, Signature, ValidModel};
@@ -21,6 +21,8 @@ const MOST_PLANS: usize = 8;
 #[derive(Debug)]
 pub struct CpuProgram {
     settings: Settings,
+    /// Counts what the model and its executions hold.
+    ledger: Ledger,
     teams: Arc<Teams>,
     /// What further plans are made of; `None` if there can be no others.
     source: Option<Source>,
@@ -54,7 +56,6 @@ impl CpuProgram {
         settings: Settings,
         teams: &Arc<Teams>,
         budget: &Budget,
-        interpreted: impl FnOnce() -> Result<ReferenceProgram, EngineError>,
     ) -> Result<Self, EngineError> {
         let inputs = &model.main().inputs;
         let lengths = |operand: &u32| declared(model.main(), *operand).to_known();
@@ -62,18 +63,19 @@ impl CpuProgram {
         let mut program = Self::without_plans(settings, teams);
         let is_open = dimensions.is_none();
         if let Some(dimensions) = dimensions {
-            let source = Source::of_model(model, settings.memory_limit)?;
+            let source = Source::of_model(model, &program.ledger)?;
             program.plan_once(source, dimensions, budget, None)?;
         }
         let is_planned = !lock(&program.plans).is_empty();
         if !is_planned || inputs_may_be_left_out(model.main()) {
-            let interpreted = interpreted()?;
+            let interpreted = ReferenceProgram::new(model, &program.ledger, budget)?;
             let constants = interpreted.constants();
             if is_open {
                 let (name, main) = (SubgraphName::Main, model.main().clone());
                 program.source = Some(Source::read(name, main, constants));
             }
-            let stretches = Arc::new(Stretches::new(model, constants, settings, teams));
+            let stretches =
+                Arc::new(Stretches::new(model, constants, settings, &program.ledger, teams));
             let program_with = interpreted.with_accelerator(Arc::clone(&stretches) as _);
             program.interpreted = Some(Interpreted { program: program_with, stretches });
         }
@@ -99,6 +101,7 @@ impl CpuProgram {
     fn without_plans(settings: Settings, teams: &Arc<Teams>) -> Self {
         Self {
             settings,
+            ledger: Ledger::of_model(settings.memory_limit),
             teams: Arc::clone(teams),
             source: None,
             origins: None,
@@ -130,16 +133,44 @@ impl CpuProgram {
         budget: &Budget,
         packed: Option<&[Bytes]>,
     ) -> Result<Option<(Specialised, Origins)>, EngineError> {
-        match Graph::build(source, &inputs, self.settings.memory_limit) {
+        match Graph::build(source, &inputs, &self.ledger, budget) {
             Ok(graph) => {
                 let mut team = self.teams.borrow();
-                let plan = Plan::new(graph, &self.settings, &mut team, budget, packed);
+                let plan =
+                    Plan::new(graph, &self.settings, &self.ledger, &mut team, budget, packed);
                 self.teams.give_back(team);
                 let (plan, origins) = plan?;
                 Ok(Some((Specialised { inputs, plan, workspaces: Mutex::default() }, origins)))
             }
             Err(NoGraph::NotStatic) => Ok(None),
             Err(NoGraph::Error(error)) => Err(error),
+        }
+    }
+
+    /// Does something that takes memory. Where there is not enough, what is kept for later executions
+    /// is let go of.
+    fn with_memory<T>(&self, work: impl Fn() -> Result<T, EngineError>) -> Result<T, EngineError> {
+        match work() {
+            Err(EngineError::MemoryLimit { .. } | EngineError::Allocation { .. }) => {
+                self.let_go();
+                work()
+            }
+            done => done,
+        }
+    }
+
+    /// Frees idle workspaces, and plans that could be made again.
+    fn let_go(&self) {
+        let mut plans = lock(&self.plans);
+        for plan in plans.iter() {
+            lock(&plan.workspaces).clear();
+        }
+        if self.source.is_some() {
+            plans.clear();
+        }
+        drop(plans);
+        if let Some(interpreted) = &self.interpreted {
+            interpreted.stretches.let_go();
         }
     }
 
@@ -164,9 +195,8 @@ impl CpuProgram {
         let dimensions: Option<Vec<_>> =
             bindings.inputs().iter().map(|input| input.shape().to_known()).collect();
         let Some(dimensions) = dimensions else { return Ok(None) };
-        let Some((plan, _)) = self.specialise(source, dimensions, budget, None)? else {
-            return Ok(None);
-        };
+        let specialise = || self.specialise(source, dimensions.clone(), budget, None);
+        let Some((plan, _)) = self.with_memory(specialise)? else { return Ok(None) };
         let plan = Arc::new(plan);
         let mut plans = lock(&self.plans);
         if plans.len() == MOST_PLANS {
@@ -183,9 +213,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Whether an operation could do without one of the subgraph's inputs.
 fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
+    let mut is_input = vec![false; subgraph.operands.len()];
+    for input in &subgraph.inputs {
+        is_input[*input as usize] = true;
+    }
     subgraph.operations.iter().any(|operation| {
         let forms = Signature::of(operation.operation_type).map_or(&[][..], |it| it.forms);
-        operation.inputs.iter().enumerate().any(|(position, operand)| {
+        let inputs = operation.inputs.iter().enumerate();
+        inputs.filter(|(_, operand)| is_input[**operand as usize]).any(|(position, _)| {
             let is_omittable = |form: &Form| {
                 let parameter = form.inputs.get(position);
                 parameter.is_some_and(|parameter| {
@@ -195,7 +230,7 @@ fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
                     )
                 })
             };
-            subgraph.inputs.contains(operand) && forms.iter().any(is_omittable)
+            forms.iter().any(is_omittable)
         })
     })
 }
@@ -229,7 +264,10 @@ impl Program for CpuProgram {
             };
         };
         let idle = lock(&specialised.workspaces).pop();
-        let mut workspace = idle.unwrap_or_else(|| Workspace::new(&specialised.plan));
+        let mut workspace = match idle {
+            Some(workspace) => workspace,
+            None => self.with_memory(|| Workspace::new(&specialised.plan))?,
+        };
         let mut team = self.teams.borrow();
         let result = specialised.plan.run(bindings, context, &mut workspace, &mut team);
         self.teams.give_back(team);

@@ -1,14 +1,8 @@
 //! [`Settings`]
 
 use kernels::InstructionSet;
+use nnhal_settings::{INSTRUCTION_SET, SettingError, WINOGRAD};
 use std::num::NonZeroUsize;
-
-/// Overrides the instruction set that [`Settings::default`] chooses, by one of the names of
-/// [`InstructionSet`].
-const INSTRUCTION_SET_VARIABLE: &str = "NNHAL_INSTRUCTION_SET";
-
-/// `off` forbids what [`Settings::winograd`] allows.
-const WINOGRAD_VARIABLE: &str = "NNHAL_WINOGRAD";
 
 /// What an embedder can choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,30 +15,47 @@ pub struct Settings {
     /// faster. They round more: by some ten times the error of plain sums of products, which stays
     /// below 1e-6 of the greatest sum of magnitudes around.
     pub winograd: bool,
-    /// Bytes that the constants of a model may take, and the values of an execution.
+    /// Bytes that each model may take, see [`driver::Ledger`].
     pub memory_limit: u64,
 }
 
+/// As [`Settings::from_environment`], and where a variable makes no sense as if none were set. Whoever
+/// can pass an error on asks for that.
 impl Default for Settings {
-    /// One thread, the fastest kernels that this processor runs, the memory limit of the reference
-    /// engine. The environment variable `NNHAL_INSTRUCTION_SET` names slower kernels to use
-    /// instead; a name that is not known, or not available here, is passed over. `NNHAL_WINOGRAD=off`
-    /// forbids Winograd's transforms.
     fn default() -> Self {
-        let named = std::env::var(INSTRUCTION_SET_VARIABLE)
-            .ok()
-            .and_then(|name| name.parse::<InstructionSet>().ok())
-            .filter(|set| set.is_available());
-        Self {
-            threads: NonZeroUsize::MIN,
-            instruction_set: named.unwrap_or_else(InstructionSet::best),
-            winograd: std::env::var(WINOGRAD_VARIABLE).as_deref() != Ok("off"),
-            memory_limit: reference::default_memory_limit(),
-        }
+        Self::from_environment().unwrap_or_else(|_| Self {
+            threads: nnhal_settings::processors(),
+            instruction_set: InstructionSet::best(),
+            winograd: true,
+            memory_limit: driver::memory::default_model_limit(),
+        })
     }
 }
 
 impl Settings {
+    /// As many threads as the process may use processors, the fastest kernels that this processor
+    /// runs, the memory limit of the reference engine; unless environment variables say otherwise:
+    /// [`THREADS`](nnhal_settings::THREADS), [`INSTRUCTION_SET`] and [`WINOGRAD`].
+    ///
+    /// # Errors
+    /// A variable makes no sense, or names an instruction set that this processor does not have.
+    pub fn from_environment() -> Result<Self, SettingError> {
+        let instruction_set = INSTRUCTION_SET.parse(|name| {
+            let set: InstructionSet = name.parse().map_err(|_| None)?;
+            if set.is_available() {
+                return Ok(set);
+            }
+            let all: Vec<_> = InstructionSet::available().map(|it| it.to_string()).collect();
+            Err(Some(format!("this processor has {}", all.join(", "))))
+        })?;
+        Ok(Self {
+            threads: nnhal_settings::threads()?,
+            instruction_set: instruction_set.unwrap_or_else(InstructionSet::best),
+            winograd: WINOGRAD.is_on()?.unwrap_or(true),
+            memory_limit: driver::memory::default_model_limit(),
+        })
+    }
+
     /// The same with so many threads.
     #[must_use]
     pub fn with_threads(self, threads: NonZeroUsize) -> Self {

@@ -8,7 +8,7 @@ use crate::engine::Teams;
 use crate::graph::{self, Graph, NoGraph, Source};
 use crate::plan::{Ends, OutputBytes, Plan, Workspace};
 use crate::settings::Settings;
-use driver::{Constants, EngineError, PlannedStep, RunContext};
+use driver::{Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
 use hal::model::SubgraphName;
 use kernels::Team;
 use ops::ValidModel;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Plans that are kept of a stretch, for values of different dimensions.
 const MOST_PLANS: usize = 4;
 
-/// Stretches of a subgraph that are looked at; to look takes a time that grows with the subgraph.
+/// Stretches of a subgraph that are looked at.
 const MOST_STRETCHES: usize = 64;
 
 /// Stretches of all subgraphs that are looked at: there may be very many of those.
@@ -30,6 +30,7 @@ const MOST_STRETCHES_IN_ALL: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Stretches {
     settings: Settings,
+    ledger: Ledger,
     teams: Arc<Teams>,
     /// Stretches that were looked at.
     made: AtomicUsize,
@@ -40,6 +41,10 @@ pub(crate) struct Stretches {
 #[derive(Debug)]
 struct OfSubgraph {
     source: Source,
+    /// See [`graph::last_reads`].
+    last_reads: Vec<usize>,
+    /// Stretches that were looked at.
+    made: AtomicUsize,
     /// By the first operation.
     stretches: Mutex<BTreeMap<usize, Found>>,
 }
@@ -47,8 +52,9 @@ struct OfSubgraph {
 /// What was found out about a stretch.
 #[derive(Debug)]
 enum Found {
-    /// Data decide about the first operation's shapes.
-    NotStatic,
+    /// Data decide about the first operation's shapes, or the model may not take the memory of a plan
+    /// for the operations up to this one.
+    Interpreted { end: usize },
     /// The most recently used plan last.
     Plans(Vec<Arc<PlannedStretch>>),
 }
@@ -71,14 +77,18 @@ impl Stretches {
         model: &ValidModel,
         constants: &Arc<Constants>,
         settings: Settings,
+        ledger: &Ledger,
         teams: &Arc<Teams>,
     ) -> Self {
         let subgraphs = model.model().subgraphs().map(|(name, subgraph)| OfSubgraph {
             source: Source::read(name, subgraph.clone(), constants),
+            last_reads: graph::last_reads(subgraph),
+            made: AtomicUsize::new(0),
             stretches: Mutex::default(),
         });
         let subgraphs = subgraphs.collect();
-        Self { settings, teams: Arc::clone(teams), made: AtomicUsize::new(0), subgraphs }
+        let (ledger, teams) = (ledger.clone(), Arc::clone(teams));
+        Self { settings, ledger, teams, made: AtomicUsize::new(0), subgraphs }
     }
 
     /// The steps of the plans that there are.
@@ -94,6 +104,18 @@ impl Stretches {
         steps
     }
 
+    /// Frees idle workspaces.
+    pub(crate) fn let_go(&self) {
+        for subgraph in &self.subgraphs {
+            for found in lock(&subgraph.stretches).values() {
+                let Found::Plans(plans) = found else { continue };
+                for plan in plans {
+                    lock(&plan.workspaces).clear();
+                }
+            }
+        }
+    }
+
     /// The plan for a stretch; `None` if its first operation has to be interpreted.
     fn plan(
         &self,
@@ -102,43 +124,62 @@ impl Stretches {
         context: &RunContext<'_>,
     ) -> Result<Option<Arc<PlannedStretch>>, EngineError> {
         let first = stretch.first;
-        match lock(&subgraph.stretches).get_mut(&first) {
-            Some(Found::NotStatic) => return Ok(None),
-            Some(Found::Plans(plans)) => {
-                if let Some(at) = plans.iter().position(|plan| plan.fits(stretch)) {
-                    let last = plans.len() - 1;
-                    plans[at..=last].rotate_left(1);
-                    return Ok(Some(Arc::clone(&plans[last])));
-                }
-            }
-            None => {}
-        }
-        let (is_new, count) = {
-            let stretches = lock(&subgraph.stretches);
-            (!stretches.contains_key(&first), stretches.len())
-        };
-        let made = self.made.fetch_add(usize::from(is_new), Ordering::Relaxed);
-        if is_new && (count >= MOST_STRETCHES || made >= MOST_STRETCHES_IN_ALL) {
-            return Ok(None);
-        }
-        let dimensions = |operand| stretch.value(operand).map(|(dimensions, _)| dimensions);
-        let limit = self.settings.memory_limit;
-        let found = match Graph::stretch(&subgraph.source, first, dimensions, limit) {
-            Ok(found) => found,
-            Err(NoGraph::NotStatic) => {
-                lock(&subgraph.stretches).insert(first, Found::NotStatic);
+        let is_new = {
+            let mut stretches = lock(&subgraph.stretches);
+            // Also in the middle of what takes too much memory as a whole: otherwise as many plans
+            // would be made in vain as it has operations.
+            if let Some((_, Found::Interpreted { end })) = stretches.range(..=first).next_back()
+                && first < *end
+            {
                 return Ok(None);
+            }
+            match stretches.get_mut(&first) {
+                Some(Found::Plans(plans)) => {
+                    if let Some(at) = plans.iter().position(|plan| plan.fits(stretch)) {
+                        let last = plans.len() - 1;
+                        plans[at..=last].rotate_left(1);
+                        return Ok(Some(Arc::clone(&plans[last])));
+                    }
+                    false
+                }
+                _ => true,
+            }
+        };
+        if is_new {
+            let of_subgraph = subgraph.made.fetch_add(1, Ordering::Relaxed);
+            let in_all = self.made.fetch_add(1, Ordering::Relaxed);
+            if of_subgraph >= MOST_STRETCHES || in_all >= MOST_STRETCHES_IN_ALL {
+                return Ok(None);
+            }
+        }
+        let interpreted = |end| {
+            lock(&subgraph.stretches).insert(first, Found::Interpreted { end });
+            Ok(None)
+        };
+        let dimensions = |operand| stretch.value(operand).map(|(dimensions, _)| dimensions);
+        let (source, last_reads) = (&subgraph.source, &subgraph.last_reads);
+        let found =
+            Graph::stretch(source, first, dimensions, last_reads, &self.ledger, context.budget);
+        let found = match found {
+            Ok(found) => found,
+            Err(NoGraph::NotStatic) => return interpreted(first + 1),
+            Err(NoGraph::Error(EngineError::Interrupted(interruption))) => {
+                return Err(interruption.into());
             }
             // The interpreter says so, if it is one.
             Err(NoGraph::Error(_)) => return Ok(None),
         };
         let graph::Stretch { graph, inputs, outputs, operations } = found;
         let mut team = self.teams.borrow();
-        let plan = Plan::new(graph, &self.settings, &mut team, context.budget, None);
+        let plan = Plan::new(graph, &self.settings, &self.ledger, &mut team, context.budget, None);
         self.teams.give_back(team);
         let plan = match plan {
             Ok((plan, _)) => plan,
             // One operation after the other takes less.
+            Err(EngineError::MemoryLimit { holder: MemoryHolder::Model, .. }) => {
+                return interpreted(first + operations);
+            }
+            // Other models may give back what they hold.
             Err(EngineError::MemoryLimit { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -169,7 +210,15 @@ impl Accelerator for Stretches {
         let Some(subgraph) = self.subgraphs.get(index) else { return Ok(None) };
         let Some(planned) = self.plan(subgraph, stretch, context)? else { return Ok(None) };
         let idle = lock(&planned.workspaces).pop();
-        let mut workspace = idle.unwrap_or_else(|| Workspace::new(&planned.plan));
+        let workspace = match idle {
+            Some(workspace) => Ok(workspace),
+            None => Workspace::new(&planned.plan).or_else(|_| {
+                self.let_go();
+                Workspace::new(&planned.plan)
+            }),
+        };
+        // One operation after the other takes less.
+        let Ok(mut workspace) = workspace else { return Ok(None) };
         let mut outputs = Vec::with_capacity(planned.outputs.len());
         let ends = Values { planned: &planned, stretch, outputs: &mut outputs };
         let mut team = self.teams.borrow();

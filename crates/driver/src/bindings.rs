@@ -5,6 +5,8 @@
 //! only be copied.
 
 use crate::buffers::ManagedBuffer;
+use crate::error::{EngineError, MemoryUse};
+use crate::memory::{Charge, Ledger};
 use hal::memory::{MemoryError, MemoryView};
 use hal::{Memory, OperandType, OutputShape};
 use ops::Shape;
@@ -16,6 +18,8 @@ pub struct Bindings {
     inputs: Vec<BoundInput>,
     outputs: Vec<BoundOutput>,
     written: Vec<MemoryView>,
+    /// Counts copies of what lies in files.
+    charges: Vec<Charge>,
 }
 
 /// Bytes in the client's memory, which lie within it.
@@ -43,6 +47,8 @@ pub struct BoundOutput {
     element_size: Option<u32>,
     shape: Shape,
     place: Place,
+    /// The client's memory, where the value is first written elsewhere.
+    file: Option<Region>,
     delivered: OnceLock<Delivered>,
 }
 
@@ -61,6 +67,8 @@ enum Place {
 #[derive(Debug)]
 struct Delivered {
     shape: OutputShape,
+    /// In bytes.
+    size: u64,
     /// The storage of its buffer.
     storage: Option<Memory>,
 }
@@ -132,7 +140,7 @@ impl Bindings {
         outputs: Vec<BoundOutput>,
         written: Vec<MemoryView>,
     ) -> Self {
-        Self { inputs, outputs, written }
+        Self { inputs, outputs, written, charges: Vec::new() }
     }
 
     /// The inputs, in the order of the main subgraph's.
@@ -157,6 +165,46 @@ impl Bindings {
                 delivered.ok_or(DeliveryError::Missing { output: output.index })
             })
             .collect()
+    }
+
+    /// Copies inputs that lie in files, and makes room for outputs that do, so that an engine, which
+    /// holds a turn, does not wait for a file system.
+    pub(crate) fn keep_files_out(&mut self, ledger: &Ledger) -> Result<(), EngineError> {
+        for input in &mut self.inputs {
+            let Some(region) = input.value.as_mut().filter(|region| region.is_slow()) else {
+                continue;
+            };
+            self.charges.push(ledger.charge(region.length, MemoryUse::Inputs)?);
+            let copy = Region::allocate(region.length)?;
+            copy.view.copy_from(0, &region.view, region.offset, region.length)?;
+            *region = copy;
+        }
+        for output in &mut self.outputs {
+            let size = output.size();
+            let Place::Client(region) = &mut output.place else { continue };
+            // Of one that may turn out too short the length counts.
+            let length = region.length.min(size.unwrap_or(u64::MAX));
+            if region.is_slow() && length > 0 {
+                self.charges.push(ledger.charge(length, MemoryUse::Values)?);
+                output.file = Some(std::mem::replace(region, Region::allocate(length)?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes outputs into the files that they belong in.
+    pub(crate) fn write_files(&self) -> Result<(), DeliveryError> {
+        for output in &self.outputs {
+            let (Some(file), Place::Client(region)) = (&output.file, &output.place) else {
+                continue;
+            };
+            if let Some(delivered) = output.delivered.get().filter(|it| it.shape.is_sufficient) {
+                file.view
+                    .copy_from(file.offset, &region.view, region.offset, delivered.size)
+                    .map_err(|error| output.memory_error(error))?;
+            }
+        }
+        Ok(())
     }
 
     /// Brings what was written to where the client's other mappings see it (contract: MEM-4).
@@ -190,6 +238,16 @@ impl Region {
     /// The caller has checked that the bytes lie within the view.
     pub(crate) fn new(view: MemoryView, offset: u64, length: u64) -> Self {
         Self { view, offset, length }
+    }
+
+    /// Memory of our own.
+    fn allocate(length: u64) -> Result<Self, MemoryError> {
+        Ok(Self::new(Memory::allocate(length)?.view()?, 0, length))
+    }
+
+    /// Whether a file system decides how long it takes to read and write.
+    fn is_slow(&self) -> bool {
+        !self.view.is_mapped() && self.length > 0
     }
 
     /// The memory that the bytes lie in.
@@ -307,6 +365,7 @@ impl BoundOutput {
             element_size,
             shape,
             place: Place::Client(region),
+            file: None,
             delivered: OnceLock::new(),
         }
     }
@@ -323,6 +382,7 @@ impl BoundOutput {
             element_size: operand_type.element_size(),
             shape,
             place: Place::Buffer(buffer),
+            file: None,
             delivered: OnceLock::new(),
         }
     }
@@ -334,6 +394,7 @@ impl BoundOutput {
             element_size: operand_type.element_size(),
             shape,
             place: Place::Nowhere,
+            file: None,
             delivered: OnceLock::new(),
         }
     }
@@ -346,6 +407,11 @@ impl BoundOutput {
     /// What model and request say of the shape.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Bytes of the value, if they are known before it is.
+    fn size(&self) -> Option<u64> {
+        self.shape.element_count()?.checked_mul(u64::from(self.element_size?))
     }
 
     /// Delivers the value.
@@ -395,7 +461,7 @@ impl BoundOutput {
             is_sufficient: !matches!(room, Room::TooShort),
         };
         self.delivered
-            .set(Delivered { shape, storage })
+            .set(Delivered { shape, size, storage })
             .map_err(|_| DeliveryError::Twice { output })?;
         Ok(room)
     }

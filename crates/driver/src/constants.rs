@@ -1,6 +1,7 @@
 //! [`Constants`]: a model's constants, read out of the client's memory once.
 
 use crate::error::{EngineError, MemoryUse};
+use crate::memory::{Charge, Ledger};
 use hal::DataLocation;
 use hal::memory::MemoryView;
 use hal::model::SubgraphName;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Constants {
     places: HashMap<Key, Place>,
-    size: u64,
+    /// Counts what was copied out of pools.
+    charge: Arc<Charge>,
 }
 
 /// Subgraph, and index of the operand there.
@@ -42,16 +44,17 @@ impl Constants {
     /// Reads all constants, of all subgraphs.
     ///
     /// # Errors
-    /// Memory cannot be read, or the constants would take more than `limit` bytes.
-    pub fn read(model: &ValidModel, limit: u64) -> Result<Self, EngineError> {
-        let mut constants = Self { places: HashMap::new(), size: 0 };
+    /// Memory cannot be read, or the constants take more than the ledger has room for.
+    pub fn read(model: &ValidModel, ledger: &Ledger) -> Result<Self, EngineError> {
+        let mut places = HashMap::new();
+        let mut charge = ledger.charge(0, MemoryUse::Constants)?;
         let mut by_pool = BTreeMap::<u32, Vec<InPool>>::new();
         for (subgraph, graph) in model.model().subgraphs() {
             for operand in 0..u32::try_from(graph.operands.len()).unwrap_or(u32::MAX) {
                 let Some(constant) = model.constant(subgraph, operand) else { continue };
                 let key = (subgraph, operand);
                 if constant.known().is_some() {
-                    constants.places.insert(key, Place::Private(constant.clone()));
+                    places.insert(key, Place::Private(constant.clone()));
                 } else {
                     let location = graph.operands[operand as usize].location;
                     by_pool.entry(location.pool_index).or_default().push(InPool { key, location });
@@ -62,35 +65,10 @@ impl Constants {
             let view = model.model().pools[pool as usize].view()?;
             of_pool.sort_by_key(|constant| constant.location.offset);
             for together in Runs(&of_pool) {
-                constants.read_block(&view, together, limit)?;
+                read_block(&view, together, &mut places, &mut charge)?;
             }
         }
-        Ok(constants)
-    }
-
-    /// Reads constants that lie close together.
-    fn read_block(
-        &mut self,
-        view: &MemoryView,
-        together: &[InPool],
-        limit: u64,
-    ) -> Result<(), EngineError> {
-        let start = together.iter().map(|it| u64::from(it.location.offset)).min().unwrap_or(0);
-        let end = together.iter().map(|it| it.location.end()).max().unwrap_or(start);
-        let (wanted, live) = (end - start, self.size);
-        if live.saturating_add(wanted) > limit {
-            let user = MemoryUse::Constants;
-            return Err(EngineError::MemoryLimit { user, wanted, live, limit });
-        }
-        self.size += wanted;
-        let block = Arc::new(view.read_to_vec(start, wanted)?);
-        for InPool { key, location } in together {
-            // What does not fit the address space could not have been read.
-            let first = usize::try_from(u64::from(location.offset) - start).unwrap_or(usize::MAX);
-            let range = first..first.saturating_add(location.length as usize);
-            self.places.insert(*key, Place::Block { block: Arc::clone(&block), range });
-        }
-        Ok(())
+        Ok(Self { places, charge: Arc::new(charge) })
     }
 
     /// The bytes of a constant; `None` if the operand is none.
@@ -103,8 +81,28 @@ impl Constants {
 
     /// Bytes that were copied out of pools.
     pub fn size(&self) -> u64 {
-        self.size
+        self.charge.bytes()
     }
+}
+
+/// Reads constants that lie close together.
+fn read_block(
+    view: &MemoryView,
+    together: &[InPool],
+    places: &mut HashMap<Key, Place>,
+    charge: &mut Charge,
+) -> Result<(), EngineError> {
+    let start = together.iter().map(|it| u64::from(it.location.offset)).min().unwrap_or(0);
+    let end = together.iter().map(|it| it.location.end()).max().unwrap_or(start);
+    charge.grow(end - start, MemoryUse::Constants)?;
+    let block = Arc::new(view.read_to_vec(start, end - start)?);
+    for InPool { key, location } in together {
+        // What does not fit the address space could not have been read.
+        let first = usize::try_from(u64::from(location.offset) - start).unwrap_or(usize::MAX);
+        let range = first..first.saturating_add(location.length as usize);
+        places.insert(*key, Place::Block { block: Arc::clone(&block), range });
+    }
+    Ok(())
 }
 
 /// Splits constants of one pool, sorted by offset, into runs without gaps between.

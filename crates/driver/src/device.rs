@@ -6,7 +6,10 @@ use crate::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache, Stored};
 use crate::engine::{CompileOptions, Engine, Program as _};
 use crate::error::EngineError;
 use crate::extension_types::ExtensionTypes;
+use crate::fenced::pending::{MOST_PENDING, Pending};
+use crate::files::with_copied_pools;
 use crate::interface::Interface;
+use crate::memory::Ledger;
 use crate::prepared::Prepared;
 use crate::schedule::Scheduler;
 use crate::support::{expect_supported, supported_operations};
@@ -26,6 +29,7 @@ pub struct DriverDevice<E> {
     engine: E,
     /// One for all that the device computes; also tells its prepared models from those of others.
     scheduler: Scheduler,
+    pending: Pending,
     /// Made when it is first asked for, because it leaves a key in the state directory.
     cache: OnceLock<Option<ModelCache>>,
 }
@@ -35,7 +39,16 @@ impl<E: Engine> DriverDevice<E> {
     /// [`CacheKey::of_device`].
     pub fn new(engine: E) -> Self {
         let scheduler = Scheduler::new(engine.executions_at_once());
-        Self { engine, scheduler, cache: OnceLock::new() }
+        let pending = Pending::new(engine.executions_at_once(), MOST_PENDING);
+        Self { engine, scheduler, pending, cache: OnceLock::new() }
+    }
+
+    /// The same with another limit to the fenced executions that have not ended; by default 100,000.
+    /// One more is refused with `RESOURCE_EXHAUSTED_TRANSIENT`.
+    #[must_use]
+    pub fn with_pending_executions(self, most: usize) -> Self {
+        let pending = Pending::new(self.engine.executions_at_once(), most);
+        Self { pending, ..self }
     }
 
     /// The same with another key for its cache.
@@ -86,7 +99,8 @@ impl<E: Engine> DriverDevice<E> {
         priority: Priority,
     ) -> Arc<dyn PreparedModel> {
         let scheduler = self.scheduler.clone();
-        Arc::new(Prepared::new(interface, Box::new(program), priority, scheduler))
+        let pending = self.pending.clone();
+        Arc::new(Prepared::new(interface, Box::new(program), priority, scheduler, pending))
     }
 
     /// The engine.
@@ -131,7 +145,9 @@ impl<E: Engine> Device for DriverDevice<E> {
     ) -> Result<Arc<dyn PreparedModel>> {
         guarded(|| {
             // Arguments before deadlines (contract: GEN-4).
-            let model = ops::validate(model, version)?;
+            // The charge counts copies of constants for as long as there are any.
+            let (model, _charge) = with_copied_pools(model, Ledger::process())?;
+            let model = ops::validate(&model, version)?;
             let mut budget = Budget::new(options.deadline, options.priority);
             if let Some(cancellation) = &options.cancellation {
                 budget = budget.with_cancellation(cancellation.clone());

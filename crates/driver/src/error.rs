@@ -2,6 +2,7 @@
 
 use crate::bindings::DeliveryError;
 use crate::budget::Interruption;
+use crate::memory::MemoryHolder;
 use hal::model::SubgraphName;
 use hal::{ErrorStatus, OperationType};
 use ops::{Fault, Shape};
@@ -30,8 +31,14 @@ impl fmt::Display for OperationPlace {
 pub enum MemoryUse {
     /// A model's constants.
     Constants,
+    /// Weights, in the form in which a kernel reads them.
+    Weights,
+    /// Steps that were planned, without weights.
+    Plan,
     /// A request's inputs.
     Inputs,
+    /// The values of an execution, and what its kernels work with.
+    Values,
     /// The results of an operation.
     Operation(OperationPlace),
 }
@@ -40,7 +47,10 @@ impl fmt::Display for MemoryUse {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constants => formatter.write_str("constants"),
+            Self::Weights => formatter.write_str("packed weights"),
+            Self::Plan => formatter.write_str("a plan"),
             Self::Inputs => formatter.write_str("inputs"),
+            Self::Values => formatter.write_str("the values of an execution"),
             Self::Operation(place) => place.fmt(formatter),
         }
     }
@@ -74,8 +84,8 @@ pub enum EngineError {
         /// The shape it was declared with.
         expected: Shape,
     },
-    /// Values alive at once would exceed what the engine grants itself.
-    #[error("{user}: {wanted} more bytes beside {live} exceed the limit of {limit}")]
+    /// What is held at once would exceed a limit, see [`Ledger`](crate::Ledger).
+    #[error("{user}: {wanted} more bytes beside {live} exceed the {holder}'s limit of {limit}")]
     MemoryLimit {
         /// What wanted more.
         user: MemoryUse,
@@ -83,8 +93,18 @@ pub enum EngineError {
         wanted: u64,
         /// How much there was.
         live: u64,
+        /// Whose limit it is.
+        holder: MemoryHolder,
         /// How much there may be.
         limit: u64,
+    },
+    /// The system had no memory, or no addresses, for what was within the limits.
+    #[error("{user}: the system refused {wanted} bytes")]
+    Allocation {
+        /// What wanted them.
+        user: MemoryUse,
+        /// How many.
+        wanted: u64,
     },
     /// Memory of the model or the request could not be read or written.
     #[error(transparent)]
@@ -114,7 +134,14 @@ impl EngineError {
         match self {
             Self::Interrupted(interruption) => interruption.status(),
             Self::Operation { fault, .. } => fault.execution_status(),
+            // Other models may give back what they hold.
+            Self::MemoryLimit { holder: MemoryHolder::Process, wanted, limit, .. }
+                if wanted <= limit =>
+            {
+                ErrorStatus::ResourceExhaustedTransient
+            }
             Self::MemoryLimit { .. } => ErrorStatus::ResourceExhaustedPersistent,
+            Self::Allocation { .. } => ErrorStatus::ResourceExhaustedTransient,
             Self::Memory(error) => error.status(),
             Self::Other(error) => error.status(),
             Self::Shape { .. } | Self::Delivery(_) | Self::Panicked { .. } => {

@@ -1,8 +1,10 @@
 //! Executions behind sync fences (contract: section 12).
 //!
-//! A launched execution has a thread of its own, which waits for the fences, takes its turn,
-//! computes, and signals. It keeps what it needs: the prepared model, the request's memory, the
+//! A launched execution waits for its fences together with all others ([`pending`]), then takes its
+//! turn, computes, and signals. It keeps what it needs: the prepared model, the request's memory, the
 //! fences' descriptors.
+
+pub(crate) mod pending;
 
 use crate::bindings::Bindings;
 use crate::budget::{Budget, Interruption};
@@ -13,11 +15,14 @@ use crate::prepared::Prepared;
 use hal::device::FencedExecutionInfo;
 use hal::fence::{FenceSignal, FenceState};
 use hal::{
-    Cancellation, Deadline, Error, ErrorStatus, ExecutionOptions, FencedExecution, Request, Result,
+    Deadline, Error, ErrorStatus, ExecutionOptions, FencedExecution, Priority, Request, Result,
     SyncFence, Timing,
 };
+use pending::Place;
+use rustix::fs::FileType;
+use std::collections::HashSet;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, OnceLock};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Launches an execution.
@@ -29,45 +34,60 @@ pub(crate) fn launch(
     timeout_after_fences: Option<Duration>,
 ) -> Result<FencedExecution> {
     let called = Instant::now();
-    let waits = any_unsignalled(wait_for)?;
+    let unsignalled = unsignalled(wait_for)?;
+    let waits = !unsignalled.is_empty();
     let used_for = if waits { UsedFor::WaitingExecution } else { UsedFor::FencedExecution };
     let launched = prepared.interface().bind(request, used_for)?;
     // Arguments before deadlines (contract: GEN-4, FENCE-9).
     let budget = Budget::for_execution(options, prepared.priority());
     budget.check_before_start().map_err(EngineError::from)?;
 
+    let place = prepared.pending().place()?;
     let (signal, fence) = SyncFence::pair()?;
     let info = Arc::new(Info::default());
     let task = Task {
         prepared: prepared.clone(),
         request: request.clone(),
         launched,
-        wait_for: wait_for.to_vec(),
         options: options.clone(),
         timeout_after_fences,
         called,
         outcome: Arc::clone(&info),
+        signal,
+        place,
     };
-    thread::Builder::new()
-        .name("nnhal-fenced".to_owned())
-        .spawn(move || task.run(signal))
-        .map_err(|error| Error::new(ErrorStatus::ResourceExhaustedTransient, error))?;
+    prepared.pending().start(Box::new(task), unsignalled)?;
     Ok(FencedExecution { sync_fence: Some(fence), info: Box::new(InfoOf(info)) })
 }
 
-/// Whether any of the fences goes on; one that has failed is the client's fault (FENCE-3).
-fn any_unsignalled(fences: &[SyncFence]) -> Result<bool> {
-    let mut waits = false;
+/// Those of the fences that go on, with their indexes; one that has failed is the client's fault
+/// (FENCE-3). The same descriptor counts once.
+fn unsignalled(fences: &[SyncFence]) -> Result<Vec<(usize, SyncFence)>> {
+    let mut unsignalled = Vec::new();
+    let mut seen = HashSet::new();
     for (index, fence) in fences.iter().enumerate() {
+        if !seen.insert(fence.as_fd().as_raw_fd()) {
+            continue;
+        }
         match fence.state()? {
             FenceState::Signalled => {}
-            FenceState::Unsignalled => waits = true,
+            FenceState::Unsignalled if is_file(fence)? => {
+                return Err(Error::invalid(format!("fence {index} is a file, which is no fence")));
+            }
+            FenceState::Unsignalled => unsignalled.push((index, fence.clone())),
             FenceState::Failed => {
                 return Err(Error::invalid(format!("fence {index} has failed already")));
             }
         }
     }
-    Ok(waits)
+    Ok(unsignalled)
+}
+
+/// Whether it is an ordinary file or folder. Those are always ready, unless their file system is a
+/// program (FUSE), which may take as long as it likes to answer whoever polls.
+fn is_file(fence: &SyncFence) -> Result<bool> {
+    let mode = rustix::fs::fstat(fence).map_err(Error::failure)?.st_mode;
+    Ok(matches!(FileType::from_raw_mode(mode), FileType::RegularFile | FileType::Directory))
 }
 
 /// What became of an execution, once it has ended.
@@ -85,21 +105,42 @@ impl FencedExecutionInfo for InfoOf {
 }
 
 /// An execution under way.
-struct Task {
+#[derive(Debug)]
+pub(crate) struct Task {
     prepared: Prepared,
     request: Request,
     /// The arguments as they were at launch.
     launched: Bindings,
-    wait_for: Vec<SyncFence>,
     options: ExecutionOptions,
     timeout_after_fences: Option<Duration>,
     called: Instant,
     outcome: Arc<Info>,
+    signal: FenceSignal,
+    place: Place,
 }
 
 impl Task {
-    fn run(self, signal: FenceSignal) {
-        let result = guarded(|| self.compute()).map_err(as_info);
+    fn priority(&self) -> Priority {
+        self.prepared.priority()
+    }
+
+    /// When its result is no longer wanted, given when the last fence signalled.
+    fn deadline_after(&self, signalled: Instant) -> Option<Deadline> {
+        let after_fences = self
+            .timeout_after_fences
+            .map(|duration| Deadline::after(duration.saturating_sub(signalled.elapsed())));
+        self.options.deadline.into_iter().chain(after_fences).min()
+    }
+
+    /// Computes, now that the last fence has signalled.
+    fn run(self, signalled: Instant) {
+        let result = guarded(|| self.compute(signalled));
+        self.end(result);
+    }
+
+    /// Says what became of it.
+    fn end(self, result: Result<(Timing, Timing)>) {
+        let result = result.map_err(as_info);
         if result.is_err() {
             // Also where it never came to computing (contract: BUF-1).
             self.launched.uninitialise_buffers();
@@ -109,9 +150,9 @@ impl Task {
             Err(error) if !is_loop_timeout(error) => Some(error.clone()),
             _ => None,
         };
-        let outcome = Arc::clone(&self.outcome);
+        let Self { outcome, signal, place, prepared, request, launched, options, .. } = self;
         // Memory and fences are let go of before anybody is told.
-        drop(self);
+        drop((prepared, request, launched, options, place));
         // Nobody else sets it.
         let _ = outcome.0.set(result);
         match failure {
@@ -120,20 +161,13 @@ impl Task {
         }
     }
 
-    fn compute(&self) -> Result<(Timing, Timing)> {
-        let stop = self.options.cancellation.as_ref().map(Cancellation::fence).transpose()?;
-        let last_signalled =
-            SyncFence::wait_all(&self.wait_for, self.options.deadline, stop.as_ref())?;
-        let after_fences = self
-            .timeout_after_fences
-            .map(|duration| Deadline::after(duration.saturating_sub(last_signalled.elapsed())));
+    fn compute(&self, last_signalled: Instant) -> Result<(Timing, Timing)> {
         // What was refused when it was launched cannot come here, but memory may have been cut
         // short since, and buffers may have changed hands (contract: EXEC-4).
         let bindings = self.prepared.interface().bind(&self.request, UsedFor::FencedExecution)?;
         let budget = Budget::for_execution(&self.options, self.prepared.priority());
-        let budget = budget.until(after_fences).take_turn(self.prepared.scheduler());
-        let budget = budget.map_err(EngineError::from)?;
-        let computed = self.prepared.compute(&bindings, &budget, None);
+        let budget = budget.until(self.deadline_after(last_signalled));
+        let computed = self.prepared.compute(bindings, budget, None);
         let (_, on_device) = computed.map_err(|failed| failed.error)?;
         if !self.options.measure {
             return Ok((Timing::NONE, Timing::NONE));

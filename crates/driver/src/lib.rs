@@ -23,6 +23,7 @@
 //! | [`support`] | which operations an engine can run, control flow included |
 //! | [`device`], [`prepared`] | the [`hal::Device`] and [`hal::PreparedModel`] |
 //! | [`planned_step`] | a program's plan, for people: [`PlannedStep`] |
+//! | [`memory`] | how much memory a model and the process may take: [`Ledger`] |
 //! | [`observer`] | watching every operation's results: [`Observer`] |
 //! | [`error`] | what can go wrong inside: [`EngineError`] |
 
@@ -36,7 +37,9 @@ pub mod engine;
 pub mod error;
 pub mod extension_types;
 mod fenced;
+mod files;
 pub mod interface;
+pub mod memory;
 pub mod observer;
 pub mod planned_step;
 pub mod prepared;
@@ -53,6 +56,7 @@ pub use engine::{CompileOptions, Engine, Program, RunContext};
 pub use error::{EngineError, MemoryUse, OperationPlace};
 pub use extension_types::{ExtensionObstacle, ExtensionTypes};
 pub use interface::{Interface, RequestError, Subject, UsedFor};
+pub use memory::{Charge, Ledger, MemoryHolder};
 pub use observer::{ObservedOutput, Observer, Round};
 pub use planned_step::PlannedStep;
 pub use prepared::Prepared;

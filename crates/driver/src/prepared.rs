@@ -6,7 +6,9 @@ use crate::device::guarded;
 use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
 use crate::fenced;
+use crate::fenced::pending::Pending;
 use crate::interface::{Interface, UsedFor};
+use crate::memory::Ledger;
 use crate::observer::Observer;
 use crate::planned_step::PlannedStep;
 use crate::schedule::Scheduler;
@@ -29,6 +31,7 @@ struct Inner {
     program: Box<dyn Program>,
     priority: Priority,
     scheduler: Scheduler,
+    pending: Pending,
 }
 
 impl Prepared {
@@ -37,8 +40,9 @@ impl Prepared {
         program: Box<dyn Program>,
         priority: Priority,
         scheduler: Scheduler,
+        pending: Pending,
     ) -> Self {
-        Self(Arc::new(Inner { interface, program, priority, scheduler }))
+        Self(Arc::new(Inner { interface, program, priority, scheduler, pending }))
     }
 
     /// The prepared model behind the trait, if it is a driver's.
@@ -67,6 +71,11 @@ impl Prepared {
         &self.0.scheduler
     }
 
+    /// The executions of its device that wait for fences.
+    pub(crate) fn pending(&self) -> &Pending {
+        &self.0.pending
+    }
+
     /// As [`PreparedModel::execute`], with someone who watches.
     ///
     /// # Errors
@@ -90,8 +99,7 @@ impl Prepared {
         // Arguments before deadlines (contract: GEN-4).
         let bindings = self.0.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
         let budget = Budget::for_execution(options, self.0.priority);
-        let budget = budget.take_turn(&self.0.scheduler).map_err(EngineError::from)?;
-        let (output_shapes, on_device) = self.compute(&bindings, &budget, observer)?;
+        let (output_shapes, on_device) = self.compute(bindings, budget, observer)?;
         let timing = if options.measure {
             let in_driver = called.elapsed();
             Timing { time_on_device: Some(on_device), time_in_driver: Some(in_driver) }
@@ -101,17 +109,26 @@ impl Prepared {
         Ok(Execution { output_shapes, timing })
     }
 
-    /// Runs the program, and settles what has become of buffers. The time is the program's.
+    /// Runs the program when it is its turn, and settles what has become of buffers. The time is the
+    /// program's.
     pub(crate) fn compute(
         &self,
-        bindings: &Bindings,
-        budget: &Budget,
+        mut bindings: Bindings,
+        budget: Budget,
         observer: Option<&dyn Observer>,
     ) -> Result<(Vec<OutputShape>, Duration), ExecutionError> {
+        if let Err(error) = bindings.keep_files_out(Ledger::process()) {
+            bindings.uninitialise_buffers();
+            return Err(error.into());
+        }
+        let budget = budget.take_turn(&self.0.scheduler).map_err(EngineError::from)?;
+        let bindings = &bindings;
         let mut buffers = OutputBuffers { bindings, hold_values: false };
         let launched = Instant::now();
-        self.0.program.run(bindings, &RunContext { budget, observer })?;
+        self.0.program.run(bindings, &RunContext { budget: &budget, observer })?;
         let on_device = launched.elapsed();
+        // Others may compute while outputs are written into files.
+        drop(budget);
         let output_shapes = conclude(bindings)?;
         buffers.hold_values = true;
         Ok((output_shapes, on_device))
@@ -138,6 +155,7 @@ impl Drop for OutputBuffers<'_> {
 /// The shapes of what was delivered, if every buffer was long enough (contract: SHAPE-4).
 fn conclude(bindings: &Bindings) -> Result<Vec<OutputShape>, ExecutionError> {
     let output_shapes = bindings.output_shapes().map_err(EngineError::from)?;
+    bindings.write_files().map_err(EngineError::from)?;
     bindings.flush().map_err(EngineError::from)?;
     if output_shapes.iter().all(|shape| shape.is_sufficient) {
         return Ok(output_shapes);

@@ -257,6 +257,12 @@ pub enum Mistake {
         /// What forbids it.
         why: &'static str,
     },
+    /// The system has no memory for the constants.
+    #[error("there is no memory for {bytes} bytes of constants")]
+    NoMemory {
+        /// Bytes that were to be kept.
+        bytes: usize,
+    },
     /// More than 2^32 - 1 operands or bytes of constants.
     #[error("more {what} than 32 bits can count")]
     TooLarge {
@@ -332,9 +338,15 @@ impl SubgraphBuilder {
             2 | 3 => 2,
             _ => 4,
         };
-        self.values.resize(self.values.len().next_multiple_of(alignment), 0);
-        let offset = self.values.len();
-        self.values.extend_from_slice(bytes);
+        let offset = self.values.len().next_multiple_of(alignment);
+        // The bytes may be a stranger's, and as many as they like.
+        match self.values.try_reserve(alignment + bytes.len()) {
+            Ok(()) => {
+                self.values.resize(offset, 0);
+                self.values.extend_from_slice(bytes);
+            }
+            Err(_) => self.mistakes.push(Mistake::NoMemory { bytes: offset + bytes.len() }),
+        }
         let sized = spec.byte_size().is_none_or(|size| size as usize == bytes.len())
             && (spec.operand_type.element_size().is_none() || spec.byte_size().is_some());
         let (operand_type, dimensions) = (spec.operand_type, spec.dimensions.clone());
@@ -641,6 +653,12 @@ impl ModelBuilder {
             .enumerate()
             .map(|(index, graph)| finish(graph, SubgraphName::Referenced(index), &mut values))
             .collect::<Result<_, _>>()?;
+        // Shared bytes are another allocation of the same size, which cannot fail by itself.
+        let bytes = values.len();
+        Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| BuildError {
+            subgraph: SubgraphName::Main,
+            mistake: Mistake::NoMemory { bytes },
+        })?;
         Ok(Model {
             main,
             referenced,
@@ -664,9 +682,16 @@ fn finish(
     }
     graph.check_order().map_err(in_subgraph)?;
     let too_large = || in_subgraph(Mistake::TooLarge { what: "bytes of constants" });
-    values.resize(values.len().next_multiple_of(4), 0);
-    let base = u32::try_from(values.len()).map_err(|_| too_large())?;
-    values.extend_from_slice(&graph.values);
+    let base = values.len().next_multiple_of(4);
+    if base == 0 {
+        *values = std::mem::take(&mut graph.values);
+    } else {
+        let no_memory = |_| in_subgraph(Mistake::NoMemory { bytes: graph.values.len() });
+        values.try_reserve(4 + graph.values.len()).map_err(no_memory)?;
+        values.resize(base, 0);
+        values.extend_from_slice(&graph.values);
+    }
+    let base = u32::try_from(base).map_err(|_| too_large())?;
     for operand in &mut graph.subgraph.operands {
         if operand.lifetime == OperandLifeTime::ConstantCopy {
             operand.location.offset =

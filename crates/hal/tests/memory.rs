@@ -399,3 +399,20 @@ fn sec_6_descriptors_are_closed_in_other_programs() {
     }
     assert_eq!(fcntl_getfd(Memory::allocate(8).unwrap()).unwrap(), FdFlags::CLOEXEC);
 }
+
+#[test]
+fn sec_reading_a_hole_of_a_memfd_does_not_fill_it() {
+    let memory = Memory::allocate(256 << 20).unwrap();
+    let view = memory.view().unwrap();
+    assert!(view.is_mapped());
+    let blocks = || rustix::fs::fstat(&memory).unwrap().st_blocks;
+    let mut bytes = vec![1; 1 << 20];
+    for at in 0..256 {
+        view.read(at << 20, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0));
+    }
+    assert_eq!(blocks(), 0);
+    view.write(5000, &[1]).unwrap();
+    assert_eq!(view.read_to_vec(4999, 3).unwrap(), [0, 1, 0]);
+    assert!((1..=4096).contains(&blocks()), "one page, which may be a huge one");
+}

@@ -89,6 +89,7 @@ fn main() {
                 Epilogue::RELU6,
                 &mut preparation,
             )
+            .unwrap()
         };
         let kernels: Vec<Convolution> = (0..copies).map(|_| prepare()).collect();
         drop(preparation);

@@ -54,7 +54,8 @@ fn main() {
             &values(channels),
             Epilogue::RELU6,
             &mut Preparation::new(settings.set, settings.threads),
-        );
+        )
+        .unwrap();
         let input = Lines::from_elements(&values(shape.input_pixels() * channels));
         let mut output = Lines::with_elements::<f32>(shape.output_pixels() * channels);
         let mut scratch = Lines::with_bytes(kernel.scratch_bytes());

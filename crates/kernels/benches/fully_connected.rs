@@ -37,7 +37,8 @@ fn main() {
             storage,
             Epilogue::NONE,
             &mut Preparation::new(settings.set, settings.threads),
-        );
+        )
+        .unwrap();
         let input = values(rows * inputs);
         let mut output = vec![0.0; rows * units];
         let mut scratch = Lines::with_bytes(layer.scratch_bytes());

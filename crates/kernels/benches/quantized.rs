@@ -4,6 +4,7 @@
 //! `cargo bench -p nnhal-kernels --bench quantized -- [--threads N] [--set NAME] [--zero-point N]
 //! [PART OF A NAME]`. With a zero point, weights are unsigned and stand for 0 there.
 #![allow(unsafe_code)]
+#![allow(clippy::print_stdout)] // What it is for.
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 
 use kernels::convolution::Shape;
@@ -161,7 +162,8 @@ fn main() {
             activations,
             requantization(taps, shape.output_channels, signedness),
             &mut Preparation::new(settings.set, settings.threads),
-        );
+        )
+        .unwrap();
         let input = bytes(shape.input_pixels() * shape.input_channels);
         let input = Lines::from_elements(&input);
         let output_values = shape.output_pixels() * shape.output_channels;
@@ -192,7 +194,8 @@ fn main() {
             activations,
             requantization(shape.taps(), channels, signedness),
             &mut Preparation::new(settings.set, settings.threads),
-        );
+        )
+        .unwrap();
         let input = Lines::from_elements(&bytes(shape.input_pixels() * channels));
         let mut output = Lines::with_elements::<u8>(shape.output_pixels() * channels);
         let mut team = Team::new(settings.threads);

@@ -56,7 +56,8 @@ fn rnns(settings: &Settings) {
             &weights,
             range,
             &mut Preparation::new(settings.set, settings.threads),
-        );
+        )
+        .unwrap();
         let mut team = Team::new(settings.threads);
         let (inputs, mut state) = (values(batch * time * input), values(batch * units));
         let mut output = vec![0.0; batch * time * units];
@@ -91,7 +92,8 @@ fn svdfs(settings: &Settings) {
             bias_given,
             range,
             &mut Preparation::new(settings.set, settings.threads),
-        );
+        )
+        .unwrap();
         let mut team = Team::new(settings.threads);
         let (inputs, state) = (values(input), values(filters * memory));
         let (mut after, mut output) = (state.clone(), bias.clone());
@@ -124,7 +126,7 @@ fn integer_lstms(settings: &Settings) {
         let preparation = || Preparation::new(settings.set, settings.threads);
         let gate = Gate16 { input: &of_input, recurrent: &recurrent, bias: &bias };
         let of_16 = Settings16 { zero_point: 128, multiplier };
-        let lstm = Lstm16::prepare(shape, [gate; 4], of_16, &mut preparation());
+        let lstm = Lstm16::prepare(shape, [gate; 4], of_16, &mut preparation()).unwrap();
         let mut scratch = vec![0; lstm.scratch_elements()];
         settings.measure(name, "lstm of 16 bits", lstm.operations(), || {
             let (cell, output) = (&mut cell[..], &mut output[..]);
@@ -157,7 +159,7 @@ fn integer_lstms(settings: &Settings) {
             cell_clip: None,
             projection_clip: None,
         };
-        let lstm = Lstm8::prepare(shape, &weights, of_8, &mut preparation());
+        let lstm = Lstm8::prepare(shape, &weights, of_8, &mut preparation()).unwrap();
         let mut scratch = vec![0; lstm.scratch_elements()];
         settings.measure(name, "lstm of 8 bits", lstm.operations(), || {
             let (input, output_before) = (bytemuck::cast_slice(&x), bytemuck::cast_slice(&h));
@@ -199,6 +201,7 @@ fn lstms(settings: &Settings) {
                 cell,
                 &mut Preparation::new(settings.set, settings.threads),
             )
+            .unwrap()
         };
         let lstms =
             [false, true].map(|is_backward| prepare(Sequences { is_backward, ..sequences }));

@@ -49,7 +49,8 @@ fn main() {
                 &values(output_channels),
                 Epilogue::RELU,
                 &mut preparation,
-            );
+            )
+            .unwrap();
             drop(preparation);
             let input = values(shape.input_pixels() * input_channels);
             let mut output = vec![0.0; shape.output_pixels() * output_channels];
@@ -83,7 +84,8 @@ fn main() {
                 Activations { signedness: Signedness::Signed, zero_point: 3 },
                 &requantization,
                 &mut preparation,
-            );
+            )
+            .unwrap();
             drop(preparation);
             let input = bytes(shape.input_pixels() * input_channels);
             let mut output = vec![0; shape.output_pixels() * output_channels];

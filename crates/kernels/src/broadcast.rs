@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::even_tasks;
+use crate::parts::short_tasks;
 use crate::team::Team;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -158,7 +158,7 @@ impl Walk {
         assert_eq!(output.len(), self.elements, "an output of another size");
         let output = DisjointOutput::new(output);
         let worth = (self.elements / ELEMENTS_OF_TASK).min(self.blocks);
-        let tasks = even_tasks(worth, team.threads(), 2);
+        let tasks = short_tasks(worth, team.threads(), 2);
         team.run(tasks, &|task| {
             let blocks = self.blocks * task / tasks..self.blocks * (task + 1) / tasks;
             self.run_blocks(blocks, operands, |start, operands, length| {

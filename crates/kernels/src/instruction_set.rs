@@ -43,9 +43,13 @@ impl InstructionSet {
     ];
 
     /// Whether this processor has it.
+    ///
+    /// Built with `--cfg nnhal_only_avx2`, it has none beyond AVX2: what is compiled for them takes most
+    /// of the time that building takes, and many times as much with a sanitizer.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
+            Self::AvxVnni | Self::Avx512 | Self::Avx512Vnni if cfg!(nnhal_only_avx2) => false,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 is_x86_feature_detected!("avx2")

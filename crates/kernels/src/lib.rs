@@ -9,6 +9,9 @@
 //! Every kernel has a twin in plain Rust ([`InstructionSet::Portable`]), which runs everywhere and
 //! which the others are tested against.
 
+#![cfg_attr(nnhal_only_avx2, allow(dead_code))] // Of other instruction sets.
+
+mod allowance;
 pub mod batch_matmul;
 mod broadcast;
 pub mod convolution;
@@ -37,6 +40,7 @@ mod team;
 pub mod transposed_convolution;
 mod vector;
 
+pub use allowance::{Allowance, MemoryLimit, TooLarge};
 pub use gemm::Epilogue;
 pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;

@@ -1,5 +1,6 @@
 //! [`Lines`]: memory that begins on a cache line.
 
+use crate::TooLarge;
 use bytemuck::{Pod, Zeroable};
 use bytes::Bytes;
 #[cfg(target_os = "linux")]
@@ -39,17 +40,35 @@ impl Default for Lines {
 
 impl Lines {
     /// Room for at least so many bytes.
-    pub fn with_bytes(bytes: usize) -> Self {
-        let bytes = bytes.next_multiple_of(LINE_BYTES);
-        Self(match mapped(bytes) {
-            Some(pages) => Memory::Mapped { pages, bytes },
-            None => Memory::Heap(bytemuck::zeroed_vec(bytes / LINE_BYTES)),
-        })
+    ///
+    /// # Errors
+    /// If the system does not give so much.
+    pub fn try_with_bytes(bytes: usize) -> Result<Self, TooLarge> {
+        const WHAT: &str = "memory";
+        let bytes = bytes.checked_next_multiple_of(LINE_BYTES);
+        let bytes = bytes.filter(|bytes| isize::try_from(*bytes).is_ok());
+        let bytes = bytes.ok_or(TooLarge::beyond_addresses(WHAT))?;
+        if let Some(pages) = mapped(bytes) {
+            return Ok(Self(Memory::Mapped { pages, bytes }));
+        }
+        let lines = bytemuck::try_zeroed_vec(bytes / LINE_BYTES);
+        Ok(Self(Memory::Heap(lines.map_err(|()| TooLarge::no_memory(WHAT, bytes))?)))
     }
 
-    /// Room for at least so many elements.
+    /// Room for at least so many bytes, which are known to be few.
+    ///
+    /// # Panics
+    /// If the system does not give so much.
+    pub fn with_bytes(bytes: usize) -> Self {
+        Self::try_with_bytes(bytes).unwrap_or_else(|refusal| panic!("{refusal}"))
+    }
+
+    /// Room for at least so many elements, which are known to be few.
+    ///
+    /// # Panics
+    /// If the system does not give so much.
     pub fn with_elements<T: Pod>(elements: usize) -> Self {
-        Self::with_bytes(elements * size_of::<T>())
+        Self::with_bytes(elements.saturating_mul(size_of::<T>()))
     }
 
     /// A copy of elements.
@@ -154,6 +173,14 @@ mod tests {
         lines.elements_mut::<u16>()[1] = 0x3F80;
         assert_eq!(lines.elements::<f32>()[0].to_bits(), 0x3F80_0000);
         assert_eq!(Lines::from_elements(&[1_i32, 2, 3]).elements::<i32>()[..4], [1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn memory_that_the_system_does_not_have_is_an_error() {
+        for bytes in [1_usize << 62, isize::MAX.unsigned_abs(), usize::MAX - 3] {
+            let refusal = Lines::try_with_bytes(bytes).unwrap_err();
+            assert_eq!(refusal.left, None, "{refusal}");
+        }
     }
 
     #[test]

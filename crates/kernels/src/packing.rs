@@ -1,7 +1,7 @@
 //! [`Preparation`]: what kernels are prepared for, and where their packed weights go.
 
 use crate::lines::{LINE_BYTES, Line, Lines};
-use crate::{InstructionSet, SavedWeights};
+use crate::{Allowance, InstructionSet, SavedWeights, TooLarge};
 use bytemuck::Pod;
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,12 +15,19 @@ use std::sync::{Arc, OnceLock};
 /// ([`Self::restore`]), which then does not look at weights: only sizes, and what is small, must be
 /// given again. Weights are given empty then.
 ///
+/// What a kernel will keep is taken from an [`Allowance`] before any of it is there
+/// ([`Self::with_limit`]), and what it would want of scratch memory is compared with it. A kernel that
+/// may not have so much is not made: preparing it gives [`TooLarge`], which [`Self::take_refusal`] also
+/// tells.
+///
 /// Kernels run when their preparation has been dropped.
 #[derive(Debug)]
 pub struct Preparation {
     set: InstructionSet,
     threads: usize,
     allows_winograd: bool,
+    allowance: Allowance,
+    refusal: Option<TooLarge>,
     memory: Memory,
     packed: Vec<Packed>,
 }
@@ -124,8 +131,27 @@ impl std::error::Error for OtherWeights {}
 impl Preparation {
     /// For an instruction set and so many threads.
     pub fn new(set: InstructionSet, threads: usize) -> Self {
-        let memory = Memory::New { room: 0, open: None };
-        Self { set, threads: threads.max(1), allows_winograd: true, memory, packed: Vec::new() }
+        Self::of(set, threads, Memory::New { room: 0, open: None })
+    }
+
+    fn of(set: InstructionSet, threads: usize, memory: Memory) -> Self {
+        Self {
+            set,
+            threads: threads.max(1),
+            allows_winograd: true,
+            allowance: Allowance::default(),
+            refusal: None,
+            memory,
+            packed: Vec::new(),
+        }
+    }
+
+    /// The same, for kernels that take no more than what is left of an allowance: a number of bytes,
+    /// or one that others take from as well.
+    #[must_use]
+    pub fn with_limit(mut self, allowance: impl Into<Allowance>) -> Self {
+        self.allowance = allowance.into();
+        self
     }
 
     /// The same, that takes memory for so many bytes of packed weights at a time.
@@ -150,8 +176,7 @@ impl Preparation {
     pub fn restore(set: InstructionSet, threads: usize, saved: SavedWeights) -> Self {
         let rest = 0..saved.lines().len();
         let chunk = Arc::new(OnceLock::from(Chunk::Saved(saved)));
-        let memory = Memory::Saved { chunk, rest, is_too_short: false };
-        Self { set, threads: threads.max(1), allows_winograd: true, memory, packed: Vec::new() }
+        Self::of(set, threads, Memory::Saved { chunk, rest, is_too_short: false })
     }
 
     /// The instruction set.
@@ -179,11 +204,16 @@ impl Preparation {
         std::mem::take(&mut self.packed)
     }
 
+    /// What was refused since the last time, the first of it: then there is a kernel that was not
+    /// made.
+    pub fn take_refusal(&mut self) -> Option<TooLarge> {
+        self.refusal.take()
+    }
+
     /// Ends it.
     ///
     /// # Errors
-    /// If weights were restored and there were fewer than kernels wanted, or more. Those kernels give
-    /// wrong results.
+    /// If weights were restored and there were fewer than kernels wanted, or more.
     pub fn finish(self) -> Result<(), OtherWeights> {
         match &self.memory {
             Memory::Saved { rest, is_too_short, .. } if *is_too_short || !rest.is_empty() => {
@@ -199,13 +229,63 @@ impl Preparation {
         assert!(self.is_restoring() || found == expected, "{found} and not {expected} {what}");
     }
 
+    /// Takes memory from the allowance, before it is there.
+    pub(crate) fn take<T>(&mut self, count: usize, what: &'static str) -> Result<(), TooLarge> {
+        let taken = self.allowance.take(count.checked_mul(size_of::<T>()), what);
+        self.remembered(taken)
+    }
+
+    /// Checks that scratch memory for so many values, the product of some numbers, could be taken.
+    /// It is not, because steps share it.
+    pub(crate) fn check_scratch<T>(&mut self, count: &[usize]) -> Result<(), TooLarge> {
+        let bytes = product(count).and_then(|count| count.checked_mul(size_of::<T>()));
+        let checked = self.allowance.check(bytes, "scratch memory");
+        self.remembered(checked)
+    }
+
+    /// A value for each of so many, which counts against the allowance.
+    pub(crate) fn filled<T: Clone>(
+        &mut self,
+        value: T,
+        count: usize,
+        what: &'static str,
+    ) -> Result<Vec<T>, TooLarge> {
+        self.take::<T>(count, what)?;
+        let mut values = Vec::new();
+        let reserved = values.try_reserve_exact(count);
+        self.remembered(reserved.map_err(|_| TooLarge::no_memory(what, count * size_of::<T>())))?;
+        values.resize(count, value);
+        Ok(values)
+    }
+
+    /// Keeps the first refusal.
+    fn remembered<T>(&mut self, result: Result<T, TooLarge>) -> Result<T, TooLarge> {
+        if let Err(refusal) = &result {
+            self.refusal.get_or_insert(*refusal);
+        }
+        result
+    }
+
     /// Room for so many values, zero at first, that `fill` fills, unless they have been packed before.
     pub(crate) fn pack<T: Pod>(
         &mut self,
         count: usize,
         fill: impl FnOnce(&mut [T]),
-    ) -> PackedValues<T> {
-        let bytes = count.checked_mul(size_of::<T>()).expect("weights larger than memory");
+    ) -> Result<PackedValues<T>, TooLarge> {
+        let packed = self.pack_values(count, fill);
+        self.remembered(packed)
+    }
+
+    fn pack_values<T: Pod>(
+        &mut self,
+        count: usize,
+        fill: impl FnOnce(&mut [T]),
+    ) -> Result<PackedValues<T>, TooLarge> {
+        const WHAT: &str = "packed weights";
+        let wanted = count.checked_mul(size_of::<T>());
+        let Some(bytes) = wanted.filter(|bytes| isize::try_from(*bytes).is_ok()) else {
+            return Err(TooLarge::beyond_addresses(WHAT));
+        };
         let lines = bytes.div_ceil(LINE_BYTES);
         let packed = match &mut self.memory {
             Memory::Saved { chunk, rest, .. } if lines <= rest.len() => {
@@ -213,16 +293,17 @@ impl Preparation {
                 rest.start = lines.end;
                 Packed { chunk: Arc::clone(chunk), lines }
             }
-            Memory::Saved { is_too_short, .. } => {
+            Memory::Saved { rest, is_too_short, .. } => {
                 *is_too_short = true;
-                let chunk = Chunk::Packed(Lines::with_bytes(bytes));
-                Packed { chunk: Arc::new(OnceLock::from(chunk)), lines: 0..lines }
+                return Err(TooLarge::new("saved weights", bytes, rest.len() * LINE_BYTES));
             }
             Memory::New { room, open } => {
+                self.allowance.take(Some(lines * LINE_BYTES), WHAT)?;
                 let is_full = |chunk: &OpenChunk| chunk.lines.lines().len() - chunk.used < lines;
                 if open.as_ref().is_none_or(is_full) {
                     close(open);
-                    let lines = Lines::with_bytes(lines.max(*room) * LINE_BYTES);
+                    let room = (*room).min(self.allowance.left() / LINE_BYTES);
+                    let lines = Lines::try_with_bytes(lines.max(room) * LINE_BYTES)?;
                     *open = Some(OpenChunk { to_be: Arc::default(), lines, used: 0 });
                 }
                 let chunk = open.as_mut().expect("it was just opened");
@@ -235,20 +316,29 @@ impl Preparation {
             }
         };
         self.packed.push(packed.clone());
-        PackedValues { packed, count, of: PhantomData }
+        Ok(PackedValues { packed, count, of: PhantomData })
     }
 
     /// What follows from weights and is wanted while kernels are prepared: so many values, zero at
     /// first, that `fill` fills, unless that was done before.
-    pub(crate) fn derive<T: Pod>(&mut self, count: usize, fill: impl FnOnce(&mut [T])) -> Vec<T> {
+    pub(crate) fn derive<T: Pod>(
+        &mut self,
+        count: usize,
+        fill: impl FnOnce(&mut [T]),
+    ) -> Result<Vec<T>, TooLarge> {
         if self.is_restoring() {
-            return self.pack(count, |_| {}).values().to_vec();
+            return Ok(self.pack(count, |_| {})?.values().to_vec());
         }
-        let mut values = vec![T::zeroed(); count];
+        let mut values = self.filled(T::zeroed(), count, "what follows from weights")?;
         fill(&mut values);
-        self.pack(count, |packed| packed.copy_from_slice(&values));
-        values
+        self.pack(count, |packed| packed.copy_from_slice(&values))?;
+        Ok(values)
     }
+}
+
+/// The product of some sizes; none if it is beyond what can be addressed.
+pub(crate) fn product(sizes: &[usize]) -> Option<usize> {
+    sizes.iter().try_fold(1_usize, |product, size| product.checked_mul(*size))
 }
 
 /// From here on a chunk is read.
@@ -272,15 +362,15 @@ impl Drop for Preparation {
 pub(crate) fn prepared_twice<K>(
     set: InstructionSet,
     threads: usize,
-    prepare: impl Fn(&mut Preparation) -> K,
+    prepare: impl Fn(&mut Preparation) -> Result<K, TooLarge>,
 ) -> K {
     let mut first = Preparation::new(set, threads);
-    prepare(&mut first);
+    prepare(&mut first).expect("nothing limits it");
     let packed = first.take_packed();
     drop(first);
     let saved: Vec<u8> = packed.iter().flat_map(Packed::bytes).copied().collect();
     let mut second = Preparation::restore(set, threads, SavedWeights::new(saved.into()));
-    let kernel = prepare(&mut second);
+    let kernel = prepare(&mut second).expect("as much was saved");
     second.finish().expect("it wants the same weights");
     kernel
 }
@@ -289,13 +379,58 @@ pub(crate) fn prepared_twice<K>(
 mod tests {
     use super::*;
 
-    fn pack(preparation: &mut Preparation, numbers: [u16; 3]) -> [PackedValues<u16>; 3] {
-        numbers.map(|number| {
-            preparation.pack(40, |values| {
-                assert_eq!(values, [0; 40]);
-                values.fill(number);
-            })
+    fn try_pack(preparation: &mut Preparation, number: u16) -> Result<PackedValues<u16>, TooLarge> {
+        preparation.pack(40, |values| {
+            assert_eq!(values, [0; 40]);
+            values.fill(number);
         })
+    }
+
+    fn pack(preparation: &mut Preparation, numbers: [u16; 3]) -> [PackedValues<u16>; 3] {
+        numbers.map(|number| try_pack(preparation, number).unwrap())
+    }
+
+    fn new() -> Preparation {
+        Preparation::new(InstructionSet::Portable, 1)
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_is_refused_before_it_is_taken() {
+        let mut preparation = new().with_room(1 << 20).with_limit(3 * LINE_BYTES);
+        try_pack(&mut preparation, 1).unwrap();
+        let refusal = try_pack(&mut preparation, 2).unwrap_err();
+        assert_eq!(refusal, TooLarge::new("packed weights", 2 * LINE_BYTES, LINE_BYTES));
+        let unreachable = |_: &mut [u64]| unreachable!();
+        // 2^64 bytes and more are no less.
+        for count in [1 << 60, 1 << 61, 1 << 63, usize::MAX] {
+            preparation.pack(count, unreachable).unwrap_err();
+            preparation.derive(count, unreachable).unwrap_err();
+            preparation.check_scratch::<u64>(&[count]).unwrap_err();
+            preparation.check_scratch::<u64>(&[count, 16]).unwrap_err();
+        }
+        preparation.check_scratch::<u64>(&[2, 4]).unwrap();
+        preparation.check_scratch::<u64>(&[3, 4]).unwrap_err();
+        assert_eq!(preparation.take_refusal(), Some(refusal));
+        assert_eq!(preparation.take_refusal(), None);
+        preparation.pack(64, |_: &mut [u8]| {}).unwrap();
+        preparation.pack(1, |_: &mut [u8]| {}).unwrap_err();
+    }
+
+    #[test]
+    fn preparations_share_an_allowance() {
+        let allowance = Allowance::new(5 * LINE_BYTES);
+        let mut preparations = [(); 2].map(|()| new().with_limit(allowance.clone()));
+        let packed = [0, 1, 0].map(|it| try_pack(&mut preparations[it], 1).is_ok());
+        assert_eq!((packed, allowance.left()), ([true, true, false], LINE_BYTES));
+    }
+
+    #[test]
+    fn memory_that_the_system_does_not_have_is_an_error() {
+        let mut preparation = new();
+        for bytes in [1_usize << 62, isize::MAX.unsigned_abs(), usize::MAX] {
+            preparation.pack(bytes, |_: &mut [u8]| unreachable!()).unwrap_err();
+            preparation.derive(bytes, |_: &mut [u8]| unreachable!()).unwrap_err();
+        }
     }
 
     #[test]
@@ -313,9 +448,10 @@ mod tests {
             };
 
             let mut second = restore(&saved);
-            let again = second.pack(40, |_: &mut [u16]| unreachable!());
+            let again = second.pack(40, |_: &mut [u16]| unreachable!()).unwrap();
             assert_eq!((made[0].values(), again.count()), (again.values(), 40));
-            let _ = pack(&mut second, [0; 3]);
+            let rest = [0; 3].map(|number| try_pack(&mut second, number).is_ok());
+            assert_eq!(rest, [true, true, false]);
             assert_eq!(second.finish(), Err(OtherWeights));
 
             let mut all = restore(&saved);

@@ -16,6 +16,14 @@ pub(crate) fn even_tasks(worth: usize, threads: usize, by_thread: usize) -> usiz
     threads * (worth / threads).min(by_thread)
 }
 
+/// Tasks take no longer than so many that are just worth it: then it is asked whether to go on.
+const MOST_WORTH: usize = 64;
+
+/// As [`even_tasks`], and more if tasks would take long.
+pub(crate) fn short_tasks(worth: usize, threads: usize, by_thread: usize) -> usize {
+    even_tasks(worth, threads, by_thread).max(worth / MOST_WORTH)
+}
+
 /// Calls `work` with parts of `0..length`, which begin at multiples of `multiple`, on several
 /// threads if each has `least` elements at least.
 pub(crate) fn for_each_part(
@@ -24,7 +32,7 @@ pub(crate) fn for_each_part(
     (least, multiple): (usize, usize),
     work: impl Fn(Range<usize>) + Sync,
 ) {
-    let tasks = even_tasks(length / least.max(1), team.threads(), 2);
+    let tasks = short_tasks(length / least.max(1), team.threads(), 2);
     let part = length.div_ceil(tasks).next_multiple_of(multiple).max(1);
     team.run(length.div_ceil(part), &|task| {
         work(task * part..length.min((task + 1) * part));
@@ -32,7 +40,7 @@ pub(crate) fn for_each_part(
 }
 
 /// Calls `work` with parts of `elements` and where each begins: one part for each thread, if they are
-/// worth it with at least `least` elements each.
+/// worth it with at least `least` elements each, and more if those would take long.
 pub fn for_each_slice<T: Send>(
     team: &mut Team,
     elements: &mut [T],
@@ -40,7 +48,7 @@ pub fn for_each_slice<T: Send>(
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
     let length = elements.len();
-    let parts = team.threads().min(length / least.max(1)).max(1);
+    let parts = short_tasks(length / least.max(1), team.threads(), 1);
     let elements = DisjointOutput::new(elements);
     team.run(parts, &|index| {
         let range = part(length, parts, index);

@@ -2,6 +2,7 @@
 //! of the interface, as the signatures say it.
 //!
 //!     cargo run -q -p nnhal-ops --example operations_table > docs/operations.md
+#![allow(clippy::print_stdout)] // What it is for.
 
 use hal::{HalVersion, OperandType, OperationType};
 use ops::{Form, Parameter, ParameterType, Presence, Signature};

@@ -8,6 +8,7 @@ use crate::shape::Shape;
 use crate::signature::Signature;
 use hal::{ChannelQuant, ExtraParams, HalVersion, OperandType, OperationType};
 use half::f16;
+use std::cell::Cell;
 use std::fmt;
 
 /// What is known of an argument's value.
@@ -15,8 +16,11 @@ use std::fmt;
 pub enum Value<'a> {
     /// The argument is left out (lifetime `NO_VALUE`, or an argument of the request without one).
     Omitted,
-    /// There will be one, but it is not known yet.
+    /// Nothing is known of it, not even whether there will be one: a request may leave out an
+    /// argument of the model.
     NotKnown,
+    /// There is one, or will be when the operation runs, but its bytes are not known yet.
+    Given,
     /// The bytes, little endian and packed.
     Known(&'a [u8]),
 }
@@ -38,6 +42,7 @@ pub struct Argument<'a> {
     pub value: Value<'a>,
     operation: OperationType,
     subject: Subject,
+    bounds: Bounds<'a>,
 }
 
 /// An operation with its arguments.
@@ -46,8 +51,25 @@ pub struct Call<'a> {
     operation: OperationType,
     inputs: Vec<Argument<'a>>,
     outputs: Vec<Argument<'a>>,
-    interrupt: Option<Interrupt<'a>>,
+    bounds: Bounds<'a>,
+    /// Work since the interrupt was asked last.
+    work: Cell<usize>,
 }
+
+/// Within what an operation has to compute.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bounds<'a> {
+    interrupt: Option<Interrupt<'a>>,
+    allowance: Option<Allowance<'a>>,
+}
+
+/// Steps that a kernel takes between two questions whether it is to stop. A step is an element that
+/// is read or written, or a product: some nanoseconds, so that this is about a millisecond at most.
+const WORK_BETWEEN_CHECKS: usize = 1 << 16;
+
+/// Elements that are gone through in one go. Small enough for steps that take long, as exponentials
+/// do.
+const PIECE: usize = 1 << 13;
 
 /// Says whether an operation under way is to stop, for instance at a deadline.
 #[derive(Clone, Copy)]
@@ -56,6 +78,59 @@ pub struct Interrupt<'a>(pub &'a dyn Fn() -> bool);
 impl fmt::Debug for Interrupt<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Interrupt")
+    }
+}
+
+/// Asked before an operation takes memory: says whether it may take so many bytes more. What it has
+/// taken counts until it ends, its results included.
+#[derive(Clone, Copy)]
+pub struct Allowance<'a>(pub &'a dyn Fn(u64) -> bool);
+
+impl fmt::Debug for Allowance<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Allowance")
+    }
+}
+
+impl Bounds<'_> {
+    fn check(self, operation: OperationType) -> Result<(), Fault> {
+        match self.interrupt {
+            Some(Interrupt(stop)) if stop() => Err(Fault::Interrupted { operation }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Room for elements, which counts as taken.
+    fn room<T>(self, operation: OperationType, count: usize) -> Result<Vec<T>, Fault> {
+        let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
+        let out_of_memory = || Fault::OutOfMemory { operation, bytes };
+        if let Some(Allowance(take)) = self.allowance
+            && !take(bytes)
+        {
+            return Err(out_of_memory());
+        }
+        let mut elements = Vec::new();
+        elements.try_reserve_exact(count).map_err(|_| out_of_memory())?;
+        Ok(elements)
+    }
+
+    /// The first `count` of these elements.
+    fn collect<T>(
+        self,
+        operation: OperationType,
+        count: usize,
+        elements: impl IntoIterator<Item = T>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut collected = self.room(operation, count)?;
+        let mut elements = elements.into_iter().take(count);
+        loop {
+            let before = collected.len();
+            collected.extend(elements.by_ref().take(PIECE));
+            if collected.len() < before + PIECE {
+                return Ok(collected);
+            }
+            self.check(operation)?;
+        }
     }
 }
 
@@ -100,6 +175,7 @@ impl<'a> Call<'a> {
             value: source.value,
             operation,
             subject,
+            bounds: Bounds::default(),
         };
         let mut call = Self {
             operation,
@@ -113,7 +189,8 @@ impl<'a> Call<'a> {
                 .enumerate()
                 .map(|(index, source)| argument(source, Subject::Output(index, "")))
                 .collect(),
-            interrupt: None,
+            bounds: Bounds::default(),
+            work: Cell::new(0),
         };
         if let Some(signature) = Signature::of(operation) {
             signature.name_arguments(&mut call);
@@ -124,20 +201,113 @@ impl<'a> Call<'a> {
     /// The same call, that may be told to stop while it computes.
     #[must_use]
     pub fn with_interrupt(self, interrupt: Interrupt<'a>) -> Self {
-        Self { interrupt: Some(interrupt), ..self }
+        let bounds = Bounds { interrupt: Some(interrupt), ..self.bounds };
+        self.within(bounds)
     }
 
-    /// For kernels that do much more work than they have elements: asked in their outer loops.
+    /// The same call, that has to ask for the memory that it takes while it computes.
+    #[must_use]
+    pub fn with_allowance(self, allowance: Allowance<'a>) -> Self {
+        let bounds = Bounds { allowance: Some(allowance), ..self.bounds };
+        self.within(bounds)
+    }
+
+    fn within(mut self, bounds: Bounds<'a>) -> Self {
+        self.bounds = bounds;
+        for argument in self.inputs.iter_mut().chain(&mut self.outputs) {
+            argument.bounds = bounds;
+        }
+        self
+    }
+
+    /// Asked by kernels wherever much can come to pass without: between rows, windows, candidates.
     ///
     /// # Errors
     /// [`Fault::Interrupted`]
     pub fn check_interrupt(&self) -> Result<(), Fault> {
-        match self.interrupt {
-            Some(Interrupt(stop)) if stop() => {
-                Err(Fault::Interrupted { operation: self.operation })
-            }
-            _ => Ok(()),
+        self.bounds.check(self.operation)
+    }
+
+    /// Told by kernels before they take so many steps. A step is an element that is read or written,
+    /// or a product. Now and then it asks whether to stop. Loops of more steps than fit a few
+    /// milliseconds are told piece by piece: [`Call::each`].
+    ///
+    /// # Errors
+    /// [`Fault::Interrupted`]
+    pub fn work(&self, steps: usize) -> Result<(), Fault> {
+        let work = self.work.get().saturating_add(steps);
+        if work < WORK_BETWEEN_CHECKS {
+            self.work.set(work);
+            return Ok(());
         }
+        self.work.set(0);
+        self.check_interrupt()
+    }
+
+    /// Visits all items, however many there are, and counts them as work.
+    ///
+    /// # Errors
+    /// [`Fault::Interrupted`]
+    pub fn each<T>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        mut visit: impl FnMut(T),
+    ) -> Result<(), Fault> {
+        let mut items = items.into_iter();
+        loop {
+            let mut count = 0;
+            for item in items.by_ref().take(PIECE) {
+                visit(item);
+                count += 1;
+            }
+            self.work(count)?;
+            if count < PIECE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Room for elements that a kernel needs for itself.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfMemory`]
+    pub fn room<T>(&self, count: usize) -> Result<Vec<T>, Fault> {
+        self.bounds.room(self.operation, count)
+    }
+
+    /// Appends an item to a list whose length is not known beforehand.
+    ///
+    /// # Errors
+    /// As [`Call::room`].
+    pub fn push<T>(&self, list: &mut Vec<T>, item: T) -> Result<(), Fault> {
+        if list.len() == list.capacity() {
+            let more = list.len().max(64);
+            let grown = self.room(list.len() + more)?;
+            let before = std::mem::replace(list, grown);
+            list.extend(before);
+        }
+        list.push(item);
+        Ok(())
+    }
+
+    /// Counts elements that a kernel takes and frees again as it goes, so many at once at most.
+    ///
+    /// # Errors
+    /// As [`Call::room`].
+    pub fn reserve<T>(&self, count: usize) -> Result<(), Fault> {
+        self.room::<T>(count).map(drop)
+    }
+
+    /// The first `count` of these elements, for a kernel's own use.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfMemory`], [`Fault::Interrupted`]
+    pub fn collect<T>(
+        &self,
+        count: usize,
+        elements: impl IntoIterator<Item = T>,
+    ) -> Result<Vec<T>, Fault> {
+        self.bounds.collect(self.operation, count, elements)
     }
 
     /// What is called.
@@ -264,7 +434,7 @@ impl<'a> Argument<'a> {
     pub fn bytes(&self) -> Result<&'a [u8], Fault> {
         match self.value {
             Value::Known(bytes) => Ok(bytes),
-            Value::NotKnown => Err(self.not_known("value")),
+            Value::NotKnown | Value::Given => Err(self.not_known("value")),
             Value::Omitted => Err(self.wrong("value", "left out", "a value")),
         }
     }
@@ -324,61 +494,63 @@ impl<'a> Argument<'a> {
     /// The elements of a `TENSOR_INT32`.
     ///
     /// # Errors
-    /// [`Fault::NotKnown`], or the argument is left out.
+    /// [`Fault::NotKnown`], or the argument is left out; [`Fault::OutOfMemory`],
+    /// [`Fault::Interrupted`].
     pub fn i32s(&self) -> Result<Vec<i32>, Fault> {
-        let (elements, _) = self.bytes()?.as_chunks();
-        Ok(elements.iter().map(|element| i32::from_le_bytes(*element)).collect())
+        self.elements(i32::from_le_bytes)
     }
 
     /// The elements of a float tensor (`TENSOR_FLOAT32`, `TENSOR_FLOAT16`) as `f32`.
     ///
     /// # Errors
-    /// [`Fault::NotKnown`], or the argument is left out.
+    /// As [`Argument::i32s`].
     pub fn f32s(&self) -> Result<Vec<f32>, Fault> {
-        let bytes = self.bytes()?;
-        Ok(match self.operand_type {
-            OperandType::TensorFloat16 => {
-                let (elements, _) = bytes.as_chunks();
-                elements.iter().map(|element| f16::from_le_bytes(*element).to_f32()).collect()
-            }
-            _ => {
-                let (elements, _) = bytes.as_chunks();
-                elements.iter().map(|element| f32::from_le_bytes(*element)).collect()
-            }
-        })
+        match self.operand_type {
+            OperandType::TensorFloat16 => self.elements(|it| f16::from_le_bytes(it).to_f32()),
+            _ => self.elements(f32::from_le_bytes),
+        }
     }
 
     /// The stored integers of a quantised, integer or boolean tensor, or of an `INT32`.
     ///
     /// # Errors
-    /// [`Fault::NotKnown`], or the argument is left out.
+    /// As [`Argument::i32s`].
     pub fn integers(&self) -> Result<Vec<i32>, Fault> {
-        let bytes = self.bytes()?;
-        Ok(match self.operand_type {
+        self.integers_as(|stored| stored)
+    }
+
+    /// The stored integers, each made something else.
+    pub(crate) fn integers_as<T>(&self, of: impl Fn(i32) -> T) -> Result<Vec<T>, Fault> {
+        match self.operand_type {
             OperandType::TensorQuant8AsymmSigned
             | OperandType::TensorQuant8Symm
             | OperandType::TensorQuant8SymmPerChannel => {
-                bytes.iter().map(|byte| i32::from(byte.cast_signed())).collect()
+                self.elements(|it| of(i8::from_le_bytes(it).into()))
             }
-            OperandType::TensorQuant16Symm => {
-                let (elements, _) = bytes.as_chunks();
-                elements.iter().map(|element| i32::from(i16::from_le_bytes(*element))).collect()
-            }
+            OperandType::TensorQuant16Symm => self.elements(|it| of(i16::from_le_bytes(it).into())),
             OperandType::TensorQuant16Asymm => {
-                let (elements, _) = bytes.as_chunks();
-                elements.iter().map(|element| i32::from(u16::from_le_bytes(*element))).collect()
+                self.elements(|it| of(u16::from_le_bytes(it).into()))
             }
-            OperandType::TensorInt32 | OperandType::Int32 => return self.i32s(),
-            _ => bytes.iter().map(|byte| i32::from(*byte)).collect(),
-        })
+            OperandType::TensorInt32 | OperandType::Int32 => {
+                self.elements(|it| of(i32::from_le_bytes(it)))
+            }
+            _ => self.elements(|it| of(u8::from_le_bytes(it).into())),
+        }
     }
 
     /// The elements as truth values: anything but 0 is true.
     ///
     /// # Errors
-    /// [`Fault::NotKnown`], or the argument is left out.
+    /// As [`Argument::i32s`].
     pub fn bools(&self) -> Result<Vec<bool>, Fault> {
-        Ok(self.bytes()?.iter().map(|byte| *byte != 0).collect())
+        self.elements(|[byte]| byte != 0)
+    }
+
+    /// The elements, each made of its bytes.
+    fn elements<const N: usize, T>(&self, of: impl Fn([u8; N]) -> T) -> Result<Vec<T>, Fault> {
+        let (elements, _) = self.bytes()?.as_chunks();
+        let elements = elements.iter();
+        self.bounds.collect(self.operation, elements.len(), elements.map(|it| of(*it)))
     }
 
     /// All dimensions.
@@ -538,13 +710,22 @@ impl<'a> Argument<'a> {
     /// # Errors
     /// [`Fault::NotKnown`], or the argument is left out.
     pub fn reals(&self) -> Result<Vec<f32>, Fault> {
-        if self.is_float() {
-            return self.f32s();
+        self.reals_as(|real| real)
+    }
+
+    /// The real numbers, each made something else.
+    pub(crate) fn reals_as<T>(&self, of: impl Fn(f32) -> T) -> Result<Vec<T>, Fault> {
+        match self.operand_type {
+            OperandType::TensorFloat32 => return self.elements(|it| of(f32::from_le_bytes(it))),
+            OperandType::TensorFloat16 => {
+                return self.elements(|it| of(f16::from_le_bytes(it).to_f32()));
+            }
+            _ => {}
         }
         // Differences of stored values fit 24 bits, so the conversion is exact.
         #[allow(clippy::cast_precision_loss)]
         let real = |stored: i32| (stored - self.zero_point) as f32 * self.scale;
-        Ok(self.integers()?.into_iter().map(real).collect())
+        self.integers_as(|stored| of(real(stored)))
     }
 
     /// Room for the elements of this output.
@@ -552,64 +733,107 @@ impl<'a> Argument<'a> {
     /// # Errors
     /// There are more than 2^32 - 1 bytes of them, or memory cannot be had.
     pub fn allocate<T>(&self, dimensions: &[u32]) -> Result<Vec<T>, Fault> {
+        self.bounds.room(self.operation, self.count(dimensions)?)
+    }
+
+    /// Room for elements that a kernel makes of this argument.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfMemory`]
+    pub(crate) fn room<T>(&self, count: usize) -> Result<Vec<T>, Fault> {
+        self.bounds.room(self.operation, count)
+    }
+
+    /// As [`Call::check_interrupt`].
+    ///
+    /// # Errors
+    /// [`Fault::Interrupted`]
+    pub(crate) fn check_interrupt(&self) -> Result<(), Fault> {
+        self.bounds.check(self.operation)
+    }
+
+    /// Number of elements of this output.
+    fn count(&self, dimensions: &[u32]) -> Result<usize, Fault> {
+        if dimensions.contains(&0) {
+            return Ok(0);
+        }
         let element = self.operand_type.element_size().unwrap_or(1);
-        let bytes = dimensions
-            .iter()
-            .try_fold(u64::from(element), |bytes, length| bytes.checked_mul(u64::from(*length)))
-            .filter(|bytes| u32::try_from(*bytes).is_ok())
-            .ok_or_else(|| {
-                self.wrong(
-                    "shape",
-                    Shape::known(dimensions.iter().copied()),
-                    "at most 2^32 - 1 bytes",
-                )
-            })?;
-        let count = bytes / u64::from(element.max(1));
-        let out_of_memory = || Fault::OutOfMemory { operation: self.operation, bytes };
-        let mut elements = Vec::new();
-        elements
-            .try_reserve_exact(usize::try_from(count).map_err(|_| out_of_memory())?)
-            .map_err(|_| out_of_memory())?;
-        Ok(elements)
+        let bytes = dimensions.iter().try_fold(element, |bytes, length| bytes.checked_mul(*length));
+        let count = bytes.and_then(|bytes| usize::try_from(bytes / element.max(1)).ok());
+        count.ok_or_else(|| {
+            let found = Shape::known(dimensions.iter().copied());
+            self.wrong("shape", found, "at most 2^32 - 1 bytes")
+        })
+    }
+
+    /// The elements of this output, as many as the dimensions say at most.
+    ///
+    /// # Errors
+    /// As [`Argument::allocate`]; [`Fault::Interrupted`].
+    pub fn collect<T>(
+        &self,
+        dimensions: &[u32],
+        elements: impl IntoIterator<Item = T>,
+    ) -> Result<Vec<T>, Fault> {
+        self.bounds.collect(self.operation, self.count(dimensions)?, elements)
     }
 
     /// This output with float elements, rounded to its type.
     ///
+    /// # Errors
+    /// [`Fault::OutOfMemory`], [`Fault::Interrupted`]
+    ///
     /// # Panics
     /// If there are not as many elements as the dimensions say: a kernel is wrong.
-    pub fn with_f32s(&self, dimensions: Vec<u32>, elements: &[f32]) -> Output {
+    pub fn with_f32s(&self, dimensions: Vec<u32>, elements: &[f32]) -> Result<Output, Fault> {
+        let elements = elements.iter();
         let bytes = match self.operand_type {
             OperandType::TensorFloat16 => {
-                elements.iter().flat_map(|element| f16::from_f32(*element).to_le_bytes()).collect()
+                self.flattened(elements.map(|element| f16::from_f32(*element).to_le_bytes()))?
             }
-            _ => elements.iter().flat_map(|element| element.to_le_bytes()).collect(),
+            _ => self.flattened(elements.map(|element| element.to_le_bytes()))?,
         };
-        self.with_bytes(dimensions, bytes)
+        Ok(self.with_bytes(dimensions, bytes))
     }
 
     /// This output with stored integers, saturated to the range of its type.
+    ///
+    /// # Errors
+    /// As [`Argument::with_f32s`].
     ///
     /// # Panics
     /// If there are not as many elements as the dimensions say: a kernel is wrong.
     // Saturation makes the narrowing exact.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub fn with_integers(&self, dimensions: Vec<u32>, elements: &[i32]) -> Output {
+    pub fn with_integers(&self, dimensions: Vec<u32>, elements: &[i32]) -> Result<Output, Fault> {
         let (least, greatest) = self.operand_type.quantized_range().unwrap_or((i32::MIN, i32::MAX));
         let stored = elements.iter().map(|element| (*element).clamp(least, greatest));
         let bytes = match self.operand_type.element_size() {
-            Some(1) => stored.map(|element| element as u8).collect(),
-            Some(2) => stored.flat_map(|element| (element as u16).to_le_bytes()).collect(),
-            _ => stored.flat_map(i32::to_le_bytes).collect(),
+            Some(1) => self.flattened(stored.map(|element| [element as u8]))?,
+            Some(2) => self.flattened(stored.map(|element| (element as u16).to_le_bytes()))?,
+            _ => self.flattened(stored.map(i32::to_le_bytes))?,
         };
-        self.with_bytes(dimensions, bytes)
+        Ok(self.with_bytes(dimensions, bytes))
     }
 
     /// This output with truth values.
     ///
+    /// # Errors
+    /// As [`Argument::with_f32s`].
+    ///
     /// # Panics
     /// If there are not as many elements as the dimensions say: a kernel is wrong.
-    pub fn with_bools(&self, dimensions: Vec<u32>, elements: &[bool]) -> Output {
-        self.with_bytes(dimensions, elements.iter().map(|element| u8::from(*element)).collect())
+    pub fn with_bools(&self, dimensions: Vec<u32>, elements: &[bool]) -> Result<Output, Fault> {
+        let bytes = self.flattened(elements.iter().map(|element| [u8::from(*element)]))?;
+        Ok(self.with_bytes(dimensions, bytes))
+    }
+
+    fn flattened<const N: usize>(
+        &self,
+        elements: impl ExactSizeIterator<Item = [u8; N]>,
+    ) -> Result<Vec<u8>, Fault> {
+        let bytes = self.bounds.collect(self.operation, elements.len(), elements)?;
+        Ok(bytes.into_flattened())
     }
 
     /// This output with bytes as they are.
@@ -618,10 +842,9 @@ impl<'a> Argument<'a> {
     /// If there are not as many bytes as the dimensions say: a kernel is wrong. Of an extension's
     /// type nobody here knows.
     pub fn with_bytes(&self, dimensions: Vec<u32>, bytes: Vec<u8>) -> Output {
-        let elements: u64 = dimensions.iter().map(|length| u64::from(*length)).product();
         if let Some(element) = self.operand_type.element_size() {
-            let expected = elements * u64::from(element);
-            assert_eq!(bytes.len() as u64, expected, "{} {}", self.operation, self.subject);
+            let expected = self.count(&dimensions).map(|count| count * element as usize);
+            assert_eq!(Ok(bytes.len()), expected, "{} {}", self.operation, self.subject);
         }
         Output { dimensions, bytes }
     }

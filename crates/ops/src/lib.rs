@@ -30,7 +30,7 @@ pub mod signature;
 pub mod simplify;
 pub mod validate;
 
-pub use call::{Argument, ArgumentSource, Call, Interrupt, Output, Since, Value};
+pub use call::{Allowance, Argument, ArgumentSource, Call, Interrupt, Output, Since, Value};
 pub use error::{Fault, OperationError, Subject};
 pub use operation::Operation;
 pub use operations::AnyOperation;

@@ -104,3 +104,49 @@ fn sec_3_long_lists_of_scales_are_compared_once() {
     }
     expect_fast(&builder.build(main).unwrap(), Duration::from_secs(20));
 }
+
+#[test]
+fn sec_3_many_subgraphs_beside_and_within_each_other_take_time_in_proportion() {
+    use hal::{ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
+    let truth = || OperandSpec::tensor_bool8([1]);
+    for is_deep in [false, true] {
+        let mut builder = ModelBuilder::new();
+        let mut leaf = SubgraphBuilder::new();
+        let x = leaf.input("x", truth());
+        let y = leaf.operation(OperationType::LogicalNot, [x], truth());
+        leaf.output(y);
+        let leaf = builder.reference(leaf);
+        let (mut inner, mut all) = (leaf, Vec::new());
+        for _ in 0..10_000 {
+            let mut graph = SubgraphBuilder::new();
+            let x = graph.input("x", truth());
+            let branch = graph.subgraph(if is_deep { inner } else { leaf });
+            let y = graph.operation(OperationType::If, [x, branch, branch, x], truth());
+            graph.output(y);
+            inner = builder.reference(graph);
+            all.push(inner);
+        }
+        let mut main = SubgraphBuilder::new();
+        let mut x = main.input("x", truth());
+        for inner in all {
+            let branch = main.subgraph(inner);
+            x = main.operation(OperationType::If, [x, branch, branch, x], truth());
+        }
+        main.output(x);
+        expect_fast(&builder.build(main).unwrap(), Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn sec_3_many_operands_and_long_lists_take_time_in_proportion() {
+    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    let mut graph = SubgraphBuilder::new();
+    let spec = || OperandSpec::tensor_float32([1]);
+    let parts: Vec<_> = (0..100_000).map(|_| graph.input("x", spec())).collect();
+    let axis = graph.scalar_i32(0);
+    let whole = OperandSpec::tensor_float32([]);
+    let inputs: Vec<_> = parts.into_iter().chain([axis]).collect();
+    let y = graph.operation(OperationType::Concatenation, inputs, whole);
+    graph.output(y);
+    expect_fast(&graph.into_model().unwrap(), Duration::from_secs(5));
+}

@@ -1,9 +1,9 @@
 //! [`ReferenceEngine`]
 
 use crate::DEVICE_NAME;
-use crate::memory::default_memory_limit;
 use crate::program::ReferenceProgram;
-use driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
+use driver::memory::default_model_limit;
+use driver::{Budget, CompileOptions, Engine, EngineError, Ledger, OperationPlace};
 use hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
 use ops::{Signature, ValidModel};
 
@@ -20,14 +20,13 @@ impl Default for ReferenceEngine {
 }
 
 impl ReferenceEngine {
-    /// An engine with [`default_memory_limit`].
+    /// An engine with [`default_model_limit`].
     pub fn new() -> Self {
-        Self::with_memory_limit(default_memory_limit())
+        Self::with_memory_limit(default_model_limit())
     }
 
-    /// An engine whose models may have so many bytes of constants, and whose executions so many
-    /// bytes of values alive at once. Beyond that they end with `RESOURCE_EXHAUSTED_PERSISTENT`.
-    /// What a kernel needs for itself while it computes comes on top.
+    /// An engine whose models may each take so many bytes: constants, and the values of their
+    /// executions that are alive at once. Beyond that they end with `RESOURCE_EXHAUSTED_PERSISTENT`.
     pub fn with_memory_limit(memory_limit: u64) -> Self {
         Self { memory_limit }
     }
@@ -67,7 +66,12 @@ impl Engine for ReferenceEngine {
 
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
         let defined = match place.operation_type {
-            OperationType::If | OperationType::While => true,
+            OperationType::If | OperationType::While => {
+                if let Err(error) = model.expect_bounded_pass() {
+                    return Support::No(error.to_string());
+                }
+                true
+            }
             OperationType::OemOperation => {
                 return Support::No("only its vendor knows what it does".to_owned());
             }
@@ -96,6 +100,6 @@ impl Engine for ReferenceEngine {
         _options: &CompileOptions,
         budget: &Budget,
     ) -> Result<ReferenceProgram, EngineError> {
-        ReferenceProgram::new(model, self.memory_limit, budget)
+        ReferenceProgram::new(model, &Ledger::of_model(self.memory_limit), budget)
     }
 }

@@ -4,15 +4,15 @@
 //! than a stack is (contract: GEN-8).
 
 use crate::accelerator::{ComputedOutput, InRounds, Stretch};
-use crate::memory::Ledger;
 use crate::program::{Action, Graph, ReferenceProgram, Step};
 use crate::value::{Tensor, Value};
 use driver::{
-    Bindings, EngineError, LoopClock, MemoryUse, ObservedOutput, Observer, OperationPlace, Round,
-    RunContext,
+    Bindings, EngineError, Ledger, LoopClock, MemoryUse, ObservedOutput, Observer, OperationPlace,
+    Round, RunContext,
 };
 use hal::OperandLifeTime;
 use ops::{AnyOperation, ArgumentSource, Call, Fault, OperationError, Shape, Signature, Subject};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ pub(crate) struct Interpreter<'run> {
     program: &'run ReferenceProgram,
     bindings: &'run Bindings,
     context: &'run RunContext<'run>,
-    ledger: Ledger,
+    ledger: &'run Ledger,
     /// The control flow that led to the innermost frame.
     rounds: Vec<Round>,
 }
@@ -63,8 +63,7 @@ impl<'run> Interpreter<'run> {
         bindings: &'run Bindings,
         context: &'run RunContext<'run>,
     ) -> Self {
-        let ledger = Ledger::new(program.memory_limit());
-        Self { program, bindings, context, ledger, rounds: Vec::new() }
+        Self { program, bindings, context, ledger: program.ledger(), rounds: Vec::new() }
     }
 
     pub(crate) fn run(mut self) -> Result<(), EngineError> {
@@ -173,10 +172,25 @@ impl<'run> Interpreter<'run> {
                 value: ops::Value::NotKnown,
             }),
         );
-        let call = call.with_interrupt(ops::Interrupt(&is_over));
-        let failed = |fault| match (fault, self.context.budget.check_inside()) {
-            (Fault::Interrupted { .. }, Err(interruption)) => EngineError::from(interruption),
-            (fault, _) => EngineError::operation(place, fault),
+        // What the kernel takes, its results included, until there is nothing left but those.
+        let user = MemoryUse::Operation(place);
+        let scratch = RefCell::new(self.ledger.charge(0, user)?);
+        let refusal = Cell::new(None);
+        let take = |bytes| {
+            let taken = scratch.borrow_mut().grow(bytes, user);
+            taken.map_err(|error| refusal.set(Some(error))).is_ok()
+        };
+        let call =
+            call.with_interrupt(ops::Interrupt(&is_over)).with_allowance(ops::Allowance(&take));
+        let failed = |fault| match fault {
+            Fault::Interrupted { .. } => match self.context.budget.check_inside() {
+                Err(interruption) => EngineError::from(interruption),
+                Ok(()) => EngineError::operation(place, fault),
+            },
+            Fault::OutOfMemory { .. } => {
+                refusal.take().unwrap_or_else(|| EngineError::operation(place, fault))
+            }
+            fault => EngineError::operation(place, fault),
         };
         if inputs.iter().any(|input| matches!(input, Value::Omitted)) {
             // Which arguments a request leaves out is new here (contract: REQ-2).
@@ -191,15 +205,16 @@ impl<'run> Interpreter<'run> {
             let wanted = shape
                 .element_count()
                 .map_or(0, |count| count.saturating_mul(u64::from(element.unwrap_or(0))));
-            self.ledger.expect_room(wanted, MemoryUse::Operation(place))?;
+            self.ledger.expect_room(wanted, user)?;
         }
         let outputs = operation.reference(&call).map_err(failed)?;
+        scratch.borrow_mut().shrink_to(0);
         let mut results = Vec::with_capacity(outputs.len());
         for ((operand, declared), output) in step.outputs.iter().zip(&declared).zip(outputs) {
             let found = Shape::known(output.dimensions.iter().copied());
             merge(place, *operand, &found, declared)?;
             let bytes = output.bytes.len() as u64;
-            let charge = self.ledger.charge(bytes, MemoryUse::Operation(place))?;
+            let charge = self.ledger.charge(bytes, user)?;
             results.push(Value::Tensor(Rc::new(Tensor {
                 dimensions: output.dimensions,
                 bytes: output.bytes,

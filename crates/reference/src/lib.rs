@@ -29,13 +29,11 @@
 mod accelerator;
 mod engine;
 mod interpreter;
-mod memory;
 mod program;
 mod value;
 
 pub use accelerator::{Accelerator, Computed, ComputedOutput, Stretch};
 pub use engine::ReferenceEngine;
-pub use memory::default_memory_limit;
 pub use program::ReferenceProgram;
 
 use driver::DriverDevice;
@@ -44,7 +42,7 @@ use std::sync::Arc;
 /// The service instance name.
 pub const DEVICE_NAME: &str = "nnhal-reference";
 
-/// The reference device, with [`default_memory_limit`].
+/// The reference device, with [`driver::memory::default_model_limit`].
 pub fn device() -> Arc<dyn hal::Device> {
     Arc::new(DriverDevice::new(ReferenceEngine::new()))
 }

@@ -2,7 +2,9 @@
 
 use crate::accelerator::Accelerator;
 use crate::interpreter::Interpreter;
-use driver::{Bindings, Budget, Constants, EngineError, OperationPlace, Program, RunContext};
+use driver::{
+    Bindings, Budget, Constants, EngineError, Ledger, OperationPlace, Program, RunContext,
+};
 use hal::model::SubgraphName;
 use hal::{Operand, OperandLifeTime, Operation, OperationType, Subgraph};
 use ops::{Shape, ValidModel};
@@ -14,7 +16,7 @@ pub struct ReferenceProgram {
     /// The main subgraph, then the referenced ones.
     graphs: Vec<Graph>,
     constants: Arc<Constants>,
-    memory_limit: u64,
+    ledger: Ledger,
     accelerator: Option<Arc<dyn Accelerator>>,
 }
 
@@ -57,18 +59,18 @@ pub(crate) enum Action {
 }
 
 impl ReferenceProgram {
-    pub(crate) fn new(
-        model: &ValidModel,
-        memory_limit: u64,
-        budget: &Budget,
-    ) -> Result<Self, EngineError> {
-        let constants = Arc::new(Constants::read(model, memory_limit)?);
+    /// Lays out a model. What it and its executions take is charged to the ledger.
+    ///
+    /// # Errors
+    /// Constants cannot be read, or there is no room for them; the budget is used up.
+    pub fn new(model: &ValidModel, ledger: &Ledger, budget: &Budget) -> Result<Self, EngineError> {
+        let constants = Arc::new(Constants::read(model, ledger)?);
         let mut graphs = Vec::with_capacity(model.model().subgraph_count());
         for (name, subgraph) in model.model().subgraphs() {
             budget.check()?;
             graphs.push(Graph::new(name, subgraph));
         }
-        Ok(Self { graphs, constants, memory_limit, accelerator: None })
+        Ok(Self { graphs, constants, ledger: ledger.clone(), accelerator: None })
     }
 
     pub(crate) fn graph(&self, index: usize) -> &Graph {
@@ -90,8 +92,8 @@ impl ReferenceProgram {
         self.accelerator.as_deref()
     }
 
-    pub(crate) fn memory_limit(&self) -> u64 {
-        self.memory_limit
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 }
 

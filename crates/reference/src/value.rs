@@ -1,6 +1,6 @@
 //! [`Value`]: what an operand holds while a program runs.
 
-use crate::memory::Charge;
+use driver::Charge;
 use ops::Shape;
 use std::rc::Rc;
 

@@ -259,3 +259,41 @@ fn gen_8_subgraphs_nested_deeper_than_any_stack_run() {
         .join()
         .unwrap();
 }
+
+/// Each level runs the next one twice, one after the other. No loop, and 2^levels additions.
+fn doubling(levels: usize) -> Model {
+    let mut builder = ModelBuilder::new();
+    let mut inner = builder.reference(binary(OperationType::Add, &vector(1), vector(1)));
+    let level = |inner| {
+        let mut graph = SubgraphBuilder::new();
+        let (a, b) = (graph.input("a", vector(1)), graph.input("b", vector(1)));
+        let condition = graph.constant(truth(), &[true]);
+        let branch = graph.subgraph(inner);
+        let result = [(); 2].iter().fold(a, |a, ()| {
+            let inputs = [condition, branch, branch, a, b];
+            graph.operation(OperationType::If, inputs, vector(1))
+        });
+        graph.output(result);
+        graph
+    };
+    for _ in 1..levels {
+        inner = builder.reference(level(inner));
+    }
+    builder.build(level(inner)).unwrap()
+}
+
+#[test]
+fn sec_3_branches_that_run_the_next_level_twice_are_refused_at_once() {
+    let started = Instant::now();
+    let answer = reference::device().prepare_model(
+        &doubling(30),
+        hal::HalVersion::LATEST,
+        hal::PrepareOptions::default(),
+    );
+    let error = answer.err().expect("a refusal").to_string();
+    assert!(error.contains("2147483646 subgraphs, and may run 4336"), "{error}");
+    assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
+    let request = request(&[(&[], &f32s(&[1.0])), (&[], &f32s(&[2.0]))], &[4]);
+    let few = prepare(&doubling(8));
+    assert_eq!(run(&*few, &request).unwrap(), [(vec![1], f32s(&[513.0]))]);
+}

@@ -31,8 +31,9 @@ fn chain() -> hal::Model {
 
 #[test]
 fn sec_3_values_alive_at_once_are_limited() {
-    // An operation's input and output are alive together: 32 bytes. Three of a kind never are.
-    for (limit, fits) in [(32, true), (31, false)] {
+    // An operation's input is alive, and what its kernel takes: the input as numbers, the results,
+    // and the output made of them. Never those of two operations.
+    for (limit, fits) in [(64, true), (63, false)] {
         let options = PrepareOptions::default();
         let prepared = limited(limit).prepare_model(&chain(), HalVersion::V1_3, options).unwrap();
         let result = run(&*prepared, &request(&[(&[], &[0; 16])], &[16]));
@@ -40,7 +41,7 @@ fn sec_3_values_alive_at_once_are_limited() {
         if let Err(failed) = result {
             assert_eq!(failed.error.status(), ErrorStatus::ResourceExhaustedPersistent);
             let reason = failed.error.reason();
-            let Some(EngineError::MemoryLimit { user, wanted: 16, live: 16, .. }) = reason else {
+            let Some(EngineError::MemoryLimit { user, wanted: 16, live: 48, .. }) = reason else {
                 panic!("{}", failed.error)
             };
             assert!(matches!(user, MemoryUse::Operation(OperationPlace { index: 0, .. })));

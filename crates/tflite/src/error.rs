@@ -23,9 +23,14 @@ pub enum ImportError {
         /// What is wrong.
         what: String,
     },
-    /// The model has operators that the HAL has nothing for; all of them are listed.
-    #[error("{} operators have no counterpart:{}", .0.len(), Listed(.0))]
-    Unsupported(Vec<UnsupportedOperator>),
+    /// The model has operators that the HAL has nothing for.
+    #[error("{} operators have no counterpart:{}", operators.len() + others, Listed(operators, *others))]
+    Unsupported {
+        /// The first 1000 of them.
+        operators: Vec<UnsupportedOperator>,
+        /// How many there are beyond these.
+        others: usize,
+    },
     /// The pieces do not make a model.
     #[error("{0}")]
     Build(#[from] hal::BuildError),
@@ -42,7 +47,7 @@ pub struct UnsupportedOperator {
     pub operator: String,
     /// Its version.
     pub version: i32,
-    /// Its tensors: name, type and shape.
+    /// Its first tensors: name, type and shape.
     pub tensors: Vec<String>,
     /// Why there is no counterpart.
     pub reason: String,
@@ -56,11 +61,37 @@ impl fmt::Display for UnsupportedOperator {
     }
 }
 
-struct Listed<'a>(&'a [UnsupportedOperator]);
+struct Listed<'a>(&'a [UnsupportedOperator], usize);
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|operator| write!(formatter, "\n  {operator}"))
+        self.0.iter().try_for_each(|operator| write!(formatter, "\n  {operator}"))?;
+        match self.1 {
+            0 => Ok(()),
+            others => write!(formatter, "\n  and {others} more"),
+        }
+    }
+}
+
+/// Bytes of a name that a message repeats.
+const NAME_LENGTH: usize = 200;
+
+/// The beginning of a name out of a file, which may be as long as the file.
+pub(crate) fn beginning(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_LENGTH)]
+}
+
+/// A name out of a file as messages have it: quoted, its beginning only if it is long.
+pub(crate) struct Shown<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, shown) = (self.0, beginning(self.0));
+        write!(formatter, "{shown:?}")?;
+        if shown.len() < name.len() {
+            write!(formatter, "... ({} bytes)", name.len())?;
+        }
+        Ok(())
     }
 }
 

@@ -3,6 +3,8 @@
 use crate::error::{ImportError, Reason};
 use hal::Memory;
 use hal::memory::{MemoryError, MemoryView, Zeros, zeros};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -14,6 +16,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct Excerpt {
     bytes: Zeros,
+    pool: Memory,
     view: MemoryView,
     /// By block: whether it has been copied.
     copied: Vec<bool>,
@@ -21,6 +24,9 @@ pub(crate) struct Excerpt {
 
 /// Bytes that are copied together: as many as are copied in the time that asking for them takes.
 const BLOCK: usize = 16 << 10;
+
+/// Bytes 4 to 7 of every file of the format.
+const IDENTIFIER: &[u8; 4] = b"TFL3";
 
 /// Fields of the tables `Model` and `Buffer`.
 const MODEL_BUFFERS: usize = 4;
@@ -39,7 +45,11 @@ impl Excerpt {
     pub(crate) fn new(pool: &Memory) -> Result<Self, ImportError> {
         let bytes = zeros(pool.size())?;
         let copied = vec![false; bytes.len().div_ceil(BLOCK)];
-        let mut excerpt = Self { bytes, view: pool.view()?, copied };
+        let mut excerpt = Self { bytes, pool: pool.clone(), view: pool.view()?, copied };
+        // Before anything else: the file may be large, and anything.
+        if excerpt.number(4) != Some(*IDENTIFIER) {
+            return Err(ImportError::Format("bytes 4 to 7 are not \"TFL3\"".into()));
+        }
         let mut is_wanted = vec![true; excerpt.copied.len()];
         for constant in excerpt.constants() {
             if let Some(within) =
@@ -82,9 +92,29 @@ impl Excerpt {
 
     fn copy(&mut self, blocks: Range<usize>) -> Result<(), MemoryError> {
         let (start, end) = (blocks.start * BLOCK, self.bytes.len().min(blocks.end * BLOCK));
-        self.view.read(start as u64, &mut self.bytes[start..end])?;
+        let mut at = start;
+        while at < end {
+            let data = self.data_in(at..end);
+            self.view.read(data.start as u64, &mut self.bytes[data.clone()])?;
+            at = data.end;
+        }
         self.copied[blocks].fill(true);
         Ok(())
+    }
+
+    /// Where the next data of a range is, up to the next hole. Holes of a file are zero in the copy
+    /// without being read: a file can be much longer than what it takes on a disk, or in memory.
+    fn data_in(&self, range: Range<usize>) -> Range<usize> {
+        let find = |from: SeekFrom| match seek(&self.pool, from) {
+            Ok(found) => usize::try_from(found).unwrap_or(range.end),
+            Err(Errno::NXIO) => range.end,
+            // A file system without holes.
+            Err(_) if matches!(from, SeekFrom::Data(_)) => range.start,
+            Err(_) => range.end,
+        };
+        let start = find(SeekFrom::Data(range.start as u64)).clamp(range.start, range.end);
+        let end = find(SeekFrom::Hole(start as u64)).clamp(start, range.end);
+        start..end
     }
 
     /// Where constants lie. What is no such file, or breaks off, has none behind.

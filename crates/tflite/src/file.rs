@@ -1,12 +1,14 @@
 //! The file's contents as plain data, with every index checked.
 
-use crate::error::{ImportError, Reason};
+use crate::InputShapes;
+use crate::error::{ImportError, Reason, Shown, beginning};
 use crate::excerpt::Excerpt;
 use crate::schema::{self, BuiltinOperator};
 use planus::ReadAsRoot;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// What a file holds.
 #[derive(Debug)]
@@ -16,9 +18,15 @@ pub(crate) struct File<'a> {
     excerpt: &'a Excerpt,
     pub(crate) signatures: Vec<Signature>,
     pub(crate) description: String,
+    /// Names, and where the bytes are.
+    pub(crate) metadata: Vec<(String, Buffer)>,
     /// Whether inputs have other shapes than the file's example, so that what is computed from
     /// them has as well.
     pub(crate) is_reshaped: bool,
+    /// Whether inputs have lengths that the file says are others.
+    pub(crate) is_contradicted: bool,
+    /// Whether inputs have another rank than the file says.
+    pub(crate) has_other_ranks: bool,
     /// What the import may still make that the file does not hold itself.
     allowance: Cell<usize>,
     size: usize,
@@ -28,6 +36,10 @@ pub(crate) struct File<'a> {
 const ALLOWANCE_AT_LEAST: usize = 16 << 20;
 /// Bytes that the import may make for each byte of the file: sparse constants become dense.
 const ALLOWANCE_PER_BYTE: usize = 64;
+/// Bytes that the import may make at most: a model's own bytes are addressed with 32 bits.
+const ALLOWANCE_AT_MOST: usize = u32::MAX as usize;
+/// Axes that a tensor may have. The HAL's operations take 8 at most.
+const MOST_AXES: usize = 64;
 
 /// Which operator it is.
 #[derive(Debug, Clone)]
@@ -39,7 +51,7 @@ pub(crate) struct OperatorCode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OperatorKind {
     Builtin(BuiltinOperator),
-    Custom(String),
+    Custom(Rc<str>),
     /// A code that is newer than the schema.
     Unknown(i32),
 }
@@ -48,7 +60,7 @@ impl std::fmt::Display for OperatorKind {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Builtin(builtin) => formatter.write_str(schema::operator_name(*builtin as i32)),
-            Self::Custom(name) => write!(formatter, "custom {name}"),
+            Self::Custom(name) => write!(formatter, "custom {}", beginning(name)),
             Self::Unknown(code) => write!(formatter, "builtin {code}"),
         }
     }
@@ -82,12 +94,26 @@ pub(crate) struct Tensor<'a> {
     pub(crate) has_shape: bool,
     /// The shape with `None` where it is not known, if the file has one.
     pub(crate) signature: Option<Vec<Option<u32>>>,
+    /// The same as the file has it, whatever becomes of `signature`.
+    pub(crate) declared: Option<Vec<Option<u32>>>,
     pub(crate) buffer: usize,
     pub(crate) quantization: Option<Quantization>,
     /// Whether it is quantised in a way that [`Quantization`] does not describe.
     pub(crate) has_other_quantization: bool,
     pub(crate) is_variable: bool,
     pub(crate) sparsity: Option<schema::SparsityParametersRef<'a>>,
+}
+
+impl Tensor<'_> {
+    /// The name for a message.
+    pub(crate) fn shown_name(&self) -> Shown<'_> {
+        Shown(&self.name)
+    }
+
+    /// The name for an operand; operators that share a tensor repeat it.
+    pub(crate) fn short_name(&self) -> String {
+        beginning(&self.name).to_owned()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -141,11 +167,6 @@ impl<'a> File<'a> {
     /// Reads the tables of a file.
     pub(crate) fn read(excerpt: &'a Excerpt) -> Result<Self, ImportError> {
         let bytes = excerpt.bytes();
-        let is_model = bytes.get(4..8) == Some(b"TFL3");
-        if !is_model {
-            let what = "bytes 4 to 7 are not \"TFL3\"";
-            return Err(ImportError::Format(what.into()));
-        }
         let model = schema::ModelRef::read_as_root(bytes).map_err(malformed("root"))?;
         let version = model.version().map_err(malformed("version"))?;
         if version != 3 {
@@ -168,6 +189,7 @@ impl<'a> File<'a> {
             return Err(ImportError::Format("it has no subgraph".into()));
         }
         let signatures = read_signatures(&model, &graphs, &mut meter)?;
+        let metadata = read_metadata(&model, &buffers, &mut meter)?;
         let description = model.description().map_err(malformed("description"))?;
         Ok(Self {
             description: description.unwrap_or_default().to_owned(),
@@ -175,7 +197,10 @@ impl<'a> File<'a> {
             buffers,
             excerpt,
             signatures,
+            metadata,
             is_reshaped: false,
+            is_contradicted: false,
+            has_other_ranks: false,
             allowance: Cell::new(0),
             size: bytes.len(),
         })
@@ -183,12 +208,16 @@ impl<'a> File<'a> {
 
     /// Lets an import begin.
     pub(crate) fn renew_allowance(&self) {
-        let allowance = self.size.saturating_mul(ALLOWANCE_PER_BYTE).max(ALLOWANCE_AT_LEAST);
+        let allowance = self
+            .size
+            .saturating_mul(ALLOWANCE_PER_BYTE)
+            .clamp(ALLOWANCE_AT_LEAST, ALLOWANCE_AT_MOST);
         self.allowance.set(allowance);
     }
 
     /// Gives inputs of the main subgraph other shapes.
-    pub(crate) fn shape_inputs(&mut self, shapes: &[Option<Vec<u32>>]) -> Result<(), ImportError> {
+    pub(crate) fn shape_inputs(&mut self, inputs: &InputShapes<'_>) -> Result<(), ImportError> {
+        let InputShapes { shapes, may_contradict } = *inputs;
         let main = &mut self.graphs[0];
         if shapes.len() > main.inputs.len() {
             let what = format!("there are {} inputs, not {}", main.inputs.len(), shapes.len());
@@ -203,6 +232,9 @@ impl<'a> File<'a> {
                 }
                 None => tensor.shape == *shape,
             };
+            self.is_contradicted |= !fits;
+            self.has_other_ranks |= tensor.shape.len() != shape.len();
+            let fits = fits || may_contradict;
             if !fits || shape.contains(&0) {
                 let what = match &tensor.signature {
                     Some(open) => format!("the shape {shape:?} does not fit {open:?}"),
@@ -271,21 +303,23 @@ fn read_operator_codes(
     let mut codes = Vec::new();
     for table in model.operator_codes().map_err(malformed(place))?.into_iter().flatten() {
         meter.take(1)?;
-        let read = || -> planus::Result<OperatorCode> {
-            let table = table?;
+        let mut read = || -> Result<OperatorCode, ImportError> {
+            let table = table.map_err(malformed(place))?;
             // Files written before the byte ran out have the code in the older field only.
-            let code = table.builtin_code()?.max(i32::from(table.deprecated_builtin_code()?));
-            let custom = table.custom_code()?;
+            let old = table.deprecated_builtin_code().map_err(malformed(place))?;
+            let code = table.builtin_code().map_err(malformed(place))?.max(i32::from(old));
             let kind = match BuiltinOperator::try_from(code) {
                 Ok(BuiltinOperator::Custom) => {
-                    OperatorKind::Custom(custom.unwrap_or_default().to_owned())
+                    let name = table.custom_code().map_err(malformed(place))?.unwrap_or_default();
+                    meter.take(name.len())?;
+                    OperatorKind::Custom(name.into())
                 }
                 Ok(builtin) => OperatorKind::Builtin(builtin),
                 Err(_) => OperatorKind::Unknown(code),
             };
-            Ok(OperatorCode { kind, version: table.version()? })
+            Ok(OperatorCode { kind, version: table.version().map_err(malformed(place))? })
         };
-        codes.push(read().map_err(malformed(place))?);
+        codes.push(read()?);
     }
     Ok(codes)
 }
@@ -421,6 +455,10 @@ fn read_tensor<'a>(
     meter.take(1)?;
     let shape = table.shape().map_err(malformed(place))?;
     let has_shape = shape.is_some();
+    if let Some(rank) = shape.map(|shape| shape.len()).filter(|rank| *rank > MOST_AXES) {
+        let what = format!("the shape has {rank} axes, expected {MOST_AXES} at most");
+        return Err(malformed(place)(what));
+    }
     let shape = lengths(shape, meter)?;
     let quantization = table.quantization().map_err(malformed(place))?;
     // A tag that is newer than the schema is an error here, and another way all the same.
@@ -438,6 +476,7 @@ fn read_tensor<'a>(
             signature.len()
         )));
     }
+    let signature = Some(signature).filter(|signature| !signature.is_empty());
     let buffer = table.buffer().map_err(malformed(place))? as usize;
     if buffer >= buffer_count.max(1) {
         return Err(malformed(place)(format!("there is no buffer {buffer}, only {buffer_count}")));
@@ -450,7 +489,8 @@ fn read_tensor<'a>(
         shape,
         has_shape,
         has_other_quantization,
-        signature: Some(signature).filter(|signature| !signature.is_empty()),
+        declared: signature.clone(),
+        signature,
         buffer,
         quantization: read_quantization(place, table, meter)?,
         is_variable: table.is_variable().map_err(malformed(place))?,
@@ -488,6 +528,28 @@ fn read_quantization(
     Ok(Some(quantization).filter(|quantization| !quantization.scales.is_empty()))
 }
 
+fn read_metadata(
+    model: &schema::ModelRef<'_>,
+    buffers: &[Buffer],
+    meter: &mut Meter,
+) -> Result<Vec<(String, Buffer)>, ImportError> {
+    let mut all = Vec::new();
+    for (index, table) in
+        model.metadata().map_err(malformed("metadata"))?.into_iter().flatten().enumerate()
+    {
+        let place = format!("metadata {index}");
+        let table = table.map_err(malformed(&*place))?;
+        let name = table.name().map_err(malformed(&*place))?.unwrap_or_default();
+        meter.take(1 + name.len())?;
+        let buffer = table.buffer().map_err(malformed(&*place))? as usize;
+        let Some(stored) = buffers.get(buffer) else {
+            return Err(malformed(place)(format!("there is no buffer {buffer}")));
+        };
+        all.push((name.to_owned(), stored.clone()));
+    }
+    Ok(all)
+}
+
 fn read_signatures(
     model: &schema::ModelRef<'_>,
     graphs: &[Graph<'_>],
@@ -519,12 +581,10 @@ fn read_signatures(
             }
             Ok(names)
         };
-        signatures.push(Signature {
-            inputs: names(table.inputs())?,
-            outputs: names(table.outputs())?,
-            name: table.signature_key().map_err(malformed(&*place))?.unwrap_or_default().into(),
-            graph,
-        });
+        let name = table.signature_key().map_err(malformed(&*place))?.unwrap_or_default();
+        let (inputs, outputs) = (names(table.inputs())?, names(table.outputs())?);
+        meter.take(name.len())?;
+        signatures.push(Signature { inputs, outputs, name: name.to_owned(), graph });
     }
     Ok(signatures)
 }
@@ -547,8 +607,7 @@ mod tests {
     #[test]
     fn other_files_are_told_apart() {
         for bytes in [&b"\0"[..], b"\0\0\0\0TFL2\0\0\0\0", b"\xFF\xFF\xFF\xFFTFL3"] {
-            let excerpt = Excerpt::new(&hal::Memory::from_bytes(bytes).unwrap()).unwrap();
-            assert!(File::read(&excerpt).is_err());
+            assert!(crate::import_bytes(bytes).is_err());
         }
     }
 }

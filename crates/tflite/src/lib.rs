@@ -34,6 +34,7 @@
 //! A hostile file is an error. What is made out of a file is bounded by its size, and nothing in it
 //! is followed without a check.
 
+mod description;
 mod error;
 mod excerpt;
 mod file;
@@ -43,13 +44,18 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use description::{
+    OperatorDescription, SparseDimension, Sparsity, TensorDescription, TensorQuantization,
+};
 pub use error::{ImportError, UnsupportedOperator};
 
 use excerpt::Excerpt;
 use file::File;
 use hal::Memory;
 use hal::memory::Protection;
+use rustix::fs::{Mode, OFlags};
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
 /// A model, and what its file says about it.
@@ -61,10 +67,21 @@ pub struct Import {
     pub inputs: Vec<TensorDescription>,
     /// By output of the model; those of [`Import::states`] come last.
     pub outputs: Vec<TensorDescription>,
+    /// All tensors of the main subgraph, in the file's order.
+    pub tensors: Vec<TensorDescription>,
+    /// Blocks of bytes that the file carries beside the model, by name.
+    pub metadata: Vec<Metadata>,
     /// The file's signatures.
     pub signatures: Vec<Signature>,
     /// Values that go from one execution to the next.
     pub states: Vec<State>,
+    /// The operators of the main subgraph, in the file's order.
+    pub operators: Vec<OperatorDescription>,
+    /// By tensor of the main subgraph: the operand of the model's main subgraph that holds it, if
+    /// one does.
+    pub operands: Vec<Option<u32>>,
+    /// How many subgraphs the file has.
+    pub subgraph_count: usize,
     /// By operation of the main subgraph: where it comes from.
     pub operator_origin: Vec<OperatorOrigin>,
     /// Whether lengths that the file leaves open were fixed to those of its example, since an
@@ -74,17 +91,13 @@ pub struct Import {
     pub description: String,
 }
 
-/// An input or output as the file describes it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TensorDescription {
-    /// The tensor's name.
+/// A block of bytes that the file carries beside the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is called.
     pub name: String,
-    /// The name that a signature gives it, if one does.
-    pub signature_name: Option<String>,
-    /// The element type as the format calls it: `FLOAT32`.
-    pub type_name: String,
-    /// The dimensions, `None` where not known; empty for a scalar.
-    pub shape: Vec<Option<u32>>,
+    /// Where it is in the file.
+    pub stored: Range<usize>,
 }
 
 /// A value that goes from one execution to the next. At first it is 0: the zero point of a quantised
@@ -133,10 +146,7 @@ impl fmt::Display for OperatorOrigin {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_file(path: &Path) -> Result<Import, ImportError> {
-    let file = std::fs::File::open(path)?;
-    let size = file.metadata()?.len();
-    let pool = Memory::from_file(file.into(), Protection::READ, 0, size)?;
-    import_pool(pool, &[])
+    import_memory(file_memory(path)?, &InputShapes::default())
 }
 
 /// Imports a file with these shapes of its inputs: what [`TensorDescription::shape`] leaves open can
@@ -148,9 +158,7 @@ pub fn import_file_with_shapes(
     path: &Path,
     shapes: &[Option<Vec<u32>>],
 ) -> Result<Import, ImportError> {
-    let file = std::fs::File::open(path)?;
-    let size = file.metadata()?.len();
-    import_pool(Memory::from_file(file.into(), Protection::READ, 0, size)?, shapes)
+    import_memory(file_memory(path)?, &InputShapes { shapes, may_contradict: false })
 }
 
 /// Imports a file that is in memory.
@@ -158,10 +166,42 @@ pub fn import_file_with_shapes(
 /// # Errors
 /// See [`ImportError`].
 pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
-    import_pool(Memory::from_bytes(bytes)?, &[])
+    import_memory(Memory::from_bytes(bytes)?, &InputShapes::default())
 }
 
-fn import_pool(pool: Memory, shapes: &[Option<Vec<u32>>]) -> Result<Import, ImportError> {
+/// A file as memory that [`import_memory`] takes. Where the system cannot map it safely it is read
+/// by position.
+///
+/// # Errors
+/// It cannot be opened, or is empty.
+pub fn file_memory(path: &Path) -> Result<Memory, ImportError> {
+    // Nothing that is no file is waited for.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(std::io::Error::from)?;
+    let file = std::fs::File::from(file);
+    let description = file.metadata()?;
+    if !description.is_file() {
+        let what = "it is a folder, device or pipe, expected a file";
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what).into());
+    }
+    Ok(Memory::from_file(file.into(), Protection::READ, 0, description.len())?)
+}
+
+/// Shapes for the inputs of a file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InputShapes<'a> {
+    /// By input; `None`, or none at all, leaves an input as it is.
+    pub shapes: &'a [Option<Vec<u32>>],
+    /// Whether lengths that the file fixes may be others, and the rank too. What is computed has
+    /// whatever shape follows; where none does, the import or the model's validation fails.
+    pub may_contradict: bool,
+}
+
+/// Imports a file that memory holds. Its large constants stay there.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_memory(pool: Memory, shapes: &InputShapes<'_>) -> Result<Import, ImportError> {
     let excerpt = Excerpt::new(&pool)?;
     let mut file = File::read(&excerpt)?;
     file.shape_inputs(shapes)?;

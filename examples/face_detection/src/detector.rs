@@ -1,10 +1,8 @@
 //! The network, and what its outputs mean.
 
 use crate::photo::SIZE;
-use hal::{ExecutionOptions, HalVersion, PrepareOptions, PreparedModel, RequestBuilder};
-use std::error::Error;
+use nnhal::{Model, Result, Session, SessionOptions, Tensor};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Candidates that the network scores.
 const ANCHORS: usize = 896;
@@ -17,8 +15,7 @@ const SAME_FACE: f32 = 0.3;
 
 /// A prepared network.
 pub struct Detector {
-    prepared: Arc<dyn PreparedModel>,
-    regressors: usize,
+    session: Session,
 }
 
 /// What the network says of a picture.
@@ -42,40 +39,29 @@ pub struct Face {
 
 impl Detector {
     /// Reads and prepares the network.
-    pub fn new(path: &Path) -> Result<Self, Box<dyn Error>> {
-        let import = tflite::import_file(path)?;
-        let regressors = import
-            .outputs
-            .iter()
-            .position(|output| output.name == "regressors")
-            .ok_or("the model has no output regressors")?;
-        let prepared = reference::device().prepare_model(
-            &import.model,
-            HalVersion::LATEST,
-            PrepareOptions::default(),
-        )?;
-        Ok(Self { prepared, regressors })
+    pub fn new(path: &Path) -> Result<Self> {
+        let session = Model::load(path)?.session(SessionOptions::new())?;
+        Ok(Self { session })
     }
 
     /// Runs the network on an input of [`crate::photo::to_input`].
-    pub fn run(&self, input: &[f32]) -> Result<Outputs, Box<dyn Error>> {
-        let bytes: Vec<u8> = input.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let sizes = if self.regressors == 0 { [NUMBERS, 1] } else { [1, NUMBERS] };
-        let mut request = RequestBuilder::new();
-        request.input(&bytes);
-        for size in sizes {
-            request.output(ANCHORS * size * size_of::<f32>());
-        }
-        let request = request.build()?;
-        self.prepared.execute(&request, &ExecutionOptions::default())?;
-        let output = |index| -> hal::Result<Vec<f32>> {
-            let bytes = RequestBuilder::read_output(&request, index)?;
-            Ok(bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
+    pub fn run(&self, input: &[f32]) -> Result<Outputs> {
+        let outputs = self.session.run([input])?;
+        let output = |name: &str| -> Result<Vec<f32>> {
+            let missing = || nnhal::Error::NotFound {
+                what: "output",
+                name: name.to_owned(),
+                available: outputs.names().to_vec(),
+            };
+            outputs.get(name).ok_or_else(missing).and_then(Tensor::to_vec)
         };
-        Ok(Outputs {
-            regressors: output(self.regressors)?,
-            classificators: output(1 - self.regressors)?,
-        })
+        let (regressors, classificators) = (output("regressors")?, output("classificators")?);
+        if classificators.len() != ANCHORS {
+            let (data_type, shape) = (nnhal::DataType::Float32, vec![1, ANCHORS, 1]);
+            let found = size_of::<f32>() * classificators.len();
+            return Err(nnhal::Error::Elements { data_type, shape, found });
+        }
+        Ok(Outputs { regressors, classificators })
     }
 }
 

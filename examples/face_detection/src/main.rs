@@ -1,6 +1,7 @@
 //! Finds faces in a photograph with a pretrained network, and frames them.
 //!
 //! README.md of this folder describes the steps and where the network comes from.
+#![allow(clippy::print_stdout)] // What it is for.
 
 mod detector;
 mod frame;
@@ -62,8 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 const TOLERANCE: f32 = 1e-4;
 
 fn compare(name: &str, found: &[f32], data: &Path) -> Result<(), Box<dyn Error>> {
-    let bytes = std::fs::read(data.join(format!("{name}.npy")))?;
-    let expected: Vec<f32> = npyz::NpyFile::new(&bytes[..])?.into_vec()?;
+    let expected: Vec<f32> = nnhal::npy::load(&data.join(format!("{name}.npy")))?.to_vec()?;
     if expected.len() != found.len() {
         return Err(format!("{name}: {} values, expected {}", found.len(), expected.len()).into());
     }

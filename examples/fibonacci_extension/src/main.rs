@@ -1,6 +1,7 @@
 //! Asks a device for Fibonacci numbers, and for the ratios of neighbours, which near the golden
 //! ratio. The numbers are computed by an extension of the device, the ratios by operations of the
 //! interface, in one model.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // What it is for.
 
 use fibonacci_extension::{EXTENSION_NAME, FibonacciEngine, Vocabulary};
 use hal::{

@@ -3,7 +3,8 @@
 use crate::operations::{ExtensionOperation, Stop};
 use crate::vocabulary::Vocabulary;
 use driver::{
-    Bindings, Budget, Constants, EngineError, MemoryUse, OperationPlace, Program, RunContext,
+    Bindings, Budget, Charge, Constants, EngineError, Ledger, MemoryUse, OperationPlace, Program,
+    RunContext,
 };
 use hal::model::SubgraphName;
 use hal::{OperandLifeTime, Operation, OperationType, Subgraph};
@@ -38,7 +39,7 @@ pub struct Interpreted {
     shapes: Vec<Shape>,
     constants: Constants,
     vocabulary: Option<Vocabulary>,
-    memory_limit: u64,
+    ledger: Ledger,
 }
 
 /// What an operand holds during an execution.
@@ -51,18 +52,20 @@ impl Interpreted {
             .filter_map(|operand| u32::try_from(operand).ok())
             .map(|operand| model.shape(SubgraphName::Main, operand).clone())
             .collect();
-        let constants = Constants::read(model, memory_limit)?;
+        let ledger = Ledger::of_model(memory_limit);
+        let constants = Constants::read(model, &ledger)?;
         let vocabulary = Vocabulary::of(model.model());
-        Ok(Self { main, shapes, constants, vocabulary, memory_limit })
+        Ok(Self { main, shapes, constants, vocabulary, ledger })
     }
 
     fn run(&self, bindings: &Bindings, budget: &Budget) -> Result<(), EngineError> {
-        let mut memory = Memory { used: 0, limit: self.memory_limit };
+        // What the execution makes: all of it is kept until the end.
+        let mut memory = self.ledger.charge(0, MemoryUse::Inputs)?;
         let mut slots: Vec<Slot> = vec![None; self.main.operands.len()];
         for (operand, input) in self.main.inputs.iter().zip(bindings.inputs()) {
             // An input without region is left out by the request.
             let Some(region) = input.value() else { continue };
-            memory.take(region.length(), MemoryUse::Inputs)?;
+            memory.grow(region.length(), MemoryUse::Inputs)?;
             let dimensions = input.shape().to_known().unwrap_or_default();
             slots[*operand as usize] = Some(Output { dimensions, bytes: region.read_to_vec()? });
         }
@@ -95,7 +98,7 @@ impl Interpreted {
         operation: &Operation,
         slots: &[Slot],
         budget: &Budget,
-        memory: &mut Memory,
+        memory: &mut Charge,
     ) -> Result<Vec<Output>, EngineError> {
         let inputs = operation.inputs.iter().map(|operand| self.argument(*operand, slots));
         let outputs = operation.outputs.iter().map(|operand| self.argument(*operand, slots));
@@ -104,7 +107,7 @@ impl Interpreted {
         match (place.operation_type, self.vocabulary) {
             (OperationType::Extension(_), Some(vocabulary)) => {
                 let operation = ExtensionOperation::decode(&call, vocabulary).map_err(wrong)?;
-                memory.take_for(place, &call, &[operation.output_shape(&call)])?;
+                charge_results(memory, place, &call, &[operation.output_shape(&call)])?;
                 let computed = operation.compute(&call, budget);
                 let output = computed.map_err(|stop| match stop {
                     Stop::Interrupted(interruption) => interruption.into(),
@@ -121,7 +124,12 @@ impl Interpreted {
                 signature.since(&call).map_err(wrong)?;
                 ops::operations::validate(&call).map_err(wrong)?;
                 let operation = AnyOperation::decode(&call).map_err(wrong)?;
-                memory.take_for(place, &call, &operation.output_shapes(&call).map_err(wrong)?)?;
+                charge_results(
+                    memory,
+                    place,
+                    &call,
+                    &operation.output_shapes(&call).map_err(wrong)?,
+                )?;
                 operation.reference(&call).map_err(wrong)
             }
         }
@@ -150,36 +158,19 @@ impl Interpreted {
     }
 }
 
-/// What an execution has made. All of it is kept until the end.
-struct Memory {
-    used: u64,
-    limit: u64,
-}
-
-impl Memory {
-    fn take(&mut self, wanted: u64, user: MemoryUse) -> Result<(), EngineError> {
-        let (live, limit) = (self.used, self.limit);
-        self.used = live.saturating_add(wanted);
-        if self.used > limit {
-            return Err(EngineError::MemoryLimit { user, wanted, live, limit });
-        }
-        Ok(())
+/// Room for an operation's results, before they are computed: how many there are may be a number
+/// in a stranger's request (contract: SEC-3).
+fn charge_results(
+    memory: &mut Charge,
+    place: OperationPlace,
+    call: &Call<'_>,
+    shapes: &[Shape],
+) -> Result<(), EngineError> {
+    for (argument, shape) in call.outputs().iter().zip(shapes) {
+        // All types of the extension take 8 bytes.
+        let element = u64::from(argument.operand_type.element_size().unwrap_or(8));
+        let wanted = shape.element_count().unwrap_or(0).saturating_mul(element);
+        memory.grow(wanted, MemoryUse::Operation(place))?;
     }
-
-    /// Room for an operation's results, before they are computed: how many there are may be a
-    /// number in a stranger's request (contract: SEC-3).
-    fn take_for(
-        &mut self,
-        place: OperationPlace,
-        call: &Call<'_>,
-        shapes: &[Shape],
-    ) -> Result<(), EngineError> {
-        for (argument, shape) in call.outputs().iter().zip(shapes) {
-            // All types of the extension take 8 bytes.
-            let element = u64::from(argument.operand_type.element_size().unwrap_or(8));
-            let wanted = shape.element_count().unwrap_or(0).saturating_mul(element);
-            self.take(wanted, MemoryUse::Operation(place))?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

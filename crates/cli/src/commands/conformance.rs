@@ -1,7 +1,6 @@
 //! `nnhal conformance`
 
 use super::{print, print_json};
-use crate::devices;
 use crate::error::{CliError, Result};
 use conformance::contract::{self, CheckOutcome, ContractReport, Verdict};
 use conformance::report::{Judgement, Tally};
@@ -9,9 +8,12 @@ use conformance::{Report, Selection, Suite, VectorError, Vectors};
 use hal::{Device, HalVersion};
 use hidl::client::Options;
 use indicatif::ProgressBar;
+use nnhal::devices;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The arguments of `nnhal conformance`.
 #[derive(Debug, clap::Args)]
@@ -55,11 +57,23 @@ pub struct Arguments {
 
 /// Runs vectors, or checks of the contract.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.contract { check_contract(arguments) } else { run_vectors(arguments) }
+    let panics = Arc::new(AtomicUsize::new(0));
+    let (counter, report) = (Arc::clone(&panics), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |info| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        report(info);
+    }));
+    let outcome =
+        if arguments.contract { check_contract(arguments) } else { run_vectors(arguments) };
+    // A panic is a defect also where it was caught and the answer is one that the suites accept.
+    match panics.load(Ordering::Relaxed) {
+        0 => outcome,
+        count => Err(CliError::Negative(format!("{count} panics in this process"))),
+    }
 }
 
 fn check_contract(arguments: &Arguments) -> Result<()> {
-    let device = devices::open(&arguments.device, 1)?;
+    let device = devices::open(&arguments.device, NonZeroUsize::new(1))?;
     let bar = ProgressBar::new(contract::checks().count() as u64);
     let report = contract::run(&device, &arguments.filter, |_| bar.inc(1));
     bar.finish_and_clear();
@@ -118,7 +132,7 @@ fn run_vectors(arguments: &Arguments) -> Result<()> {
 
 /// The device, through the interfaces if that is wished.
 fn open_device(arguments: &Arguments) -> Result<Arc<dyn Device>> {
-    let device = devices::open(&arguments.device, 1)?;
+    let device = devices::open(&arguments.device, NonZeroUsize::new(1))?;
     let Some(version) = arguments.through else { return Ok(device) };
     let options = Options { asynchronous: arguments.asynchronous, ..Options::default() };
     hidl::client::through(device, version, options).map_err(CliError::device(&arguments.device))

@@ -1,9 +1,9 @@
 //! `nnhal devices`
 
 use super::{print, print_json};
-use crate::devices;
 use crate::error::Result;
 use hal::{Device, HalVersion, OperationType};
+use nnhal::devices;
 use serde::Serialize;
 
 /// The arguments of `nnhal devices`.
@@ -28,7 +28,8 @@ struct Description {
 
 /// Lists the devices.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let descriptions: Vec<_> = devices::all(1).iter().map(|device| describe(&**device)).collect();
+    let descriptions: Vec<_> =
+        devices::all(None)?.iter().map(|device| describe(&**device)).collect();
     if arguments.json {
         return print_json(&serde_json::json!({ "devices": descriptions }));
     }

@@ -3,15 +3,14 @@
 mod alternatives;
 mod plan;
 
-use super::{print, print_json, shape};
-use crate::devices;
+use super::{dimensions, print, print_json};
 use crate::error::Result;
-use crate::session::{self, Session};
+use crate::session::SessionArguments;
 use hal::{HalVersion, Operand, OperandLifeTime, Support};
+use nnhal::{Model, TensorInfo, devices};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tflite::Import;
 
 /// The arguments of `nnhal inspect`.
 #[derive(Debug, clap::Args)]
@@ -34,12 +33,8 @@ pub struct Arguments {
     /// runs: those of other instruction sets, and none of Winograd's
     #[arg(long)]
     alternatives: bool,
-    /// Whose plan
-    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME")]
-    device: String,
-    /// Most threads to use (nnhal-reference always uses one)
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: u16,
+    #[command(flatten)]
+    session: SessionArguments,
     /// One JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -90,28 +85,26 @@ struct DeviceRow {
 
 /// Describes a model.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let import = session::import(&arguments.model)?;
+    let model = Model::load(&arguments.model)?;
+    let threads = arguments.session.threads;
     if arguments.alternatives {
-        return alternatives::print(&import, arguments.threads.into(), arguments.json);
+        return alternatives::print(&model, threads.wanted(), arguments.json);
     }
     if arguments.plan || arguments.profile {
-        let session = Session::new(&import, &arguments.device, arguments.threads.into())?;
-        return plan::print(
-            &import,
-            &session,
-            &plan::How {
-                is_profile: arguments.profile,
-                is_json: arguments.json,
-                threads: arguments.threads,
-            },
-        );
+        let session = arguments.session.open(&model)?;
+        let how = plan::How {
+            is_profile: arguments.profile,
+            is_json: arguments.json,
+            threads: threads.used()?,
+        };
+        return plan::print(&session, &how);
     }
-    let description = describe(&import);
+    let description = describe(&model)?;
     if arguments.json { print_json(&description) } else { print(&text(&description)) }
 }
 
-fn describe(import: &Import) -> Description {
-    let main = &import.model.main;
+fn describe(model: &Model) -> Result<Description> {
+    let main = &model.hal().main;
     let value = |name: &str, index: u32| {
         let operand = &main.operands[index as usize];
         Value {
@@ -122,17 +115,17 @@ fn describe(import: &Import) -> Description {
             zero_point: operand.zero_point,
         }
     };
-    let values = |names: &[tflite::TensorDescription], indexes: &[u32]| {
+    let values = |names: &[TensorInfo], indexes: &[u32]| {
         names.iter().zip(indexes).map(|(it, index)| value(&it.name, *index)).collect()
     };
-    let all_devices = devices::all(1);
+    let all_devices = devices::all(None)?;
     let answers: Vec<_> = all_devices
         .iter()
-        .map(|device| device.supported_operations(&import.model, HalVersion::LATEST))
+        .map(|device| device.supported_operations(model.hal(), HalVersion::LATEST))
         .collect();
-    let version = ops::validate::oldest_version(&import.model);
-    let constants: Vec<&Operand> = import
-        .model
+    let version = ops::validate::oldest_version(model.hal());
+    let constants: Vec<&Operand> = model
+        .hal()
         .subgraphs()
         .flat_map(|(_, subgraph)| &subgraph.operands)
         .filter(|operand| operand.lifetime.is_constant())
@@ -140,7 +133,7 @@ fn describe(import: &Import) -> Description {
     let operations = main.operations.iter().enumerate().map(|(index, operation)| OperationRow {
         index,
         operation_type: operation.operation_type.to_string(),
-        origin: import.operator_origin.get(index).map(ToString::to_string).unwrap_or_default(),
+        origin: model.operator_origins().get(index).map(ToString::to_string).unwrap_or_default(),
         inputs: operation.inputs.iter().map(|it| short(&main.operands[*it as usize])).collect(),
         outputs: operation.outputs.iter().map(|it| short(&main.operands[*it as usize])).collect(),
         unsupported: all_devices
@@ -152,11 +145,11 @@ fn describe(import: &Import) -> Description {
             })
             .collect(),
     });
-    Description {
-        inputs: values(&import.inputs, &main.inputs),
-        outputs: values(&import.outputs, &main.outputs),
+    Ok(Description {
+        inputs: values(model.inputs(), &main.inputs),
+        outputs: values(model.outputs(), &main.outputs),
         operations: operations.collect(),
-        subgraphs: import.model.subgraph_count(),
+        subgraphs: model.hal().subgraph_count(),
         constants: constants.len(),
         constant_bytes: constants.iter().map(|operand| u64::from(operand.location.length)).sum(),
         hal_version: version.as_ref().ok().map(|version| version.name()),
@@ -170,7 +163,7 @@ fn describe(import: &Import) -> Description {
                 error: answer.as_ref().err().map(ToString::to_string),
             })
             .collect(),
-    }
+    })
 }
 
 /// Type and shape of an argument in a few letters.
@@ -185,7 +178,8 @@ fn short(operand: &Operand) -> String {
     if operand.operand_type.is_scalar() {
         return format!("{kind}{name}");
     }
-    let lengths = if operand.dimensions.is_empty() { "..." } else { &shape(&operand.dimensions) };
+    let lengths =
+        if operand.dimensions.is_empty() { "..." } else { &dimensions(&operand.dimensions) };
     format!("{kind}{name}[{lengths}]")
 }
 
@@ -193,8 +187,12 @@ fn text(description: &Description) -> String {
     let mut text = String::new();
     for (kind, values) in [("input ", &description.inputs), ("output", &description.outputs)] {
         for value in values {
-            text +=
-                &format!("{kind} {}: {} {}", value.name, value.operand_type, shape(&value.shape));
+            text += &format!(
+                "{kind} {}: {} {}",
+                value.name,
+                value.operand_type,
+                dimensions(&value.shape)
+            );
             if value.scale != 0.0 {
                 text += &format!(", scale {}, zero point {}", value.scale, value.zero_point);
             }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 pub mod bench;
 pub mod compare;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod devices;
 pub mod inspect;
@@ -29,19 +30,32 @@ pub fn print_json(value: &impl Serialize) -> Result<()> {
     print(&(text + "\n"))
 }
 
-/// A shape for people: `1x224x224x3`, with `?` where it is not known.
-pub fn shape(dimensions: &[u32]) -> String {
-    if dimensions.is_empty() {
+/// Dimensions for people: `1x224x224x3`, with `?` where a length is not known.
+pub fn dimensions(dimensions: &[u32]) -> String {
+    let length = |length: &u32| (*length != 0).then_some(*length as usize);
+    open_shape(&dimensions.iter().map(length).collect::<Vec<_>>())
+}
+
+/// A shape for people: `1x224x224x3`.
+pub fn shape(lengths: &[usize]) -> String {
+    open_shape(&lengths.iter().copied().map(Some).collect::<Vec<_>>())
+}
+
+/// A shape for people, with `?` where a length is not known.
+pub fn open_shape(lengths: &[Option<usize>]) -> String {
+    if lengths.is_empty() {
         return "scalar or unknown rank".into();
     }
-    let lengths = dimensions.iter().map(|length| match length {
-        0 => "?".into(),
-        length => length.to_string(),
-    });
+    let lengths = lengths.iter().map(|it| it.map_or("?".into(), |length| length.to_string()));
     lengths.collect::<Vec<_>>().join("x")
 }
 
 /// A duration for people.
 pub fn milliseconds(duration: std::time::Duration) -> String {
     format!("{:.3} ms", duration.as_secs_f64() * 1e3)
+}
+
+/// A duration as programs take it.
+pub fn microseconds(duration: std::time::Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
 }

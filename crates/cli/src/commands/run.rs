@@ -1,14 +1,15 @@
 //! `nnhal run`
 
 use super::{milliseconds, print, print_json, shape};
-use crate::devices;
 use crate::error::{CliError, Result};
 use crate::inputs::{self, Filled, InputArguments};
-use crate::npy;
-use crate::session::{self, Results, Session};
-use crate::tensor::{Summary, Tensor};
+use crate::limited;
+use crate::session::SessionArguments;
+use nnhal::{Model, Outputs, RunOptions, Session, Summary, Tensor, npy};
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The arguments of `nnhal run`.
 #[derive(Debug, clap::Args)]
@@ -17,7 +18,7 @@ Example:
   nnhal run digits_float32.tflite --input digit_7.png --labels labels.txt --top 3
 
 A .png or .jpg is resized to the input's height and width; its pixels become 0 to 1 for float
-inputs, and fill the range of a quantised input. --mean and --std change that; what was done is
+inputs, and fill the range of a quantized input. --mean and --std change that; what was done is
 shown.")]
 pub struct Arguments {
     /// The .tflite file
@@ -27,12 +28,8 @@ pub struct Arguments {
     /// Write each output there as NAME.npy
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Where to run
-    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME")]
-    device: String,
-    /// Most threads to use (nnhal-reference always uses one)
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: u16,
+    #[command(flatten)]
+    session: SessionArguments,
     /// Names of classes, a line each; shows the best classes of each output that has as many
     /// elements
     #[arg(long, value_name = "FILE")]
@@ -48,6 +45,9 @@ pub struct Arguments {
 /// How many classes are shown unless said otherwise.
 const USUAL_TOP: usize = 5;
 
+/// Most bytes of a file of labels.
+const LABELS_LIMIT: usize = 64 << 20;
+
 #[derive(Serialize)]
 struct Class {
     index: usize,
@@ -59,35 +59,44 @@ struct Class {
 struct Output {
     name: String,
     #[serde(rename = "type")]
-    operand_type: String,
-    shape: Vec<u32>,
-    summary: Option<Summary>,
+    data_type: String,
+    shape: Vec<usize>,
+    summary: Option<Range>,
     file: Option<PathBuf>,
     top: Vec<Class>,
+}
+
+/// A tensor in three numbers.
+#[derive(Serialize)]
+struct Range {
+    min: f64,
+    max: f64,
+    mean: f64,
 }
 
 /// Runs a model once.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let labels = arguments.labels.as_deref().map(read_labels).transpose()?;
-    let import = session::import(&arguments.model)?;
-    let filled = inputs::fill(&arguments.inputs, &import)?;
-    let session = Session::new(&import, &arguments.device, arguments.threads.into())?;
-    let tensors: Vec<Tensor> = filled.iter().map(|filled| filled.tensor.clone()).collect();
-    let results = session.run(&tensors)?;
-    let names: Vec<String> = import.outputs.iter().map(|output| output.name.clone()).collect();
+    let model = Model::load(&arguments.model)?;
+    let filled = inputs::fill(&arguments.inputs, &model)?;
+    let session = arguments.session.open(&model)?;
+    let options = RunOptions { measure: true, ..RunOptions::default() };
+    let results = session.run_with(&options, inputs::values(&filled))?;
+    // Tensors' own names, which are there with and without signatures.
+    let names: Vec<String> = model.outputs().iter().map(|output| output.name.clone()).collect();
     let files = match &arguments.output_dir {
-        Some(folder) => save(folder, &names, &results.outputs)?.into_iter().map(Some).collect(),
+        Some(folder) => save(folder, &names, results.tensors())?.into_iter().map(Some).collect(),
         None => vec![None; names.len()],
     };
     let outputs: Vec<Output> = names
         .into_iter()
-        .zip(&results.outputs)
+        .zip(results.tensors())
         .zip(files)
         .map(|((name, tensor), file)| Output {
             name,
-            operand_type: tensor.operand_type.to_string(),
-            shape: tensor.dimensions.clone(),
-            summary: tensor.summary(),
+            data_type: tensor.data_type().to_string(),
+            shape: tensor.shape().to_vec(),
+            summary: tensor.summary().map(|Summary { min, max, mean }| Range { min, max, mean }),
             file,
             top: top(tensor, labels.as_deref(), arguments.top),
         })
@@ -99,54 +108,70 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn read_labels(path: &Path) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
+    let text = String::from_utf8(limited::read(path, LABELS_LIMIT)?)
+        .map_err(|error| CliError::Input(format!("{}: {error}", path.display())))?;
     Ok(text.lines().map(|line| line.trim().to_owned()).collect())
 }
 
 /// The greatest elements, if the output holds classes: as many elements as there are labels, or
 /// any number if classes were asked for.
 fn top(tensor: &Tensor, labels: Option<&[String]>, wanted: Option<usize>) -> Vec<Class> {
-    let reals = tensor.reals();
     let is_classes = match (labels, wanted) {
-        (Some(labels), _) => labels.len() == reals.len(),
+        (Some(labels), _) => labels.len() == tensor.len(),
         (None, wanted) => wanted.is_some(),
     };
     if !is_classes {
         return Vec::new();
     }
-    let mut order: Vec<usize> = (0..reals.len()).collect();
-    order.sort_by(|one, other| reals[*other].total_cmp(&reals[*one]));
-    order.truncate(wanted.unwrap_or(USUAL_TOP));
-    order
-        .into_iter()
-        .map(|index| Class {
-            index,
-            label: labels.and_then(|labels| labels.get(index).cloned()),
-            value: reals[index],
-        })
-        .collect()
+    let best = tensor.top(wanted.unwrap_or(USUAL_TOP)).into_iter();
+    best.map(|(index, value)| {
+        let label = labels.and_then(|labels| labels.get(index).cloned());
+        Class { index, label, value }
+    })
+    .collect()
 }
 
-/// A file name made of an output's name; two names that become the same get their position.
-fn file_name(index: usize, name: &str, names: &[String]) -> String {
-    let plain = |name: &str| -> String {
+/// Bytes of an output's name that go into the name of its file.
+const FILE_NAME_LENGTH: usize = 100;
+
+/// A file name for each output, made of the outputs' names; those that would be the same get their
+/// position.
+fn file_names(names: &[String]) -> Vec<String> {
+    let plain = |name: &String| -> String {
         let keep = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-        name.chars().map(|letter| if keep(letter) { letter } else { '_' }).collect()
+        let letters = name.chars().take(FILE_NAME_LENGTH);
+        letters.map(|letter| if keep(letter) { letter } else { '_' }).collect()
     };
-    let own = plain(name);
-    let is_shared = names.iter().filter(|other| plain(other) == own).count() > 1;
-    if is_shared || own.trim_matches('.').is_empty() {
-        return format!("{own}_{index}.npy");
+    let plain: Vec<String> = names.iter().map(plain).collect();
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for name in &plain {
+        *count.entry(name).or_default() += 1;
     }
-    format!("{own}.npy")
+    // What has a position may not be what another is called.
+    let mut taken: HashSet<String> = count
+        .iter()
+        .filter(|(_, count)| **count == 1)
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
+    let name_of = |(index, own): (usize, &String)| {
+        if count[&**own] == 1 && !own.trim_matches('.').is_empty() {
+            return format!("{own}.npy");
+        }
+        let mut name = format!("{own}_{index}");
+        while !taken.insert(name.clone()) {
+            name += "_";
+        }
+        name + ".npy"
+    };
+    plain.iter().enumerate().map(name_of).collect()
 }
 
 fn save(folder: &Path, names: &[String], outputs: &[Tensor]) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).map_err(CliError::file(folder))?;
-    let pairs = names.iter().zip(outputs).enumerate();
+    let pairs = file_names(names).into_iter().zip(outputs);
     pairs
-        .map(|(index, (name, tensor))| {
-            let path = folder.join(file_name(index, name, names));
+        .map(|(name, tensor)| {
+            let path = folder.join(name);
             npy::save(&path, tensor)?;
             Ok(path)
         })
@@ -157,46 +182,44 @@ fn json(
     session: &Session,
     filled: &[Filled],
     outputs: &[Output],
-    results: &Results,
+    results: &Outputs,
 ) -> serde_json::Value {
     let inputs: Vec<_> = filled
         .iter()
         .map(|filled| {
             serde_json::json!({
                 "name": filled.name,
-                "type": filled.tensor.operand_type.to_string(),
-                "shape": filled.tensor.dimensions,
+                "type": filled.tensor.data_type().to_string(),
+                "shape": filled.tensor.shape(),
                 "source": filled.source,
             })
         })
         .collect();
-    let microseconds =
-        |duration: Option<std::time::Duration>| duration.map(|duration| duration.as_micros());
+    let microseconds = |duration: Option<Duration>| duration.map(|duration| duration.as_micros());
     serde_json::json!({
-        "device": session.device,
+        "device": session.device().name(),
         "inputs": inputs,
         "outputs": outputs,
-        "prepare_us": session.preparing.as_micros(),
-        "time_on_device_us": microseconds(results.timing.time_on_device),
-        "time_in_driver_us": microseconds(results.timing.time_in_driver),
+        "prepare_us": session.preparing().as_micros(),
+        "time_on_device_us": microseconds(results.timing().time_on_device),
+        "time_in_driver_us": microseconds(results.timing().time_in_driver),
     })
 }
 
-fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Results) -> String {
+fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Outputs) -> String {
     let mut text = String::new();
     for input in filled {
         text += &format!(
             "input  {} ({} {}): {}\n",
             input.name,
-            input.tensor.operand_type,
-            shape(&input.tensor.dimensions),
+            input.tensor.data_type(),
+            shape(input.tensor.shape()),
             input.source
         );
     }
     for output in outputs {
-        text +=
-            &format!("output {} ({} {})", output.name, output.operand_type, shape(&output.shape));
-        if let Some(Summary { min, max, mean }) = output.summary {
+        text += &format!("output {} ({} {})", output.name, output.data_type, shape(&output.shape));
+        if let Some(Range { min, max, mean }) = output.summary {
             text += &format!(": min {min:.6}, max {max:.6}, mean {mean:.6}");
         }
         if let Some(file) = &output.file {
@@ -208,8 +231,9 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Resu
             text += &format!("  {:>10.6}  {:>5}  {label}\n", class.value, class.index);
         }
     }
-    text += &format!("{}: prepared in {}", session.device, milliseconds(session.preparing));
-    if let Some(time) = results.timing.time_on_device {
+    let (device, preparing) = (session.device().name(), milliseconds(session.preparing()));
+    text += &format!("{device}: prepared in {preparing}");
+    if let Some(time) = results.timing().time_on_device {
         text += &format!(", ran in {}", milliseconds(time));
     }
     text + "\n"
@@ -218,16 +242,11 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::OperandType;
-
-    fn tensor(reals: &[f32]) -> Tensor {
-        let dimensions = vec![u32::try_from(reals.len()).unwrap()];
-        Tensor::from_reals(OperandType::TensorFloat32, dimensions, (0.0, 0), reals.iter().copied())
-    }
 
     #[test]
     fn the_best_classes_come_first() {
         let labels: Vec<String> = ["a", "b", "c"].map(String::from).to_vec();
+        let tensor = |reals: &[f32]| Tensor::new([reals.len()], reals).unwrap();
         let best = top(&tensor(&[0.1, 0.7, 0.2]), Some(&labels), Some(2));
         let names: Vec<_> = best.iter().filter_map(|class| class.label.as_deref()).collect();
         assert_eq!(names, ["b", "c"]);
@@ -236,10 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn file_names_stay_in_the_folder_and_apart() {
-        let names = ["a/b", "a:b", "..", "c"].map(String::from);
-        let files: Vec<_> =
-            names.iter().enumerate().map(|(index, it)| file_name(index, it, &names)).collect();
-        assert_eq!(files, ["a_b_0.npy", "a_b_1.npy", ".._2.npy", "c.npy"]);
+    fn file_names_stay_in_the_folder_and_differ() {
+        let long = "n".repeat(10_000);
+        let names = ["a/b", "a:b", "..", "c", "a_b_1", &long].map(String::from);
+        let files = file_names(&names);
+        assert_eq!(files[..5], ["a_b_0.npy", "a_b_1_.npy", ".._2.npy", "c.npy", "a_b_1.npy"]);
+        assert_eq!(files[5].len(), 104);
     }
 }

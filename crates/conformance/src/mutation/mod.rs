@@ -113,8 +113,18 @@ fn expect_refusal(device: &dyn Device, mutant: &Mutant) -> Result<(), String> {
     expect_invalid("prepare_model", prepared.map(drop))
 }
 
-fn unharmed<T>(method: &str, call: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|_| format!("{method} panicked"))
+/// A panic is a defect of the device, whether it comes out or the driver makes an error of it.
+fn unharmed<T>(
+    method: &str,
+    call: impl FnOnce() -> hal::Result<T>,
+) -> Result<hal::Result<T>, String> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Err(_) => Err(format!("{method} panicked")),
+        Ok(Err(error)) if error.to_string().contains("panicked") => {
+            Err(format!("{method} panicked: {error}"))
+        }
+        Ok(result) => Ok(result),
+    }
 }
 
 fn expect_invalid(method: &str, result: hal::Result<()>) -> Result<(), String> {

@@ -1,11 +1,12 @@
 //! From a subgraph and the shapes of its inputs to a [`Graph`].
 
 use super::{Constant, ConstantOrigin, Graph, Node, Origin, Source, Value, ValueId, Work};
-use driver::{EngineError, MemoryUse, OperationPlace};
+use driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
 use hal::{OperandLifeTime, OperandType, Operation, OperationType};
 use ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 
 /// Why there is no graph.
 #[derive(Debug)]
@@ -19,6 +20,12 @@ pub(crate) enum NoGraph {
 impl From<EngineError> for NoGraph {
     fn from(error: EngineError) -> Self {
         Self::Error(error)
+    }
+}
+
+impl From<Interruption> for NoGraph {
+    fn from(interruption: Interruption) -> Self {
+        Self::Error(interruption.into())
     }
 }
 
@@ -38,65 +45,81 @@ pub(crate) struct Stretch<'source> {
 const FOLDING_GROWTH: u64 = 8;
 const FREE_TO_FOLD: u64 = 1 << 16;
 
+/// Multiplications and additions, or elements that are moved, that all foldings of a graph may take:
+/// reference kernels are slow. What would exceed it is computed by every execution.
+const MOST_FOLDING: u64 = 1 << 28;
+
 impl<'source> Graph<'source> {
     /// A graph for inputs of these dimensions, by input. Operations whose inputs are all constant
     /// are computed here.
     pub(crate) fn build(
         source: &'source Source,
         inputs: &[Vec<u32>],
-        memory_limit: u64,
+        ledger: &Ledger,
+        budget: &Budget,
     ) -> Result<Self, NoGraph> {
         let subgraph = &source.subgraph;
-        let mut graph = Self::without_nodes(source);
+        let mut building = Building::new(source, ledger, budget)?;
+        building.ids = None;
+        let operands = 0..u32::try_from(subgraph.operands.len()).unwrap_or(u32::MAX);
+        building.graph.values = operands.map(|operand| value(source, operand)).collect();
+        let graph = &mut building.graph;
         graph.outputs = subgraph.outputs.iter().map(|operand| *operand as usize).collect();
         for (input, (operand, dimensions)) in subgraph.inputs.iter().zip(inputs).enumerate() {
-            graph.feed(*operand, input, dimensions);
+            building.feed(*operand, input, dimensions);
         }
         for (index, operation) in subgraph.operations.iter().enumerate() {
-            graph.add(source, index, operation, memory_limit)?;
+            building.add(index, operation)?;
         }
-        Ok(graph)
+        Ok(building.graph)
     }
 
     /// A graph of the operations from `first` on, as many as have shapes that are known by those of
-    /// operands that `dimensions` tells.
+    /// operands that `dimensions` tells. It holds no other operands than theirs, so that it takes as
+    /// much time as it has operations. `last_reads` tells by operand behind which operation nobody
+    /// reads it any more.
     pub(crate) fn stretch<'a>(
         source: &'source Source,
         first: usize,
         dimensions: impl Fn(u32) -> Option<&'a [u32]>,
-        memory_limit: u64,
+        last_reads: &[usize],
+        ledger: &Ledger,
+        budget: &Budget,
     ) -> Result<Stretch<'source>, NoGraph> {
         let operations = &source.subgraph.operations;
-        let mut graph = Self::without_nodes(source);
-        let mut is_there = vec![false; graph.values.len()];
+        let mut building = Building::new(source, ledger, budget)?;
+        let mut is_there = BTreeSet::new();
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         let mut end = first;
         let mut reason = None;
         for operation in &operations[first..] {
-            let is_wanted = |operand: &&u32| {
-                let index = **operand as usize;
-                !is_there[index] && matches!(graph.values[index].origin, Origin::Computed)
-            };
-            let wanted: BTreeSet<u32> =
-                operation.inputs.iter().filter(is_wanted).copied().collect();
+            let mut wanted = BTreeSet::new();
+            for operand in &operation.inputs {
+                let id = building.id(*operand);
+                let is_computed = matches!(building.graph.values[id].origin, Origin::Computed);
+                if is_computed && !is_there.contains(operand) {
+                    wanted.insert(*operand);
+                }
+            }
             let fed: Option<Vec<_>> = wanted
                 .iter()
                 .map(|operand| Some((*operand, dimensions(*operand)?.to_vec())))
                 .collect();
             let Some(fed) = fed else { break };
             for (input, (operand, dimensions)) in (inputs.len()..).zip(&fed) {
-                graph.feed(*operand, input, dimensions);
+                building.feed(*operand, input, dimensions);
             }
-            if let Err(error) = graph.add(source, end, operation, memory_limit) {
+            if let Err(error) = building.add(end, operation) {
                 for (operand, _) in &fed {
-                    graph.values[*operand as usize].origin = Origin::Computed;
+                    let id = building.id(*operand);
+                    building.graph.values[id].origin = Origin::Computed;
                 }
                 reason = Some(error);
                 break;
             }
             inputs.extend(fed);
             for output in &operation.outputs {
-                is_there[*output as usize] = true;
+                is_there.insert(*output);
                 outputs.push(*output);
             }
             end += 1;
@@ -104,78 +127,114 @@ impl<'source> Graph<'source> {
         if end == first {
             return Err(reason.unwrap_or(NoGraph::NotStatic));
         }
-        let mut is_wanted = vec![false; graph.values.len()];
-        let later = operations[end..].iter().flat_map(|operation| &operation.inputs);
-        for operand in later.chain(&source.subgraph.outputs) {
-            is_wanted[*operand as usize] = true;
+        if let Some(NoGraph::Error(EngineError::Interrupted(interruption))) = reason {
+            return Err(interruption.into());
         }
-        outputs.retain(|output| is_wanted[*output as usize]);
-        graph.outputs = outputs.iter().map(|output| *output as usize).collect();
-        Ok(Stretch { graph, inputs, outputs, operations: end - first })
+        outputs.retain(|output| last_reads[*output as usize] >= end);
+        building.graph.outputs = outputs.iter().map(|output| building.id(*output)).collect();
+        Ok(Stretch { graph: building.graph, inputs, outputs, operations: end - first })
+    }
+}
+
+/// By operand of a subgraph the index of the last operation that reads it; a number beyond all of them
+/// for what the subgraph gives out, and 0 for what nobody reads.
+pub(crate) fn last_reads(subgraph: &hal::Subgraph) -> Vec<usize> {
+    let mut last_reads = vec![0; subgraph.operands.len()];
+    for (index, operation) in subgraph.operations.iter().enumerate() {
+        for input in &operation.inputs {
+            last_reads[*input as usize] = index;
+        }
+    }
+    for output in &subgraph.outputs {
+        last_reads[*output as usize] = usize::MAX;
+    }
+    last_reads
+}
+
+/// An operand of a subgraph, as far as it is known without any input.
+fn value(source: &Source, index: u32) -> Value<'_> {
+    let operand = &source.subgraph.operands[index as usize];
+    let (origin, dimensions) = match (source.constant(index), operand.lifetime) {
+        (Some((constant, dimensions)), _) => (Origin::Constant(constant), dimensions),
+        (None, OperandLifeTime::NoValue | OperandLifeTime::Subgraph) => (Origin::Omitted, &[][..]),
+        (None, _) => (Origin::Computed, &[][..]),
+    };
+    Value {
+        operand: Cow::Borrowed(operand),
+        dimensions: dimensions.to_vec(),
+        origin,
+        is_widened: false,
+        index: Some(index),
+    }
+}
+
+/// A graph on its way.
+struct Building<'source, 'build> {
+    source: &'source Source,
+    graph: Graph<'source>,
+    /// By operand its value, for operands that have been asked for; `None` if values are operands.
+    ids: Option<HashMap<u32, ValueId>>,
+    ledger: &'build Ledger,
+    budget: &'build Budget,
+    /// What is left of [`MOST_FOLDING`].
+    folding: u64,
+}
+
+impl<'source, 'build> Building<'source, 'build> {
+    fn new(
+        source: &'source Source,
+        ledger: &'build Ledger,
+        budget: &'build Budget,
+    ) -> Result<Self, EngineError> {
+        let held = ledger.charge(0, MemoryUse::Constants)?;
+        let graph = Graph { values: Vec::new(), nodes: Vec::new(), outputs: Vec::new(), held };
+        let ids = Some(HashMap::new());
+        Ok(Self { source, graph, ids, ledger, budget, folding: MOST_FOLDING })
     }
 
-    /// The operands of a subgraph, and its constants.
-    fn without_nodes(source: &'source Source) -> Self {
-        let subgraph = &source.subgraph;
-        let mut graph = Self {
-            values: Vec::with_capacity(subgraph.operands.len()),
-            nodes: Vec::with_capacity(subgraph.operations.len()),
-            outputs: Vec::new(),
-        };
-        for (index, operand) in (0..).zip(&subgraph.operands) {
-            let (origin, dimensions) = match (source.constant(index), operand.lifetime) {
-                (Some((constant, dimensions)), _) => (Origin::Constant(constant), dimensions),
-                (None, OperandLifeTime::NoValue | OperandLifeTime::Subgraph) => {
-                    (Origin::Omitted, &[][..])
-                }
-                (None, _) => (Origin::Computed, &[][..]),
-            };
-            graph.values.push(Value {
-                operand: Cow::Borrowed(operand),
-                dimensions: dimensions.to_vec(),
-                origin,
-                is_widened: false,
-                index: Some(index),
-            });
-        }
-        graph
+    /// The value of an operand.
+    fn id(&mut self, operand: u32) -> ValueId {
+        let Some(ids) = &mut self.ids else { return operand as usize };
+        let values = &mut self.graph.values;
+        *ids.entry(operand).or_insert_with(|| {
+            values.push(value(self.source, operand));
+            values.len() - 1
+        })
     }
 
     /// Makes an operand an input.
     fn feed(&mut self, operand: u32, input: usize, dimensions: &[u32]) {
-        let value = &mut self.values[operand as usize];
+        let id = self.id(operand);
+        let value = &mut self.graph.values[id];
         value.dimensions = dimensions.to_vec();
         value.origin = Origin::Input(input);
     }
 
-    fn add(
-        &mut self,
-        source: &'source Source,
-        index: usize,
-        operation: &'source Operation,
-        memory_limit: u64,
-    ) -> Result<(), NoGraph> {
+    fn add(&mut self, index: usize, operation: &'source Operation) -> Result<(), NoGraph> {
+        self.budget.check()?;
         let operation_type = operation.operation_type;
         if matches!(operation_type, OperationType::If | OperationType::While) {
             return Err(NoGraph::NotStatic);
         }
-        if let ([input], [output]) = (&*operation.inputs, &*operation.outputs) {
+        let inputs: Vec<ValueId> = operation.inputs.iter().map(|it| self.id(*it)).collect();
+        let outputs: Vec<ValueId> = operation.outputs.iter().map(|it| self.id(*it)).collect();
+        let values = &mut self.graph.values;
+        if let ([input], [output]) = (&*inputs, &*outputs) {
             let widens = matches!(operation_type, OperationType::Dequantize | OperationType::Cast)
-                && self.values[*input as usize].is_float16()
-                && self.values[*output as usize].operand_type() == OperandType::TensorFloat32;
-            self.values[*output as usize].is_widened = widens;
+                && values[*input].is_float16()
+                && values[*output].operand_type() == OperandType::TensorFloat32;
+            values[*output].is_widened = widens;
         }
         // It was, when the program was saved.
-        let is_folded = |operand: &u32| self.values[*operand as usize].is_constant();
-        if operation.outputs.iter().all(is_folded) {
+        if outputs.iter().all(|output| values[*output].is_constant()) {
             return Ok(());
         }
-        let place = OperationPlace { subgraph: source.name, index, operation_type };
+        let place = OperationPlace { subgraph: self.source.name, index, operation_type };
         let failed = |fault| match fault {
             Fault::NotKnown { .. } => NoGraph::NotStatic,
             fault => NoGraph::Error(EngineError::operation(place, fault)),
         };
-        let understood = |all_known| self.understood(source, operation, all_known);
+        let understood = |all_known| self.understood(operation, &inputs, all_known);
         let (decoded, shapes) = understood(false)
             .or_else(|fault| match fault {
                 Fault::NotKnown { .. } => understood(true),
@@ -185,7 +244,7 @@ impl<'source> Graph<'source> {
         let mut dimensions = Vec::with_capacity(shapes.len());
         let mut size = 0_u64;
         for (operand, found) in operation.outputs.iter().zip(shapes) {
-            let expected = source.declared(*operand);
+            let expected = self.source.declared(*operand);
             let Some(shape) = expected.merge(&found) else {
                 let operand = *operand;
                 return Err(EngineError::Shape { place, operand, found, expected }.into());
@@ -194,28 +253,20 @@ impl<'source> Graph<'source> {
             let elements = shape.element_count().unwrap_or(u64::MAX);
             size = size.saturating_add(elements.saturating_mul(4));
         }
-        if size > memory_limit {
-            let user = MemoryUse::Operation(place);
-            let (wanted, limit) = (size, memory_limit);
-            return Err(EngineError::MemoryLimit { user, wanted, live: 0, limit }.into());
+        self.ledger.expect_room(size, MemoryUse::Operation(place))?;
+        let folded = self.fold(place, operation, [&inputs, &outputs], &decoded, size)?;
+        for (output, dimensions) in outputs.iter().zip(dimensions) {
+            self.graph.values[*output].dimensions = dimensions;
         }
-        let folded = self.fold(source, operation, &decoded, size);
-        let id = |operand: &u32| *operand as usize;
-        for (operand, dimensions) in operation.outputs.iter().zip(dimensions) {
-            self.values[id(operand)].dimensions = dimensions;
-        }
-        if let Some(outputs) = folded {
-            for (operand, constant) in operation.outputs.iter().zip(outputs) {
-                self.values[id(operand)].origin = Origin::Constant(constant);
+        if let Some(constants) = folded {
+            for (output, constant) in outputs.iter().zip(constants) {
+                let user = MemoryUse::Operation(place);
+                self.graph.held.grow(constant.length() as u64, user)?;
+                self.graph.values[*output].origin = Origin::Constant(constant);
             }
             return Ok(());
         }
-        self.nodes.push(Node {
-            place,
-            work: Work::Operation(decoded),
-            inputs: operation.inputs.iter().map(id).collect(),
-            outputs: operation.outputs.iter().map(id).collect(),
-        });
+        self.graph.nodes.push(Node { place, work: Work::Operation(decoded), inputs, outputs });
         Ok(())
     }
 
@@ -223,13 +274,13 @@ impl<'source> Graph<'source> {
     /// of all constants.
     fn understood(
         &self,
-        source: &Source,
         operation: &Operation,
+        inputs: &[ValueId],
         all_known: bool,
     ) -> Result<(AnyOperation, Vec<Shape>), Fault> {
-        let call = self.call(source, operation, |_, constant| {
+        let call = self.call(operation, inputs, |_, constant| {
             let bytes = if all_known { Some(constant.bytes()) } else { constant.parameter() };
-            bytes.map_or(ops::Value::NotKnown, ops::Value::Known)
+            bytes.map_or(ops::Value::Given, ops::Value::Known)
         });
         ops::operations::validate(&call)?;
         let decoded = AnyOperation::decode(&call)?;
@@ -240,12 +291,12 @@ impl<'source> Graph<'source> {
     /// The operation with what is known of its arguments; `value` gives those of constants, by input.
     fn call<'call>(
         &'call self,
-        source: &Source,
-        operation: &Operation,
+        operation: &'call Operation,
+        inputs: &[ValueId],
         value: impl Fn(usize, &'call Constant<'source>) -> ops::Value<'call>,
     ) -> Call<'call> {
         let argument = |position: usize, id: ValueId| {
-            let operand = &self.values[id];
+            let operand = &self.graph.values[id];
             ArgumentSource {
                 operand: &operand.operand,
                 shape: match operand.origin {
@@ -255,61 +306,121 @@ impl<'source> Graph<'source> {
                 value: match &operand.origin {
                     Origin::Omitted => ops::Value::Omitted,
                     Origin::Constant(constant) => value(position, constant),
-                    Origin::Input(_) | Origin::Computed => ops::Value::NotKnown,
+                    // A request that leaves an input out is the interpreter's.
+                    Origin::Input(_) | Origin::Computed => ops::Value::Given,
                 },
             }
         };
         let output = |operand: &u32| ArgumentSource {
-            operand: &self.values[*operand as usize].operand,
-            shape: source.declared(*operand),
+            operand: &self.source.subgraph.operands[*operand as usize],
+            shape: self.source.declared(*operand),
             value: ops::Value::NotKnown,
         };
-        let inputs = operation.inputs.iter().enumerate();
         Call::new(
             operation.operation_type,
-            inputs.map(|(position, operand)| argument(position, *operand as usize)),
+            inputs.iter().enumerate().map(|(position, id)| argument(position, *id)),
             operation.outputs.iter().map(output),
         )
     }
 
-    /// The results of an operation on constants, unless they are much larger than those.
+    /// The results of an operation on constants, unless they are much larger than those, or too much
+    /// work.
     fn fold(
-        &self,
-        source: &Source,
-        operation: &Operation,
+        &mut self,
+        place: OperationPlace,
+        operation: &'source Operation,
+        [inputs, outputs]: [&[ValueId]; 2],
         decoded: &AnyOperation,
         size: u64,
-    ) -> Option<Vec<Constant<'source>>> {
-        let inputs = operation.inputs.iter().map(|operand| &self.values[*operand as usize]);
-        let mut known = 0;
-        for input in inputs.clone() {
+    ) -> Result<Option<Vec<Constant<'source>>>, NoGraph> {
+        let values = inputs.iter().map(|input| &self.graph.values[*input]);
+        let (mut known, mut elements) = (0, 0_u64);
+        for input in values.clone() {
             match &input.origin {
-                Origin::Constant(constant) => known += constant.length() as u64,
+                Origin::Constant(constant) => {
+                    known += constant.length() as u64;
+                    elements = elements.saturating_add(input.elements() as u64);
+                }
                 Origin::Omitted => {}
-                Origin::Input(_) | Origin::Computed => return None,
+                Origin::Input(_) | Origin::Computed => return Ok(None),
             }
         }
         if size > known * FOLDING_GROWTH + FREE_TO_FOLD {
-            return None;
+            return Ok(None);
         }
-        let bytes: Vec<_> = inputs
-            .clone()
+        let bytes: Vec<_> = values
             .map(|input| input.as_constant().map_or_else(Cow::default, Constant::bytes_once))
             .collect();
-        if let ([half], [output]) = (&bytes[..], &operation.outputs[..])
-            && self.values[*output as usize].is_widened
+        if let ([half], [output]) = (&bytes[..], outputs)
+            && self.graph.values[*output].is_widened
         {
             let origin = ConstantOrigin::Widened(half.to_vec());
-            return Some(vec![Constant::new(origin, 2 * half.len())]);
+            return Ok(Some(vec![Constant::new(origin, 2 * half.len())]));
         }
+        let work = arithmetic(decoded, elements, size / 4);
+        let Some(left) = self.folding.checked_sub(work) else { return Ok(None) };
+        let is_over = || self.budget.check_inside().is_err();
         let value = |position: usize, _: &_| ops::Value::Known(&bytes[position]);
-        let call = self.call(source, operation, value);
+        let user = MemoryUse::Operation(place);
+        let taken = RefCell::new(self.ledger.charge(0, user)?);
+        let take = |bytes| taken.borrow_mut().grow(bytes, user).is_ok();
+        let call = self.call(operation, inputs, value);
+        let call =
+            call.with_interrupt(ops::Interrupt(&is_over)).with_allowance(ops::Allowance(&take));
+        let outputs = decoded.reference(&call);
+        self.budget.check()?;
         // What fails here fails when the model runs, and is reported then.
-        let outputs = decoded.reference(&call).ok()?;
+        let Ok(outputs) = outputs else { return Ok(None) };
         let constant = |output: Output| {
             let length = output.bytes.len();
             Constant::new(ConstantOrigin::Here(Cow::Owned(output.bytes)), length)
         };
-        Some(outputs.into_iter().map(constant).collect())
+        let outputs = outputs.into_iter().map(constant).collect();
+        self.folding = left;
+        Ok(Some(outputs))
+    }
+}
+
+/// Multiplications and additions of an operation, or elements that it moves: not less than there are,
+/// as far as that follows from how many elements go in and come out.
+fn arithmetic(operation: &AnyOperation, inputs: u64, outputs: u64) -> u64 {
+    match operation {
+        AnyOperation::Activation(_)
+        | AnyOperation::Arithmetic(_)
+        | AnyOperation::BatchSpace(_)
+        | AnyOperation::Cast(_)
+        | AnyOperation::ChannelShuffle(_)
+        | AnyOperation::Comparison(_)
+        | AnyOperation::Concatenation(_)
+        | AnyOperation::DepthSpace(_)
+        | AnyOperation::Dequantize(_)
+        | AnyOperation::Elementwise(_)
+        | AnyOperation::Elu(_)
+        | AnyOperation::EmbeddingLookup(_)
+        | AnyOperation::ExpandDims(_)
+        | AnyOperation::Fill(_)
+        | AnyOperation::Gather(_)
+        | AnyOperation::HardSwish(_)
+        | AnyOperation::Logical(_)
+        | AnyOperation::MaximumMinimum(_)
+        | AnyOperation::MirrorPad(_)
+        | AnyOperation::Pack(_)
+        | AnyOperation::Pad(_)
+        | AnyOperation::Pow(_)
+        | AnyOperation::Prelu(_)
+        | AnyOperation::Quantize(_)
+        | AnyOperation::Rank(_)
+        | AnyOperation::Reduce(_)
+        | AnyOperation::Reshape(_)
+        | AnyOperation::Reverse(_)
+        | AnyOperation::Select(_)
+        | AnyOperation::Slice(_)
+        | AnyOperation::Split(_)
+        | AnyOperation::Squeeze(_)
+        | AnyOperation::StridedSlice(_)
+        | AnyOperation::Tile(_)
+        | AnyOperation::Transpose(_) => inputs.saturating_add(outputs),
+        // Each result may depend on everything, and every number may be looked at for every other.
+        _ => inputs.saturating_add(1).saturating_mul(inputs.saturating_add(outputs)),
     }
 }

@@ -6,7 +6,7 @@ mod source;
 mod weights;
 mod work;
 
-pub(crate) use build::{NoGraph, Stretch};
+pub(crate) use build::{NoGraph, Stretch, last_reads};
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};
@@ -14,7 +14,7 @@ pub(crate) use work::{
     Convolution, Finish, MaskedSoftmax, Matmul, Normalization, TransposedConvolution, Work,
 };
 
-use driver::OperationPlace;
+use driver::{Charge, OperationPlace};
 use hal::{Operand, OperandType};
 use kernels::Preparation;
 use std::borrow::Cow;
@@ -29,6 +29,8 @@ pub(crate) struct Graph<'source> {
     /// In an order in which they can run.
     pub(crate) nodes: Vec<Node>,
     pub(crate) outputs: Vec<ValueId>,
+    /// Counts constants that are neither the model's nor a plan's.
+    pub(crate) held: Charge,
 }
 
 /// What flows between nodes.
@@ -95,7 +97,16 @@ impl Value<'_> {
 
     /// Number of elements.
     pub(crate) fn elements(&self) -> usize {
-        self.dimensions.iter().map(|length| *length as usize).product()
+        self.checked_elements().unwrap_or(usize::MAX)
+    }
+
+    /// The same; `None` if no address space has room for so many.
+    fn checked_elements(&self) -> Option<usize> {
+        if self.dimensions.contains(&0) {
+            return Some(0);
+        }
+        let mut lengths = self.dimensions.iter().map(|length| *length as usize);
+        lengths.try_fold(1, usize::checked_mul)
     }
 
     /// Bytes of an element while a plan runs.
@@ -106,9 +117,14 @@ impl Value<'_> {
         self.operand_type().element_size().unwrap_or(1) as usize
     }
 
-    /// Bytes of all elements while a plan runs.
+    /// Bytes of all elements while a plan runs. Of values that have places in an arena.
     pub(crate) fn bytes(&self) -> usize {
         self.elements() * self.element_size()
+    }
+
+    /// The same; `None` if no address space has room for so many.
+    pub(crate) fn checked_bytes(&self) -> Option<usize> {
+        self.checked_elements()?.checked_mul(self.element_size())
     }
 
     /// The constant that it is.

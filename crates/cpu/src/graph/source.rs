@@ -1,7 +1,7 @@
 //! [`Source`]: what plans are made of.
 
 use super::{Constant, ConstantOrigin};
-use driver::{Constants, EngineError, MemoryUse};
+use driver::{Constants, EngineError, Ledger, MemoryUse};
 use hal::model::SubgraphName;
 use hal::{OperandLifeTime, Subgraph};
 use ops::{Shape, ValidModel};
@@ -38,16 +38,13 @@ pub(crate) struct SavedConstant {
 impl Source {
     /// For one plan: it reads constants while the model is there. Those in pools may have so many
     /// bytes together.
-    pub(crate) fn of_model(model: &ValidModel, memory_limit: u64) -> Result<Self, EngineError> {
+    pub(crate) fn of_model(model: &ValidModel, ledger: &Ledger) -> Result<Self, EngineError> {
         let operands = 0..u32::try_from(model.main().operands.len()).unwrap_or(u32::MAX);
         let constant = |operand| model.constant(SubgraphName::Main, operand).cloned();
         let constants: Vec<_> = operands.map(constant).collect();
         let in_pools = constants.iter().flatten().filter(|constant| constant.known().is_none());
         let wanted = in_pools.map(|constant| constant.length() as u64).sum();
-        if wanted > memory_limit {
-            let (user, limit) = (MemoryUse::Constants, memory_limit);
-            return Err(EngineError::MemoryLimit { user, wanted, live: 0, limit });
-        }
+        ledger.expect_room(wanted, MemoryUse::Constants)?;
         let constants = SourceConstants::OfModel(constants);
         Ok(Self { name: SubgraphName::Main, subgraph: model.main().clone(), constants })
     }

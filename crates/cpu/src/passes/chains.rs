@@ -15,6 +15,9 @@ use ops::rules::activation_range;
 /// Most operands of a chain, the value that it begins with included.
 const MOST_OPERANDS: usize = 6;
 
+/// Most steps of a chain. Between two chains an execution asks whether its time is over.
+const MOST_STEPS: usize = 32;
+
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for index in 0..graph.nodes.len() {
         if let Some((steps, inputs)) = chain(graph, &graph.nodes[index]) {
@@ -91,13 +94,13 @@ fn join(graph: &mut Graph<'_>) {
             == graph.values[graph.nodes[next].outputs[0]].dimensions;
         let position = graph.nodes[next].inputs.iter().position(|input| *input == output);
         let count = graph.nodes[index].inputs.len() + graph.nodes[next].inputs.len() - 1;
+        if !is_same || count > MOST_OPERANDS || first.len() + then.len() > MOST_STEPS {
+            continue;
+        }
         let Some((position, then)) = position.and_then(|at| Some((at, started_with(then, at)?)))
         else {
             continue;
         };
-        if !is_same || count > MOST_OPERANDS {
-            continue;
-        }
         // The operands of the second chain, but for the one that the first chain computes, follow
         // those of the first.
         let before = graph.nodes[index].inputs.len();

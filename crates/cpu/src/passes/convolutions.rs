@@ -130,8 +130,9 @@ fn connected_shape(input: &Value<'_>, weights: &Value<'_>) -> Option<Shape> {
 
 fn finished(shape: Shape, is_depthwise: bool, activation: FusedActivation) -> Option<Work> {
     let finish = Finish::Clamp(activation);
-    // Numbers near the limits of 32 bits are left to the reference kernel.
-    shape.is_valid().then_some(Work::Convolution(Convolution {
+    // Numbers near the limits of 32 bits are left to the reference kernel, and what is mostly padding,
+    // over which it passes.
+    (shape.is_valid() && !shape.is_mostly_padding()).then_some(Work::Convolution(Convolution {
         shape,
         is_depthwise,
         has_summand: false,

@@ -12,6 +12,7 @@ use kernels::elementwise::{Step, Unary};
 use ops::AnyOperation;
 use ops::operations::arithmetic::Operator;
 use ops::operations::{Activation, HardSwish};
+use std::collections::HashMap;
 
 /// Coefficients, from that of the constant to that of the cube.
 type Polynomial = [f64; 4];
@@ -88,7 +89,8 @@ fn find(
         return None;
     }
     candidates(graph, producers, node).into_iter().find_map(|x| {
-        let mut search = Search { graph, producers, x, nodes: Vec::new() };
+        let known = HashMap::new();
+        let mut search = Search { graph, producers, x, nodes: Vec::new(), known };
         let inner = search.inner(index)?;
         let (inner_is, work) = match gate {
             Gate::Tanh => {
@@ -181,6 +183,9 @@ struct Search<'a, 'source> {
     producers: &'a [Option<usize>],
     x: ValueId,
     nodes: Vec<usize>,
+    /// By value and steps that it was looked through at most. Values may be read twice each, which
+    /// doubles the ways at every step.
+    known: HashMap<(ValueId, usize), Option<Polynomial>>,
 }
 
 impl Search<'_, '_> {
@@ -207,6 +212,16 @@ impl Search<'_, '_> {
         if value == self.x {
             return Some(X);
         }
+        if let Some(known) = self.known.get(&(value, most_steps)) {
+            return *known;
+        }
+        let found = self.computed(value, most_steps);
+        self.known.insert((value, most_steps), found);
+        found
+    }
+
+    /// The same, of a value that was not looked at before.
+    fn computed(&mut self, value: ValueId, most_steps: usize) -> Option<Polynomial> {
         if let Some(constant) = self.scalar(value) {
             return Some([constant, 0.0, 0.0, 0.0]);
         }

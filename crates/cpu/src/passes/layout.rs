@@ -3,7 +3,7 @@
 //! computed in NHWC too, and an image is only brought back to NCHW when somebody wants it so.
 
 use crate::graph::{Constant, ConstantOrigin, Graph, Node, Origin, Value, ValueId, Work};
-use driver::OperationPlace;
+use driver::{Budget, EngineError, MemoryUse, OperationPlace};
 use hal::Operand;
 use ops::AnyOperation;
 use ops::operations::Transpose;
@@ -15,25 +15,27 @@ use std::collections::HashMap;
 const OF_NHWC: [usize; 4] = [0, 2, 3, 1];
 const OF_NCHW: [usize; 4] = [0, 3, 1, 2];
 
-pub(crate) fn run(graph: &mut Graph<'_>) {
+pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineError> {
     let is_nchw = |node: &Node| match &node.work {
         Work::Operation(operation) => image_operation(operation).is_some(),
         _ => false,
     };
     if !graph.nodes.iter().any(is_nchw) {
-        return;
+        return Ok(());
     }
     let nodes = std::mem::take(&mut graph.nodes);
     let mut rewriting = Rewriting { graph, twins: HashMap::new(), pending: HashMap::new() };
     for node in nodes {
+        budget.check()?;
         match rewriting.rewritten(&node) {
-            Some(work) => rewriting.push_in_nhwc(node, work),
+            Some(work) => rewriting.push_in_nhwc(node, work)?,
             None => rewriting.push(node),
         }
     }
     for output in rewriting.graph.outputs.clone() {
         rewriting.bring_back(output);
     }
+    Ok(())
 }
 
 /// A graph on its way.
@@ -131,11 +133,15 @@ impl<'source> Rewriting<'_, 'source> {
     }
 
     /// Adds a node that computes in NHWC.
-    fn push_in_nhwc(&mut self, node: Node, InNhwc { work, images, are_outputs_images }: InNhwc) {
+    fn push_in_nhwc(
+        &mut self,
+        node: Node,
+        InNhwc { work, images, are_outputs_images }: InNhwc,
+    ) -> Result<(), EngineError> {
         let mut inputs = node.inputs;
         for (position, input) in inputs.iter_mut().enumerate() {
             if position < images {
-                *input = self.in_nhwc(*input, node.place);
+                *input = self.in_nhwc(*input, node.place)?;
             } else {
                 self.bring_back(*input);
             }
@@ -149,22 +155,26 @@ impl<'source> Rewriting<'_, 'source> {
             }
         }
         self.graph.nodes.push(Node { place: node.place, work, inputs, outputs });
+        Ok(())
     }
 
     /// A value in NHWC. `place` is the operation that wants it.
-    fn in_nhwc(&mut self, value: ValueId, place: OperationPlace) -> ValueId {
+    fn in_nhwc(&mut self, value: ValueId, place: OperationPlace) -> Result<ValueId, EngineError> {
         if let Some(twin) = self.twins.get(&value) {
-            return *twin;
+            return Ok(*twin);
         }
         if is_scalar(&self.graph.values[value]) {
-            return value;
+            return Ok(value);
+        }
+        if let Some(constant) = self.graph.values[value].as_constant() {
+            self.graph.held.grow(constant.length() as u64, MemoryUse::Operation(place))?;
         }
         if let Some(transposed) = transposed_constant(&self.graph.values[value]) {
-            return self.add_twin(value, Origin::Constant(transposed));
+            return Ok(self.add_twin(value, Origin::Constant(transposed)));
         }
         let twin = self.add_twin(value, Origin::Computed);
         self.transpose(value, twin, OF_NHWC, place);
-        twin
+        Ok(twin)
     }
 
     /// Sees to it that a value is there in NCHW.

@@ -6,20 +6,25 @@ use crate::graph::{Finish, Graph, Matmul, ValueId, Work};
 use hal::FusedActivation;
 use kernels::batch_matmul::Layout;
 use ops::AnyOperation;
+use std::collections::HashMap;
 
 /// Operations that a layout stands for at most, one after the other.
 const MOST_MOVES: usize = 8;
 
-/// Products of matrices that a node computes at most: each has a place of its own in the plan.
-const MOST_PRODUCTS: usize = 1 << 16;
+/// Products of matrices that the nodes of a graph compute at most together: each has a place of its
+/// own in the plan. Other nodes are left to the reference kernel.
+const MOST_PRODUCTS: usize = 1 << 17;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     // What a node computes is read by later nodes only, so that what becomes of a product changes
     // no readers that are still asked for.
     let readers = Readers::of(graph);
     let mut producers = producers(graph);
+    let splits = part_starts(graph);
+    let mut products_left = MOST_PRODUCTS;
     for index in 0..graph.nodes.len() {
-        if let Some((matmul, inputs)) = matmul(graph, &producers, index) {
+        let sources = Sources { graph, producers: &producers, splits: &splits };
+        if let Some((matmul, inputs)) = matmul(&sources, &mut products_left, index) {
             graph.nodes[index].work = Work::Matmul(Box::new(matmul));
             graph.nodes[index].inputs = inputs.to_vec();
             write_moved(graph, &readers, index);
@@ -30,6 +35,27 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     }
     super::remove_absorbed(graph);
     remove_unread_moves(graph);
+}
+
+/// Where values come from.
+struct Sources<'a, 'source> {
+    graph: &'a Graph<'source>,
+    producers: &'a [Option<usize>],
+    splits: &'a HashMap<ValueId, usize>,
+}
+
+/// By part of a SPLIT, where it begins along the axis.
+fn part_starts(graph: &Graph<'_>) -> HashMap<ValueId, usize> {
+    let mut starts = HashMap::new();
+    for node in &graph.nodes {
+        let Work::Operation(AnyOperation::Split(split)) = &node.work else { continue };
+        let mut start = 0;
+        for part in &node.outputs {
+            starts.insert(*part, start);
+            start += graph.values[*part].dimensions[split.axis] as usize;
+        }
+    }
+    starts
 }
 
 /// How a value's elements lie among those of another one, which is dense.
@@ -91,17 +117,13 @@ fn reshaped(axes: &[(usize, usize)], lengths: &[usize]) -> Option<Vec<(usize, us
 
 impl Strided {
     /// A value, looked at through at most so many of the nodes that compute it.
-    fn of(
-        graph: &Graph<'_>,
-        producers: &[Option<usize>],
-        value: ValueId,
-        most_moves: usize,
-    ) -> Self {
+    fn of(sources: &Sources<'_, '_>, value: ValueId, most_moves: usize) -> Self {
+        let Sources { graph, producers, splits } = sources;
         let own = || Self { base: value, offset: 0, axes: dense(&lengths(graph, value)) };
         let Some(node) = producers[value].filter(|_| most_moves > 0) else { return own() };
         let node = &graph.nodes[node];
         let Some(input) = node.inputs.first() else { return own() };
-        let shown = || Self::of(graph, producers, *input, most_moves - 1);
+        let shown = || Self::of(sources, *input, most_moves - 1);
         match &node.work {
             Work::View => {
                 let shown = shown();
@@ -115,8 +137,7 @@ impl Strided {
             }
             Work::Operation(AnyOperation::Split(split)) => {
                 let mut shown = shown();
-                let parts = node.outputs.iter().take_while(|output| **output != value);
-                let before: usize = parts.map(|part| lengths(graph, *part)[split.axis]).sum();
+                let before = splits.get(&value).copied().unwrap_or_default();
                 shown.offset += before * shown.axes[split.axis].1;
                 shown.axes[split.axis].0 = lengths(graph, value)[split.axis];
                 shown
@@ -167,10 +188,11 @@ fn row_stride((rows, stride): (usize, usize), columns: usize) -> usize {
 }
 
 fn matmul(
-    graph: &Graph<'_>,
-    producers: &[Option<usize>],
+    sources: &Sources<'_, '_>,
+    products_left: &mut usize,
     index: usize,
 ) -> Option<(Matmul, [ValueId; 2])> {
+    let graph = sources.graph;
     let node = &graph.nodes[index];
     let Work::Operation(
         operation @ (AnyOperation::BatchMatmul(_) | AnyOperation::FullyConnected(_)),
@@ -208,13 +230,14 @@ fn matmul(
     let (_, [y_rows, y_columns]) = y_matrix.split_last_chunk::<2>()?;
     let [rows, depth] = if transposed[0] { [*x_columns, *x_rows] } else { [*x_rows, *x_columns] };
     let columns = if transposed[1] { *y_rows } else { *y_columns };
-    let products = batch.iter().try_fold(1_usize, |product, length| product.checked_mul(*length));
-    if depth == 0 || products.is_none_or(|products| products > MOST_PRODUCTS) {
+    if depth == 0 {
         return None;
     }
+    let products = batch.iter().try_fold(1_usize, |product, length| product.checked_mul(*length));
+    *products_left = products_left.checked_sub(products?)?;
     let operand = |value: ValueId, lengths: &[usize], is_transposed: bool, may_turn: bool| {
         (0..=MOST_MOVES).rev().find_map(|most_moves| {
-            let strided = Strided::of(graph, producers, value, most_moves);
+            let strided = Strided::of(sources, value, most_moves);
             let base = strided.base;
             let axes = reshaped(&strided.axes, lengths)?;
             let layout = Strided { axes, ..strided }.layout(&batch, is_transposed)?;

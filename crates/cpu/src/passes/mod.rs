@@ -15,51 +15,84 @@ mod tables;
 mod views;
 
 use crate::graph::{Graph, ValueId};
+use driver::{Budget, EngineError};
 
-/// All of them, in an order in which each finds what the ones before have made.
-pub(crate) fn run(graph: &mut Graph<'_>) {
-    views::run(graph);
-    layout::run(graph);
-    means::run(graph);
-    convolutions::run(graph);
-    views::absorb(graph);
-    gates::run(graph);
-    matmul::run(graph);
-    normalization::run(graph);
-    padding::run(graph);
-    activations::run(graph);
-    summands::run(graph);
-    // Of sums.
-    activations::run(graph);
-    chains::run(graph);
-    softmax::run(graph);
-    tables::run(graph);
+/// All of them, in an order in which each finds what the ones before have made. Each takes a time
+/// that grows with the graph as the graph does, so that it is enough to ask the budget between them.
+pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineError> {
+    const PASSES: [fn(&mut Graph<'_>); 14] = [
+        views::run,
+        means::run,
+        convolutions::run,
+        views::absorb,
+        gates::run,
+        matmul::run,
+        normalization::run,
+        padding::run,
+        activations::run,
+        summands::run,
+        // Of sums.
+        activations::run,
+        chains::run,
+        softmax::run,
+        tables::run,
+    ];
+    let [views, later @ ..] = PASSES;
+    views(graph);
+    // It may copy constants.
+    layout::run(graph, budget)?;
+    for pass in later {
+        budget.check()?;
+        pass(graph);
+    }
+    Ok(())
 }
 
 /// Who reads values.
 struct Readers {
-    /// By value: a reading node, and how many reads there are in all.
-    reads: Vec<(Option<usize>, usize)>,
+    /// The nodes that read, by value, in order, once for each read.
+    nodes: Vec<usize>,
+    /// By value, where its readers begin in `nodes`; and the end of the last one's.
+    starts: Vec<usize>,
+    /// By value, how often the graph gives it out.
+    given_out: Vec<usize>,
 }
 
 impl Readers {
     fn of(graph: &Graph<'_>) -> Self {
-        let mut reads = vec![(None, 0); graph.values.len()];
+        let mut starts = vec![0; graph.values.len() + 1];
+        for input in graph.nodes.iter().flat_map(|node| &node.inputs) {
+            starts[*input + 1] += 1;
+        }
+        for value in 0..graph.values.len() {
+            starts[value + 1] += starts[value];
+        }
+        let mut ends = starts.clone();
+        let mut nodes = vec![0; starts[graph.values.len()]];
         for (index, node) in graph.nodes.iter().enumerate() {
             for input in &node.inputs {
-                reads[*input] = (Some(index), reads[*input].1 + 1);
+                nodes[ends[*input]] = index;
+                ends[*input] += 1;
             }
         }
+        let mut given_out = vec![0; graph.values.len()];
         for output in &graph.outputs {
-            reads[*output].1 += 1;
+            given_out[*output] += 1;
         }
-        Self { reads }
+        Self { nodes, starts, given_out }
+    }
+
+    /// The nodes that read a value, in order.
+    fn all(&self, value: ValueId) -> &[usize] {
+        &self.nodes[self.starts[value]..self.starts[value + 1]]
     }
 
     /// The node that reads a value, if there is exactly one read.
     fn only_reader(&self, value: ValueId) -> Option<usize> {
-        let (reader, count) = self.reads[value];
-        reader.filter(|_| count == 1)
+        match self.all(value) {
+            [reader] if self.given_out[value] == 0 => Some(*reader),
+            _ => None,
+        }
     }
 }
 

@@ -227,7 +227,8 @@ impl Search<'_, '_> {
     /// The offset in `x * factor + (offset - m * factor)`, of which all nodes become parts.
     fn distributed(&mut self, factor: ValueId, x: ValueId, mean: ValueId) -> Option<ValueId> {
         let product = |search: &Self, other: ValueId| {
-            (0..search.graph.nodes.len()).find(|node| {
+            let mut readers = search.readers.all(factor).iter().copied();
+            readers.find(|node| {
                 search.other_operand(*node, Operator::Mul, factor, false) == Some(other)
             })
         };

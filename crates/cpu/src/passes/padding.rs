@@ -26,7 +26,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         shape.padding_before[1] += left;
         let dimensions = &graph.values[input].dimensions;
         shape.input = [dimensions[1] as usize, dimensions[2] as usize];
-        if shape.is_valid() {
+        if shape.is_valid() && !shape.is_mostly_padding() {
             graph.nodes[next].work = Work::Convolution(convolution);
             graph.nodes[next].inputs[0] = input;
             graph.nodes[index].outputs.clear();

@@ -3,7 +3,9 @@
 use super::arena::Operands;
 use super::{Location, Plan, Run, Step};
 use driver::bindings::Region;
-use driver::{Bindings, BoundOutput, EngineError, ObservedOutput, Room, RunContext};
+use driver::{
+    Bindings, BoundOutput, Charge, EngineError, MemoryUse, ObservedOutput, Room, RunContext,
+};
 use half::f16;
 use kernels::{Lines, Team, for_each_slice};
 use std::sync::OnceLock;
@@ -17,11 +19,18 @@ const SMALL_ARITHMETIC: u64 = 8_000_000;
 #[derive(Debug)]
 pub(crate) struct Workspace {
     arena: Lines,
+    _charge: Charge,
 }
 
 impl Workspace {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        Self { arena: Lines::with_bytes(plan.arena_bytes) }
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn new(plan: &Plan) -> Result<Self, EngineError> {
+        let (user, wanted) = (MemoryUse::Values, plan.arena_bytes as u64);
+        let charge = plan.ledger.charge(wanted, user)?;
+        let arena = Lines::try_with_bytes(plan.arena_bytes);
+        let arena = arena.map_err(|_| EngineError::Allocation { user, wanted })?;
+        Ok(Self { arena, _charge: charge })
     }
 }
 
@@ -88,7 +97,8 @@ impl Plan {
     ) -> Result<(), EngineError> {
         // While others wake up, the inputs are copied.
         team.begin(self.is_small());
-        let result = self.run_awake(ends, context, workspace, team);
+        let is_over = || context.budget.check_inside().is_err();
+        let result = team.until(&is_over, |team| self.run_awake(ends, context, workspace, team));
         team.end();
         result
     }
@@ -119,11 +129,15 @@ impl Plan {
                 ends.read(index, bytes, team)?;
             }
         }
-        let mut run = Run { team, budget: context.budget };
+        let mut run = Run { team, budget: context.budget, ledger: &self.ledger };
         for step in &self.steps {
             context.budget.check()?;
             let started = context.observer.map(|_| Instant::now());
             step.kernel.run(Operands::new(arena, &self.constants, step), &mut run)?;
+            if run.team.is_stopped() {
+                // Not all of what the step should have written is there.
+                context.budget.check_inside()?;
+            }
             if let (Some(observer), Some(started)) = (context.observer, started) {
                 observer.duration(step.place, started.elapsed());
                 step.tell(arena, observer);

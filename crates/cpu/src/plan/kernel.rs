@@ -1,7 +1,7 @@
 //! [`Kernel`]: what a step does.
 
 use super::arena::Operands;
-use driver::{Budget, EngineError};
+use driver::{Budget, EngineError, Ledger};
 use kernels::Team;
 use std::fmt;
 
@@ -33,4 +33,6 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
 pub(crate) struct Run<'run> {
     pub(crate) team: &'run mut Team,
     pub(crate) budget: &'run Budget,
+    /// For what they take beside their scratch memory.
+    pub(crate) ledger: &'run Ledger,
 }

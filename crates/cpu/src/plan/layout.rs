@@ -91,19 +91,22 @@ impl Layout {
         let row = lengths[0] as usize;
         let stride = place.stride.or_else(|| (!is_dense).then_some(row));
         let parts = parts(graph, node);
-        for (index, part) in parts.iter().enumerate() {
+        for part in parts {
             let value = &graph.values[*part];
+            // One that is joined twice is read twice.
             let is_free = reads[*part] == 1
-                && !parts[..index].contains(part)
                 && matches!(value.origin, Origin::Computed)
                 && value.operand.quantized_as() == output.operand.quantized_as();
+            if !is_free || self.places[*part].buffer != *part {
+                return;
+            }
             let can_be_written = match producers[*part] {
                 // A view's rows are not those of what it shows.
                 Some(producer) if stride.is_some() => writes_strided(&producer.work),
                 Some(_) => is_written_once(graph, *part, reads, producers),
                 None => false,
             };
-            if !is_free || !can_be_written || self.places[*part].buffer != *part {
+            if !can_be_written {
                 return;
             }
         }

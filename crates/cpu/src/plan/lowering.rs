@@ -3,10 +3,9 @@
 use super::{Builder, Draft, lower};
 use crate::graph::{Graph, Node};
 use bytes::Bytes;
-use driver::{Budget, EngineError, MemoryUse};
-use kernels::{Packed, Preparation, SavedWeights, Team};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use driver::{Budget, Charge, EngineError, Ledger, MemoryUse};
+use kernels::{Allowance, MemoryLimit, Packed, Preparation, SavedWeights, Team, TooLarge};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Steps without places, and by node what their kernels packed.
 #[derive(Default)]
@@ -15,6 +14,8 @@ pub(super) struct Lowered {
     /// By draft: bytes of packed weights.
     pub(super) weight_bytes: Vec<usize>,
     pub(super) packed: Vec<Vec<Packed>>,
+    /// Of what kernels keep.
+    pub(super) charges: Vec<Charge>,
 }
 
 /// Constants below this are packed sooner by one thread than helpers are awake.
@@ -26,6 +27,7 @@ const MOST_ROOM: usize = 64 << 20;
 /// Lowers all nodes. `saved` are the weights that they packed another time, by node.
 pub(super) fn lower_all(
     builder: &Builder<'_, '_>,
+    ledger: &Ledger,
     team: &mut Team,
     budget: &Budget,
     saved: Option<&[Bytes]>,
@@ -39,33 +41,42 @@ pub(super) fn lower_all(
     // A little more than there is: panels end with zeros.
     let room = (bytes + bytes / 8).min(MOST_ROOM) / team.threads();
     let idle = Mutex::new(Vec::new());
-    let total = AtomicU64::new(0);
+    // One for all threads.
+    let memory = Arc::new(KernelMemory {
+        ledger: ledger.clone(),
+        held: Mutex::new(ledger.charge(0, MemoryUse::Weights)?),
+    });
     let settled = |preparation: Preparation| {
+        let preparation = preparation.with_limit(Allowance::of(Arc::clone(&memory) as _));
         if settings.winograd { preparation } else { preparation.without_winograd() }
     };
-    let lower_one = |index: usize, node: &Node| {
+    // What a kernel was refused, and not what became of its node without it.
+    let lower_node = |node: &Node, preparation: &mut Preparation| {
+        let drafts = lower::lower(builder, node, preparation);
+        let Some(TooLarge { wanted, .. }) = preparation.take_refusal() else { return drafts };
+        let (user, wanted) =
+            (MemoryUse::Operation(node.place), wanted.map_or(u64::MAX, |it| it as u64));
+        ledger.expect_room(wanted, user)?;
+        Err(EngineError::Allocation { user, wanted })
+    };
+    let lower_one = |index: usize, node: &Node| -> Result<_, EngineError> {
         budget.check_inside()?;
         if let Some(saved) = saved {
             let weights = SavedWeights::new(saved.get(index).cloned().unwrap_or_default());
             let mut preparation = settled(Preparation::restore(set, threads, weights));
-            let drafts = lower::lower(builder, node, &mut preparation)?;
+            let drafts = lower_node(node, &mut preparation)?;
             let packed = preparation.take_packed();
             preparation.finish().map_err(hal::Error::failure)?;
+            let saved = packed.iter().map(|it| it.length() as u64).sum();
+            lock(&memory.held).grow(saved, MemoryUse::Operation(node.place))?;
             return Ok((drafts, packed));
         }
         let preparation = lock(&idle).pop();
         let mut preparation =
             preparation.unwrap_or_else(|| settled(Preparation::new(set, threads).with_room(room)));
-        let drafts = lower::lower(builder, node, &mut preparation)?;
+        let drafts = lower_node(node, &mut preparation)?;
         let packed = preparation.take_packed();
         lock(&idle).push(preparation);
-        let wanted = packed.iter().map(|it| it.length() as u64).sum();
-        let live = total.fetch_add(wanted, Ordering::Relaxed);
-        let limit = settings.memory_limit;
-        if live.saturating_add(wanted) > limit {
-            let user = MemoryUse::Operation(node.place);
-            return Err(EngineError::MemoryLimit { user, wanted, live, limit });
-        }
         Ok((drafts, packed))
     };
     let results: Vec<_> = nodes.iter().map(|_| Mutex::new(None)).collect();
@@ -85,7 +96,27 @@ pub(super) fn lower_all(
             lowered.packed.push(packed);
         }
     }
+    let nothing = ledger.charge(0, MemoryUse::Weights)?;
+    lowered.charges.push(std::mem::replace(&mut lock(&memory.held), nothing));
     Ok(lowered)
+}
+
+/// What kernels take and keep, charged before it is there.
+#[derive(Debug)]
+struct KernelMemory {
+    ledger: Ledger,
+    held: Mutex<Charge>,
+}
+
+impl MemoryLimit for KernelMemory {
+    fn left(&self) -> usize {
+        usize::try_from(self.ledger.room()).unwrap_or(usize::MAX)
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), usize> {
+        let taken = lock(&self.held).grow(bytes as u64, MemoryUse::Weights);
+        taken.map_err(|_| self.left())
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -18,7 +18,7 @@ use crate::graph::{Graph, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
-use driver::{Budget, EngineError, OperationPlace, PlannedStep};
+use driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace, PlannedStep};
 use hal::OperandType;
 use kernels::{Lines, Team};
 use layout::Layout;
@@ -34,6 +34,10 @@ pub(crate) struct Plan {
     outputs: Vec<Output>,
     pub(crate) constants: Vec<Lines>,
     arena_bytes: usize,
+    /// Counts what executions take.
+    ledger: Ledger,
+    /// Count what the plan holds.
+    charges: Vec<Charge>,
 }
 
 /// A kernel with its operands.
@@ -91,26 +95,31 @@ impl Plan {
     pub(crate) fn new(
         mut graph: Graph<'_>,
         settings: &Settings,
+        ledger: &Ledger,
         team: &mut Team,
         budget: &Budget,
         saved: Option<&[Bytes]>,
     ) -> Result<(Self, Origins), EngineError> {
         let operands = graph.values.len();
-        passes::run(&mut graph);
+        passes::run(&mut graph, budget)?;
+        budget.check()?;
         let layout = Layout::new(&graph);
         let builder = Builder {
             graph: &graph,
             settings,
+            ledger,
+            held: ledger.charge(0, MemoryUse::Constants)?,
             scratch: Scratch::new(graph.largest_unread_constant()),
             layout,
             constants: Vec::new(),
             constant_of: vec![[None; 2]; graph.values.len()],
         };
-        let Lowered { drafts, weight_bytes, packed } =
-            lowering::lower_all(&builder, team, budget, saved)?;
-        let (plan, places) = builder.finish(drafts, weight_bytes)?;
+        let Lowered { drafts, weight_bytes, packed, charges } =
+            lowering::lower_all(&builder, ledger, team, budget, saved)?;
+        let (mut plan, places) = builder.finish(drafts, weight_bytes, charges, budget)?;
         graph.values.truncate(operands);
-        let constants = origins::of_constants(graph, &places)?;
+        let (constants, charge) = origins::of_constants(graph, &places, ledger)?;
+        plan.charges.push(charge);
         Ok((plan, Origins { constants, packed }))
     }
 
@@ -143,6 +152,17 @@ impl Step {
     }
 }
 
+/// Bytes that steps take, about: not their weights, and of kernels what most of them are.
+fn size_of_steps(drafts: &[Draft]) -> u64 {
+    const KERNEL: usize = 256;
+    let bytes = |draft: &Draft| {
+        let operands = draft.inputs.len() * size_of::<Location>()
+            + draft.outputs.len() * (size_of::<Range<usize>>() + size_of::<Option<Told>>());
+        (size_of::<Step>() + KERNEL + operands) as u64
+    };
+    drafts.iter().map(bytes).sum()
+}
+
 /// A step whose operands have no places in the arena yet.
 pub(crate) struct Draft {
     pub(crate) place: OperationPlace,
@@ -167,6 +187,9 @@ type ConstantPlaces = Vec<[Option<usize>; 2]>;
 pub(crate) struct Builder<'build, 'source> {
     pub(crate) graph: &'build Graph<'source>,
     pub(crate) settings: &'build Settings,
+    ledger: &'build Ledger,
+    /// Counts `constants`.
+    held: Charge,
     /// For weights that are packed.
     pub(crate) scratch: Scratch,
     layout: Layout,
@@ -180,32 +203,44 @@ impl Builder<'_, '_> {
         self.layout.places[value].stride
     }
 
-    fn location(&mut self, operand: Operand, memory: &[Range<usize>]) -> Location {
+    fn location(
+        &mut self,
+        operand: Operand,
+        memory: &[Range<usize>],
+    ) -> Result<Location, EngineError> {
         let (id, is_raw) = match operand {
             Operand::Value(id) => (id, false),
             Operand::Raw(id) => (id, true),
         };
         let value = &self.graph.values[id];
-        match &value.origin {
+        Ok(match &value.origin {
             Origin::Omitted => Location::Nowhere,
             Origin::Constant(constant) => {
                 let is_converted = value.is_float16() && !is_raw;
                 let length = if is_converted { value.bytes() } else { constant.length() };
                 let known = &mut self.constant_of[id][usize::from(is_converted)];
-                let index = *known.get_or_insert_with(|| {
-                    self.constants.push(if is_converted {
-                        Lines::from_elements(&value.constant_floats().unwrap_or_default())
-                    } else {
-                        let mut lines = Lines::with_bytes(length);
-                        constant.read_to(&mut lines.elements_mut()[..length]);
-                        lines
-                    });
-                    self.constants.len() - 1
-                });
+                let index = match *known {
+                    Some(index) => index,
+                    None => {
+                        let (user, wanted) = (MemoryUse::Constants, length as u64);
+                        self.held.grow(wanted, user)?;
+                        let lines = Lines::try_with_bytes(length);
+                        let mut lines =
+                            lines.map_err(|_| EngineError::Allocation { user, wanted })?;
+                        if is_converted {
+                            let floats = value.constant_floats().unwrap_or_default();
+                            lines.elements_mut()[..floats.len()].copy_from_slice(&floats);
+                        } else {
+                            constant.read_to(&mut lines.elements_mut()[..length]);
+                        }
+                        self.constants.push(lines);
+                        *known.insert(self.constants.len() - 1)
+                    }
+                };
                 Location::Constant(index, length)
             }
             Origin::Input(_) | Origin::Computed => Location::Arena(self.range(id, memory)),
-        }
+        })
     }
 
     /// The bytes of a value in the arena.
@@ -229,6 +264,8 @@ impl Builder<'_, '_> {
         mut self,
         drafts: Vec<Draft>,
         weight_bytes: Vec<usize>,
+        mut charges: Vec<Charge>,
+        budget: &Budget,
     ) -> Result<(Plan, ConstantPlaces), EngineError> {
         let scratch: Vec<usize> = drafts.iter().map(|draft| draft.kernel.scratch_bytes()).collect();
         let uses = drafts.iter().map(|draft| {
@@ -238,15 +275,24 @@ impl Builder<'_, '_> {
             inputs.chain(draft.outputs.iter().copied()).collect()
         });
         let memory = self.layout.assign(self.graph, uses.collect(), &scratch);
+        budget.check()?;
+        // The first execution shall not be the one to find out.
+        let wanted = memory.as_ref().map_or(u64::MAX, |memory| memory.bytes as u64);
+        self.ledger.expect_room(wanted, MemoryUse::Values)?;
+        let memory = memory.unwrap_or_default();
+        charges.push(self.ledger.charge(size_of_steps(&drafts), MemoryUse::Plan)?);
         let buffers = self.layout.buffers();
         let mut steps = Vec::with_capacity(drafts.len());
         for (index, (draft, weight_bytes)) in drafts.into_iter().zip(weight_bytes).enumerate() {
+            budget.check_inside()?;
+            let inputs: Result<_, EngineError> =
+                draft.inputs.iter().map(|it| self.location(*it, &memory.ranges)).collect();
             let scratch_buffer: BufferId = buffers + index;
             let told = draft.outputs.iter().map(|id| self.told(*id)).collect();
             steps.push(Step {
                 place: draft.place,
                 dimensions: self.graph.values[draft.outputs[0]].dimensions.clone(),
-                inputs: draft.inputs.iter().map(|it| self.location(*it, &memory.ranges)).collect(),
+                inputs: inputs?,
                 outputs: draft.outputs.iter().map(|id| self.range(*id, &memory.ranges)).collect(),
                 scratch: memory.ranges[scratch_buffer].clone(),
                 kernel: draft.kernel,
@@ -266,14 +312,24 @@ impl Builder<'_, '_> {
             }
         }
         let graph = self.graph;
-        let outputs = graph.outputs.iter().map(|id| Output {
-            location: self.location(Operand::Value(*id), &memory.ranges),
-            is_float16: graph.values[*id].is_float16(),
-            dimensions: graph.values[*id].dimensions.clone(),
-        });
-        let outputs = outputs.collect();
-        let plan =
-            Plan { steps, inputs, outputs, constants: self.constants, arena_bytes: memory.bytes };
+        let mut outputs = Vec::with_capacity(graph.outputs.len());
+        for id in &graph.outputs {
+            outputs.push(Output {
+                location: self.location(Operand::Value(*id), &memory.ranges)?,
+                is_float16: graph.values[*id].is_float16(),
+                dimensions: graph.values[*id].dimensions.clone(),
+            });
+        }
+        charges.push(self.held);
+        let plan = Plan {
+            steps,
+            inputs,
+            outputs,
+            constants: self.constants,
+            arena_bytes: memory.bytes,
+            ledger: self.ledger.clone(),
+            charges,
+        };
         Ok((plan, self.constant_of))
     }
 

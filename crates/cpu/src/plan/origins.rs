@@ -1,7 +1,7 @@
 //! [`Origins`]: what a plan was made of.
 
 use crate::graph::{Graph, Origin};
-use driver::EngineError;
+use driver::{Charge, EngineError, Ledger, MemoryUse};
 use kernels::Packed;
 
 /// What a plan was made of, besides the subgraph.
@@ -33,11 +33,13 @@ pub(crate) enum KeptBytes {
 }
 
 /// Of the values of a graph, of which `places` tells where the plan has their constants, as models
-/// have them and as plans do.
+/// have them and as plans do. The charge counts the bytes that are kept.
 pub(super) fn of_constants(
     graph: Graph<'_>,
     places: &[[Option<usize>; 2]],
-) -> Result<Vec<Option<KeptConstant>>, EngineError> {
+    ledger: &Ledger,
+) -> Result<(Vec<Option<KeptConstant>>, Charge), EngineError> {
+    let mut charge = ledger.charge(0, MemoryUse::Constants)?;
     let mut kept = Vec::with_capacity(graph.values.len());
     for (value, [in_plan, _]) in graph.values.into_iter().zip(places) {
         let Origin::Constant(constant) = value.origin else {
@@ -46,7 +48,10 @@ pub(super) fn of_constants(
         };
         let bytes = match (in_plan, constant.kept()) {
             (Some(index), _) => KeptBytes::InPlan(*index),
-            (None, Some(bytes)) => KeptBytes::Here(bytes.to_vec()),
+            (None, Some(bytes)) => {
+                charge.grow(bytes.len() as u64, MemoryUse::Constants)?;
+                KeptBytes::Here(bytes.to_vec())
+            }
             (None, None) => KeptBytes::Packed,
         };
         let length = constant.length();
@@ -55,5 +60,5 @@ pub(super) fn of_constants(
         }
         kept.push(Some(KeptConstant { dimensions: value.dimensions, length, bytes }));
     }
-    Ok(kept)
+    Ok((kept, charge))
 }

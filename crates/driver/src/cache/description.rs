@@ -75,7 +75,8 @@ impl Description {
         model: &ValidModel,
         options: &CompileOptions,
     ) -> Result<(Self, Vec<u8>), CacheError> {
-        let constants = Constants::read(model, LENGTH_LIMIT).map_err(CacheError::Constants)?;
+        let constants = Constants::read(model, &crate::memory::Ledger::of_model(LENGTH_LIMIT))
+            .map_err(CacheError::Constants)?;
         let mut graphs: Vec<_> =
             model.model().subgraphs().map(|(_, graph)| DescribedSubgraph::of(graph)).collect();
         let bytes = flatten(model, &constants, &mut graphs)?;

@@ -21,7 +21,9 @@ const PORTION: usize = 8192;
 ///
 /// How it is done depends on what the descriptor is:
 ///
-/// - memory that cannot shrink (a memfd sealed so; device memory such as ashmem) is mapped;
+/// - memory that cannot shrink (a memfd sealed so; device memory such as ashmem) is mapped, but a
+///   memfd is read by position: reading a hole through a mapping would fill it, and with memory that
+///   counts as this process's;
 /// - any other file is read and written by position, because touching a mapped page that the file
 ///   no longer has kills the process by a signal (contract: MEM-5). With a file that is cut short,
 ///   accesses to the missing part fail with [`MemoryError::CutShort`].
@@ -41,6 +43,12 @@ struct Inner {
 #[derive(Debug)]
 enum Backing {
     Mapped(Mapping),
+    /// As [`Backing::Positioned`] to read, mapped to write.
+    MappedFile {
+        mapping: Mapping,
+        fds: Arc<[OwnedFd]>,
+        base: u64,
+    },
     /// The first descriptor, from a byte on.
     Positioned {
         fds: Arc<[OwnedFd]>,
@@ -62,16 +70,18 @@ impl MemoryView {
             let length =
                 usize::try_from(size).map_err(|_| MemoryError::system("mmap")(Errno::OVERFLOW))?;
             let Protection { read, write } = protection;
-            Mapping::new(fds[0].as_fd(), offset, length, read, write).map(Backing::Mapped)
+            Mapping::new(fds[0].as_fd(), offset, length, read, write)
         };
-        let mapped = match nature {
-            Nature::Device => Some(map()?),
+        let backing = match nature {
+            Nature::Device => Backing::Mapped(map()?),
             // Position serves as well where the system will not map: a descriptor that is open for
             // writing only, no room in the address space.
-            Nature::FixedFile => map().ok(),
-            Nature::File => None,
+            Nature::FixedFile => match map() {
+                Ok(mapping) => Backing::MappedFile { mapping, fds, base: offset },
+                Err(_) => Backing::Positioned { fds, base: offset },
+            },
+            Nature::File => Backing::Positioned { fds, base: offset },
         };
-        let backing = mapped.unwrap_or(Backing::Positioned { fds, base: offset });
         Ok(Self(Arc::new(Inner { backing, size, protection })))
     }
 
@@ -87,7 +97,7 @@ impl MemoryView {
 
     /// Whether it is mapped, rather than read and written by position.
     pub fn is_mapped(&self) -> bool {
-        matches!(self.0.backing, Backing::Mapped(_))
+        matches!(self.0.backing, Backing::Mapped(_) | Backing::MappedFile { .. })
     }
 
     /// Refuses a range that lies outside.
@@ -123,7 +133,7 @@ impl MemoryView {
                 mapping.read(to_usize(offset), destination);
                 Ok(())
             }
-            Backing::Positioned { fds, base } => {
+            Backing::MappedFile { fds, base, .. } | Backing::Positioned { fds, base } => {
                 read_at(&fds[0], base.saturating_add(offset), destination)
             }
         }
@@ -154,7 +164,7 @@ impl MemoryView {
     pub fn write(&self, offset: u64, source: &[u8]) -> Result<(), MemoryError> {
         self.check_writable(offset, source.len() as u64)?;
         match &self.0.backing {
-            Backing::Mapped(mapping) => {
+            Backing::Mapped(mapping) | Backing::MappedFile { mapping, .. } => {
                 mapping.write(to_usize(offset), source);
                 Ok(())
             }

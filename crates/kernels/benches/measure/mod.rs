@@ -1,4 +1,5 @@
 //! What the benches of float32 kernels share: settings, timing, the peak that times are held against.
+#![allow(clippy::print_stdout)] // What it is for.
 #![allow(dead_code)] // Each bench uses some of it.
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 

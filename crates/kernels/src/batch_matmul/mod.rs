@@ -62,6 +62,9 @@ pub struct BatchMatmul {
 /// A panel is packed anew for each part of the rows; with so many rows that hardly matters.
 const ROWS_OF_PART: usize = 112;
 
+/// Values of scratch memory that nobody minds.
+const SMALL_SCRATCH: usize = 1 << 18;
+
 /// A task should take a few microseconds at least.
 const LEAST_PRODUCTS: usize = 500_000;
 
@@ -101,6 +104,18 @@ impl BatchMatmul {
             row_parts: row_parts.max(1),
             tasks: parts.min((panels * count * row_parts).max(1)),
         }
+        .with_affordable_scratch()
+    }
+
+    /// The same with so few tasks that their scratch memory is not much more than the operands.
+    fn with_affordable_scratch(mut self) -> Self {
+        let [rows, columns, depth] = self.sizes;
+        let (panel, tile) = self.task_scratch();
+        let operands = rows.saturating_add(columns).saturating_mul(depth);
+        let operands = operands.saturating_mul(self.output.starts.len());
+        let affordable = SMALL_SCRATCH.max(operands.saturating_mul(4));
+        self.tasks = self.tasks.min((affordable / panel.saturating_add(tile)).max(1));
+        self
     }
 
     /// How it is done, for people.
@@ -118,8 +133,9 @@ impl BatchMatmul {
 
     /// Values of scratch memory of a task: a panel, and a tile's rows if they have to be turned.
     fn task_scratch(&self) -> (usize, usize) {
-        let depth = self.sizes[2];
-        let panel = (1 + depth) * self.blocking.columns();
+        let [_, columns, depth] = self.sizes;
+        let width = columns.next_multiple_of(self.blocking.lanes).min(self.blocking.columns());
+        let panel = (1 + depth) * width.max(1);
         let tile = if self.left.transposed { depth * self.blocking.rows } else { 0 };
         (panel, tile.next_multiple_of(16))
     }

@@ -14,7 +14,7 @@ pub use unpacked::{Filter, UnpackedConvolution};
 
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::image::values_needed;
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use narrow::Narrow;
 pub(crate) use taps::{Access, Taps};
 use winograd::Winograd;
@@ -44,6 +44,9 @@ impl Convolution {
     /// and the bias, one for each output channel, and cuts the work. The input's pixels will be
     /// `input_pixel_stride` values apart.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If the shape is not [valid](Shape::is_valid) or the filter or the bias is not as large as it
     /// says.
@@ -54,24 +57,24 @@ impl Convolution {
         bias: &[f32],
         epilogue: Epilogue,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         shape.check();
         preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
         assert_eq!(bias.len(), shape.output_channels, "values of the bias");
         let (set, threads) = (preparation.set(), preparation.threads());
         if preparation.allows_winograd() && Winograd::suits(shape, set) {
-            let winograd = Winograd::new(shape, filter, bias, epilogue, preparation);
-            return Self { shape: *shape, set, method: Method::Winograd(winograd) };
+            let winograd = Winograd::new(shape, filter, bias, epilogue, preparation)?;
+            return Ok(Self { shape: *shape, set, method: Method::Winograd(winograd) });
         }
         let blocking = Blocking::of(set);
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
         let bias = |n: usize| bias[n];
-        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter);
+        let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
         let dense = input_pixel_stride == shape.input_channels;
         if !shape.is_matrix_product() && Narrow::suits(shape, dense) {
-            let narrow = Narrow::new(shape, panels, epilogue, preparation);
-            return Self { shape: *shape, set, method: Method::Narrow(narrow) };
+            let narrow = Narrow::new(shape, panels, epilogue, preparation)?;
+            return Ok(Self { shape: *shape, set, method: Method::Narrow(narrow) });
         }
         let rows = |scratch_values| RowsPlan {
             count: shape.output_pixels(),
@@ -80,18 +83,21 @@ impl Convolution {
                 .saturating_mul(size_of::<f32>()),
             scratch_values,
         };
-        let gemm = |scratch_values| Gemm::new(set, threads, rows(scratch_values), panels, epilogue);
+        let gemm = |scratch_values, preparation: &mut Preparation| {
+            let gemm = Gemm::new(set, threads, rows(scratch_values), panels, epilogue);
+            gemm.check_scratch(preparation).map(|()| gemm)
+        };
         let method = if shape.is_matrix_product() {
-            Method::Pixels(gemm(0))
+            Method::Pixels(gemm(0, preparation)?)
         } else {
             let access = Access::of(shape, dense);
             Method::Taps {
-                gemm: gemm(access.scratch_values(shape, blocking.rows)),
+                gemm: gemm(access.scratch_values(shape, blocking.rows)?, preparation)?,
                 access,
-                zeros: vec![0.0; Taps::zeros_needed(shape, access)],
+                zeros: preparation.filled(0.0, Taps::zeros_needed(shape, access)?, "zeros")?,
             }
         };
-        Self { shape: *shape, set, method }
+        Ok(Self { shape: *shape, set, method })
     }
 
     /// The sizes.

@@ -9,9 +9,11 @@ use super::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Epilogue, Panels, part};
 use crate::image::values_needed;
+use crate::packing::product;
 use crate::parts::even_tasks;
+use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, ImageMut, Line, Preparation, Team};
+use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use std::ops::Range;
 
 /// A convolution of an image with few channels, cut into tasks.
@@ -48,6 +50,21 @@ impl Narrow {
             && shape.filter[1] > 0
             && shape.dilation == [1, 1]
             && shape.output_pixels() > 0
+            && Self::row_values(shape).is_some_and(|values| {
+                // Of each image the first rows, and then for each line those that are new.
+                let new = shape.stride[0].min(shape.filter[0]);
+                let rows = shape.output[0].checked_mul(new);
+                let rows = rows.and_then(|rows| rows.checked_add(shape.filter[0]));
+                let copied = rows.and_then(|rows| product(&[shape.batch, rows, values]));
+                copied.is_some_and(|copied| shape.is_copy_small(copied))
+            })
+    }
+
+    /// Values of a padded row of the image, to the end of a cache line.
+    fn row_values(shape: &Shape) -> Option<usize> {
+        let columns = shape.output[1].checked_sub(1)?.checked_mul(shape.stride[1])?;
+        let columns = columns.checked_add(shape.filter[1])?;
+        columns.checked_mul(shape.input_channels)?.checked_next_multiple_of(16)
     }
 
     /// Panels are those of all taps and channels as the depth.
@@ -55,25 +72,21 @@ impl Narrow {
         shape: &Shape,
         panels: Panels,
         epilogue: Epilogue,
-        preparation: &Preparation,
-    ) -> Self {
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
         let threads = preparation.threads();
         let sizes: &[usize] = if panels.blocking().lanes == 8 { &[5, 3] } else { &[14, 7, 5, 3] };
         let pixels = sizes.iter().find(|pixels| **pixels <= shape.output[1]).map_or(1, |it| *it);
-        let columns = (shape.output[1] - 1) * shape.stride[1] + shape.filter[1];
         let products = shape.output_pixels().saturating_mul(shape.filter_values());
         let parts = match products / LEAST_PRODUCTS {
             0 if products < LEAST_PRODUCTS / 5 => 1,
             worth => even_tasks(worth.max(threads), threads, 4),
         };
-        Self {
-            isa: Isa::of(preparation.set()),
-            panels,
-            epilogue,
-            pixels,
-            row_values: (columns * shape.input_channels).next_multiple_of(16),
-            parts: parts.min(shape.batch * shape.output[0]),
-        }
+        let row_values = Self::row_values(shape).ok_or(TooLarge::beyond_addresses("rows"))?;
+        let parts = parts.min(shape.batch * shape.output[0]);
+        preparation.check_scratch::<f32>(&[parts, shape.filter[0], row_values])?;
+        let isa = Isa::of(preparation.set());
+        Ok(Self { isa, panels, epilogue, pixels, row_values, parts })
     }
 
     /// Pixels and channels of a tile, for people.
@@ -111,16 +124,19 @@ impl Narrow {
         }
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch);
         assert!(size_of_val(scratch) >= self.scratch_bytes(shape), "too little scratch");
+        let columns = (shape.output[1] - 1) * shape.stride[1] + shape.filter[1];
+        assert!(columns * channels <= self.row_values, "{columns} columns of a row");
         let output_stride = output.pixel_stride;
         let output = DisjointOutput::new(output.values);
         let scratch = DisjointOutput::new(scratch);
         let pass =
             Pass { narrow: self, shape, input: input.values, residual, output_stride, output };
         let by_task = shape.filter[0] * self.row_values;
-        team.run(self.parts, &|task| {
+        team.run_long(self.parts, &|task, stop| {
             // SAFETY: each task has its own part.
             let scratch = unsafe { scratch.slice(task * by_task, by_task) };
-            pass.lines(part(shape.batch * shape.output[0], self.parts, task), scratch);
+            let lines = part(shape.batch * shape.output[0], self.parts, task);
+            pass.lines(lines, scratch, Pace::new(stop));
         });
     }
 }
@@ -136,13 +152,17 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn lines(&self, lines: Range<usize>, scratch: &mut [f32]) {
+    fn lines(&self, lines: Range<usize>, scratch: &mut [f32], mut pace: Pace<'_>) {
         let shape = self.shape;
         let (height, row_values) = (shape.filter[0], self.narrow.row_values);
         // Rows that have been copied, counted from the first row of padding of an image; row `y`
         // lies at the remainder of `y`.
         let mut copied = (usize::MAX, 0);
+        let products = shape.output[1].saturating_mul(shape.filter_values());
         for line in lines {
+            if pace.is_over(products) {
+                return;
+            }
             let (image, y) = (line / shape.output[0], line % shape.output[0]);
             if copied.0 != image {
                 copied = (image, 0);

@@ -1,5 +1,8 @@
 //! [`Shape`]: the sizes of a convolution.
 
+use crate::gemm::part;
+use std::ops::Range;
+
 /// The sizes of a convolution of images `[batch, height, width, channels]`; pairs are height, width.
 ///
 /// An output pixel `(y, x)` sees the input pixels
@@ -36,6 +39,19 @@ pub struct Shape {
 /// The largest size in any dimension, so that positions can be computed in `isize`.
 const LARGEST: usize = 1 << 31;
 
+/// Taps that see padding, for each that does not, of a shape that [is not mostly
+/// padding](Shape::is_mostly_padding).
+const MOST_PADDING: f64 = 32.0;
+
+/// Positions that are looked at to estimate how many see the input.
+const MOST_SAMPLES: usize = 4096;
+
+/// Values of a copy that is small in any case, and for each value of the operands those of one that is
+/// small beside them.
+const SMALL_COPY: usize = 64 << 10;
+const MOST_COPIES: usize = 8;
+
+#[allow(clippy::cast_precision_loss)] // Of shares.
 impl Shape {
     /// Whether the sizes make a convolution that can be computed: strides, dilations and groups are
     /// not zero, the groups divide the channels, and no number of values is beyond memory.
@@ -122,6 +138,42 @@ impl Shape {
         self.output_channels * self.taps() * self.group_input_channels()
     }
 
+    /// Whether taps see so much more of the padding than of the input that a kernel which multiplies
+    /// both takes far longer than one that passes over the padding: filters that are larger than the
+    /// image, or whose taps or output pixels are farther from each other than it is wide.
+    pub fn is_mostly_padding(&self) -> bool {
+        let pairs = [0, 1].map(|axis| self.output[axis] as f64 * self.filter[axis] as f64);
+        let seen = [0, 1].map(|axis| self.seen_share(axis));
+        pairs[0] * pairs[1] > 0.0 && seen[0] * seen[1] * MOST_PADDING < 1.0
+    }
+
+    /// Of all pairs of an output position and a tap along an axis, how many see the input, from 0 to 1.
+    fn seen_share(&self, axis: usize) -> f64 {
+        let steps =
+            [(self.output[axis], self.stride[axis]), (self.filter[axis], self.dilation[axis])];
+        let [fewer, more] = if steps[0].0 < steps[1].0 { steps } else { [steps[1], steps[0]] };
+        let [padding, input] = [self.padding_before[axis], self.input[axis]];
+        // Of the fewer all, or enough to know.
+        let samples = fewer.0.min(MOST_SAMPLES);
+        let seen: usize = (0..samples)
+            .map(|sample| {
+                let at = part(fewer.0, samples, sample).start * fewer.1;
+                let steps = |end: usize| end.saturating_sub(at).div_ceil(more.1).min(more.0);
+                steps(padding + input) - steps(padding)
+            })
+            .sum();
+        seen as f64 / (samples as f64 * more.0 as f64)
+    }
+
+    /// Whether a copy of so many values, of the input with padding, is small beside what is read and written anyway.
+    pub(crate) fn is_copy_small(&self, copied: usize) -> bool {
+        let values = |pixels: usize, channels: usize| pixels.saturating_mul(channels);
+        let operands = values(self.input_pixels(), self.input_channels)
+            .saturating_add(values(self.output_pixels(), self.output_channels))
+            .saturating_add(self.filter_values());
+        copied <= SMALL_COPY.max(operands.saturating_mul(MOST_COPIES))
+    }
+
     /// Multiplications and additions, padding counted as if it were multiplied.
     pub fn operations(&self) -> u64 {
         let products = self.output_pixels() as u128 * self.filter_values() as u128;
@@ -144,6 +196,16 @@ impl Shape {
         position.checked_sub(self.padding_before[axis]).filter(|&p| p < self.input[axis])
     }
 
+    /// The taps of an axis through which an output position sees the input.
+    pub(crate) fn seen_taps(&self, axis: usize, output: usize) -> Range<usize> {
+        let first = output * self.stride[axis];
+        let taps = |end: usize| {
+            end.saturating_sub(first).div_ceil(self.dilation[axis]).min(self.filter[axis])
+        };
+        let padding = self.padding_before[axis];
+        taps(padding)..taps(padding + self.input[axis])
+    }
+
     /// The output positions from the first to before the second see nothing but the input through
     /// all taps of an axis; those before and behind see padding.
     pub fn interior(&self, axis: usize) -> (usize, usize) {
@@ -158,6 +220,7 @@ impl Shape {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_precision_loss)] // Of small numbers.
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -203,7 +266,48 @@ mod tests {
         assert!(Shape { input_channels: 0, ..good }.is_valid());
     }
 
+    #[test]
+    fn padding_that_outweighs_the_input_is_recognised() {
+        let good = plain(9, 3);
+        assert!(!good.is_mostly_padding());
+        assert!(!plain(1, 3).is_mostly_padding());
+        let far = 1 << 30;
+        for bad in [
+            plain(1, 7),
+            plain(4, 99),
+            Shape { stride: [far, 1], output: [90, 9], padding_before: [far, 1], ..good },
+            Shape { dilation: [far, far], filter: [30, 30], ..good },
+            Shape { filter: [1 << 20, 1], padding_before: [1 << 19, 0], ..good },
+            Shape { output: [1 << 20, 1 << 20], ..good },
+        ] {
+            assert!(bad.is_mostly_padding(), "{bad:?}");
+        }
+        assert!(!Shape { output: [0, 9], ..good }.is_mostly_padding());
+        assert!(!Shape { filter: [0, 0], ..good }.is_mostly_padding());
+    }
+
     proptest! {
+        #[test]
+        fn the_share_that_is_seen_is_counted(
+            input in 0_usize..12, output in 1_usize..12, filter in 1_usize..12,
+            stride in 1_usize..20, dilation in 1_usize..20, padding in 0_usize..20,
+        ) {
+            let shape = Shape {
+                input: [1, input], output: [1, output], filter: [1, filter],
+                stride: [1, stride], dilation: [1, dilation], padding_before: [0, padding],
+                ..plain(1, 1)
+            };
+            let sees = |(x, tap): (usize, usize)| shape.input_position(1, x, tap).is_some();
+            let pairs = (0..output).flat_map(|x| (0..filter).map(move |tap| (x, tap)));
+            let seen = pairs.filter(|pair| sees(*pair)).count();
+            for x in 0..output {
+                let taps = (0..filter).filter(|tap| sees((x, *tap)));
+                prop_assert!(taps.eq(shape.seen_taps(1, x)));
+            }
+            let found = shape.seen_share(1) * output as f64 * filter as f64;
+            prop_assert!((found - seen as f64).abs() < 1e-6, "{} and not {}", found, seen);
+        }
+
         #[test]
         fn the_interior_is_where_every_tap_sees_the_input(
             input in 0_usize..12, output in 0_usize..12, filter in 1_usize..6,

@@ -3,8 +3,10 @@
 #![allow(unsafe_code)]
 
 use super::Shape;
+use crate::TooLarge;
 use crate::gemm::{MOST_SEGMENTS, Rows};
 use crate::image::values_needed;
+use crate::packing::product;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -41,10 +43,17 @@ impl Access {
     }
 
     /// Scratch values for `rows` output pixels.
-    pub(crate) fn scratch_values(self, shape: &Shape, rows: usize) -> usize {
+    ///
+    /// # Errors
+    /// If they are beyond what can be addressed.
+    pub(crate) fn scratch_values(self, shape: &Shape, rows: usize) -> Result<usize, TooLarge> {
         match self {
-            Self::Pixels => 0,
-            Self::Spans | Self::Copies => rows * shape.taps() * shape.input_channels,
+            Self::Pixels => Ok(0),
+            Self::Spans | Self::Copies => {
+                let [height, width] = shape.filter;
+                let values = product(&[rows, height, width, shape.input_channels]);
+                values.ok_or(TooLarge::beyond_addresses("scratch memory"))
+            }
         }
     }
 }
@@ -61,11 +70,15 @@ pub(crate) struct Taps<'a> {
 
 impl<'a> Taps<'a> {
     /// How many zeros [`Self::new`] wants.
-    pub(crate) fn zeros_needed(shape: &Shape, access: Access) -> usize {
-        match access {
-            Access::Spans => shape.input_channels * shape.filter[1],
-            Access::Pixels | Access::Copies => shape.input_channels,
-        }
+    ///
+    /// # Errors
+    /// If they are beyond what can be addressed.
+    pub(crate) fn zeros_needed(shape: &Shape, access: Access) -> Result<usize, TooLarge> {
+        let zeros = match access {
+            Access::Spans => shape.input_channels.checked_mul(shape.filter[1]),
+            Access::Pixels | Access::Copies => Some(shape.input_channels),
+        };
+        zeros.ok_or(TooLarge::beyond_addresses("zeros"))
     }
 
     /// # Panics
@@ -79,7 +92,8 @@ impl<'a> Taps<'a> {
     ) -> Self {
         let needed = values_needed(shape.input_pixels(), shape.input_channels, pixel_stride);
         assert!(values.len() >= needed, "the input is too small");
-        assert!(zeros.len() >= Self::zeros_needed(shape, access), "too few zeros");
+        let wanted = Self::zeros_needed(shape, access);
+        assert!(wanted.is_ok_and(|wanted| zeros.len() >= wanted), "too few zeros");
         assert!(access != Access::Spans || pixel_stride == shape.input_channels, "gaps in a span");
         Self { shape, access, values, pixel_stride, zeros }
     }
@@ -215,7 +229,8 @@ unsafe impl Rows for Taps<'_> {
     }
 
     fn scratch_values(&self, rows: usize) -> usize {
-        self.access.scratch_values(self.shape, rows)
+        // Compared with what was planned, by the same formula.
+        self.access.scratch_values(self.shape, rows).unwrap_or(usize::MAX)
     }
 
     fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {

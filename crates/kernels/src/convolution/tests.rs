@@ -43,6 +43,53 @@ pub(crate) fn defined(
 }
 
 pub(crate) fn any_shape() -> impl Strategy<Value = Shape> {
+    prop_oneof![5 => near_shape(), 1 => far_shape()]
+}
+
+prop_compose! {
+    /// An axis along which numbers may be near the greatest ones: input, output, filter, stride, dilation,
+    /// padding. Mostly an output position sees the input through a tap.
+    fn far_axis()(
+        stride in far(), dilation in far(), padding in far(),
+        input in 1_usize..5, output in 1_usize..4, filter in 1_usize..4,
+    )(
+        at in 0..output, tap in 0..filter, position in 0..input, sees in prop::bool::weighted(0.8),
+        sizes in Just([input, output, filter, stride, dilation, padding]),
+    ) -> [usize; 6] {
+        let [input, output, filter, stride, dilation, padding] = sizes;
+        let seen = (at * stride + tap * dilation).checked_sub(position);
+        let padding = seen.filter(|seen| sees && *seen < 1 << 31).unwrap_or(padding);
+        [input, output, filter, stride, dilation, padding]
+    }
+}
+
+fn far() -> impl Strategy<Value = usize> {
+    prop_oneof![1_usize..4, 100_usize..1 << 16, 1_usize << 16..1 << 31, Just((1 << 31) - 1)]
+}
+
+prop_compose! {
+    /// Few values, far from each other.
+    pub(crate) fn far_shape()(
+        axes in [far_axis(), far_axis()], batch in 1_usize..3, groups in 1_usize..3,
+        inputs in 1_usize..7, outputs in 1_usize..20,
+    ) -> Shape {
+        let pair = |index: usize| axes.map(|axis| axis[index]);
+        Shape {
+            batch,
+            input: pair(0),
+            input_channels: groups * inputs,
+            output: pair(1),
+            output_channels: groups * outputs,
+            filter: pair(2),
+            stride: pair(3),
+            dilation: pair(4),
+            padding_before: pair(5),
+            groups,
+        }
+    }
+}
+
+fn near_shape() -> impl Strategy<Value = Shape> {
     let pair = |least: usize, most: usize| [least..=most, least..=most];
     (
         (0_usize..3, pair(0, 9), pair(0, 8), pair(1, 4)),
@@ -204,7 +251,8 @@ fn a_short_input_is_refused() {
         &[0.0; 40],
         Epilogue::NONE,
         &mut Preparation::new(InstructionSet::Portable, 1),
-    );
+    )
+    .unwrap();
     let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
     let mut output = vec![0.0; PLAIN.output_pixels() * 40];
     kernel.run(
@@ -239,7 +287,8 @@ fn three_by_three_filters_by_winograd() {
             &bias,
             Epilogue::NONE,
             &mut Preparation::new(set, 1),
-        );
+        )
+        .unwrap();
         assert!(matches!(kernel.method, Method::Winograd(_)), "{}", kernel.kernel());
     }
     check(&shape, [0, 0], true, 2, 11);

@@ -1,11 +1,11 @@
 //! [`UnpackedConvolution`]: weights that are known only when it is run.
 
 use super::{Access, Epilogue, Shape, Taps};
-use crate::depthwise::Direct;
+use crate::depthwise::{self, Direct, Wide};
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, Rows, RowsPlan, Unpacked};
 use crate::image::values_needed;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team};
+use crate::{Image, ImageMut, InstructionSet, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A convolution whose filter and bias are known only when it is run: all threads pack them into
 /// scratch memory first.
@@ -22,6 +22,7 @@ enum Method {
     Pixels(Gemm),
     Taps { gemm: Gemm, access: Access, zeros: Vec<f32> },
     Depthwise(Direct),
+    Wide { wide: Wide, input_pixel_stride: usize },
 }
 
 /// What is known when it is run.
@@ -38,6 +39,9 @@ impl UnpackedConvolution {
     /// Cuts the work. The input's pixels will be `input_pixel_stride` values apart; `is_depthwise` is
     /// how the filter will lie.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If the shape is not [valid](Shape::is_valid), or not depthwise where it is said to be.
     pub fn prepare(
@@ -46,24 +50,32 @@ impl UnpackedConvolution {
         is_depthwise: bool,
         epilogue: Epilogue,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         shape.check();
         assert!(
             !is_depthwise || shape.groups == shape.input_channels.max(1),
             "groups of a depthwise convolution"
         );
         let (set, threads) = (preparation.set(), preparation.threads());
-        let finished = |method| Self { shape: *shape, set, is_depthwise, method };
+        let finished = |method, preparation: &mut Preparation| {
+            let finished = Self { shape: *shape, set, is_depthwise, method };
+            let scratch = finished.checked_scratch_bytes();
+            preparation.check_scratch::<u8>(&[scratch.unwrap_or(usize::MAX)]).map(|()| finished)
+        };
         if is_depthwise && Direct::suits(shape) {
             let columns = [1, shape.output_channels];
             let panels = |_: &mut _, blocking| Panels::at_run_time(blocking, shape.taps(), columns);
-            let direct = Direct::new(shape, input_pixel_stride, panels, epilogue, preparation);
-            return finished(Method::Depthwise(direct));
+            let direct = Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?;
+            return finished(Method::Depthwise(direct), preparation);
+        }
+        if is_depthwise && Wide::suits(shape) {
+            let wide = Wide::new(shape, epilogue, preparation);
+            return finished(Method::Wide { wide, input_pixel_stride }, preparation);
         }
         let blocking = Blocking::of(set);
         let depth = shape.taps() * shape.group_input_channels();
         let columns = [shape.groups, shape.group_output_channels()];
-        let gemm = |scratch_values| {
+        let gemm = |scratch_values| -> Result<Gemm, TooLarge> {
             let count = shape.output_pixels();
             let rows = RowsPlan {
                 count,
@@ -76,18 +88,19 @@ impl UnpackedConvolution {
                 .saturating_mul(size_of::<f32>()),
                 scratch_values,
             };
-            let panels = Panels::at_run_time(blocking, depth, columns);
-            Gemm::new(set, threads, rows, panels, epilogue)
+            let panels = Panels::at_run_time(blocking, depth, columns)?;
+            Ok(Gemm::new(set, threads, rows, panels, epilogue))
         };
         if shape.is_matrix_product() {
-            return finished(Method::Pixels(gemm(0)));
+            return finished(Method::Pixels(gemm(0)?), preparation);
         }
         let access = Access::of(shape, input_pixel_stride == shape.input_channels);
-        finished(Method::Taps {
-            gemm: gemm(access.scratch_values(shape, blocking.rows)),
+        let method = Method::Taps {
+            gemm: gemm(access.scratch_values(shape, blocking.rows)?)?,
             access,
-            zeros: vec![0.0; Taps::zeros_needed(shape, access)],
-        })
+            zeros: preparation.filled(0.0, Taps::zeros_needed(shape, access)?, "zeros")?,
+        };
+        finished(method, preparation)
     }
 
     /// The sizes.
@@ -97,33 +110,40 @@ impl UnpackedConvolution {
 
     /// How it is done, for people.
     pub fn kernel(&self) -> String {
-        let how = match &self.method {
-            Method::Pixels(_) | Method::Taps { .. } => "gemm",
-            Method::Depthwise(_) => "depthwise",
+        let (how, panels) = match &self.method {
+            Method::Pixels(gemm) | Method::Taps { gemm, .. } => ("gemm", gemm.panels()),
+            Method::Depthwise(direct) => ("depthwise", direct.panels()),
+            Method::Wide { .. } => return Wide::kernel(self.set),
         };
-        let Blocking { rows, vectors, lanes } = self.panels().blocking();
+        let Blocking { rows, vectors, lanes } = panels.blocking();
         format!("{how} {rows}x{} packing {}", vectors * lanes, self.set)
     }
 
-    fn panels(&self) -> &Panels {
+    /// What is packed before the convolution.
+    fn panels(&self) -> Option<&Panels> {
         match &self.method {
-            Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.panels(),
-            Method::Depthwise(direct) => direct.panels(),
+            Method::Pixels(gemm) | Method::Taps { gemm, .. } => Some(gemm.panels()),
+            Method::Depthwise(direct) => Some(direct.panels()),
+            Method::Wide { .. } => None,
         }
     }
 
     /// Lines of scratch memory for the panels.
     fn panel_lines(&self) -> usize {
-        (self.panels().count_values() * size_of::<f32>()).div_ceil(LINE_BYTES)
+        self.panels().map_or(0, |it| (it.count_values() * size_of::<f32>()).div_ceil(LINE_BYTES))
     }
 
     /// Bytes of scratch memory that [`Self::run`] needs.
     pub fn scratch_bytes(&self) -> usize {
+        self.checked_scratch_bytes().expect("checked when it was prepared")
+    }
+
+    fn checked_scratch_bytes(&self) -> Option<usize> {
         let of_product = match &self.method {
-            Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.scratch_bytes(),
-            Method::Depthwise(_) => 0,
+            Method::Pixels(gemm) | Method::Taps { gemm, .. } => gemm.checked_scratch_bytes()?,
+            Method::Depthwise(_) | Method::Wide { .. } => 0,
         };
-        self.panel_lines() * LINE_BYTES + of_product
+        (self.panel_lines() * LINE_BYTES).checked_add(of_product)
     }
 
     /// Computes the output. The residual operand, of the output's shape, is added before the epilogue.
@@ -146,7 +166,9 @@ impl UnpackedConvolution {
         // A depthwise filter lies by rows, of which those of all groups have the same taps.
         let columns =
             Unpacked { weights: filter.weights, are_rows: self.is_depthwise, bias: filter.bias };
-        self.panels().fill(Isa::of(self.set), team, columns, panels);
+        if let Some(of_columns) = self.panels() {
+            of_columns.fill(Isa::of(self.set), team, columns, panels);
+        }
         let mut multiply = |gemm: &Gemm, rows: &dyn Rows, output| {
             gemm.run_with(team, rows, panels, residual, output, scratch);
         };
@@ -162,6 +184,13 @@ impl UnpackedConvolution {
             }
             Method::Depthwise(direct) => {
                 direct.run(shape, team, panels, input, residual, output);
+            }
+            Method::Wide { wide, input_pixel_stride } => {
+                let stride = *input_pixel_stride;
+                if depthwise::check(shape, stride, &input, residual.as_ref(), &output) {
+                    let weights = depthwise::Weights { weights: filter.weights, bias: filter.bias };
+                    wide.run(shape, team, weights, input, residual, output);
+                }
             }
         }
     }
@@ -180,13 +209,15 @@ mod tests {
         #[test]
         fn a_filter_may_come_with_the_image(
             shape in any_shape(), multiplier in 0_usize..3, gaps in [0_usize..2, 0_usize..2],
-            with_residual: bool, threads in 1_usize..4, seed: u64,
+            (with_residual, is_large) in any::<(bool, bool)>(), threads in 1_usize..4, seed: u64,
         ) {
             // With a multiplier it is depthwise.
             let shape = match multiplier {
                 0 => shape,
                 _ => Shape {
                     groups: shape.input_channels.max(1),
+                    // Also filters of very many taps.
+                    filter: if is_large { shape.filter.map(|taps| taps + 8) } else { shape.filter },
                     output_channels: shape.input_channels * multiplier,
                     ..shape
                 },
@@ -210,7 +241,7 @@ mod tests {
                 let kernel = UnpackedConvolution::prepare(
                     &shape, stride, multiplier > 0, Epilogue::NONE,
                     &mut Preparation::new(set, threads),
-                );
+                ).unwrap();
                 let mut output = vec![-77.0; shape.output_pixels() * output_stride];
                 let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
                 kernel.run(

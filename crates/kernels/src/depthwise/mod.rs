@@ -5,21 +5,24 @@ mod microkernel;
 mod sliding;
 #[cfg(test)]
 mod tests;
+mod wide;
 mod window;
 
 use crate::convolution::{Convolution, Epilogue, Shape};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Panels, part};
 use crate::image::values_needed;
+use crate::packing::PackedValues;
 use crate::parts::even_tasks;
+use crate::team::Pace;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use microkernel::{MOST_PIXELS, Taps, Tile, run_tile};
 use sliding::Sliding;
 use std::ops::Range;
+pub(crate) use wide::{Weights, Wide};
 
-/// Filters of more taps are left to [`Convolution`], so that the addresses of a tile's taps fit on
-/// the stack.
+/// Filters of more taps are left to [`Wide`], so that the addresses of a tile's taps fit on the stack.
 const MOST_TAPS: usize = 64;
 
 /// A depthwise convolution with its filter packed and its work cut into tasks.
@@ -35,6 +38,11 @@ pub struct DepthwiseConvolution {
 enum Method {
     Sliding(Sliding),
     Direct(Direct),
+    Wide {
+        wide: Wide,
+        weights: PackedValues<f32>,
+        bias: Vec<f32>,
+    },
     /// As a convolution of as many groups as the input has channels.
     Grouped(Convolution),
 }
@@ -60,6 +68,9 @@ impl DepthwiseConvolution {
     /// each output channel, and cuts the work for so many threads. The shape has as many groups as
     /// input channels. The input's pixels will be `input_pixel_stride` values apart.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If the shape is not [valid](Shape::is_valid) or not depthwise, or the filter or the bias is not
     /// as large as it says.
@@ -70,7 +81,7 @@ impl DepthwiseConvolution {
         bias: &[f32],
         epilogue: Epilogue,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         shape.check();
         let (channels, taps) = (shape.output_channels, shape.taps());
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
@@ -82,15 +93,23 @@ impl DepthwiseConvolution {
         };
         let method = if Sliding::suits(shape) {
             let (set, threads) = (preparation.set(), preparation.threads());
-            let panels = panels(preparation, Sliding::blocking(set));
+            let panels = panels(preparation, Sliding::blocking(set))?;
             Method::Sliding(Sliding::new(shape, input_pixel_stride, panels, epilogue, set, threads))
         } else if Direct::suits(shape) {
-            Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation))
+            Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?)
+        } else if Wide::suits(shape) {
+            let weights =
+                preparation.pack(shape.filter_values(), |to| to.copy_from_slice(filter))?;
+            let wide = Wide::new(shape, epilogue, preparation);
+            Method::Wide { wide, weights, bias: bias.to_vec() }
         } else {
-            let transposed: Vec<f32> = (0..channels)
-                .flat_map(|c| (0..taps).map(move |tap| tap * channels + c))
-                .map(|index| if preparation.is_restoring() { 0.0 } else { filter[index] })
-                .collect();
+            let values = shape.filter_values();
+            let mut transposed = preparation.filled(0.0, values, "weights by channel")?;
+            if !preparation.is_restoring() {
+                for (at, weight) in transposed.iter_mut().enumerate() {
+                    *weight = filter[at % taps * channels + at / taps];
+                }
+            }
             Method::Grouped(Convolution::prepare(
                 shape,
                 input_pixel_stride,
@@ -98,9 +117,9 @@ impl DepthwiseConvolution {
                 bias,
                 epilogue,
                 preparation,
-            ))
+            )?)
         };
-        Self { shape: *shape, set: preparation.set(), input_pixel_stride, method }
+        Ok(Self { shape: *shape, set: preparation.set(), input_pixel_stride, method })
     }
 
     /// The sizes.
@@ -118,6 +137,7 @@ impl DepthwiseConvolution {
             Method::Direct(Direct { blocking: Blocking { vectors, lanes, .. }, .. }) => {
                 format!("depthwise {MOST_PIXELS}x{} {}", vectors * lanes, self.set)
             }
+            Method::Wide { .. } => Wide::kernel(self.set),
             Method::Grouped(convolution) => convolution.kernel(),
         }
     }
@@ -125,7 +145,7 @@ impl DepthwiseConvolution {
     /// Bytes of scratch memory that [`Self::run`] needs.
     pub fn scratch_bytes(&self) -> usize {
         match &self.method {
-            Method::Sliding(_) | Method::Direct(_) => 0,
+            Method::Sliding(_) | Method::Direct(_) | Method::Wide { .. } => 0,
             Method::Grouped(convolution) => convolution.scratch_bytes(),
         }
     }
@@ -155,6 +175,12 @@ impl DepthwiseConvolution {
                 let weights = direct.panels.all_values();
                 direct.run(shape, team, weights, input, residual, output);
             }
+            Method::Wide { wide, weights, bias } => {
+                if check(shape, self.input_pixel_stride, &input, residual.as_ref(), &output) {
+                    let weights = Weights { weights: weights.values(), bias };
+                    wide.run(shape, team, weights, input, residual, output);
+                }
+            }
             Method::Grouped(convolution) => {
                 convolution.run(team, input, residual, output, scratch);
             }
@@ -166,7 +192,7 @@ impl DepthwiseConvolution {
 ///
 /// # Panics
 /// If an image is smaller than the shape says, or the input's pixels are not so far apart.
-fn check(
+pub(crate) fn check(
     shape: &Shape,
     input_pixel_stride: usize,
     input: &Image<'_, f32>,
@@ -174,7 +200,7 @@ fn check(
     output: &ImageMut<'_, f32>,
 ) -> bool {
     let channels = shape.output_channels;
-    let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
+    let needed = values_needed(shape.input_pixels(), shape.input_channels, input.pixel_stride);
     assert!(input.values.len() >= needed, "the input is too small");
     assert_eq!(input.pixel_stride, input_pixel_stride, "values from pixel to pixel");
     let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
@@ -203,15 +229,15 @@ impl Direct {
     pub(crate) fn new(
         shape: &Shape,
         pixel_stride: usize,
-        panels: impl FnOnce(&mut Preparation, Blocking) -> Panels,
+        panels: impl FnOnce(&mut Preparation, Blocking) -> Result<Panels, TooLarge>,
         epilogue: Epilogue,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let (set, threads) = (preparation.set(), preparation.threads());
         // As many sums as registers allow, besides the weights.
         let vectors = if Blocking::of(set).lanes == 16 { 2 } else { 1 };
         let blocking = Blocking { vectors, ..Blocking::of(set) };
-        let panels = panels(preparation, blocking);
+        let panels = panels(preparation, blocking)?;
         let lines = shape.batch * shape.output[0];
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
         let parts = match products / LEAST_PRODUCTS {
@@ -228,22 +254,23 @@ impl Direct {
         let distances = (0..shape.taps())
             .map(|tap| {
                 let (i, j) = (tap / shape.filter[1], tap % shape.filter[1]);
-                let pixels = i * shape.dilation[0] * shape.input[1] + j * shape.dilation[1];
-                // Not used if it lies outside of the input, where the product may not fit.
+                // Not used if it lies outside of the input, where the products may not fit.
+                let rows = (i * shape.dilation[0]).wrapping_mul(shape.input[1]);
+                let pixels = rows.wrapping_add(j * shape.dilation[1]);
                 pixels.wrapping_mul(pixel_stride).cast_signed()
             })
             .collect();
-        Self {
+        Ok(Self {
             isa: Isa::of(set),
             blocking,
             panels,
             input_pixel_stride: pixel_stride,
             epilogue,
             distances,
-            zeros: vec![0.0; shape.input_channels],
+            zeros: preparation.filled(0.0, shape.input_channels, "zeros")?,
             line_parts,
             panel_parts,
-        }
+        })
     }
 
     /// # Panics
@@ -265,9 +292,13 @@ impl Direct {
         let output_stride = output.pixel_stride;
         let output = DisjointOutput::new(output.values);
         let pass = Pass { direct: self, weights, shape, input, residual, output_stride, output };
-        team.run(self.line_parts * self.panel_parts, &|task| {
+        team.run_long(self.line_parts * self.panel_parts, &|task, stop| {
+            let mut pace = Pace::new(stop);
             let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
             for line in part(lines, self.line_parts, task / self.panel_parts) {
+                if pace.is_over(shape.output[1].saturating_mul(shape.filter_values())) {
+                    return;
+                }
                 pass.line(line, panels.clone());
             }
         });
@@ -310,7 +341,7 @@ impl Pass<'_> {
                 let y = shape.input_position(0, y, first).unwrap_or(0);
                 let distances = &self.direct.distances[taps.clone()];
                 // From the first tap that is not skipped on.
-                let origin = self.pixel([n, y, x]).wrapping_offset(-distances[0]);
+                let origin = self.pixel([n, y, x]).wrapping_offset(distances[0].wrapping_neg());
                 let step = shape.stride[1] * self.input.pixel_stride;
                 Taps::Regular { origin, distances, step }
             } else {

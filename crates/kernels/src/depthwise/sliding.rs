@@ -6,6 +6,7 @@ use crate::convolution::{Epilogue, Shape};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Panels, part};
 use crate::parts::even_tasks;
+use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Team};
 use std::ops::Range;
@@ -153,10 +154,14 @@ impl Sliding {
         let output = DisjointOutput::new(output.values);
         let pass = Pass { sliding: self, shape, input, residual, output_stride, output };
         let strips = shape.batch * self.strips.len();
-        team.run(self.strip_parts * self.panel_parts, &|task| {
+        team.run_long(self.strip_parts * self.panel_parts, &|task, stop| {
+            let mut pace = Pace::new(stop);
             let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
             for strip in part(strips, self.strip_parts, task / self.panel_parts) {
                 for columns in &self.columns {
+                    if pace.is_over(columns.count.saturating_mul(shape.filter_values())) {
+                        return;
+                    }
                     pass.strip(
                         strip / self.strips.len(),
                         &self.strips[strip % self.strips.len()],
@@ -197,27 +202,30 @@ impl Pass<'_> {
             .input
             .values
             .as_ptr()
-            .wrapping_offset(row.wrapping_mul((width * stride).cast_signed()))
+            .wrapping_offset(row.wrapping_mul(width.wrapping_mul(stride).cast_signed()))
             .wrapping_add(columns.input.wrapping_mul(stride).wrapping_add(channel));
         let pixel = (image * shape.output[0] + rows.first) * shape.output[1] + columns.first;
         let start = |stride: usize| pixel * stride + channel;
-        let row_step = |stride: usize| row_dilation * shape.output[1] * stride;
+        // Used from a row of the output to another: with a dilation beyond it there is only one, and
+        // the product may be more than can be addressed.
+        let row_step =
+            |stride: usize| row_dilation.wrapping_mul(shape.output[1]).wrapping_mul(stride);
         let residual_stride = self.residual.map_or(0, |residual| residual.pixel_stride);
         let strip = Strip {
             input,
-            row_step: row_dilation.wrapping_mul(width * stride),
+            row_step: row_dilation.wrapping_mul(width.wrapping_mul(stride)),
             column_step: column_dilation.wrapping_mul(stride),
             rows_seen: rows.seen,
             columns: columns.seen,
             padding: columns.padding,
             output: self.output.pointer(start(self.output_stride)),
             output_row_step: row_step(self.output_stride),
-            output_column_step: column_dilation * self.output_stride,
+            output_column_step: column_dilation.wrapping_mul(self.output_stride),
             residual: self
                 .residual
                 .map(|residual| residual.values[start(residual.pixel_stride)..].as_ptr()),
             residual_row_step: row_step(residual_stride),
-            residual_column_step: column_dilation * residual_stride,
+            residual_column_step: column_dilation.wrapping_mul(residual_stride),
             width: columns.count,
             channels: last.columns.end - channel,
             panels: all.values(&first).as_ptr(),

@@ -107,7 +107,8 @@ impl DetectionPostprocessing {
 
     /// Words that each thread needs: candidates, what is kept of them, and their boxes.
     fn words_of_thread(&self) -> usize {
-        self.sizes[1] + (1 + BOX_WORDS) * self.most_kept()
+        let kept = (1 + BOX_WORDS).saturating_mul(self.most_kept());
+        self.sizes[1].saturating_add(kept)
     }
 
     /// Words of 64 bits that running needs.
@@ -116,11 +117,11 @@ impl DetectionPostprocessing {
         match self.rule {
             Rule::Regular { .. } => {
                 // All boxes; for each class what is kept, and that once more, to be put in order.
-                BOX_WORDS * anchors
-                    + 2 * classes * self.most_kept()
-                    + self.threads.max(1) * self.words_of_thread()
+                let kept = classes.saturating_mul(self.most_kept()).saturating_mul(2);
+                let of_threads = self.threads.max(1).saturating_mul(self.words_of_thread());
+                BOX_WORDS.saturating_mul(anchors).saturating_add(kept).saturating_add(of_threads)
             }
-            Rule::Fast { .. } => self.words_of_thread() + classes,
+            Rule::Fast { .. } => self.words_of_thread().saturating_add(classes),
         }
     }
 

@@ -50,12 +50,12 @@ impl RoiAlign {
     /// bins with where they begin and end.
     fn words_of_thread(&self) -> usize {
         let [_, height, width, _] = self.sizes;
-        height + self.bins[1] * (width + 2)
+        self.bins[1].saturating_mul(width.saturating_add(2)).saturating_add(height)
     }
 
     /// Words of 32 bits that running needs.
     pub fn scratch_words(&self) -> usize {
-        self.threads.max(1) * self.words_of_thread()
+        self.threads.max(1).saturating_mul(self.words_of_thread())
     }
 
     /// Regions `[count, 4]`, each left, upper, right and lower edge, of the images with these numbers.

@@ -11,7 +11,7 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::packing::PackedValues;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use stream::{MOST_VECTORS, Stream, Weights};
 
 /// How weights are kept.
@@ -70,6 +70,9 @@ struct Halves {
 impl FullyConnected {
     /// Packs the weights, `[units, inputs]`, and the bias, one for each unit, and cuts the work.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If the weights or the bias are not as large as the sizes say.
     pub fn prepare(
@@ -79,9 +82,10 @@ impl FullyConnected {
         storage: Storage,
         epilogue: Epilogue,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let Sizes { rows, inputs, units } = sizes;
-        let values = units.checked_mul(inputs).expect("weights larger than memory");
+        let too_large = TooLarge::beyond_addresses("weights");
+        let values = units.checked_mul(inputs).ok_or(too_large)?;
         preparation.check_count(weights.len(), values, "values of the weights");
         assert_eq!(bias.len(), units, "values of the bias");
         let (set, threads) = (preparation.set(), preparation.threads());
@@ -96,11 +100,11 @@ impl FullyConnected {
             let (panels, halves) = match storage {
                 Storage::Full => {
                     let pack = Panels::pack_columns;
-                    (pack(preparation, blocking, inputs, columns, bias_of, weights), None)
+                    (pack(preparation, blocking, inputs, columns, bias_of, weights)?, None)
                 }
                 Storage::Half => {
-                    let panels = Panels::at_run_time(blocking, inputs, columns);
-                    let weights = panels.pack_halves(preparation, weights);
+                    let panels = Panels::at_run_time(blocking, inputs, columns)?;
+                    let weights = panels.pack_halves(preparation, weights)?;
                     let mut bias = bias.to_vec();
                     bias.resize(units.next_multiple_of(blocking.lanes), 0.0);
                     (panels, Some(Halves { weights, bias }))
@@ -111,10 +115,10 @@ impl FullyConnected {
             let bytes = rows.saturating_mul(inputs).saturating_mul(size_of::<f32>());
             let plan = RowsPlan { count: rows, line: rows, bytes, scratch_values: 0 };
             let panels =
-                Panels::pack_columns(preparation, blocking, inputs, columns, bias_of, weights);
+                Panels::pack_columns(preparation, blocking, inputs, columns, bias_of, weights)?;
             Method::Gemm(Gemm::new(set, threads, plan, panels, epilogue))
         };
-        Self { sizes, set, method }
+        Ok(Self { sizes, set, method })
     }
 
     /// The sizes.

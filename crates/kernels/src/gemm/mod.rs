@@ -23,9 +23,11 @@ pub(crate) use panels::{Panels, Unpacked};
 
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
+use crate::packing::product;
 use crate::parts::even_tasks;
+use crate::team::{Pace, Stop};
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -105,6 +107,9 @@ const MOST_COLUMNS_BY_ROW: usize = 6;
 /// Tasks for each thread, so that one that is interrupted does not hold up the rest.
 const TASKS_BY_THREAD: usize = 4;
 
+/// Values of scratch memory that nobody minds.
+const SMALL_SCRATCH: usize = 1 << 18;
+
 /// Tiles with fewer rows than this load weights more often than they are worth.
 const LEAST_ROWS: usize = 8;
 
@@ -117,7 +122,8 @@ fn even_tiles(rows: usize, most: usize, threads: usize) -> usize {
 }
 
 impl Gemm {
-    /// Cuts a product into tasks for so many threads.
+    /// Cuts a product into tasks for so many threads. Its scratch memory is to be
+    /// [checked](Self::check_scratch).
     pub(crate) fn new(
         set: InstructionSet,
         threads: usize,
@@ -138,6 +144,10 @@ impl Gemm {
             0 if products < LEAST_PRODUCTS / 5 => 1,
             worth => even_tasks(worth.max(threads), threads, TASKS_BY_THREAD),
         };
+        // Each task has scratch memory of its own, which all of them should not have much more of than
+        // there are weights.
+        let affordable = SMALL_SCRATCH.max(panels.count_values().saturating_mul(4));
+        let parts = parts.min((affordable / rows.scratch_values.max(1)).max(1));
         let all_panels_stay = panels.count_values() * size_of::<f32>() <= CACHE_BYTES;
         // By rows, each thread reads what it has written itself in the step before, and all weights;
         // by columns it reads its own weights, and all rows.
@@ -167,6 +177,19 @@ impl Gemm {
             panel_parts,
             tiles_by_panel,
         }
+    }
+
+    /// # Errors
+    /// If there may not be as much scratch memory.
+    pub(crate) fn check_scratch(&self, preparation: &mut Preparation) -> Result<(), TooLarge> {
+        let bytes = self.checked_scratch_bytes().unwrap_or(usize::MAX);
+        preparation.check_scratch::<u8>(&[bytes])
+    }
+
+    /// As [`Self::scratch_bytes`], if it can be addressed.
+    pub(crate) fn checked_scratch_bytes(&self) -> Option<usize> {
+        let by_task = self.rows.scratch_values.checked_next_multiple_of(16)?;
+        product(&[self.tile_parts, self.panel_parts, by_task, size_of::<f32>()])
     }
 
     /// How many tasks there are.
@@ -222,11 +245,11 @@ impl Gemm {
         let product = unsafe { self.product(rows, panels, residual, &output, places) };
         let Some(product) = product else { return };
         let by_task = self.task_scratch_values();
-        team.run(self.tasks(), &|task| {
+        team.run_long(self.tasks(), &|task, stop| {
             // SAFETY: each task has its own part.
             let scratch = unsafe { scratch.slice(task * by_task, by_task) };
             // SAFETY: each task is run once.
-            unsafe { product.task(task, scratch) };
+            unsafe { product.task(task, scratch, stop) };
         });
     }
 
@@ -302,18 +325,27 @@ impl Product<'_> {
     ///
     /// # Safety
     /// It is run once.
-    pub(crate) unsafe fn task(&self, task: usize, scratch: &mut [f32]) {
+    pub(crate) unsafe fn task(&self, task: usize, scratch: &mut [f32], stop: &Stop) {
         let Gemm { tiles, tile_parts, panel_parts, panels, .. } = self.gemm;
         let (tile_part, panel_part) = (task / panel_parts, task % panel_parts);
         self.part(
             part(*tiles, *tile_parts, tile_part),
             part(panels.count(), *panel_parts, panel_part),
             scratch,
+            Pace::new(stop),
         );
     }
 
     /// Some tiles of rows with some panels.
-    fn part(&self, tiles: Range<usize>, panels: Range<usize>, scratch: &mut [f32]) {
+    fn part(
+        &self,
+        tiles: Range<usize>,
+        panels: Range<usize>,
+        scratch: &mut [f32],
+        mut pace: Pace<'_>,
+    ) {
+        let blocking = self.gemm.panels.blocking();
+        let products = blocking.rows * blocking.columns() * (self.gemm.panels.depth() + 1);
         let mut table = [MaybeUninit::<*const f32>::uninit(); Blocking::MOST_ROWS * MOST_SEGMENTS];
         let step = self.gemm.tiles_by_panel;
         if step == 1 {
@@ -321,6 +353,9 @@ impl Product<'_> {
                 let rows = self.tile_rows(tile);
                 let segments = self.locate(&rows, scratch, &mut table);
                 for panel in panels.clone() {
+                    if pace.is_over(products) {
+                        return;
+                    }
                     self.tile(&rows, segments, panel, 0);
                 }
             }
@@ -333,6 +368,9 @@ impl Product<'_> {
                 let of_panel = self.gemm.panels.panel(panel);
                 let values = self.gemm.panels.values_of(self.panels, &of_panel).len();
                 for (index, tile) in block.clone().enumerate() {
+                    if pace.is_over(products) {
+                        return;
+                    }
                     let rows = self.tile_rows(tile);
                     let segments = self.locate(&rows, scratch, &mut table);
                     // Each of the first tiles asks for one vector of each row of the next panel.

@@ -3,9 +3,9 @@
 use super::Blocking;
 use super::pack::{self, Matrix, turned};
 use crate::disjoint::DisjointOutput;
-use crate::packing::PackedValues;
+use crate::packing::{PackedValues, product};
 use crate::vector::Isa;
-use crate::{Preparation, Team};
+use crate::{Preparation, Team, TooLarge};
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use std::ops::Range;
@@ -60,9 +60,9 @@ impl Panels {
         [groups, group_columns]: [usize; 2],
         bias: impl Fn(usize) -> f32,
         weight: impl Fn(usize, usize) -> f32,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let cut = Cut { blocking, depth, group_columns, groups };
-        let values = preparation.pack(cut.values(), |values| {
+        let values = preparation.pack(cut.checked_values()?, |values| {
             cut.fill(values, bias, |panel, width, rows| {
                 for (k, row) in rows.chunks_exact_mut(width).enumerate() {
                     for (to, column) in row.iter_mut().zip(panel.columns.clone()) {
@@ -70,8 +70,8 @@ impl Panels {
                     }
                 }
             });
-        });
-        Self { cut, values: Some(values) }
+        })?;
+        Ok(Self { cut, values: Some(values) })
     }
 
     /// Panels that are [filled](Self::fill) at run time.
@@ -79,9 +79,10 @@ impl Panels {
         blocking: Blocking,
         depth: usize,
         [groups, group_columns]: [usize; 2],
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let cut = Cut { blocking, depth, group_columns, groups };
-        Self { cut, values: None }
+        cut.checked_values()?;
+        Ok(Self { cut, values: None })
     }
 
     /// Packs columns, each panel by one thread.
@@ -121,16 +122,16 @@ impl Panels {
         [groups, group_columns]: [usize; 2],
         bias: impl Fn(usize) -> f32,
         values: &[f32],
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let cut = Cut { blocking, depth, group_columns, groups };
         let isa = Isa::of(preparation.set());
         let matrix = Matrix { values, start: 0, stride: depth };
-        let values = preparation.pack(cut.values(), |values| {
+        let values = preparation.pack(cut.checked_values()?, |values| {
             cut.fill(values, bias, |panel, width, rows| {
                 turned(isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
             });
-        });
-        Self { cut, values: Some(values) }
+        })?;
+        Ok(Self { cut, values: Some(values) })
     }
 
     /// The weights of panels that are not packed, `[groups, group_columns, depth]`, as float16. Each
@@ -139,7 +140,7 @@ impl Panels {
         &self,
         preparation: &mut Preparation,
         weights: &[f32],
-    ) -> PackedValues<u16> {
+    ) -> Result<PackedValues<u16>, TooLarge> {
         let isa = Isa::of(preparation.set());
         let depth = self.cut.depth;
         let matrix = Matrix { values: weights, start: 0, stride: depth };
@@ -214,15 +215,19 @@ impl Panels {
 }
 
 impl Cut {
-    /// Values of all panels.
-    ///
-    /// # Panics
-    /// If they are more than memory can hold.
+    /// Values of all panels, none of whose bytes is beyond what can be addressed.
+    fn checked_values(&self) -> Result<usize, TooLarge> {
+        let width = self.group_columns.checked_next_multiple_of(self.blocking.lanes);
+        let rows = self.depth.checked_add(1);
+        let values = width.zip(rows).and_then(|(width, rows)| product(&[width, rows, self.groups]));
+        let fits = |values: &usize| *values < isize::MAX.unsigned_abs() / size_of::<f32>();
+        values.filter(fits).ok_or(TooLarge::beyond_addresses("packed weights"))
+    }
+
+    /// Values of all panels: a product that was checked when they were made.
     fn values(&self) -> usize {
-        let width = self.group_columns.div_ceil(self.blocking.lanes) * self.blocking.lanes;
-        let values = self.depth.checked_add(1).and_then(|rows| rows.checked_mul(width));
-        let values = values.and_then(|values| values.checked_mul(self.groups));
-        values.expect("weights larger than memory")
+        let width = self.group_columns.next_multiple_of(self.blocking.lanes);
+        (self.depth + 1) * width * self.groups
     }
 
     /// Enters all biases, and has `rows` fill the rows of each panel, which are so wide.
@@ -281,7 +286,7 @@ mod tests {
         let bias = |column: usize| 100.0 + column as f32;
         let weight = |column: usize, depth: usize| (column * 2 + depth) as f32;
         let mut preparation = Preparation::new(InstructionSet::Portable, 1);
-        let panels = Panels::pack(&mut preparation, blocking, 2, [2, 11], bias, weight);
+        let panels = Panels::pack(&mut preparation, blocking, 2, [2, 11], bias, weight).unwrap();
         drop(preparation);
         assert_eq!((panels.count(), panels.columns()), (4, 22));
         let last = panels.panel(3);
@@ -293,7 +298,8 @@ mod tests {
         let values: Vec<f32> =
             (0..22).flat_map(|column| [weight(column, 0), weight(column, 1)]).collect();
         let mut preparation = Preparation::new(InstructionSet::best(), 1);
-        let same = Panels::pack_columns(&mut preparation, blocking, 2, [2, 11], bias, &values);
+        let same =
+            Panels::pack_columns(&mut preparation, blocking, 2, [2, 11], bias, &values).unwrap();
         drop(preparation);
         assert_eq!(same.all_values(), panels.all_values());
         let mut end = 0;

@@ -28,7 +28,7 @@ proptest! {
             let panels = Panels::pack(
                 &mut Preparation::new(set, threads), Blocking::of(set), depth, [groups, columns],
                 |column| bias[column], |column, k| right[column * depth + k],
-            );
+            ).unwrap();
             let plan = RowsPlan { count: rows, line: rows, bytes: 4 * left.len(), scratch_values: 0 };
             let gemm = Gemm::new(set, threads, plan, panels, epilogue);
             let mut output = vec![-77.0; rows * output_stride];
@@ -80,7 +80,8 @@ fn nan_stays_nan() {
             [1, 1],
             |_| 0.0,
             |_, _| f32::NAN,
-        );
+        )
+        .unwrap();
         let plan = RowsPlan { count: 1, line: 1, bytes: 4, scratch_values: 0 };
         let gemm = Gemm::new(set, 1, plan, panels, Epilogue::RELU6);
         let mut output = [0.0];
@@ -101,7 +102,8 @@ fn a_short_output_is_refused() {
         [1, 2],
         |_| 0.0,
         |_, _| 1.0,
-    );
+    )
+    .unwrap();
     let plan = RowsPlan { count: 2, line: 2, bytes: 8, scratch_values: 0 };
     let gemm = Gemm::new(set, 1, plan, panels, Epilogue::NONE);
     let rows = PlainRows::new(&[1.0; 2], [2, 1, 1], 1);

@@ -11,7 +11,7 @@ mod tests;
 
 use crate::image::values_needed;
 use crate::parts::even_tasks;
-use crate::team::Team;
+use crate::team::{Pace, Stop, Team};
 pub use float::FloatPooling;
 pub use quantized::QuantizedPooling;
 use std::ops::Range;
@@ -105,38 +105,45 @@ impl Shape {
         let parts = self.channels.div_ceil(part);
         let items = rows * parts;
         let tasks = tasks.min(items);
-        team.run(tasks, &|task| {
+        team.run_long(tasks, &|task, stop| {
             for item in items * task / tasks..items * (task + 1) / tasks {
                 let (row, first) = (item / parts, item % parts * part);
                 let (image, y) = (row / self.output[0], row % self.output[0]);
                 let seen = self.seen(0, y);
                 let first_row = image * self.input[0];
                 let rows = first_row + seen.start..first_row + seen.end;
-                let row_of_windows = Row { shape: self, rows };
+                let row_of_windows = Row { shape: self, rows, stop };
                 work(row * self.output[1], row_of_windows, first..self.channels.min(first + part));
             }
         });
     }
 }
 
+/// Channels that count for how long a window takes.
+const MOST_CHANNELS: usize = 1 << 20;
+
 /// What the output pixels of a row see.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Row<'a> {
     shape: &'a Shape,
     /// Rows of the input, counted over all images.
     rows: Range<usize>,
+    stop: &'a Stop,
 }
 
 impl Row<'_> {
-    /// The windows of the output pixels from left to right.
+    /// The windows of the output pixels from left to right, as long as they are wanted.
     #[inline(always)]
     fn windows(&self) -> impl Iterator<Item = Window> + '_ {
-        (0..self.shape.output[1]).map(|x| {
+        let mut pace = Pace::new(self.stop);
+        let windows = (0..self.shape.output[1]).map(|x| {
             let columns = self.shape.seen(1, x);
             let first = self.rows.start * self.shape.input[1] + columns.start;
             let (rows, width) = (self.rows.len(), self.shape.input[1]);
             Window { first, rows, columns: columns.len(), width }
-        })
+        });
+        let by_element = self.shape.channels.min(MOST_CHANNELS);
+        windows.take_while(move |it| !pace.is_over(it.count().saturating_mul(by_element)))
     }
 }
 

@@ -126,14 +126,17 @@ fn means_of<T: Byte, const N: usize>(
     let (center, low, high) = (center as i16, low as i16, high as i16);
     let blocks: [_; N] = taps.blocks(values, channel);
     let mut all = [T::zeroed(); BLOCK];
+    let first = -(center * N as i16);
     for (index, output) in all.iter_mut().enumerate() {
-        let mut sum = -(center * N as i16);
+        // None of this wraps, but compilers cannot know how small the centre is, and a check of each
+        // sum would keep them from computing many side by side.
+        let mut sum = first;
         for block in blocks {
-            sum += block[index].wide() as i16;
+            sum = sum.wrapping_add(block[index].wide() as i16);
         }
-        let magnitude = sum.unsigned_abs() + (N / 2) as u16;
-        let mean = ((u32::from(magnitude) * reciprocal) >> 16) as i16;
-        let mean = if sum < 0 { -mean } else { mean } + center;
+        let magnitude = sum.unsigned_abs().wrapping_add((N / 2) as u16);
+        let mean = (u32::from(magnitude).wrapping_mul(reciprocal) >> 16) as i16;
+        let mean = if sum < 0 { mean.wrapping_neg() } else { mean }.wrapping_add(center);
         *output = T::nearest(mean.clamp(low, high).into());
     }
     *output = all;

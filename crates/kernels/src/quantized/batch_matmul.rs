@@ -11,6 +11,9 @@ use crate::{InstructionSet, LINE_BYTES, Line, Team};
 /// Tasks for each thread, at most.
 const TASKS_PER_THREAD: usize = 4;
 
+/// Bytes of scratch memory that nobody minds.
+const SMALL_SCRATCH: usize = 1 << 20;
+
 /// Products `output[M][N] = x[M][K] * y[K][N]` of matrices that lie one behind the other.
 #[derive(Debug)]
 pub struct BatchMatmul {
@@ -107,6 +110,11 @@ impl BatchMatmul {
                 },
             };
             let tasks = batch.min(if threads > 1 { threads * TASKS_PER_THREAD } else { 1 });
+            // Each task has scratch memory of its own, of all of which there should not be much more
+            // than operands.
+            let operands = (rows + columns).saturating_mul(inner).saturating_mul(batch);
+            let affordable = SMALL_SCRATCH.max(operands.saturating_mul(4)) / LINE_BYTES;
+            let tasks = tasks.min((affordable / lines.sum().max(1)).max(1));
             Packed { matrix, tasks, lines }
         });
         Self {

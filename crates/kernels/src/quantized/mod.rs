@@ -150,13 +150,14 @@ impl Sums {
         let flip = weights.signedness.flip();
         #[allow(clippy::cast_possible_truncation)] // It has 8 bits.
         let zero_point = weights.signed_zero_point() as i16;
-        // So few that sums of 16 bits hold them.
+        // So few that sums of 16 bits hold them, without checks, which would keep compilers from adding
+        // many side by side.
         for values in values.chunks(128) {
             let (mut sum, mut magnitude) = (0_i16, 0_u16);
             for byte in values {
                 let weight = i16::from((byte ^ flip).cast_signed());
-                sum += weight;
-                magnitude += (weight - zero_point).unsigned_abs();
+                sum = sum.wrapping_add(weight);
+                magnitude = magnitude.wrapping_add(weight.wrapping_sub(zero_point).unsigned_abs());
             }
             self.sum += i64::from(sum);
             self.magnitude += i64::from(magnitude);

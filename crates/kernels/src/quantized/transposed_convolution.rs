@@ -7,7 +7,7 @@ use super::{Activations, Requantization, Weights};
 use crate::disjoint::DisjointOutput;
 use crate::image::{Placement, Places};
 use crate::transposed_convolution::{Shape, tasks_by_place};
-use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
+use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with constant weights, prepared for an instruction set.
 #[derive(Debug)]
@@ -23,6 +23,9 @@ impl TransposedConvolution {
     /// Packs the weights `[output_channels, filter[0], filter[1], input_channels]` and cuts the work.
     /// The output's pixels will be so many values apart.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If the shape is not [valid](Shape::is_valid); if there are not as many weights and biases as it
     /// says; if a number is out of its type's range; if this processor does not have the instruction
@@ -35,7 +38,7 @@ impl TransposedConvolution {
         activations: Activations,
         requantization: &Requantization,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         weights.check(shape.filter_values(), preparation);
         assert_eq!(bias.len(), shape.output_channels, "biases");
         requantization.check(shape.output_channels, activations.signedness);
@@ -58,12 +61,14 @@ impl TransposedConvolution {
                 activations,
                 requantization,
                 preparation,
-            );
-            (convolution, phase.placement)
+            )?;
+            Ok((convolution, phase.placement))
         });
-        let phases: Vec<_> = prepared.collect();
+        let phases = prepared.collect::<Result<Vec<_>, TooLarge>>()?;
         let tasks = tasks_by_place(phases.iter().map(|(convolution, _)| convolution.tasks()));
-        Self { shape: *shape, output_pixel_stride, phases, tasks }
+        let prepared = Self { shape: *shape, output_pixel_stride, phases, tasks };
+        preparation.check_scratch::<Line>(&[prepared.tasks.len(), prepared.task_lines()])?;
+        Ok(prepared)
     }
 
     /// The sizes.
@@ -107,14 +112,14 @@ impl TransposedConvolution {
         for (convolution, placement) in &self.phases {
             convolution.check(&input, &target(placement));
         }
-        team.run(self.tasks.len(), &|task| {
+        team.run_long(self.tasks.len(), &|task, stop| {
             // SAFETY: each task has its own lines.
             let scratch = unsafe { scratch.slice(task * lines, lines) };
             let (phase, task) = self.tasks[task];
             let (convolution, placement) = &self.phases[phase];
             // SAFETY: the images were checked, each task is there once, and each phase has output
             // pixels of its own.
-            unsafe { convolution.task(input, &target(placement), task, scratch) };
+            unsafe { convolution.task(input, &target(placement), task, scratch, stop) };
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::sequences::Steps;
 use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
-use crate::{Preparation, Team};
+use crate::{Preparation, Team, TooLarge};
 
 /// Weights from the inputs to the units of a gate.
 #[derive(Debug)]
@@ -13,20 +13,24 @@ pub(super) struct Contribution {
 
 impl Contribution {
     /// Packs weights `[units, inputs]`, given with the number of inputs, for so many rows.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
     pub(super) fn prepare(
         rows: usize,
         bias: &[f32],
         input: (&[f32], usize),
         auxiliary: Option<(&[f32], usize)>,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let mut layer = |(weights, inputs): (&[f32], usize), bias: &[f32]| {
             let sizes = Sizes { rows, inputs, units: bias.len() };
             let (storage, epilogue) = (Storage::Full, Epilogue::NONE);
             FullyConnected::prepare(sizes, weights, bias, storage, epilogue, preparation)
         };
-        let input = layer(input, bias);
-        Self { input, auxiliary: auxiliary.map(|weights| layer(weights, &vec![0.0; bias.len()])) }
+        let input = layer(input, bias)?;
+        let auxiliary = auxiliary.map(|weights| layer(weights, &vec![0.0; bias.len()]));
+        Ok(Self { input, auxiliary: auxiliary.transpose()? })
     }
 
     /// How many numbers it makes.

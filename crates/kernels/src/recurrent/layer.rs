@@ -129,10 +129,10 @@ pub(super) fn run_both<L: Layer>(
     let are_apart = team.threads() <= MOST_THREADS_APART && products <= MOST_PRODUCTS_APART;
     if team.threads() > 1 && are_apart {
         let jobs = jobs.map(Mutex::new);
-        team.run(jobs.len(), &|index| {
+        team.run_long(jobs.len(), &|index, stop| {
             let job = jobs[index].lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some((layer, contributions, states, rows, scratch)) = job else { return };
-            layer.take_steps(Workers::Caller, contributions, states, rows, scratch);
+            layer.take_steps(Workers::Caller(stop), contributions, states, rows, scratch);
         });
         return;
     }

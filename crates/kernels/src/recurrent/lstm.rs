@@ -17,10 +17,10 @@ use super::layer::{self, Layer, Outputs};
 use super::packed::Packed;
 use super::sequences::{Rows, Sequences, Steps, Workers};
 use super::step::{Normalized, Project, Step};
-use crate::Preparation;
 use crate::disjoint::DisjointOutput;
 use crate::team::Team;
 use crate::vector::Isa;
+use crate::{Preparation, TooLarge};
 
 /// Gates in the order of a panel: input, forget, cell, output.
 pub(super) const GATES: usize = 4;
@@ -134,6 +134,9 @@ pub struct Lstm {
 impl Lstm {
     /// Packs the weights.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If weights have not the sizes that the shape says, or the output has not as many elements as
     /// the cell though there is no projection.
@@ -142,7 +145,7 @@ impl Lstm {
         weights: &Weights<'_>,
         settings: Settings,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let Shape { sequences, input, auxiliary, units, output } = shape;
         let gates = [weights.input, Some(weights.forget), Some(weights.cell), Some(weights.output)];
         let size = |a: usize, b: usize| a.checked_mul(b).expect("weights beyond memory");
@@ -161,24 +164,30 @@ impl Lstm {
         }
         let has_layer_norm = gates.iter().flatten().any(|gate| gate.layer_norm.is_some());
         let none = vec![0.0; units];
-        let contributions = gates.map(|gate| {
-            let gate = gate?;
+        let mut contributions = [const { None }; GATES];
+        for (gate, contribution) in gates.iter().zip(&mut contributions) {
+            let Some(gate) = gate else { continue };
             let bias = if has_layer_norm { &none } else { gate.bias };
             let auxiliary = gate.auxiliary.map(|weights| (weights, auxiliary));
             let input = (gate.input, input);
-            Some(Contribution::prepare(sequences.rows(), bias, input, auxiliary, preparation))
-        });
+            let rows = sequences.rows();
+            let prepared = Contribution::prepare(rows, bias, input, auxiliary, preparation)?;
+            *contribution = Some(prepared);
+        }
         let recurrent = gates.map(|gate| Some(gate?.recurrent));
-        let recurrent = Packed::new(preparation, VECTORS, &recurrent, [units, output]);
-        let projection = weights.projection.map(|(weights, _)| {
-            Packed::new(preparation, VECTORS, &[Some(weights)], [output, units])
-        });
+        let recurrent = Packed::new(preparation, VECTORS, &recurrent, [units, output])?;
+        let projection = match weights.projection {
+            Some((weights, _)) => {
+                Some(Packed::new(preparation, VECTORS, &[Some(weights)], [output, units])?)
+            }
+            None => None,
+        };
         let projection_bias = match weights.projection {
             Some((_, Some(bias))) => bias.to_vec(),
             _ => vec![0.0; output],
         };
         let of = |vector: Option<&[f32]>| vector.map_or_else(|| none.clone(), <[f32]>::to_vec);
-        Self {
+        let prepared = Self {
             isa: Isa::of(preparation.set()),
             shape,
             settings,
@@ -190,7 +199,9 @@ impl Lstm {
             layer_norm: has_layer_norm
                 .then(|| gates.map(|gate| of(gate.and_then(|gate| gate.layer_norm)))),
             projection_bias,
-        }
+        };
+        preparation.check_scratch::<f32>(&[prepared.scratch_elements()])?;
+        Ok(prepared)
     }
 
     /// How many floats of scratch a run wants.

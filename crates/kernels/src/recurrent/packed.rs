@@ -1,9 +1,9 @@
 //! [`Packed`]: weights in the order in which vectors multiply them.
 
-use crate::Preparation;
 use crate::gemm::pack::{Matrix, turned};
 use crate::packing::PackedValues;
 use crate::vector::{Isa, Kernel, Simd};
+use crate::{Preparation, TooLarge};
 
 /// Rows of inputs that are multiplied together.
 pub(super) const ROWS: usize = 3;
@@ -40,18 +40,22 @@ impl Packed {
     /// Packs the rows of matrices, `[rows, inputs]` each, into panels of so many vectors. The columns
     /// of a panel are as many rows of each matrix, one matrix after the other; those of a matrix that
     /// is not there are 0.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
     pub(super) fn new(
         preparation: &mut Preparation,
         vectors: usize,
         matrices: &[Option<&[f32]>],
         [rows, inputs]: [usize; 2],
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let isa = Isa::of(preparation.set());
         let width = vectors * lanes(isa);
         let block = width / matrices.len();
         let panels = rows.div_ceil(block);
-        let panel = width.checked_mul(inputs).expect("weights beyond memory");
-        let size = panels.checked_mul(panel).expect("weights beyond memory");
+        let too_large = TooLarge::beyond_addresses("packed weights");
+        let panel = width.checked_mul(inputs).ok_or(too_large)?;
+        let size = panels.checked_mul(panel).ok_or(too_large)?;
         let weights = preparation.pack(size, |places| {
             for (index, places) in places.chunks_exact_mut(panel.max(1)).enumerate() {
                 let rows = index * block..rows.min((index + 1) * block);
@@ -62,8 +66,8 @@ impl Packed {
                     turned(isa, &matrix, rows.clone(), inputs, [block, width], places);
                 }
             }
-        });
-        Self { weights, inputs, panels, panel }
+        })?;
+        Ok(Self { weights, inputs, panels, panel })
     }
 
     pub(super) fn panels(&self) -> usize {

@@ -6,10 +6,10 @@ use super::contribution::Contribution;
 use super::layer::{self, Layer, Outputs};
 use super::packed::{Packed, ROWS, lanes};
 use super::sequences::{Rows, Sequences, Steps, Workers};
-use crate::Preparation;
 use crate::disjoint::DisjointOutput;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd, functions};
+use crate::{Preparation, TooLarge};
 use std::ops::Range;
 
 /// Most vectors of a panel.
@@ -57,6 +57,9 @@ pub struct Rnn {
 impl Rnn {
     /// Packs the weights. Outputs are clamped to a range.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If weights have not the sizes that the shape says.
     pub fn prepare(
@@ -64,7 +67,7 @@ impl Rnn {
         weights: &RnnWeights<'_>,
         range: (f32, f32),
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let RnnShape { sequences, input, auxiliary, units } = shape;
         let RnnWeights { bias, recurrent, .. } = *weights;
         assert_eq!(bias.len(), units, "not a bias for each unit");
@@ -80,9 +83,11 @@ impl Rnn {
             (weights.input, input),
             weights.auxiliary.map(|weights| (weights, auxiliary)),
             preparation,
-        );
-        let recurrent = Packed::new(preparation, vectors, &[Some(recurrent)], [units, units]);
-        Self { isa, shape, contribution, vectors, recurrent, range }
+        )?;
+        let recurrent = Packed::new(preparation, vectors, &[Some(recurrent)], [units, units])?;
+        let prepared = Self { isa, shape, contribution, vectors, recurrent, range };
+        preparation.check_scratch::<f32>(&[prepared.scratch_elements()])?;
+        Ok(prepared)
     }
 
     /// How many floats of scratch a run wants.

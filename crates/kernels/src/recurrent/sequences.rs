@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::team::Team;
+use crate::team::{Stop, Team};
 
 /// How the steps of all sequences lie in a tensor, whose rows are steps, and in which order they are
 /// taken.
@@ -88,8 +88,8 @@ impl<'a> Rows<'a> {
 
 /// Who does the tasks of a layer's steps.
 pub(super) enum Workers<'a> {
-    /// The calling thread.
-    Caller,
+    /// The calling thread, in a task.
+    Caller(&'a Stop),
     Team(&'a mut Team),
 }
 
@@ -114,7 +114,8 @@ impl Workers<'_> {
                 let parts = (products / LEAST_PRODUCTS).min(panels).min(team.threads()).max(1);
                 team.run(parts, &|index| work(part(parts, index)));
             }
-            Self::Caller => work(0..panels),
+            Self::Caller(stop) if stop.is_due() => {}
+            Self::Caller(_) => work(0..panels),
         }
     }
 }

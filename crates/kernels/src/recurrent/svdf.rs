@@ -3,12 +3,12 @@
 //! with its time weights; a unit adds up `rank` filters next to each other.
 #![allow(unsafe_code)]
 
-use crate::Preparation;
 use crate::disjoint::DisjointOutput;
 use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
 use crate::parts::for_each_part;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd, functions};
+use crate::{Preparation, TooLarge};
 use std::ops::Range;
 
 /// The sizes of an SVDF layer.
@@ -46,6 +46,9 @@ impl Svdf {
     /// Packs the feature weights, `[filters, input]`; the time weights are `[filters, memory]`.
     /// Outputs are clamped to a range.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If weights have not the sizes that the shape says, or nothing is remembered.
     pub fn prepare(
@@ -55,7 +58,7 @@ impl Svdf {
         bias: Option<&[f32]>,
         range: (f32, f32),
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let SvdfShape { batch, input, units, rank, memory } = shape;
         let filters = units.checked_mul(rank).expect("filters beyond memory");
         assert_eq!(Some(time_weights.len()), filters.checked_mul(memory), "time weights");
@@ -69,15 +72,19 @@ impl Svdf {
             Storage::Full,
             Epilogue::NONE,
             preparation,
-        );
-        Self {
+        )?;
+        let mut kept = preparation.filled(0.0, time_weights.len(), "time weights")?;
+        kept.copy_from_slice(time_weights);
+        let prepared = Self {
             isa: Isa::of(preparation.set()),
             shape,
             features,
-            time_weights: time_weights.to_vec(),
+            time_weights: kept,
             bias: bias.map_or_else(|| vec![0.0; units], <[f32]>::to_vec),
             range,
-        }
+        };
+        preparation.check_scratch::<f32>(&[batch, filters])?;
+        Ok(prepared)
     }
 
     /// Multiplications and additions.

@@ -118,7 +118,8 @@ fn combine<S: Simd, const WHAT: u8>(simd: S, a: S::I, b: S::I) -> S::I {
 #[inline(always)]
 fn combined<const WHAT: u8>(a: i32, b: i32) -> i32 {
     match WHAT {
-        0 => a + b,
+        // As vectors add.
+        0 => a.wrapping_add(b),
         1 => a.max(b),
         _ => a.min(b),
     }

@@ -35,9 +35,71 @@ type Work<'a> = &'a (dyn Fn(usize) + Sync);
 #[repr(align(128))]
 struct Apart<T>(T);
 
+/// What is asked whether to go on.
+type Question<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Whether the tasks that are left are still wanted.
+pub(crate) struct Stop {
+    /// Written while no round is on, read by whoever has taken a task.
+    question: UnsafeCell<Option<Question<'static>>>,
+    is_stopped: AtomicBool,
+}
+
+impl Stop {
+    fn new() -> Self {
+        Self { question: UnsafeCell::new(None), is_stopped: AtomicBool::new(false) }
+    }
+
+    /// Whether what a task has still to do is no longer wanted. To be asked in tasks, once in some
+    /// microseconds of work.
+    pub(crate) fn is_due(&self) -> bool {
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return true;
+        }
+        // SAFETY: there is a reference to it in tasks only, of a round that is on.
+        let question = self.question.with(|place| unsafe { *place });
+        let is_due = question.is_some_and(|is_over| is_over());
+        if is_due {
+            self.is_stopped.store(true, Ordering::Relaxed);
+        }
+        is_due
+    }
+}
+
+/// Asks [`Stop`] now and then while work is done in a task.
+pub(crate) struct Pace<'a> {
+    stop: &'a Stop,
+    done: usize,
+    is_over: bool,
+}
+
+/// Runs of a single task from one question to the next.
+const RUNS_BETWEEN: u32 = 16;
+
+/// So many multiplications take some tens of microseconds, or of plain code a millisecond.
+const WORK_BETWEEN: usize = 1 << 20;
+
+impl<'a> Pace<'a> {
+    pub(crate) fn new(stop: &'a Stop) -> Self {
+        Self { stop, done: 0, is_over: false }
+    }
+
+    /// Whether to stop, before this number of multiplications is done. Once it is yes, it stays so:
+    /// loops around the one that asked end too.
+    pub(crate) fn is_over(&mut self, work: usize) -> bool {
+        self.done = self.done.saturating_add(work);
+        if self.done >= WORK_BETWEEN && !self.is_over {
+            self.done = 0;
+            self.is_over = self.stop.is_due();
+        }
+        self.is_over
+    }
+}
+
 /// What the caller and the helpers share.
 struct Shared {
     round: Apart<Announcement>,
+    stop: Apart<Stop>,
     /// By thread, the caller's first.
     shares: Vec<Apart<Share>>,
     /// By helper.
@@ -71,8 +133,8 @@ struct State {
     asleep: AtomicBool,
 }
 
-// SAFETY: `work` is the only part that is not `Sync`. It is written by the caller only, while no
-// helper has a task; helpers read it when they have one. `Share::take` orders the two.
+// SAFETY: `work` and `question` are the only parts that are not `Sync`. They are written by the caller
+// only, while no helper has a task; helpers read them when they have one. `Share::take` orders the two.
 unsafe impl Sync for Shared {}
 // SAFETY: as above; all that it holds may be sent.
 unsafe impl Send for Shared {}
@@ -87,6 +149,8 @@ pub struct Team {
     helpers: Vec<(Thread, Option<JoinHandle<()>>)>,
     /// Whether helpers sleep through this execution.
     is_alone: bool,
+    /// Runs of a single task, for which nothing was asked.
+    unasked: u32,
     /// When the last execution did.
     ended: Option<Instant>,
 }
@@ -117,6 +181,7 @@ impl Team {
                 work: UnsafeCell::new(None),
                 processor: AtomicUsize::new(usize::MAX),
             }),
+            stop: Apart(Stop::new()),
             shares: (0..=helpers).map(|_| Apart(Share::new())).collect(),
             states: (0..helpers).map(|_| Apart(state())).collect(),
             panic: Mutex::new(None),
@@ -131,7 +196,7 @@ impl Team {
             })
             .map(|handle| (handle.thread().clone(), Some(handle)))
             .collect();
-        Self { shared, round: 0, helpers, is_alone: false, ended: None }
+        Self { shared, round: 0, helpers, is_alone: false, unasked: 0, ended: None }
     }
 
     /// How many threads there are, the caller's among them.
@@ -163,23 +228,71 @@ impl Team {
         }
     }
 
+    /// Calls `work` with the team, whose tasks are only run as long as `is_over` says no, which is asked
+    /// before each of many tasks and within long ones. [`Self::is_stopped`] tells `work` whether some
+    /// were left out, so that what they should have written is not there.
+    pub fn until<R>(&mut self, is_over: Question<'_>, work: impl FnOnce(&mut Self) -> R) -> R {
+        /// Takes the question away, also if the work panics.
+        struct Asked<'a>(&'a mut Team);
+
+        impl Drop for Asked<'_> {
+            fn drop(&mut self) {
+                self.0.ask(None);
+                self.0.shared.stop.0.is_stopped.store(false, Ordering::Relaxed);
+            }
+        }
+
+        // SAFETY: the reference is used by tasks only, and `Asked` takes it away before this function
+        // ends.
+        let endless = unsafe { std::mem::transmute::<Question<'_>, Question<'static>>(is_over) };
+        self.ask(Some(endless));
+        work(Asked(self).0)
+    }
+
+    fn ask(&mut self, question: Option<Question<'static>>) {
+        // SAFETY: no round is on, and so nobody reads it.
+        self.shared.stop.0.question.with_mut(|place| unsafe { *place = question });
+    }
+
+    /// Whether tasks have been left out since [`Self::until`] began.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stop.0.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// As [`Self::run`], for tasks that take long: they can ask whether to stop.
+    pub(crate) fn run_long(&mut self, tasks: usize, work: &(dyn Fn(usize, &Stop) + Sync)) {
+        let shared = Arc::clone(&self.shared);
+        self.run(tasks, &|task| work(task, &shared.stop.0));
+    }
+
     /// Calls `work` once with each number below `tasks`, on all threads, and returns when all calls
     /// have. Each thread begins with its own even part of the numbers, in their order, the same in
     /// every run: so tasks that go through an image in order find what the thread's tasks of the run
     /// before have written still in its cache. Then it takes the last ones from others that are not
-    /// as far. Tasks of similar size, a few for each thread, share best.
+    /// as far. Tasks of similar size, a few for each thread, share best. Those that come after what
+    /// [`Self::until`] asks has been answered are left out.
     ///
     /// # Panics
     /// If a task does; the others are finished first.
     pub fn run(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
-        if self.helpers.is_empty() || self.is_alone || tasks <= 1 {
-            (0..tasks).for_each(work);
+        if tasks <= 1 {
+            // Many of them are over sooner than the question is answered.
+            self.unasked = (self.unasked + 1) % RUNS_BETWEEN;
+            let is_over = self.unasked == 0 && self.shared.stop.0.is_due();
+            if !is_over && !self.is_stopped() {
+                (0..tasks).for_each(work);
+            }
+        } else if self.helpers.is_empty() || self.is_alone {
+            let shared = Arc::clone(&self.shared);
+            (0..tasks).take_while(|_| !shared.stop.0.is_due()).for_each(work);
         } else if tasks <= MOST_TASKS {
             self.run_round(tasks, work);
         } else {
             let by_task = tasks.div_ceil(MOST_TASKS);
+            let shared = Arc::clone(&self.shared);
             self.run_round(tasks.div_ceil(by_task), &|task| {
-                (task * by_task..tasks.min((task + 1) * by_task)).for_each(work);
+                let tasks = task * by_task..tasks.min((task + 1) * by_task);
+                tasks.take_while(|_| !shared.stop.0.is_due()).for_each(work);
             });
         }
     }
@@ -187,7 +300,10 @@ impl Team {
     fn run_round(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
         if self.round == u32::MAX {
             // Round numbers must not come again while a helper could still look for an old one.
+            // SAFETY: no round is on.
+            let question = self.shared.stop.0.question.with(|place| unsafe { *place });
             *self = Self::new(self.threads());
+            self.ask(question);
         }
         self.round += 1;
         let shared = &*self.shared;
@@ -262,7 +378,9 @@ fn take_tasks(shared: &Shared, round: Round, thread: usize, done: &mut usize) {
                 *done += 1;
                 // SAFETY: the round cannot end before this task has.
                 let work = shared.round.0.work.with(|place| unsafe { *place });
-                work.expect("a round has work")(task);
+                if !shared.stop.0.is_due() {
+                    work.expect("a round has work")(task);
+                }
             }
             if *done > before {
                 tell(shared, round, thread, *done);

@@ -20,6 +20,44 @@ fn each_task_runs_once() {
 }
 
 #[test]
+fn tasks_are_left_out_once_they_are_not_wanted() {
+    for threads in [1, 2, 3] {
+        let mut team = Team::new(threads);
+        let done = AtomicUsize::new(0);
+        let is_over = || done.load(Ordering::SeqCst) >= 10;
+        let count = || done.fetch_add(1, Ordering::SeqCst);
+        team.until(&is_over, |team| {
+            team.run(5, &|_| _ = count());
+            assert!(!team.is_stopped());
+            team.run(100_000, &|_| _ = count());
+            assert!(team.is_stopped());
+            team.run(1, &|_| _ = count());
+            team.run(100, &|_| _ = count());
+        });
+        let done = done.into_inner();
+        assert!((10..10 + threads).contains(&done), "{done} tasks of {threads} threads");
+        every_task_runs_once(&mut team, 100);
+        let long = AtomicUsize::new(0);
+        team.until(&|| long.load(Ordering::SeqCst) > 20, |team| {
+            team.run_long(threads, &|_, stop| {
+                while !stop.is_due() {
+                    long.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        });
+        every_task_runs_once(&mut team, 100);
+    }
+}
+
+#[test]
+fn a_question_is_forgotten_when_work_panics() {
+    let mut team = Team::new(2);
+    let panicked = catch_unwind(AssertUnwindSafe(|| team.until(&|| true, |_| panic!("so"))));
+    panicked.unwrap_err();
+    every_task_runs_once(&mut team, 7);
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "too many tasks")]
 fn more_tasks_than_are_numbered_run_once() {
     let mut team = Team::new(2);

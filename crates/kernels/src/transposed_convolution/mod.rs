@@ -17,7 +17,7 @@ use crate::convolution::{Access, Taps};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Epilogue, Gemm, Panels, RowsPlan};
 use crate::image::{Places, values_needed};
-use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 
 /// A transposed convolution with its filter packed and its work cut into tasks.
 #[derive(Debug)]
@@ -43,6 +43,9 @@ impl TransposedConvolution {
     /// bias, one for each output channel, and cuts the work. The pixels of input and output will be
     /// so many values apart.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If the shape is not [valid](Shape::is_valid) or the filter or the bias is not as large as it
     /// says.
@@ -53,7 +56,7 @@ impl TransposedConvolution {
         bias: &[f32],
         epilogue: Epilogue,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let phases = shape.checked_phases(output_pixel_stride);
         preparation.check_count(filter.len(), shape.filter_values(), "values of the filter");
         assert_eq!(bias.len(), shape.output_channels, "values of the bias");
@@ -68,7 +71,8 @@ impl TransposedConvolution {
             let depth = of_phase.taps() * shape.input_channels;
             let columns = [1, of_phase.output_channels];
             let bias = |column: usize| bias[column % shape.output_channels];
-            let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, &filter);
+            let panels =
+                Panels::pack_columns(preparation, blocking, depth, columns, bias, &filter)?;
             let access = Access::of(of_phase, input_pixel_stride == shape.input_channels);
             let rows = RowsPlan {
                 count: of_phase.output_pixels(),
@@ -79,21 +83,27 @@ impl TransposedConvolution {
                     input_pixel_stride,
                 )
                 .saturating_mul(size_of::<f32>()),
-                scratch_values: access.scratch_values(of_phase, blocking.rows),
+                scratch_values: access.scratch_values(of_phase, blocking.rows)?,
             };
             let gemm = Gemm::new(set, threads, rows, panels, epilogue);
-            Packed { phase, gemm, access }
+            Ok(Packed { phase, gemm, access })
         };
-        let phases: Vec<Packed> = phases.into_iter().map(pack).collect();
-        let zeros = phases.iter().map(|it| Taps::zeros_needed(&it.phase.shape, it.access)).max();
-        Self {
+        let phases = phases.into_iter().map(pack).collect::<Result<Vec<_>, TooLarge>>()?;
+        let mut zeros = 0;
+        for Packed { phase, access, .. } in &phases {
+            zeros = zeros.max(Taps::zeros_needed(&phase.shape, *access)?);
+        }
+        let prepared = Self {
             shape: *shape,
             set,
             output_pixel_stride,
             tasks: tasks_by_place(phases.iter().map(|it| it.gemm.tasks())),
-            zeros: vec![0.0; zeros.unwrap_or(0)],
+            zeros: preparation.filled(0.0, zeros, "zeros")?,
             phases,
-        }
+        };
+        let scratch = [prepared.tasks.len(), prepared.task_scratch_values()];
+        preparation.check_scratch::<f32>(&scratch)?;
+        Ok(prepared)
     }
 
     /// The sizes.
@@ -134,7 +144,7 @@ impl TransposedConvolution {
         let scratch = DisjointOutput::new(scratch);
         let output = DisjointOutput::new(output.values);
         let by_task = self.task_scratch_values();
-        team.run(self.tasks.len(), &|task| {
+        team.run_long(self.tasks.len(), &|task, stop| {
             // SAFETY: each task has its own part.
             let scratch = unsafe { scratch.slice(task * by_task, by_task) };
             let (phase, task) = self.tasks[task];
@@ -148,7 +158,7 @@ impl TransposedConvolution {
             };
             if let Some(product) = product {
                 // SAFETY: each task is there once.
-                unsafe { product.task(task, scratch) };
+                unsafe { product.task(task, scratch, stop) };
             }
         });
     }

@@ -143,8 +143,10 @@ impl Isa {
             Self::Portable(simd) => kernel.run(simd),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(simd) => simd.run(kernel),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Avx512(simd) => simd.run(kernel),
+            #[cfg(all(target_arch = "x86_64", nnhal_only_avx2))]
+            Self::Avx512(_) => unreachable!("not compiled"),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(simd) => simd.run(kernel),
         }

@@ -91,25 +91,26 @@ impl Operation for ArgMinMax {
         let slices = Slices::new(&input.lengths()?, self.axis);
         let room = output.allocate(&dimensions)?;
         let indexes = if input.is_float() {
-            self.search(room, &slices, &input.f32s()?)
+            self.search(call, room, &slices, &input.f32s()?)?
         } else {
-            self.search(room, &slices, &input.integers()?)
+            self.search(call, room, &slices, &input.integers()?)?
         };
-        Ok(vec![output.with_integers(dimensions, &indexes)])
+        Ok(vec![output.with_integers(dimensions, &indexes)?])
     }
 }
 
 impl ArgMinMax {
     fn search<T: PartialOrd>(
         &self,
+        call: &Call<'_>,
         mut indexes: Vec<i32>,
         slices: &Slices,
         elements: &[T],
-    ) -> Vec<i32> {
+    ) -> Result<Vec<i32>, Fault> {
         for mut positions in slices.positions() {
             let Some(first) = positions.next() else { continue };
             let (mut best, mut index_of_best) = (&elements[first], 0);
-            for (index, position) in (1..).zip(positions) {
+            call.each((1..).zip(positions), |(index, position)| {
                 let element = &elements[position];
                 let is_better = match self.extreme {
                     Extreme::Max => element > best,
@@ -118,10 +119,10 @@ impl ArgMinMax {
                 if is_better {
                     (best, index_of_best) = (element, index);
                 }
-            }
+            })?;
             indexes.push(index_of_best);
         }
-        indexes
+        Ok(indexes)
     }
 }
 

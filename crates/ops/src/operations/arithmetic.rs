@@ -129,17 +129,13 @@ impl Operation for Arithmetic {
         Ok(vec![if output.is_float() {
             let (of_a, of_b) = (a.f32s()?, b.f32s()?);
             let range = activation_range::real(self.activation);
-            let mut elements = output.allocate(&dimensions)?;
-            elements.extend(
-                pairs.map(|(i, j)| activation_range::clamp(self.reals(of_a[i], of_b[j]), range)),
-            );
-            output.with_f32s(dimensions, &elements)
+            let elements = output.collect(&dimensions, pairs.map(|(i, j)| activation_range::clamp(self.reals(of_a[i], of_b[j]), range)))?;
+            output.with_f32s(dimensions, &elements)?
         } else {
             let (of_a, of_b) = (a.integers()?, b.integers()?);
             let combine = self.integers(call);
-            let mut elements = output.allocate(&dimensions)?;
-            elements.extend(pairs.map(|(i, j)| combine(of_a[i], of_b[j])));
-            output.with_integers(dimensions, &elements)
+            let elements = output.collect(&dimensions, pairs.map(|(i, j)| combine(of_a[i], of_b[j])))?;
+            output.with_integers(dimensions, &elements)?
         }])
     }
 }

@@ -107,9 +107,9 @@ impl Operation for AxisAlignedBboxTransform {
                 batch_indexes.wrong("value", index, expected)
             })?;
             let (deltas, _) = deltas.as_chunks();
-            for delta in deltas {
+            call.each(deltas, |delta| {
                 edges.extend(region.transformed(*delta).clipped(*image_size).to_array());
-            }
+            })?;
         }
         Ok(vec![real::store(output, dimensions, edges)?])
     }

@@ -123,25 +123,26 @@ impl Operation for BatchMatmul {
         Ok(vec![if output.is_float() {
             let (x, y) = (x.f32s()?, y.f32s()?);
             let elements =
-                self.multiply(call, sizes, &x, &y, output.allocate(&dimensions)?, |products| {
+                self.multiply(sizes, &x, &y, output.allocate(&dimensions)?, |products| {
                     // Summed in double precision and rounded once.
-                    real::round(products.map(|(x, y)| f64::from(x) * f64::from(y)).sum())
+                    let mut sum = -0.0;
+                    call.each(products, |(x, y)| sum += f64::from(x) * f64::from(y))?;
+                    Ok(real::round(sum))
                 })?;
-            output.with_f32s(dimensions, &elements)
+            output.with_f32s(dimensions, &elements)?
         } else {
-            let sum = |products: &mut dyn Iterator<Item = (i32, i32)>| {
-                products.fold(0_i32, |sum, (x, y)| sum.wrapping_add(x.wrapping_mul(y)))
-            };
             let requantizer = output
                 .is_quantized()
                 .then(|| Requantizer::new(x, y, output, FusedActivation::None));
             let (x, y) = (centred(x)?, centred(y)?);
             let elements =
-                self.multiply(call, sizes, &x, &y, output.allocate(&dimensions)?, |products| {
-                    let sum = sum(products);
-                    requantizer.as_ref().map_or(sum, |requantizer| requantizer.stored(sum, 0))
+                self.multiply(sizes, &x, &y, output.allocate(&dimensions)?, |products| {
+                    let mut sum = 0_i32;
+                    call.each(products, |(x, y)| sum = sum.wrapping_add(x.wrapping_mul(y)))?;
+                    let stored = requantizer.as_ref().map(|requantizer| requantizer.stored(sum, 0));
+                    Ok(stored.unwrap_or(sum))
                 })?;
-            output.with_integers(dimensions, &elements)
+            output.with_integers(dimensions, &elements)?
         }])
     }
 }
@@ -151,17 +152,15 @@ impl BatchMatmul {
     /// the products of.
     fn multiply<T: Copy>(
         &self,
-        call: &Call<'_>,
         Sizes { rows, inner, columns }: Sizes,
         x: &[T],
         y: &[T],
         mut elements: Vec<T>,
-        sum: impl Fn(&mut dyn Iterator<Item = (T, T)>) -> T,
+        sum: impl Fn(&mut dyn Iterator<Item = (T, T)>) -> Result<T, Fault>,
     ) -> Result<Vec<T>, Fault> {
         let slices = x.chunks_exact(rows * inner).zip(y.chunks_exact(inner * columns));
         for (x, y) in slices {
             for row in 0..rows {
-                call.check_interrupt()?;
                 for column in 0..columns {
                     let mut pairs = (0..inner).map(|k| {
                         let of_x = if self.transpose_x { k * rows + row } else { row * inner + k };
@@ -172,7 +171,7 @@ impl BatchMatmul {
                         };
                         (x[of_x], y[of_y])
                     });
-                    elements.push(sum(&mut pairs));
+                    elements.push(sum(&mut pairs)?);
                 }
             }
         }

@@ -158,7 +158,7 @@ impl Operation for BatchSpace {
                 let wide = Shape::new(self.padded(call)?).to_known();
                 let wide = wide.ok_or_else(|| call.not_known("dimensions"))?;
                 let lengths = [0, 1, 2, 3].map(|axis: usize| wide[axis] as usize);
-                let zero = movement::zero(output);
+                let zero = movement::zero(output)?;
                 let wide = border::laid(input, &self.all_borders(), &zero, output, wide)?;
                 self.blocks.stack((&wide.bytes, lengths), output, dimensions)?
             }

@@ -230,7 +230,7 @@ impl Operation for BidirectionalSequenceLstm {
         let states = [forward.output, forward.cell, backward.output, backward.cell];
         let results = steps.into_elements().chain(states);
         let outputs = call.outputs().iter().zip(dimensions).zip(results);
-        Ok(outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect())
+        outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect()
     }
 }
 

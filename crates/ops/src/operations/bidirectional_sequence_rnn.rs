@@ -167,7 +167,7 @@ impl Operation for BidirectionalSequenceRnn {
         )?;
         let results = steps.into_elements().chain([forward, backward]);
         let outputs = call.outputs().iter().zip(dimensions).zip(results);
-        Ok(outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect())
+        outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect()
     }
 }
 

@@ -36,6 +36,7 @@
 use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
+use crate::rules::sorting::sort;
 use crate::rules::suppression::{Candidate, MultiClass};
 use crate::rules::{bounding_box, real};
 use crate::shape::Shape;
@@ -185,15 +186,17 @@ impl Operation for BoxWithNmsLimit {
             let (scores, boxes) = (&scores[range.clone()], &boxes[range]);
             let box_of = |it: &Candidate| boxes[it.index * classes + it.class];
             let lower = |score, overlap| self.lower(score, overlap);
-            let is_over = || call.check_interrupt().is_err();
-            let mut selected = rule.select(scores, box_of, lower, &is_over);
-            call.check_interrupt()?;
-            selected.sort_by_key(|candidate| candidate.class);
+            let mut selected = rule.select(call, scores, box_of, lower)?;
+            sort(call, &mut selected, |a, b| a.class.cmp(&b.class))?;
             for candidate in selected {
-                selection.scores.push(candidate.score);
-                selection.edges.extend(box_of(&candidate).to_array());
-                selection.classes.push(i32::try_from(candidate.class).unwrap_or(i32::MAX));
-                selection.batch_indexes.push(image[0]);
+                call.work(1)?;
+                let class = i32::try_from(candidate.class).unwrap_or(i32::MAX);
+                call.push(&mut selection.scores, candidate.score)?;
+                for edge in box_of(&candidate).to_array() {
+                    call.push(&mut selection.edges, edge)?;
+                }
+                call.push(&mut selection.classes, class)?;
+                call.push(&mut selection.batch_indexes, image[0])?;
             }
         }
         selection.store(call)
@@ -225,8 +228,8 @@ impl Selection {
         Ok(vec![
             real::store(scores, vec![count], self.scores)?,
             real::store(call.output(1), vec![count, 4], self.edges)?,
-            call.output(2).with_integers(vec![count], &self.classes),
-            call.output(3).with_integers(vec![count], &self.batch_indexes),
+            call.output(2).with_integers(vec![count], &self.classes)?,
+            call.output(3).with_integers(vec![count], &self.batch_indexes)?,
         ])
     }
 }

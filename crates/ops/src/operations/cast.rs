@@ -82,26 +82,26 @@ impl Operation for Cast {
             return Ok(vec![movement::copied(input.bytes()?, output, dimensions)?]);
         }
         Ok(vec![if output.is_float() {
-            let mut elements = output.allocate(&dimensions)?;
-            if input.is_float() {
-                elements.extend(input.f32s()?);
+            let elements = if input.is_float() {
+                input.f32s()?
             } else {
                 // Rounded to the nearest. Integers that float16 can hold are exact in float32, so
                 // nothing is rounded twice.
                 #[allow(clippy::cast_precision_loss)]
-                elements.extend(input.integers()?.into_iter().map(|element| element as f32));
-            }
-            output.with_f32s(dimensions, &elements)
+                let floats = input.integers()?.into_iter().map(|element| element as f32);
+                output.collect(&dimensions, floats)?
+            };
+            output.with_f32s(dimensions, &elements)?
         } else {
-            let mut elements = output.allocate(&dimensions)?;
-            if input.is_float() {
+            let elements = if input.is_float() {
                 // The cast truncates and saturates; 8 bits saturate once more when stored.
                 #[allow(clippy::cast_possible_truncation)]
-                elements.extend(input.f32s()?.into_iter().map(|element| element as i32));
+                let integers = input.f32s()?.into_iter().map(|element| element as i32);
+                output.collect(&dimensions, integers)?
             } else {
-                elements.extend(input.integers()?);
-            }
-            output.with_integers(dimensions, &elements)
+                input.integers()?
+            };
+            output.with_integers(dimensions, &elements)?
         }])
     }
 }

@@ -92,22 +92,21 @@ impl Operation for Comparison {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (a, b, output) = (call.input(0), call.input(1), call.output(0));
         let (dimensions, pairs) = broadcast::pairs(call, a, b)?;
-        let mut elements: Vec<bool> = output.allocate(&dimensions)?;
-        match a.operand_type {
+        let elements: Vec<bool> = match a.operand_type {
             OperandType::TensorBool8 => {
                 let (of_a, of_b) = (a.bools()?, b.bools()?);
-                elements.extend(pairs.map(|(i, j)| self.holds(of_a[i], of_b[j])));
+                output.collect(&dimensions, pairs.map(|(i, j)| self.holds(of_a[i], of_b[j])))?
             }
             OperandType::TensorInt32 => {
                 let (of_a, of_b) = (a.i32s()?, b.i32s()?);
-                elements.extend(pairs.map(|(i, j)| self.holds(of_a[i], of_b[j])));
+                output.collect(&dimensions, pairs.map(|(i, j)| self.holds(of_a[i], of_b[j])))?
             }
             _ => {
                 let (of_a, of_b) = (a.reals()?, b.reals()?);
-                elements.extend(pairs.map(|(i, j)| self.holds(of_a[i], of_b[j])));
+                output.collect(&dimensions, pairs.map(|(i, j)| self.holds(of_a[i], of_b[j])))?
             }
-        }
-        Ok(vec![output.with_bools(dimensions, &elements)])
+        };
+        Ok(vec![output.with_bools(dimensions, &elements)?])
     }
 }
 

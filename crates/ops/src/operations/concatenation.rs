@@ -138,7 +138,7 @@ fn as_output<'a>(input: &Argument<'a>, output: &Argument<'_>) -> Result<Cow<'a, 
         return Ok(input.bytes()?.into());
     }
     let stored = requantized(input, output)?;
-    Ok(output.with_integers(input.dimensions()?, &stored).bytes.into())
+    Ok(output.with_integers(input.dimensions()?, &stored)?.bytes.into())
 }
 
 #[cfg(test)]

@@ -506,7 +506,9 @@ mod tests {
                 sums.push(sum);
             }}}}
             let lengths = [batch, rows.cast_unsigned(), columns.cast_unsigned(), out];
-            let sums = layout.elements_from_nhwc(sums, lengths.map(|length| length as usize));
+            let call = Call::new(OperationType::Conv2d, [], []);
+            let sizes = lengths.map(|length| length as usize);
+            let sums = layout.elements_from_nhwc(&call, sums, sizes).unwrap();
             let (least, greatest) = activation_range::real(
                 FusedActivation::from_code(activation).unwrap());
             let clamped: Vec<f64> =

@@ -247,14 +247,17 @@ mod tests {
             let count: u32 = lengths.iter().product();
             let elements: Vec<f64> = (0..count).map(f64::from).collect();
             let nhwc = example(DepthToSpace, TensorFloat32, &lengths, 2).result();
-            let exchanged = Layout::Nchw.elements_from_nhwc(elements, lengths.map(|it| it as usize));
+            let call = Call::new(SpaceToDepth, [], []);
+            let exchanged = Layout::Nchw
+                .elements_from_nhwc(&call, elements, lengths.map(|it| it as usize))
+                .unwrap();
             let nchw_lengths = Layout::Nchw.from_nhwc(lengths);
             let nchw = example(DepthToSpace, TensorFloat32, &nchw_lengths, 2)
                 .with_input(0, tensor(TensorFloat32, nchw_lengths), &exchanged)
                 .bool(true)
                 .result();
             let wide = [batch, height * 2, width * 2, channels].map(|it| it as usize);
-            prop_assert_eq!(nchw.1, Layout::Nchw.elements_from_nhwc(nhwc.1, wide));
+            prop_assert_eq!(Ok(nchw.1), Layout::Nchw.elements_from_nhwc(&call, nhwc.1, wide));
         }
     }
 }

@@ -77,18 +77,17 @@ impl Operation for Dequantize {
         };
         let dimensions = input.dimensions()?;
         let stored = input.integers()?;
-        let mut elements: Vec<f32> = output.allocate(&dimensions)?;
-        elements.resize(stored.len(), 0.0);
+        let mut elements: Vec<f32> = output.collect(&dimensions, std::iter::repeat(0.0))?;
         let axis = usize::try_from(quant.channel_dim).unwrap_or(usize::MAX);
         for positions in Slices::new(&input.lengths()?, axis).positions() {
-            for (position, scale) in positions.zip(quant.scales.iter()) {
+            call.each(positions.zip(quant.scales.iter()), |(position, scale)| {
                 // Stored values have 8 bits.
                 #[allow(clippy::cast_precision_loss)]
                 let stored = stored[position] as f32;
                 elements[position] = stored * scale;
-            }
+            })?;
         }
-        Ok(vec![output.with_f32s(dimensions, &elements)])
+        Ok(vec![output.with_f32s(dimensions, &elements)?])
     }
 }
 

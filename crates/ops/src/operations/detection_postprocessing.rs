@@ -204,16 +204,17 @@ impl Operation for DetectionPostprocessing {
             let scores = &scores[image * count * classes..][..count * classes];
             let deltas = &deltas[image * count * numbers..][..count * numbers];
             let pairs = anchors.iter().zip(deltas.chunks_exact(numbers));
-            let boxes: Vec<_> = pairs.map(|(anchor, delta)| self.decoded(*anchor, delta)).collect();
+            let decoded = pairs.map(|(anchor, delta)| self.decoded(*anchor, delta));
+            let boxes = call.collect(anchors.len(), decoded)?;
             let detected = match self.suppression {
                 Suppression::Regular { class_limit } => {
-                    self.regular(call, scores, &boxes, classes, class_limit)
+                    self.regular(call, scores, &boxes, classes, class_limit)?
                 }
                 Suppression::Fast { classes_of_box } => {
-                    self.fast(call, scores, &boxes, classes, classes_of_box)
+                    self.fast(call, scores, &boxes, classes, classes_of_box)?
                 }
             };
-            call.check_interrupt()?;
+            call.work(8 * detections)?;
             for Candidate { index, class, score } in &detected {
                 let BoundingBox { x1, y1, x2, y2 } = boxes[*index];
                 out_scores.push(*score);
@@ -229,10 +230,10 @@ impl Operation for DetectionPostprocessing {
             <[_; 4]>::try_from(dimensions)
                 .map_err(|it| call.wrong("number of outputs", it.len(), 4))?;
         Ok(vec![
-            call.output(0).with_f32s(score_dimensions, &out_scores),
-            call.output(1).with_f32s(box_dimensions, &out_edges),
-            call.output(2).with_integers(class_dimensions, &out_classes),
-            call.output(3).with_integers(number_dimensions, &out_numbers),
+            call.output(0).with_f32s(score_dimensions, &out_scores)?,
+            call.output(1).with_f32s(box_dimensions, &out_edges)?,
+            call.output(2).with_integers(class_dimensions, &out_classes)?,
+            call.output(3).with_integers(number_dimensions, &out_numbers)?,
         ])
     }
 }
@@ -259,7 +260,7 @@ impl DetectionPostprocessing {
         boxes: &[BoundingBox],
         classes: usize,
         class_limit: u32,
-    ) -> Vec<Candidate> {
+    ) -> Result<Vec<Candidate>, Fault> {
         let rule = MultiClass {
             classes,
             score_threshold: self.score_threshold,
@@ -267,8 +268,7 @@ impl DetectionPostprocessing {
             limit: self.limit as usize,
         };
         let hard = suppression::hard(self.overlap_threshold);
-        let is_over = || call.check_interrupt().is_err();
-        rule.select(scores, |it| boxes[it.index], hard, &is_over)
+        rule.select(call, scores, |it| boxes[it.index], hard)
     }
 
     fn fast(
@@ -278,24 +278,35 @@ impl DetectionPostprocessing {
         boxes: &[BoundingBox],
         classes: usize,
         classes_of_box: u32,
-    ) -> Vec<Candidate> {
+    ) -> Result<Vec<Candidate>, Fault> {
         // The candidates of a box, the highest score first.
-        let of_box = |index: usize| {
+        let mut room = call.room(classes)?;
+        let mut of_box = |index: usize| {
+            room.clear();
             let scores = scores[index * classes..][..classes].iter().enumerate().skip(1);
             let candidates = scores.map(|(class, score)| Candidate { index, class, score: *score });
-            let mut candidates: Vec<Candidate> = candidates.collect();
-            suppression::sort_by_score(&mut candidates);
-            candidates
+            call.each(candidates, |candidate| room.push(candidate))?;
+            suppression::sort_by_score(call, &mut room)?;
+            Ok::<_, Fault>(room.clone())
         };
-        let best = (0..boxes.len()).filter_map(|index| of_box(index).first().copied());
-        let competing = best.filter(|best| best.score > self.score_threshold).collect();
+        let mut competing = Vec::new();
+        for index in 0..boxes.len() {
+            match of_box(index)?.first() {
+                Some(best) if best.score > self.score_threshold => {
+                    call.push(&mut competing, *best)?;
+                }
+                _ => {}
+            }
+        }
         let hard = suppression::hard(self.overlap_threshold);
-        let is_over = || call.check_interrupt().is_err();
         let box_of = |it: &Candidate| boxes[it.index];
-        suppression::suppress(competing, self.limit as usize, box_of, hard, &is_over)
-            .into_iter()
-            .flat_map(|kept| of_box(kept.index).into_iter().take(classes_of_box as usize))
-            .collect()
+        let mut found = Vec::new();
+        for kept in suppression::suppress(call, competing, self.limit as usize, box_of, hard)? {
+            for candidate in of_box(kept.index)?.into_iter().take(classes_of_box as usize) {
+                call.push(&mut found, candidate)?;
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -133,9 +133,8 @@ impl Operation for Elementwise {
             _ => i32::wrapping_abs,
         };
         let dimensions = input.dimensions()?;
-        let mut elements = output.allocate(&dimensions)?;
-        elements.extend(input.i32s()?.into_iter().map(function));
-        Ok(vec![output.with_integers(dimensions, &elements)])
+        let elements = output.collect(&dimensions, input.i32s()?.into_iter().map(function))?;
+        Ok(vec![output.with_integers(dimensions, &elements)?])
     }
 }
 

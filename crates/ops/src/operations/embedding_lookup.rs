@@ -69,7 +69,12 @@ impl Operation for EmbeddingLookup {
             Ok(row) if row < rows => Ok(Some(row)),
             _ => Err(lookups.wrong("value", row, format!("0 or more, below {rows}"))),
         };
-        let picks: Vec<_> = lookups.i32s()?.into_iter().map(pick).collect::<Result<_, _>>()?;
+        let wanted = lookups.i32s()?;
+        let mut picks = call.room(wanted.len())?;
+        for index in wanted {
+            call.work(1)?;
+            picks.push(pick(index)?);
+        }
         Ok(vec![movement::picked((values.bytes()?, &lengths), 0, &picks, output, dimensions)?])
     }
 }

@@ -107,31 +107,31 @@ impl Operation for FullyConnected {
             let range = activation_range::real(self.activation);
             let mut elements = output.allocate(&dimensions)?;
             for row in input.chunks_exact(input_size) {
-                call.check_interrupt()?;
                 for (weights, bias) in weights.chunks_exact(input_size).zip(&bias) {
                     // Summed in double precision and rounded once.
-                    let products =
-                        row.iter().zip(weights).map(|(x, w)| f64::from(*x) * f64::from(*w));
-                    let sum = f64::from(*bias) + products.sum::<f64>();
+                    let mut products = -0.0;
+                    call.each(row.iter().zip(weights), |(x, w)| {
+                        products += f64::from(*x) * f64::from(*w);
+                    })?;
+                    let sum = f64::from(*bias) + products;
                     elements.push(activation_range::clamp(real::round(sum), range));
                 }
             }
-            return Ok(vec![output.with_f32s(dimensions, &elements)]);
+            return Ok(vec![output.with_f32s(dimensions, &elements)?]);
         }
         let requantizer = convolution::Requantizer::new(input, weights, output, self.activation);
         let (input, weights, bias) = (centred(input)?, centred(weights)?, bias.i32s()?);
         let mut elements = output.allocate(&dimensions)?;
         for row in input.chunks_exact(input_size) {
-            call.check_interrupt()?;
             for (unit, weights) in weights.chunks_exact(input_size).enumerate() {
-                let sum = row
-                    .iter()
-                    .zip(weights)
-                    .fold(bias[unit], |sum, (x, w)| sum.wrapping_add(x.wrapping_mul(*w)));
+                let mut sum = bias[unit];
+                call.each(row.iter().zip(weights), |(x, w)| {
+                    sum = sum.wrapping_add(x.wrapping_mul(*w));
+                })?;
                 elements.push(requantizer.stored(sum, unit));
             }
         }
-        Ok(vec![output.with_integers(dimensions, &elements)])
+        Ok(vec![output.with_integers(dimensions, &elements)?])
     }
 }
 

@@ -81,7 +81,12 @@ impl Operation for Gather {
             Ok(index) if index < length => Ok(Some(index)),
             _ => Err(indexes.wrong("value", index, format!("0 or more, below {length}"))),
         };
-        let picks: Vec<_> = indexes.i32s()?.into_iter().map(pick).collect::<Result<_, _>>()?;
+        let wanted = indexes.i32s()?;
+        let mut picks = call.room(wanted.len())?;
+        for index in wanted {
+            call.work(1)?;
+            picks.push(pick(index)?);
+        }
         let source = (input.bytes()?, &lengths[..]);
         Ok(vec![movement::picked(source, self.axis, &picks, output, dimensions)?])
     }

@@ -154,8 +154,9 @@ impl Operation for GenerateProposals {
         let (scores, deltas) = (call.input(0), call.input(1));
         let [batch, height, width, count] = self.layout.to_nhwc(scores.lengths_of()?);
         let delta_lengths = self.layout.to_nhwc(deltas.lengths_of()?);
-        let scores = self.layout.elements_to_nhwc(scores.reals()?, [batch, height, width, count]);
-        let deltas = self.layout.elements_to_nhwc(deltas.reals()?, delta_lengths);
+        let lengths = [batch, height, width, count];
+        let scores = self.layout.elements_to_nhwc(call, scores.reals()?, lengths)?;
+        let deltas = self.layout.elements_to_nhwc(call, deltas.reals()?, delta_lengths)?;
         let anchors = bounding_box::read(call.input(2))?;
         let image_sizes = call.input(3).reals()?;
         let (image_sizes, _) = image_sizes.as_chunks::<2>();
@@ -168,13 +169,13 @@ impl Operation for GenerateProposals {
                 .zip(deltas.chunks_exact(4 * boxes_of_image))
                 .zip(image_sizes);
             for (((scores, deltas), image_size), batch_index) in images.zip(0..) {
-                let boxes = self.boxes(&anchors, [height, width], deltas, *image_size);
-                let proposals = self.propose(call, scores, &boxes, *image_size);
-                call.check_interrupt()?;
-                for proposal in proposals {
-                    out_scores.push(proposal.score);
-                    out_edges.extend(boxes[proposal.index].to_array());
-                    batch_indexes.push(batch_index);
+                let boxes = self.boxes(call, &anchors, [height, width], deltas, *image_size)?;
+                for proposal in self.propose(call, scores, &boxes, *image_size)? {
+                    call.push(&mut out_scores, proposal.score)?;
+                    for edge in boxes[proposal.index].to_array() {
+                        call.push(&mut out_edges, edge)?;
+                    }
+                    call.push(&mut batch_indexes, batch_index)?;
                 }
             }
         }
@@ -183,7 +184,7 @@ impl Operation for GenerateProposals {
         Ok(vec![
             real::store(call.output(0), vec![proposals], out_scores)?,
             real::store(call.output(1), vec![proposals, 4], out_edges)?,
-            call.output(2).with_integers(vec![proposals], &batch_indexes),
+            call.output(2).with_integers(vec![proposals], &batch_indexes)?,
         ])
     }
 }
@@ -194,11 +195,12 @@ impl GenerateProposals {
     #[allow(clippy::cast_precision_loss)]
     fn boxes(
         &self,
+        call: &Call<'_>,
         anchors: &[BoundingBox],
         [height, width]: [usize; 2],
         deltas: &[f32],
         image_size: [f32; 2],
-    ) -> Vec<BoundingBox> {
+    ) -> Result<Vec<BoundingBox>, Fault> {
         let cells = (0..height).flat_map(|y| (0..width).map(move |x| [y as f32, x as f32]));
         let shifted = cells.flat_map(|[y, x]| {
             let (down, across) = (y * self.strides[0], x * self.strides[1]);
@@ -210,8 +212,10 @@ impl GenerateProposals {
             })
         });
         let (deltas, _) = deltas.as_chunks();
-        let pairs = shifted.zip(deltas);
-        pairs.map(|(anchor, delta)| anchor.transformed(*delta).clipped(image_size)).collect()
+        let moved = shifted
+            .zip(deltas)
+            .map(|(anchor, delta)| anchor.transformed(*delta).clipped(image_size));
+        call.collect(deltas.len(), moved)
     }
 
     /// The boxes of an image that are proposed.
@@ -221,20 +225,21 @@ impl GenerateProposals {
         scores: &[f32],
         boxes: &[BoundingBox],
         image_size: [f32; 2],
-    ) -> Vec<Candidate> {
+    ) -> Result<Vec<Candidate>, Fault> {
         let candidate =
             |(index, score): (usize, &f32)| Candidate { index, class: 0, score: *score };
-        let mut candidates: Vec<Candidate> = scores.iter().enumerate().map(candidate).collect();
+        let mut candidates =
+            call.collect(scores.len(), scores.iter().enumerate().map(candidate))?;
         if let Some(limit) = self.limit_before {
-            suppression::sort_by_score(&mut candidates);
+            suppression::sort_by_score(call, &mut candidates)?;
             candidates.truncate(limit as usize);
         }
+        call.work(candidates.len())?;
         candidates.retain(|candidate| self.is_sound(boxes[candidate.index], image_size));
         let limit = self.limit.map_or(usize::MAX, |limit| limit as usize);
         let hard = suppression::hard(self.overlap_threshold);
         let box_of = |candidate: &Candidate| boxes[candidate.index];
-        let is_over = || call.check_interrupt().is_err();
-        suppression::suppress(candidates, limit, box_of, hard, &is_over)
+        suppression::suppress(call, candidates, limit, box_of, hard)
     }
 
     /// Whether a box is large enough and has its centre within the image.

@@ -76,7 +76,11 @@ impl Operation for HashtableLookup {
         let shape = self.output_shapes(call)?.swap_remove(0);
         let dimensions = shape.to_known().ok_or_else(|| call.not_known("dimensions"))?;
         let table = keys.i32s()?;
-        if let Some([one, next]) = table.windows(2).find(|pair| pair[0] > pair[1]) {
+        let mut unordered = None;
+        call.each(table.windows(2).filter(|pair| pair[0] > pair[1]), |pair| {
+            unordered = unordered.or(Some(pair));
+        })?;
+        if let Some([one, next]) = unordered {
             let found = format!("{one} before {next}");
             return Err(keys.wrong("order", found, "ascending keys"));
         }
@@ -84,12 +88,13 @@ impl Operation for HashtableLookup {
             let first = table.partition_point(|key| *key < lookup);
             (table.get(first) == Some(&lookup)).then_some(first)
         };
-        let rows: Vec<_> = call.input(0).i32s()?.into_iter().map(find).collect();
-        let found: Vec<bool> = rows.iter().map(Option::is_some).collect();
+        let wanted = call.input(0).i32s()?;
+        let rows: Vec<_> = call.collect(wanted.len(), wanted.into_iter().map(find))?;
+        let found: Vec<bool> = call.collect(rows.len(), rows.iter().map(Option::is_some))?;
         let source = (values.bytes()?, &values.lengths()?[..]);
         Ok(vec![
             movement::picked(source, 0, &rows, output, dimensions)?,
-            hits.with_bools(call.input(0).dimensions()?, &found),
+            hits.with_bools(call.input(0).dimensions()?, &found)?,
         ])
     }
 }

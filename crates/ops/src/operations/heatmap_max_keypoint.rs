@@ -100,7 +100,7 @@ impl Operation for HeatmapMaxKeypoint {
         let mut places: Vec<f32> = call.output(1).allocate(&place_dimensions)?;
         let lengths = self.layout.to_nhwc(heatmaps.lengths_of()?);
         let [_, size, _, keypoints] = lengths;
-        let elements = self.layout.elements_to_nhwc(heatmaps.reals()?, lengths);
+        let elements = self.layout.elements_to_nhwc(call, heatmaps.reals()?, lengths)?;
         // Below it the determinant counts as 0, relative to 1 and to the product of its diagonal.
         let singular = if heatmaps.operand_type == TensorFloat16 { 1e-3 } else { 1e-5 };
         for (index, bounding_box) in bounding_box::read(boxes)?.into_iter().enumerate() {
@@ -113,7 +113,7 @@ impl Operation for HeatmapMaxKeypoint {
                     keypoints,
                     keypoint,
                 };
-                let (score, place) = heatmap.peak(singular);
+                let (score, place) = heatmap.peak(call, singular)?;
                 scores.push(real::round(score));
                 places.extend([0, 1].map(|axis| {
                     real::round(origin[axis] + place[axis] * (end[axis] - origin[axis]))
@@ -142,23 +142,23 @@ impl Heatmap<'_> {
     }
 
     /// Column and row of the greatest cell. NaN is never greater.
-    fn greatest(&self) -> [usize; 2] {
+    fn greatest(&self, call: &Call<'_>) -> Result<[usize; 2], Fault> {
         let (mut greatest, mut value) = ([0, 0], f64::NEG_INFINITY);
         for y in 0..self.size {
-            for x in 0..self.size {
+            call.each(0..self.size, |x| {
                 if self.at(y, x) > value {
                     (greatest, value) = ([x, y], self.at(y, x));
                 }
-            }
+            })?;
         }
-        greatest
+        Ok(greatest)
     }
 
     /// The highest score, and where it is: x and y from 0 to 1.
     // Sizes are below 2^32.
     #[allow(clippy::cast_precision_loss)]
-    fn peak(&self, singular: f64) -> (f64, [f64; 2]) {
-        let [x, y] = self.greatest();
+    fn peak(&self, call: &Call<'_>, singular: f64) -> Result<(f64, [f64; 2]), Fault> {
+        let [x, y] = self.greatest(call)?;
         // Mirrored at the border, where the cell beside is the neighbour on both sides.
         let before = |cell: usize| if cell == 0 { 1 } else { cell - 1 };
         let after = |cell: usize| if cell + 1 == self.size { self.size - 2 } else { cell + 1 };
@@ -187,7 +187,7 @@ impl Heatmap<'_> {
             (center, [0.0, 0.0])
         };
         let size = self.size as f64;
-        (score, [(x as f64 + d_x + 0.5) / size, (y as f64 + d_y + 0.5) / size])
+        Ok((score, [(x as f64 + d_x + 0.5) / size, (y as f64 + d_y + 0.5) / size]))
     }
 }
 
@@ -412,6 +412,14 @@ mod tests {
         example(FLOAT, 3, &one_is_not_a_number, UNIT).results();
     }
 
+    /// The elements of 5 by 5 cells, and the place of the greatest, x first.
+    fn sampled(surface: impl Fn(f64, f64) -> f64) -> (Vec<f64>, [usize; 2]) {
+        let cells = (0..5).flat_map(|y| (0..5).map(move |x| (f64::from(x), f64::from(y))));
+        let elements: Vec<f64> = cells.map(|(x, y)| surface(x, y)).collect();
+        let greatest = (0..25).fold(0, |a, b| if elements[b] > elements[a] { b } else { a });
+        (elements, [greatest % 5, greatest / 5])
+    }
+
     proptest! {
         #[test]
         fn the_peak_of_a_surface_of_second_degree_is_found(
@@ -419,14 +427,30 @@ mod tests {
             bend in (0.5..2.0_f64, 0.5..2.0_f64, -0.4..0.4_f64),
             height in -5.0..5.0_f64,
         ) {
-            let surface = |x: f64, y: f64| {
+            let (elements, greatest) = sampled(|x, y| {
                 let (x, y) = (x - place.0, y - place.1);
                 height - bend.0 * x * x - bend.1 * y * y - bend.2 * x * y
-            };
-            let cells = (0..5).flat_map(|y| (0..5).map(move |x| (f64::from(x), f64::from(y))));
-            let elements: Vec<f64> = cells.map(|(x, y)| surface(x, y)).collect();
+            });
+            // On the border cells are missing that the surface would be known from.
+            prop_assume!(greatest.iter().all(|cell| (1..4).contains(cell)));
             let found = peak(&example(FLOAT, 5, &elements, [0.0, 0.0, 5.0, 5.0]));
             assert_close(&found, &[height, place.0 + 0.5, place.1 + 0.5], 1e-4);
+        }
+
+        /// What is beyond is taken as the mirror image, so that surfaces are known that are their own.
+        #[test]
+        fn the_peak_of_a_surface_that_is_symmetric_about_the_border_is_found(
+            is_last: bool, is_vertical: bool, place in 0.6..3.4_f64,
+            bend in (0.5..2.0_f64, 0.5..2.0_f64), height in -5.0..5.0_f64,
+        ) {
+            let border = if is_last { 4.0 } else { 0.0 };
+            let place = if is_vertical { [place, border] } else { [border, place] };
+            let (elements, greatest) = sampled(|x, y| {
+                height - bend.0 * (x - place[0]).powi(2) - bend.1 * (y - place[1]).powi(2)
+            });
+            prop_assume!((1..4).contains(&greatest[usize::from(!is_vertical)]));
+            let found = peak(&example(FLOAT, 5, &elements, [0.0, 0.0, 5.0, 5.0]));
+            assert_close(&found, &[height, place[0] + 0.5, place[1] + 0.5], 1e-4);
         }
     }
 }

@@ -81,9 +81,8 @@ impl Operation for InstanceNormalization {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
         let dimensions = input.dimensions()?;
-        output.allocate::<u8>(&dimensions)?;
         let sizes = self.layout.to_nhwc(input.lengths_of()?);
-        let mut elements = self.layout.elements_to_nhwc(input.f32s()?, sizes);
+        let mut elements = self.layout.elements_to_nhwc(call, input.f32s()?, sizes)?;
         let [_, height, width, channels] = sizes;
         let (gamma, beta) = (f64::from(self.gamma), f64::from(self.beta));
         // An empty tensor has no images to look at, whatever its other lengths are.
@@ -91,28 +90,28 @@ impl Operation for InstanceNormalization {
         for image in elements.chunks_exact_mut(image_size) {
             for channel in 0..channels {
                 let values = || image.iter().skip(channel).step_by(channels).copied();
-                let mean = mean(values().map(f64::from));
-                let variance = mean_of_squares(values().map(|value| f64::from(value) - mean));
-                let deviation = (variance + f64::from(self.epsilon)).sqrt();
-                for element in image.iter_mut().skip(channel).step_by(channels) {
+                let mean = mean(call, values().map(f64::from))?;
+                let squares = values().map(|value| (f64::from(value) - mean).powi(2));
+                let deviation = (self::mean(call, squares)? + f64::from(self.epsilon)).sqrt();
+                call.each(image.iter_mut().skip(channel).step_by(channels), |element| {
                     let normalized = (f64::from(*element) - mean) * gamma / deviation;
                     *element = real::round(normalized + beta);
-                }
+                })?;
             }
         }
-        let elements = self.layout.elements_from_nhwc(elements, sizes);
-        Ok(vec![output.with_f32s(dimensions, &elements)])
+        let elements = self.layout.elements_from_nhwc(call, elements, sizes)?;
+        Ok(vec![output.with_f32s(dimensions, &elements)?])
     }
 }
 
 #[allow(clippy::cast_precision_loss)] // Counts stay far below 2^53.
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0_u64), |(sum, count), value| (sum + value, count + 1));
-    sum / count as f64
-}
-
-fn mean_of_squares(values: impl Iterator<Item = f64>) -> f64 {
-    mean(values.map(|value| value * value))
+fn mean(call: &Call<'_>, values: impl Iterator<Item = f64>) -> Result<f64, Fault> {
+    let (mut sum, mut count) = (0.0, 0_u64);
+    call.each(values, |value| {
+        sum += value;
+        count += 1;
+    })?;
+    Ok(sum / count as f64)
 }
 
 #[cfg(test)]
@@ -230,9 +229,10 @@ mod tests {
                 - values.iter().copied().fold(f64::MAX, f64::min);
             prop_assume!(spread > 1.0);
             let result = example(FLOAT32, [1, 3, 2, 1], &values, [gamma, beta, 0.0], false).result().1;
-            let found = mean(result.iter().copied());
+            let call = Call::new(OperationType::InstanceNormalization, [], []);
+            let found = mean(&call, result.iter().copied()).unwrap();
             prop_assert!((found - beta).abs() < 1e-4);
-            let variance = mean_of_squares(result.iter().map(|value| value - found));
+            let variance = mean(&call, result.iter().map(|value| (value - found).powi(2))).unwrap();
             prop_assert!((variance.sqrt() / gamma - 1.0).abs() < 1e-4);
         }
     }

@@ -87,30 +87,31 @@ impl Operation for L2Normalization {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
         let dimensions = input.dimensions()?;
-        output.allocate::<u8>(&dimensions)?;
         let slices = Slices::new(&input.lengths()?, self.axis);
         if output.is_float() {
             let mut elements = input.f32s()?;
             for slice in slices.positions() {
-                let squares = slice.clone().map(|at| f64::from(elements[at]).powi(2));
-                let length = squares.sum::<f64>().sqrt().max(LEAST_LENGTH);
-                for at in slice {
+                let mut squares = 0.0;
+                call.each(slice.clone(), |at| squares += f64::from(elements[at]).powi(2))?;
+                let length = squares.sqrt().max(LEAST_LENGTH);
+                call.each(slice, |at| {
                     elements[at] = real::round(f64::from(elements[at]) / length);
-                }
+                })?;
             }
-            return Ok(vec![output.with_f32s(dimensions, &elements)]);
+            return Ok(vec![output.with_f32s(dimensions, &elements)?]);
         }
         let mut elements = centred(input)?;
         for slice in slices.positions() {
-            let squares = slice.clone().map(|at| i64::from(elements[at]).pow(2));
-            let factor = inverse_square_root(squares.sum());
-            for at in slice {
+            let mut squares = 0;
+            call.each(slice.clone(), |at| squares += i64::from(elements[at]).pow(2))?;
+            let factor = inverse_square_root(squares);
+            call.each(slice, |at| {
                 // The output's scale is 1/128.
                 let stored = factor.apply(elements[at].saturating_mul(128));
                 elements[at] = stored.saturating_add(output.zero_point);
-            }
+            })?;
         }
-        Ok(vec![output.with_integers(dimensions, &elements)])
+        Ok(vec![output.with_integers(dimensions, &elements)?])
     }
 }
 

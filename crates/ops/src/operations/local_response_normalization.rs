@@ -104,18 +104,20 @@ impl Operation for LocalResponseNormalization {
         let (radius, bias) = (self.radius as usize, f64::from(self.bias));
         let (alpha, beta) = (f64::from(self.alpha), f64::from(self.beta));
         let mut elements = input.f32s()?;
-        output.allocate::<u8>(&dimensions)?;
-        for slice in Slices::new(&input.lengths()?, self.axis).positions() {
-            call.check_interrupt()?;
-            let values: Vec<f64> = slice.clone().map(|at| f64::from(elements[at])).collect();
+        let slices = Slices::new(&input.lengths()?, self.axis);
+        let mut values: Vec<f64> = call.room(slices.length())?;
+        for slice in slices.positions() {
+            values.clear();
+            call.each(slice.clone(), |at| values.push(f64::from(elements[at])))?;
             for (index, at) in slice.enumerate() {
                 let first = index.saturating_sub(radius);
                 let end = index.saturating_add(radius).saturating_add(1).min(values.len());
-                let squares: f64 = values[first..end].iter().map(|value| value * value).sum();
+                let mut squares = -0.0;
+                call.each(&values[first..end], |value| squares += value * value)?;
                 elements[at] = real::round(values[index] / (bias + alpha * squares).powf(beta));
             }
         }
-        Ok(vec![output.with_f32s(dimensions, &elements)])
+        Ok(vec![output.with_f32s(dimensions, &elements)?])
     }
 }
 

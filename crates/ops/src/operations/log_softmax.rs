@@ -60,20 +60,21 @@ impl Operation for LogSoftmax {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
         let dimensions = input.dimensions()?;
-        let mut elements: Vec<f32> = output.allocate(&dimensions)?;
+        let mut elements: Vec<f32> = output.collect(&dimensions, std::iter::repeat(0.0))?;
         let inputs = input.f32s()?;
-        elements.resize(inputs.len(), 0.0);
         let beta = f64::from(self.beta);
         for positions in Slices::new(&input.lengths()?, self.axis).positions() {
             let scaled = positions.clone().map(|position| beta * f64::from(inputs[position]));
             // Taking the greatest away keeps the exponentials within range.
-            let greatest = scaled.clone().fold(f64::NEG_INFINITY, f64::max);
-            let sum: f64 = scaled.clone().map(|x| (x - greatest).exp()).sum();
-            for (position, x) in positions.zip(scaled) {
+            let mut greatest = f64::NEG_INFINITY;
+            call.each(scaled.clone(), |x| greatest = greatest.max(x))?;
+            let mut sum = -0.0_f64;
+            call.each(scaled.clone(), |x| sum += (x - greatest).exp())?;
+            call.each(positions.zip(scaled), |(position, x)| {
                 elements[position] = real::round(x - greatest - sum.ln());
-            }
+            })?;
         }
-        Ok(vec![output.with_f32s(dimensions, &elements)])
+        Ok(vec![output.with_f32s(dimensions, &elements)?])
     }
 }
 

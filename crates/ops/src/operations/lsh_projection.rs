@@ -136,15 +136,20 @@ impl Operation for LshProjection {
         let bits_of_each = bits_of_each.ok_or_else(|| seeds.not_known("dimensions"))?;
         let weights = call.optional(2).map(Argument::f32s).transpose()?;
         let bits = seeds.f32s()?.into_iter();
-        let bits = bits.map(|seed| bit(seed, call.input(1), weights.as_deref()));
+        let mut bit = Bits::of(call, call.input(1), weights.as_deref())?;
+        let bits = bits.map(|seed| bit.of_seed(seed));
         let mut elements: Vec<i32> = output.allocate(&dimensions)?;
         if self.projection == Projection::Dense {
             for bit in bits {
                 elements.push(i32::from(bit?));
             }
-            return Ok(vec![output.with_integers(dimensions, &elements)]);
+            return Ok(vec![output.with_integers(dimensions, &elements)?]);
         }
-        let bits = bits.collect::<Result<Vec<bool>, _>>()?;
+        let mut made = call.room(bits.len())?;
+        for bit in bits {
+            made.push(bit?);
+        }
+        let bits: Vec<bool> = made;
         for function in 0..dimensions[0] {
             let first = function as usize * bits_of_each as usize;
             let of_function = &bits[first..first + bits_of_each as usize];
@@ -157,28 +162,54 @@ impl Operation for LshProjection {
             };
             elements.push((offset | number).cast_signed());
         }
-        Ok(vec![output.with_integers(dimensions, &elements)])
+        Ok(vec![output.with_integers(dimensions, &elements)?])
     }
 }
 
-/// The bit that a seed makes.
-fn bit(seed: f32, input: &Argument<'_>, weights: Option<&[f32]>) -> Result<bool, Fault> {
-    let items = input.lengths()?.first().copied().unwrap_or(0);
-    let bytes = input.bytes()?;
-    if bytes.is_empty() {
-        return Ok(false);
+/// Makes bits of seeds.
+struct Bits<'a> {
+    call: &'a Call<'a>,
+    /// Of the input, by item.
+    bytes: &'a [u8],
+    items: usize,
+    weights: Option<&'a [f32]>,
+    /// A seed and behind it an item.
+    key: Vec<u8>,
+}
+
+impl<'a> Bits<'a> {
+    fn of(
+        call: &'a Call<'a>,
+        input: &Argument<'a>,
+        weights: Option<&'a [f32]>,
+    ) -> Result<Self, Fault> {
+        let items = input.lengths()?.first().copied().unwrap_or(0);
+        let bytes = input.bytes()?;
+        let length = bytes.len().checked_div(items).unwrap_or(0);
+        Ok(Self { call, bytes, items, weights, key: call.room(size_of::<f32>() + length)? })
     }
-    let mut key = seed.to_le_bytes().to_vec();
-    let mut score = 0.0_f64;
-    let length = bytes.len().checked_div(items).unwrap_or(0);
-    for item in 0..items {
-        key.truncate(size_of::<f32>());
-        key.extend_from_slice(&bytes[item * length..(item + 1) * length]);
-        #[allow(clippy::cast_precision_loss)] // The rounding is part of the definition.
-        let hash = fingerprint64(&key).cast_signed() as f64;
-        score += weights.map_or(1.0, |weights| f64::from(weights[item])) * hash;
+
+    /// The bit that a seed makes.
+    fn of_seed(&mut self, seed: f32) -> Result<bool, Fault> {
+        let Self { call, bytes, items, weights, key } = self;
+        call.work(1)?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let mut score = 0.0_f64;
+        let length = bytes.len().checked_div(*items).unwrap_or(0);
+        for item in 0..*items {
+            call.work(1 + length)?;
+            key.clear();
+            key.extend_from_slice(&seed.to_le_bytes());
+            key.extend_from_slice(&bytes[item * length..(item + 1) * length]);
+            let hash = fingerprint64(call, key)?.cast_signed();
+            #[allow(clippy::cast_precision_loss)] // The rounding is part of the definition.
+            let hash = hash as f64;
+            score += weights.map_or(1.0, |weights| f64::from(weights[item])) * hash;
+        }
+        Ok(score > 0.0)
     }
-    Ok(score > 0.0)
 }
 
 #[cfg(test)]

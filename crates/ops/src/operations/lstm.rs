@@ -137,7 +137,7 @@ impl Operation for Lstm {
         )?;
         let results = [&scratch, &states.output, &states.cell, &elements];
         let outputs = call.outputs().iter().zip(dimensions).zip(results);
-        Ok(outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, it)).collect())
+        outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, it)).collect()
     }
 }
 

@@ -74,18 +74,16 @@ impl Operation for MaximumMinimum {
                 Self::Maximum => real::maximum,
                 Self::Minimum => real::minimum,
             };
-            let mut elements = output.allocate(&dimensions)?;
-            elements.extend(pairs.map(|(i, j)| choose(of_a[i], of_b[j])));
-            output.with_f32s(dimensions, &elements)
+            let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
+            output.with_f32s(dimensions, &elements)?
         } else {
             let (of_a, of_b) = (requantized(a, output)?, requantized(b, output)?);
             let choose = match self {
                 Self::Maximum => i32::max,
                 Self::Minimum => i32::min,
             };
-            let mut elements = output.allocate(&dimensions)?;
-            elements.extend(pairs.map(|(i, j)| choose(of_a[i], of_b[j])));
-            output.with_integers(dimensions, &elements)
+            let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
+            output.with_integers(dimensions, &elements)?
         }])
     }
 }

@@ -91,14 +91,14 @@ impl Operation for Pad {
         let borders = border::decode(call.input(1))?;
         let (value, output) = (call.inputs().get(2), call.output(0));
         let element = match (value, output.operand_type.quantized_range()) {
-            (None, _) => movement::zero(output),
+            (None, _) => movement::zero(output)?,
             (Some(value), None) => value.bytes()?.to_vec(),
             (Some(value), Some((least, greatest))) => {
                 let stored = value.i32()?;
                 if !(least..=greatest).contains(&stored) {
                     return Err(value.wrong("value", stored, format!("{least} to {greatest}")));
                 }
-                output.with_integers(vec![1], &[stored]).bytes
+                output.with_integers(vec![1], &[stored])?.bytes
             }
         };
         Ok(Self { borders, element })

@@ -155,15 +155,15 @@ impl Operation for Pooling {
         Ok(vec![if output.is_float() {
             let range = activation_range::real(self.activation);
             let elements = self.pool(call, &dimensions, input.f32s()?, |seen| {
-                activation_range::clamp(self.real(seen), range)
+                Ok(activation_range::clamp(self.real(call, seen)?, range))
             })?;
-            output.with_f32s(dimensions, &elements)
+            output.with_f32s(dimensions, &elements)?
         } else {
             let range = activation_range::stored(self.activation, output);
             let elements = self.pool(call, &dimensions, input.integers()?, |seen| {
-                self.stored(seen).clamp(range.0, range.1)
+                Ok(self.stored(call, seen)?.clamp(range.0, range.1))
             })?;
-            output.with_integers(dimensions, &elements)
+            output.with_integers(dimensions, &elements)?
         }])
     }
 }
@@ -176,60 +176,72 @@ impl Pooling {
         call: &Call<'_>,
         dimensions: &[u32],
         elements: Vec<T>,
-        reduce: impl Fn(&[T]) -> T,
+        reduce: impl Fn(&[T]) -> Result<T, Fault>,
     ) -> Result<Vec<T>, Fault> {
         let sizes = self.layout.to_nhwc(call.input(0).lengths_of()?);
         let [batches, height, width, depth] = sizes;
-        let elements = self.layout.elements_to_nhwc(elements, sizes);
+        let elements = self.layout.elements_to_nhwc(call, elements, sizes)?;
         let lengths = [0, 1, 2, 3].map(|axis: usize| dimensions[axis] as usize);
         let out_sizes = self.layout.to_nhwc(lengths);
         let [_, out_height, out_width, _] = out_sizes;
         let [filter_height, filter_width] = self.filter.map(|length| length as usize);
         let mut pooled = call.output(0).allocate(dimensions)?;
-        let mut seen = Vec::new();
+        let mut seen = call.room(filter_height.min(height).saturating_mul(filter_width.min(width)))?;
         for batch in 0..batches {
             for y in 0..out_height {
                 for x in 0..out_width {
-                    call.check_interrupt()?;
                     for channel in 0..depth {
+                        call.work(1)?;
                         seen.clear();
                         let across = self.window.width.taps(x, width, filter_width);
                         for (_, in_y) in self.window.height.taps(y, height, filter_height) {
-                            for (_, in_x) in across.clone() {
+                            call.each(across.clone(), |(_, in_x)| {
                                 let pixel = (batch * height + in_y) * width + in_x;
                                 seen.push(elements[pixel * depth + channel]);
-                            }
+                            })?;
                         }
-                        pooled.push(reduce(&seen));
+                        pooled.push(reduce(&seen)?);
                     }
                 }
             }
         }
-        Ok(self.layout.elements_from_nhwc(pooled, out_sizes))
+        self.layout.elements_from_nhwc(call, pooled, out_sizes)
     }
 
     /// The result for real numbers, summed in double precision.
     #[allow(clippy::cast_precision_loss)] // Counts stay far below 2^53.
-    fn real(&self, seen: &[f32]) -> f32 {
-        let mean = |sum: f64| sum / seen.len() as f64;
-        let wide = seen.iter().copied().map(f64::from);
-        match self.reduction {
-            Reduction::Average => real::round(mean(wide.sum())),
-            Reduction::L2 => real::round(mean(wide.map(|element| element * element).sum()).sqrt()),
-            Reduction::Max => seen.iter().copied().fold(f32::NEG_INFINITY, f32::max),
-        }
+    fn real(&self, call: &Call<'_>, seen: &[f32]) -> Result<f32, Fault> {
+        let (mut sum, mut greatest) = (-0.0, f32::NEG_INFINITY);
+        call.each(seen, |element| {
+            let wide = f64::from(*element);
+            match self.reduction {
+                Reduction::Average => sum += wide,
+                Reduction::L2 => sum += wide * wide,
+                Reduction::Max => greatest = greatest.max(*element),
+            }
+        })?;
+        let mean = sum / seen.len() as f64;
+        Ok(match self.reduction {
+            Reduction::Average => real::round(mean),
+            Reduction::L2 => real::round(mean.sqrt()),
+            Reduction::Max => greatest,
+        })
     }
 
     /// The result for stored values. The mean of real numbers is the mean of the values that are
     /// stored for them, so the zero point has no part in it.
-    fn stored(&self, seen: &[i32]) -> i32 {
+    fn stored(&self, call: &Call<'_>, seen: &[i32]) -> Result<i32, Fault> {
+        let (mut sum, mut greatest) = (0_i64, i32::MIN);
+        call.each(seen, |element| {
+            sum += i64::from(*element);
+            greatest = greatest.max(*element);
+        })?;
         if self.reduction == Reduction::Max {
-            return seen.iter().copied().fold(i32::MIN, i32::max);
+            return Ok(greatest);
         }
-        let sum: i64 = seen.iter().copied().map(i64::from).sum();
         let count = i64::try_from(seen.len()).unwrap_or(i64::MAX);
         let half = if sum > 0 { count / 2 } else { -(count / 2) };
-        saturate((sum + half) / count.max(1))
+        Ok(saturate((sum + half) / count.max(1)))
     }
 }
 

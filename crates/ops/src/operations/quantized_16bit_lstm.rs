@@ -98,24 +98,26 @@ impl Gate {
     }
 
     /// What goes into the gate, for each unit.
-    fn sums(&self, input: &[i32], output: &[i32]) -> Vec<i16> {
+    fn sums(&self, call: &Call<'_>, input: &[i32], output: &[i32]) -> Result<Vec<i16>, Fault> {
         let rows = self
             .recurrent
             .chunks_exact(output.len().max(1))
             .zip(self.weights.chunks_exact(input.len().max(1)));
         let sum = |((recurrent, weights), bias): ((&[i32], &[i32]), &i32)| {
             let numbers = input.iter().chain(output);
-            let products = recurrent.iter().chain(weights).zip(numbers);
-            products.fold(*bias, |sum, (w, x)| sum.wrapping_add(w.wrapping_mul(*x)))
+            let mut sum = *bias;
+            call.each(recurrent.iter().chain(weights).zip(numbers), |(w, x)| {
+                sum = sum.wrapping_add(w.wrapping_mul(*x));
+            })?;
+            Ok(saturate_16(self.multiplier.apply(sum)))
         };
-        let stored = |sum| saturate_16(self.multiplier.apply(sum));
-        rows.zip(&self.bias).map(sum).map(stored).collect()
+        rows.zip(&self.bias).map(sum).collect()
     }
 }
 
 /// The stored numbers of 16 bits.
 fn cells(argument: &Argument<'_>) -> Result<Vec<i16>, Fault> {
-    Ok(argument.integers()?.into_iter().map(saturate_16).collect())
+    argument.integers_as(saturate_16)
 }
 
 impl Operation for Quantized16bitLstm {
@@ -172,19 +174,20 @@ impl Operation for Quantized16bitLstm {
         ];
         let mut new_cells = call.output(0).allocate(&dimensions[0])?;
         let mut new_outputs = call.output(1).allocate(&dimensions[1])?;
+        call.reserve::<i16>(8 * output_size)?;
         let rows = input
             .chunks_exact(input_size.max(1))
             .zip(output.chunks_exact(output_size.max(1)))
             .zip(cells.chunks_exact(output_size.max(1)));
         for ((input, output), cells) in rows {
-            call.check_interrupt()?;
             let open = |gate: &Gate| {
-                let sums = gate.sums(input, output).into_iter();
-                sums.map(|sum| logistic(sum, GATE_BITS)).collect::<Vec<_>>()
+                let sums = gate.sums(call, input, output)?.into_iter();
+                Ok::<_, Fault>(sums.map(|sum| logistic(sum, GATE_BITS)).collect::<Vec<_>>())
             };
-            let (entering, staying) = (open(&input_gate), open(&forget_gate));
-            let leaving = open(&output_gate);
-            for (unit, candidate) in cell_gate.sums(input, output).into_iter().enumerate() {
+            let (entering, staying) = (open(&input_gate)?, open(&forget_gate)?);
+            let leaving = open(&output_gate)?;
+            call.work(16 * leaving.len())?;
+            for (unit, candidate) in cell_gate.sums(call, input, output)?.into_iter().enumerate() {
                 let candidate = product(entering[unit], tanh(candidate, GATE_BITS));
                 let kept = product(staying[unit], cells[unit]);
                 let cell = scale_by_power_of_two(candidate, -CELL_BITS).saturating_add(kept);
@@ -197,9 +200,7 @@ impl Operation for Quantized16bitLstm {
             }
         }
         let outputs = call.outputs().iter().zip(dimensions).zip([new_cells, new_outputs]);
-        Ok(outputs
-            .map(|((output, dimensions), it)| output.with_integers(dimensions, &it))
-            .collect())
+        outputs.map(|((output, dimensions), it)| output.with_integers(dimensions, &it)).collect()
     }
 }
 

@@ -173,15 +173,15 @@ impl Operation for QuantizedLstm {
             .chunks_exact(input_size.max(1))
             .zip(outputs.chunks_exact(output_size.max(1)))
             .zip(cells.chunks_exact(units.max(1)));
+        call.reserve::<i32>(16 * (units + output_size))?;
         for ((input, output), cell) in rows {
-            call.check_interrupt()?;
-            let step = weights.step(input, output, cell);
+            let step = weights.step(call, [input, output, cell])?;
             new_cells.extend(step.cell);
             new_outputs.extend(step.output);
         }
         let results = [&new_outputs, &new_cells, &new_outputs];
         let outputs = call.outputs().iter().zip(dimensions).zip(results);
-        Ok(outputs.map(|((output, dimensions), it)| output.with_integers(dimensions, it)).collect())
+        outputs.map(|((output, dimensions), it)| output.with_integers(dimensions, it)).collect()
     }
 }
 

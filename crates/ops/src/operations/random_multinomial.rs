@@ -79,8 +79,9 @@ impl Operation for RandomMultinomial {
         let [batches, classes] = logits.lengths_of()?;
         let elements = logits.f32s()?;
         let mut samples = output.allocate(&dimensions)?;
+        let mut shares = call.room(classes)?;
         for (stream, batch) in (0..).zip(0..batches).take_while(|_| self.sample_count > 0) {
-            let shares = cumulative_shares(&elements[batch * classes..][..classes]);
+            cumulative_shares(call, &elements[batch * classes..][..classes], &mut shares)?;
             let total = shares.last().copied().unwrap_or(0.0);
             if total == 0.0 {
                 let found = format!("none of {classes} in batch {batch}");
@@ -88,13 +89,15 @@ impl Operation for RandomMultinomial {
             }
             let mut generator = ChaCha20Rng::from_seed(key);
             generator.set_stream(stream);
-            samples.extend((0..self.sample_count).map(|_| {
+            for _ in 0..self.sample_count {
+                // A search among as many as there are, all over the memory.
+                call.work(32)?;
                 let target = unit_interval(generator.next_u64()) * total;
                 let class = shares.partition_point(|share| *share <= target);
-                i32::try_from(class).unwrap_or(i32::MAX)
-            }));
+                samples.push(i32::try_from(class).unwrap_or(i32::MAX));
+            }
         }
-        Ok(vec![output.with_integers(dimensions, &samples)])
+        Ok(vec![output.with_integers(dimensions, &samples)?])
     }
 }
 
@@ -122,17 +125,22 @@ fn unit_interval(bits: u64) -> f64 {
 
 /// For each class the share of all classes up to it, multiplied by a number that keeps the greatest
 /// within range.
-fn cumulative_shares(logits: &[f32]) -> Vec<f64> {
-    let finite = logits.iter().copied().filter(|logit| logit.is_finite());
-    let greatest = f64::from(finite.fold(f32::NEG_INFINITY, f32::max));
+fn cumulative_shares(
+    call: &Call<'_>,
+    logits: &[f32],
+    shares: &mut Vec<f64>,
+) -> Result<(), Fault> {
+    let mut greatest = f32::NEG_INFINITY;
+    call.each(logits.iter().filter(|logit| logit.is_finite()), |it| greatest = greatest.max(*it))?;
+    let greatest = f64::from(greatest);
     let mut total = 0.0;
-    let share = |logit: &f32| {
+    shares.clear();
+    call.each(logits, |logit| {
         if logit.is_finite() {
             total += (f64::from(*logit) - greatest).exp();
         }
-        total
-    };
-    logits.iter().map(share).collect()
+        shares.push(total);
+    })
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl Operation for Rank {
         let input = call.input(0);
         let rank = input.shape.rank().ok_or_else(|| input.not_known("rank"))?;
         let rank = i32::try_from(rank).map_err(|_| input.wrong("rank", rank, "below 2^31"))?;
-        Ok(vec![call.output(0).with_integers(vec![], &[rank])])
+        Ok(vec![call.output(0).with_integers(vec![], &[rank])?])
     }
 }
 

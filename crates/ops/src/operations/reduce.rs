@@ -22,7 +22,7 @@
 //!
 //! Source: `types.hal` 1.1 (MEAN), 1.2, 1.3 (signed).
 
-use crate::call::{Argument, Call, Output};
+use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::{broadcast, real};
@@ -178,48 +178,50 @@ impl Operation for Reduce {
                 _ => all || element,
             };
             let first = self.reduction == Reduction::All;
-            let elements = gather(output, &dimensions, places.zip(input.bools()?), first, fold)?;
-            output.with_bools(dimensions, &elements)
+            let elements = gather(call, &dimensions, places.zip(input.bools()?), first, fold)?;
+            output.with_bools(dimensions, &elements)?
         } else if let Some((least, greatest)) = output.operand_type.quantized_range() {
             let steps = places.zip(input.integers()?);
             let elements = match self.reduction {
-                Reduction::Max => gather(output, &dimensions, steps, least, i32::max)?,
-                Reduction::Min => gather(output, &dimensions, steps, greatest, i32::min)?,
+                Reduction::Max => gather(call, &dimensions, steps, least, i32::max)?,
+                Reduction::Min => gather(call, &dimensions, steps, greatest, i32::min)?,
                 _ => {
                     let offsets = steps.map(|(place, it)| (place, it - input.zero_point));
                     let add = |sum: i64, offset| sum + i64::from(offset);
-                    let sums = gather(output, &dimensions, offsets, 0, add)?;
+                    let sums = gather(call, &dimensions, offsets, 0, add)?;
                     let count = self.count(&lengths);
-                    sums.into_iter().map(|sum| input.zero_point + rounded(sum, count)).collect()
+                    let mean = |sum| input.zero_point + rounded(sum, count);
+                    output.collect(&dimensions, sums.into_iter().map(mean))?
                 }
             };
-            output.with_integers(dimensions, &elements)
+            output.with_integers(dimensions, &elements)?
         } else {
             let floats = places.zip(input.f32s()?);
             let elements: Vec<f32> = match self.reduction {
                 Reduction::Max => {
-                    gather(output, &dimensions, floats, f32::NEG_INFINITY, real::maximum)?
+                    gather(call, &dimensions, floats, f32::NEG_INFINITY, real::maximum)?
                 }
                 Reduction::Min => {
-                    gather(output, &dimensions, floats, f32::INFINITY, real::minimum)?
+                    gather(call, &dimensions, floats, f32::INFINITY, real::minimum)?
                 }
                 Reduction::Prod => {
-                    let products = gather(output, &dimensions, floats, 1.0, product)?;
-                    products.into_iter().map(real::round).collect()
+                    let products = gather(call, &dimensions, floats, 1.0, product)?;
+                    output.collect(&dimensions, products.into_iter().map(real::round))?
                 }
                 _ => {
                     let add = |sum: f64, element| sum + f64::from(element);
-                    let sums = gather(output, &dimensions, floats, 0.0, add)?;
+                    let sums = gather(call, &dimensions, floats, 0.0, add)?;
                     // Exact: a tensor has less than 2^32 elements.
                     #[allow(clippy::cast_precision_loss)]
                     let divisor = match self.reduction {
                         Reduction::Mean => self.count(&lengths) as f64,
                         _ => 1.0,
                     };
-                    sums.into_iter().map(|sum| real::round(sum / divisor)).collect()
+                    let quotients = sums.into_iter().map(|sum| real::round(sum / divisor));
+                    output.collect(&dimensions, quotients)?
                 }
             };
-            output.with_f32s(dimensions, &elements)
+            output.with_f32s(dimensions, &elements)?
         }])
     }
 }
@@ -239,17 +241,16 @@ impl Reduce {
 /// Output elements that start as `first` and take in, one after the other, the elements that
 /// belong to their place.
 fn gather<T: Copy, E>(
-    output: &Argument<'_>,
+    call: &Call<'_>,
     dimensions: &[u32],
     elements: impl Iterator<Item = (usize, E)>,
     first: T,
     mut take_in: impl FnMut(T, E) -> T,
 ) -> Result<Vec<T>, Fault> {
-    let mut gathered = output.allocate(dimensions)?;
-    gathered.resize(dimensions.iter().map(|length| *length as usize).product(), first);
-    for (place, element) in elements {
+    let mut gathered = call.output(0).collect(dimensions, std::iter::repeat(first))?;
+    call.each(elements, |(place, element)| {
         gathered[place] = take_in(gathered[place], element);
-    }
+    })?;
     Ok(gathered)
 }
 

@@ -202,26 +202,26 @@ impl Operation for Resize {
             output: self.layout.to_nhwc([0, 1, 2, 3].map(|axis: usize| dimensions[axis] as usize)),
         };
         if output.is_float() {
-            let elements = self.layout.elements_to_nhwc(input.f32s()?, sizes.input);
+            let elements = self.layout.elements_to_nhwc(call, input.f32s()?, sizes.input)?;
             let mut resized = output.allocate(&dimensions)?;
-            self.for_each_output(&sizes, |neighbors| {
+            self.for_each_output(call, &sizes, |neighbors| {
                 resized.push(real::round(neighbors.mean(|at| f64::from(elements[at]))));
-            });
-            let resized = self.layout.elements_from_nhwc(resized, sizes.output);
-            return Ok(vec![output.with_f32s(dimensions, &resized)]);
+            })?;
+            let resized = self.layout.elements_from_nhwc(call, resized, sizes.output)?;
+            return Ok(vec![output.with_f32s(dimensions, &resized)?]);
         }
-        let elements = self.layout.elements_to_nhwc(input.integers()?, sizes.input);
+        let elements = self.layout.elements_to_nhwc(call, input.integers()?, sizes.input)?;
         let mut resized = output.allocate(&dimensions)?;
-        self.for_each_output(&sizes, |neighbors| {
+        self.for_each_output(call, &sizes, |neighbors| {
             // The scale is the input's, so stored values are interpolated. Halves go up: to the
             // same real number whether stored values are signed or not. A mean of stored values
             // is as small as they are.
             let mean = (neighbors.mean(|at| f64::from(elements[at])) + 0.5).floor();
             #[allow(clippy::cast_possible_truncation)]
             resized.push(mean as i32);
-        });
-        let resized = self.layout.elements_from_nhwc(resized, sizes.output);
-        Ok(vec![output.with_integers(dimensions, &resized)])
+        })?;
+        let resized = self.layout.elements_from_nhwc(call, resized, sizes.output)?;
+        Ok(vec![output.with_integers(dimensions, &resized)?])
     }
 }
 
@@ -319,7 +319,12 @@ impl Resize {
     }
 
     /// Every output element in NHWC order.
-    fn for_each_output(&self, sizes: &Sizes, mut visit: impl FnMut(&Neighbors)) {
+    fn for_each_output(
+        &self,
+        call: &Call<'_>,
+        sizes: &Sizes,
+        mut visit: impl FnMut(&Neighbors),
+    ) -> Result<(), Fault> {
         let [_, in_height, in_width, depth] = sizes.input;
         let [batches, height, width, _] = sizes.output;
         for batch in 0..batches {
@@ -329,13 +334,14 @@ impl Resize {
                     let pixels = [vertical.lower, vertical.upper]
                         .map(|y| [position(y, horizontal.lower), position(y, horizontal.upper)]);
                     let weights = [vertical.weight.into(), horizontal.weight.into()];
-                    for channel in 0..depth {
+                    call.each(0..depth, |channel| {
                         let positions = pixels.map(|row| row.map(|pixel| pixel + channel));
                         visit(&Neighbors { positions, weights });
-                    }
+                    })?;
                 }
             }
         }
+        Ok(())
     }
 }
 

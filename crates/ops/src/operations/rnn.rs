@@ -86,7 +86,7 @@ impl Operation for Rnn {
             Rows { elements: &mut elements, width, offset: 0 },
         )?;
         let outputs = call.outputs().iter().zip(dimensions).zip([states, elements]);
-        Ok(outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect())
+        outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect()
     }
 }
 

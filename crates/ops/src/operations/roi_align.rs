@@ -96,28 +96,31 @@ impl Operation for RoiAlign {
         let mut averages: Vec<f32> = output.allocate(&dimensions)?;
         let lengths = layout.to_nhwc(input.lengths_of()?);
         let [_, height, width, depth] = lengths;
-        let elements = layout.elements_to_nhwc(input.reals()?, lengths);
+        let elements = layout.elements_to_nhwc(call, input.reals()?, lengths)?;
+        let mut sums = call.collect(depth, std::iter::repeat(0.0))?;
+        // What there can be of rows and columns.
+        call.reserve::<f64>(2 * (height + width))?;
         for region in self.grid.regions(call)? {
             let map = &elements[region.batch * height * width * depth..];
             for y in 0..self.grid.bins[0] {
-                let rows = self.weights(&region, 0, y, height);
+                let rows = self.weights(call, &region, 0, y, height)?;
                 for x in 0..self.grid.bins[1] {
-                    let columns = self.weights(&region, 1, x, width);
-                    let mut sums = vec![0.0; depth];
+                    let columns = self.weights(call, &region, 1, x, width)?;
+                    sums.fill(0.0);
                     for (row, row_weight) in rows.cells() {
                         for (column, column_weight) in columns.cells() {
                             let cell = &map[(row * width + column) * depth..][..depth];
-                            for (sum, value) in sums.iter_mut().zip(cell) {
+                            call.each(sums.iter_mut().zip(cell), |(sum, value)| {
                                 *sum += row_weight * column_weight * f64::from(*value);
-                            }
+                            })?;
                         }
                     }
-                    averages.extend(sums.into_iter().map(real::round));
+                    call.each(&sums, |sum| averages.push(real::round(*sum)))?;
                 }
             }
         }
         let out_lengths = layout.to_nhwc([0, 1, 2, 3].map(|axis| dimensions[axis] as usize));
-        let averages = layout.elements_from_nhwc(averages, out_lengths);
+        let averages = layout.elements_from_nhwc(call, averages, out_lengths)?;
         Ok(vec![real::store(output, dimensions, averages)?])
     }
 }
@@ -140,7 +143,14 @@ impl RoiAlign {
     /// so many in their middle. That makes the work independent of the number of points.
     // Lengths and counts are below 2^32, and cells within the map: the conversions are exact.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-    fn weights(&self, region: &Region, axis: usize, bin: u32, length: usize) -> Weights {
+    fn weights(
+        &self,
+        call: &Call<'_>,
+        region: &Region,
+        axis: usize,
+        bin: u32,
+        length: usize,
+    ) -> Result<Weights, Fault> {
         let size = region.extent[axis].max(1.0) / f64::from(self.grid.bins[axis]);
         let samples = match self.samples[axis] {
             0 => size.ceil(),
@@ -154,6 +164,7 @@ impl RoiAlign {
         let first = (start as usize).min(last);
         let mut weights = Vec::new();
         for cell in first..last {
+            call.work(4)?;
             let (from, to) = (points_before(cell as f64), points_before((cell + 1) as f64));
             let fraction = match start + f64::midpoint(from, to) * distance - cell as f64 {
                 _ if from == to => 0.0,
@@ -163,12 +174,12 @@ impl RoiAlign {
             weights[cell - first] += (to - from) / samples * (1.0 - fraction);
             weights[cell - first + 1] += (to - from) / samples * fraction;
             if to == samples {
-                return Weights { first, weights };
+                return Ok(Weights { first, weights });
             }
         }
         weights.resize(last - first + 1, 0.0);
         weights[last - first] += (samples - points_before(last as f64)) / samples;
-        Weights { first, weights }
+        Ok(Weights { first, weights })
     }
 }
 

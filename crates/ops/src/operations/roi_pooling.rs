@@ -91,16 +91,18 @@ impl Operation for RoiPooling {
         let out_lengths = [0, 1, 2, 3].map(|axis| dimensions[axis] as usize);
         let out_lengths = self.grid.layout.to_nhwc(out_lengths);
         Ok(vec![if input.is_float() {
-            let map = self.grid.layout.elements_to_nhwc(input.f32s()?, lengths);
+            let map = self.grid.layout.elements_to_nhwc(call, input.f32s()?, lengths)?;
             let room = output.allocate(&dimensions)?;
-            let pooled = self.pool(&map, lengths, &regions, 0.0, real::maximum, room);
-            output.with_f32s(dimensions, &self.grid.layout.elements_from_nhwc(pooled, out_lengths))
+            let pooled = self.pool(call, &map, lengths, &regions, (0.0, real::maximum), room)?;
+            let pooled = self.grid.layout.elements_from_nhwc(call, pooled, out_lengths)?;
+            output.with_f32s(dimensions, &pooled)?
         } else {
-            let map = self.grid.layout.elements_to_nhwc(input.integers()?, lengths);
+            let map = self.grid.layout.elements_to_nhwc(call, input.integers()?, lengths)?;
             let room = output.allocate(&dimensions)?;
-            let pooled = self.pool(&map, lengths, &regions, input.zero_point, i32::max, room);
-            let pooled = self.grid.layout.elements_from_nhwc(pooled, out_lengths);
-            output.with_integers(dimensions, &pooled)
+            let nothing = input.zero_point;
+            let pooled = self.pool(call, &map, lengths, &regions, (nothing, i32::max), room)?;
+            let pooled = self.grid.layout.elements_from_nhwc(call, pooled, out_lengths)?;
+            output.with_integers(dimensions, &pooled)?
         }])
     }
 }
@@ -109,13 +111,13 @@ impl RoiPooling {
     /// Appends the greatest elements of all bins to `pooled`, in NHWC order.
     fn pool<T: Copy>(
         &self,
+        call: &Call<'_>,
         map: &[T],
         [_, height, width, depth]: [usize; 4],
         regions: &[Region],
-        nothing: T,
-        greater: impl Fn(T, T) -> T,
+        (nothing, greater): (T, impl Fn(T, T) -> T),
         mut pooled: Vec<T>,
-    ) -> Vec<T> {
+    ) -> Result<Vec<T>, Fault> {
         for region in regions {
             let map = &map[region.batch * height * width * depth..];
             for y in 0..self.grid.bins[0] {
@@ -127,13 +129,18 @@ impl RoiPooling {
                             let row = row * width;
                             columns.clone().map(move |column| (row + column) * depth + channel)
                         });
-                        let greatest = cells.map(|cell| map[cell]).reduce(&greater);
+                        let mut greatest = None;
+                        call.each(cells, |cell| {
+                            let element = map[cell];
+                            greatest = Some(greatest.map_or(element, |it| greater(it, element)));
+                        })?;
+                        call.work(1)?;
                         pooled.push(greatest.unwrap_or(nothing));
                     }
                 }
             }
         }
-        pooled
+        Ok(pooled)
     }
 
     /// The cells along one axis that a bin touches.

@@ -71,22 +71,21 @@ impl Operation for Select {
         let dimensions = call.input(0).dimensions()?;
         let conditions = call.input(0).bools()?;
         Ok(vec![if output.is_float() {
-            let elements = output.allocate(&dimensions)?;
-            let elements = choose(elements, &conditions, then.f32s()?, otherwise.f32s()?);
-            output.with_f32s(dimensions, &elements)
+            let choices = choose(&conditions, then.f32s()?, otherwise.f32s()?);
+            let elements = output.collect(&dimensions, choices)?;
+            output.with_f32s(dimensions, &elements)?
         } else {
             let (then, otherwise) = (requantized(then, output)?, requantized(otherwise, output)?);
-            let elements = choose(output.allocate(&dimensions)?, &conditions, then, otherwise);
-            output.with_integers(dimensions, &elements)
+            let elements = output.collect(&dimensions, choose(&conditions, then, otherwise))?;
+            output.with_integers(dimensions, &elements)?
         }])
     }
 }
 
-/// Fills `room` with the elements that the conditions choose.
-fn choose<T>(mut room: Vec<T>, conditions: &[bool], then: Vec<T>, otherwise: Vec<T>) -> Vec<T> {
+/// The elements that the conditions choose.
+fn choose<T>(conditions: &[bool], then: Vec<T>, otherwise: Vec<T>) -> impl Iterator<Item = T> {
     let choices = conditions.iter().zip(then.into_iter().zip(otherwise));
-    room.extend(choices.map(|(condition, (a, b))| if *condition { a } else { b }));
-    room
+    choices.map(|(condition, (a, b))| if *condition { a } else { b })
 }
 
 #[cfg(test)]

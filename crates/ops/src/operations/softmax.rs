@@ -60,12 +60,16 @@ pub(super) fn decode_beta(argument: &Argument<'_>) -> Result<f32, Fault> {
     if beta > 0.0 { Ok(beta) } else { Err(argument.wrong("value", beta, "above 0")) }
 }
 
-/// The result for one slice of real numbers, in double precision.
-fn normalize(slice: &[f64], beta: f64) -> impl Iterator<Item = f64> {
-    let greatest = slice.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let exponential = move |x: &f64| ((x - greatest) * beta).exp();
-    let sum: f64 = slice.iter().map(exponential).sum();
-    slice.iter().map(move |x| exponential(x) / sum)
+/// Puts the result for one slice of real numbers in its place, in double precision.
+fn normalize(call: &Call<'_>, slice: &mut [f64], beta: f64) -> Result<(), Fault> {
+    let mut greatest = f64::NEG_INFINITY;
+    call.each(&*slice, |x| greatest = greatest.max(*x))?;
+    let mut sum = -0.0;
+    call.each(&mut *slice, |x| {
+        *x = ((*x - greatest) * beta).exp();
+        sum += *x;
+    })?;
+    call.each(slice, |x| *x /= sum)
 }
 
 impl Operation for Softmax {
@@ -102,25 +106,24 @@ impl Operation for Softmax {
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
         let dimensions = input.dimensions()?;
-        let mut elements: Vec<f32> = output.allocate(&dimensions)?;
+        let mut elements: Vec<f32> = output.collect(&dimensions, std::iter::repeat(0.0))?;
         let inputs = input.reals()?;
-        elements.resize(inputs.len(), 0.0);
-        let mut slice = Vec::new();
-        for positions in Slices::new(&input.lengths()?, self.axis).positions() {
+        let slices = Slices::new(&input.lengths()?, self.axis);
+        let mut slice = call.room(slices.length())?;
+        for positions in slices.positions() {
             slice.clear();
-            slice.extend(positions.clone().map(|position| f64::from(inputs[position])));
-            for (position, value) in positions.zip(normalize(&slice, self.beta.into())) {
-                elements[position] = real::round(value);
-            }
+            call.each(positions.clone(), |position| slice.push(f64::from(inputs[position])))?;
+            normalize(call, &mut slice, self.beta.into())?;
+            call.each(positions.zip(&slice), |(position, value)| {
+                elements[position] = real::round(*value);
+            })?;
         }
         Ok(vec![match output.operand_type.quantized_range() {
-            None => output.with_f32s(dimensions, &elements),
+            None => output.with_f32s(dimensions, &elements)?,
             Some(range) => {
-                let stored: Vec<i32> = elements
-                    .into_iter()
-                    .map(|element| quantize(element, output.scale, output.zero_point, range))
-                    .collect();
-                output.with_integers(dimensions, &stored)
+                let quantize = |real| quantize(real, output.scale, output.zero_point, range);
+                let stored = output.collect(&dimensions, elements.into_iter().map(quantize))?;
+                output.with_integers(dimensions, &stored)?
             }
         }])
     }

@@ -134,8 +134,8 @@ impl Operation for Svdf {
         let (input, features) = (call.input(0).f32s()?, call.input(1).f32s()?);
         let time_weights = call.input(2).f32s()?;
         let bias = match call.optional(3) {
-            Some(bias) => to_f64(&bias.f32s()?),
-            None => vec![0.0; dimensions[1][1] as usize],
+            Some(bias) => to_f64(call, &bias.f32s()?)?,
+            None => call.collect(dimensions[1][1] as usize, std::iter::repeat(0.0))?,
         };
         let (least, greatest) = activation_range::real(self.activation);
         let (least, greatest) = (f64::from(least), f64::from(greatest));
@@ -145,15 +145,16 @@ impl Operation for Svdf {
             .chunks_exact(input_size.max(1))
             .zip(states.chunks_exact_mut((filters * memory).max(1)))
             .zip(elements.chunks_exact_mut(bias.len().max(1)));
+        call.reserve::<f64>(filters + 2 * bias.len() + 2 * memory + 2)?;
         for ((step, state), output) in steps {
-            call.check_interrupt()?;
             let mut newest = vec![0.0; filters];
-            add_products(&mut newest, &features, step.iter().copied().map(f64::from));
+            add_products(call, &mut newest, &features, step.iter().copied().map(f64::from))?;
             let mut sums = bias.clone();
             let memories =
                 state.chunks_exact_mut(memory.max(1)).zip(time_weights.chunks_exact(memory.max(1)));
             for (filter, (remembered, weights)) in memories.enumerate() {
-                let mut memory = to_f64(remembered);
+                call.work(remembered.len())?;
+                let mut memory: Vec<f64> = remembered.iter().copied().map(f64::from).collect();
                 if let Some(last) = memory.last_mut() {
                     *last = newest[filter];
                 }
@@ -166,7 +167,7 @@ impl Operation for Svdf {
             write_row(output, &sums);
         }
         let outputs = call.outputs().iter().zip(dimensions).zip([states, elements]);
-        Ok(outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect())
+        outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::slices::Slices;
+use crate::rules::sorting::sort;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
@@ -87,15 +88,15 @@ impl Operation for TopKV2 {
         let values = if input.is_float() {
             let elements = input.f32s()?;
             let room = values.allocate(&dimensions)?;
-            let greatest = self.choose(&slices, &elements, compare_floats, room, &mut chosen);
-            values.with_f32s(dimensions.clone(), &greatest)
+            let greatest = self.choose(call, &slices, &elements, compare_floats, room, &mut chosen)?;
+            values.with_f32s(dimensions.clone(), &greatest)?
         } else {
             let elements = input.integers()?;
             let room = values.allocate(&dimensions)?;
-            let greatest = self.choose(&slices, &elements, Ord::cmp, room, &mut chosen);
-            values.with_integers(dimensions.clone(), &greatest)
+            let greatest = self.choose(call, &slices, &elements, Ord::cmp, room, &mut chosen)?;
+            values.with_integers(dimensions.clone(), &greatest)?
         };
-        Ok(vec![values, indexes.with_integers(dimensions, &chosen)])
+        Ok(vec![values, indexes.with_integers(dimensions, &chosen)?])
     }
 }
 
@@ -108,24 +109,26 @@ impl TopKV2 {
     /// Appends the chosen elements to `values`, and their indexes to `indexes`.
     fn choose<T: Copy>(
         &self,
+        call: &Call<'_>,
         slices: &Slices,
         elements: &[T],
         compare: impl Fn(&T, &T) -> Ordering,
         mut values: Vec<T>,
         indexes: &mut Vec<i32>,
-    ) -> Vec<T> {
-        let mut slice: Vec<(T, i32)> = Vec::new();
+    ) -> Result<Vec<T>, Fault> {
+        let mut slice: Vec<(T, i32)> = call.room(slices.length())?;
         for positions in slices.positions() {
             slice.clear();
-            slice.extend(positions.map(|position| elements[position]).zip(0..));
-            slice.sort_unstable_by(|(a, index_of_a), (b, index_of_b)| {
+            call.each(positions.zip(0..), |(at, index)| slice.push((elements[at], index)))?;
+            sort(call, &mut slice, |(a, index_of_a), (b, index_of_b)| {
                 compare(b, a).then(index_of_b.cmp(index_of_a))
-            });
-            slice.truncate(self.k as usize);
-            values.extend(slice.iter().map(|(element, _)| *element));
-            indexes.extend(slice.iter().map(|(_, index)| *index));
+            })?;
+            call.each(slice.iter().take(self.k as usize), |(element, index)| {
+                values.push(*element);
+                indexes.push(*index);
+            })?;
         }
-        values
+        Ok(values)
     }
 }
 

@@ -131,7 +131,7 @@ impl Operation for UnidirectionalSequenceLstm {
         )?;
         let results = [&elements, &states.output, &states.cell];
         let outputs = call.outputs().iter().zip(dimensions).zip(results);
-        Ok(outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, it)).collect())
+        outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, it)).collect()
     }
 }
 

@@ -103,7 +103,7 @@ impl Operation for UnidirectionalSequenceRnn {
             Rows { elements: &mut elements, width, offset: 0 },
         )?;
         let outputs = call.outputs().iter().zip(dimensions).zip([elements, states]);
-        Ok(outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect())
+        outputs.map(|((output, dimensions), it)| output.with_f32s(dimensions, &it)).collect()
     }
 }
 

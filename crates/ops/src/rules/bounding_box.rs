@@ -89,7 +89,14 @@ impl BoundingBox {
 pub fn read(argument: &Argument<'_>) -> Result<Vec<BoundingBox>, Fault> {
     let elements = argument.reals()?;
     let (boxes, _) = elements.as_chunks();
-    boxes.iter().map(|edges| valid(argument, BoundingBox::new(*edges))).collect()
+    let mut valid_boxes = argument.room(boxes.len())?;
+    for piece in boxes.chunks(1 << 12) {
+        argument.check_interrupt()?;
+        for edges in piece {
+            valid_boxes.push(valid(argument, BoundingBox::new(*edges))?);
+        }
+    }
+    Ok(valid_boxes)
 }
 
 /// The box itself, if its corners are in order.

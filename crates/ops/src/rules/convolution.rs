@@ -229,51 +229,51 @@ impl<S: Slide> Convolution<S> {
             output: self.layout.to_nhwc(lengths),
         };
         if output.is_float() {
-            let images = self.layout.elements_to_nhwc(input.f32s()?, sizes.input);
+            let images = self.layout.elements_to_nhwc(call, input.f32s()?, sizes.input)?;
             let (filter, bias) = (filter.f32s()?, bias.f32s()?);
             let range = activation_range::real(self.activation);
             let mut elements = output.allocate(&dimensions)?;
-            self.for_each_output(call, &sizes, |channel, runs| {
+            self.for_each_output(&sizes, |channel, runs| {
                 let mut sum = f64::from(bias[channel]);
-                runs.for_each_product(|at_input, at_filter| {
+                runs.for_each_product(call, |at_input, at_filter| {
                     sum += f64::from(images[at_input]) * f64::from(filter[at_filter]);
-                });
+                })?;
                 elements.push(activation_range::clamp(real::round(sum), range));
+                Ok(())
             })?;
-            let elements = self.layout.elements_from_nhwc(elements, sizes.output);
-            return Ok(output.with_f32s(dimensions, &elements));
+            let elements = self.layout.elements_from_nhwc(call, elements, sizes.output)?;
+            return output.with_f32s(dimensions, &elements);
         }
         let requantizer = Requantizer::new(input, filter, output, self.activation);
-        let images = self.layout.elements_to_nhwc(centred(input)?, sizes.input);
+        let images = self.layout.elements_to_nhwc(call, centred(input)?, sizes.input)?;
         let (filter, bias) = (centred(filter)?, bias.i32s()?);
         let mut elements = output.allocate(&dimensions)?;
-        self.for_each_output(call, &sizes, |channel, runs| {
+        self.for_each_output(&sizes, |channel, runs| {
             let mut sum = bias[channel];
-            runs.for_each_product(|at_input, at_filter| {
+            runs.for_each_product(call, |at_input, at_filter| {
                 let product = images[at_input].wrapping_mul(filter[at_filter]);
                 sum = sum.wrapping_add(product);
-            });
+            })?;
             elements.push(requantizer.stored(sum, channel));
+            Ok(())
         })?;
-        let elements = self.layout.elements_from_nhwc(elements, sizes.output);
-        Ok(output.with_integers(dimensions, &elements))
+        let elements = self.layout.elements_from_nhwc(call, elements, sizes.output)?;
+        output.with_integers(dimensions, &elements)
     }
 
     /// Visits every output element in NHWC order: its channel, and what it sums over.
     fn for_each_output(
         &self,
-        call: &Call<'_>,
         sizes: &Sizes,
-        mut visit: impl FnMut(usize, &Products<'_, S>),
+        mut visit: impl FnMut(usize, &Products<'_, S>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let [batches, height, width, channels] = sizes.output;
         for batch in 0..batches {
             for y in 0..height {
                 for x in 0..width {
-                    call.check_interrupt()?;
                     for channel in 0..channels {
                         let place = [batch, y, x, channel];
-                        visit(channel, &Products { convolution: self, sizes, place });
+                        visit(channel, &Products { convolution: self, sizes, place })?;
                     }
                 }
             }
@@ -291,7 +291,11 @@ struct Products<'a, S> {
 
 impl<S: Slide> Products<'_, S> {
     /// Visits the positions of input and filter elements that are multiplied.
-    fn for_each_product(&self, mut visit: impl FnMut(usize, usize)) {
+    fn for_each_product(
+        &self,
+        call: &Call<'_>,
+        mut visit: impl FnMut(usize, usize),
+    ) -> Result<(), Fault> {
         let [_, height, width, depth] = self.sizes.input;
         let [filters, filter_height, filter_width, filter_depth] = self.sizes.filter;
         let [batch, y, x, channel] = self.place;
@@ -306,15 +310,18 @@ impl<S: Slide> Products<'_, S> {
                         let first = pixel + group * filter_depth;
                         let filter =
                             ((channel * filter_height + i) * filter_width + j) * filter_depth;
-                        (0..filter_depth).for_each(|k| visit(first + k, filter + k));
+                        call.each(0..filter_depth, |k| visit(first + k, filter + k))?;
                     }
                     Connection::Depthwise { multiplier } => {
                         let filter = (i * filter_width + j) * filter_depth + channel;
+                        call.work(1)?;
                         visit(pixel + channel / multiplier, filter);
                     }
                 }
             }
         }
+        // A window on padding only, too, takes time.
+        call.work(1)
     }
 }
 
@@ -323,9 +330,5 @@ impl<S: Slide> Products<'_, S> {
 /// # Errors
 /// [`Fault::NotKnown`], or the argument is left out.
 pub fn centred(argument: &Argument<'_>) -> Result<Vec<i32>, Fault> {
-    let mut elements = argument.integers()?;
-    for element in &mut elements {
-        *element = element.wrapping_sub(argument.zero_point);
-    }
-    Ok(elements)
+    argument.integers_as(|stored| stored.wrapping_sub(argument.zero_point))
 }

@@ -94,22 +94,30 @@ impl Product {
     /// The sum of products of each row, started from what is given.
     fn sums<'a>(
         &'a self,
+        call: &'a Call<'_>,
         numbers: &'a [i32],
         start: impl Fn(usize) -> i32 + 'a,
-    ) -> impl Iterator<Item = i32> + 'a {
+    ) -> impl Iterator<Item = Result<i32, Fault>> + 'a {
         let rows = self.weights.chunks_exact(numbers.len().max(1));
         rows.enumerate().map(move |(row, weights)| {
-            let products = weights.iter().zip(numbers).map(|(w, x)| w.wrapping_mul(*x));
-            self.multiplier.apply(products.fold(start(row), i32::wrapping_add))
+            let mut sum = start(row);
+            call.each(weights.iter().zip(numbers), |(w, x)| {
+                sum = sum.wrapping_add(w.wrapping_mul(*x));
+            })?;
+            Ok(self.multiplier.apply(sum))
         })
     }
 }
 
 /// Adds numbers to others, saturated to 16 bits.
-fn add_all(sums: &mut [i16], numbers: impl Iterator<Item = i32>) {
+fn add_all(
+    sums: &mut [i16],
+    numbers: impl Iterator<Item = Result<i32, Fault>>,
+) -> Result<(), Fault> {
     for (sum, number) in sums.iter_mut().zip(numbers) {
-        *sum = saturate_16(number.saturating_add((*sum).into()));
+        *sum = saturate_16(number?.saturating_add((*sum).into()));
     }
+    Ok(())
 }
 
 impl GateWeights {
@@ -141,25 +149,25 @@ impl GateWeights {
     }
 
     /// What goes into the gate's activation.
-    fn sums(&self, input: &[i32], output: &[i32], cell: &[i32]) -> Vec<i16> {
+    fn sums(&self, call: &Call<'_>, [input, output, cell]: [&[i32]; 3]) -> Result<Vec<i16>, Fault> {
         let mut sums = vec![0; self.bias.len()];
         let has_norm = self.layer_norm.is_some();
         let bias = |row| if has_norm { 0 } else { self.bias[row] };
-        add_all(&mut sums, self.input.sums(input, bias));
-        add_all(&mut sums, self.recurrent.sums(output, |_| 0));
+        add_all(&mut sums, self.input.sums(call, input, bias))?;
+        add_all(&mut sums, self.recurrent.sums(call, output, |_| 0))?;
         if let Some(Product { weights, multiplier }) = &self.peephole {
             let products = weights.iter().zip(cell).map(|(w, c)| w.wrapping_mul(*c));
-            add_all(&mut sums, products.map(|product| multiplier.apply(product)));
+            add_all(&mut sums, products.map(|product| Ok(multiplier.apply(product))))?;
         }
         if let Some(layer_norm) = &self.layer_norm {
             normalize(&mut sums, layer_norm, &self.bias);
         }
-        sums
+        Ok(sums)
     }
 
-    fn opened(&self, input: &[i32], output: &[i32], cell: &[i32]) -> Vec<i32> {
-        let sums = self.sums(input, output, cell).into_iter();
-        sums.map(|sum| logistic(sum, GATE_BITS).into()).collect()
+    fn opened(&self, call: &Call<'_>, step: [&[i32]; 3]) -> Result<Vec<i32>, Fault> {
+        let sums = self.sums(call, step)?.into_iter();
+        Ok(sums.map(|sum| logistic(sum, GATE_BITS).into()).collect())
     }
 }
 
@@ -210,7 +218,7 @@ impl Cell {
                 let [rows, _] = weights.lengths_of()?;
                 let bias = match call.optional(arguments.projection_bias()) {
                     Some(bias) => bias.i32s()?,
-                    None => vec![0; rows],
+                    None => call.collect(rows, std::iter::repeat(0))?,
                 };
                 Some((product, bias))
             }
@@ -236,13 +244,15 @@ impl Cell {
 
     /// One step of one sequence: the input less its zero point, the output before less its own, and
     /// the cell before.
-    pub fn step(&self, input: &[i32], output: &[i32], cell: &[i32]) -> Step {
-        let staying = self.forget.opened(input, output, cell);
+    pub fn step(&self, call: &Call<'_>, [input, output, cell]: [&[i32]; 3]) -> Result<Step, Fault> {
+        call.work(16 * cell.len())?;
+        let before = [input, output, cell];
+        let staying = self.forget.opened(call, before)?;
         let entering = match &self.input {
-            Some(gate) => gate.opened(input, output, cell),
+            Some(gate) => gate.opened(call, before)?,
             None => staying.iter().map(|staying| i32::from(i16::MAX) - staying).collect(),
         };
-        let candidates = self.candidate.sums(input, output, cell);
+        let candidates = self.candidate.sums(call, before)?;
         let mut new_cell = Vec::with_capacity(cell.len());
         for (unit, candidate) in candidates.into_iter().enumerate() {
             let candidate = i32::from(tanh(candidate, GATE_BITS));
@@ -253,7 +263,7 @@ impl Cell {
             let sum = i32::from(saturate_16(kept + entering));
             new_cell.push(clipped(sum, self.clips[0]));
         }
-        let leaving = self.output.opened(input, output, &new_cell);
+        let leaving = self.output.opened(call, [input, output, &new_cell])?;
         let integer_bits = u32::try_from(15 + self.cell_exponent).map_or(0, |bits| bits.min(6));
         let products = leaving.iter().zip(&new_cell).map(|(leaving, cell)| {
             self.hidden.apply(leaving * i32::from(tanh(saturate_16(*cell), integer_bits)))
@@ -270,13 +280,14 @@ impl Cell {
                     .map(|number| stored(number.saturating_sub(self.hidden_zero_point)))
                     .map(|number| number + self.hidden_zero_point)
                     .collect();
-                let sums = projection.sums(&hidden, |row| bias[row]);
-                sums.map(|sum| stored(sum.saturating_add(self.output_zero_point)))
-                    .map(|number| clipped(number, self.clips[1]))
-                    .collect()
+                let output = |sum: i32| {
+                    clipped(stored(sum.saturating_add(self.output_zero_point)), self.clips[1])
+                };
+                let sums = projection.sums(call, &hidden, |row| bias[row]);
+                sums.map(|sum| sum.map(output)).collect::<Result<_, _>>()?
             }
         };
-        Step { cell: new_cell, output }
+        Ok(Step { cell: new_cell, output })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Layouts of image tensors: where height, width and channels are.
 
-use crate::call::Argument;
+use crate::call::{Argument, Call};
 use crate::error::Fault;
 
 /// The order of axes of an image tensor.
@@ -58,50 +58,64 @@ impl Layout {
 
     /// Elements of a tensor in this layout, brought into NHWC order. `lengths` are in the order
     /// batch, height, width, channels.
-    pub fn elements_to_nhwc<T: Copy>(self, elements: Vec<T>, lengths: [usize; 4]) -> Vec<T> {
+    pub fn elements_to_nhwc<T: Copy>(
+        self,
+        call: &Call<'_>,
+        elements: Vec<T>,
+        lengths: [usize; 4],
+    ) -> Result<Vec<T>, Fault> {
         let [batch, height, width, channels] = lengths;
         match self {
-            Self::Nhwc => elements,
-            Self::Nchw => exchange(&elements, batch, channels, height * width),
+            Self::Nhwc => Ok(elements),
+            Self::Nchw => exchange(call, &elements, [batch, channels, height * width]),
         }
     }
 
     /// Elements in NHWC order, brought into this layout. `lengths` as above.
-    pub fn elements_from_nhwc<T: Copy>(self, elements: Vec<T>, lengths: [usize; 4]) -> Vec<T> {
+    pub fn elements_from_nhwc<T: Copy>(
+        self,
+        call: &Call<'_>,
+        elements: Vec<T>,
+        lengths: [usize; 4],
+    ) -> Result<Vec<T>, Fault> {
         let [batch, height, width, channels] = lengths;
         match self {
-            Self::Nhwc => elements,
-            Self::Nchw => exchange(&elements, batch, height * width, channels),
+            Self::Nhwc => Ok(elements),
+            Self::Nchw => exchange(call, &elements, [batch, height * width, channels]),
         }
     }
 }
 
 /// Each of `batch` matrices of `rows` by `columns`, transposed.
-fn exchange<T: Copy>(elements: &[T], batch: usize, rows: usize, columns: usize) -> Vec<T> {
-    // Without elements the other lengths may be such that counting to them takes forever.
+fn exchange<T: Copy>(
+    call: &Call<'_>,
+    elements: &[T],
+    [batch, rows, columns]: [usize; 3],
+) -> Result<Vec<T>, Fault> {
     if elements.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let mut exchanged = Vec::with_capacity(elements.len());
-    for matrix in (0..batch).map(|index| index * rows * columns) {
-        for column in 0..columns {
-            exchanged.extend((0..rows).map(|row| elements[matrix + row * columns + column]));
-        }
-    }
-    exchanged
+    let places = (0..batch).flat_map(|matrix| {
+        let first = matrix * rows * columns;
+        (0..columns)
+            .flat_map(move |column| (0..rows).map(move |row| first + row * columns + column))
+    });
+    call.collect(elements.len(), places.map(|at| elements[at]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hal::OperationType;
 
     #[test]
     fn there_and_back() {
         let lengths = [2, 1, 2, 3];
         let nhwc: Vec<u32> = (0..12).collect();
-        let nchw = Layout::Nchw.elements_from_nhwc(nhwc.clone(), lengths);
+        let call = &Call::new(OperationType::Relu, [], []);
+        let nchw = Layout::Nchw.elements_from_nhwc(call, nhwc.clone(), lengths).unwrap();
         assert_eq!(nchw[..6], [0, 3, 1, 4, 2, 5]);
-        assert_eq!(Layout::Nchw.elements_to_nhwc(nchw, lengths), nhwc);
+        assert_eq!(Layout::Nchw.elements_to_nhwc(call, nchw, lengths), Ok(nhwc));
         assert_eq!(Layout::Nchw.to_nhwc(Layout::Nchw.from_nhwc(lengths)), lengths);
     }
 
@@ -109,8 +123,10 @@ mod tests {
     fn no_elements_take_no_time() {
         let longest = u32::MAX as usize;
         for lengths in [[1, longest, longest, 0], [longest, 0, longest, longest]] {
-            assert_eq!(Layout::Nchw.elements_to_nhwc(Vec::<u8>::new(), lengths), []);
-            assert_eq!(Layout::Nchw.elements_from_nhwc(Vec::<u8>::new(), lengths), []);
+            let call = &Call::new(OperationType::Relu, [], []);
+            let none = || Vec::<u8>::new();
+            assert_eq!(Layout::Nchw.elements_to_nhwc(call, none(), lengths), Ok(none()));
+            assert_eq!(Layout::Nchw.elements_from_nhwc(call, none(), lengths), Ok(none()));
         }
     }
 }

@@ -180,16 +180,18 @@ pub fn run(
         output: call.input(arguments.output_state()).f32s()?,
         cell: call.input(arguments.cell_state()).f32s()?,
     };
+    // What a step needs: the sums of the gates, what they open, the new states.
+    call.reserve::<f64>(16 * (cell.units + cell.output_size))?;
     let kept = states
         .output
         .chunks_exact_mut(cell.output_size.max(1))
         .zip(states.cell.chunks_exact_mut(cell.units.max(1)));
     for (sequence, (kept_output, kept_cell)) in kept.enumerate() {
-        let mut state = State { output: to_f64(kept_output), cell: to_f64(kept_cell) };
+        let mut state =
+            State { output: to_f64(call, kept_output)?, cell: to_f64(call, kept_cell)? };
         for row in sequences.rows(sequence, direction) {
-            call.check_interrupt()?;
             let auxiliary = auxiliary.as_deref().map(|steps| &steps[row_of(steps, row)]);
-            cell.step(Step { input: &steps[row_of(&steps, row)], auxiliary }, &mut state);
+            cell.step(call, Step { input: &steps[row_of(&steps, row)], auxiliary }, &mut state)?;
             outputs.write(row, &state.output);
         }
         write_row(kept_output, &state.output);
@@ -214,13 +216,13 @@ impl GateWeights {
     }
 
     /// What goes into the gate's activation.
-    fn sums(&self, step: Step<'_>, state: &State) -> Vec<f64> {
+    fn sums(&self, call: &Call<'_>, step: Step<'_>, state: &State) -> Result<Vec<f64>, Fault> {
         let mut sums = vec![0.0; self.bias.len()];
-        add_products(&mut sums, &self.input, step.input.iter().copied().map(f64::from));
+        add_products(call, &mut sums, &self.input, step.input.iter().copied().map(f64::from))?;
         if let (Some(weights), Some(auxiliary)) = (&self.auxiliary, step.auxiliary) {
-            add_products(&mut sums, weights, auxiliary.iter().copied().map(f64::from));
+            add_products(call, &mut sums, weights, auxiliary.iter().copied().map(f64::from))?;
         }
-        add_products(&mut sums, &self.recurrent, state.output.iter().copied());
+        add_products(call, &mut sums, &self.recurrent, state.output.iter().copied())?;
         if let Some(weights) = &self.peephole {
             for ((sum, weight), cell) in sums.iter_mut().zip(weights).zip(&state.cell) {
                 *sum += f64::from(*weight) * cell;
@@ -235,7 +237,7 @@ impl GateWeights {
         for (sum, bias) in sums.iter_mut().zip(&self.bias) {
             *sum += f64::from(*bias);
         }
-        sums
+        Ok(sums)
     }
 }
 
@@ -275,22 +277,23 @@ impl Cell {
         })
     }
 
-    fn step(&self, step: Step<'_>, state: &mut State) {
+    fn step(&self, call: &Call<'_>, step: Step<'_>, state: &mut State) -> Result<(), Fault> {
         let Settings { activation, cell_clip, projection_clip } = self.settings;
-        let opened = |gate: &GateWeights, state: &State| -> Vec<f64> {
-            gate.sums(step, state).into_iter().map(sigmoid).collect()
+        call.work(16 * self.units)?;
+        let opened = |gate: &GateWeights, state: &State| -> Result<Vec<f64>, Fault> {
+            Ok(gate.sums(call, step, state)?.into_iter().map(sigmoid).collect())
         };
-        let forget = opened(&self.forget, state);
+        let forget = opened(&self.forget, state)?;
         let input = match &self.input {
-            Some(gate) => opened(gate, state),
+            Some(gate) => opened(gate, state)?,
             None => forget.iter().map(|forget| 1.0 - forget).collect(),
         };
-        let candidate = self.candidate.sums(step, state);
+        let candidate = self.candidate.sums(call, step, state)?;
         for (unit, cell) in state.cell.iter_mut().enumerate() {
             *cell = *cell * forget[unit] + input[unit] * activation.apply(candidate[unit]);
         }
         clip_all(&mut state.cell, cell_clip);
-        let output = opened(&self.output, state);
+        let output = opened(&self.output, state)?;
         let hidden: Vec<f64> = output
             .iter()
             .zip(&state.cell)
@@ -300,14 +303,15 @@ impl Cell {
             None => hidden,
             Some((weights, bias)) => {
                 let mut sums = match bias {
-                    Some(bias) => to_f64(bias),
+                    Some(bias) => bias.iter().copied().map(f64::from).collect(),
                     None => vec![0.0; self.output_size],
                 };
-                add_products(&mut sums, weights, hidden.iter().copied());
+                add_products(call, &mut sums, weights, hidden.iter().copied())?;
                 clip_all(&mut sums, projection_clip);
                 sums
             }
         };
+        Ok(())
     }
 }
 

@@ -22,4 +22,5 @@ pub mod regions;
 pub mod requantize;
 pub mod rnn_cell;
 pub mod slices;
+pub mod sorting;
 pub mod suppression;

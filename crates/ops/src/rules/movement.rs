@@ -23,9 +23,9 @@ pub fn strides(lengths: &[usize]) -> Vec<usize> {
 /// # Errors
 /// As [`Argument::allocate`]; `source` is too short.
 pub fn copied(source: &[u8], output: &Argument<'_>, dimensions: Vec<u32>) -> Result<Output, Fault> {
-    let mut bytes = room(output, &dimensions)?;
-    bytes.extend_from_slice(part(source, output, 0, count(&dimensions))?);
-    Ok(output.with_bytes(dimensions, bytes))
+    let mut copy = Copy::to(output, &dimensions)?;
+    copy.append(part(source, output, 0, count(&dimensions))?)?;
+    Ok(output.with_bytes(dimensions, copy.bytes))
 }
 
 /// A tensor in which each element is one of `source`: the position there is the sum of
@@ -53,23 +53,69 @@ pub fn moved_or_filled(
     filler: &[u8],
     offset: impl Fn(usize, usize) -> Option<usize>,
 ) -> Result<Output, Fault> {
-    let bytes = room(output, &dimensions)?;
-    let mut walk = Walk { source, output, dimensions: &dimensions, filler, offset, bytes };
+    let copy = Copy::to(output, &dimensions)?;
+    let mut walk = Walk { source, output, dimensions: &dimensions, filler, offset, copy };
     if count(&dimensions) > 0 {
         walk.along(0, Some(0))?;
     }
-    let bytes = walk.bytes;
+    let bytes = walk.copy.bytes;
     Ok(output.with_bytes(dimensions, bytes))
 }
 
 /// The state of [`moved_or_filled`].
+/// Bytes that are copied in one go: far less than a millisecond.
+const MOST_AT_ONCE: usize = 1 << 20;
+
+/// The bytes of an output, part by part.
+struct Copy<'a> {
+    output: &'a Argument<'a>,
+    bytes: Vec<u8>,
+    /// Bytes, and something for each part, since the interrupt was asked last.
+    work: usize,
+}
+
+impl<'a> Copy<'a> {
+    fn to(output: &'a Argument<'a>, dimensions: &[u32]) -> Result<Self, Fault> {
+        Ok(Self { output, bytes: room(output, dimensions)?, work: 0 })
+    }
+
+    fn append(&mut self, part: &[u8]) -> Result<(), Fault> {
+        self.count(0)?;
+        for piece in part.chunks(MOST_AT_ONCE) {
+            self.count(piece.len())?;
+            self.bytes.extend_from_slice(piece);
+        }
+        Ok(())
+    }
+
+    fn append_zeros(&mut self, count: usize) -> Result<(), Fault> {
+        self.count(0)?;
+        let end = self.bytes.len() + count;
+        while self.bytes.len() < end {
+            let piece = (end - self.bytes.len()).min(MOST_AT_ONCE);
+            self.count(piece)?;
+            self.bytes.resize(self.bytes.len() + piece, 0);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.work += 16 + bytes;
+        if self.work > MOST_AT_ONCE {
+            self.work = 0;
+            self.output.check_interrupt()?;
+        }
+        Ok(())
+    }
+}
+
 struct Walk<'a, F> {
     source: &'a [u8],
     output: &'a Argument<'a>,
     dimensions: &'a [u32],
     filler: &'a [u8],
     offset: F,
-    bytes: Vec<u8>,
+    copy: Copy<'a>,
 }
 
 impl<F: Fn(usize, usize) -> Option<usize>> Walk<'_, F> {
@@ -80,8 +126,7 @@ impl<F: Fn(usize, usize) -> Option<usize>> Walk<'_, F> {
                 Some(position) => part(self.source, self.output, position, 1)?,
                 None => self.filler,
             };
-            self.bytes.extend_from_slice(element);
-            return Ok(());
+            return self.copy.append(element);
         };
         for index in 0..*length as usize {
             let offset =
@@ -103,17 +148,17 @@ pub fn joined(
     output: &Argument<'_>,
     dimensions: Vec<u32>,
 ) -> Result<Output, Fault> {
-    let mut bytes = room(output, &dimensions)?;
+    let mut copy = Copy::to(output, &dimensions)?;
     if count(&dimensions) > 0 {
         let (outer, inner) = (count(&dimensions[..axis]), count(&dimensions[axis + 1..]));
         for row in 0..outer {
             for (source, length) in parts {
                 let run = length * inner;
-                bytes.extend_from_slice(part(source, output, row * run, run)?);
+                copy.append(part(source, output, row * run, run)?)?;
             }
         }
     }
-    Ok(output.with_bytes(dimensions, bytes))
+    Ok(output.with_bytes(dimensions, copy.bytes))
 }
 
 /// Parts of length 1 along an axis of a tensor of the given lengths, laid one behind the other in any
@@ -128,7 +173,7 @@ pub fn picked(
     output: &Argument<'_>,
     dimensions: Vec<u32>,
 ) -> Result<Output, Fault> {
-    let mut bytes = room(output, &dimensions)?;
+    let mut copy = Copy::to(output, &dimensions)?;
     if count(&dimensions) > 0 {
         let outer: usize = lengths[..axis].iter().product();
         let inner: usize = lengths[axis + 1..].iter().product();
@@ -137,14 +182,14 @@ pub fn picked(
                 match pick {
                     Some(index) => {
                         let first = (row * lengths[axis] + index) * inner;
-                        bytes.extend_from_slice(part(source, output, first, inner)?);
+                        copy.append(part(source, output, first, inner)?)?;
                     }
-                    None => bytes.resize(bytes.len() + inner * element_size(output), 0),
+                    None => copy.append_zeros(inner * element_size(output))?,
                 }
             }
         }
     }
-    Ok(output.with_bytes(dimensions, bytes))
+    Ok(output.with_bytes(dimensions, copy.bytes))
 }
 
 /// A tensor of one element, again and again.
@@ -163,18 +208,23 @@ pub fn repeated(
     }
     // What is there is doubled: element by element, the largest tensors would take a minute.
     while (1..length).contains(&bytes.len()) {
-        bytes.extend_from_within(..bytes.len().min(length - bytes.len()));
+        output.check_interrupt()?;
+        bytes.extend_from_within(..bytes.len().min(length - bytes.len()).min(MOST_AT_ONCE));
     }
     Ok(output.with_bytes(dimensions, bytes))
 }
 
 /// The bytes of one element that stands for zero: the zero point, or plain 0.
-pub fn zero(argument: &Argument<'_>) -> Vec<u8> {
-    if argument.is_float() {
-        argument.with_f32s(vec![1], &[0.0]).bytes
+///
+/// # Errors
+/// [`Fault::OutOfMemory`]
+pub fn zero(argument: &Argument<'_>) -> Result<Vec<u8>, Fault> {
+    let zero = if argument.is_float() {
+        argument.with_f32s(vec![1], &[0.0])?
     } else {
-        argument.with_integers(vec![1], &[argument.zero_point]).bytes
-    }
+        argument.with_integers(vec![1], &[argument.zero_point])?
+    };
+    Ok(zero.bytes)
 }
 
 fn element_size(argument: &Argument<'_>) -> usize {
@@ -287,7 +337,7 @@ mod tests {
 
     #[test]
     fn zero_is_the_zero_point() {
-        let zero = |operand_type| with_output(operand_type, zero);
+        let zero = |operand_type| with_output(operand_type, |it| zero(it).unwrap());
         assert_eq!(zero(OperandType::TensorFloat16), [0, 0]);
         assert_eq!(zero(OperandType::TensorQuant8Asymm), [3]);
         assert_eq!(zero(OperandType::TensorQuant8AsymmSigned), [3]);

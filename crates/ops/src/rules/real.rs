@@ -33,15 +33,13 @@ pub fn store(
 ) -> Result<Output, Fault> {
     Ok(match output.operand_type.quantized_range() {
         None => {
-            let mut elements = output.allocate(&dimensions)?;
-            elements.extend(values);
-            output.with_f32s(dimensions, &elements)
+            let elements = output.collect(&dimensions, values)?;
+            output.with_f32s(dimensions, &elements)?
         }
         Some(range) => {
             let store = |real| quantize(real, output.scale, output.zero_point, range);
-            let mut elements = output.allocate(&dimensions)?;
-            elements.extend(values.into_iter().map(store));
-            output.with_integers(dimensions, &elements)
+            let elements = output.collect(&dimensions, values.into_iter().map(store))?;
+            output.with_integers(dimensions, &elements)?
         }
     })
 }

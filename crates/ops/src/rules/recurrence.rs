@@ -11,7 +11,7 @@ use crate::shape::Shape;
 pub fn is_given(call: &Call<'_>, index: usize) -> Option<bool> {
     match call.inputs().get(index).map(|argument| argument.value) {
         None | Some(Value::Omitted) => Some(false),
-        Some(Value::Known(_)) => Some(true),
+        Some(Value::Known(_) | Value::Given) => Some(true),
         Some(Value::NotKnown) => None,
     }
 }
@@ -170,9 +170,7 @@ pub fn dimensions(call: &Call<'_>, shapes: &[Shape]) -> Result<Vec<Vec<u32>>, Fa
 /// # Errors
 /// As [`Argument::allocate`].
 pub fn zeros(output: &Argument<'_>, dimensions: &[u32]) -> Result<Vec<f32>, Fault> {
-    let mut elements = output.allocate(dimensions)?;
-    elements.resize(dimensions.iter().map(|length| *length as usize).product(), 0.0);
-    Ok(elements)
+    output.collect(dimensions, std::iter::repeat(0.0))
 }
 
 /// Where a cell's steps come from.
@@ -210,8 +208,11 @@ pub fn write_row(elements: &mut [f32], numbers: &[f64]) {
 }
 
 /// Elements in double precision.
-pub fn to_f64(elements: &[f32]) -> Vec<f64> {
-    elements.iter().copied().map(f64::from).collect()
+///
+/// # Errors
+/// As [`Call::collect`].
+pub fn to_f64(call: &Call<'_>, elements: &[f32]) -> Result<Vec<f64>, Fault> {
+    call.collect(elements.len(), elements.iter().copied().map(f64::from))
 }
 
 /// `x` within a range; NaN stays.
@@ -227,14 +228,21 @@ pub fn clip(x: f64, least: f64, greatest: f64) -> f64 {
 
 /// Adds to each sum the product of a row of weights with the input: `sums += weights * input`.
 /// Everything in double precision.
+///
+/// # Errors
+/// [`Fault::Interrupted`]
 pub fn add_products(
+    call: &Call<'_>,
     sums: &mut [f64],
     weights: &[f32],
     input: impl ExactSizeIterator<Item = f64> + Clone,
-) {
+) -> Result<(), Fault> {
     for (sum, weights) in sums.iter_mut().zip(weights.chunks_exact(input.len().max(1))) {
-        *sum += weights.iter().zip(input.clone()).map(|(w, x)| f64::from(*w) * x).sum::<f64>();
+        let mut products = -0.0;
+        call.each(weights.iter().zip(input.clone()), |(w, x)| products += f64::from(*w) * x)?;
+        *sum += products;
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -310,7 +318,8 @@ mod tests {
     #[test]
     fn products_are_added_row_by_row() {
         let mut sums = [100.0, 200.0];
-        add_products(&mut sums, &[1.0, 2.0, 3.0, 4.0], [10.0, 20.0].into_iter());
+        let call = Call::new(OperationType::Relu, [], []);
+        add_products(&call, &mut sums, &[1.0, 2.0, 3.0, 4.0], [10.0, 20.0].into_iter()).unwrap();
         assert_eq!(sums, [150.0, 310.0]);
     }
 }

@@ -96,12 +96,13 @@ impl RegionGrid {
             (call.input(FEATURE_MAP), call.input(REGIONS), call.input(BATCH_INDEXES));
         let [batch, height, width, _] = self.layout.to_nhwc(input.lengths_of()?);
         let boxes = bounding_box::read(regions)?;
-        let mut found = Vec::with_capacity(boxes.len());
+        let mut found = call.room(boxes.len())?;
         for (bounding_box, index) in boxes.into_iter().zip(indexes.i32s()?) {
             let index = usize::try_from(index)
                 .ok()
                 .filter(|index| *index < batch)
                 .ok_or_else(|| indexes.wrong("value", index, format!("0 to {batch}, exclusive")))?;
+            call.work(1)?;
             let region = self.region(index, bounding_box);
             if !region.is_within([height, width], rounding(regions)) {
                 let found = format!("{:?}", bounding_box.to_array());

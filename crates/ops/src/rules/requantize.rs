@@ -106,7 +106,7 @@ pub fn quantize(real: f32, scale: f32, zero_point: i32, range: (i32, i32)) -> i3
 pub fn requantized(argument: &Argument<'_>, like: &Argument<'_>) -> Result<Vec<i32>, Fault> {
     let Some(range) = like.operand_type.quantized_range() else { return argument.integers() };
     let store = |real| quantize(real, like.scale, like.zero_point, range);
-    Ok(argument.reals()?.into_iter().map(store).collect())
+    argument.reals_as(store)
 }
 
 #[cfg(test)]

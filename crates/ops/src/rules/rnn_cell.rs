@@ -71,21 +71,21 @@ impl RnnArguments {
             sources.push((steps.f32s()?, weights.f32s()?));
         }
         let recurrent = call.input(self.weights + 1).f32s()?;
-        let bias = to_f64(&call.input(self.weights + 2).f32s()?);
+        let bias = to_f64(call, &call.input(self.weights + 2).f32s()?)?;
+        call.reserve::<f64>(3 * bias.len())?;
         let (least, greatest) = activation_range::real(activation);
         let (least, greatest) = (f64::from(least), f64::from(greatest));
         let mut states = call.input(self.state()).f32s()?;
         for (sequence, kept) in states.chunks_exact_mut(bias.len().max(1)).enumerate() {
-            let mut state = to_f64(kept);
+            let mut state = to_f64(call, kept)?;
             for row in sequences.rows(sequence, direction) {
-                call.check_interrupt()?;
                 let mut sums = bias.clone();
                 for (steps, weights) in &sources {
                     let size = steps.len() / rows;
                     let step = &steps[row * size..(row + 1) * size];
-                    add_products(&mut sums, weights, step.iter().copied().map(f64::from));
+                    add_products(call, &mut sums, weights, step.iter().copied().map(f64::from))?;
                 }
-                add_products(&mut sums, &recurrent, state.iter().copied());
+                add_products(call, &mut sums, &recurrent, state.iter().copied())?;
                 state = sums.into_iter().map(|sum| clip(sum, least, greatest)).collect();
                 outputs.write(row, &state);
             }

@@ -1,6 +1,9 @@
 //! Non-maximum suppression: of boxes that overlap, the one with the highest score is kept.
 
+use crate::call::Call;
+use crate::error::Fault;
 use crate::rules::bounding_box::BoundingBox;
+use crate::rules::sorting::sort;
 use std::cmp::Ordering;
 
 /// A box that may be kept, with its score for one class.
@@ -20,8 +23,11 @@ pub fn descending(a: f32, b: f32) -> Ordering {
 }
 
 /// Puts higher scores first. Equal ones keep their order.
-pub fn sort_by_score(candidates: &mut [Candidate]) {
-    candidates.sort_by(|a, b| descending(a.score, b.score));
+///
+/// # Errors
+/// As [`sort`].
+pub fn sort_by_score(call: &Call<'_>, candidates: &mut Vec<Candidate>) -> Result<(), Fault> {
+    sort(call, candidates, |a, b| descending(a.score, b.score))
 }
 
 /// Hard suppression: a score stays as it is while the overlap with what was kept is below the
@@ -34,31 +40,43 @@ pub fn hard(threshold: f32) -> impl Fn(f32, f32) -> Option<f32> {
 /// given its score and its overlap with the one just kept, drops those without a new score, and
 /// starts again, until `limit` candidates are kept. Of equal scores the first one wins.
 ///
-/// The result is in the order of keeping. It is cut short when `is_over` says so, which is asked
-/// once for each candidate that is kept.
+/// The result is in the order of keeping.
+///
+/// # Errors
+/// [`Fault::OutOfMemory`], [`Fault::Interrupted`]
 pub fn suppress(
+    call: &Call<'_>,
     mut pending: Vec<Candidate>,
     limit: usize,
     bounding_box: impl Fn(&Candidate) -> BoundingBox,
     lower: impl Fn(f32, f32) -> Option<f32>,
-    is_over: &dyn Fn() -> bool,
-) -> Vec<Candidate> {
+) -> Result<Vec<Candidate>, Fault> {
     let mut kept = Vec::new();
-    while kept.len() < limit && !is_over() {
-        let best =
-            (0..pending.len()).min_by(|a, b| descending(pending[*a].score, pending[*b].score));
-        let Some(best) = best else { break };
+    while kept.len() < limit {
+        let mut first: Option<(usize, f32)> = None;
+        call.each(pending.iter().enumerate(), |(index, candidate)| {
+            let is_higher = |(_, score)| descending(candidate.score, score).is_lt();
+            if first.is_none_or(is_higher) {
+                first = Some((index, candidate.score));
+            }
+        })?;
+        let Some((best, _)) = first else { break };
         let best = pending.remove(best);
         let best_box = bounding_box(&best);
-        pending.retain_mut(|candidate| {
-            let overlap = bounding_box(candidate).intersection_over_union(best_box);
-            let score = lower(candidate.score, overlap);
-            candidate.score = score.unwrap_or(candidate.score);
-            score.is_some()
-        });
-        kept.push(best);
+        let mut staying = 0;
+        call.each(0..pending.len(), |index| {
+            let mut candidate = pending[index];
+            let overlap = bounding_box(&candidate).intersection_over_union(best_box);
+            if let Some(score) = lower(candidate.score, overlap) {
+                candidate.score = score;
+                pending[staying] = candidate;
+                staying += 1;
+            }
+        })?;
+        pending.truncate(staying);
+        call.push(&mut kept, best)?;
     }
-    kept
+    Ok(kept)
 }
 
 /// Suppression for every class but the background on its own, then the highest scores of all
@@ -76,37 +94,49 @@ pub struct MultiClass {
 }
 
 impl MultiClass {
-    /// Chooses from boxes with scores `[box, class]`. Highest scores come first. Cut short when
-    /// `is_over` says so.
+    /// Chooses from boxes with scores `[box, class]`. Highest scores come first.
+    ///
+    /// # Errors
+    /// As [`suppress`].
     pub fn select(
         &self,
+        call: &Call<'_>,
         scores: &[f32],
         bounding_box: impl Fn(&Candidate) -> BoundingBox,
         lower: impl Fn(f32, f32) -> Option<f32>,
-        is_over: &dyn Fn() -> bool,
-    ) -> Vec<Candidate> {
-        if scores.is_empty() {
-            return Vec::new();
-        }
+    ) -> Result<Vec<Candidate>, Fault> {
         let mut selected = Vec::new();
+        if scores.is_empty() {
+            return Ok(selected);
+        }
         for class in 1..self.classes {
-            let candidates = scores
+            let competing = scores
                 .chunks_exact(self.classes)
                 .enumerate()
-                .map(|(index, scores)| Candidate { index, class, score: scores[class] })
-                .filter(|candidate| candidate.score > self.score_threshold)
-                .collect();
-            selected.extend(suppress(candidates, self.class_limit, &bounding_box, &lower, is_over));
+                .map(|(index, scores)| Candidate { index, class, score: scores[class] });
+            let mut candidates = Vec::new();
+            for candidate in competing {
+                call.work(1)?;
+                if candidate.score > self.score_threshold {
+                    call.push(&mut candidates, candidate)?;
+                }
+            }
+            let kept = suppress(call, candidates, self.class_limit, &bounding_box, &lower)?;
+            for candidate in kept {
+                call.push(&mut selected, candidate)?;
+            }
         }
-        sort_by_score(&mut selected);
+        sort_by_score(call, &mut selected)?;
         selected.truncate(self.limit);
-        selected
+        Ok(selected)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Interrupt;
+    use hal::OperationType;
     use proptest::prelude::*;
 
     fn suppress(
@@ -115,17 +145,21 @@ mod tests {
         bounding_box: impl Fn(&Candidate) -> BoundingBox,
         lower: impl Fn(f32, f32) -> Option<f32>,
     ) -> Vec<Candidate> {
-        super::suppress(pending, limit, bounding_box, lower, &|| false)
+        super::suppress(&call(), pending, limit, bounding_box, lower).unwrap()
+    }
+
+    fn call() -> Call<'static> {
+        Call::new(OperationType::BoxWithNmsLimit, [], [])
     }
 
     #[test]
     fn what_is_over_goes_no_further() {
-        let left = std::cell::Cell::new(2);
-        let is_over = || left.replace(left.get() - 1) == 0;
-        let places = [0.0, 10.0, 20.0, 30.0];
-        let scores = candidates(&[0.5, 0.9, 0.8, 0.7]);
-        let kept = super::suppress(scores, 9, at(&places), hard(0.5), &is_over);
-        assert_eq!(indexes(&kept), [1, 2]);
+        let stop = || true;
+        let call = call().with_interrupt(Interrupt(&stop));
+        let places: Vec<f32> = (0..2000_u16).map(|place| 10.0 * f32::from(place)).collect();
+        let outcome =
+            super::suppress(&call, candidates(&places), usize::MAX, at(&places), hard(0.5));
+        assert!(matches!(outcome, Err(Fault::Interrupted { .. })));
     }
 
     /// Boxes of width 4 and height 1 that begin at these places.
@@ -184,14 +218,15 @@ mod tests {
     fn classes_do_not_suppress_each_other_and_the_background_takes_no_part() {
         let rule = MultiClass { classes: 3, score_threshold: 0.25, class_limit: 9, limit: 9 };
         let scores = [9.0, 0.5, 0.625, 9.0, 0.75, 0.25];
-        let found = rule.select(&scores, at(&[0.0, 1.0]), hard(0.5), &|| false);
+        let found = rule.select(&call(), &scores, at(&[0.0, 1.0]), hard(0.5)).unwrap();
         let expected = [
             Candidate { index: 1, class: 1, score: 0.75 },
             Candidate { index: 0, class: 2, score: 0.625 },
         ];
         assert_eq!(found, expected);
         let rule = MultiClass { limit: 1, ..rule };
-        assert_eq!(rule.select(&scores, at(&[0.0, 1.0]), hard(0.5), &|| false), expected[..1]);
+        let found = rule.select(&call(), &scores, at(&[0.0, 1.0]), hard(0.5)).unwrap();
+        assert_eq!(found, expected[..1]);
     }
 
     proptest! {

@@ -108,7 +108,7 @@ impl Constant {
     pub(super) fn value(&self) -> Value<'_> {
         match self.known() {
             Some(bytes) if bytes.len() <= PARAMETER_BYTES as usize => Value::Known(bytes),
-            _ => Value::NotKnown,
+            _ => Value::Given,
         }
     }
 }

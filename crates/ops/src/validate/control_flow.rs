@@ -104,15 +104,17 @@ pub enum ControlFlowError {
     },
 }
 
-/// The first referenced subgraph found to refer to itself, if any does. Every reference counts,
-/// read or not. Goes without recursion, and looks at each operand once.
-pub(super) fn find_cycle(model: &Model) -> Option<usize> {
+/// The referenced subgraphs, each behind all that it refers to; or the first that is found to refer
+/// to itself. Every reference counts, read or not. Goes without recursion, and looks at each operand
+/// once.
+pub(super) fn order(model: &Model) -> Result<Vec<usize>, usize> {
     #[derive(Clone, Copy, PartialEq)]
     enum Visit {
         NotYet,
         Open,
         Done,
     }
+    let mut order = Vec::with_capacity(model.referenced.len());
     let mut visits = vec![Visit::NotYet; model.referenced.len()];
     for start in 0..model.referenced.len() {
         if visits[start] != Visit::NotYet {
@@ -125,6 +127,7 @@ pub(super) fn find_cycle(model: &Model) -> Option<usize> {
             let operands = &model.referenced[*subgraph].operands;
             let Some(operand) = operands.get(*next) else {
                 visits[*subgraph] = Visit::Done;
+                order.push(*subgraph);
                 way.pop();
                 continue;
             };
@@ -134,7 +137,7 @@ pub(super) fn find_cycle(model: &Model) -> Option<usize> {
             }
             let target = operand.location.offset as usize;
             match visits.get(target) {
-                Some(Visit::Open) => return Some(target),
+                Some(Visit::Open) => return Err(target),
                 Some(Visit::NotYet) => {
                     visits[target] = Visit::Open;
                     way.push((target, 0));
@@ -143,7 +146,7 @@ pub(super) fn find_cycle(model: &Model) -> Option<usize> {
             }
         }
     }
-    None
+    Ok(order)
 }
 
 /// What is demanded of the operands of a WHILE (contract: CF-4).

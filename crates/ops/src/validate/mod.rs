@@ -16,6 +16,7 @@ mod extension;
 mod graph;
 mod operand;
 mod operation;
+mod pass;
 mod valid_model;
 
 pub use constant::{Constant, PARAMETER_BYTES};
@@ -25,12 +26,14 @@ pub use extension::ExtensionError;
 pub use graph::{GraphError, Side};
 pub use operand::{MAX_RANK, OperandError, check_channel_quant, check_type};
 pub use operation::OperationMistake;
+pub use pass::{FREE_ENTRIES, FREE_OPERATIONS, PassTooLong, REPEATED};
 pub use valid_model::ValidModel;
 
 use control_flow::{LoopSizes, Subgraphs};
 use extension::Prefixes;
 use hal::model::SubgraphName;
 use hal::{HalVersion, Model, Subgraph};
+use pass::Pass;
 use valid_model::Knowledge;
 
 /// Checks a model by the rules of a version of the interface.
@@ -72,9 +75,9 @@ fn check(
     for (subgraph, graph) in model.subgraphs() {
         graph::check(graph).map_err(|error| ValidationError::Graph { subgraph, error })?;
     }
-    if let Some(index) = control_flow::find_cycle(model) {
-        return Err(ValidationError::Cycle { subgraph: SubgraphName::Referenced(index) });
-    }
+    let order = control_flow::order(model)
+        .map_err(|index| ValidationError::Cycle { subgraph: SubgraphName::Referenced(index) })?;
+    let pass = Pass::of(model, &order).check(model);
     let subgraphs = Subgraphs::new(model, loop_sizes);
     let mut oldest = model.oldest_expressible();
     let mut knowledge = Vec::with_capacity(model.subgraph_count());
@@ -92,7 +95,7 @@ fn check(
         oldest = oldest.max(needed);
         knowledge.push(known);
     }
-    Ok(ValidModel::new(model.clone(), version, oldest, knowledge))
+    Ok(ValidModel::new(model.clone(), version, oldest, knowledge, pass))
 }
 
 /// The oldest version whose rules the model keeps. Later versions allow all that earlier ones do,

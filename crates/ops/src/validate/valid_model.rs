@@ -2,6 +2,7 @@
 
 use super::constant::Constant;
 use super::operand::OperandError;
+use super::pass::PassTooLong;
 use crate::call::{ArgumentSource, Call, Value};
 use crate::shape::Shape;
 use hal::model::SubgraphName;
@@ -23,6 +24,7 @@ struct Inner {
     oldest_version: HalVersion,
     /// The main subgraph's, then those of the referenced ones.
     knowledge: Vec<Knowledge>,
+    pass: Result<(), PassTooLong>,
 }
 
 /// What is known of a subgraph's operands, by index.
@@ -39,8 +41,21 @@ impl ValidModel {
         version: HalVersion,
         oldest_version: HalVersion,
         knowledge: Vec<Knowledge>,
+        pass: Result<(), PassTooLong>,
     ) -> Self {
-        Self(Arc::new(Inner { model, version, oldest_version, knowledge }))
+        Self(Arc::new(Inner { model, version, oldest_version, knowledge, pass }))
+    }
+
+    /// Says whether control flow is short enough to be run: one pass through it, every loop with a
+    /// single round, may enter [`FREE_ENTRIES`](super::FREE_ENTRIES) subgraphs besides
+    /// [`REPEATED`](super::REPEATED) times as many as there are IFs and WHILEs, and may run
+    /// [`FREE_OPERATIONS`](super::FREE_OPERATIONS) operations in them besides as many times those
+    /// that the model has. Such a model is valid; but whoever runs control flow should refuse to.
+    ///
+    /// # Errors
+    /// What there is too much of.
+    pub fn expect_bounded_pass(&self) -> Result<(), PassTooLong> {
+        self.0.pass
     }
 
     /// The model as the client handed it over. Constants in its pools may have changed since:
@@ -160,7 +175,9 @@ impl Knowledge {
             let value = match (&self.constants[index], operand.lifetime) {
                 (_, OperandLifeTime::NoValue) => Value::Omitted,
                 (Some(constant), _) => constant.value(),
-                (None, _) => Value::NotKnown,
+                // The border of a subgraph: its caller may leave an argument out.
+                (None, OperandLifeTime::SubgraphInput) => Value::NotKnown,
+                (None, _) => Value::Given,
             };
             ArgumentSource { operand, shape: self.shapes[index].clone(), value }
         };

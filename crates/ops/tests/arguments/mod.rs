@@ -14,6 +14,10 @@ use ops::{
 /// Most elements of an input whose value is made up, and of an output that is computed.
 pub const MOST_ELEMENTS: u64 = 1 << 12;
 
+/// Numbers of 31 bits that a small number, or one of the others, makes wrap to a small number: with 3
+/// and with 5 just above 2^32, and with 11 just above 2^34.
+const WRAPPING: [u32; 3] = [1_431_655_766, 858_993_460, 1_561_806_290];
+
 /// What decides everything about a call, taken from random bytes. Each call has a rank, a length
 /// and a temper of its own that most of its arguments follow, so that they often go together.
 pub struct Source<'a> {
@@ -55,7 +59,7 @@ impl<'a> Source<'a> {
 
     fn length(&mut self) -> u32 {
         if self.is_unusual() {
-            self.pick(&[0, 1, 2, 3, 4, 6, 17, 70_000, u32::MAX])
+            self.pick(&[0, 1, 2, 3, 4, 6, 17, 70_000, u32::MAX, 65_536, 1 << 31, WRAPPING[0]])
         } else {
             self.length
         }
@@ -65,7 +69,8 @@ impl<'a> Source<'a> {
         if !self.is_unusual() {
             return self.pick(&[1, 1, 1, 1, 0, 0, 2, 2]);
         }
-        self.pick(&[3, -1, -2, 4, 5, 127, -1000, 65_536, 1 << 30, i32::MAX, i32::MIN])
+        let [a, b, c] = WRAPPING.map(u32::cast_signed);
+        self.pick(&[3, -1, -2, 4, 5, 127, -1000, 65_536, 1 << 30, i32::MAX, i32::MIN, a, b, c])
     }
 
     fn is_unusual(&mut self) -> bool {

@@ -8,6 +8,7 @@
 
 pub mod dice;
 pub mod model;
+pub mod perturbed;
 pub mod specimen;
 pub mod specimens;
 

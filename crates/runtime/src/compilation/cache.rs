@@ -3,6 +3,8 @@
 use crate::devices::Device;
 use crate::partition::PlanOptions;
 use hal::{CacheFilesNeeded, CacheToken, Deadline, PrepareOptions, PreparedModel};
+use rustix::fs::OFlags;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -102,13 +104,6 @@ fn duplicates(files: &[OwnedFd]) -> Option<Vec<OwnedFd>> {
     files.iter().map(|file| file.try_clone().ok()).collect()
 }
 
-/// Whether files are made where there are none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
-    ToLoad,
-    ToSave,
-}
-
 impl StepKey {
     /// What was saved before; `None` if there is nothing, or the device does not take it.
     pub(crate) fn load(
@@ -116,30 +111,37 @@ impl StepKey {
         device: &Device,
         deadline: Option<Deadline>,
     ) -> Option<Arc<dyn PreparedModel>> {
-        let CacheFiles { model, data } = self.files(device, Open::ToLoad)?;
+        let CacheFiles { model, data } = self.files(device, |name| open(&name))?;
         let loaded = device.hal().prepare_model_from_cache(deadline, model, data, &self.token);
         loaded.inspect_err(|error| tracing::debug!(%error, "nothing in the cache")).ok()
     }
 
-    /// Says where to save what is prepared. That it cannot be saved is nothing to the client.
-    pub(crate) fn save_to(&self, device: &Device, options: &mut PrepareOptions) {
-        if let Some(files) = self.files(device, Open::ToSave) {
+    /// Says where to save what is prepared. That it cannot be saved is nothing to the client. What
+    /// is given back is to be kept until it is prepared, see [`Drafts::publish`].
+    pub(crate) fn save_to(&self, device: &Device, options: &mut PrepareOptions) -> Drafts {
+        let mut drafts = Drafts::default();
+        if let Some(files) = self.files(device, |name| drafts.create(name)) {
             options.model_cache = files.model;
             options.data_cache = files.data;
             options.token = self.token;
         }
+        drafts
     }
 
     /// As many files as the device wants; `None` if it does not cache, or they cannot be had.
-    fn files(&self, device: &Device, open: Open) -> Option<CacheFiles> {
+    fn files(
+        &self,
+        device: &Device,
+        mut open: impl FnMut(PathBuf) -> Option<OwnedFd>,
+    ) -> Option<CacheFiles> {
         let CacheFilesNeeded { model, data } = device.cache_files_needed();
         if (model, data) == (0, 0) {
             return None;
         }
         match &self.place {
             StepPlace::Paths(path) => {
-                let files = |kind: char, count: u32| -> Option<Vec<OwnedFd>> {
-                    (0..count).map(|number| self::open(path, kind, number, open)).collect()
+                let mut files = |kind: char, count: u32| -> Option<Vec<OwnedFd>> {
+                    (0..count).map(|number| open(named(path, kind, number))).collect()
                 };
                 Some(CacheFiles { model: files('1', model)?, data: files('2', data)? })
             }
@@ -159,14 +161,66 @@ impl StepKey {
 }
 
 /// A file of the cache: the model's are 1, the data's 2, and each has a number.
-fn open(path: &Path, kind: char, number: u32, how: Open) -> Option<OwnedFd> {
+fn named(path: &Path, kind: char, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!("{kind}{number}"));
+    name.into()
+}
+
+/// A file that was saved before. Somebody else may have put something in its place: a link is not
+/// followed, a pipe not waited for.
+fn open(name: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = std::fs::OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    if how == Open::ToSave {
-        options.create(true).truncate(true);
-    }
+    options.read(true).write(true).custom_flags(flags.bits().cast_signed());
     let opened = options.open(name);
-    opened.inspect_err(|error| tracing::debug!(%error, "a file of the cache")).ok().map(Into::into)
+    let file = opened.inspect_err(|error| tracing::debug!(%error, "a file of the cache")).ok()?;
+    file.metadata().ok()?.is_file().then(|| file.into())
+}
+
+/// Files that are being written. Each has a name of its own until it is whole, so that nobody loads
+/// half of it, and nothing that has its final name now is opened, followed or cut short. What is not
+/// published is removed.
+#[derive(Debug, Default)]
+pub(crate) struct Drafts(Vec<Draft>);
+
+#[derive(Debug)]
+struct Draft {
+    path: PathBuf,
+    name: PathBuf,
+}
+
+impl Drafts {
+    /// A new file that only its owner may read.
+    fn create(&mut self, name: PathBuf) -> Option<OwnedFd> {
+        let mut path = name.clone().into_os_string();
+        path.push(format!(".{:016x}", RandomState::new().build_hasher().finish()));
+        let path = PathBuf::from(path);
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let opened = options.open(&path);
+        let file =
+            opened.inspect_err(|error| tracing::debug!(%error, "a file of the cache")).ok()?;
+        self.0.push(Draft { path, name });
+        Some(file.into())
+    }
+
+    /// Gives each file its name, if the device has written something.
+    pub(crate) fn publish(self) {
+        for Draft { path, name } in &self.0 {
+            let is_written = path.metadata().is_ok_and(|file| file.len() > 0);
+            if is_written && let Err(error) = std::fs::rename(path, name) {
+                tracing::debug!(%error, "a file of the cache");
+            }
+        }
+    }
+}
+
+impl Drop for Drafts {
+    fn drop(&mut self) {
+        for draft in &self.0 {
+            // What was published has another name.
+            let _ = std::fs::remove_file(&draft.path);
+        }
+    }
 }

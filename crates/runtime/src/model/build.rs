@@ -81,6 +81,11 @@ impl ModelBuilder {
             (Ok(offset), Some(Ok(_))) => offset,
             _ => return Err(Error::bad_data("the constants take more than 2^32 bytes")),
         };
+        let no_memory = |_| {
+            let reason = format!("there is no memory for a constant of {length} bytes");
+            Error::new(ResultCode::OutOfMemory, reason)
+        };
+        values.try_reserve(VALUE_ALIGNMENT + bytes.len()).map_err(no_memory)?;
         values.resize(offset as usize, 0);
         values.extend_from_slice(bytes);
         let operand = &mut self.own.graph.operands[index as usize];
@@ -466,6 +471,7 @@ impl ModelBuilder {
         if simpler.main != model.main || simpler.referenced != model.referenced {
             valid = validate(&simpler).map_err(invalid)?;
         }
+        valid.expect_bounded_pass().map_err(|error| Error::bad_data(error.to_string()))?;
         let own = std::mem::take(&mut self.own);
         let controlled = |operation: &Operation| {
             let operands =

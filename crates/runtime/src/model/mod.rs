@@ -37,7 +37,7 @@ struct Inner {
 }
 
 /// Models may be nested so deep. Whatever goes through them, and lets go of them, takes stack.
-const DEEPEST: usize = 256;
+const DEEPEST: usize = 32;
 
 /// A graph by itself: locations are within its own values, pools and references.
 #[derive(Debug, Clone, Default)]

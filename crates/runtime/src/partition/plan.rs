@@ -488,8 +488,10 @@ fn prepare(
         deadline: options.deadline,
         ..PrepareOptions::default()
     };
-    if let Some(key) = key {
-        key.save_to(device, &mut prepare);
+    let drafts = key.map(|key| key.save_to(device, &mut prepare));
+    let prepared = device.hal().prepare_model(model, device.version(), prepare)?;
+    if let Some(drafts) = drafts {
+        drafts.publish();
     }
-    Ok(device.hal().prepare_model(model, device.version(), prepare)?)
+    Ok(prepared)
 }

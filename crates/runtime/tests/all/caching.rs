@@ -9,7 +9,8 @@ use reference::ReferenceEngine;
 use runtime::{
     CacheFiles, Compilation, CompilationBuilder, Devices, Execution, ModelBuilder, OutputBuffer,
 };
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The reference device with a cache of its own, for sums only, and the reference device.
@@ -103,6 +104,54 @@ fn what_was_spoilt_is_prepared_anew() {
     assert_eq!(compute(&compilation), [2.0, 18.0]);
     compile(&devices, in_directory(directory.path(), 7), true);
     assert_eq!(count(&faults.loads), 1, "and saved anew");
+}
+
+/// The names in a folder.
+fn names(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn sec_a_link_in_the_place_of_a_file_is_neither_followed_nor_cut_short() {
+    let directory = tempfile::tempdir().unwrap();
+    let precious = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(precious.path(), b"precious").unwrap();
+    let key = CacheKey::random().unwrap();
+    let (devices, faults) = devices(&key);
+    compile(&devices, in_directory(directory.path(), 7), true);
+    let files = names(directory.path());
+    for file in &files {
+        std::fs::remove_file(file).unwrap();
+        std::os::unix::fs::symlink(precious.path(), file).unwrap();
+    }
+    compile(&devices, in_directory(directory.path(), 7), true);
+    assert_eq!(count(&faults.loads), 0);
+    assert_eq!(std::fs::read(precious.path()).unwrap(), b"precious");
+    // The links gave way to files, which are the owner's alone, and nothing else is left.
+    assert_eq!(names(directory.path()).len(), files.len());
+    for file in &files {
+        let file = file.symlink_metadata().unwrap();
+        assert!(file.is_file() && file.len() > 0);
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    }
+    compile(&devices, in_directory(directory.path(), 7), true);
+    assert_eq!(count(&faults.loads), 1);
+}
+
+#[test]
+fn sec_a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = CacheKey::random().unwrap();
+    let (devices, faults) = devices(&key);
+    compile(&devices, in_directory(directory.path(), 7), true);
+    for file in names(directory.path()) {
+        std::fs::remove_file(&file).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    }
+    let compilation = compile(&devices, in_directory(directory.path(), 7), true);
+    assert_eq!((count(&faults.loads), count(&faults.preparations)), (0, 2));
+    assert_eq!(compute(&compilation), [2.0, 18.0]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! All test vectors through the runtime, in every way to start an execution, on one device and
 //! divided between two.
+#![allow(clippy::print_stderr)] // What was left out.
 
 use crate::support::scripted::Scripted;
 use crate::support::through::{ThroughRuntime, Way};

@@ -21,18 +21,25 @@ mod slicing;
 mod sparse;
 mod tensor;
 
+pub(crate) use tensor::{known_lengths, type_name};
+
+use crate::description;
 use crate::error::{ImportError, Reason, UnsupportedOperator};
 use crate::file::{File, Graph, Operator, OperatorKind};
-use crate::{Import, OperatorOrigin, Signature, State, TensorDescription};
+use crate::{Import, Metadata, OperatorOrigin, Signature, State, TensorDescription};
 use hal::builder::PoolId;
 use hal::builder::SubgraphId;
 use hal::{
     HalVersion, Memory, ModelBuilder, OperandId, OperandSpec, OperationType, SubgraphBuilder,
 };
-use std::collections::HashMap;
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
 const MOST_NESTED: usize = 32;
+
+/// Operators without a counterpart that an error lists; the others are counted.
+const MOST_LISTED: usize = 1000;
+/// Tensors of one operator that an error names.
+const MOST_SHOWN_TENSORS: usize = 16;
 
 /// What the import of one operator gives.
 type Imported<T = ()> = Result<T, Reason>;
@@ -44,7 +51,7 @@ type Imported<T = ()> = Result<T, Reason>;
 /// all tensors, for which a file often says 1. Neither is taken if the model is not valid then.
 pub(crate) fn import(file: &mut File<'_>, pool: Memory) -> Result<Import, ImportError> {
     let outcome = import_as_declared(file, pool.clone());
-    if !matches!(outcome, Err(ImportError::Unsupported(_))) || !file.leaves_lengths_open() {
+    if !matches!(outcome, Err(ImportError::Unsupported { .. })) || !file.leaves_lengths_open() {
         return outcome;
     }
     for close in [File::close_lengths_of_inputs, File::close_lengths] {
@@ -68,32 +75,42 @@ fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportErr
         pool,
         imported: vec![Progress::NotBegun; file.graphs.len()],
         problems: Vec::new(),
+        other_problems: 0,
     };
     let finished = graphs.import(0, 0)?;
     if !graphs.problems.is_empty() {
-        return Err(ImportError::Unsupported(graphs.problems));
+        return Err(ImportError::Unsupported {
+            operators: graphs.problems,
+            others: graphs.other_problems,
+        });
     }
     let main = &file.graphs[0];
-    let names = names_in_signatures(file);
-    let described = |tensor: usize| TensorDescription {
-        name: main.tensors[tensor].name.clone(),
-        signature_name: names.get(&tensor).map(|name| (*name).to_owned()),
-        type_name: tensor::type_name(main.tensors[tensor].type_code),
-        shape: tensor::known_lengths(&main.tensors[tensor]),
+    let tensors = description::describe(file)?;
+    let described = |tensor: &usize| {
+        let description: &TensorDescription = &tensors[*tensor];
+        // A tensor may be an output any number of times.
+        file.allow(description.byte_size()).map_err(|Reason(what)| ImportError::Format(what))?;
+        Ok(description.clone())
     };
-    let mut inputs: Vec<_> = main.inputs.iter().map(|tensor| described(*tensor)).collect();
-    let mut outputs: Vec<_> = main.outputs.iter().map(|tensor| described(*tensor)).collect();
-    let mut states = Vec::new();
-    for tensor in &finished.states {
-        states.push(State { input: inputs.len(), output: outputs.len() });
-        inputs.push(described(*tensor));
-        outputs.push(described(*tensor));
-    }
+    let all = |tensors: &[usize]| -> Result<Vec<_>, ImportError> {
+        tensors.iter().map(described).collect()
+    };
+    let (mut inputs, mut outputs) = (all(&main.inputs)?, all(&main.outputs)?);
+    let states = (0..finished.states.len())
+        .map(|state| State { input: inputs.len() + state, output: outputs.len() + state })
+        .collect();
+    inputs.extend(all(&finished.states)?);
+    outputs.extend(all(&finished.states)?);
     Ok(Import {
         model: graphs.model.build(finished.builder)?,
         inputs,
         outputs,
         states,
+        metadata: file
+            .metadata
+            .iter()
+            .map(|(name, stored)| Metadata { name: name.clone(), stored: stored.clone() })
+            .collect(),
         signatures: file
             .signatures
             .iter()
@@ -104,21 +121,14 @@ fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportErr
                 outputs: signature.outputs.clone(),
             })
             .collect(),
+        operators: description::operators(file)?,
+        operands: finished.operands,
+        subgraph_count: file.graphs.len(),
         operator_origin: finished.origins,
         has_example_shapes: false,
         description: file.description.clone(),
+        tensors,
     })
-}
-
-/// By tensor of the main subgraph: the first name that a signature gives it.
-fn names_in_signatures<'f>(file: &'f File<'_>) -> HashMap<usize, &'f str> {
-    let mut names = HashMap::new();
-    for signature in file.signatures.iter().filter(|signature| signature.graph == 0) {
-        for (name, tensor) in signature.inputs.iter().chain(&signature.outputs) {
-            names.entry(*tensor).or_insert(name.as_str());
-        }
-    }
-    names
 }
 
 /// All subgraphs, imported as they are needed.
@@ -127,7 +137,10 @@ struct Graphs<'f, 'a> {
     model: ModelBuilder,
     pool: PoolId,
     imported: Vec<Progress>,
+    /// The first of them; messages about a hostile file must not outgrow it.
     problems: Vec<UnsupportedOperator>,
+    /// How many more there are.
+    other_problems: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +154,8 @@ enum Progress {
 struct Finished {
     builder: SubgraphBuilder,
     origins: Vec<OperatorOrigin>,
+    /// By tensor: the operand that holds it.
+    operands: Vec<Option<u32>>,
     /// The variable tensors, in the order of their inputs and outputs.
     states: Vec<usize>,
 }
@@ -159,16 +174,16 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let graph = &file.graphs[index];
         let mut importer = GraphImporter::new(file, graph, self.pool);
         let unknown = importer.declare_inputs().map_err(|Reason(what)| malformed(&what))?;
-        self.problems.extend(unknown.into_iter().map(|(tensor, Reason(reason))| {
-            UnsupportedOperator {
+        for (tensor, Reason(reason)) in unknown {
+            self.problem(|| UnsupportedOperator {
                 subgraph: index,
                 index: 0,
                 operator: "input of the graph".into(),
                 version: 1,
                 tensors: vec![shown(graph, tensor)],
                 reason,
-            }
-        }));
+            });
+        }
         for (position, operator) in graph.operators.iter().enumerate() {
             let before = importer.builder.operation_count();
             let outcome = importer.operator(operator, self, depth);
@@ -178,7 +193,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
                 Ok(()) => check::operations(importer.builder.subgraph_so_far(), before),
             };
             if let Err(Reason(reason)) = outcome {
-                self.problems.push(unsupported(graph, index, position, operator, reason));
+                self.problem(|| unsupported(graph, index, position, operator, reason));
                 importer.assume_outputs(operator);
             }
             let origin =
@@ -191,8 +206,17 @@ impl<'f, 'a> Graphs<'f, 'a> {
             return Err(malformed("variable tensors in a subgraph other than the main one"));
         }
         let (builder, origins) = (importer.builder, importer.origins);
+        let operands = importer.operands.iter().map(|it| it.map(OperandId::index)).collect();
         let states = importer.states.into_iter().map(|(tensor, _)| tensor).collect();
-        Ok(Finished { builder, origins, states })
+        Ok(Finished { builder, origins, operands, states })
+    }
+
+    fn problem(&mut self, problem: impl FnOnce() -> UnsupportedOperator) {
+        if self.problems.len() < MOST_LISTED {
+            self.problems.push(problem());
+        } else {
+            self.other_problems += 1;
+        }
     }
 
     /// The subgraph as something that IF and WHILE can refer to.
@@ -236,13 +260,13 @@ fn unsupported(
     operator: &Operator<'_>,
     reason: String,
 ) -> UnsupportedOperator {
-    let tensors = operator
-        .inputs
-        .iter()
-        .flatten()
-        .chain(&operator.outputs)
-        .map(|tensor| shown(graph, *tensor))
-        .collect();
+    let all = operator.inputs.iter().flatten().chain(&operator.outputs);
+    let count = all.clone().count();
+    let mut tensors: Vec<_> =
+        all.take(MOST_SHOWN_TENSORS).map(|tensor| shown(graph, *tensor)).collect();
+    if count > tensors.len() {
+        tensors.push(format!("{} more", count - tensors.len()));
+    }
     UnsupportedOperator {
         subgraph,
         index,
@@ -256,7 +280,7 @@ fn unsupported(
 /// Name, type and shape of a tensor.
 fn shown(graph: &Graph<'_>, tensor: usize) -> String {
     let tensor = &graph.tensors[tensor];
-    format!("{:?} {} {:?}", tensor.name, tensor::type_name(tensor.type_code), tensor.shape)
+    format!("{} {} {:?}", tensor.shown_name(), type_name(tensor.type_code), tensor.shape)
 }
 
 /// One subgraph on its way.
@@ -325,7 +349,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 unknown.push((*input, reason));
                 OperandSpec::tensor_float32([])
             });
-            let name = self.graph.tensors[*input].name.clone();
+            let name = self.graph.tensors[*input].short_name();
             self.operands[*input] = Some(self.builder.input(name, spec));
         }
         // State tensors become inputs behind those of the file.
@@ -344,7 +368,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         for (tensor, description) in self.graph.tensors.iter().enumerate() {
             if description.is_variable && self.operands[tensor].is_none() && is_state[tensor] {
                 let spec = self.spec(tensor)?;
-                let operand = self.builder.input(description.name.clone(), spec);
+                let operand = self.builder.input(description.short_name(), spec);
                 self.operands[tensor] = Some(operand);
                 self.state_of[tensor] = Some(self.states.len());
                 self.states.push((tensor, None));

@@ -59,8 +59,8 @@ impl<'f> GraphImporter<'f, '_> {
         let tensor = self.tensor(index);
         if tensor.has_other_quantization {
             return Err(Reason::new(format!(
-                "{:?} is quantised by blocks, or in a way of its own",
-                tensor.name
+                "{} is quantised by blocks, or in a way of its own",
+                tensor.shown_name()
             )));
         }
         Element::of(tensor).ok_or_else(|| {
@@ -91,11 +91,15 @@ impl<'f> GraphImporter<'f, '_> {
     /// The dimensions of a tensor as the HAL writes them: 0 is unknown, rank 0 is `[1]`.
     fn dimensions(&self, index: usize, is_computed: bool) -> Vec<u32> {
         let tensor = self.tensor(index);
+        if is_computed && self.file.has_other_ranks {
+            return Vec::new();
+        }
         let lengths = known_lengths(tensor);
         if lengths.is_empty() {
             return if is_computed && !tensor.has_shape { Vec::new() } else { vec![1] };
         }
-        let is_example_only = is_computed && self.is_dynamic && tensor.signature.is_none();
+        let says_no_lengths = tensor.signature.is_none() || self.file.is_contradicted;
+        let is_example_only = is_computed && self.is_dynamic && says_no_lengths;
         lengths
             .into_iter()
             .map(|length| if is_example_only { 0 } else { length.unwrap_or(0) })
@@ -108,8 +112,8 @@ impl<'f> GraphImporter<'f, '_> {
         let dimensions = self.dimensions(index, is_computed);
         if dimensions.contains(&0) || dimensions.is_empty() {
             return Err(Reason::new(format!(
-                "the shape of {:?} must be known here",
-                self.tensor(index).name
+                "the shape of {} must be known here",
+                self.tensor(index).shown_name()
             )));
         }
         Ok(dimensions)
@@ -184,7 +188,7 @@ impl<'f> GraphImporter<'f, '_> {
             return Ok(operand);
         }
         let operand = self.constant(index)?;
-        let name = self.tensor(index).name.clone();
+        let name = self.tensor(index).short_name();
         self.builder.name(operand, name);
         self.operands[index] = Some(operand);
         Ok(operand)
@@ -214,7 +218,10 @@ impl<'f> GraphImporter<'f, '_> {
     fn constant_place(&self, index: usize) -> Imported<(Element, Buffer)> {
         let tensor = self.tensor(index);
         if !self.is_constant(index) {
-            return Err(Reason::new(format!("{:?} is read before it is written", tensor.name)));
+            return Err(Reason::new(format!(
+                "{} is read before it is written",
+                tensor.shown_name()
+            )));
         }
         let element = self.element(index)?;
         let buffer = self.file.buffers[tensor.buffer].clone();
@@ -224,8 +231,8 @@ impl<'f> GraphImporter<'f, '_> {
         let size = if element == Element::Int4 { size.map(|it| it.div_ceil(2)) } else { size };
         if tensor.sparsity.is_none() && size != Some(buffer.len()) {
             return Err(Reason::new(format!(
-                "{:?} has {} bytes, which its shape {:?} does not need",
-                tensor.name,
+                "{} has {} bytes, which its shape {:?} does not need",
+                tensor.shown_name(),
                 buffer.len(),
                 tensor.shape
             )));
@@ -253,12 +260,15 @@ impl<'f> GraphImporter<'f, '_> {
             Element::Int64 => {
                 let (integers, _) = bytes.as_chunks();
                 self.file.allow(bytes.len() / 2)?;
-                let mut narrow = Vec::with_capacity(bytes.len() / 2);
+                let mut narrow = Vec::new();
+                narrow
+                    .try_reserve_exact(bytes.len() / 2)
+                    .map_err(|_| Reason::new("there is no memory for a constant"))?;
                 for integer in integers {
                     let integer = i64::from_le_bytes(*integer);
                     let integer = i32::try_from(integer).map_err(|_| {
-                        let name = &tensor.name;
-                        Reason::new(format!("{name:?} holds {integer}, beyond 32 bits"))
+                        let name = tensor.shown_name();
+                        Reason::new(format!("{name} holds {integer}, beyond 32 bits"))
                     })?;
                     narrow.extend_from_slice(&integer.to_le_bytes());
                 }
@@ -277,9 +287,14 @@ impl<'f> GraphImporter<'f, '_> {
             return Ok(None);
         }
         if !matches!(self.element(index)?, Element::Int32 | Element::Int64) {
-            return Err(Reason::new(format!("{:?} must hold integers", self.tensor(index).name)));
+            return Err(Reason::new(format!(
+                "{} must hold integers",
+                self.tensor(index).shown_name()
+            )));
         }
         let bytes = self.constant_bytes(index)?;
+        // Operators may share a constant.
+        self.file.allow(bytes.len())?;
         Ok(Some(bytes.as_chunks().0.iter().map(|chunk| i32::from_le_bytes(*chunk)).collect()))
     }
 
@@ -305,6 +320,7 @@ impl<'f> GraphImporter<'f, '_> {
     /// The floats of a constant float tensor.
     pub(super) fn constant_floats(&self, index: usize) -> Imported<Vec<f32>> {
         let bytes = self.constant_bytes(index)?;
+        self.file.allow(bytes.len())?;
         match self.element(index)? {
             Element::Float32 => {
                 Ok(bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
@@ -312,7 +328,7 @@ impl<'f> GraphImporter<'f, '_> {
             Element::Float16 => {
                 Ok(bytes.as_chunks().0.iter().map(|it| f16::from_le_bytes(*it).to_f32()).collect())
             }
-            _ => Err(Reason::new(format!("{:?} must hold floats", self.tensor(index).name))),
+            _ => Err(Reason::new(format!("{} must hold floats", self.tensor(index).shown_name()))),
         }
     }
 
@@ -324,7 +340,7 @@ impl<'f> GraphImporter<'f, '_> {
 
     /// Says that an operand holds a tensor.
     pub(super) fn set(&mut self, index: usize, operand: OperandId) {
-        let name = self.tensor(index).name.clone();
+        let name = self.tensor(index).short_name();
         self.builder.name(operand, name);
         self.operands[index] = Some(operand);
     }

@@ -18,6 +18,15 @@ enum Level {
     Compressed { segments: Vec<usize>, coordinates: Vec<usize> },
 }
 
+impl Level {
+    fn coordinate_count(&self) -> usize {
+        match self {
+            Self::Dense(_) => 0,
+            Self::Compressed { segments, coordinates } => segments.len() + coordinates.len(),
+        }
+    }
+}
+
 /// How a sparse constant is laid out.
 struct Layout<'a> {
     levels: Vec<Level>,
@@ -44,16 +53,26 @@ impl GraphImporter<'_, '_> {
         let shape: Vec<usize> = tensor.shape.iter().map(|length| *length as usize).collect();
         let values = self.file.bytes(&self.file.buffers[tensor.buffer])?;
         let layout = Layout::read(sparsity, &shape, element, &values)?;
+        let coordinates: usize = layout.levels.iter().map(Level::coordinate_count).sum();
+        let too_large = || Reason::new("a sparse constant is too large");
         let size = shape.iter().try_fold(element, |size, length| size.checked_mul(*length));
-        let size = size.ok_or_else(|| Reason::new("a sparse constant is too large"))?;
-        self.file.allow(size)?;
-        let mut dense = vec![0; size];
+        let size = size.ok_or_else(too_large)?;
+        // Coordinates too: tensors may share them.
+        self.file.allow(size.saturating_add(coordinates))?;
+        let mut dense = Vec::new();
+        dense.try_reserve_exact(size).map_err(|_| too_large())?;
+        dense.resize(size, 0);
         let mut leaves = 0;
-        layout.fill(0, 0, 0, &mut leaves, &mut dense)?;
+        if size > 0 {
+            layout.fill(0, 0, 0, &mut leaves, &mut dense)?;
+        }
         if leaves * element == values.len() {
             Ok(dense)
         } else {
-            Err(Reason::new(format!("{:?} has more values than places for them", tensor.name)))
+            Err(Reason::new(format!(
+                "{} has more values than places for them",
+                tensor.shown_name()
+            )))
         }
     }
 }
@@ -132,12 +151,24 @@ impl<'a> Layout<'a> {
         };
         let places = order.iter().map(place).collect::<Option<Vec<_>>>();
         let places = places.ok_or_else(|| wrong("has blocks that do not divide its axes"))?;
-        let (strides, limits) = places.into_iter().unzip();
+        let (strides, limits): (Vec<usize>, Vec<usize>) = places.into_iter().unzip();
+        // So that no level has more entries than the dense tensor has elements.
+        for (level, limit) in levels.iter().zip(&limits) {
+            match level {
+                Level::Dense(length) if length != limit => {
+                    return Err(Reason::new(format!(
+                        "a sparse constant has a dense level of length {length}, expected {limit}"
+                    )));
+                }
+                _ => {}
+            }
+        }
         Ok(Self { levels, strides, limits, element, values })
     }
 
-    /// Places what lies below one entry of the level above. Each entry of a level is visited once,
-    /// so this takes no more steps than the file has coordinates and values.
+    /// Places what lies below one entry of the level above. Coordinates ascend and dense levels are
+    /// as long as their axes, so an entry of a level is one place of the dense tensor, and this takes
+    /// as many steps as that has elements, by level. Without elements there is nothing to place.
     fn fill(
         &self,
         level: usize,
@@ -173,6 +204,9 @@ impl<'a> Layout<'a> {
                 let next = entry.checked_add(1).and_then(|next| segments.get(next));
                 let (from, to) = segments.get(entry).zip(next).ok_or_else(wrong)?;
                 let segment = coordinates.get(*from..*to).ok_or_else(wrong)?;
+                if !segment.is_sorted_by(|one, next| one < next) {
+                    return Err(Reason::new("a sparse constant has coordinates out of order"));
+                }
                 for (offset, coordinate) in segment.iter().enumerate() {
                     let at = below(*coordinate).ok_or_else(wrong)?;
                     self.fill(level + 1, from + offset, at, leaves, dense)?;

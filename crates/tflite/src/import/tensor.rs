@@ -54,13 +54,13 @@ impl Element {
 }
 
 /// The type as the format calls it.
-pub(super) fn type_name(code: i8) -> String {
+pub(crate) fn type_name(code: i8) -> String {
     TensorType::try_from(code)
         .map_or_else(|_| format!("type {code}"), |known| format!("{known:?}").to_uppercase())
 }
 
 /// The lengths of all axes, `None` where the file says that they are not known.
-pub(super) fn known_lengths(tensor: &Tensor<'_>) -> Vec<Option<u32>> {
+pub(crate) fn known_lengths(tensor: &Tensor<'_>) -> Vec<Option<u32>> {
     match &tensor.signature {
         Some(signature) => signature.clone(),
         None => tensor.shape.iter().copied().map(Some).collect(),

@@ -26,7 +26,9 @@ fn operations(import: &Import) -> Vec<O> {
 
 fn reasons(draft: &Draft) -> Vec<String> {
     match import_bytes(&draft.bytes()) {
-        Err(ImportError::Unsupported(list)) => list.into_iter().map(|it| it.reason).collect(),
+        Err(ImportError::Unsupported { operators, .. }) => {
+            operators.into_iter().map(|it| it.reason).collect()
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -28,7 +28,7 @@ impl ToFloat32 {
         let (dimensions, bytes) = (call.input(0).dimensions()?, call.input(0).bytes()?);
         let mut elements = call.output(0).allocate(&dimensions)?;
         elements.extend(bytes.as_chunks().0.iter().map(|bytes| to_float32(*bytes)));
-        Ok(call.output(0).with_f32s(dimensions, &elements))
+        call.output(0).with_f32s(dimensions, &elements)
     }
 }
 

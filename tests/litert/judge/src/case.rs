@@ -28,7 +28,7 @@ pub enum Outcome {
 pub fn judge(folder: &Path) -> Outcome {
     let import = match tflite::import_file(&folder.join("model.tflite")) {
         Ok(import) => import,
-        Err(ImportError::Unsupported(operators)) => {
+        Err(ImportError::Unsupported { operators, .. }) => {
             let reasons: Vec<_> =
                 operators.iter().map(|it| format!("{}: {}", it.operator, it.reason)).collect();
             return Outcome::Refused(reasons.join("; "));

@@ -2,6 +2,7 @@
 //!
 //! What becomes of a case: it agrees; its outputs differ; its model is refused by the importer with
 //! a reason; the device does not support it; it fails. Only differences and failures are faults.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // What it is for.
 
 mod array;
 mod case;

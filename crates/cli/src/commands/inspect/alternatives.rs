@@ -1,14 +1,11 @@
 //! `nnhal inspect --alternatives`
 
 use super::plan::measure;
-use crate::commands::{self, print_json, shape};
-use crate::devices;
+use crate::commands::{self, dimensions, microseconds, print_json};
 use crate::error::Result;
-use crate::session::Session;
-use driver::{OperationPlace, PlannedStep};
+use nnhal::{Model, PlannedStep, Profile, SessionOptions, devices};
 use serde::Serialize;
-use std::collections::HashMap;
-use tflite::Import;
+use std::num::NonZeroUsize;
 
 /// A kernel that is faster by less is as fast: times differ by more from run to run.
 const NOTABLE: f64 = 0.9;
@@ -38,17 +35,16 @@ struct Way {
 /// The steps of a plan with their times.
 struct Timed {
     settings: String,
-    steps: Vec<PlannedStep>,
-    times: HashMap<OperationPlace, f64>,
+    profile: Profile,
 }
 
 impl Timed {
     fn way(&self, step: &PlannedStep) -> Option<Way> {
-        let step = self.steps.iter().find(|other| other.place == step.place)?;
+        let profiled = self.profile.steps.iter().find(|other| other.step.place == step.place)?;
         Some(Way {
             settings: self.settings.clone(),
-            kernel: step.kernel.clone(),
-            microseconds: *self.times.get(&step.place)?,
+            kernel: profiled.step.kernel.clone(),
+            microseconds: microseconds(profiled.time?),
         })
     }
 }
@@ -63,12 +59,11 @@ impl Row {
 }
 
 /// Measures and prints.
-pub fn print(import: &Import, threads: usize, is_json: bool) -> Result<()> {
+pub fn print(model: &Model, threads: Option<NonZeroUsize>, is_json: bool) -> Result<()> {
     let mut plans = Vec::new();
-    for (settings, device) in devices::alternatives(threads) {
-        let session = Session::on(import, &*device)?;
-        let times = measure(import, &session)?;
-        plans.push(Timed { settings, steps: session.plan()?, times });
+    for (settings, device) in devices::alternatives(threads)? {
+        let session = model.session(SessionOptions::new().on(device))?;
+        plans.push(Timed { settings, profile: measure(&session)? });
     }
     let Some((chosen, others)) = plans.split_first() else { return Ok(()) };
     let row = |step: &PlannedStep| {
@@ -82,7 +77,7 @@ pub fn print(import: &Import, threads: usize, is_json: bool) -> Result<()> {
             chosen,
         })
     };
-    let rows: Vec<Row> = chosen.steps.iter().filter_map(row).collect();
+    let rows: Vec<Row> = chosen.profile.steps.iter().filter_map(|it| row(&it.step)).collect();
     if is_json { print_json(&rows) } else { commands::print(&text(&rows)) }
 }
 
@@ -90,7 +85,7 @@ fn text(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
         let Row { operation, operation_type, chosen, .. } = row;
-        text += &format!("{operation:4} {operation_type:24} {:18}", shape(&row.dimensions));
+        text += &format!("{operation:4} {operation_type:24} {:18}", dimensions(&row.dimensions));
         text += &format!(" {:32} {:10.1} us", chosen.kernel, chosen.microseconds);
         for other in &row.others {
             text += &format!(", {} {:.1}", other.settings, other.microseconds);

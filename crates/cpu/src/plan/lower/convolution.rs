@@ -73,34 +73,42 @@ pub(super) fn lower(
     let value = |position: usize| &graph.values[node.inputs[position]];
     let strides = Strides::of(builder, node, shape);
     if !value(1).is_constant() || !value(2).is_constant() {
-        return Some(unpacked(node, convolution, strides, preparation));
+        return unpacked(node, convolution, strides, preparation);
     }
     let filter = value(1).weight_floats(preparation, &builder.scratch)?;
     let bias = value(2).constant_floats()?;
     let epilogue = epilogue(*finish);
     let is_row = shape.output_pixels() == 1 && shape.is_matrix_product() && shape.groups == 1;
     let kernel = if convolution.is_depthwise {
-        Float::Depthwise(DepthwiseConvolution::prepare(
-            shape,
-            strides.input,
-            &filter,
-            &bias,
-            epilogue,
-            preparation,
-        ))
+        Float::Depthwise(
+            DepthwiseConvolution::prepare(
+                shape,
+                strides.input,
+                &filter,
+                &bias,
+                epilogue,
+                preparation,
+            )
+            .ok()?,
+        )
     } else if is_row {
         let sizes = Sizes { rows: 1, inputs: shape.input_channels, units: shape.output_channels };
         let storage = if value(1).fits_float16() { Storage::Half } else { Storage::Full };
-        Float::Row(FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, preparation))
+        Float::Row(
+            FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, preparation).ok()?,
+        )
     } else {
-        Float::Full(kernels::convolution::Convolution::prepare(
-            shape,
-            strides.input,
-            &filter,
-            &bias,
-            epilogue,
-            preparation,
-        ))
+        Float::Full(
+            kernels::convolution::Convolution::prepare(
+                shape,
+                strides.input,
+                &filter,
+                &bias,
+                epilogue,
+                preparation,
+            )
+            .ok()?,
+        )
     };
     let summand = node.inputs.get(3).map(|summand| Operand::Value(*summand));
     Some(Draft {
@@ -123,17 +131,18 @@ fn unpacked(
     convolution: &Convolution,
     strides: Strides,
     preparation: &mut Preparation,
-) -> Draft {
+) -> Option<Draft> {
     let Convolution { shape, is_depthwise, finish, .. } = convolution;
     let epilogue = epilogue(*finish);
     let kernel =
-        UnpackedConvolution::prepare(shape, strides.input, *is_depthwise, epilogue, preparation);
-    Draft {
+        UnpackedConvolution::prepare(shape, strides.input, *is_depthwise, epilogue, preparation)
+            .ok()?;
+    Some(Draft {
         place: node.place,
         kernel: Box::new(FloatUnpacked { kernel, strides }),
         inputs: node.inputs.iter().map(|input| Operand::Value(*input)).collect(),
         outputs: node.outputs.clone(),
-    }
+    })
 }
 
 impl Kernel for FloatUnpacked {
@@ -185,7 +194,7 @@ pub(super) fn transposed(
     let bias = value(2).constant_floats()?;
     let finish = epilogue(*finish);
     let kernel =
-        TransposedConvolution::prepare(shape, strides, &filter, &bias, finish, preparation);
+        TransposedConvolution::prepare(shape, strides, &filter, &bias, finish, preparation).ok()?;
     Some(Draft {
         place: node.place,
         kernel: Box::new(FloatTransposed { kernel, strides }),

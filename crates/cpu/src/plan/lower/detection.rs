@@ -81,7 +81,7 @@ impl Kernel for Postprocessing {
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.0.scratch_words() * size_of::<u64>()
+        self.0.scratch_words().saturating_mul(size_of::<u64>())
     }
 }
 
@@ -156,6 +156,6 @@ impl Kernel for Alignment {
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.kernel.scratch_words() * size_of::<f32>()
+        self.kernel.scratch_words().saturating_mul(size_of::<f32>())
     }
 }

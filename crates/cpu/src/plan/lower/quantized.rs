@@ -133,6 +133,7 @@ pub(super) fn lower(
     macro_rules! prepared {
         ($Kernel:ident) => {
             $Kernel::prepare(shape, weights, &bias, activations, requantization, preparation)
+                .ok()?
         };
     }
     let kernel = if convolution.is_depthwise {
@@ -160,7 +161,7 @@ fn unpacked(
     builder: &Builder<'_, '_>,
     node: &Node,
     convolution: &graph::Convolution,
-    preparation: &Preparation,
+    preparation: &mut Preparation,
 ) -> Option<Draft> {
     let graph::Convolution { shape, is_depthwise, finish, .. } = convolution;
     let value = |position: usize| &builder.graph.values[node.inputs[position]];
@@ -171,7 +172,8 @@ fn unpacked(
         activations(value(0))?,
         requantization(builder, node, *finish)?,
         preparation,
-    );
+    )
+    .ok()?;
     let strides = Strides::of(builder, node, shape);
     Some(Draft {
         place: node.place,
@@ -235,7 +237,8 @@ pub(super) fn transposed(
         parts.activations,
         &parts.requantization,
         preparation,
-    );
+    )
+    .ok()?;
     Some(Draft {
         place: node.place,
         kernel: Box::new(QuantizedTransposed { kernel, strides }),

@@ -4,9 +4,10 @@ use crate::graph::{Node, Value, Work};
 use crate::plan::arena::Operands;
 use crate::plan::execution::narrowed;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::{EngineError, OperationPlace};
+use driver::{EngineError, MemoryUse, OperationPlace};
 use half::f16;
 use ops::{AnyOperation, ArgumentSource, Call, Fault, Shape};
+use std::cell::{Cell, RefCell};
 
 /// The reference kernel of an operation.
 #[derive(Debug)]
@@ -73,6 +74,13 @@ impl Kernel for ReferenceKernel {
             .map(|(index, input)| input.is_float16.then(|| narrowed(inputs.bytes(index))))
             .collect();
         let is_over = || run.budget.check_inside().is_err();
+        let user = MemoryUse::Operation(self.place);
+        let taken = RefCell::new(run.ledger.charge(0, user)?);
+        let refusal = Cell::new(None);
+        let take = |bytes| {
+            let result = taken.borrow_mut().grow(bytes, user);
+            result.map_err(|error| refusal.set(Some(error))).is_ok()
+        };
         let value = |index: usize, input: &Described| match &narrow[index] {
             _ if input.is_omitted => ops::Value::Omitted,
             Some(narrow) => ops::Value::Known(narrow),
@@ -83,12 +91,17 @@ impl Kernel for ReferenceKernel {
             self.inputs.iter().enumerate().map(|(index, it)| it.argument(value(index, it))),
             self.outputs.iter().map(|output| output.argument(ops::Value::NotKnown)),
         )
-        .with_interrupt(ops::Interrupt(&is_over));
-        let results = self.operation.reference(&call).map_err(|fault| {
-            match (fault, run.budget.check_inside()) {
-                (Fault::Interrupted { .. }, Err(interruption)) => EngineError::from(interruption),
-                (fault, _) => EngineError::operation(self.place, fault),
+        .with_interrupt(ops::Interrupt(&is_over))
+        .with_allowance(ops::Allowance(&take));
+        let results = self.operation.reference(&call).map_err(|fault| match fault {
+            Fault::Interrupted { .. } => match run.budget.check_inside() {
+                Err(interruption) => EngineError::from(interruption),
+                Ok(()) => EngineError::operation(self.place, fault),
+            },
+            Fault::OutOfMemory { .. } => {
+                refusal.take().unwrap_or_else(|| EngineError::operation(self.place, fault))
             }
+            fault => EngineError::operation(self.place, fault),
         })?;
         for ((result, described), output) in results.iter().zip(&self.outputs).zip(outputs) {
             if described.is_float16 {

@@ -14,8 +14,9 @@ use super::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Epilogue, Panels, Tile, part, run_tile};
 use crate::image::values_needed;
+use crate::packing::product;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Line, Lines, Preparation, Team};
+use crate::{Image, ImageMut, InstructionSet, Line, Lines, Preparation, Team, TooLarge};
 use std::ops::Range;
 use transform::{Backward, Forward, INPUT, OUTPUT, POINTS};
 
@@ -46,9 +47,10 @@ const BETWEEN_BYTES: usize = 1536 << 10;
 const MOST_FILTER_BYTES: usize = 16 << 20;
 
 /// The filter, `[points, outputs, inputs]`.
-fn transform(weights: &[f32], shape: &Shape) -> Lines {
+fn transform(weights: &[f32], shape: &Shape) -> Result<Lines, TooLarge> {
     let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-    let mut lines = Lines::with_elements::<f32>(POINTS * inputs * outputs);
+    // `Winograd::suits` has limited them.
+    let mut lines = Lines::try_with_bytes(POINTS * inputs * outputs * size_of::<f32>())?;
     let transformed = lines.elements_mut::<f32>();
     for output in 0..outputs {
         for input in 0..inputs {
@@ -59,7 +61,7 @@ fn transform(weights: &[f32], shape: &Shape) -> Lines {
             }
         }
     }
-    lines
+    Ok(lines)
 }
 
 impl Winograd {
@@ -68,7 +70,7 @@ impl Winograd {
         let lanes = Blocking::of(set).lanes;
         let channels = [shape.input_channels, shape.output_channels];
         let [height, width] = shape.output.map(|size| size.div_ceil(OUTPUT));
-        let tiles = shape.batch * height * width;
+        let tiles = shape.batch.saturating_mul(height).saturating_mul(width);
         set != InstructionSet::Portable
             && shape.filter == [3, 3]
             && shape.stride == [1, 1]
@@ -76,9 +78,10 @@ impl Winograd {
             && shape.groups == 1
             && channels.iter().all(|&c| c >= LEAST_CHANNELS && c.is_multiple_of(lanes))
             && tiles >= LEAST_TILES
-            && POINTS * channels[0] * channels[1] * size_of::<f32>() <= MOST_FILTER_BYTES
+            && product(&[POINTS, channels[0], channels[1], size_of::<f32>()])
+                .is_some_and(|bytes| bytes <= MOST_FILTER_BYTES)
             // Half of the multiplications at most, those of pixels beyond the output counted.
-            && tiles * POINTS * 2 <= shape.output_pixels() * shape.taps()
+            && tiles.saturating_mul(POINTS * 2) <= shape.output_pixels().saturating_mul(shape.taps())
     }
 
     pub(super) fn new(
@@ -87,11 +90,11 @@ impl Winograd {
         bias: &[f32],
         epilogue: Epilogue,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let set = preparation.set();
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         let transformed =
-            if preparation.is_restoring() { Lines::default() } else { transform(weights, shape) };
+            if preparation.is_restoring() { Lines::default() } else { transform(weights, shape)? };
         let panels = Panels::pack_columns(
             preparation,
             Blocking::of(set),
@@ -99,12 +102,12 @@ impl Winograd {
             [POINTS, outputs],
             |_| 0.0,
             transformed.elements(),
-        );
+        )?;
         let grid = shape.output.map(|size| size.div_ceil(OUTPUT));
         let tiles = shape.batch * grid[0] * grid[1];
         let by_tile = POINTS * (inputs + outputs) * size_of::<f32>();
         let blocks = tiles.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_TILES)).max(1);
-        Self {
+        let prepared = Self {
             isa: Isa::of(set),
             panels,
             bias: bias.to_vec(),
@@ -114,7 +117,9 @@ impl Winograd {
             block: tiles.div_ceil(blocks),
             zeros: vec![0.0; inputs],
             threads: preparation.threads(),
-        }
+        };
+        preparation.check_scratch::<u8>(&[prepared.scratch_bytes(shape)])?;
+        Ok(prepared)
     }
 
     /// From one point's tiles to the next one's, in values. A line more than they take, so that not

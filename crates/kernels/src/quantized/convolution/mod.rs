@@ -16,7 +16,8 @@ use super::{Activations, Requantization, Weights};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Places, values_needed};
-use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
+use crate::team::Stop;
+use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use packed::Packed;
 use portable::Portable;
 
@@ -38,6 +39,9 @@ impl Convolution {
     /// Packs the weights `[output_channels, filter[0], filter[1], input_channels / groups]` and cuts
     /// the work. Input pixels in the padding are the zero point.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If the shape is not valid; if there are not as many weights and biases as it says; if a number
     /// is out of its type's range; if this processor does not have the instruction set.
@@ -48,15 +52,24 @@ impl Convolution {
         activations: Activations,
         requantization: Requantization,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         shape.check();
         weights.check(shape.filter_values(), preparation);
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
         requantization.check(shape.output_channels, activations.signedness);
-        let packed = Variant::of(preparation.set()).and_then(|variant| {
-            Packed::new(shape, weights, bias, activations, &requantization, variant, preparation)
-        });
+        let packed = match Variant::of(preparation.set()) {
+            Some(variant) => Packed::new(
+                shape,
+                weights,
+                bias,
+                activations,
+                &requantization,
+                variant,
+                preparation,
+            )?,
+            None => None,
+        };
         let kernel = match packed {
             Some(packed) => Kernel::Packed(Box::new(packed)),
             None => Kernel::Portable(Portable::new(
@@ -66,13 +79,16 @@ impl Convolution {
                 activations,
                 requantization,
                 preparation,
-            )),
+            )?),
         };
-        Self { shape: *shape, kernel }
+        Ok(Self { shape: *shape, kernel })
     }
 
     /// The product of `rows` rows of `inputs` numbers with weights `[units, inputs]`, for
     /// FULLY_CONNECTED: a row is a pixel of the input and of the output.
+    ///
+    /// # Errors
+    /// As of [`Self::prepare`].
     ///
     /// # Panics
     /// As of [`Self::prepare`].
@@ -83,7 +99,7 @@ impl Convolution {
         activations: Activations,
         requantization: Requantization,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let shape = Shape {
             batch: 1,
             input: [rows, 1],
@@ -149,11 +165,11 @@ impl Convolution {
         self.check(&input, &output);
         let lines = self.task_lines();
         let scratch = DisjointOutput::new(scratch);
-        team.run(self.tasks(), &|task| {
+        team.run_long(self.tasks(), &|task, stop| {
             // SAFETY: each task has its own lines.
             let scratch = unsafe { scratch.slice(task * lines, lines) };
             // SAFETY: the images were checked, each task is run once, and there are no other ones.
-            unsafe { self.task(input, &output, task, scratch) };
+            unsafe { self.task(input, &output, task, scratch, stop) };
         });
     }
 
@@ -186,12 +202,15 @@ impl Convolution {
         output: &Target<'_>,
         task: usize,
         scratch: &mut [Line],
+        stop: &Stop,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match &self.kernel {
-                Kernel::Portable(portable) => portable.task(&self.shape, input, output, task),
-                Kernel::Packed(packed) => packed.task(&self.shape, input, output, task, scratch),
+                Kernel::Portable(portable) => portable.task(&self.shape, input, output, task, stop),
+                Kernel::Packed(packed) => {
+                    packed.task(&self.shape, input, output, task, scratch, stop);
+                }
             }
         }
     }

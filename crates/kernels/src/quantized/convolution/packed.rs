@@ -9,7 +9,8 @@ use super::stage::Stage;
 use super::table::{ENTRIES, PIXELS, Pixels, Table};
 use crate::convolution::Shape;
 use crate::parts::even_tasks;
-use crate::{Image, LINE_BYTES, Line, Preparation};
+use crate::team::{Pace, Stop};
+use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
 
 /// Operations that are worth a task of their own, and those that are worth sharing at all: a
 /// microsecond, of which sharing takes a quarter.
@@ -50,7 +51,11 @@ fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) {
 }
 
 impl Packed {
-    /// None if the window is so large that the table of its taps would not fit.
+    /// None if the window is so large that the table of its taps would not fit, or there are so many
+    /// groups, or copies of rows would be so large, that it is not worth it.
+    ///
+    /// # Errors
+    /// If the packed weights are more than may be taken.
     pub(super) fn new(
         shape: &Shape,
         weights: Weights<'_>,
@@ -59,11 +64,11 @@ impl Packed {
         requantization: &Requantization,
         variant: Variant,
         preparation: &mut Preparation,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>, TooLarge> {
         let depth = shape.group_input_channels();
         let [height, width] = shape.filter;
         if shape.filter_values() == 0 {
-            return None;
+            return Ok(None);
         }
         let is_mergeable = shape.groups == 1 && shape.dilation[1] == 1;
         let is_table_full = shape.taps() > ENTRIES / TILE_ROWS;
@@ -73,17 +78,21 @@ impl Packed {
         let (runs, run_bytes) =
             if is_merged { (height, width * depth) } else { (height * width, depth) };
         if runs > ENTRIES / TILE_ROWS {
-            return None;
+            return Ok(None);
         }
-        let stage = is_staged.then(|| Stage::new(shape));
-        let run_offsets = stage.map_or(Vec::new(), |stage| {
+        let stage = if is_staged { Stage::new(shape) } else { None };
+        let run_offsets = stage.map_or(Some(Vec::new()), |stage| {
             let offset = |run: usize| {
                 let (i, j) = if is_merged { (run, 0) } else { (run / width, run % width) };
-                i * shape.dilation[0] * stage.row_bytes
-                    + j * shape.dilation[1] * shape.input_channels
+                let row = i.checked_mul(shape.dilation[0])?.checked_mul(stage.row_bytes)?;
+                let pixel = j.checked_mul(shape.dilation[1])?.checked_mul(shape.input_channels)?;
+                row.checked_add(pixel)
             };
             (0..runs).map(offset).collect()
         });
+        let Some(run_offsets) = run_offsets.filter(|_| stage.is_some() == is_staged) else {
+            return Ok(None);
+        };
         let group_channels = shape.group_output_channels();
         let matrices: Vec<_> = (0..shape.groups)
             .map(|group| {
@@ -97,20 +106,24 @@ impl Packed {
                     run_offset: |run| run * run_bytes,
                     bias: &bias[first..][..group_channels],
                 };
-                let mut requantization = requantization.clone();
-                if requantization.multipliers.len() > 1 {
-                    let multipliers = &requantization.multipliers[first..][..group_channels];
-                    requantization.multipliers = multipliers.to_vec();
-                }
+                // Not all of them for each group: there may be as many of these.
+                let multipliers = match &requantization.multipliers[..] {
+                    [one] => vec![*one],
+                    each => each[first..][..group_channels].to_vec(),
+                };
+                let requantization = Requantization { multipliers, ..*requantization };
                 Matrix::new(variant, &source, activations, requantization, preparation)
             })
-            .collect();
-        let blocks = shape.groups * matrices.first()?.blocks().len();
+            .collect::<Result<_, _>>()?;
+        let Some(first) = matrices.first() else { return Ok(None) };
+        let blocks = shape.groups * first.blocks().len();
         let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
         let (pieces, block_pieces) = cut(shape, rows, blocks, is_staged, preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         let padding = vec![zero_point; depth.max(1)];
-        Some(Self { matrices, stage, run_offsets, padding, pieces, block_pieces, blocks })
+        let stage_lines = stage.map_or(0, |stage: Stage| stage.bytes.div_ceil(LINE_BYTES));
+        preparation.check_scratch::<Line>(&[pieces, block_pieces, stage_lines])?;
+        Ok(Some(Self { matrices, stage, run_offsets, padding, pieces, block_pieces, blocks }))
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -138,6 +151,7 @@ impl Packed {
         output: &Target<'_>,
         task: usize,
         scratch: &mut [Line],
+        stop: &Stop,
     ) {
         // Those that share rows of the input follow each other.
         let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
@@ -146,6 +160,7 @@ impl Packed {
             shape,
             input,
             output,
+            stop,
             blocks: part(self.blocks, self.block_pieces, block_piece),
         };
         match &self.stage {
@@ -193,6 +208,7 @@ struct Work<'a> {
     shape: &'a Shape,
     input: Image<'a, u8>,
     output: &'a Target<'a>,
+    stop: &'a Stop,
     /// From and to, of all groups.
     blocks: (usize, usize),
 }
@@ -213,6 +229,7 @@ impl Work<'_> {
         let mut table = Table::new();
         let pixels = Table::pixels(self.shape.taps());
         let mut next = first;
+        let mut pace = Pace::new(self.stop);
         while next < end {
             let first = next;
             let count = pixels.min(end - first).min(self.output.in_line(first));
@@ -227,7 +244,7 @@ impl Work<'_> {
                 table.fill(self.shape, &image, first, count);
                 // SAFETY: the table has the addresses of all taps: inside of the image, whose size was
                 // checked, or of the padding; a run's length is a multiple of four.
-                unsafe { self.compute(&table, group, blocks, first, count) };
+                unsafe { self.compute(&table, group, blocks, first, count, &mut pace) };
             }
         }
     }
@@ -241,10 +258,18 @@ impl Work<'_> {
         let padding = self.convolution.padding[0];
         let [height, width] = shape.output;
         let mut row = first;
+        let mut pace = Pace::new(self.stop);
         while row < end {
+            if pace.is_over(stage.bytes) {
+                return;
+            }
             let (batch, y) = (row / height, row % height);
             let rows = stage.output_rows.min(end - row).min(height - y);
             stage.copy(shape, self.input, padding, [batch, y, rows], copy);
+            let run_offsets = &self.convolution.run_offsets;
+            let run_bytes = self.convolution.matrices[0].common.run_bytes;
+            let read = stage.end(shape, rows, run_offsets, run_bytes);
+            assert!(read <= copy.len() as u128, "runs end {read} bytes into a copy");
             for index in 0..rows {
                 for x in (0..width).step_by(pixels) {
                     let count = pixels.min(width - x);
@@ -252,11 +277,14 @@ impl Work<'_> {
                     let at = index * shape.stride[0] * stage.row_bytes + x * step;
                     for (group, blocks) in self.groups() {
                         let start = &copy[at + group * shape.group_input_channels()..];
-                        let offsets = self.convolution.run_offsets.iter().copied();
+                        let offsets = run_offsets.iter().copied();
                         table.fill_regular(start, step, count, offsets);
-                        // SAFETY: runs lie inside of the copy, which has slack behind the last one.
+                        // SAFETY: runs lie inside of the copy: `Stage::end` is where the last of
+                        // these rows' ends, and was compared with the copy. There are as many
+                        // addresses as `fill_regular` entered, one for each run of each pixel.
                         unsafe {
-                            self.compute(&table, group, blocks, (row + index) * width + x, count);
+                            let first = (row + index) * width + x;
+                            self.compute(&table, group, blocks, first, count, &mut pace);
                         }
                     }
                 }
@@ -276,6 +304,7 @@ impl Work<'_> {
         blocks: (usize, usize),
         first: usize,
         count: usize,
+        pace: &mut Pace<'_>,
     ) {
         let matrix = &self.convolution.matrices[group];
         let mut terms = [0_i32; PIXELS];
@@ -285,10 +314,14 @@ impl Work<'_> {
         }
         let blocks = &matrix.blocks()[blocks.0..blocks.1];
         let (start, output_step) = (self.output.start(first), self.output.stride());
+        let inputs = matrix.common.runs * matrix.common.run_bytes * count;
         for (block, next) in blocks.iter().zip(blocks.iter().cycle().skip(1)) {
+            if pace.is_over(inputs.saturating_mul(block.channels)) {
+                return;
+            }
             let channel = group * self.shape.group_output_channels() + block.channel;
             // The last byte that is written lies in the output, which was checked to be so large.
-            debug_assert!(
+            assert!(
                 start + (count - 1) * output_step + channel + block.channels
                     <= self.output.values.len()
             );

@@ -5,7 +5,8 @@ use super::super::{Activations, Requantization, Weights};
 use super::Target;
 use crate::convolution::Shape;
 use crate::packing::PackedValues;
-use crate::{Image, Preparation};
+use crate::team::{Pace, Stop};
+use crate::{Image, Preparation, TooLarge};
 
 /// Weights less their zero point, and all the rest.
 #[derive(Debug)]
@@ -24,14 +25,14 @@ impl Portable {
         activations: Activations,
         requantization: Requantization,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
         let weights = preparation.pack(shape.filter_values(), |centred| {
             for (k, centred) in centred.iter_mut().enumerate() {
                 *centred = weights.centred(k) as i16;
             }
-        });
-        Self { weights, bias: bias.to_vec(), activations, requantization }
+        })?;
+        Ok(Self { weights, bias: bias.to_vec(), activations, requantization })
     }
 
     /// A task is a row of output pixels.
@@ -52,14 +53,16 @@ impl Portable {
         input: Image<'_, u8>,
         output: &Target<'_>,
         task: usize,
+        stop: &Stop,
     ) {
+        let mut pace = Pace::new(stop);
         let [height, width] = shape.output;
         let (batch, y) = (task / height, task % height);
         for x in 0..width {
             let start = output.start(task * width + x);
             // SAFETY: the pixels of different tasks are different.
             let outputs = unsafe { output.values.slice(start, shape.output_channels) };
-            self.pixel(shape, input, [batch, y, x], outputs);
+            self.pixel(shape, input, [batch, y, x], outputs, &mut pace);
         }
     }
 
@@ -69,16 +72,22 @@ impl Portable {
         input: Image<'_, u8>,
         [batch, y, x]: [usize; 3],
         outputs: &mut [u8],
+        pace: &mut Pace<'_>,
     ) {
         let depth = shape.group_input_channels();
+        let (rows, columns) = (shape.seen_taps(0, y), shape.seen_taps(1, x));
+        let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
         let signedness = self.activations.signedness;
         for (channel, output) in outputs.iter_mut().enumerate() {
+            if pace.is_over(rows.len() * columns.len() * depth) {
+                return;
+            }
             let group = channel / shape.group_output_channels();
             let mut sum = self.bias[channel];
-            for i in 0..shape.filter[0] {
-                let Some(in_y) = shape.input_position(0, y, i) else { continue };
-                for j in 0..shape.filter[1] {
-                    let Some(in_x) = shape.input_position(1, x, j) else { continue };
+            for i in rows.clone() {
+                let in_y = top + i * shape.dilation[0] - shape.padding_before[0];
+                for j in columns.clone() {
+                    let in_x = left + j * shape.dilation[1] - shape.padding_before[1];
                     let pixel = (batch * shape.input[0] + in_y) * shape.input[1] + in_x;
                     let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
                     let tap = (channel * shape.filter[0] + i) * shape.filter[1] + j;

@@ -22,15 +22,42 @@ pub(super) struct Stage {
     pub bytes: usize,
 }
 
+/// How far a window reaches along an axis, from its first tap's position to behind its last one's.
+fn reach(shape: &Shape, axis: usize) -> Option<usize> {
+    shape.filter[axis].checked_sub(1)?.checked_mul(shape.dilation[axis])?.checked_add(1)
+}
+
+/// How much of an axis so many output positions see.
+fn seen(shape: &Shape, axis: usize, outputs: usize) -> Option<usize> {
+    outputs.checked_sub(1)?.checked_mul(shape.stride[axis])?.checked_add(reach(shape, axis)?)
+}
+
 impl Stage {
-    pub(super) fn new(shape: &Shape) -> Self {
-        let reach = |axis: usize| shape.filter[axis].saturating_sub(1) * shape.dilation[axis] + 1;
-        let pixels = shape.output[1].saturating_sub(1) * shape.stride[1] + reach(1);
-        let row_bytes = pixels * shape.input_channels;
-        let fitting = (BUDGET / row_bytes.max(1)).saturating_sub(reach(0)) / shape.stride[0] + 1;
+    /// None if there is nothing to copy, or copies would be large beside the operands: with padding,
+    /// steps or dilations that are larger than the image they hold little of it.
+    pub(super) fn new(shape: &Shape) -> Option<Self> {
+        let row_bytes = seen(shape, 1, shape.output[1])?.checked_mul(shape.input_channels)?;
+        let in_budget = BUDGET / row_bytes.max(1);
+        let fitting = in_budget.saturating_sub(reach(shape, 0)?) / shape.stride[0] + 1;
         let output_rows = fitting.min(shape.output[0]).max(1);
-        let rows = (output_rows - 1) * shape.stride[0] + reach(0);
-        Self { row_bytes, output_rows, bytes: rows * row_bytes + SLACK }
+        let rows = seen(shape, 0, output_rows)?;
+        let bytes = rows.checked_mul(row_bytes)?.checked_add(SLACK)?;
+        let copies = shape.batch.checked_mul(shape.output[0].div_ceil(output_rows))?;
+        let all = copies.checked_mul(bytes)?;
+        shape.is_copy_small(all).then_some(Self { row_bytes, output_rows, bytes })
+    }
+
+    /// How many bytes of a copy may be read for `rows` output rows, by the last run of the last pixel's
+    /// last group: runs begin at these offsets from a pixel and have so many bytes, rounded up to a
+    /// multiple of four. In numbers that hold any such sum.
+    pub(super) fn end(&self, shape: &Shape, rows: usize, offsets: &[usize], run: usize) -> u128 {
+        let product = |factors: [usize; 3]| factors.iter().map(|it| *it as u128).product::<u128>();
+        let row = product([rows.saturating_sub(1), shape.stride[0], self.row_bytes]);
+        let x = shape.output[1].saturating_sub(1);
+        let pixel = product([x, shape.stride[1], shape.input_channels]);
+        let group = shape.input_channels - shape.group_input_channels();
+        let offset = offsets.iter().max().copied().unwrap_or(0);
+        row + pixel + group as u128 + offset as u128 + (run as u128).next_multiple_of(4)
     }
 
     /// Copies what `count` output rows from row `y` of image `batch` on see.
@@ -43,7 +70,7 @@ impl Stage {
         to: &mut [u8],
     ) {
         let (channels, [height, width]) = (shape.input_channels, shape.input);
-        let rows = (count - 1) * shape.stride[0] + (shape.filter[0] - 1) * shape.dilation[0] + 1;
+        let rows = seen(shape, 0, count).expect("as many rows as output rows see");
         for (index, to) in to[..rows * self.row_bytes].chunks_exact_mut(self.row_bytes).enumerate()
         {
             let row = (y * shape.stride[0] + index).checked_sub(shape.padding_before[0]);
@@ -51,7 +78,7 @@ impl Stage {
                 to.fill(padding);
                 continue;
             };
-            let before = (shape.padding_before[1] * channels).min(to.len());
+            let before = shape.padding_before[1].saturating_mul(channels).min(to.len());
             let (left, to) = to.split_at_mut(before);
             left.fill(padding);
             let (to, right) = to.split_at_mut((width * channels).min(to.len()));

@@ -90,12 +90,16 @@ impl Table {
         let parts = self.enter_parts(shape, image, first, count);
         let [height, width] = shape.input.map(signed);
         let padding = image.padding.as_ptr();
-        let step = shape.stride[1] * image.pixel_stride;
+        let step = shape.stride[1].wrapping_mul(image.pixel_stride);
         let mut addresses = &mut self.addresses[..];
         for i in 0..shape.filter[0] {
             for j in 0..shape.filter[1] {
                 let (down, right) = (signed(i * shape.dilation[0]), signed(j * shape.dilation[1]));
-                let further = (down * width + right) * signed(image.pixel_stride);
+                // Used if the row is in the image. Otherwise, with a large dilation, it may be beyond
+                // what can be addressed; as may what is computed below for the pixels before or
+                // behind the image.
+                let further = down.wrapping_mul(width).wrapping_add(right);
+                let further = further.wrapping_mul(signed(image.pixel_stride));
                 let (mut run, rest) = addresses.split_at_mut(count);
                 for &Part { y, x, offset, pixels } in &self.parts[..parts] {
                     let (part, others) = run.split_at_mut(pixels);
@@ -110,9 +114,8 @@ impl Table {
                     part[..before].fill(padding);
                     part[inside..].fill(padding);
                     let begin = base.wrapping_offset(offset.wrapping_add(further));
-                    let begin = begin.wrapping_add(before * step);
-                    for (index, address) in part[before..inside].iter_mut().enumerate() {
-                        *address = begin.wrapping_add(index * step);
+                    for (index, address) in part[..inside].iter_mut().enumerate().skip(before) {
+                        *address = begin.wrapping_add(index.wrapping_mul(step));
                     }
                 }
                 addresses = rest;
@@ -138,9 +141,12 @@ impl Table {
             let pixels = left.min(out_width - x);
             let in_y = signed(y * shape.stride[0]) - signed(shape.padding_before[0]);
             let in_x = signed(x * shape.stride[1]) - signed(shape.padding_before[1]);
-            let offset =
-                ((signed(batch) * height + in_y) * width + in_x) * signed(image.pixel_stride);
-            let offset = offset + signed(image.channel);
+            // In the padding it may be beyond what can be addressed; it is right for what lies in the
+            // image, wherever that begins.
+            let row = (signed(batch) * height).wrapping_add(in_y);
+            let offset = row.wrapping_mul(width).wrapping_add(in_x);
+            let offset = offset.wrapping_mul(signed(image.pixel_stride));
+            let offset = offset.wrapping_add(signed(image.channel));
             self.parts[parts] = Part { y: in_y, x: in_x, offset, pixels };
             parts += 1;
             left -= pixels;
@@ -159,11 +165,12 @@ impl Table {
         start: &[u8],
         step: usize,
         count: usize,
-        offsets: impl Iterator<Item = usize>,
+        offsets: impl ExactSizeIterator<Item = usize>,
     ) {
+        assert!(count * offsets.len() <= ENTRIES, "{} runs of {count} pixels", offsets.len());
         for (run, offset) in self.addresses.chunks_exact_mut(count).zip(offsets) {
             for (index, address) in run.iter_mut().enumerate() {
-                *address = start.as_ptr().wrapping_add(offset + index * step);
+                *address = start.as_ptr().wrapping_add(offset).wrapping_add(index * step);
             }
         }
     }

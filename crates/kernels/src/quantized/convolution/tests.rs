@@ -1,5 +1,6 @@
 use super::super::Signedness;
 use super::*;
+use crate::convolution::tests::far_shape;
 use crate::packing::prepared_twice;
 use crate::{InstructionSet, Lines, Multiplier};
 use proptest::prelude::*;
@@ -107,6 +108,10 @@ fn case() -> impl Strategy<Value = Case> {
             groups,
         },
     );
+    case_of(prop_oneof![5 => shape, 1 => far_shape()])
+}
+
+fn case_of(shape: impl Strategy<Value = Shape>) -> impl Strategy<Value = Case> {
     let exponents = prop_oneof![
         6 => multiplier(-12..=-3), 1 => multiplier(-40..=0), 1 => multiplier(-3..=33),
     ];
@@ -251,8 +256,79 @@ fn every_instruction_set_has_its_kernel() {
             case.activations,
             case.requantization,
             &mut Preparation::new(set, 1),
-        );
+        )
+        .unwrap();
         assert_eq!(convolution.kernel(), expected, "{set}");
+    }
+}
+
+/// The copy of a row and of a window have a product that is 2^64 and a little.
+#[test]
+fn dilations_whose_product_wraps_see_padding() {
+    for groups in [1, 5] {
+        for [high, wide] in [[1_761_366_559, 2_094_594_559], [2_094_594_559, 1_761_366_559]] {
+            let shape = Shape {
+                groups,
+                dilation: [high, wide],
+                padding_before: [high / 2, wide / 2],
+                ..same([2, 1, 1, 5, 10])
+            };
+            let case = typical(shape, Signedness::Unsigned, 100);
+            let expected: Vec<u8> = (0..10)
+                .map(|channel| {
+                    let sum = case.bias[channel];
+                    Signedness::Unsigned.byte(case.requantization.apply(sum, channel))
+                })
+                .collect();
+            assert_eq!(case.output(InstructionSet::Portable, 1), expected);
+            case.check();
+        }
+    }
+}
+
+#[test]
+fn rows_that_would_be_long_copies_are_read_where_they_lie() {
+    let reaching = |dilation: usize| Shape {
+        dilation: [dilation; 2],
+        padding_before: [dilation / 2; 2],
+        ..same([2, 1, 3, 5, 10])
+    };
+    let far = Shape { stride: [1 << 20; 2], padding_before: [1 << 20; 2], ..same([3, 1, 5, 3, 8]) };
+    for shape in [reaching(1000), reaching(30_000), reaching(1 << 24), far] {
+        let case = typical(shape, Signedness::Signed, 3);
+        for set in InstructionSet::available() {
+            let weights =
+                Weights { values: &case.weights, signedness: Signedness::Signed, zero_point: 3 };
+            let mut preparation = Preparation::new(set, 2).with_limit(1 << 20);
+            let convolution = Convolution::prepare(
+                &shape,
+                weights,
+                &case.bias,
+                case.activations,
+                case.requantization.clone(),
+                &mut preparation,
+            );
+            assert!(convolution.unwrap().scratch_bytes() <= 1 << 20);
+        }
+        case.check();
+    }
+}
+
+#[test]
+fn weights_beyond_the_limit_are_refused() {
+    let case = typical(same([3, 1, 3, 64, 64]), Signedness::Signed, 0);
+    let weights = Weights { values: &case.weights, signedness: Signedness::Signed, zero_point: 0 };
+    for set in InstructionSet::available() {
+        let mut preparation = Preparation::new(set, 1).with_limit(3 * 3 * 64 * 64 / 2);
+        let refusal = Convolution::prepare(
+            &case.shape,
+            weights,
+            &case.bias,
+            case.activations,
+            case.requantization.clone(),
+            &mut preparation,
+        );
+        assert_eq!(refusal.unwrap_err().what, "packed weights");
     }
 }
 
@@ -311,7 +387,8 @@ fn values_by_hand() {
             activations,
             requantization,
             &mut Preparation::new(set, 1),
-        );
+        )
+        .unwrap();
         let mut output = [0];
         let mut scratch = Lines::with_bytes(product.scratch_bytes());
         product.run(

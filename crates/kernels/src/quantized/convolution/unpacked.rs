@@ -7,8 +7,9 @@ use crate::disjoint::DisjointOutput;
 use crate::gemm::part;
 use crate::image::values_needed;
 use crate::parts::{even_tasks, for_each_slice};
+use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team};
+use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// A convolution whose weights and biases are known only when it is run: the weights less their zero
 /// point are written to scratch memory first, as numbers of 16 bits.
@@ -26,11 +27,17 @@ pub struct UnpackedConvolution {
 /// Operations that are worth a task of their own.
 const OPERATIONS_PER_TASK: u64 = 200_000;
 
+/// Values of scratch memory that nobody minds.
+const SMALL_SCRATCH: usize = 1 << 18;
+
 /// Tasks for each thread, so that all end at about the same time.
 const TASKS_PER_THREAD: usize = 4;
 
 impl UnpackedConvolution {
     /// Cuts the work. `weights` are what the filter will be; `is_depthwise` is how it will lie.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
     ///
     /// # Panics
     /// If the shape is not valid, or not depthwise where it is said to be; if a number is out of its
@@ -41,8 +48,8 @@ impl UnpackedConvolution {
         weights: Activations,
         activations: Activations,
         requantization: Requantization,
-        preparation: &Preparation,
-    ) -> Self {
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
         shape.check();
         weights.check();
         activations.check();
@@ -54,7 +61,11 @@ impl UnpackedConvolution {
         let worth = usize::try_from(shape.operations() / OPERATIONS_PER_TASK);
         let tasks =
             even_tasks(worth.unwrap_or(usize::MAX), preparation.threads(), TASKS_PER_THREAD);
-        Self {
+        // Each has a window of its own, of all of which there should not be much more than weights.
+        let window = shape.taps().saturating_mul(shape.input_channels).max(shape.output_channels);
+        let affordable = SMALL_SCRATCH.max(shape.filter_values().saturating_mul(4));
+        let tasks = tasks.min(affordable / window.max(1));
+        let prepared = Self {
             shape: *shape,
             isa: Isa::of(preparation.set()),
             is_depthwise,
@@ -62,7 +73,12 @@ impl UnpackedConvolution {
             activations,
             requantization,
             tasks: tasks.clamp(1, (shape.batch * shape.output[0]).max(1)),
-        }
+        };
+        // A filter's values are few enough that a task's lines, which are no more, can be counted.
+        let [weights, of_pixel] = prepared.lines();
+        let of_pixels = of_pixel.checked_mul(prepared.tasks).and_then(|it| it.checked_add(weights));
+        preparation.check_scratch::<Line>(&[of_pixels.unwrap_or(usize::MAX)])?;
+        Ok(prepared)
     }
 
     /// The sizes.
@@ -124,11 +140,15 @@ impl UnpackedConvolution {
         let weights = &*weights;
         let (of_pixels, step) = (DisjointOutput::new(of_pixels), output.pixel_stride);
         let output = DisjointOutput::new(output.values);
-        team.run(self.tasks, &|task| {
+        team.run_long(self.tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
             // SAFETY: each task has its own lines.
             let of_pixel = unsafe { of_pixels.slice(task * pixel_lines, pixel_lines) };
             for line in part(shape.batch * shape.output[0], self.tasks, task) {
                 for x in 0..shape.output[1] {
+                    if pace.is_over(shape.filter_values()) {
+                        return;
+                    }
                     let start = (line * shape.output[1] + x) * step;
                     // SAFETY: the pixels of different tasks are different.
                     let to = unsafe { output.slice(start, channels) };
@@ -174,7 +194,8 @@ fn centred(of: Activations, byte: u8) -> i16 {
         Signedness::Unsigned => (0, 0),
         Signedness::Signed => (0x80, 128),
     };
-    i16::from(byte ^ flip) - (of.zero_point as i16 + offset)
+    // Nor does it wrap, which a check in each step of a loop would tell.
+    i16::from(byte ^ flip).wrapping_sub((of.zero_point as i16).wrapping_add(offset))
 }
 
 /// An output pixel, in a line of all images.
@@ -194,17 +215,18 @@ impl<'a> Pixel<'a> {
         let shape = &self.convolution.shape;
         let [line, x] = self.at;
         let (image, y) = (line / shape.output[0], line % shape.output[0]);
-        (0..shape.filter[0])
-            .filter_map(move |i| Some((i, shape.input_position(0, y, i)?)))
-            .flat_map(move |(i, input_y)| {
-                (0..shape.filter[1]).filter_map(move |j| {
-                    let input_x = shape.input_position(1, x, j)?;
-                    let pixel = (image * shape.input[0] + input_y) * shape.input[1] + input_x;
-                    let start = pixel * self.input.pixel_stride;
-                    let values = &self.input.values[start..start + shape.input_channels];
-                    Some((i * shape.filter[1] + j, values))
-                })
+        let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
+        let columns = shape.seen_taps(1, x);
+        shape.seen_taps(0, y).flat_map(move |i| {
+            let input_y = top + i * shape.dilation[0] - shape.padding_before[0];
+            columns.clone().map(move |j| {
+                let input_x = left + j * shape.dilation[1] - shape.padding_before[1];
+                let pixel = (image * shape.input[0] + input_y) * shape.input[1] + input_x;
+                let start = pixel * self.input.pixel_stride;
+                let values = &self.input.values[start..start + shape.input_channels];
+                (i * shape.filter[1] + j, values)
             })
+        })
     }
 
     #[inline(always)]
@@ -354,15 +376,15 @@ mod tests {
             };
             let twin = Convolution::prepare(
                 &shape, weights_of_twin, &bias, activations, requantization.clone(), &mut preparation,
-            );
+            ).unwrap();
             drop(preparation);
             let output = ImageMut { values: &mut expected, pixel_stride: strides[1] };
             twin.run(&mut Team::alone(), input, output, &mut []);
             for set in InstructionSet::available() {
                 let kernel = UnpackedConvolution::prepare(
                     &shape, multiplier > 0, of_weights, activations, requantization.clone(),
-                    &Preparation::new(set, threads),
-                );
+                    &mut Preparation::new(set, threads),
+                ).unwrap();
                 let mut found = blank();
                 let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
                 let output = ImageMut { values: &mut found, pixel_stride: strides[1] };

@@ -24,6 +24,7 @@ impl Vectors for Bytes32 {
 
     const LANES: usize = 32;
     const HAS_UNSIGNED: bool = false;
+    const HAS_MASKS: bool = false;
 
     #[inline(always)]
     unsafe fn load<const SHARE: u8, const SIGNED: bool>(
@@ -35,7 +36,8 @@ impl Vectors for Bytes32 {
         // SAFETY: the caller's promise.
         unsafe {
             let from = run.pixel(entry);
-            let partner = entry + run.partner * packed.stride;
+            // Within the table, and used only if there is a partner.
+            let partner = entry.wrapping_add(run.partner.wrapping_mul(packed.stride));
             let bytes = match SHARE {
                 FULL => _mm256_loadu_si256(from.cast()),
                 PARTIAL => {
@@ -104,8 +106,8 @@ impl Vectors for Bytes32 {
                     Form::Scalar => scalar(packed, run, sums[p]),
                     _ => limits.narrow4(outputs[p]),
                 };
-                let to = run.output.wrapping_add(p * run.output_step);
-                let partner = to.wrapping_add(run.partner * run.output_step);
+                let to = run.output.wrapping_add(p.wrapping_mul(run.output_step));
+                let partner = to.wrapping_add(run.partner.wrapping_mul(run.output_step));
                 let (low, high) =
                     (_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes));
                 match SHARE {

@@ -11,7 +11,7 @@ use super::super::Requantization;
 use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
 use super::super::requantize::{ChannelLanes, Form};
 use super::packed::{Packed, Run};
-use super::pixels::{Arithmetic, FULL, PAIR, PARTIAL, Vectors, pixels};
+use super::pixels::{Arithmetic, PAIR, Vectors, pixels};
 use std::arch::x86_64::*;
 
 /// Vectors of 64 bytes.
@@ -23,6 +23,7 @@ impl Vectors for Bytes64 {
 
     const LANES: usize = 64;
     const HAS_UNSIGNED: bool = true;
+    const HAS_MASKS: bool = true;
 
     #[inline(always)]
     unsafe fn load<const SHARE: u8, const SIGNED: bool>(
@@ -34,20 +35,14 @@ impl Vectors for Bytes64 {
         // SAFETY: the caller's promise; what a mask leaves out is not accessed.
         unsafe {
             let from = run.pixel(entry);
-            let partner = entry + run.partner * packed.stride;
-            let bytes = match SHARE {
-                FULL => _mm512_loadu_si512(from.cast()),
-                PARTIAL => _mm512_maskz_loadu_epi8(mask, from.cast()),
-                PAIR => {
-                    let bytes = _mm512_maskz_loadu_epi8(mask, from.cast());
-                    let from = run.pixel(partner).wrapping_sub(32);
-                    _mm512_mask_loadu_epi8(bytes, mask << 32, from.cast())
-                }
-                _ => {
-                    let bytes = _mm512_castsi256_si512(_mm256_loadu_si256(from.cast()));
-                    let upper = _mm256_loadu_si256(run.pixel(partner).cast());
-                    _mm512_inserti64x4::<1>(bytes, upper)
-                }
+            // Within the table, and used only if there is a partner.
+            let partner = entry.wrapping_add(run.partner.wrapping_mul(packed.stride));
+            let bytes = _mm512_maskz_loadu_epi8(mask, from.cast());
+            let bytes = if SHARE == PAIR {
+                let from = run.pixel(partner).wrapping_sub(32);
+                _mm512_mask_loadu_epi8(bytes, mask << 32, from.cast())
+            } else {
+                bytes
             };
             if SIGNED { _mm512_xor_si512(bytes, _mm512_set1_epi8(i8::MIN)) } else { bytes }
         }
@@ -113,20 +108,21 @@ impl Vectors for Bytes64 {
                     Form::Scalar => scalar(packed, run, sums[p]),
                     _ => limits.narrow4::<SIGNED>(outputs[p]),
                 };
-                let to = run.output.wrapping_add(p * run.output_step);
-                let partner = to.wrapping_add(run.partner * run.output_step);
-                match SHARE {
-                    FULL => _mm512_storeu_si512(to.cast(), bytes),
-                    PARTIAL => _mm512_mask_storeu_epi8(to.cast(), mask, bytes),
-                    PAIR => {
+                let to = run.output.wrapping_add(p.wrapping_mul(run.output_step));
+                let partner = to.wrapping_add(run.partner.wrapping_mul(run.output_step));
+                // Stores with a mask take longer, also where it leaves nothing out.
+                match (SHARE, run.block.channels) {
+                    (PAIR, 32) => {
+                        _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
+                        _mm256_storeu_si256(partner.cast(), _mm512_extracti64x4_epi64::<1>(bytes));
+                    }
+                    (PAIR, _) => {
                         _mm512_mask_storeu_epi8(to.cast(), mask, bytes);
                         let to = partner.wrapping_sub(32);
                         _mm512_mask_storeu_epi8(to.cast(), mask << 32, bytes);
                     }
-                    _ => {
-                        _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
-                        _mm256_storeu_si256(partner.cast(), _mm512_extracti64x4_epi64::<1>(bytes));
-                    }
+                    (_, 64) => _mm512_storeu_si512(to.cast(), bytes),
+                    _ => _mm512_mask_storeu_epi8(to.cast(), mask, bytes),
                 }
             }
         }

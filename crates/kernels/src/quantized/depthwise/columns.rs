@@ -6,6 +6,9 @@ use crate::convolution::Shape;
 /// Addresses in a table.
 pub(super) const ENTRIES: usize = 1024;
 
+/// Columns that may be entered for whatever number of pixels.
+const MOST_COLUMNS: usize = 32;
+
 /// By row of the filter, the addresses of the input pixels of one row, in order. Those in the padding
 /// have the address of a pixel of padding. Tap `(i, j)` of output pixel `x` is column
 /// `x * stride + j * dilation` of row `i`, counted from the first output pixel.
@@ -31,6 +34,12 @@ impl Columns {
         let columns = ENTRIES / shape.filter[0];
         let reach = (shape.filter[1] - 1) * shape.dilation[1] + 1;
         columns.checked_sub(reach).map_or(0, |rest| rest / shape.stride[1] + 1)
+    }
+
+    /// Whether addresses are entered for few more columns than pixels see taps.
+    pub(super) fn suit(shape: &Shape) -> bool {
+        let pixels = Self::pixels(shape).min(shape.output[1]);
+        pixels > 0 && Self::needed(shape, pixels) <= MOST_COLUMNS.max(4 * pixels * shape.filter[1])
     }
 
     /// Enters what output row `y` of an image sees from pixel `x` on.

@@ -19,7 +19,7 @@ use super::convolution::Convolution;
 use super::{Activations, Requantization, Weights};
 use crate::convolution::Shape;
 use crate::image::values_needed;
-use crate::{Image, ImageMut, Line, Preparation, Team};
+use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use packed::Packed;
 use variant::Variant;
 
@@ -41,6 +41,9 @@ impl Depthwise {
     /// as many groups as input channels; several output channels of a group, one behind the other,
     /// see the same input. Input pixels in the padding are the zero point.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If the shape is not valid or has not as many groups as input channels; if there are not as many
     /// weights and biases as it says; if a number is out of its type's range; if this processor does
@@ -52,23 +55,34 @@ impl Depthwise {
         activations: Activations,
         requantization: Requantization,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         shape.check();
         assert_eq!(shape.groups, shape.input_channels.max(1), "groups of a depthwise convolution");
         weights.check(shape.filter_values(), preparation);
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
         requantization.check(shape.output_channels, activations.signedness);
-        let packed = Variant::of(preparation.set()).and_then(|variant| {
-            Packed::new(shape, weights, bias, activations, &requantization, variant, preparation)
-        });
+        let packed = match Variant::of(preparation.set()) {
+            Some(variant) => Packed::new(
+                shape,
+                weights,
+                bias,
+                activations,
+                &requantization,
+                variant,
+                preparation,
+            )?,
+            None => None,
+        };
         let kernel = match packed {
             Some(packed) => Kernel::Packed(packed),
             None => {
                 let (taps, channels) = (shape.taps(), shape.output_channels);
-                let by_channel: Vec<u8> = (0..weights.values.len())
-                    .map(|at| weights.values[at % taps * channels + at / taps])
-                    .collect();
+                let count = weights.values.len();
+                let mut by_channel = preparation.filled(0, count, "weights by channel")?;
+                for (at, weight) in by_channel.iter_mut().enumerate() {
+                    *weight = weights.values[at % taps * channels + at / taps];
+                }
                 let weights = Weights { values: &by_channel, ..weights };
                 Kernel::General(Convolution::prepare(
                     shape,
@@ -77,10 +91,10 @@ impl Depthwise {
                     activations,
                     requantization,
                     preparation,
-                ))
+                )?)
             }
         };
-        Self { shape: *shape, kernel }
+        Ok(Self { shape: *shape, kernel })
     }
 
     /// The sizes.

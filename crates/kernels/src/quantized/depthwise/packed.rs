@@ -3,13 +3,14 @@
 
 use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES};
 use super::super::{Activations, Requantization, Signedness, Weights};
-use super::columns::Columns;
+use super::columns::{Columns, ENTRIES};
 use super::variant::{Order, Variant};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
 use crate::packing::PackedValues;
 use crate::parts::even_tasks;
-use crate::{Image, ImageMut, Preparation, Team};
+use crate::team::Pace;
+use crate::{Image, ImageMut, Preparation, Team, TooLarge};
 use bytemuck::{Pod, Zeroable};
 
 /// Products that are worth a task of their own, and those that are worth sharing at all.
@@ -137,6 +138,9 @@ impl Facts {
 
 impl Packed {
     /// None if there is no fast kernel for the shape.
+    ///
+    /// # Errors
+    /// If the packed weights are more than may be taken.
     pub(super) fn new(
         shape: &Shape,
         weights: Weights<'_>,
@@ -145,20 +149,21 @@ impl Packed {
         requantization: &Requantization,
         variant: Variant,
         preparation: &mut Preparation,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>, TooLarge> {
         let (channels, taps) = (shape.output_channels, shape.taps());
         let is_plain = shape.group_output_channels() == 1 && channels > 1;
-        if !is_plain || taps == 0 || Columns::pixels(shape) == 0 {
-            return None;
+        if !is_plain || taps == 0 || !Columns::suit(shape) {
+            return Ok(None);
         }
-        let facts = preparation.derive(channels, |facts| Facts::gather(facts, weights));
+        let facts = preparation.derive(channels, |facts| Facts::gather(facts, weights))?;
         let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
-        let variant = variant.for_all(facts.iter().all(fits));
+        let are_bytes = facts.iter().all(fits);
+        let variant = variant.for_all(are_bytes);
         // The one weight that is not the sum of two signed bytes; only zero point 0 can make it.
         if variant.takes_bytes() && facts.iter().any(|facts| facts.greatest == 255) {
-            return None;
+            return Ok(None);
         }
-        let order = variant.order(shape);
+        let order = variant.order(shape, activations.signedness, are_bytes);
         let steps = taps.div_ceil(variant.taps());
         let vectors = variant.lanes() / LANES;
         let mut blocks = Vec::new();
@@ -178,7 +183,9 @@ impl Packed {
                 lanes,
                 form: Form::Scalar,
             });
-            bytes += steps * variant.step_bytes() * if has_two_parts { 2 } else { 1 };
+            let of_step = variant.step_bytes() * if has_two_parts { 2 } else { 1 };
+            let of_block = steps.checked_mul(of_step).and_then(|all| all.checked_add(bytes));
+            bytes = of_block.ok_or(TooLarge::beyond_addresses("packed weights"))?;
             lanes += vectors;
             channel += channels;
         }
@@ -195,9 +202,10 @@ impl Packed {
                     }
                 }
             }
-        });
+        })?;
         let zero_point = activations.zero_point + variant.input_offset(activations.signedness);
-        let mut all_lanes = vec![ChannelLanes::default(); lanes];
+        let none = ChannelLanes::default();
+        let mut all_lanes = preparation.filled(none, lanes, "constants of channels")?;
         for block in &mut blocks {
             let sum = |(facts, bias): (&Facts, &i32)| {
                 let first = bias.wrapping_sub(zero_point.wrapping_mul(facts.sum));
@@ -233,7 +241,7 @@ impl Packed {
         }
         let (pieces, block_pieces) = cut(shape, blocks.len(), preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
-        Some(Self {
+        Ok(Some(Self {
             variant,
             order,
             filter: shape.filter,
@@ -251,7 +259,7 @@ impl Packed {
             padding: vec![zero_point; channels],
             pieces,
             block_pieces,
-        })
+        }))
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -288,7 +296,8 @@ impl Packed {
     ) {
         let output_step = output.pixel_stride;
         let output = DisjointOutput::new(output.values);
-        team.run(self.pieces * self.block_pieces, &|task| {
+        team.run_long(self.pieces * self.block_pieces, &|task, stop| {
+            let mut pace = Pace::new(stop);
             let (piece, block_piece) = (task / self.block_pieces, task % self.block_pieces);
             let [height, width] = shape.output;
             let rows = shape.batch * height;
@@ -301,11 +310,17 @@ impl Packed {
             for row in rows {
                 for x in (0..width).step_by(most) {
                     let count = most.min(width - x);
+                    if pace.is_over(count * shape.filter_values()) {
+                        return;
+                    }
                     let columns = Columns::needed(shape, count);
+                    assert!(columns * shape.filter[0] <= ENTRIES, "{columns} columns of addresses");
                     let place = [row / height, row % height, x];
                     table.fill(shape, input, &self.padding, place, columns);
                     for block in blocks {
                         let at = (row * width + x) * output_step + block.channel;
+                        let end = at + (count - 1) * output_step + block.channels;
+                        assert!(end <= output.len(), "pixels end {end} bytes into the output");
                         let run = Run {
                             table: table.start(),
                             columns,

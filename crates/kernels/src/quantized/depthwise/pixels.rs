@@ -46,6 +46,9 @@ pub(super) trait Vectors {
     /// Whether there are kernels for unsigned inputs, which leave them as they are. Otherwise the sign
     /// of inputs that are so already is flipped by nothing.
     const HAS_UNSIGNED: bool;
+    /// Whether loads of fewer channels cost no more than those of all, so that there are kernels of
+    /// their own for neither `FULL` nor `FULL_PAIR`.
+    const HAS_MASKS: bool;
 
     /// Loads the block's channels of the pixel of a table's entry, or of two into the halves, as
     /// numbers of the sign that is wanted.
@@ -138,12 +141,12 @@ type Kernel = unsafe fn(&Packed, &Run<'_>);
 fn of_order<A: Arithmetic, const ORDER: u8>(packed: &Packed, run: &Run<'_>) -> Kernel {
     let is_full = run.block.channels * run.block.pixels == A::Vectors::LANES;
     match (run.block.pixels, is_full) {
-        (1, true) => of_share::<A, ORDER, FULL>(packed, run),
-        (1, false) => of_share::<A, ORDER, PARTIAL>(packed, run),
-        (2, false) if const { A::Vectors::LANES > 16 } => of_share::<A, ORDER, PAIR>(packed, run),
-        (2, true) if const { A::Vectors::LANES > 16 } => {
+        (1, true) if const { !A::Vectors::HAS_MASKS } => of_share::<A, ORDER, FULL>(packed, run),
+        (1, _) => of_share::<A, ORDER, PARTIAL>(packed, run),
+        (2, true) if const { !A::Vectors::HAS_MASKS && A::Vectors::LANES > 16 } => {
             of_share::<A, ORDER, FULL_PAIR>(packed, run)
         }
+        (2, _) if const { A::Vectors::LANES > 16 } => of_share::<A, ORDER, PAIR>(packed, run),
         (pixels, _) => unreachable!("no kernel for {pixels} pixels"),
     }
 }
@@ -157,7 +160,10 @@ fn of_share<A: Arithmetic, const ORDER: u8, const SHARE: u8>(
         (false, true) if const { A::HAS_PARTS && A::Vectors::HAS_UNSIGNED } => {
             A::kernel::<ORDER, SHARE, false, true>
         }
-        (_, true) if const { A::HAS_PARTS } => A::kernel::<ORDER, SHARE, true, true>,
+        // See `Variant::order`.
+        (_, true) if const { A::HAS_PARTS && ORDER == ROWS } => {
+            A::kernel::<ORDER, SHARE, true, true>
+        }
         (_, true) => unreachable!("weights of two parts"),
         (false, false) if const { A::Vectors::HAS_UNSIGNED } => {
             A::kernel::<ORDER, SHARE, false, false>
@@ -229,7 +235,8 @@ unsafe fn multiply<A: Arithmetic, const TWO: bool>(
         let bytes = A::WEIGHT_BYTES;
         // SAFETY: each step has four vectors.
         unsafe {
-            let weights = run.weights.add((step * 4 + quarter) * bytes);
+            let weights =
+                run.weights.add(step.wrapping_mul(4).wrapping_add(quarter).wrapping_mul(bytes));
             sums[quarter] = A::multiply(sums[quarter], inputs[quarter], weights);
             if TWO {
                 let weights = weights.add(steps * 4 * bytes);
@@ -316,7 +323,7 @@ unsafe fn rows<
             macro_rules! pixels {
                 ($($p:literal)+) => {$(
                     if $p < P {
-                        let entries = entries.map(|entry| entry + $p * packed.stride);
+                        let entries = entries.map(|entry| entry.wrapping_add(packed.stride.wrapping_mul($p)));
                         let inputs = interleaved::<A, SHARE, SIGNED>(packed, run, entries);
                         multiply::<A, TWO>(run, (step, steps), inputs, &mut sums[$p]);
                     }
@@ -434,7 +441,8 @@ unsafe fn columns5<
 /// The entries of four rows in a column.
 #[inline(always)]
 fn column(run: &Run<'_>, column: usize, rows: [usize; 4]) -> [usize; 4] {
-    rows.map(|row| row * run.columns + column)
+    // Within the table.
+    rows.map(|row| column.wrapping_add(run.columns.wrapping_mul(row)))
 }
 
 /// The step of a pixel that a column is, if the pixel sees it: a column of the filter.

@@ -20,6 +20,7 @@ impl Vectors for Bytes16 {
 
     const LANES: usize = 16;
     const HAS_UNSIGNED: bool = true;
+    const HAS_MASKS: bool = false;
 
     #[inline(always)]
     unsafe fn load<const SHARE: u8, const SIGNED: bool>(

@@ -131,7 +131,8 @@ fn weights_of_a_channel_lie_apart() {
             Activations { signedness: unsigned, zero_point: 0 },
             one,
             &mut Preparation::new(set, 1),
-        );
+        )
+        .unwrap();
         let mut output = [0; 2];
         let input = Image::dense(&[1, 2, 5, 6], 2);
         depthwise.run(&mut Team::alone(), input, ImageMut::dense(&mut output, 2), &mut []);

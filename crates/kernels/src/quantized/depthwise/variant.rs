@@ -103,11 +103,13 @@ impl Variant {
         // SAFETY: the caller's promises.
         unsafe {
             match self {
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(nnhal_only_avx2)]
+                Self::Vnni | Self::Avx512 | Self::AvxVnni => unreachable!("not compiled"),
+                #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
                 Self::Vnni => super::pixels::compute::<super::avx512::Vnni>(packed, run),
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
                 Self::Avx512 => super::pixels::compute::<super::avx512::Pairs>(packed, run),
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
                 Self::AvxVnni => super::pixels::compute::<super::avx2::Vnni>(packed, run),
                 #[cfg(target_arch = "x86_64")]
                 Self::Avx2 => super::pixels::compute::<super::avx2::Pairs>(packed, run),
@@ -245,8 +247,12 @@ impl Variant {
         if cfg!(target_arch = "x86_64") { i32::MIN } else { 0 }
     }
 
-    /// In which order taps are multiplied.
-    pub(super) fn order(self, shape: &Shape) -> Order {
+    /// In which order taps are multiplied. Weights that are sums of two bytes are rare where inputs
+    /// are signed; for those there are kernels of one order only, which keeps this crate small.
+    pub(super) fn order(self, shape: &Shape, signedness: Signedness, are_bytes: bool) -> Order {
+        if signedness == Signedness::Signed && !are_bytes && self.takes_bytes() {
+            return Order::Rows;
+        }
         match (self.layout(), shape.filter, shape.stride[1], shape.dilation[1]) {
             (Layout::Bytes | Layout::Pairs, [3, 3], 1 | 2, 1) => Order::Columns3,
             (Layout::Bytes | Layout::Pairs, [5, 5], 1 | 2, 1) => Order::Columns5,

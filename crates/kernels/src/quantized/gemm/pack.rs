@@ -5,7 +5,7 @@ use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requanti
 use super::super::{Activations, Signedness, Sums, Weights};
 use super::{Ahead, Common, DEPTH, Tile, Variant};
 use crate::packing::PackedValues;
-use crate::{LINE_BYTES, Preparation};
+use crate::{LINE_BYTES, Preparation, TooLarge};
 
 /// Steps that are packed together, for all channels of a block: few enough that they stay in the
 /// nearest cache.
@@ -72,16 +72,22 @@ pub(in crate::quantized) struct Source<'a, F, G> {
 
 impl Matrix {
     /// Packs weights.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
     pub(in crate::quantized) fn new(
         variant: Variant,
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         activations: Activations,
         requantization: Requantization,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let Source { weights, channels, runs, run_bytes, bias, .. } = *source;
         let run_steps = run_bytes.div_ceil(DEPTH);
-        let (mut blocks, bytes, lanes) = variant.blocks(channels, runs * run_steps);
+        let sizes = runs.checked_mul(run_steps).and_then(|steps| variant.blocks(channels, steps));
+        let too_large = TooLarge::beyond_addresses("packed weights");
+        let (mut blocks, bytes, lanes) = sizes.ok_or(too_large)?;
+        preparation.take::<ChannelLanes>(lanes, "constants of channels")?;
         let of_run = |channel: usize, run: usize| {
             let from = (source.first)(channel) + (source.run_offset)(run);
             &weights.values[from..from + run_bytes]
@@ -118,18 +124,18 @@ impl Matrix {
                     }
                 }
             }
-        });
+        })?;
         let sums_of_weights = preparation.derive(channels, |all: &mut [Sums]| {
             for (channel, sums) in all.iter_mut().enumerate() {
                 (0..runs).for_each(|run| sums.add(weights, of_run(channel, run)));
             }
-        });
+        })?;
         let has_least_weight = variant.asks_for_least_weight()
             && preparation.derive(1, |found: &mut [u8]| {
                 let least = weights.signedness.byte(weights.signedness.range().0);
                 let mut runs = (0..channels * runs).map(|at| of_run(at / runs, at % runs));
                 found[0] = runs.any(|run| run.contains(&least)).into();
-            }) != [0];
+            })? != [0];
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.
         let zero_point =
@@ -170,7 +176,7 @@ impl Matrix {
             is_signed: activations.signedness == Signedness::Signed,
             limits: (requantization.min, requantization.max),
         };
-        Self {
+        Ok(Self {
             variant,
             common,
             blocks,
@@ -180,7 +186,7 @@ impl Matrix {
             weight_zero_point,
             input_zero_point: zero_point,
             has_least_weight,
-        }
+        })
     }
 
     /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
@@ -191,7 +197,8 @@ impl Matrix {
         [left, right]: [Activations; 2],
         requantization: &Requantization,
     ) -> Self {
-        let (mut blocks, _, _) = variant.blocks(columns, inner.div_ceil(DEPTH));
+        let blocks = variant.blocks(columns, inner.div_ceil(DEPTH));
+        let (mut blocks, _, _) = blocks.expect("a matrix larger than memory");
         let bound = i64::try_from(inner).unwrap_or(i64::MAX);
         let bound = bound.saturating_mul(left.greatest() * right.greatest());
         // What is the same for all columns; the bias is not.

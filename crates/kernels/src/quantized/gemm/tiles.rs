@@ -110,7 +110,8 @@ pub(super) trait Arithmetic: Copy {
                 weights[v] = self.weights(streams.weights.add(bytes * v));
             }
             for r in 0..R {
-                let four = rows[r].add(DEPTH * step).cast::<u32>().read_unaligned();
+                // Below the bytes of a run, which are in memory: a check would be for nothing.
+                let four = rows[r].add(DEPTH.wrapping_mul(step)).cast::<u32>().read_unaligned();
                 let inputs = self.inputs::<SIGNED>(four);
                 for v in 0..W {
                     sums[r][v] = self.multiply(sums[r][v], inputs, weights[v]);
@@ -226,8 +227,10 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
             let mut streams = Streams { weights: tile.weights, ahead: ahead.of_tile(tile.weights) };
             for run in 0..matrix.common.runs {
                 let mut rows = [std::ptr::null(); R];
+                // Within the table, so that nothing wraps.
+                let first = run.wrapping_mul(tile.table_step).wrapping_add(index.wrapping_mul(R));
                 for (r, row) in rows.iter_mut().enumerate() {
-                    *row = *tile.table.add(run * tile.table_step + index * R + r);
+                    *row = *tile.table.add(first.wrapping_add(r));
                 }
                 arithmetic.run::<R, W, SIGNED>(&rows, steps, &mut streams, &mut sums);
             }

@@ -77,11 +77,13 @@ impl Variant {
     #[cfg_attr(not(target_arch = "aarch64"), allow(unused_variables))] // Only NEON asks for it.
     pub(super) fn compute(self, has_least_weight: bool) -> Compute {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(nnhal_only_avx2)]
+            Self::Vnni | Self::Avx512 | Self::AvxVnni => unreachable!("not compiled"),
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Vnni => tiles::compute::<super::avx512::Vnni>,
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Avx512 => tiles::compute::<super::avx512::Pairs>,
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::AvxVnni => tiles::compute::<super::avx2::Vnni>,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => tiles::compute::<super::avx2::Pairs>,
@@ -137,8 +139,12 @@ impl Variant {
     }
 
     /// Cuts channels into blocks of so many steps. Also the bytes of packed weights and the vectors of
-    /// all of them.
-    pub(super) fn blocks(self, channels: usize, steps: usize) -> (Vec<Block>, usize, usize) {
+    /// all of them; none if they are beyond what can be addressed.
+    pub(super) fn blocks(
+        self,
+        channels: usize,
+        steps: usize,
+    ) -> Option<(Vec<Block>, usize, usize)> {
         let (mut blocks, mut bytes, mut lanes) = (Vec::new(), 0, 0);
         let mut channel = 0;
         while channel < channels {
@@ -146,11 +152,12 @@ impl Variant {
             let channels = (channels - channel).min(vectors * LANES);
             let form = Form::Scalar;
             blocks.push(Block { channel, channels, vectors, weights: bytes, lanes, form });
-            bytes += steps * vectors * self.bytes_per_vector();
+            let of_block = steps.checked_mul(vectors)?.checked_mul(self.bytes_per_vector())?;
+            bytes = of_block.checked_add(bytes)?;
             lanes += vectors;
             channel += channels;
         }
-        (blocks, bytes, lanes)
+        Some((blocks, bytes, lanes))
     }
 
     /// Enters the signed weights of a step, of one lane, into its vector's.

@@ -18,7 +18,7 @@ use crate::multiplier::divide_vector_by_power_of_two;
 use crate::recurrent::sequences::Workers;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Multiplier, Preparation};
+use crate::{Multiplier, Preparation, TooLarge};
 
 /// Bits before the point of the cell.
 const CELL_BITS: u32 = 4;
@@ -75,6 +75,9 @@ pub struct Step16<'a> {
 impl Lstm16 {
     /// Packs the weights of input gate, forget gate, cell and output gate.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If weights have not the sizes that the shape says, or the output is not as long as the cell.
     pub fn prepare(
@@ -82,7 +85,7 @@ impl Lstm16 {
         gates: [Gate16<'_>; 4],
         settings: Settings16,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let StepShape { input, units, output, .. } = shape;
         assert_eq!(units, output, "the output is the cell's");
         let size = |a: usize, b: usize| a.checked_mul(b).expect("weights beyond memory");
@@ -100,14 +103,16 @@ impl Lstm16 {
             for (to, from) in to.iter_mut().zip(from) {
                 *to = i16::from(*from) - zero_point;
             }
-        });
-        Self {
+        })?;
+        let prepared = Self {
             isa: Isa::of(preparation.set()),
             shape,
             multiplier: settings.multiplier,
             matrix,
             bias: gates.iter().flat_map(|gate| gate.bias).copied().collect(),
-        }
+        };
+        preparation.check_scratch::<i32>(&[prepared.scratch_elements()])?;
+        Ok(prepared)
     }
 
     /// How many numbers of scratch a run wants.

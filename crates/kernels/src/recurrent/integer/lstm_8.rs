@@ -17,7 +17,7 @@ use crate::disjoint::DisjointOutput;
 use crate::recurrent::sequences::Workers;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
-use crate::{Multiplier, Preparation};
+use crate::{Multiplier, Preparation, TooLarge};
 
 const GATES: usize = 4;
 
@@ -135,13 +135,14 @@ impl Weighted {
         term: Term<'_, i8>,
         [rows, inputs]: [usize; 2],
         what: &str,
-    ) -> Self {
-        let expected = rows.checked_mul(inputs).expect("weights beyond memory");
+    ) -> Result<Self, TooLarge> {
+        let too_large = TooLarge::beyond_addresses("packed weights");
+        let expected = rows.checked_mul(inputs).ok_or(too_large)?;
         preparation.check_count(term.weights.len(), expected, what);
         let matrix = Matrix::new(preparation, [rows, inputs], |row, to| {
             to.copy_from_slice(&term.weights[row * inputs..][..inputs]);
-        });
-        Self { matrix, multiplier: term.multiplier }
+        })?;
+        Ok(Self { matrix, multiplier: term.multiplier })
     }
 
     /// The products of some rows with numbers, started from `start`, and rounded.
@@ -165,6 +166,9 @@ impl Weighted {
 impl Lstm8 {
     /// Packs the weights.
     ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    ///
     /// # Panics
     /// If weights have not the sizes that the shape says, the output is not as long as the cell though
     /// there is no projection, or the cell's exponent is another.
@@ -173,12 +177,13 @@ impl Lstm8 {
         weights: &Weights8<'_>,
         settings: Settings8,
         preparation: &mut Preparation,
-    ) -> Self {
+    ) -> Result<Self, TooLarge> {
         let StepShape { input, units, output, .. } = shape;
         assert!((-15..=-9).contains(&settings.cell_exponent), "another scale of the cell");
         let gates = [weights.input, Some(weights.forget), Some(weights.cell), Some(weights.output)];
-        let gates = gates.map(|gate| {
-            let gate = gate?;
+        let mut prepared = [const { None }; GATES];
+        for (gate, prepared) in gates.iter().zip(&mut prepared) {
+            let Some(gate) = gate else { continue };
             let vector = |term: Option<Term<'_, i16>>| {
                 let Term { weights, multiplier } = term?;
                 assert_eq!(weights.len(), units, "not a weight for each unit");
@@ -186,21 +191,27 @@ impl Lstm8 {
             };
             assert_eq!(gate.bias.len(), units, "not a bias for each unit");
             let (of_input, of_output) = ([units, input], [units, output]);
-            Some(Gate {
-                input: Weighted::new(preparation, gate.input, of_input, "weights"),
-                recurrent: Weighted::new(preparation, gate.recurrent, of_output, "weights"),
+            *prepared = Some(Gate {
+                input: Weighted::new(preparation, gate.input, of_input, "weights")?,
+                recurrent: Weighted::new(preparation, gate.recurrent, of_output, "weights")?,
                 peephole: vector(gate.peephole),
                 layer_norm: vector(gate.layer_norm),
                 bias: gate.bias.to_vec(),
-            })
-        });
-        let projection = weights.projection.map(|Projection8 { weights, bias }| {
-            assert!(bias.is_none_or(|bias| bias.len() == output), "a bias of another size");
-            let weights = Weighted::new(preparation, weights, [output, units], "weights");
-            (weights, bias.map_or_else(|| vec![0; output], <[i32]>::to_vec))
-        });
+            });
+        }
+        let projection = match weights.projection {
+            Some(Projection8 { weights, bias }) => {
+                assert!(bias.is_none_or(|bias| bias.len() == output), "a bias of another size");
+                let weights = Weighted::new(preparation, weights, [output, units], "weights")?;
+                Some((weights, bias.map_or_else(|| vec![0; output], <[i32]>::to_vec)))
+            }
+            None => None,
+        };
         assert!(projection.is_some() || units == output, "the output is the cell's");
-        Self { isa: Isa::of(preparation.set()), shape, settings, gates, projection }
+        let isa = Isa::of(preparation.set());
+        let prepared = Self { isa, shape, settings, gates: prepared, projection };
+        preparation.check_scratch::<i32>(&[prepared.scratch_elements()])?;
+        Ok(prepared)
     }
 
     /// How many numbers of scratch a run wants.

@@ -3,7 +3,7 @@
 use super::multiply_all;
 use crate::packing::PackedValues;
 use crate::vector::{Kernel, Simd};
-use crate::{Multiplier, Preparation};
+use crate::{Multiplier, Preparation, TooLarge};
 use bytemuck::Pod;
 use std::ops::Range;
 
@@ -17,18 +17,22 @@ pub(super) struct Matrix<T> {
 
 impl<T: Pod> Matrix<T> {
     /// `fill` gets room for the weights of a row, with the row's number.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
     pub(super) fn new(
         preparation: &mut Preparation,
         [rows, inputs]: [usize; 2],
         fill: impl Fn(usize, &mut [T]),
-    ) -> Self {
-        let count = rows.checked_mul(inputs).expect("weights beyond memory");
+    ) -> Result<Self, TooLarge> {
+        let too_large = TooLarge::beyond_addresses("packed weights");
+        let count = rows.checked_mul(inputs).ok_or(too_large)?;
         let weights = preparation.pack(count, |weights| {
             for (row, weights) in weights.chunks_exact_mut(inputs.max(1)).enumerate() {
                 fill(row, weights);
             }
-        });
-        Self { weights, inputs, count }
+        })?;
+        Ok(Self { weights, inputs, count })
     }
 
     /// How many weights there are.

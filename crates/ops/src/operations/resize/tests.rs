@@ -257,7 +257,8 @@ proptest! {
         let elements: Vec<f64> = elements.into_iter().map(f64::from).collect();
         let transposed = |elements: Vec<f64>, lengths: [u32; 4]| {
             let lengths = lengths.map(|length| length as usize);
-            Layout::Nchw.elements_from_nhwc(elements, lengths)
+            let call = Call::new(ResizeBilinear, [], []);
+            Layout::Nchw.elements_from_nhwc(&call, elements, lengths).unwrap()
         };
         let flags = |is_nchw| [vec![is_nchw], flags.clone()].concat();
         let input = tensor(TensorFloat32, lengths);

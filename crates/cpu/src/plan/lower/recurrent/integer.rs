@@ -89,7 +89,7 @@ pub(super) fn step_16(
     }
     let borrowed =
         gates.each_ref().map(|(input, recurrent, bias)| Gate16 { input, recurrent, bias });
-    let lstm = Lstm16::prepare(shape, borrowed, settings, preparation);
+    let lstm = Lstm16::prepare(shape, borrowed, settings, preparation).ok()?;
     Some(Draft {
         place: node.place,
         kernel: Box::new(Kernel16(lstm)),
@@ -145,7 +145,7 @@ pub(super) fn step_8(
         cell_clip: clip_in_steps(scales.cell_clip, cell_scale, i16::MAX.into()),
         projection_clip: clip_in_steps(scales.projection_clip, output_scale, i8::MAX.into()),
     };
-    let lstm = Lstm8::prepare(shape, &weights, settings, preparation);
+    let lstm = Lstm8::prepare(shape, &weights, settings, preparation).ok()?;
     let inputs = [0, output_at, cell_at];
     Some(Draft {
         place: node.place,

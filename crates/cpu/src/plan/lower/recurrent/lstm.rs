@@ -185,7 +185,7 @@ impl Cell {
             cell_clip: settings.cell_clip,
             projection_clip: settings.projection_clip,
         };
-        Some(Lstm::prepare(shape, &all, settings, preparation))
+        Lstm::prepare(shape, &all, settings, preparation).ok()
     }
 
     /// The step of one direction.

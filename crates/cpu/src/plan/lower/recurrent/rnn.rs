@@ -126,7 +126,7 @@ impl Cell {
             auxiliary: at.auxiliary.and_then(|it| arguments.length(it, 1)).unwrap_or(0),
             units: arguments.length(at.weights, 0)?,
         };
-        Some(Rnn::prepare(shape, &all, activation_range::real(activation), preparation))
+        Rnn::prepare(shape, &all, activation_range::real(activation), preparation).ok()
     }
 
     /// The step of one direction.

@@ -32,7 +32,7 @@ pub(super) fn lower(
     let features = arguments.weights(1, preparation)??;
     let (times, bias) = (arguments.vector(2)??, arguments.vector(3)?);
     let range = activation_range::real(operation.activation);
-    let svdf = Svdf::prepare(shape, &features, &times, bias.as_deref(), range, preparation);
+    let svdf = Svdf::prepare(shape, &features, &times, bias.as_deref(), range, preparation).ok()?;
     Some(Draft {
         place: node.place,
         kernel: Box::new(SvdfKernel(svdf)),

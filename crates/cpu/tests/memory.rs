@@ -1,0 +1,115 @@
+//! What a model, its plans and its executions take counts against a limit, before it is taken.
+
+#[path = "support/long.rs"]
+mod long;
+
+use cpu::{CpuEngine, Settings};
+use driver::{DriverDevice, EngineError};
+use hal::{
+    Device, ErrorStatus, ExecutionOptions, HalVersion, Model, OperandSpec, OperationType as O,
+    PrepareOptions, PreparedModel, RequestBuilder, SubgraphBuilder,
+};
+use std::sync::Arc;
+
+const MB: u64 = 1 << 20;
+
+fn floats(dimensions: &[u32]) -> OperandSpec {
+    OperandSpec::tensor_float32(dimensions)
+}
+
+fn prepare(model: &Model, memory_limit: u64) -> hal::Result<Arc<dyn PreparedModel>> {
+    let settings = Settings { memory_limit, ..Settings::default() };
+    let device = DriverDevice::new(CpuEngine::new(settings)).without_cache();
+    device.prepare_model(model, HalVersion::LATEST, PrepareOptions::default())
+}
+
+/// As many copies of one number as wanted, `times` over, all of them outputs.
+fn tiles(length: i32, times: usize) -> Model {
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", floats(&[1]));
+    let count = graph.constant(OperandSpec::tensor_int32([1]), &[length]);
+    for _ in 0..times {
+        let y = graph.operation(O::Tile, [x, count], floats(&[0]));
+        graph.output(y);
+    }
+    graph.into_model().unwrap()
+}
+
+#[test]
+fn values_that_exceed_the_limit_together_are_refused_when_the_model_is_prepared() {
+    // 8 values of 40 MB: each would fit.
+    let model = tiles(10 << 20, 8);
+    let error = prepare(&model, 100 * MB).err().expect("too much");
+    assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent, "{error}");
+    let reason = error.reason::<EngineError>().expect("an engine's");
+    let EngineError::MemoryLimit { wanted, limit, .. } = reason else { panic!("{reason}") };
+    assert!(*wanted >= 320 * MB && *limit == 100 * MB, "{reason}");
+    assert!(prepare(&model, 400 * MB).is_ok());
+}
+
+#[test]
+fn values_beyond_all_addresses_are_refused() {
+    // 2^31 numbers, 2^31 times over.
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", floats(&[1, 1]));
+    let count = graph.constant(OperandSpec::tensor_int32([2]), &[i32::MAX, i32::MAX]);
+    let y = graph.operation(O::Tile, [x, count], floats(&[0, 0]));
+    graph.output(y);
+    let error = prepare(&graph.into_model().unwrap(), u64::MAX).err().expect("too much");
+    let status = error.status();
+    assert!(
+        matches!(
+            status,
+            ErrorStatus::ResourceExhaustedPersistent
+                | ErrorStatus::InvalidArgument
+                | ErrorStatus::GeneralFailure
+        ),
+        "{error}"
+    );
+    assert!(!error.to_string().contains("panicked"), "{error}");
+}
+
+#[test]
+fn weights_that_are_packed_again_and_again_are_counted_each_time() {
+    // 4 MB that are weights of 100 operations.
+    let mut builder = hal::ModelBuilder::new();
+    let pool = builder.pool(hal::Memory::allocate(4 << 20).unwrap());
+    let mut graph = SubgraphBuilder::new();
+    let mut x = graph.input("x", floats(&[2, 1024]));
+    let none = graph.scalar_i32(0);
+    let bias = graph.constant_in_pool(floats(&[1024]), pool, 0, 4096);
+    for _ in 0..100 {
+        let filter = graph.constant_in_pool(floats(&[1024, 1024]), pool, 0, 4 << 20);
+        x = graph.operation(O::FullyConnected, [x, filter, bias, none], floats(&[2, 1024]));
+    }
+    graph.output(x);
+    let model = builder.build(graph).unwrap();
+    let error = prepare(&model, 100 * MB).err().expect("too much");
+    assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent, "{error}");
+}
+
+#[test]
+fn products_of_tiny_matrices_take_memory_in_proportion() {
+    // Each product of a batch of 60,000 would have a place of its own in the plan.
+    let model = long::products(300, 60_000);
+    prepare(&model, 32 * MB).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn executions_let_go_of_what_earlier_ones_kept() {
+    // A plan for each length, whose values take 8 MB.
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", floats(&[0]));
+    let beta = graph.scalar_f32(1.0);
+    let y = graph.operation(O::Softmax, [x, beta], floats(&[0]));
+    graph.output(y);
+    let prepared = prepare(&graph.into_model().unwrap(), 20 * MB).unwrap();
+    for length in (0..20_u32).map(|index| (1 << 20) + index) {
+        let mut request = RequestBuilder::new();
+        let bytes = vec![0; 4 * length as usize];
+        request.input_shaped(&bytes, &[length]).output(bytes.len());
+        let request = request.build().unwrap();
+        let executed = prepared.execute(&request, &ExecutionOptions::default());
+        executed.unwrap_or_else(|failed| panic!("{length}: {}", failed.error));
+    }
+}

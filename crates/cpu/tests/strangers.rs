@@ -1,0 +1,272 @@
+//! Models that somebody wrote to do harm: what they take of time and memory, and that what they
+//! compute is what the reference engine computes.
+
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // Of small numbers.
+
+use cpu::{InstructionSet, Settings};
+use hal::{
+    Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, OperandSpec,
+    OperationType as Op, PrepareOptions, Request, RequestBuilder, SubgraphBuilder,
+};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const SAME: i32 = 1;
+
+/// Held by each test, since all of them measure time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A tensor of unsigned bytes; `None`: of floats.
+type Quantization = Option<(f32, i32)>;
+
+fn tensor(dimensions: [u32; 4], quantization: Quantization) -> OperandSpec {
+    match quantization {
+        Some((scale, zero_point)) => {
+            OperandSpec::tensor_quant8_asymm(dimensions, scale, zero_point)
+        }
+        None => OperandSpec::tensor_float32(dimensions),
+    }
+}
+
+fn elements(count: u32) -> impl Iterator<Item = u8> {
+    (0..count).map(|index| (index % 97 * 5 % 251) as u8)
+}
+
+/// Bytes of a tensor, which is not small.
+fn bytes(dimensions: [u32; 4], quantization: Quantization) -> Vec<u8> {
+    let elements = elements(dimensions.iter().product());
+    match quantization {
+        Some(_) => elements.collect(),
+        None => elements.flat_map(|it| ((f32::from(it) - 120.0) / 64.0).to_le_bytes()).collect(),
+    }
+}
+
+/// A convolution, as CONV_2D or DEPTHWISE_CONV_2D, padded as SAME.
+#[derive(Debug, Clone, Copy)]
+struct Convolution {
+    image: [u32; 4],
+    filter: [u32; 4],
+    output: [u32; 4],
+    /// Of width and height.
+    strides: [i32; 2],
+    dilations: [i32; 2],
+    is_depthwise: bool,
+    is_filter_constant: bool,
+    is_float: bool,
+}
+
+impl Convolution {
+    fn model(&self) -> (Model, Request) {
+        let quantization = |scale: f32, zero_point| (!self.is_float).then_some((scale, zero_point));
+        let [of_image, of_filter] = [quantization(0.5, 100), quantization(0.25, 120)];
+        let mut graph = SubgraphBuilder::new();
+        let image = graph.input("image", tensor(self.image, of_image));
+        let filter = tensor(self.filter, of_filter);
+        let mut request = RequestBuilder::new();
+        request.input(&bytes(self.image, of_image));
+        let filter = if self.is_filter_constant {
+            graph.constant_bytes(filter, &bytes(self.filter, of_filter))
+        } else {
+            request.input(&bytes(self.filter, of_filter));
+            graph.input("filter", filter)
+        };
+        let channels = self.output[3];
+        let biases = elements(channels).map(|it| i32::from(it) * 11);
+        let bias = if self.is_float {
+            let biases: Vec<f32> = biases.map(|it| it as f32 / 100.0).collect();
+            graph.constant(OperandSpec::tensor_float32([channels]), &biases)
+        } else {
+            let spec = OperandSpec::tensor_int32([channels]).quantized(0.125, 0);
+            graph.constant(spec, &biases.collect::<Vec<i32>>())
+        };
+        let mut inputs = vec![image, filter, bias];
+        let [stride_x, stride_y] = self.strides;
+        let multiplier = (self.output[3] / self.image[3]).cast_signed();
+        let of_depthwise = self.is_depthwise.then_some(multiplier);
+        let numbers = [SAME, stride_x, stride_y].into_iter().chain(of_depthwise).chain([0]);
+        inputs.extend(numbers.map(|number| graph.scalar_i32(number)));
+        inputs.push(graph.scalar_bool(false));
+        inputs.extend(self.dilations.map(|number| graph.scalar_i32(number)));
+        let operation = if self.is_depthwise { Op::DepthwiseConv2d } else { Op::Conv2d };
+        let of_output = quantization(64.0, 7);
+        let output = graph.operation(operation, inputs, tensor(self.output, of_output));
+        graph.output(output);
+        let size = if self.is_float { 4 } else { 1 };
+        request.output(self.output.iter().product::<u32>() as usize * size);
+        (graph.into_model().unwrap(), request.build().unwrap())
+    }
+}
+
+/// The output, and how long preparing and running took.
+fn run(device: &dyn Device, (model, request): &(Model, Request)) -> (Vec<u8>, Duration) {
+    let started = Instant::now();
+    let prepared =
+        device.prepare_model(model, HalVersion::LATEST, PrepareOptions::default()).unwrap();
+    if let Err(failed) = prepared.execute(request, &ExecutionOptions::default()) {
+        panic!("{}", failed.error);
+    }
+    let output = RequestBuilder::read_output(request, 0).unwrap();
+    (output, started.elapsed())
+}
+
+fn devices() -> impl Iterator<Item = (String, Arc<dyn Device>)> {
+    InstructionSet::available().flat_map(|instruction_set| {
+        [1, 2].map(|threads| {
+            let settings = Settings { instruction_set, ..Settings::default() };
+            let settings = settings.with_threads(NonZeroUsize::new(threads).unwrap());
+            (format!("{instruction_set}, {threads} threads"), cpu::device(settings))
+        })
+    })
+}
+
+/// Compares with the reference engine, and demands no more than three times as long, and a little.
+fn check(convolution: Convolution) {
+    let network = convolution.model();
+    let (expected, time_of_reference) = run(&*reference::device(), &network);
+    for (name, device) in devices() {
+        let (found, time) = run(&*device, &network);
+        if convolution.is_float {
+            let floats = |bytes: &[u8]| -> Vec<f32> {
+                bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect()
+            };
+            let magnitude = convolution.filter[1] * convolution.filter[2];
+            let tolerance = 1e-6 * 4.0 * magnitude as f32;
+            for (found, expected) in floats(&found).iter().zip(floats(&expected)) {
+                assert!((found - expected).abs() <= tolerance, "{name}: {found} {expected}");
+            }
+        } else {
+            assert!(found == expected, "{name}: {convolution:?}");
+        }
+        let most = 3 * time_of_reference + Duration::from_millis(300);
+        assert!(time <= most, "{name}: {time:?}, the reference: {time_of_reference:?}");
+    }
+}
+
+const SMALL: Convolution = Convolution {
+    image: [1, 1, 1, 5],
+    filter: [3, 2, 2, 5],
+    output: [1, 1, 1, 3],
+    strides: [1, 1],
+    dilations: [1, 1],
+    is_depthwise: false,
+    is_filter_constant: true,
+    is_float: false,
+};
+
+#[test]
+fn dilations_whose_product_wraps_read_nothing_else() {
+    let _alone = alone();
+    for dilations in [[2_094_594_559, 1_761_366_559], [1_761_366_559, 2_094_594_559]] {
+        for is_float in [false, true] {
+            check(Convolution { dilations, is_float, ..SMALL });
+        }
+    }
+}
+
+#[test]
+fn windows_that_reach_far_take_little_memory_and_time() {
+    let _alone = alone();
+    // As copies of the rows that it sees: 4.5 GB.
+    let far = Convolution { dilations: [30_000, 30_000], ..SMALL };
+    let wide = Convolution { image: [1, 3, 3, 5], output: [1, 3, 3, 3], ..far };
+    for convolution in [far, wide] {
+        for is_float in [false, true] {
+            check(Convolution { is_float, ..convolution });
+        }
+    }
+    for is_float in [false, true] {
+        check(Convolution {
+            image: [1, 1, 1, 1],
+            filter: [1, 1500, 1500, 1],
+            output: [1, 1, 1, 1],
+            is_float,
+            ..SMALL
+        });
+    }
+}
+
+#[test]
+fn a_depthwise_filter_that_is_computed_takes_no_longer_than_on_the_reference() {
+    let _alone = alone();
+    for is_filter_constant in [false, true] {
+        for is_float in [false, true] {
+            let convolution = Convolution {
+                image: [1, 40, 40, 4],
+                filter: [1, 40, 40, 4],
+                output: [1, 40, 40, 4],
+                is_depthwise: true,
+                is_filter_constant,
+                is_float,
+                ..SMALL
+            };
+            check(convolution);
+            // Far larger than the image.
+            check(Convolution {
+                image: [1, 2, 2, 4],
+                filter: [1, 700, 700, 4],
+                output: [1, 2, 2, 4],
+                ..convolution
+            });
+            check(Convolution {
+                image: [1, 9, 9, 4],
+                filter: [1, 12, 12, 8],
+                output: [1, 9, 9, 8],
+                dilations: [1 << 20, 3],
+                ..convolution
+            });
+        }
+    }
+}
+
+#[test]
+fn a_deadline_is_kept_within_a_kernel() {
+    let _alone = alone();
+    let plain = Convolution {
+        image: [1, 320, 320, 160],
+        filter: [160, 5, 5, 160],
+        output: [1, 320, 320, 160],
+        ..SMALL
+    };
+    let depthwise = Convolution {
+        image: [1, 256, 256, 4],
+        filter: [1, 256, 256, 4],
+        output: [1, 256, 256, 4],
+        is_depthwise: true,
+        ..SMALL
+    };
+    for convolution in [plain, depthwise] {
+        for (is_float, is_filter_constant) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let convolution = Convolution { is_float, is_filter_constant, ..convolution };
+            let (model, request) = convolution.model();
+            for threads in [1, 2] {
+                let settings =
+                    Settings::default().with_threads(NonZeroUsize::new(threads).unwrap());
+                let prepared = cpu::device(settings)
+                    .prepare_model(&model, HalVersion::LATEST, PrepareOptions::default())
+                    .unwrap();
+                let limit = Duration::from_millis(40);
+                let options = ExecutionOptions {
+                    deadline: Some(Deadline::after(limit)),
+                    ..ExecutionOptions::default()
+                };
+                let started = Instant::now();
+                let failed = prepared.execute(&request, &options).unwrap_err();
+                let time = started.elapsed();
+                assert_eq!(
+                    failed.error.status(),
+                    ErrorStatus::MissedDeadlineTransient,
+                    "{}",
+                    failed.error
+                );
+                // Other tests may run beside it.
+                assert!(time < limit + Duration::from_millis(250), "{time:?}: {convolution:?}");
+            }
+        }
+    }
+}

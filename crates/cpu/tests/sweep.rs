@@ -1,0 +1,290 @@
+//! Operations with arguments by chance, small and large, on both engines: deadlines are kept, and the
+//! fast engine is never much slower than the reference.
+//!
+//! `NNHAL_TEST_CASES` says how often each operation is tried, `NNHAL_TEST_OPERATION` names a single one,
+//! `NNHAL_TEST_SEED` begins elsewhere.
+
+#[path = "../../ops/tests/arguments/mod.rs"]
+mod arguments;
+
+use arguments::{Invocation, Made, Source, signatures};
+use cpu::Settings;
+use hal::{
+    DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, Operand,
+    OperandLifeTime, OperandType, Operation, PrepareOptions, Request, RequestBuilder,
+};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most elements of a tensor, and of an operation's inputs together.
+const MOST_ELEMENTS: u64 = 1 << 20;
+
+/// Bytes of room for each output.
+const ROOM: usize = 8 << 20;
+
+/// How much later than its deadline a call may return, in seconds: for short deadlines, and as a part
+/// of long ones.
+const LATENESS: f64 = 0.05;
+const PART: f64 = 0.1;
+
+/// The fast engine may be so many times as slow as the reference, and so many seconds more.
+const SLOWER: f64 = 3.0;
+const FLOOR: f64 = 0.01;
+
+/// Processor time of this thread, in seconds: the engines compute on it, and others may keep the
+/// machine busy.
+fn now() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// Numbers without a pattern.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 11
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[usize::try_from(self.next() % from.len() as u64).unwrap()]
+    }
+}
+
+/// Makes the length that most axes have in common another one, and the values as long.
+fn scale(invocation: &mut Invocation, from: u32, to: u32) -> bool {
+    let mut sum = 0;
+    for made in &mut invocation.inputs {
+        let Some(lengths) = made.shape.to_known().filter(|_| !made.is_omitted) else { continue };
+        let bytes = made.operand.operand_type.element_size().unwrap_or(1) as usize;
+        let lengths: Vec<u32> =
+            lengths.iter().map(|length| if *length == from { to } else { *length }).collect();
+        let elements =
+            lengths.iter().try_fold(1_u64, |product, it| product.checked_mul(u64::from(*it)));
+        let Some(elements) = elements.filter(|elements| *elements <= MOST_ELEMENTS) else {
+            return false;
+        };
+        sum += elements;
+        made.shape = ops::Shape::known(lengths);
+        if !made.operand.operand_type.is_scalar()
+            && let Some(value) = &mut made.value
+            && !value.is_empty()
+        {
+            let count = usize::try_from(elements).unwrap() * bytes;
+            *value = value.iter().copied().cycle().take(count).collect();
+        }
+    }
+    sum <= MOST_ELEMENTS
+}
+
+/// Numbers of operations that are products of what a model says.
+const EXTREMES: [i32; 10] = [1, 2, 3, 7, 64, 1000, 65_536, 1 << 30, i32::MAX, 2_094_594_559];
+
+/// A model of one operation, and a request, if all inputs have values.
+fn model_of(random: &mut Random, invocation: &mut Invocation) -> Option<(Model, Request)> {
+    if !invocation.is_known() {
+        return None;
+    }
+    if random.next().is_multiple_of(2) {
+        for made in &mut invocation.inputs {
+            let is_number = made.operand.operand_type == OperandType::Int32;
+            if is_number && random.next().is_multiple_of(3) {
+                made.value = Some(random.pick(&EXTREMES).to_le_bytes().to_vec());
+            }
+        }
+    }
+    let mut model = Model::default();
+    let mut values: Vec<u8> = Vec::new();
+    let mut request = RequestBuilder::new();
+    let mut step = Operation {
+        operation_type: invocation.signature.operation,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+    };
+    let declared =
+        |made: &Made| Operand { dimensions: made.shape.to_model(), ..made.operand.clone() };
+    // All constant, or as it comes.
+    let is_folded = random.next().is_multiple_of(8);
+    for made in &invocation.inputs {
+        let mut operand = Operand { number_of_consumers: 1, ..declared(made) };
+        let index = u32::try_from(model.main.operands.len()).ok()?;
+        let is_fed = !is_folded
+            && !operand.operand_type.is_scalar()
+            && (step.inputs.is_empty() || random.next().is_multiple_of(3));
+        match &made.value {
+            Some(bytes) if is_fed && !made.is_omitted => {
+                operand.lifetime = OperandLifeTime::SubgraphInput;
+                model.main.inputs.push(index);
+                request.input_shaped(bytes, &operand.dimensions);
+            }
+            Some(bytes) if !made.is_omitted => {
+                operand.lifetime = OperandLifeTime::ConstantCopy;
+                let (offset, length) =
+                    (values.len().try_into().ok()?, bytes.len().try_into().ok()?);
+                operand.location = DataLocation { pool_index: 0, offset, length };
+                values.extend_from_slice(bytes);
+            }
+            _ => operand.lifetime = OperandLifeTime::NoValue,
+        }
+        step.inputs.push(index);
+        model.main.operands.push(operand);
+    }
+    for made in &invocation.outputs {
+        let index = u32::try_from(model.main.operands.len()).ok()?;
+        step.outputs.push(index);
+        model.main.outputs.push(index);
+        let lifetime = OperandLifeTime::SubgraphOutput;
+        model.main.operands.push(Operand { number_of_consumers: 0, lifetime, ..declared(made) });
+        request.output(ROOM);
+    }
+    model.main.operations.push(step);
+    model.operand_values = values.into();
+    Some((model, request.build().ok()?))
+}
+
+/// How it went on a device.
+#[derive(Debug, Clone, Copy)]
+struct Took {
+    prepare: f64,
+    execute: f64,
+    /// The status it ended with, `None` for success.
+    status: Option<ErrorStatus>,
+}
+
+impl Took {
+    fn lateness(self, deadline: f64) -> f64 {
+        self.prepare.max(self.execute) - deadline
+    }
+}
+
+fn run(device: &dyn Device, model: &Model, request: &Request, deadline: f64) -> Took {
+    let until = || Some(Deadline::after(Duration::from_secs_f64(deadline)));
+    let options = PrepareOptions { deadline: until(), ..PrepareOptions::default() };
+    let started = now();
+    let prepared = device.prepare_model(model, HalVersion::LATEST, options);
+    let prepare = now() - started;
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            assert!(!error.to_string().contains("panicked"), "{error}: {:?}", model.main);
+            return Took { prepare, execute: 0.0, status: Some(error.status()) };
+        }
+    };
+    let options = ExecutionOptions { deadline: until(), ..ExecutionOptions::default() };
+    let started = now();
+    let executed = prepared.execute(request, &options);
+    let execute = now() - started;
+    let status = executed.err().map(|failed| {
+        assert!(
+            !failed.error.to_string().contains("panicked"),
+            "{}: {:?}",
+            failed.error,
+            model.main
+        );
+        failed.error.status()
+    });
+    Took { prepare, execute, status }
+}
+
+fn is_late(status: Option<ErrorStatus>) -> bool {
+    matches!(
+        status,
+        Some(ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent)
+    )
+}
+
+/// What is wrong with how it went.
+fn complaint(deadline: f64, reference: Took, fast: Took) -> Option<String> {
+    let allowed = LATENESS.max(PART * deadline);
+    for (name, took) in [("reference", reference), ("fast", fast)] {
+        if took.lateness(deadline) > allowed {
+            return Some(format!("{name} is late"));
+        }
+    }
+    let [slow, quick] = [fast, reference].map(|took| took.prepare + took.execute);
+    let is_slow = slow > SLOWER * quick + FLOOR && !is_late(reference.status);
+    is_slow.then(|| "the fast engine is slow".to_owned())
+}
+
+#[test]
+fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|it| it.parse::<u64>().ok());
+    let cases = number("NNHAL_TEST_CASES").unwrap_or(2);
+    let only = std::env::var("NNHAL_TEST_OPERATION").ok();
+    let mut random = Random(number("NNHAL_TEST_SEED").unwrap_or(0x9E37_79B9_7F4A_7C15).max(1));
+    let fast = cpu::device(Settings { memory_limit: 1 << 30, ..Settings::default() });
+    let reference: Arc<dyn Device> = Arc::new(
+        driver::DriverDevice::new(reference::ReferenceEngine::with_memory_limit(1 << 30))
+            .without_cache(),
+    );
+    let (mut complaints, mut computed, mut tried) = (Vec::new(), 0, 0);
+    for signature in signatures() {
+        let name = signature.operation.to_string();
+        if only.as_ref().is_some_and(|only| *only != name) {
+            continue;
+        }
+        let mut done = 0;
+        // Most arguments do not go together.
+        for _ in 0..cases * 60 {
+            if done == cases {
+                break;
+            }
+            let mut bytes: Vec<u8> = (0..400).map(|_| random.next().to_le_bytes()[0]).collect();
+            let length = [1, 1, 2, 2, 3, 4][usize::from(bytes[1]) % 6];
+            // Mostly tame.
+            bytes[2] |= 64;
+            let mut invocation = Invocation::of(signature, &mut Source::new(&bytes));
+            let to = random.pick(&[length, 5, 8, 12, 16, 24, 31, 40, 64, 200, 1000]);
+            if length == 1 || !scale(&mut invocation, length, to) {
+                continue;
+            }
+            let Some((model, request)) = model_of(&mut random, &mut invocation) else { continue };
+            if ops::validate(&model, HalVersion::LATEST).is_err() {
+                continue;
+            }
+            (done, tried) = (done + 1, tried + 1);
+            let deadline = random.pick(&[0.05, 0.05, 0.1, 0.2, 0.5]);
+            let attempt = || {
+                let expected = run(&*reference, &model, &request, deadline);
+                (expected, run(&*fast, &model, &request, deadline))
+            };
+            let (expected, found) = attempt();
+            computed += u64::from(expected.status.is_none());
+            let Some(mut wrong) = complaint(deadline, expected, found) else { continue };
+            // Whatever else kept the machine busy does not do so three times.
+            let mut took = (expected, found);
+            let is_confirmed = (0..2).all(|_| {
+                took = attempt();
+                let again = complaint(deadline, took.0, took.1);
+                again.inspect(|again| wrong.clone_from(again)).is_some()
+            });
+            if is_confirmed {
+                let operands: Vec<String> = (model.main.operands.iter())
+                    .map(|it| {
+                        let start = it.location.offset as usize;
+                        let at = start..start + it.location.length as usize;
+                        let value = match it.lifetime {
+                            OperandLifeTime::ConstantCopy if at.len() <= 16 => {
+                                format!(" = {:?}", &model.operand_values[at])
+                            }
+                            lifetime => format!(" {lifetime:?}"),
+                        };
+                        format!("{}{:?}{value}", it.operand_type, it.dimensions)
+                    })
+                    .collect();
+                complaints.push(format!(
+                    "{name}: {wrong} with a deadline of {deadline}: {took:?}\n    {}",
+                    operands.join(", ")
+                ));
+                eprintln!("{}", complaints.last().unwrap());
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{} of {tried}:\n{}", complaints.len(), complaints.join("\n"));
+    // Otherwise the arguments have become so wild that nothing is tested.
+    assert!(only.is_some() || computed > tried / 4, "{computed} of {tried} were computed");
+}

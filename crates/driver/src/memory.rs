@@ -1,0 +1,317 @@
+//! [`Ledger`]: how much memory a model, and all models of the process, may take, and how much they
+//! take.
+//!
+//! Whatever a model's or a request's numbers decide the size of is charged before it is allocated,
+//! and stays charged for as long as it is held: constants, packed weights, plans, the memory of
+//! executions. A charge counts for the model and for the process.
+//!
+//! ```
+//! use driver::{Ledger, MemoryUse};
+//!
+//! let ledger = Ledger::of_model(1000);
+//! let charge = ledger.charge(600, MemoryUse::Inputs)?;
+//! assert!(ledger.charge(600, MemoryUse::Inputs).is_err());
+//! drop(charge);
+//! assert_eq!(ledger.charge(600, MemoryUse::Inputs)?.bytes(), 600);
+//! # Ok::<(), driver::EngineError>(())
+//! ```
+
+mod machine;
+
+use crate::error::{EngineError, MemoryUse};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Bytes that a model may take where an embedder does not say otherwise: half of what the machine
+/// has, or of what the least limit of the process's control groups (version 1 or 2) allows.
+pub fn default_model_limit() -> u64 {
+    machine::memory() / 2
+}
+
+/// Bytes that all models of a process may take together: three quarters of what
+/// [`default_model_limit`] is a half of. The rest is for the process itself.
+pub fn default_process_limit() -> u64 {
+    machine::memory() / 4 * 3
+}
+
+/// Counts bytes that are held, against a limit. Clones count together.
+#[derive(Debug, Clone)]
+pub struct Ledger(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    holder: MemoryHolder,
+    limit: u64,
+    live: AtomicU64,
+    /// Counts everything that this one counts.
+    parent: Option<Ledger>,
+}
+
+/// Whose memory a [`Ledger`] counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemoryHolder {
+    /// One prepared model, its executions included.
+    Model,
+    /// All models of the process.
+    Process,
+}
+
+impl fmt::Display for MemoryHolder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Model => "model",
+            Self::Process => "process",
+        })
+    }
+}
+
+/// Bytes that count until this is dropped.
+#[derive(Debug)]
+#[must_use = "what is dropped does not count"]
+pub struct Charge {
+    ledger: Ledger,
+    bytes: u64,
+}
+
+impl Ledger {
+    /// The one of this process, with [`default_process_limit`].
+    pub fn process() -> &'static Self {
+        static PROCESS: OnceLock<Ledger> = OnceLock::new();
+        PROCESS.get_or_init(|| Self::with_process_limit(default_process_limit()))
+    }
+
+    /// One for a model, which may take so many bytes. They count for the process too.
+    pub fn of_model(limit: u64) -> Self {
+        Self::process().model(limit)
+    }
+
+    /// As if this were another process, which may take so many bytes.
+    pub fn with_process_limit(limit: u64) -> Self {
+        Self::new(MemoryHolder::Process, limit, None)
+    }
+
+    /// One for a model, which may take so many bytes. They count here too.
+    pub fn model(&self, limit: u64) -> Self {
+        Self::new(MemoryHolder::Model, limit, Some(self.clone()))
+    }
+
+    fn new(holder: MemoryHolder, limit: u64, parent: Option<Self>) -> Self {
+        Self(Arc::new(Inner { holder, limit, live: AtomicU64::new(0), parent }))
+    }
+
+    /// Bytes that are held.
+    pub fn live(&self) -> u64 {
+        self.0.live.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may be held.
+    pub fn limit(&self) -> u64 {
+        self.0.limit
+    }
+
+    /// Bytes that could be charged now.
+    pub fn room(&self) -> u64 {
+        self.levels().map(|it| it.limit().saturating_sub(it.live())).min().unwrap_or(0)
+    }
+
+    /// This one, and those that count what it counts.
+    fn levels(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |ledger| ledger.0.parent.as_ref())
+    }
+
+    fn refusal(&self, user: MemoryUse, wanted: u64, live: u64) -> EngineError {
+        let Inner { holder, limit, .. } = *self.0;
+        EngineError::MemoryLimit { user, wanted, live, holder, limit }
+    }
+
+    /// Refuses what could not be charged now. It is not charged yet.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryLimit`]
+    pub fn expect_room(&self, wanted: u64, user: MemoryUse) -> Result<(), EngineError> {
+        for level in self.levels() {
+            let live = level.live();
+            if live.saturating_add(wanted) > level.limit() {
+                return Err(level.refusal(user, wanted, live));
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts bytes that are about to be allocated.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryLimit`] if they would exceed a limit; then nothing is charged.
+    pub fn charge(&self, bytes: u64, user: MemoryUse) -> Result<Charge, EngineError> {
+        let mut charge = Charge { ledger: self.clone(), bytes: 0 };
+        charge.grow(bytes, user)?;
+        Ok(charge)
+    }
+
+    /// Adds to what is held, here and above, or nowhere.
+    fn add(&self, bytes: u64, user: MemoryUse) -> Result<(), EngineError> {
+        let fits = |live: u64| live.checked_add(bytes).filter(|sum| *sum <= self.limit());
+        let added = self.0.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        added.map_err(|live| self.refusal(user, bytes, live))?;
+        let above = self.0.parent.as_ref().map_or(Ok(()), |parent| parent.add(bytes, user));
+        above.inspect_err(|_| {
+            self.0.live.fetch_sub(bytes, Ordering::Relaxed);
+        })
+    }
+
+    /// Room for elements of a vector, charged and allocated.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryLimit`], or [`EngineError::Allocation`] if the system refuses.
+    pub fn vec<T>(&self, length: usize, user: MemoryUse) -> Result<(Vec<T>, Charge), EngineError> {
+        // More than there can be exceeds every limit.
+        let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
+        let charge = self.charge(bytes, user)?;
+        let mut vec = Vec::new();
+        let wanted = bytes;
+        vec.try_reserve_exact(length).map_err(|_| EngineError::Allocation { user, wanted })?;
+        Ok((vec, charge))
+    }
+}
+
+impl Charge {
+    /// How many they are.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Charges more.
+    ///
+    /// # Errors
+    /// As [`Ledger::charge`]; what was charged before stays so.
+    pub fn grow(&mut self, bytes: u64, user: MemoryUse) -> Result<(), EngineError> {
+        self.ledger.add(bytes, user)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Gives back what is more than `bytes`.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        for level in self.ledger.levels() {
+            level.0.live.fetch_sub(less, Ordering::Relaxed);
+        }
+        self.bytes -= less;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hal::ErrorStatus;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_dropped_does_not_count_any_more() {
+        let ledger = Ledger::with_process_limit(1000).model(10);
+        let charge = ledger.charge(6, MemoryUse::Inputs).unwrap();
+        let error = ledger.charge(5, MemoryUse::Inputs).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "inputs: 5 more bytes beside 6 exceed the model's limit of 10"
+        );
+        assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent);
+        drop(charge);
+        drop(ledger.charge(10, MemoryUse::Inputs).unwrap());
+        assert_eq!((ledger.live(), ledger.room()), (0, 10));
+    }
+
+    #[test]
+    fn models_share_the_limit_of_the_process() {
+        let process = Ledger::with_process_limit(10);
+        let (one, other) = (process.model(8), process.model(8));
+        let charge = one.charge(6, MemoryUse::Constants).unwrap();
+        let error = other.charge(5, MemoryUse::Constants).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "constants: 5 more bytes beside 6 exceed the process's limit of 10"
+        );
+        // Another model may give them back.
+        assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
+        assert!(other.expect_room(5, MemoryUse::Constants).is_err());
+        assert_eq!((other.live(), other.room(), process.live()), (0, 4, 6));
+        drop(charge);
+        let mut charge = other.charge(3, MemoryUse::Constants).unwrap();
+        charge.grow(5, MemoryUse::Constants).unwrap();
+        assert_eq!(process.live(), 8);
+        assert!(charge.grow(1, MemoryUse::Constants).is_err());
+        charge.shrink_to(2);
+        assert_eq!((charge.bytes(), other.live(), process.live()), (2, 2, 2));
+    }
+
+    #[test]
+    fn numbers_that_wrap_are_refused() {
+        let ledger = Ledger::with_process_limit(u64::MAX).model(u64::MAX);
+        let _charge = ledger.charge(2, MemoryUse::Inputs).unwrap();
+        assert!(ledger.charge(u64::MAX, MemoryUse::Inputs).is_err());
+        assert!(ledger.vec::<u64>(usize::MAX, MemoryUse::Inputs).is_err());
+        assert_eq!(ledger.live(), 2);
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_an_error_and_does_not_count() {
+        let ledger = Ledger::with_process_limit(u64::MAX).model(u64::MAX);
+        let bytes = usize::MAX / 2 - 1;
+        let error = ledger.vec::<u8>(bytes, MemoryUse::Values).unwrap_err();
+        assert!(
+            matches!(error, EngineError::Allocation { user: MemoryUse::Values, .. }),
+            "{error}"
+        );
+        assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
+        assert_eq!(ledger.live(), 0);
+    }
+
+    #[test]
+    fn threads_never_exceed_the_limit_together() {
+        let process = Ledger::with_process_limit(100);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let model = process.model(60);
+                    for _ in 0..2000 {
+                        let charge = model.charge(30, MemoryUse::Inputs);
+                        assert!(process.live() <= 100 && model.live() <= 60);
+                        drop(charge);
+                    }
+                });
+            }
+        });
+        assert_eq!(process.live(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn ledgers_agree_with_sums(charges in prop::collection::vec((any::<bool>(), 0..50_u64), 0..40)) {
+            let process = Ledger::with_process_limit(400);
+            let models = [process.model(200), process.model(250)];
+            let mut held: [Vec<Charge>; 2] = Default::default();
+            for (second, bytes) in charges {
+                let index = usize::from(second);
+                let sum = |charges: &[Charge]| charges.iter().map(Charge::bytes).sum::<u64>();
+                let sums = [sum(&held[0]), sum(&held[1])];
+                let fits = sums[index] + bytes <= models[index].limit()
+                    && sums[0] + sums[1] + bytes <= 400;
+                let charge = models[index].charge(bytes, MemoryUse::Inputs);
+                prop_assert_eq!(charge.is_ok(), fits);
+                match charge {
+                    Ok(charge) => held[index].push(charge),
+                    Err(_) => held[index].truncate(1),
+                }
+                prop_assert_eq!(process.live(), sum(&held[0]) + sum(&held[1]));
+                prop_assert_eq!(models[index].live(), sum(&held[index]));
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The devices that this library brings: `nnhal-cpu`, which is fast, and `nnhal-reference`, which
+//! judges.
+
+use crate::error::{Error, Result};
+use cpu::{InstructionSet, Settings};
+use hal::Device;
+use nnhal_settings::MOST_THREADS;
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The device that is used unless another is named.
+pub const DEFAULT: &str = cpu::DEVICE_NAME;
+
+/// Names of all devices, the default one first.
+pub fn names() -> [&'static str; 2] {
+    [cpu::DEVICE_NAME, reference::DEVICE_NAME]
+}
+
+/// All devices. They use at most `threads` threads for a run; the reference device always uses one.
+///
+/// # Errors
+/// As [`open`].
+pub fn all(threads: Option<NonZeroUsize>) -> Result<Vec<Arc<dyn Device>>> {
+    names().into_iter().map(|name| open(name, threads)).collect()
+}
+
+/// The device with this name, which uses at most `threads` threads for a run; `None`: see
+/// [`default_threads`]. Sessions with the same number of threads share one device, and with it
+/// threads and turns by priority.
+///
+/// # Errors
+/// [`Error::NotFound`]: there is none of that name. [`Error::Threads`]: those are too many.
+/// [`Error::Setting`]: an environment variable makes no sense.
+pub fn open(name: &str, threads: Option<NonZeroUsize>) -> Result<Arc<dyn Device>> {
+    match name {
+        cpu::DEVICE_NAME => Ok(shared(settings(threads)?)),
+        reference::DEVICE_NAME => Ok(reference::device()),
+        _ => Err(Error::NotFound {
+            what: "device",
+            name: name.to_owned(),
+            available: names().map(str::to_owned).to_vec(),
+        }),
+    }
+}
+
+/// How many threads share the work of a run unless another number is asked for: `NNHAL_THREADS`, or as
+/// many as the process may use processors.
+///
+/// # Errors
+/// [`Error::Setting`]: the variable makes no sense.
+pub fn default_threads() -> Result<NonZeroUsize> {
+    Ok(nnhal_settings::threads()?)
+}
+
+/// What the environment says of the fast device, with this number of threads.
+fn settings(threads: Option<NonZeroUsize>) -> Result<Settings> {
+    let settings = Settings::from_environment()?;
+    match threads {
+        Some(found) if found.get() > MOST_THREADS => Err(Error::Threads { found: found.get() }),
+        Some(threads) => Ok(settings.with_threads(threads)),
+        None => Ok(settings),
+    }
+}
+
+/// The fast device with these settings, as long as anybody uses it.
+fn shared(settings: Settings) -> Arc<dyn Device> {
+    static DEVICES: Mutex<Option<HashMap<String, Weak<dyn Device>>>> = Mutex::new(None);
+    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    let devices = devices.get_or_insert_default();
+    devices.retain(|_, device| device.strong_count() > 0);
+    let key = format!("{settings:?}");
+    if let Some(device) = devices.get(&key).and_then(Weak::upgrade) {
+        return device;
+    }
+    let device = cpu::device(settings);
+    devices.insert(key, Arc::downgrade(&device));
+    device
+}
+
+/// The fast device as it is set here, and then with each slower choice of kernels that this processor
+/// has too: other instruction sets, and no Winograd. With what is different about it.
+///
+/// # Errors
+/// As [`open`].
+pub fn alternatives(threads: Option<NonZeroUsize>) -> Result<Vec<(String, Arc<dyn Device>)>> {
+    let settings = settings(threads)?;
+    let mut all = vec![(settings.instruction_set.to_string(), shared(settings))];
+    if settings.winograd {
+        let without = Settings { winograd: false, ..settings };
+        all.push(("without winograd".to_owned(), shared(without)));
+    }
+    let others = InstructionSet::available().filter(|set| *set < settings.instruction_set);
+    all.extend(others.map(|instruction_set| {
+        let other = Settings { instruction_set, ..settings };
+        (instruction_set.to_string(), shared(other))
+    }));
+    Ok(all)
+}

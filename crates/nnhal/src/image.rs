@@ -1,0 +1,206 @@
+//! Images as inputs: decoded, resized to the input's height and width, and normalized.
+
+use crate::data_type::DataType;
+use crate::error::{Error, Result};
+use crate::info::TensorInfo;
+use crate::tensor::{Quantization, Tensor};
+use ::image::imageops::FilterType;
+use ::image::{DynamicImage, ImageReader, Limits};
+use std::path::Path;
+
+/// Most bytes that a decoded image may take; a small file can claim any size.
+const DECODED_LIMIT: u64 = 512 << 20;
+
+/// Most bytes that an image may take while it is resized: the input's size is the model's to say.
+const RESIZED_LIMIT: u64 = 4 << 30;
+
+/// Bytes of a pixel while an image is resized: four floats.
+const RESIZED_PIXEL: u64 = 16;
+
+/// How pixels become elements: `(pixel - mean) / deviation`, pixels from 0 to 255.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Normalization {
+    /// Taken from each pixel.
+    pub mean: f32,
+    /// Divides the rest.
+    pub deviation: f32,
+}
+
+impl Normalization {
+    /// What is used unless said otherwise: floats get 0 to 1; quantized types the whole range of
+    /// what they can store, so that unsigned bytes are the pixels themselves.
+    #[allow(clippy::cast_precision_loss)] // Stored values have 16 bits at most.
+    pub fn default_for(info: &TensorInfo) -> Self {
+        match (info.data_type.integer_range(), info.quantization()) {
+            (Some((least, greatest)), Some(Quantization { scale, zero_point })) if scale > 0.0 => {
+                let from = (least - i64::from(zero_point)) as f32 * scale;
+                let to = (greatest - i64::from(zero_point)) as f32 * scale;
+                let deviation = 255.0 / (to - from);
+                // Not the negative: that would show a zero as -0.
+                Self { mean: 0.0 - from * deviation, deviation }
+            }
+            // Plain bytes are pixels.
+            (Some(_), None) if info.data_type == DataType::Uint8 => {
+                Self { mean: 0.0, deviation: 1.0 }
+            }
+            (Some(_), None) if info.data_type == DataType::Int8 => {
+                Self { mean: 128.0, deviation: 1.0 }
+            }
+            _ => Self { mean: 0.0, deviation: 255.0 },
+        }
+    }
+}
+
+/// Reads a PNG or JPEG into a tensor for an input, of the input's type.
+///
+/// `shape` is `[batch, height, width, channels]`, batch 1 and channels 1, 3 or 4, or `[height, width,
+/// channels]`; where it is `None` the image's own length is taken, and 3 channels.
+///
+/// # Errors
+/// [`Error::File`]: the file cannot be read; [`Error::Content`]: it is no image, or the input is not
+/// shaped like one.
+pub fn load(
+    path: &Path,
+    info: &TensorInfo,
+    shape: &[Option<usize>],
+    normalization: Normalization,
+) -> Result<Tensor> {
+    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
+    let mut reader = reader.map_err(Error::file(path))?;
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(DECODED_LIMIT);
+    reader.limits(limits);
+    let wrong = |what: String| Error::Content { path: path.to_owned(), what };
+    let image = reader.decode().map_err(|error| wrong(error.to_string()))?;
+    tensor(&image, info, shape, normalization).ok_or_else(|| {
+        let shape = crate::info::show_shape(shape);
+        wrong(format!(
+            "an image cannot fill an input of shape {shape}; it takes [1, height, width, channels] \
+             with 1, 3 or 4 channels"
+        ))
+    })?
+}
+
+/// An image as a tensor for an input, see [`load`]. `None` if the input is not shaped like an image.
+pub fn tensor(
+    image: &DynamicImage,
+    info: &TensorInfo,
+    shape: &[Option<usize>],
+    normalization: Normalization,
+) -> Option<Result<Tensor>> {
+    let (height, width, channels) = match *shape {
+        [None | Some(1), height, width, channels] | [height, width, channels] => {
+            (height, width, channels)
+        }
+        _ => return None,
+    };
+    let own = |length: Option<usize>, image: u32| {
+        length.map_or(Some(image), |length| u32::try_from(length).ok().filter(|it| *it > 0))
+    };
+    let (height, width) = (own(height, image.height())?, own(width, image.width())?);
+    let channels = channels.unwrap_or(3);
+    if !matches!(channels, 1 | 3 | 4) {
+        return None;
+    }
+    let resized;
+    let image = if (image.width(), image.height()) == (width, height) {
+        image
+    } else {
+        // Resizing goes through an image of the old width and the new height.
+        let widest = u64::from(width.max(image.width()));
+        let bytes = widest.saturating_mul(height.into()).saturating_mul(RESIZED_PIXEL);
+        if bytes > RESIZED_LIMIT {
+            let shape = vec![height as usize, width as usize, channels];
+            return Some(Err(Error::TooLarge { data_type: info.data_type, shape }));
+        }
+        resized = image.resize_exact(width, height, FilterType::Triangle);
+        &resized
+    };
+    let pixels = match channels {
+        1 => image.to_luma8().into_raw(),
+        3 => image.to_rgb8().into_raw(),
+        _ => image.to_rgba8().into_raw(),
+    };
+    let reals: Vec<f32> = pixels
+        .into_iter()
+        .map(|pixel| (f32::from(pixel) - normalization.mean) / normalization.deviation)
+        .collect();
+    let lengths = [1, height as usize, width as usize, channels];
+    let lengths = &lengths[4 - shape.len()..];
+    Some(Tensor::from_reals(info.data_type, lengths, info.quantization(), &reals))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hal::{Operand, OperandType};
+
+    fn info(operand_type: OperandType, scale: f32, zero_point: i32) -> TensorInfo {
+        let operand = Operand {
+            operand_type,
+            dimensions: vec![1, 1, 2, 1],
+            number_of_consumers: 0,
+            scale,
+            zero_point,
+            lifetime: hal::OperandLifeTime::SubgraphInput,
+            location: hal::DataLocation::default(),
+            extra_params: hal::ExtraParams::None,
+        };
+        TensorInfo::of_operand("image".into(), 0, &operand).unwrap()
+    }
+
+    fn grey_ramp() -> tempfile::NamedTempFile {
+        let file = tempfile::Builder::new().suffix(".png").tempfile().unwrap();
+        ::image::GrayImage::from_raw(2, 1, vec![0, 255]).unwrap().save(file.path()).unwrap();
+        file
+    }
+
+    #[test]
+    fn pixels_become_zero_to_one_in_floats() {
+        let file = grey_ramp();
+        let info = info(OperandType::TensorFloat32, 0.0, 0);
+        let shape = [Some(1), Some(1), Some(2), Some(3)];
+        let tensor = load(file.path(), &info, &shape, Normalization::default_for(&info)).unwrap();
+        assert_eq!(tensor.reals(), [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(tensor.shape(), [1, 1, 2, 3]);
+    }
+
+    #[test]
+    fn pixels_fill_the_range_of_a_quantized_type() {
+        let file = grey_ramp();
+        let info = info(OperandType::TensorQuant8AsymmSigned, 2.0 / 255.0, -1);
+        let tensor =
+            load(file.path(), &info, &info.shape, Normalization::default_for(&info)).unwrap();
+        assert_eq!(tensor.as_slice::<i8>().unwrap(), [-128, 127]);
+    }
+
+    #[test]
+    fn plain_bytes_are_the_pixels_themselves() {
+        let file = grey_ramp();
+        let mut info = info(OperandType::TensorQuant8Asymm, 1.0, 0);
+        info.quantization = None;
+        let tensor =
+            load(file.path(), &info, &info.shape, Normalization::default_for(&info)).unwrap();
+        assert_eq!(tensor.as_slice::<u8>().unwrap(), [0, 255]);
+    }
+
+    #[test]
+    fn open_lengths_are_those_of_the_image() {
+        let file = grey_ramp();
+        let info = info(OperandType::TensorFloat32, 0.0, 0);
+        let normalization = Normalization { mean: 0.0, deviation: 1.0 };
+        let tensor = load(file.path(), &info, &[None, None, Some(1)], normalization).unwrap();
+        assert_eq!(tensor.shape(), [1, 2, 1]);
+    }
+
+    #[test]
+    fn an_input_that_is_no_image_is_refused() {
+        let file = grey_ramp();
+        let info = info(OperandType::TensorFloat32, 0.0, 0);
+        let normalization = Normalization { mean: 0.0, deviation: 1.0 };
+        let refused = load(file.path(), &info, &[Some(1), Some(1001)], normalization);
+        assert!(refused.unwrap_err().to_string().contains("[1, 1001]"));
+        let huge = [Some(1 << 20), Some(1 << 20), Some(3)];
+        assert!(load(file.path(), &info, &huge, normalization).is_err());
+    }
+}

@@ -1,0 +1,433 @@
+//! [`Model`]: what a `.tflite` file holds, or what was built by hand.
+
+use crate::error::{Error, Result};
+use crate::info::{Signature, TensorInfo};
+use crate::options::SessionOptions;
+use crate::session::Session;
+use crate::tensor::Tensor;
+use hal::Memory;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use tflite::{Import, InputShapes, OperatorDescription, OperatorOrigin, State};
+
+/// Where a model comes from: a path, or the bytes of a file.
+#[derive(Debug)]
+pub enum Source<'a> {
+    /// A file. Large constants stay in it, and are read when the model is prepared.
+    Path(PathBuf),
+    /// What a file holds; it is copied.
+    Bytes(&'a [u8]),
+}
+
+macro_rules! sources {
+    ($($Type:ty: $variant:ident $from:expr),*) => {$(
+        impl<'a> From<$Type> for Source<'a> {
+            fn from(source: $Type) -> Self {
+                Self::$variant($from(source))
+            }
+        }
+    )*};
+}
+
+sources!(
+    &'a str: Path PathBuf::from,
+    &'a String: Path PathBuf::from,
+    String: Path PathBuf::from,
+    &'a Path: Path PathBuf::from,
+    &'a PathBuf: Path PathBuf::from,
+    PathBuf: Path std::convert::identity,
+    &'a [u8]: Bytes std::convert::identity,
+    &'a Vec<u8>: Bytes Vec::as_slice
+);
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Source<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+/// A model. Clones are the same model.
+///
+/// ```
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/digits/digits_int8.tflite");
+/// let model = nnhal::Model::load(file)?;
+/// let image = &model.inputs()[0];
+/// assert_eq!(image.known_shape(), Some(vec![1, 8, 8, 1]));
+/// # Ok::<(), nnhal::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Model(Arc<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    /// The file; `None` for a model that was built.
+    file: Option<(Memory, Option<PathBuf>)>,
+    hal: hal::Model,
+    inputs: Vec<TensorInfo>,
+    outputs: Vec<TensorInfo>,
+    tensors: Vec<TensorInfo>,
+    metadata: Vec<tflite::Metadata>,
+    signatures: Vec<Signature>,
+    states: Vec<State>,
+    origins: Vec<OperatorOrigin>,
+    operators: Vec<OperatorDescription>,
+    operands: Vec<Option<u32>>,
+    subgraph_count: usize,
+    description: String,
+    has_example_shapes: bool,
+    /// Of the file and of the shapes that its inputs were given.
+    hash: OnceLock<[u8; 32]>,
+    shapes: Vec<Option<Vec<u32>>>,
+}
+
+impl Model {
+    /// Reads a `.tflite` file: from a path, or out of memory.
+    ///
+    /// # Errors
+    /// [`Error::Import`]: it cannot be read, is no model, or has operators that there is nothing for.
+    pub fn load<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
+        let (memory, path) = match source.into() {
+            Source::Path(path) => (tflite::file_memory(&path), Some(path)),
+            Source::Bytes(bytes) => (Memory::from_bytes(bytes).map_err(Into::into), None),
+        };
+        match memory {
+            Ok(memory) => Self::import(memory, path, Vec::new(), false),
+            Err(source) => Err(Error::Import { path, source }),
+        }
+    }
+
+    fn import(
+        memory: Memory,
+        path: Option<PathBuf>,
+        shapes: Vec<Option<Vec<u32>>>,
+        may_contradict: bool,
+    ) -> Result<Self> {
+        let inputs = InputShapes { shapes: &shapes, may_contradict };
+        let import = match tflite::import_memory(memory.clone(), &inputs) {
+            Ok(import) => import,
+            Err(source) => return Err(Error::Import { path, source }),
+        };
+        Ok(Self::of_import(import, (memory, path), shapes))
+    }
+
+    fn of_import(
+        import: Import,
+        file: (Memory, Option<PathBuf>),
+        shapes: Vec<Option<Vec<u32>>>,
+    ) -> Self {
+        let of_caller = |all: &[tflite::TensorDescription]| -> Vec<TensorInfo> {
+            let own = all.len() - import.states.len();
+            all[..own].iter().map(TensorInfo::of_file).collect()
+        };
+        let inputs = of_caller(&import.inputs);
+        let outputs = of_caller(&import.outputs);
+        let positions = |names: &[(String, usize)], of: &[TensorInfo]| {
+            let position = |(name, tensor): &(String, usize)| {
+                Some((name.clone(), of.iter().position(|it| it.index == *tensor)?))
+            };
+            names.iter().filter_map(position).collect()
+        };
+        let main = import.signatures.iter().filter(|signature| signature.subgraph == 0);
+        let signatures = main.map(|signature| Signature {
+            name: signature.name.clone(),
+            inputs: positions(&signature.inputs, &inputs),
+            outputs: positions(&signature.outputs, &outputs),
+        });
+        Self(Arc::new(Inner {
+            signatures: signatures.collect(),
+            file: Some(file),
+            tensors: import.tensors.iter().map(TensorInfo::of_file).collect(),
+            inputs,
+            outputs,
+            hal: import.model,
+            metadata: import.metadata,
+            states: import.states,
+            origins: import.operator_origin,
+            operators: import.operators,
+            operands: import.operands,
+            subgraph_count: import.subgraph_count,
+            description: import.description,
+            has_example_shapes: import.has_example_shapes,
+            hash: OnceLock::new(),
+            shapes,
+        }))
+    }
+
+    /// A model that was built with [`hal::SubgraphBuilder`] and [`hal::ModelBuilder`]. Its inputs are
+    /// called `input 0` and so on, its outputs `output 0`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]: an input or output is of an extension's type.
+    pub fn from_hal(model: hal::Model) -> Result<Self> {
+        let main = &model.main;
+        let describe = |what: &'static str, indexes: &[u32]| -> Result<Vec<TensorInfo>> {
+            let describe = |(position, index): (usize, &u32)| {
+                let operand = main.operands.get(*index as usize);
+                let name = format!("{what} {position}");
+                operand
+                    .and_then(|operand| TensorInfo::of_operand(name, *index, operand))
+                    .ok_or_else(|| Error::NotFound {
+                        what: "type of this library for",
+                        name: format!("{what} {position}"),
+                        available: Vec::new(),
+                    })
+            };
+            indexes.iter().enumerate().map(describe).collect()
+        };
+        Ok(Self(Arc::new(Inner {
+            file: None,
+            inputs: describe("input", &main.inputs)?,
+            outputs: describe("output", &main.outputs)?,
+            tensors: Vec::new(),
+            metadata: Vec::new(),
+            signatures: Vec::new(),
+            states: Vec::new(),
+            origins: Vec::new(),
+            operators: Vec::new(),
+            operands: Vec::new(),
+            subgraph_count: 1 + model.referenced.len(),
+            description: String::new(),
+            has_example_shapes: false,
+            hash: OnceLock::new(),
+            shapes: Vec::new(),
+            hal: model,
+        })))
+    }
+
+    /// The same model with these names of its inputs and outputs, in their order; those behind keep
+    /// theirs.
+    #[must_use]
+    pub fn with_names(mut self, inputs: &[&str], outputs: &[&str]) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        for (all, names) in [(&mut inner.inputs, inputs), (&mut inner.outputs, outputs)] {
+            for (info, name) in all.iter_mut().zip(names) {
+                (*name).clone_into(&mut info.name);
+            }
+        }
+        self
+    }
+
+    /// The same model with variables: inputs that take, in each run, what outputs gave in the run
+    /// before, and 0 in the first one (of a quantized type its zero point). They are the last inputs
+    /// and outputs, and no longer among [`Model::inputs`] and [`Model::outputs`].
+    ///
+    /// # Errors
+    /// [`Error::State`]: an input or output is not among the last ones, or there twice, or the two
+    /// differ in type or shape, or their shape is not known.
+    pub fn with_states(mut self, states: Vec<State>) -> Result<Self> {
+        let inner = Arc::make_mut(&mut self.0);
+        let main = &inner.hal.main;
+        let (inputs, outputs) = (main.inputs.len(), main.outputs.len());
+        let first = |count: usize, what: &str| {
+            let too_many = || Error::State(format!("there are only {count} {what}"));
+            count.checked_sub(states.len()).ok_or_else(too_many)
+        };
+        let (first_input, first_output) = (first(inputs, "inputs")?, first(outputs, "outputs")?);
+        let mut seen = (vec![false; inputs], vec![false; outputs]);
+        for State { input, output } in &states {
+            let is_last = (first_input..inputs).contains(input)
+                && (first_output..outputs).contains(output)
+                && !std::mem::replace(&mut seen.0[*input], true)
+                && !std::mem::replace(&mut seen.1[*output], true);
+            if !is_last {
+                let what = format!("input {input} and output {output} are not among the last ones");
+                return Err(Error::State(what));
+            }
+            let [taken, given] = [main.inputs[*input], main.outputs[*output]]
+                .map(|operand| &main.operands[operand as usize]);
+            let fits = taken.quantized_as() == given.quantized_as()
+                && taken.dimensions == given.dimensions
+                && taken.has_known_dimensions();
+            if !fits {
+                let what = format!(
+                    "input {input} ({} {:?}) cannot take output {output} ({} {:?})",
+                    taken.operand_type, taken.dimensions, given.operand_type, given.dimensions
+                );
+                return Err(Error::State(what));
+            }
+        }
+        inner.inputs.truncate(first_input);
+        inner.outputs.truncate(first_output);
+        inner.states = states;
+        Ok(self)
+    }
+
+    /// The same file with other shapes of its inputs, in their order; `None` leaves one as it is.
+    /// Strictly, only lengths that the file leaves open may change; otherwise all may, and whether a
+    /// model comes of it is seen here or when it is prepared.
+    ///
+    /// # Errors
+    /// [`Error::Import`]: the shapes do not fit the file, or an operator. [`Error::NotAFile`]
+    pub fn with_input_shapes(
+        &self,
+        shapes: &[Option<Vec<usize>>],
+        is_strict: bool,
+    ) -> Result<Self> {
+        let (memory, path) = self.0.file.clone().ok_or(Error::NotAFile)?;
+        let narrow = |shape: &Vec<usize>| -> Result<Vec<u32>> {
+            let lengths = shape.iter().map(|length| u32::try_from(*length));
+            let expected = Vec::new();
+            lengths
+                .collect::<Result<_, _>>()
+                .map_err(|_| Error::Shape { found: shape.clone(), expected })
+        };
+        let shapes: Vec<Option<Vec<u32>>> = shapes
+            .iter()
+            .map(|shape| shape.as_ref().map(narrow).transpose())
+            .collect::<Result<_>>()?;
+        Self::import(memory, path, shapes, !is_strict)
+    }
+
+    /// Prepares the model on a device.
+    ///
+    /// # Errors
+    /// There is no such device, or it refuses the model ([`Error::Unsupported`], [`Error::Device`]).
+    pub fn session(&self, options: SessionOptions) -> Result<Session> {
+        Session::new(self, &options)
+    }
+
+    /// What a run takes, in order.
+    pub fn inputs(&self) -> &[TensorInfo] {
+        &self.0.inputs
+    }
+
+    /// What a run gives, in order.
+    pub fn outputs(&self) -> &[TensorInfo] {
+        &self.0.outputs
+    }
+
+    /// All tensors of the file's main subgraph, by index.
+    pub fn tensors(&self) -> &[TensorInfo] {
+        &self.0.tensors
+    }
+
+    /// The file's signatures, as far as they are of its main subgraph.
+    pub fn signatures(&self) -> &[Signature] {
+        &self.0.signatures
+    }
+
+    /// The file's own description.
+    pub fn description(&self) -> &str {
+        &self.0.description
+    }
+
+    /// Names of the blocks of bytes that the file carries beside the model.
+    pub fn metadata_names(&self) -> impl Iterator<Item = &str> {
+        self.0.metadata.iter().map(|metadata| metadata.name.as_str())
+    }
+
+    /// A block of bytes that the file carries beside the model.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Memory`]: the file cannot be read.
+    pub fn metadata(&self, name: &str) -> Result<Vec<u8>> {
+        let found = self.0.metadata.iter().find(|metadata| metadata.name == name);
+        let metadata = found.ok_or_else(|| Error::NotFound {
+            what: "metadata",
+            name: name.to_owned(),
+            available: self.metadata_names().map(str::to_owned).collect(),
+        })?;
+        self.read_file(&metadata.stored)
+    }
+
+    /// The value of a constant tensor of the file, as it is stored.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]: there is no such tensor, or it has no stored value that is dense;
+    /// [`Error::Elements`], [`Error::Memory`]: the file has not what it should.
+    pub fn constant(&self, index: usize) -> Result<Tensor> {
+        let info = self.0.tensors.get(index).filter(|it| it.sparsity.is_none());
+        let stored = info.and_then(|info| Some((info, info.stored.as_ref()?)));
+        let (info, stored) = stored.ok_or_else(|| Error::NotFound {
+            what: "dense constant",
+            name: index.to_string(),
+            available: Vec::new(),
+        })?;
+        // Looked at first, so that nothing is allocated for a file that claims too much.
+        if info.data_type.byte_length(&info.example_shape) != Some(stored.len()) {
+            let (data_type, shape) = (info.data_type, info.example_shape.clone());
+            return Err(Error::Elements { data_type, shape, found: stored.len() });
+        }
+        let bytes = self.read_file(stored)?;
+        let tensor = Tensor::from_bytes(info.data_type, info.example_shape.clone(), &bytes)?;
+        Ok(tensor.with_quantization(info.quantization()))
+    }
+
+    fn read_file(&self, range: &std::ops::Range<usize>) -> Result<Vec<u8>> {
+        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        Ok(memory.view()?.read_to_vec(range.start as u64, range.len() as u64)?)
+    }
+
+    /// Whether runs depend on those before: the model has variables, which a session keeps.
+    pub fn is_stateful(&self) -> bool {
+        !self.0.states.is_empty()
+    }
+
+    /// Whether lengths that the file leaves open are those of its example here, because an operator
+    /// has a counterpart for known lengths only. A session prepares the model anew for other lengths.
+    pub fn has_example_shapes(&self) -> bool {
+        self.0.has_example_shapes
+    }
+
+    /// The model as devices take it. Variables are inputs and outputs behind [`Model::inputs`] and
+    /// [`Model::outputs`].
+    pub fn hal(&self) -> &hal::Model {
+        &self.0.hal
+    }
+
+    /// Variables of the model: inputs and outputs of [`Model::hal`].
+    pub fn states(&self) -> &[State] {
+        &self.0.states
+    }
+
+    /// By operation of the main subgraph of [`Model::hal`]: the operator of the file it comes from.
+    pub fn operator_origins(&self) -> &[OperatorOrigin] {
+        &self.0.origins
+    }
+
+    /// The operators of the file's main subgraph.
+    pub fn operators(&self) -> &[OperatorDescription] {
+        &self.0.operators
+    }
+
+    /// Which operand of the main subgraph of [`Model::hal`] holds a tensor of the file; `None`: none
+    /// does, as with what was computed at import.
+    pub fn operand(&self, tensor: usize) -> Option<u32> {
+        self.0.operands.get(tensor).copied().flatten()
+    }
+
+    /// How many subgraphs the file has.
+    pub fn subgraph_count(&self) -> usize {
+        self.0.subgraph_count
+    }
+
+    /// The file that it was loaded from, if it was.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.file.as_ref().and_then(|(_, path)| path.as_deref())
+    }
+
+    /// Names the file's bytes and the shapes of its inputs among all.
+    ///
+    /// # Errors
+    /// [`Error::NotAFile`]; [`Error::Memory`]: the file cannot be read.
+    pub(crate) fn hash(&self) -> Result<[u8; 32]> {
+        const PORTION: u64 = 1 << 20;
+        if let Some(hash) = self.0.hash.get() {
+            return Ok(*hash);
+        }
+        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        let view = memory.view()?;
+        let mut hasher = blake3::Hasher::new();
+        let mut portion = vec![0; 1 << 20];
+        let mut offset = 0;
+        while offset < memory.size() {
+            let length = PORTION.min(memory.size() - offset);
+            let part = &mut portion[..usize::try_from(length).unwrap_or(0)];
+            view.read(offset, part)?;
+            hasher.update(part);
+            offset += length;
+        }
+        hasher.update(format!("{:?}", self.0.shapes).as_bytes());
+        Ok(*self.0.hash.get_or_init(|| hasher.finalize().into()))
+    }
+}

@@ -1,0 +1,673 @@
+//! [`Runner`]: memory for inputs and outputs, used again by every run.
+
+use crate::arena::Arena;
+use crate::data_type::DataType;
+use crate::error::{Error, Result};
+use crate::info::TensorInfo;
+use crate::model::Model;
+use crate::options::RunOptions;
+use crate::prepared::Prepared;
+use crate::session::{Position, find};
+use crate::tensor::{Tensor, TensorView, encode_reals, stored};
+use driver::Observer;
+use hal::{
+    ErrorStatus, Execution, ExecutionError, Operand, Request, RequestArgument, RequestMemoryPool,
+    Timing,
+};
+use std::sync::Arc;
+
+/// Bytes first given to an output whose size is not known; the device says what it needs.
+const FIRST_GUESS: usize = 4096;
+
+/// A run is tried again so often with more room for outputs whose size is not known. A model with
+/// several may learn of them one by one.
+const MOST_ATTEMPTS: usize = 16;
+
+/// Pools of a request.
+const INPUTS: u32 = 0;
+const OUTPUTS: u32 = 1;
+const STATES: u32 = 2;
+
+/// Runs a model again and again in memory of its own, which is shared with the device: inputs are
+/// written into it, and outputs read from it. What is not written stays as it was; before anything
+/// is written inputs of known shape are 0.
+///
+/// A stateful model's variables are the runner's: each runner of a session is a stream of its own.
+///
+/// ```
+/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/digits/digits_int8.tflite");
+/// let session = nnhal::Model::load(file)?.session(nnhal::SessionOptions::new())?;
+/// let mut runner = session.runner()?;
+/// for brightness in [0.0_f32, 0.5, 1.0] {
+///     runner.set_input(0, &[brightness; 64])?;
+///     runner.run()?;
+///     println!("{:?}", runner.output(0)?.top(1));
+/// }
+/// # Ok::<(), nnhal::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Runner {
+    prepared: Arc<Prepared>,
+    inputs: Arena,
+    outputs: Arena,
+    /// Two slots for each variable: one is read and the other written, in turns.
+    states: Arena,
+    request: Request,
+    /// By input: its dimensions as the device takes them; `None` where they are not known yet.
+    input_shapes: Vec<Option<Vec<u32>>>,
+    /// By output: its shape, empty before the first run.
+    output_shapes: Vec<Vec<usize>>,
+    has_run: bool,
+    timing: Timing,
+    /// For values of other types than where they go.
+    scratch: Vec<u8>,
+    /// By input: whether the caller of a session has given it.
+    given: Vec<bool>,
+}
+
+impl Runner {
+    pub(crate) fn new(prepared: Arc<Prepared>) -> Result<Self> {
+        let model = prepared.model.clone();
+        let (inputs, outputs) = (model.inputs().len(), model.outputs().len());
+        let known = |operand: &Operand| -> Option<Vec<u32>> {
+            operand.has_known_dimensions().then(|| operand.dimensions.clone())
+        };
+        let input_shapes: Vec<_> = prepared.inputs[..inputs].iter().map(known).collect();
+        let room = |operand: &Operand| {
+            known(operand).and_then(|shape| byte_size(operand, &shape)).unwrap_or(FIRST_GUESS)
+        };
+        let rooms = |operands: &[Operand]| -> Vec<usize> { operands.iter().map(room).collect() };
+        let states: Vec<usize> = model
+            .states()
+            .iter()
+            .flat_map(|state| [room(&prepared.inputs[state.input]); 2])
+            .collect();
+        let arguments = |count: usize| vec![RequestArgument::default(); count];
+        let mut runner = Self {
+            inputs: Arena::new(&rooms(&prepared.inputs[..inputs]))?,
+            outputs: Arena::new(&rooms(&prepared.outputs[..outputs]))?,
+            states: Arena::new(&states)?,
+            request: Request {
+                inputs: arguments(prepared.inputs.len()),
+                outputs: arguments(prepared.outputs.len()),
+                pools: Vec::new(),
+            },
+            input_shapes,
+            output_shapes: vec![Vec::new(); outputs],
+            has_run: false,
+            timing: Timing::NONE,
+            scratch: Vec::new(),
+            given: vec![false; inputs],
+            prepared,
+        };
+        runner.place_states();
+        runner.place_arguments();
+        runner.reset()?;
+        Ok(runner)
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.prepared.model
+    }
+
+    /// Writes an input: elements of its own type, or real numbers (of any type of floating point),
+    /// which are then rounded or quantized to what the model takes. Where the model leaves lengths
+    /// open, the value's shape counts.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Input`], with what is wrong about it. Then it stays as it was.
+    pub fn set_input<'a, 'p>(
+        &mut self,
+        input: impl Into<Position<'p>>,
+        value: impl Into<TensorView<'a>>,
+    ) -> Result<()> {
+        let index = find("input", self.prepared.model.inputs(), &input.into())?;
+        self.write(index, &value.into())
+    }
+
+    /// No input has been given.
+    pub(crate) fn begin_inputs(&mut self) {
+        self.given.fill(false);
+    }
+
+    /// Writes an input that has not been given yet.
+    pub(crate) fn write_once(&mut self, index: usize, value: &TensorView<'_>) -> Result<()> {
+        let expected = self.given.len();
+        let Some(given) = self.given.get_mut(index) else {
+            return Err(Error::InputCount { found: index + 1, expected });
+        };
+        if std::mem::replace(given, true) {
+            let name = self.prepared.model.inputs()[index].name.clone();
+            return Err(Error::Twice { name });
+        }
+        self.write(index, value)
+    }
+
+    /// Looks whether every input has been given.
+    pub(crate) fn end_inputs(&self) -> Result<()> {
+        match self.given.iter().position(|given| !given) {
+            Some(missing) => {
+                Err(Error::Missing { name: self.prepared.model.inputs()[missing].shown_name() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn write(&mut self, index: usize, value: &TensorView<'_>) -> Result<()> {
+        let prepared = Arc::clone(&self.prepared);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let outcome = self.write_unnamed(&prepared, index, value, &mut scratch);
+        self.scratch = scratch;
+        outcome.map_err(|error| Error::input(&prepared.model.inputs()[index].name)(error))
+    }
+
+    fn write_unnamed(
+        &mut self,
+        prepared: &Prepared,
+        index: usize,
+        value: &TensorView<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<()> {
+        let info = &prepared.model.inputs()[index];
+        let operand = &prepared.inputs[index];
+        let size = value.data_type.size().unwrap_or(1);
+        // Whether the shape is the one that is there is looked at first: it is, mostly.
+        let is_same = match (value.shape(), &self.input_shapes[index]) {
+            (None, known) => known.is_some(),
+            (Some(shape), Some(known)) => is_shape(info, known, shape),
+            (Some(_), None) => false,
+        };
+        if is_same {
+            let dimensions = self.input_shapes[index].as_deref().unwrap_or_default();
+            let count = element_count(dimensions);
+            if count.and_then(|count| count.checked_mul(size)) != Some(value.bytes.len()) {
+                let shape = shape_of(info, dimensions);
+                let (data_type, found) = (value.data_type, value.bytes.len());
+                return Err(Error::Elements { data_type, shape, found });
+            }
+        }
+        let is_converted = convert(info, operand, value, scratch)?;
+        let bytes = if is_converted { &**scratch } else { &*value.bytes };
+        if !is_same {
+            let Some(shape) = value.shape() else {
+                return Err(Error::OpenShape { expected: info.shape.clone() });
+            };
+            let dimensions = dimensions_of(info, operand, shape)?;
+            let length = bytes.len();
+            if length > self.inputs.capacity(index) {
+                let wanted = |slot| if slot == index { length } else { 0 };
+                self.inputs.grow((0..self.input_shapes.len()).map(wanted))?;
+            }
+            self.inputs.write(index, bytes)?;
+            self.input_shapes[index] = Some(dimensions);
+            self.place_arguments();
+            return Ok(());
+        }
+        self.inputs.write(index, bytes)
+    }
+
+    /// Writes an input of the model's own type and of this shape piece by piece, as they come out of
+    /// memory that is not contiguous: `give` writes all of its bytes, row by row.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Input`]: the model takes no such shape, or other than all bytes
+    /// were written, then the input has the shape and some of them; those of `give`.
+    pub fn set_input_with<'p>(
+        &mut self,
+        input: impl Into<Position<'p>>,
+        shape: &[usize],
+        give: impl FnOnce(&mut InputWriter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let index = find("input", self.prepared.model.inputs(), &input.into())?;
+        let data_type = self.prepared.model.inputs()[index].data_type;
+        let name = self.prepared.model.inputs()[index].name.clone();
+        let wrong = |found| {
+            Error::input(&name)(Error::Elements { data_type, shape: shape.to_vec(), found })
+        };
+        let length = data_type.byte_length(shape).ok_or_else(|| wrong(0))?;
+        if data_type == DataType::Int64 {
+            // Devices take 32 bits: they are converted all at once.
+            let mut writer = InputWriter { to: Destination::Bytes(Vec::new()), written: 0, length };
+            give(&mut writer)?;
+            let Destination::Bytes(bytes) = writer.to else { return Err(wrong(0)) };
+            let view = TensorView::new(data_type, shape, &bytes).map_err(Error::input(&name))?;
+            return self.write(index, &view);
+        }
+        let is_same = self.input_shapes[index]
+            .as_deref()
+            .is_some_and(|known| is_shape(&self.prepared.model.inputs()[index], known, shape));
+        if !is_same {
+            self.resize_input(index, shape)?;
+        }
+        let mut writer =
+            InputWriter { to: Destination::Slot(&self.inputs, index), written: 0, length };
+        give(&mut writer)?;
+        if writer.written == length { Ok(()) } else { Err(wrong(writer.written)) }
+    }
+
+    /// Gives an input whose lengths the model leaves open a shape, before its value is written. Its
+    /// elements are not said then.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Input`]: the model takes no such shape.
+    pub fn resize_input<'p>(
+        &mut self,
+        input: impl Into<Position<'p>>,
+        shape: &[usize],
+    ) -> Result<()> {
+        let prepared = Arc::clone(&self.prepared);
+        let index = find("input", prepared.model.inputs(), &input.into())?;
+        let (info, operand) = (&prepared.model.inputs()[index], &prepared.inputs[index]);
+        let mut resize = || {
+            let dimensions = dimensions_of(info, operand, shape)?;
+            let too_large = || Error::TooLarge { data_type: info.data_type, shape: shape.to_vec() };
+            let length = byte_size(operand, &dimensions).ok_or_else(too_large)?;
+            if length > self.inputs.capacity(index) {
+                let wanted = |slot| if slot == index { length } else { 0 };
+                self.inputs.grow((0..self.input_shapes.len()).map(wanted))?;
+            }
+            self.input_shapes[index] = Some(dimensions);
+            self.place_arguments();
+            Ok(())
+        };
+        resize().map_err(Error::input(&info.name))
+    }
+
+    /// The shape of an input as it is now; `None` where it is not known yet.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]
+    pub fn input_shape<'p>(&self, input: impl Into<Position<'p>>) -> Result<Option<Vec<usize>>> {
+        let inputs = self.prepared.model.inputs();
+        let index = find("input", inputs, &input.into())?;
+        let dimensions = self.input_shapes[index].as_deref();
+        Ok(dimensions.map(|dimensions| shape_of(&inputs[index], dimensions)))
+    }
+
+    /// Reads an input back, as the model takes it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Input`]: its shape is not known yet.
+    pub fn input<'p>(&self, input: impl Into<Position<'p>>) -> Result<Tensor> {
+        let inputs = self.prepared.model.inputs();
+        let index = find("input", inputs, &input.into())?;
+        let info = &inputs[index];
+        let Some(dimensions) = self.input_shapes[index].as_deref() else {
+            let open = Error::OpenShape { expected: info.shape.clone() };
+            return Err(Error::input(&info.name)(open));
+        };
+        let mut tensor = Tensor::empty(info.data_type);
+        read(&self.inputs, index, info, &shape_of(info, dimensions), &mut tensor)?;
+        Ok(tensor)
+    }
+
+    /// Runs the model.
+    ///
+    /// # Errors
+    /// [`Error::Input`]: the shape of an input is not known yet; [`Error::Device`]. Variables are
+    /// then what they were.
+    pub fn run(&mut self) -> Result<()> {
+        self.run_with(&RunOptions::default())
+    }
+
+    /// Runs the model.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub fn run_with(&mut self, options: &RunOptions) -> Result<()> {
+        let options = options.for_device(&self.prepared.options);
+        let prepared = Arc::clone(&self.prepared);
+        self.execute(|request| prepared.program.execute(request, &options))
+    }
+
+    /// Runs the model, and shows every operation's results and how long they took.
+    ///
+    /// # Errors
+    /// As [`Runner::run`]; [`Error::Opaque`]: the device does not show them.
+    pub fn run_observed(&mut self, options: &RunOptions, observer: &dyn Observer) -> Result<()> {
+        let options = options.for_device(&self.prepared.options);
+        let prepared = Arc::clone(&self.prepared);
+        let program = prepared.driver()?;
+        self.execute(|request| program.execute_observed(request, &options, observer))
+    }
+
+    /// Runs until outputs have room enough.
+    fn execute(
+        &mut self,
+        execute: impl Fn(&Request) -> Result<Execution, ExecutionError>,
+    ) -> Result<()> {
+        self.has_run = false;
+        let inputs = self.prepared.model.inputs();
+        if let Some(open) = self.input_shapes.iter().position(Option::is_none) {
+            let expected = inputs[open].shape.clone();
+            return Err(Error::input(&inputs[open].name)(Error::OpenShape { expected }));
+        }
+        for _ in 0..MOST_ATTEMPTS {
+            let failed = match execute(&self.request) {
+                Ok(execution) => {
+                    self.conclude(&execution);
+                    return Ok(());
+                }
+                Err(failed) => failed,
+            };
+            if failed.error.status() != ErrorStatus::OutputInsufficientSize {
+                return Err(self.prepared.error(failed.error));
+            }
+            let count = self.output_shapes.len();
+            let mut wanted = Vec::with_capacity(count);
+            let shapes = failed.output_shapes.iter().zip(&self.prepared.outputs).take(count);
+            for (shape, operand) in shapes {
+                let capacity = byte_size(operand, &shape.dimensions);
+                wanted.push(capacity.ok_or_else(|| self.prepared.error(failed.error.clone()))?);
+            }
+            let grows = (0..wanted.len()).any(|slot| wanted[slot] > self.outputs.capacity(slot));
+            if !grows {
+                return Err(self.prepared.error(failed.error));
+            }
+            wanted.resize(count, 0);
+            self.outputs.grow(wanted.into_iter())?;
+            self.place_arguments();
+        }
+        let why = "outputs needed more room after every attempt";
+        Err(self.prepared.error(hal::Error::failure(why)))
+    }
+
+    fn conclude(&mut self, execution: &Execution) {
+        let prepared = Arc::clone(&self.prepared);
+        let outputs = prepared.model.outputs().iter().zip(&execution.output_shapes);
+        for (known, (info, shape)) in self.output_shapes.iter_mut().zip(outputs) {
+            known.clear();
+            known.extend(shape_lengths(info, &shape.dimensions));
+        }
+        for state in prepared.model.states() {
+            let read = &mut self.request.inputs[state.input].location;
+            std::mem::swap(read, &mut self.request.outputs[state.output].location);
+        }
+        self.timing = execution.timing;
+        self.has_run = true;
+    }
+
+    /// How long the last run took, if it was measured.
+    pub fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// The shape of an output of the last run; `None` before the first one, and after one that failed.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]
+    pub fn output_shape<'p>(&self, output: impl Into<Position<'p>>) -> Result<Option<&[usize]>> {
+        let index = find("output", self.prepared.model.outputs(), &output.into())?;
+        Ok(self.has_run.then_some(&*self.output_shapes[index]))
+    }
+
+    /// An output of the last run, of the type that the model gives.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also before the first run and after one that failed.
+    pub fn output<'p>(&self, output: impl Into<Position<'p>>) -> Result<Tensor> {
+        let mut tensor = Tensor::empty(DataType::Uint8);
+        self.read_output(output, &mut tensor)?;
+        Ok(tensor)
+    }
+
+    /// Copies an output of the last run into a tensor, whatever that was, in its memory if that is
+    /// enough.
+    ///
+    /// # Errors
+    /// As [`Runner::output`].
+    pub fn read_output<'p>(
+        &self,
+        output: impl Into<Position<'p>>,
+        tensor: &mut Tensor,
+    ) -> Result<()> {
+        let outputs = self.prepared.model.outputs();
+        let index = find("output", outputs, &output.into())?;
+        if !self.has_run {
+            let (what, name) = ("value yet of output", outputs[index].name.clone());
+            return Err(Error::NotFound { what, name, available: Vec::new() });
+        }
+        read(&self.outputs, index, &outputs[index], &self.output_shapes[index], tensor)
+    }
+
+    /// Copies the elements of an output of the last run to where the caller wants them: exactly as
+    /// many bytes, as this machine stores them.
+    ///
+    /// # Errors
+    /// As [`Runner::output`]; [`Error::Elements`]: the output has another number of bytes.
+    pub fn read_output_bytes<'p>(
+        &self,
+        output: impl Into<Position<'p>>,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let outputs = self.prepared.model.outputs();
+        let index = find("output", outputs, &output.into())?;
+        let (info, shape) = (&outputs[index], &self.output_shapes[index]);
+        let expected = info.data_type.byte_length(shape);
+        if !self.has_run || expected != Some(bytes.len()) {
+            let (data_type, shape) = (info.data_type, shape.clone());
+            return Err(Error::Elements { data_type, shape, found: bytes.len() });
+        }
+        if info.data_type == DataType::Int64 {
+            let tensor = self.output(index)?;
+            bytes.copy_from_slice(tensor.as_bytes());
+            return Ok(());
+        }
+        self.outputs.read(index, bytes)
+    }
+
+    /// Sets all variables to what they are at first: 0, of a quantized type its zero point.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]
+    pub fn reset(&mut self) -> Result<()> {
+        let prepared = Arc::clone(&self.prepared);
+        self.place_states();
+        for (index, state) in prepared.model.states().iter().enumerate() {
+            let operand = &prepared.inputs[state.input];
+            let length = self.states.capacity(2 * index);
+            let is_quantized = operand.operand_type.quantized_range().is_some();
+            let zero = if is_quantized { operand.zero_point } else { 0 }.to_le_bytes();
+            let element = operand.operand_type.element_size().unwrap_or(1).clamp(1, 4) as usize;
+            let bytes: Vec<u8> = zero[..element].iter().copied().cycle().take(length).collect();
+            self.states.write(2 * index, &bytes)?;
+        }
+        Ok(())
+    }
+
+    fn place_states(&mut self) {
+        let prepared = Arc::clone(&self.prepared);
+        for (index, state) in prepared.model.states().iter().enumerate() {
+            let (read, written) = (2 * index, 2 * index + 1);
+            let length = self.states.capacity(read);
+            self.request.inputs[state.input] =
+                RequestArgument::at(self.states.location(read, length, STATES));
+            self.request.outputs[state.output] =
+                RequestArgument::at(self.states.location(written, length, STATES));
+        }
+    }
+
+    /// Says in the request where inputs and outputs are, and the shapes of inputs.
+    fn place_arguments(&mut self) {
+        self.request.pools = [&self.inputs, &self.outputs, &self.states]
+            .map(|arena| RequestMemoryPool::Memory(arena.memory().clone()))
+            .into();
+        for (index, shape) in self.input_shapes.iter().enumerate() {
+            let operand = &self.prepared.inputs[index];
+            let argument = &mut self.request.inputs[index];
+            let length = shape.as_ref().and_then(|shape| byte_size(operand, shape));
+            argument.location = self.inputs.location(index, length.unwrap_or(0), INPUTS);
+            argument.dimensions.clear();
+            if !operand.has_known_dimensions() {
+                argument.dimensions.extend(shape.iter().flatten());
+            }
+        }
+        for (index, argument) in
+            self.request.outputs[..self.output_shapes.len()].iter_mut().enumerate()
+        {
+            argument.location = self.outputs.location(index, self.outputs.capacity(index), OUTPUTS);
+        }
+    }
+}
+
+/// Takes the bytes of an input piece by piece, see [`Runner::set_input_with`].
+#[derive(Debug)]
+pub struct InputWriter<'r> {
+    to: Destination<'r>,
+    written: usize,
+    length: usize,
+}
+
+#[derive(Debug)]
+enum Destination<'r> {
+    Slot(&'r Arena, usize),
+    Bytes(Vec<u8>),
+}
+
+impl InputWriter<'_> {
+    /// The bytes that follow those before.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]. Bytes beyond the input's are only counted.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let end = self.written.saturating_add(bytes.len());
+        if end <= self.length {
+            match &mut self.to {
+                Destination::Slot(arena, slot) => arena.write_at(*slot, self.written, bytes)?,
+                Destination::Bytes(all) => all.extend_from_slice(bytes),
+            }
+        }
+        self.written = end;
+        Ok(())
+    }
+}
+
+/// Puts the bytes of a value as the device takes them into `scratch`; false: they are right as they
+/// are.
+fn convert(
+    info: &TensorInfo,
+    operand: &Operand,
+    value: &TensorView<'_>,
+    scratch: &mut Vec<u8>,
+) -> Result<bool> {
+    let found = value.data_type;
+    let expected = info.data_type;
+    let on_device = DataType::of_operand(operand.operand_type).unwrap_or(expected);
+    if found == on_device && (found == expected || expected == DataType::Int64) {
+        return Ok(false);
+    }
+    scratch.clear();
+    match found {
+        DataType::Int64 if on_device == DataType::Int32 => {
+            for chunk in value.bytes.as_chunks().0 {
+                let found = i64::from_ne_bytes(*chunk);
+                let narrow = i32::try_from(found).map_err(|_| Error::Overflow { found })?;
+                scratch.extend_from_slice(&narrow.to_ne_bytes());
+            }
+        }
+        DataType::Float32 | DataType::Float64 | DataType::Float16 => {
+            let reals: Vec<f32>;
+            let reals = match bytemuck::try_cast_slice(&value.bytes) {
+                Ok(reals) if found == DataType::Float32 => reals,
+                _ => {
+                    #[allow(clippy::cast_possible_truncation)] // Rounding is what is meant.
+                    let round = |real: f64| real as f32;
+                    reals = stored(found, &value.bytes).into_iter().map(round).collect();
+                    &reals
+                }
+            };
+            encode_reals(reals, on_device, info.quantization(), scratch)?;
+        }
+        _ => return Err(Error::Type { found, expected }),
+    }
+    Ok(true)
+}
+
+/// Copies a value out of an arena.
+fn read(
+    arena: &Arena,
+    slot: usize,
+    info: &TensorInfo,
+    shape: &[usize],
+    tensor: &mut Tensor,
+) -> Result<()> {
+    if info.data_type != DataType::Int64 {
+        tensor.resize(info.data_type, shape, info.quantization())?;
+        return arena.read(slot, tensor.as_bytes_mut());
+    }
+    // Devices compute with 32 bits. They are read into the front, and widened from the back.
+    tensor.resize(DataType::Int64, shape, None)?;
+    let bytes = tensor.as_bytes_mut();
+    let half = bytes.len() / 2;
+    arena.read(slot, &mut bytes[..half])?;
+    for index in (0..half / 4).rev() {
+        let narrow = [0, 1, 2, 3].map(|byte| bytes[4 * index + byte]);
+        let wide = i64::from(i32::from_ne_bytes(narrow)).to_ne_bytes();
+        bytes[8 * index..8 * index + 8].copy_from_slice(&wide);
+    }
+    Ok(())
+}
+
+fn element_count(dimensions: &[u32]) -> Option<usize> {
+    dimensions.iter().try_fold(1_usize, |count, length| count.checked_mul(*length as usize))
+}
+
+/// Bytes of a value with these dimensions on a device.
+fn byte_size(operand: &Operand, dimensions: &[u32]) -> Option<usize> {
+    let element = operand.operand_type.element_size()?;
+    element_count(dimensions)?.checked_mul(element as usize)
+}
+
+/// The lengths of a shape that a device sees as these dimensions: a scalar of the file has one
+/// element of rank 1 there.
+fn shape_lengths<'a>(info: &TensorInfo, dimensions: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
+    let is_scalar = is_scalar(info) && *dimensions == [1];
+    dimensions.iter().take(if is_scalar { 0 } else { usize::MAX }).map(|length| *length as usize)
+}
+
+fn shape_of(info: &TensorInfo, dimensions: &[u32]) -> Vec<usize> {
+    shape_lengths(info, dimensions).collect()
+}
+
+/// Whether the file says that it is a scalar.
+fn is_scalar(info: &TensorInfo) -> bool {
+    info.shape.is_empty() && !info.is_rank_open
+}
+
+fn is_shape(info: &TensorInfo, dimensions: &[u32], shape: &[usize]) -> bool {
+    if shape.is_empty() && is_scalar(info) {
+        return true;
+    }
+    dimensions.len() == shape.len()
+        && dimensions.iter().zip(shape).all(|(known, length)| *known as usize == *length)
+}
+
+/// The dimensions as the device takes them.
+pub(crate) fn dimensions_of(
+    info: &TensorInfo,
+    operand: &Operand,
+    shape: &[usize],
+) -> Result<Vec<u32>> {
+    if shape.contains(&0) {
+        return Err(Error::NoElements { found: shape.to_vec() });
+    }
+    let wrong = || {
+        let open = |length: &u32| (*length != 0).then_some(*length as usize);
+        let of_device = || operand.dimensions.iter().map(open).collect();
+        let expected = if is_scalar(info) { Vec::new() } else { of_device() };
+        Error::Shape { found: shape.to_vec(), expected }
+    };
+    if is_scalar(info) && shape.is_empty() {
+        let is_scalar = operand.operand_type.is_scalar();
+        return Ok(if is_scalar { Vec::new() } else { vec![1] });
+    }
+    let dimensions: Option<Vec<u32>> = shape.iter().map(|it| u32::try_from(*it).ok()).collect();
+    let dimensions = dimensions.ok_or_else(wrong)?;
+    let may_be = |(known, length): (&u32, &u32)| *known == 0 || known == length;
+    let is_rank_open = operand.dimensions.is_empty() && !operand.operand_type.is_scalar();
+    let fits = is_rank_open && !dimensions.is_empty()
+        || operand.dimensions.len() == dimensions.len()
+            && operand.dimensions.iter().zip(&dimensions).all(may_be);
+    if fits { Ok(dimensions) } else { Err(wrong()) }
+}

@@ -1,0 +1,49 @@
+"""Runs ``.tflite`` models, with exact quantized arithmetic.
+
+>>> import nnhal
+>>> model = nnhal.load("digits_int8.tflite")
+>>> outputs = model(image)
+>>> outputs["probabilities"].argmax()
+7
+
+``nnhal.Interpreter`` is LiteRT's interpreter; ``nnhal.install_as("ai_edge_litert")`` gives it to programs
+that import LiteRT's.
+"""
+
+from __future__ import annotations
+
+from . import _nnhal
+from ._errors import Error
+from ._install import Installed, install_as
+from ._log import enable_logging
+from ._model import Model, Outputs, Signature, Tensor, load
+from ._package import include_path, libneuralnetworks_path, program_path
+from ._tools import Comparison, Statistics, bench, compare, devices
+from .interpreter import Delegate, Interpreter, OpResolverType, SignatureRunner, load_delegate
+
+__version__ = _nnhal.VERSION
+
+__all__ = [
+    "Comparison",
+    "Delegate",
+    "Error",
+    "Installed",
+    "Interpreter",
+    "Model",
+    "OpResolverType",
+    "Outputs",
+    "Signature",
+    "SignatureRunner",
+    "Statistics",
+    "Tensor",
+    "bench",
+    "compare",
+    "devices",
+    "enable_logging",
+    "include_path",
+    "install_as",
+    "libneuralnetworks_path",
+    "load",
+    "load_delegate",
+    "program_path",
+]

@@ -1,0 +1,92 @@
+"""Programs that import LiteRT's interpreter get ours."""
+
+from __future__ import annotations
+
+import sys
+import types
+from importlib.machinery import ModuleSpec
+
+from . import interpreter as _interpreter
+from ._errors import Error
+
+_NAMES = ["Delegate", "Interpreter", "OpResolverType", "SignatureRunner", "load_delegate"]
+
+
+class Installed:
+    """Modules that were put into ``sys.modules``. As a context manager it takes them out again."""
+
+    def __init__(self, modules: dict[str, types.ModuleType]):
+        self._modules = modules
+        self._before = {name: sys.modules.get(name) for name in modules}
+        sys.modules.update(modules)
+
+    def remove(self) -> None:
+        """Takes the modules out again."""
+        for name, module in self._modules.items():
+            if sys.modules.get(name) is not module:
+                continue
+            before = self._before[name]
+            if before is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = before
+
+    def __enter__(self) -> Installed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def install_as(package: str) -> Installed:
+    """From now on programs of this process that import a package get nnhal's interpreter.
+
+    ``ai_edge_litert`` and ``tflite_runtime`` are ``PACKAGE.interpreter``; ``tensorflow`` is ``tensorflow.lite``
+    and nothing else. The package need not be installed, and must not have been imported.
+    """
+    if package in ("ai_edge_litert", "tflite_runtime"):
+        modules = {package: _module(package, is_package=True)}
+        _add(modules, f"{package}.interpreter", _NAMES)
+    elif package == "tensorflow":
+        modules = {package: _module(package, is_package=True)}
+        _add(modules, "tensorflow.lite", ["Interpreter", "OpResolverType"], is_package=True)
+        _add(modules, "tensorflow.lite.experimental", ["OpResolverType", "load_delegate"])
+        _add(modules, "tensorflow.lite.python", [], is_package=True)
+        _add(modules, "tensorflow.lite.python.interpreter", _NAMES)
+    else:
+        known = "ai_edge_litert, tflite_runtime, tensorflow"
+        raise Error(f"nnhal does not stand in for {package!r}; it does for {known}")
+    loaded = sys.modules.get(package)
+    if loaded is not None:
+        if getattr(loaded, "__nnhal__", False):
+            return Installed({})
+        raise Error(f"{package} is imported already; call nnhal.install_as before")
+    return Installed(modules)
+
+
+def _add(modules, name: str, names: list[str], is_package: bool = False) -> types.ModuleType:
+    module = _module(name, is_package)
+    for attribute in names:
+        setattr(module, attribute, getattr(_interpreter, attribute))
+    modules[name] = module
+    parent, _, child = name.rpartition(".")
+    setattr(modules[parent], child, module)
+    return module
+
+
+def _module(name: str, is_package: bool = False) -> types.ModuleType:
+    module = types.ModuleType(name, f"nnhal in the place of {name}.")
+    setattr(module, "__nnhal__", True)
+    module.__spec__ = ModuleSpec(name, loader=None, is_package=is_package)
+    if is_package:
+        module.__path__ = []
+
+    def missing(attribute: str):
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        raise AttributeError(
+            f"{name}.{attribute} is not there: nnhal stands in for {name}, and has only its interpreter"
+        )
+
+    setattr(module, "__getattr__", missing)
+    return module

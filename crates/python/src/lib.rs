@@ -1,0 +1,27 @@
+//! The compiled part of the Python package `nnhal`. What users see is in `python/nnhal`; here is what
+//! needs the library: models, prepared models, runs, and NumPy's memory.
+
+mod array;
+mod error;
+mod log;
+mod model;
+mod session;
+mod tools;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+#[pyo3(name = "_nnhal", gil_used = true)]
+mod module {
+    #[pymodule_export]
+    use crate::log::{log_lines, start_log};
+    #[pymodule_export]
+    use crate::model::Model;
+    #[pymodule_export]
+    use crate::session::{Runner, Session};
+    #[pymodule_export]
+    use crate::tools::{bench_session, compare_sessions, default_threads, devices};
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

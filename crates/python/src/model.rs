@@ -1,0 +1,255 @@
+//! `Model`: a file, and what it says of itself.
+
+use crate::array;
+use crate::error::Outcome;
+use crate::session::Session;
+use nnhal::{SparseDimension, TensorInfo};
+use numpy::{PyArray1, PyUntypedArray};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A model.
+#[pyclass(frozen, module = "nnhal._nnhal")]
+#[derive(Debug)]
+pub(crate) struct Model(pub(crate) nnhal::Model);
+
+/// Names, and positions among a model's inputs or outputs.
+type Names = Vec<(String, usize)>;
+
+#[pymethods]
+impl Model {
+    /// Reads a file.
+    #[staticmethod]
+    fn load_path(py: Python<'_>, path: PathBuf) -> Outcome<Self> {
+        Ok(Self(py.detach(|| nnhal::Model::load(path))?))
+    }
+
+    /// Reads the bytes of a file.
+    #[staticmethod]
+    fn load_bytes(py: Python<'_>, bytes: &Bound<'_, PyBytes>) -> Outcome<Self> {
+        // Bytes objects do not change, so they can be read without the GIL.
+        let bytes = bytes.as_bytes();
+        Ok(Self(py.detach(|| nnhal::Model::load(bytes))?))
+    }
+
+    /// A dictionary for each input.
+    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.describe(py, self.0.inputs())
+    }
+
+    /// A dictionary for each output.
+    fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.describe(py, self.0.outputs())
+    }
+
+    /// A dictionary for each tensor of the main subgraph.
+    fn tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.describe(py, self.0.tensors())
+    }
+
+    /// Name, inputs and outputs of each signature.
+    fn signatures(&self) -> Vec<(String, Names, Names)> {
+        let all = self.0.signatures().iter();
+        all.map(|it| (it.name.clone(), it.inputs.clone(), it.outputs.clone())).collect()
+    }
+
+    /// Name, inputs (`None` for one left out) and outputs of each operator of the main subgraph.
+    fn operators(&self) -> Vec<(String, Vec<Option<usize>>, Vec<usize>)> {
+        let all = self.0.operators().iter();
+        all.map(|it| (it.name.clone(), it.inputs.clone(), it.outputs.clone())).collect()
+    }
+
+    /// The value of a constant tensor.
+    fn constant<'py>(&self, py: Python<'py>, index: usize) -> Outcome<Bound<'py, PyUntypedArray>> {
+        let tensor = py.detach(|| self.0.constant(index))?;
+        array::filled(py, tensor.data_type(), tensor.shape(), |bytes| {
+            bytes.copy_from_slice(tensor.as_bytes());
+            Ok(())
+        })
+    }
+
+    fn metadata_names(&self) -> Vec<String> {
+        self.0.metadata_names().map(str::to_owned).collect()
+    }
+
+    fn metadata<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.metadata(name)?))
+    }
+
+    /// The same file with other shapes of its inputs.
+    fn with_input_shapes(
+        &self,
+        py: Python<'_>,
+        shapes: Vec<Option<Vec<usize>>>,
+        strict: bool,
+    ) -> Outcome<Self> {
+        Ok(Self(py.detach(|| self.0.with_input_shapes(&shapes, strict))?))
+    }
+
+    /// Prepares the model on a device. Times are seconds.
+    #[pyo3(signature = (*, device=None, threads=None, priority=None, preference=None, timeout=None,
+        prepare_timeout=None, loop_timeout=None, cache_dir=None))]
+    #[allow(clippy::too_many_arguments)] // Python has names for them.
+    fn session(
+        &self,
+        py: Python<'_>,
+        device: Option<String>,
+        threads: Option<usize>,
+        priority: Option<&str>,
+        preference: Option<&str>,
+        timeout: Option<f64>,
+        prepare_timeout: Option<f64>,
+        loop_timeout: Option<f64>,
+        cache_dir: Option<PathBuf>,
+    ) -> Outcome<Session> {
+        let mut options = nnhal::SessionOptions::new().threads(threads.unwrap_or(0));
+        if let Some(device) = device {
+            options = options.device(device);
+        }
+        if let Some(priority) = priority {
+            options = options.priority(choice("priority", priority, &PRIORITIES)?);
+        }
+        if let Some(preference) = preference {
+            options = options.preference(choice("preference", preference, &PREFERENCES)?);
+        }
+        if let Some(timeout) = timeout {
+            options = options.run_timeout(seconds(timeout)?);
+        }
+        if let Some(timeout) = prepare_timeout {
+            options = options.prepare_timeout(seconds(timeout)?);
+        }
+        if let Some(timeout) = loop_timeout {
+            options = options.loop_timeout(seconds(timeout)?);
+        }
+        if let Some(folder) = cache_dir {
+            options = options.cache_dir(folder);
+        }
+        Ok(Session::new(py.detach(|| self.0.session(options.clone()))?, options))
+    }
+
+    #[getter]
+    fn description(&self) -> &str {
+        self.0.description()
+    }
+
+    #[getter]
+    fn subgraph_count(&self) -> usize {
+        self.0.subgraph_count()
+    }
+
+    #[getter]
+    fn is_stateful(&self) -> bool {
+        self.0.is_stateful()
+    }
+
+    #[getter]
+    fn has_example_shapes(&self) -> bool {
+        self.0.has_example_shapes()
+    }
+}
+
+const PRIORITIES: [(&str, nnhal::hal::Priority); 3] = {
+    use nnhal::hal::Priority;
+    [("low", Priority::Low), ("medium", Priority::Medium), ("high", Priority::High)]
+};
+
+const PREFERENCES: [(&str, nnhal::hal::ExecutionPreference); 3] = {
+    use nnhal::hal::ExecutionPreference;
+    [
+        ("fast_single_answer", ExecutionPreference::FastSingleAnswer),
+        ("sustained_speed", ExecutionPreference::SustainedSpeed),
+        ("low_power", ExecutionPreference::LowPower),
+    ]
+};
+
+fn choice<T: Copy>(what: &'static str, name: &str, all: &[(&str, T)]) -> nnhal::Result<T> {
+    let found = all.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| nnhal::Error::NotFound {
+        what,
+        name: name.to_owned(),
+        available: all.iter().map(|(known, _)| (*known).to_owned()).collect(),
+    })
+}
+
+/// # Errors
+/// It is negative, or more than can be counted.
+pub(crate) fn seconds(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|error| pyo3::exceptions::PyValueError::new_err(format!("{seconds} s: {error}")))
+}
+
+impl Model {
+    fn describe<'py>(&self, py: Python<'py>, all: &[TensorInfo]) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for info in all {
+            list.append(self.describe_tensor(py, info)?)?;
+        }
+        Ok(list)
+    }
+
+    fn describe_tensor<'py>(
+        &self,
+        py: Python<'py>,
+        info: &TensorInfo,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("name", &info.name)?;
+        dict.set_item("signature_name", &info.signature_name)?;
+        dict.set_item("index", info.index)?;
+        dict.set_item("dtype", array::dtype(py, info.data_type))?;
+        dict.set_item("type", info.data_type.to_string())?;
+        dict.set_item("shape", &info.shape)?;
+        dict.set_item("example_shape", &info.example_shape)?;
+        dict.set_item("prepared_shape", self.prepared_shape(info))?;
+        dict.set_item("shape_signature", &info.shape_signature)?;
+        dict.set_item("is_variable", info.is_variable)?;
+        dict.set_item("is_constant", info.stored.is_some())?;
+        let quantization = info.quantization.as_ref();
+        dict.set_item(
+            "quantization",
+            quantization.map(|it| (it.scales.clone(), it.zero_points.clone(), it.axis)),
+        )?;
+        let sparsity = PyDict::new(py);
+        if let Some(it) = &info.sparsity {
+            let order = PyArray1::from_slice(py, &it.traversal_order);
+            sparsity.set_item("traversal_order", order)?;
+            if !it.block_map.is_empty() {
+                sparsity.set_item("block_map", PyArray1::from_slice(py, &it.block_map))?;
+            }
+            let levels = PyList::empty(py);
+            for level in &it.dimensions {
+                let dict = PyDict::new(py);
+                match level {
+                    SparseDimension::Dense { length } => {
+                        dict.set_item("format", 0)?;
+                        dict.set_item("dense_size", length)?;
+                    }
+                    SparseDimension::Compressed { segments, indices } => {
+                        dict.set_item("format", 1)?;
+                        dict.set_item("array_segments", PyArray1::from_slice(py, segments))?;
+                        dict.set_item("array_indices", PyArray1::from_slice(py, indices))?;
+                    }
+                }
+                levels.append(dict)?;
+            }
+            sparsity.set_item("dim_metadata", levels)?;
+        }
+        dict.set_item("sparsity", sparsity)?;
+        Ok(dict)
+    }
+
+    /// The shape that the import found, which other shapes of inputs may have changed; `None` where
+    /// it is not known before a run.
+    fn prepared_shape(&self, info: &TensorInfo) -> Option<Vec<usize>> {
+        let main = &self.0.hal().main;
+        let operand = self.0.operand(info.index)?;
+        let operand = main.operands.get(operand as usize)?;
+        if info.shape.is_empty() && *operand.dimensions == [1] {
+            return Some(Vec::new());
+        }
+        let is_known = operand.has_known_dimensions();
+        is_known.then(|| operand.dimensions.iter().map(|length| *length as usize).collect())
+    }
+}

@@ -1,0 +1,124 @@
+"""Small .tflite files, made of bytes by hand: a writer of FlatBuffers in forty lines.
+
+Tables are written front to back, so that offsets point forward as the format wants them.
+"""
+
+import struct
+
+FLOAT32, INT32, UINT8, INT64, BOOL, INT8 = 0, 2, 3, 4, 6, 9
+ADD, RELU, RNN = 0, 19, 24
+
+
+class Table:
+    """Fields by number: ("i", 3) and other formats of `struct`; a Table, str, bytes, or list of them."""
+
+    def __init__(self, **fields):
+        self.fields = {int(name[1:]): value for name, value in fields.items() if value is not None}
+
+
+def _pad(out, to, ahead=0):
+    while (len(out) + ahead) % to:
+        out.append(0)
+
+
+def _write(out, value):
+    """Appends a value, and gives where it begins."""
+    if isinstance(value, Table):
+        count = max(value.fields, default=-1) + 1
+        _pad(out, 2)
+        vtable = len(out)
+        size = 4 + sum(4 + 4 for _ in value.fields)
+        out += struct.pack("<HH", 4 + 2 * count, size) + bytes(2 * count)
+        _pad(out, 8, 4)
+        table = len(out)
+        out += struct.pack("<i", table - vtable)
+        holes = []
+        for number, field in value.fields.items():
+            _pad(out, 4)
+            if isinstance(field, tuple):
+                _pad(out, struct.calcsize(field[0]))
+            struct.pack_into("<H", out, vtable + 4 + 2 * number, len(out) - table)
+            if isinstance(field, tuple):
+                out += struct.pack("<" + field[0], field[1])
+            else:
+                holes.append((len(out), field))
+                out += bytes(4)
+        struct.pack_into("<H", out, vtable + 2, len(out) - table)
+        for hole, field in holes:
+            struct.pack_into("<I", out, hole, _write(out, field) - hole)
+        return table
+    if isinstance(value, (str, bytes)):
+        data = value.encode() + b"\0" if isinstance(value, str) else value
+        _pad(out, 16, 4)
+        place = len(out)
+        out += struct.pack("<I", len(data) - isinstance(value, str)) + data
+        return place
+    _pad(out, 4)
+    place = len(out)
+    if value and isinstance(value[0], int):
+        return _ints(out, place, value)
+    out += struct.pack("<I", len(value)) + bytes(4 * len(value))
+    for position, item in enumerate(value):
+        hole = place + 4 + 4 * position
+        struct.pack_into("<I", out, hole, _write(out, item) - hole)
+    return place
+
+
+def _ints(out, place, values):
+    out += struct.pack(f"<I{len(values)}i", len(values), *values)
+    return place
+
+
+def file(root):
+    out = bytearray(4) + b"TFL3"
+    struct.pack_into("<I", out, 0, _write(out, root))
+    return bytes(out)
+
+
+def tensor(name, shape, kind=FLOAT32, buffer=0, signature=None, variable=None):
+    is_variable = ("B", 1) if variable else None
+    kind = ("b", kind) if kind else None
+    return Table(_0=list(shape), _1=kind, _2=("I", buffer), _3=name, _5=is_variable, _7=signature)
+
+
+def model(codes, tensors, inputs, outputs, operators, buffers=(b"",), signatures=None):
+    operator_codes = [Table(_0=("b", min(code, 127)), _2=("i", 1), _3=("i", code)) for code in codes]
+    operators = [
+        Table(_0=("I", code), _1=ins, _2=outs, _3=kind, _4=options)
+        for code, ins, outs, kind, options in operators
+    ]
+    graph = Table(_0=tensors, _1=inputs, _2=outputs, _3=operators, _4="main")
+    buffers = [Table(_0=data) if data else Table() for data in buffers]
+    return file(
+        Table(_0=("I", 3), _1=operator_codes, _2=[graph], _3="by hand", _4=buffers, _7=signatures)
+    )
+
+
+def add(shape, kind=FLOAT32, signature=None):
+    """y = a + b, with the signature `add` of x and y to sum."""
+    tensors = [tensor(name, shape, kind, signature=signature) for name in ("a", "b", "y")]
+    names = lambda pairs: [Table(_0=name, _1=("I", index)) for name, index in pairs]
+    signatures = [Table(_0=names([("x", 0), ("y", 1)]), _1=names([("sum", 2)]), _2="add")]
+    options = (("B", 11), Table())
+    return model([ADD], tensors, [0, 1], [2], [(0, [0, 1], [2], *options)], signatures=signatures)
+
+
+def relu(shape):
+    """The smallest model: one operation, one input."""
+    tensors = [tensor("x", shape), tensor("y", shape)]
+    return model([RELU], tensors, [0], [1], [(0, [0], [1], None, None)])
+
+
+def running_sum():
+    """y = the sum of all x so far: an RNN whose weights are 1, with its state in a variable tensor."""
+    one, zero = struct.pack("<f", 1.0), struct.pack("<f", 0.0)
+    tensors = [
+        tensor("x", [1, 1]),
+        tensor("weights", [1, 1], buffer=1),
+        tensor("recurrent", [1, 1], buffer=1),
+        tensor("bias", [1], buffer=2),
+        tensor("state", [1, 1], variable=True),
+        tensor("y", [1, 1]),
+    ]
+    operator = (0, [0, 1, 2, 3, 4], [5], ("B", 7), Table(_0=("b", 0)))
+    return model([RNN], tensors, [0], [5], [operator], buffers=[b"", one, zero])

@@ -1,0 +1,286 @@
+"""`nnhal.load` and what it gives."""
+
+import ctypes
+import logging
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import flatfile
+import nnhal
+from nnhal import _log
+
+
+@pytest.fixture
+def digits(digits_path):
+    return nnhal.load(digits_path)
+
+
+@pytest.fixture
+def add(add_bytes):
+    return nnhal.load(add_bytes)
+
+
+ONES = np.ones((1, 4), np.float32)
+
+
+def test_a_digit_is_read_from_real_numbers(digits, digit):
+    outputs = digits(digit)
+    assert outputs["probabilities"].argmax() == 7
+    assert outputs[0].dtype == np.int8
+    real = digits.outputs[0].dequantize(outputs[0])
+    assert real.dtype == np.float32 and 0.9 < real.max() <= 1.0
+    assert np.argmax(outputs) == 7
+
+
+def test_a_model_says_what_it_takes_and_gives(digits, open_bytes):
+    image = digits.inputs[0]
+    assert (image.name, image.tensor_name) == ("image", "serving_default_image:0")
+    assert image.shape == (1, 8, 8, 1) and image.dtype == np.int8 and image.zero_points == (-128,)
+    assert nnhal.load(open_bytes).inputs[0].shape == (None, 4)
+    assert digits.signatures["serving_default"].inputs == {"image": 0}
+    assert digits.device == "nnhal-cpu" and not digits.is_stateful
+
+
+def test_inputs_go_by_order_or_by_name(add):
+    expected = [[3.0] * 4]
+    for outputs in (
+        add(ONES, 2 * ONES),
+        add(x=ONES, y=2 * ONES),
+        add(ONES, y=2 * ONES),
+        add(b=2 * ONES, a=ONES),
+        add(inputs={"x": ONES, "b": 2 * ONES}),
+    ):
+        assert (outputs["sum"] == expected).all() and (outputs["y"] == expected).all() if "y" in outputs else True
+        assert list(dict(outputs)) == ["sum"]
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, sentence",
+    [
+        ((ONES,), {}, "input y is not given"),
+        ((ONES, ONES, ONES), {}, "3 inputs are given, the model has 2"),
+        ((ONES,), {"x": ONES}, "given twice"),
+        ((ONES,), {"z": ONES}, "there is no input 'z'; there are: x, y"),
+        ((ONES, np.ones((2, 4), np.float32)), {}, r"the shape is \[2, 4\], expected \[1, 4\]"),
+        ((ONES, np.ones((1, 4), np.int32)), {}, "int32"),
+        ((ONES, np.array(["a"])), {}, "dtype"),
+        ((ONES, object()), {}, "dtype"),
+        ((ONES, ONES), {"timeout": -1.0}, "-1"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(add, args, kwargs, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        add(*args, **kwargs)
+
+
+def strided(shape):
+    """Arrays with the same elements in different places of memory."""
+    whole = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    wide = np.zeros([2 * length for length in shape], np.float32)
+    every_other = wide[tuple(slice(None, None, 2) for _ in shape)]
+    every_other[...] = whole
+    backwards = whole[tuple(slice(None, None, -1) for _ in shape)].copy()
+    yield "contiguous", whole
+    yield "every other", every_other
+    yield "backwards", backwards[tuple(slice(None, None, -1) for _ in shape)]
+    yield "columns first", np.asfortranarray(whole)
+    yield "a part of rows", np.pad(whole, [(0, 3)] * len(shape))[tuple(slice(0, n) for n in shape)]
+    yield "read-only", (lambda it: (it.setflags(write=False), it)[1])(whole.copy())
+    yield "not aligned", np.frombuffer(b"x" + whole.tobytes(), np.float32, offset=1).reshape(shape)
+
+
+@pytest.mark.parametrize("shape", [[1, 4], [3, 5, 7], [4, 300], [2, 3, 100]])
+def test_every_layout_of_memory_is_taken(shape):
+    model = nnhal.load(flatfile.add(shape))
+    expected = 2 * np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for name, array in strided(shape):
+        assert (model(array, array)[0] == expected).all(), name
+
+
+def test_a_repeated_element_is_taken(add):
+    same = np.broadcast_to(np.float32(3), (1, 4))
+    assert (add(same, same)[0] == 6.0).all()
+
+
+def test_other_floats_are_rounded_to_the_models(add):
+    for dtype in (np.float64, np.float16):
+        assert (add(ONES.astype(dtype), ONES.astype(dtype)[:, ::-1])[0] == 2.0).all()
+
+
+def test_lists_buffers_and_dlpack_are_taken(add):
+    class OnlyDlpack:
+        def __dlpack__(self, **arguments):
+            return ONES.__dlpack__(**arguments)
+
+        def __dlpack_device__(self):
+            return ONES.__dlpack_device__()
+
+    buffer = (ctypes.c_float * 4 * 1)((1, 1, 1, 1))
+    for value in ([[1, 1, 1, 1]], [[1.0, 1, 1, 1]], OnlyDlpack(), buffer, memoryview(ONES)):
+        assert (add(value, ONES)[0] == 2.0).all()
+
+
+def test_integers_of_a_list_must_fit():
+    model = nnhal.load(flatfile.add([2], flatfile.INT32))
+    assert list(model([1, 2], [3, 4])[0]) == [4, 6]
+    with pytest.raises(ValueError, match="int32 does not hold"):
+        model([1, 2**40], [3, 4])
+
+
+def test_results_go_into_arrays_that_are_given(add):
+    given = np.zeros((1, 4), np.float32)
+    for out in (given, [given], {"sum": given}, {"y": given}):
+        given.fill(0)
+        assert add(ONES, ONES, out=out)[0] is given
+        assert (given == 2.0).all()
+    wide = np.zeros((1, 8), np.float32)
+    add(ONES, ONES, out=wide[:, ::2])
+    assert (wide == [[2, 0] * 4]).all()
+    outputs = add(ONES, ONES)
+    assert add(ONES, 2 * ONES, out=outputs)[0] is outputs[0]
+
+
+@pytest.mark.parametrize(
+    "out, sentence",
+    [
+        (np.zeros((1, 5), np.float32), "shape"),
+        (np.zeros((1, 4), np.int32), "int32"),
+        ([None, None], "2 arrays are given for outputs"),
+        ({"nope": ONES}, "there is no output 'nope'"),
+        (np.broadcast_to(np.float32(0), (1, 4)), "read-only"),
+    ],
+)
+def test_arrays_that_results_do_not_fit_are_refused(add, out, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        add(ONES, ONES, out=out)
+
+
+def test_open_lengths_are_those_of_the_values(open_bytes):
+    model = nnhal.load(open_bytes)
+    for length in (3, 1, 7, 3):
+        value = np.full((length, 4), length, np.float32)
+        assert (model(value, value)[0] == 2 * value).all()
+
+
+def test_a_model_pickles_by_where_it_came_from(digits, add_bytes, digit):
+    again = pickle.loads(pickle.dumps(digits))
+    assert (again(digit)[0] == digits(digit)[0]).all()
+    threads = nnhal.load(add_bytes, threads=1)
+    assert (pickle.loads(pickle.dumps(threads))(ONES, ONES)[0] == 2.0).all()
+
+
+def test_many_threads_run_one_model(digits, digit):
+    expected, wrong = digits(digit)[0], []
+
+    def run():
+        for _ in range(50):
+            if not (digits(digit)[0] == expected).all():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_profile_is_a_record_for_each_step(digits, digit):
+    records = digits.profile(digit, warmup=1, runs=2)
+    assert records[0]["operator"] == "CONV_2D" and records[0]["operator_index"] == 0
+    assert all(record["time_us"] > 0 and record["kernel"] for record in records)
+    assert abs(sum(record["share"] for record in records) - 1.0) < 1e-6
+    assert digits.profile(runs=1)
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(records)
+    assert list(table.columns) == list(records[0]) and len(table) == len(records)
+
+
+def test_devices_are_listed_and_can_be_chosen(digits_path, digit):
+    names = [device["name"] for device in nnhal.devices()]
+    assert names == ["nnhal-cpu", "nnhal-reference"]
+    found = [nnhal.load(digits_path, device=name)(digit)[0].argmax() for name in names]
+    assert found == [7, 7]
+    with pytest.raises(nnhal.Error, match="there is no device \"nope\"; there are: nnhal-cpu"):
+        nnhal.load(digits_path, device="nope")
+
+
+def test_options_that_make_no_sense_are_refused(digits_path):
+    for options in ({"priority": "urgent"}, {"preference": "x"}, {"timeout": -1.0}, {"timeout": float("nan")}):
+        with pytest.raises(ValueError):
+            nnhal.load(digits_path, **options)
+    with pytest.raises((OverflowError, TypeError)):
+        nnhal.load(digits_path, threads=-1)
+
+
+def test_a_run_out_of_time_is_an_error_with_the_devices_status(digits, digit):
+    with pytest.raises(nnhal.Error) as error:
+        digits(digit, timeout=0.0)
+    assert "DEADLINE" in error.value.status.upper()
+
+
+def test_prepared_models_are_kept(digits_path, tmp_path, digit):
+    assert not nnhal.load(digits_path, cache_dir=tmp_path).is_from_cache
+    again = nnhal.load(digits_path, cache_dir=tmp_path)
+    assert again.is_from_cache and again(digit)[0].argmax() == 7
+
+
+def test_errors_are_what_litert_raises_and_pickle():
+    with pytest.raises(nnhal.Error, match="nowhere.tflite") as error:
+        nnhal.load("/nowhere.tflite")
+    assert isinstance(error.value, ValueError) and isinstance(error.value, RuntimeError)
+    again = pickle.loads(pickle.dumps(nnhal.Error("a", "b", "c")))
+    assert (str(again), again.status, again.operation) == ("a", "b", "c")
+
+
+def test_log_lines_reach_logging(caplog):
+    with pytest.raises(ValueError):
+        nnhal.enable_logging("no=such=filter")
+    nnhal.enable_logging("trace")
+    nnhal.enable_logging("trace")
+    with caplog.at_level(logging.DEBUG, logger="nnhal"):
+        _log._emit([(30, "nnhal_cpu::plan", "a line")])
+        _log.flush()
+    assert ("nnhal.nnhal_cpu.plan", logging.WARNING, "a line") in caplog.record_tuples
+
+
+def test_devices_agree_and_are_measured(digits_path, digits, digit):
+    comparison = nnhal.compare(digits_path, digit)
+    assert comparison and comparison.compared > 5
+    for statistics in (nnhal.bench(digits, digit, runs=5), nnhal.bench(digits_path, runs=5, threads=1)):
+        assert statistics.runs == 5
+        assert 0 < statistics.min <= statistics.median <= statistics.p90 < 1.0
+    with pytest.raises(TypeError, match="prepared already"):
+        nnhal.bench(digits, threads=2)
+
+
+def test_a_difference_names_the_operator(digits_path):
+    tight = nnhal.compare(digits_path.parent / "digits_float32.tflite", absolute=0.0, relative=0.0)
+    if not tight:
+        assert tight.operator and "expected" in tight.what
+
+
+def test_a_stateful_model_goes_on_until_it_is_reset():
+    model, one = nnhal.load(flatfile.running_sum()), np.ones((1, 1), np.float32)
+    assert model.is_stateful
+    assert [model(one)[0].item() for _ in range(3)] == [1.0, 2.0, 3.0]
+    model.reset()
+    assert model(one)[0].item() == 1.0
+    assert pickle.loads(pickle.dumps(model))(one)[0].item() == 1.0
+
+
+def test_threads_take_turns_with_a_stateful_model():
+    model, one = nnhal.load(flatfile.running_sum()), np.ones((1, 1), np.float32)
+    sums = []
+    threads = [
+        threading.Thread(target=lambda: sums.extend(model(one)[0].item() for _ in range(100)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(sums) == [float(number) for number in range(1, 401)]

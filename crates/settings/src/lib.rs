@@ -1,0 +1,213 @@
+//! The environment variables of nnhal, in one table ([`ALL`]), for the program, the libraries and the
+//! C library alike.
+//!
+//! A variable that is empty counts as one that is not set. A value that makes no sense is a
+//! [`SettingError`], which says what is possible.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+
+/// An environment variable.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub values: &'static str,
+    /// What is done where it is not set.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+    /// Who reads it.
+    pub readers: &'static str,
+}
+
+/// Threads of an execution.
+pub const THREADS: Setting = Setting {
+    name: "NNHAL_THREADS",
+    values: "a number from 1 to 1024",
+    default: "as many as the process may use processors",
+    meaning: "The most threads that share the work of one execution on `nnhal-cpu`.",
+    readers: "all; an option of the program or of a session goes before it",
+};
+
+/// Which kernels are used.
+pub const INSTRUCTION_SET: Setting = Setting {
+    name: "NNHAL_INSTRUCTION_SET",
+    values: "`portable`, `avx2`, `avx-vnni`, `avx512`, `avx512-vnni`, `neon`, `neon-dotprod`, as far \
+             as the processor has it",
+    default: "the fastest that the processor has",
+    meaning: "The kernels that `nnhal-cpu` uses.",
+    readers: "all",
+};
+
+/// Whether Winograd's transforms are used.
+pub const WINOGRAD: Setting = Setting {
+    name: "NNHAL_WINOGRAD",
+    values: "`on` or `off`",
+    default: "`on`",
+    meaning: "With `off`, convolutions of floats are plain sums of products, which round less and \
+              take longer.",
+    readers: "all",
+};
+
+/// Which devices the C library offers.
+pub const DEVICES: Setting = Setting {
+    name: "NNHAL_DEVICES",
+    values: "names, separated by commas, of `nnhal-cpu` and `nnhal-reference`",
+    default: "all, the fast one first",
+    meaning: "The devices that are offered, in this order. The last one takes over where another \
+              one fails.",
+    readers: "the C library",
+};
+
+/// What is written to standard error.
+pub const LOG: Setting = Setting {
+    name: "NNHAL_LOG",
+    values: "`off`, `error`, `warn`, `info`, `debug` or `trace`; or such levels for modules, separated \
+             by commas, as `warn,driver=debug`; `1` is `error` and `0` is `off`",
+    default: "`off`; the program `error`",
+    meaning: "What is written to standard error. With `error` each call of the C library that fails \
+              writes a line.",
+    readers: "the program, the C library",
+};
+
+/// Whether misuse of the C library ends the process.
+pub const ABORT_ON_MISUSE: Setting = Setting {
+    name: "NNHAL_ABORT_ON_MISUSE",
+    values: "`1` or `0`",
+    default: "`0`",
+    meaning: "With `1`, a pointer to an object that was freed, or never was, ends the process, for \
+              debuggers.",
+    readers: "the C library",
+};
+
+/// All of them.
+pub const ALL: [&Setting; 6] =
+    [&THREADS, &INSTRUCTION_SET, &WINOGRAD, &DEVICES, &LOG, &ABORT_ON_MISUSE];
+
+/// The most threads that one execution can be given.
+pub const MOST_THREADS: usize = 1024;
+
+/// A value that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is {found:?}, expected {}{}", setting.name, setting.values, Because(why))]
+pub struct SettingError {
+    /// Which setting.
+    pub setting: &'static Setting,
+    /// Its value.
+    pub found: String,
+    /// What is wrong, if that says more than what is possible.
+    pub why: Option<String>,
+}
+
+struct Because<'a>(&'a Option<String>);
+
+impl fmt::Display for Because<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |why| write!(formatter, " ({why})"))
+    }
+}
+
+impl Setting {
+    /// Its value; `None` where it is not set, or empty.
+    ///
+    /// # Errors
+    /// It is no text.
+    pub fn read(&'static self) -> Result<Option<String>, SettingError> {
+        let Some(value) = std::env::var_os(self.name) else { return Ok(None) };
+        match value.into_string() {
+            Ok(text) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
+            Err(value) => Err(self.wrong(&value.to_string_lossy(), Some("it is no text".into()))),
+        }
+    }
+
+    /// Its value as something else; `None` where it is not set, or empty.
+    ///
+    /// # Errors
+    /// It is no text, or `parse` refuses it, with what is wrong about it.
+    pub fn parse<T>(
+        &'static self,
+        parse: impl FnOnce(&str) -> Result<T, Option<String>>,
+    ) -> Result<Option<T>, SettingError> {
+        let Some(text) = self.read()? else { return Ok(None) };
+        parse(text.trim()).map(Some).map_err(|why| self.wrong(&text, why))
+    }
+
+    /// The error about a value that makes no sense.
+    pub fn wrong(&'static self, found: &str, why: Option<String>) -> SettingError {
+        SettingError { setting: self, found: found.to_owned(), why }
+    }
+
+    /// Whether it is switched on: `1`, `on`, `true` or `yes`; `None` where it is not set.
+    ///
+    /// # Errors
+    /// It is neither on nor off.
+    pub fn is_on(&'static self) -> Result<Option<bool>, SettingError> {
+        self.parse(|text| match &*text.to_ascii_lowercase() {
+            "1" | "on" | "true" | "yes" => Ok(true),
+            "0" | "off" | "false" | "no" => Ok(false),
+            _ => Err(None),
+        })
+    }
+}
+
+/// How many threads share the work of an execution unless somebody asks for another number:
+/// [`THREADS`], or [`processors`].
+///
+/// # Errors
+/// [`THREADS`] is no number, or one that is out of range.
+pub fn threads() -> Result<NonZeroUsize, SettingError> {
+    let parse = |text: &str| match text.parse::<NonZeroUsize>() {
+        Ok(threads) if threads.get() <= MOST_THREADS => Ok(threads),
+        _ => Err(None),
+    };
+    Ok(THREADS.parse(parse)?.unwrap_or_else(processors))
+}
+
+/// How many processors this process may use at a time: those of its affinity mask, and no more than
+/// the quotas of its control group and of the groups around that (version 1 or 2) amount to. A part
+/// of a processor is left out, one is always there. A thousand at most.
+///
+/// That is what the standard library finds; it looks once for each call.
+pub fn processors() -> NonZeroUsize {
+    let found = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    found.min(NonZeroUsize::new(MOST_THREADS).unwrap_or(NonZeroUsize::MIN))
+}
+
+/// What [`LOG`] asks for, in the words of `tracing`: a level, or levels for modules. `None` where it is
+/// not set.
+///
+/// # Errors
+/// It has a level that there is not.
+pub fn log() -> Result<Option<String>, SettingError> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    LOG.parse(|text| {
+        let directive = |directive: &str| {
+            let (module, level) = match directive.trim().split_once('=') {
+                Some((module, level)) => (format!("{}=", module.trim()), level.trim()),
+                None => (String::new(), directive.trim()),
+            };
+            let level = match &*level.to_ascii_lowercase() {
+                "0" => "off".to_owned(),
+                "1" => "error".to_owned(),
+                level if LEVELS.contains(&level) => level.to_owned(),
+                _ => return Err(Some(format!("there is no level {level:?}"))),
+            };
+            Ok(module + &level)
+        };
+        let all: Vec<String> = text.split(',').map(directive).collect::<Result<_, _>>()?;
+        Ok(all.join(","))
+    })
+}
+
+/// The table of `docs/settings.md`.
+pub fn table() -> String {
+    let mut text = String::from(
+        "| variable | values | where it is not set | what it does | who reads it |\n|---|---|---|---|---|\n",
+    );
+    for Setting { name, values, default, meaning, readers } in ALL {
+        text += &format!("| `{name}` | {values} | {default} | {meaning} | {readers} |\n");
+    }
+    text
+}
