@@ -47,6 +47,36 @@ fn what_is_restored_has_the_same_plan_and_is_saved_as_the_same_bytes() {
     }
 }
 
+/// Two convolutions of constants. Together they are too much work to be folded; a restored program
+/// has the result of the first already.
+fn more_than_is_folded() -> Model {
+    let floats = |dimensions: &[u32]| OperandSpec::tensor_float32(dimensions);
+    let mut main = SubgraphBuilder::new();
+    let mut y = main.input("x", floats(&[1, 16, 16, 32]));
+    let image = main.constant(floats(&[1, 16, 16, 32]), &[0.5; 16 * 16 * 32]);
+    for weight in [0.25, 0.125] {
+        let filter = main.constant(floats(&[32, 1, 1, 32]), &[weight; 32 * 32]);
+        let bias = main.constant(floats(&[32]), &[1.0; 32]);
+        let [same, one, none] = [1, 1, 0].map(|number| main.scalar_i32(number));
+        let inputs = [image, filter, bias, same, one, one, none];
+        let folded = main.operation(OperationType::Conv2d, inputs, floats(&[1, 16, 16, 32]));
+        y = main.operation(OperationType::Add, [y, folded, none], floats(&[1, 16, 16, 32]));
+    }
+    main.output(y);
+    main.into_model().unwrap()
+}
+
+#[test]
+fn what_was_not_folded_is_not_folded_when_it_is_restored() {
+    let model = ops::validate(&more_than_is_folded(), HalVersion::LATEST).unwrap();
+    let program = engine(2).compile(&model, &OPTIONS, &Budget::unlimited()).unwrap();
+    let found = steps(&program);
+    // The first sum, and the second convolution with the second sum.
+    assert_eq!(found.len(), 2, "one convolution is folded: {found:?}");
+    let restored = restore(2, program.save().expect("all shapes are known")).unwrap();
+    assert_eq!(found, steps(&restored));
+}
+
 /// A layer of one row, whose weights the model has as floats of 16 bits, and casts or not.
 fn layer_of_float16(is_cast: bool) -> Model {
     let floats = if is_cast {

@@ -324,7 +324,8 @@ impl<'source, 'build> Building<'source, 'build> {
     }
 
     /// The results of an operation on constants, unless they are much larger than those, or too much
-    /// work.
+    /// work. A restored program has been folded: what was not is computed by its executions, and the
+    /// bytes that it was computed from may not have been saved.
     fn fold(
         &mut self,
         place: OperationPlace,
@@ -333,6 +334,9 @@ impl<'source, 'build> Building<'source, 'build> {
         decoded: &AnyOperation,
         size: u64,
     ) -> Result<Option<Vec<Constant<'source>>>, NoGraph> {
+        if self.source.is_restored() {
+            return Ok(None);
+        }
         let values = inputs.iter().map(|input| &self.graph.values[*input]);
         let (mut known, mut elements) = (0, 0_u64);
         for input in values.clone() {
@@ -348,17 +352,16 @@ impl<'source, 'build> Building<'source, 'build> {
         if size > known * FOLDING_GROWTH + FREE_TO_FOLD {
             return Ok(None);
         }
-        let bytes: Vec<_> = values
-            .map(|input| input.as_constant().map_or_else(Cow::default, Constant::bytes_once))
-            .collect();
-        if let ([half], [output]) = (&bytes[..], outputs)
+        if let ([half], [output]) = (inputs, outputs)
             && self.graph.values[*output].is_widened
         {
-            let origin = ConstantOrigin::Widened(half.to_vec());
-            return Ok(Some(vec![Constant::new(origin, 2 * half.len())]));
+            let halves = bytes_once(&self.graph.values[*half]).into_owned();
+            let length = 2 * halves.len();
+            return Ok(Some(vec![Constant::new(ConstantOrigin::Widened(halves), length)]));
         }
         let work = arithmetic(decoded, elements, size / 4);
         let Some(left) = self.folding.checked_sub(work) else { return Ok(None) };
+        let bytes: Vec<_> = values.map(bytes_once).collect();
         let is_over = || self.budget.check_inside().is_err();
         let value = |position: usize, _: &_| ops::Value::Known(&bytes[position]);
         let user = MemoryUse::Operation(place);
@@ -379,6 +382,11 @@ impl<'source, 'build> Building<'source, 'build> {
         self.folding = left;
         Ok(Some(outputs))
     }
+}
+
+/// The bytes of a constant; none of what is left out.
+fn bytes_once<'value>(value: &'value Value<'_>) -> Cow<'value, [u8]> {
+    value.as_constant().map_or_else(Cow::default, Constant::bytes_once)
 }
 
 /// Multiplications and additions of an operation, or elements that it moves: not less than there are,

@@ -60,6 +60,11 @@ impl Source {
         Self { name, subgraph, constants: SourceConstants::Saved(constants) }
     }
 
+    /// Whether it was saved.
+    pub(crate) fn is_restored(&self) -> bool {
+        matches!(self.constants, SourceConstants::Saved(_))
+    }
+
     /// A constant operand and its lengths.
     pub(crate) fn constant(&self, operand: u32) -> Option<(Constant<'_>, &[u32])> {
         let index = operand as usize;
