@@ -4,11 +4,11 @@
 
 #![no_main]
 
-use burst::datum::{DATUM_BYTES, FmqRequestDatum, FmqResultDatum};
-use burst::packet::{PacketError, RequestPacket, ResultPacket};
-use burst::queue::{Grantor, MessageQueue, MqDescriptor, QueueError, Reader, Writer};
-use burst::{BurstCallback, BurstContext, BurstServer};
-use hal::{
+use nnhal_burst::datum::{DATUM_BYTES, FmqRequestDatum, FmqResultDatum};
+use nnhal_burst::packet::{PacketError, RequestPacket, ResultPacket};
+use nnhal_burst::queue::{Grantor, MessageQueue, MqDescriptor, QueueError, Reader, Writer};
+use nnhal_burst::{BurstCallback, BurstContext, BurstServer};
+use nnhal_hal::{
     Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, Memory, OutputShape,
     PreparedModel, Request, Timing,
 };
@@ -35,7 +35,7 @@ impl PreparedModel for Shapes {
         if request.inputs.len() > 3 {
             return Err(Error::new(ErrorStatus::MissedDeadlineTransient, "many inputs").into());
         }
-        let shape = |argument: &hal::RequestArgument| OutputShape {
+        let shape = |argument: &nnhal_hal::RequestArgument| OutputShape {
             dimensions: argument.dimensions.clone(),
             is_sufficient: !argument.has_no_value,
         };
@@ -54,7 +54,7 @@ impl PreparedModel for Shapes {
 struct Callback(Memory);
 
 impl BurstCallback for Callback {
-    fn get_memories(&self, slots: &[i32]) -> hal::Result<Vec<Memory>> {
+    fn get_memories(&self, slots: &[i32]) -> nnhal_hal::Result<Vec<Memory>> {
         assert!(!slots.is_empty());
         if slots.iter().any(|slot| !(0..=4).contains(slot)) {
             return Err(Error::invalid("no such slot"));
@@ -148,9 +148,9 @@ fn packets(source: &mut Unstructured<'_>) -> Result<()> {
 fn good(source: &mut Unstructured<'_>) -> Result<Vec<FmqRequestDatum>> {
     let argument = |source: &mut Unstructured<'_>| {
         let rank = source.int_in_range(0..=4)?;
-        Ok(hal::RequestArgument {
+        Ok(nnhal_hal::RequestArgument {
             has_no_value: source.ratio(1, 4)?,
-            location: hal::DataLocation {
+            location: nnhal_hal::DataLocation {
                 pool_index: source.int_in_range(0..=3)?,
                 offset: source.arbitrary()?,
                 length: source.arbitrary()?,

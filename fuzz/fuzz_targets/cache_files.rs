@@ -7,10 +7,10 @@
 
 #![no_main]
 
-use driver::cache::{
+use nnhal_driver::cache::{
     CODE_CONTEXT, CacheError, CacheFiles, CacheKey, Content, FORMAT, Identity, ModelCache,
 };
-use hal::RequestBuilder;
+use nnhal_hal::RequestBuilder;
 use libfuzzer_sys::fuzz_target;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -72,7 +72,7 @@ fuzz_target!(|data: &[u8]| {
     match cache.load(files(&model), &[]) {
         Ok(stored) => {
             let request = RequestBuilder::new().build().expect("an empty request");
-            let _ = stored.interface.bind(&request, driver::UsedFor::Execution);
+            let _ = stored.interface.bind(&request, nnhal_driver::UsedFor::Execution);
             if let Content::Model(loaded) = &stored.content {
                 let again = file(&[]);
                 cache.save(files(&again), loaded, &stored.options, None).expect("saved");

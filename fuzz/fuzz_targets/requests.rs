@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use hal::{
+use nnhal_hal::{
     Buffer, BufferDescription, BufferRole, DataLocation, ErrorStatus, ExecutionOptions, HalVersion,
     Memory, OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestArgument,
     RequestMemoryPool, SubgraphBuilder,
@@ -32,7 +32,7 @@ fn subject() -> &'static Subject {
             graph.operation(OperationType::Add, [a, b, none], OperandSpec::tensor_float32([]));
         graph.output(sum);
         let model = graph.into_model().expect("a whole model");
-        let device = reference::device();
+        let device = nnhal_reference::device();
         let prepared = device
             .prepare_model(&model, HalVersion::V1_3, PrepareOptions::default())
             .expect("a valid model");

@@ -17,15 +17,15 @@ mod garbage;
 mod samples;
 
 use arguments::{Invocation, MOST_ELEMENTS, Made, Source, signatures};
-use driver::DriverDevice;
-use hal::{
+use nnhal_driver::DriverDevice;
+use nnhal_hal::{
     DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, Operand,
     OperandLifeTime, OperandType, Operation, OperationType, PrepareOptions, RequestBuilder,
     Subgraph,
 };
 use libfuzzer_sys::fuzz_target;
-use ops::Signature;
-use reference::ReferenceEngine;
+use nnhal_ops::Signature;
+use nnhal_reference::ReferenceEngine;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -53,12 +53,12 @@ fn fast_devices() -> &'static [Arc<dyn Device>] {
 /// The fast device with each instruction set of this processor.
 #[cfg(feature = "cpu")]
 fn fast_devices() -> &'static [Arc<dyn Device>] {
-    use cpu::{InstructionSet, Settings};
+    use nnhal_cpu::{InstructionSet, Settings};
     static DEVICES: OnceLock<Vec<Arc<dyn Device>>> = OnceLock::new();
     DEVICES.get_or_init(|| {
         let device = |instruction_set| {
             let memory_limit = MEMORY_LIMIT;
-            cpu::device(Settings { instruction_set, memory_limit, ..Settings::default() })
+            nnhal_cpu::device(Settings { instruction_set, memory_limit, ..Settings::default() })
         };
         InstructionSet::available().map(device).collect()
     })
@@ -189,7 +189,7 @@ fn run(model: &Model, inputs: Option<&[Input]>) {
     prepared.as_ref().map_or_else(expect_no_panic, drop);
     let is_invalid = |status| status == ErrorStatus::InvalidArgument;
     let refused = supported.as_ref().is_err_and(|error| is_invalid(error.status()));
-    let supports_all = supported.is_ok_and(|all| all.iter().all(hal::Support::is_yes));
+    let supports_all = supported.is_ok_and(|all| all.iter().all(nnhal_hal::Support::is_yes));
     let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) if refused => return assert!(is_invalid(error.status()), "{error}"),
@@ -236,7 +236,7 @@ fn run(model: &Model, inputs: Option<&[Input]>) {
 }
 
 /// The driver makes an error of a panic, which is none of a model's outcomes.
-fn expect_no_panic(error: &hal::Error) {
+fn expect_no_panic(error: &nnhal_hal::Error) {
     let error = error.to_string();
     assert!(!error.contains("panicked"), "{error}");
 }
@@ -289,7 +289,7 @@ fn agree(model: &Model, expected: &Outcome, found: &Outcome) {
 type Outcome = Result<(Vec<Vec<u32>>, Vec<Vec<u8>>), ErrorStatus>;
 
 /// Executes a prepared model.
-fn execute(prepared: &dyn hal::PreparedModel, model: &Model, inputs: &[Input]) -> Outcome {
+fn execute(prepared: &dyn nnhal_hal::PreparedModel, model: &Model, inputs: &[Input]) -> Outcome {
     let mut builder = RequestBuilder::new();
     for input in inputs {
         match input {

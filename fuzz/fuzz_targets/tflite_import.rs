@@ -6,14 +6,14 @@
 
 #![no_main]
 
-use hal::HalVersion;
+use nnhal_hal::HalVersion;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(import) = tflite::import_bytes(bytes) {
+    if let Ok(import) = nnhal_tflite::import_bytes(bytes) {
         assert_eq!(import.operator_origin.len(), import.model.main.operations.len());
         assert_eq!(import.inputs.len(), import.model.main.inputs.len());
         assert_eq!(import.outputs.len(), import.model.main.outputs.len());
-        let _ = ops::validate(&import.model, HalVersion::LATEST);
+        let _ = nnhal_ops::validate(&import.model, HalVersion::LATEST);
     }
 });

@@ -12,7 +12,7 @@ mod garbage;
 mod samples;
 
 use garbage::Source;
-use hal::{HalVersion, Model};
+use nnhal_hal::{HalVersion, Model};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -38,10 +38,10 @@ fuzz_target!(|bytes: &[u8]| {
         None => garbage::wild(source),
     };
     let started = Instant::now();
-    let oldest = ops::validate::oldest_version(&model).ok();
+    let oldest = nnhal_ops::validate::oldest_version(&model).ok();
     assert!(started.elapsed() < SLOW, "{:?}", started.elapsed());
     for version in HalVersion::ALL.iter().copied() {
-        let result = ops::validate(&model, version);
+        let result = nnhal_ops::validate(&model, version);
         assert_eq!(result.is_ok(), oldest.is_some_and(|it| version >= it), "{version}: {result:?}");
     }
 });

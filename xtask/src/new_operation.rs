@@ -185,7 +185,7 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// @NAME@, with its arguments decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -223,7 +223,7 @@ impl Operation for @Type@ {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn example(input: OperandSpec, elements: &[f64]) -> Example {
         let output = OperandSpec { dimensions: vec![], ..input.clone() };

@@ -8,7 +8,7 @@
 //!     cargo bench -p nnhal-burst
 
 use divan::Bencher;
-use hal::{
+use nnhal_hal::{
     Burst, DataLocation, Error, Execution, ExecutionError, ExecutionOptions, Memory, OutputShape,
     PreparedModel, Request, RequestArgument, RequestMemoryPool, Timing,
 };
@@ -34,7 +34,7 @@ impl PreparedModel for Sum {
             return Err(Error::invalid("a token").into());
         };
         let view = memory.view().map_err(Error::from)?;
-        let read = |index: usize| -> hal::Result<[f32; 4]> {
+        let read = |index: usize| -> nnhal_hal::Result<[f32; 4]> {
             let mut bytes = [0; BYTES as usize];
             view.read(request.inputs[index].location.offset.into(), &mut bytes)
                 .map_err(Error::from)?;
@@ -88,14 +88,14 @@ fn direct(bencher: Bencher) {
 
 #[divan::bench]
 fn burst(bencher: Bencher) {
-    let (burst, request) = (burst::open(Arc::new(Sum)).expect("a burst"), request());
+    let (burst, request) = (nnhal_burst::open(Arc::new(Sum)).expect("a burst"), request());
     bencher.bench(|| burst.execute(&request, false).expect("an execution"));
     check(&request);
 }
 
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn burst_after_a_pause(bencher: Bencher) {
-    let (burst, request) = (burst::open(Arc::new(Sum)).expect("a burst"), request());
+    let (burst, request) = (nnhal_burst::open(Arc::new(Sum)).expect("a burst"), request());
     let pause = || std::thread::sleep(Duration::from_millis(2));
     bencher.with_inputs(pause).bench_values(|()| {
         burst.execute(&request, false).expect("an execution");
@@ -106,5 +106,5 @@ fn burst_after_a_pause(bencher: Bencher) {
 /// Both queues, the thread, and their end.
 #[divan::bench(sample_count = 100, sample_size = 1)]
 fn open_and_drop() {
-    drop(burst::open(Arc::new(Sum)).expect("a burst"));
+    drop(nnhal_burst::open(Arc::new(Sum)).expect("a burst"));
 }

@@ -6,7 +6,7 @@ use crate::datum::{FmqRequestDatum, FmqResultDatum};
 use crate::packet::{PacketError, RequestPacket, ResultPacket};
 use crate::queue::{Interrupt, MessageQueue, QueueError, Reader, Writer};
 use crate::{BurstCallback, BurstContext};
-use hal::{Burst, Error, ErrorStatus, Execution, ExecutionError, Memory, Request};
+use nnhal_hal::{Burst, Error, ErrorStatus, Execution, ExecutionError, Memory, Request};
 use slots::Slots;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -85,16 +85,16 @@ impl From<ClientError> for Error {
 ///
 /// ```
 /// # struct Service;
-/// # impl burst::BurstContext for Service { fn free_memory(&self, _slot: i32) {} }
+/// # impl nnhal_burst::BurstContext for Service { fn free_memory(&self, _slot: i32) {} }
 /// # fn configure(
-/// #     _callback: std::sync::Arc<dyn burst::BurstCallback>,
-/// #     _requests: burst::MqDescriptor,
-/// #     _results: burst::MqDescriptor,
-/// # ) -> hal::Result<Service> { Ok(Service) }
-/// # fn main() -> hal::Result<()> {
-/// use burst::Connection;
+/// #     _callback: std::sync::Arc<dyn nnhal_burst::BurstCallback>,
+/// #     _requests: nnhal_burst::MqDescriptor,
+/// #     _results: nnhal_burst::MqDescriptor,
+/// # ) -> nnhal_hal::Result<Service> { Ok(Service) }
+/// # fn main() -> nnhal_hal::Result<()> {
+/// use nnhal_burst::Connection;
 ///
-/// let connection = Connection::new(burst::QUEUE_CAPACITY)?;
+/// let connection = Connection::new(nnhal_burst::QUEUE_CAPACITY)?;
 /// let (requests, results) =
 ///     (connection.requests().descriptor()?, connection.results().descriptor()?);
 /// let context = configure(connection.callback(), requests, results)?;

@@ -22,7 +22,7 @@
 //!
 //! Source: `1.2/types.hal`; contract, IPC-3 and IPC-4. Numbers are in the machine's byte order.
 
-use hal::DataLocation;
+use nnhal_hal::DataLocation;
 
 /// Bytes of a datum of either kind.
 pub const DATUM_BYTES: usize = 24;

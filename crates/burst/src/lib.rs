@@ -7,18 +7,18 @@
 //! | [`datum`] | the 24 bytes that lie in them |
 //! | [`packet`] | requests and results as rows of such data |
 //! | [`server`] | [`BurstServer`], the service's end: a thread that executes what comes |
-//! | [`client`] | [`BurstClient`], the other end, which is a [`hal::Burst`] |
+//! | [`client`] | [`BurstClient`], the other end, which is a [`nnhal_hal::Burst`] |
 //! | [`pair`] | [`open`]: both ends in one process |
 //!
 //! The two ends meet in two queues and two small traits, [`BurstContext`] and [`BurstCallback`],
 //! which are the interface's own; over which transport these reach the other side is not looked at.
 //!
 //! ```no_run
-//! # fn run(prepared: std::sync::Arc<dyn hal::PreparedModel>, request: hal::Request)
-//! # -> Result<(), hal::ExecutionError> {
-//! use hal::Burst;
+//! # fn run(prepared: std::sync::Arc<dyn nnhal_hal::PreparedModel>, request: nnhal_hal::Request)
+//! # -> Result<(), nnhal_hal::ExecutionError> {
+//! use nnhal_hal::Burst;
 //!
-//! let burst = burst::open(prepared)?;
+//! let burst = nnhal_burst::open(prepared)?;
 //! let execution = burst.execute(&request, false)?;
 //! # Ok(()) }
 //! ```
@@ -36,7 +36,7 @@ pub use pair::open;
 pub use queue::{MessageQueue, MqDescriptor};
 pub use server::BurstServer;
 
-use hal::Memory;
+use nnhal_hal::Memory;
 
 /// Data in each queue of Android's own client, and of [`open`].
 pub const QUEUE_CAPACITY: usize = 1024;
@@ -47,7 +47,7 @@ pub trait BurstCallback: Send + Sync {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if there is nothing behind one of them; `GENERAL_FAILURE`.
-    fn get_memories(&self, slots: &[i32]) -> hal::Result<Vec<Memory>>;
+    fn get_memories(&self, slots: &[i32]) -> nnhal_hal::Result<Vec<Memory>>;
 }
 
 /// What the client asks of the service during a burst (`IBurstContext`). The burst ends when it is

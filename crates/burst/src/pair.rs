@@ -3,7 +3,7 @@
 use crate::QUEUE_CAPACITY;
 use crate::client::{BurstClient, Connection};
 use crate::server::BurstServer;
-use hal::PreparedModel;
+use nnhal_hal::PreparedModel;
 use std::sync::Arc;
 
 /// A burst on a prepared model of this process: what a driver's
@@ -12,7 +12,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If queues or a thread cannot be had.
-pub fn open(prepared: Arc<dyn PreparedModel>) -> hal::Result<BurstClient> {
+pub fn open(prepared: Arc<dyn PreparedModel>) -> nnhal_hal::Result<BurstClient> {
     open_with_capacity(prepared, QUEUE_CAPACITY)
 }
 
@@ -23,7 +23,7 @@ pub fn open(prepared: Arc<dyn PreparedModel>) -> hal::Result<BurstClient> {
 pub fn open_with_capacity(
     prepared: Arc<dyn PreparedModel>,
     capacity: usize,
-) -> hal::Result<BurstClient> {
+) -> nnhal_hal::Result<BurstClient> {
     let connection = Connection::new(capacity)?;
     let (requests, results) = (connection.requests().clone(), connection.results().clone());
     let death = connection.death();

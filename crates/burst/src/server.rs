@@ -4,7 +4,7 @@ use crate::datum::{FmqRequestDatum, FmqResultDatum};
 use crate::packet::{RequestPacket, ResultPacket};
 use crate::queue::{Interrupt, MessageQueue, QueueError, Reader, Writer};
 use crate::{BurstCallback, BurstContext};
-use hal::{
+use nnhal_hal::{
     Cancellation, Error, ErrorStatus, ExecutionOptions, Memory, PreparedModel, Request,
     RequestMemoryPool, Timing,
 };
@@ -33,7 +33,7 @@ struct Place;
 impl Place {
     /// # Errors
     /// `RESOURCE_EXHAUSTED_TRANSIENT`: there is none left.
-    fn take() -> hal::Result<Self> {
+    fn take() -> nnhal_hal::Result<Self> {
         let more = |count| if count < MAXIMUM_BURSTS { Some(count + 1) } else { None };
         match BURSTS.fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
             Ok(_) => Ok(Self),
@@ -81,7 +81,7 @@ impl BurstServer {
         callback: Arc<dyn BurstCallback>,
         requests: MessageQueue<FmqRequestDatum>,
         results: MessageQueue<FmqResultDatum>,
-    ) -> hal::Result<Self> {
+    ) -> nnhal_hal::Result<Self> {
         Self::with_end(prepared, callback, requests, results, || {})
     }
 
@@ -96,7 +96,7 @@ impl BurstServer {
         requests: MessageQueue<FmqRequestDatum>,
         results: MessageQueue<FmqResultDatum>,
         at_the_end: impl FnOnce() + Send + 'static,
-    ) -> hal::Result<Self> {
+    ) -> nnhal_hal::Result<Self> {
         if !requests.has_event_flag() || !results.has_event_flag() {
             return Err(QueueError::NoEventFlag.into());
         }

@@ -2,12 +2,12 @@
 
 mod support;
 
-use burst::client::KEPT_SLOTS;
-use burst::datum::{FmqRequestDatum, FmqResultDatum, ResultDatum};
-use burst::packet::{PacketError, RequestPacket, ResultPacket};
-use burst::queue::{Reader, Writer};
-use burst::{BurstCallback, BurstClient, BurstContext, ClientError, Connection};
-use hal::{
+use nnhal_burst::client::KEPT_SLOTS;
+use nnhal_burst::datum::{FmqRequestDatum, FmqResultDatum, ResultDatum};
+use nnhal_burst::packet::{PacketError, RequestPacket, ResultPacket};
+use nnhal_burst::queue::{Reader, Writer};
+use nnhal_burst::{BurstCallback, BurstClient, BurstContext, ClientError, Connection};
+use nnhal_hal::{
     Burst, ErrorStatus, ExecutionError, ExecutionOptions, Memory, OutputShape, Request,
     RequestMemoryPool, Timing,
 };
@@ -339,7 +339,8 @@ fn ipc_5_a_client_is_released_when_the_service_ends_by_itself() {
         end.store(true, Ordering::SeqCst);
     };
     let server =
-        burst::BurstServer::with_end(prepared, callback, requests, results, at_the_end).unwrap();
+        nnhal_burst::BurstServer::with_end(prepared, callback, requests, results, at_the_end)
+            .unwrap();
     let client = connection.connect(server);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| client.execute(&request(&memory(1)), false));
@@ -360,7 +361,7 @@ fn ipc_5_a_client_is_released_when_the_service_ends_by_itself() {
 #[test]
 fn burst_17_results_are_those_of_a_direct_execution() {
     let prepared = Mock::doubling();
-    let burst = burst::open(Arc::clone(&prepared)).unwrap();
+    let burst = nnhal_burst::open(Arc::clone(&prepared)).unwrap();
     for (input, room) in [(3, 8), (200, 8), (3, 4)] {
         let (direct, through_burst) = (memory(input), memory(input));
         let run = |memory: &Memory, burst: Option<&BurstClient>| {
@@ -391,7 +392,7 @@ fn burst_16_bursts_and_other_executions_do_not_disturb_each_other() {
     let prepared = Mock::doubling();
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            let burst = burst::open(Arc::clone(&prepared)).unwrap();
+            let burst = nnhal_burst::open(Arc::clone(&prepared)).unwrap();
             scope.spawn(move || {
                 let mut kept = memory(0);
                 for round in 0..500_u32 {
@@ -417,7 +418,7 @@ fn burst_16_bursts_and_other_executions_do_not_disturb_each_other() {
 /// A burst that many threads share executes one request at a time and mixes up none.
 #[test]
 fn conc_1_a_shared_burst_executes_or_refuses() {
-    let burst = burst::open(Mock::doubling()).unwrap();
+    let burst = nnhal_burst::open(Mock::doubling()).unwrap();
     std::thread::scope(|scope| {
         for thread in 1..4_u8 {
             let burst = &burst;
@@ -444,7 +445,7 @@ fn burst_16_nothing_is_left_of_a_burst() {
     let count = |of: &str| std::fs::read_dir(format!("/proc/self/{of}")).unwrap().count();
     let prepared = Mock::doubling();
     let open_and_close = || {
-        let burst = burst::open(Arc::clone(&prepared)).unwrap();
+        let burst = nnhal_burst::open(Arc::clone(&prepared)).unwrap();
         burst.execute(&request(&memory(1)), false).unwrap();
     };
     open_and_close();

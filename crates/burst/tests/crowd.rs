@@ -2,8 +2,8 @@
 
 mod support;
 
-use burst::server::MAXIMUM_BURSTS;
-use hal::{Burst, ErrorStatus};
+use nnhal_burst::server::MAXIMUM_BURSTS;
+use nnhal_hal::{Burst, ErrorStatus};
 use std::time::{Duration, Instant};
 use support::{Mock, double, memory, output, request};
 
@@ -16,7 +16,7 @@ fn threads() -> usize {
 #[test]
 fn sec_3_more_bursts_than_the_limit_are_refused_and_threads_end_with_their_bursts() {
     let prepared = Mock::running(double);
-    let open = || burst::pair::open_with_capacity(prepared.clone(), 64);
+    let open = || nnhal_burst::pair::open_with_capacity(prepared.clone(), 64);
     let mut bursts = Vec::new();
     let refused = loop {
         match open() {

@@ -1,8 +1,8 @@
 //! Packets: what is written is read, everything else is refused.
 
-use burst::datum::{DATUM_BYTES, FmqRequestDatum, FmqResultDatum, RequestDatum, ResultDatum};
-use burst::packet::{PacketError, RequestPacket, ResultPacket};
-use hal::{DataLocation, ErrorStatus, OutputShape, RequestArgument, Timing};
+use nnhal_burst::datum::{DATUM_BYTES, FmqRequestDatum, FmqResultDatum, RequestDatum, ResultDatum};
+use nnhal_burst::packet::{PacketError, RequestPacket, ResultPacket};
+use nnhal_hal::{DataLocation, ErrorStatus, OutputShape, RequestArgument, Timing};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -216,7 +216,7 @@ fn burst_6_counts_beyond_what_was_received_are_refused_at_once() {
         let error = RequestPacket::decode(&data).unwrap_err();
         assert!(matches!(error, PacketError::Counts { received: 3, .. }), "{error}");
     }
-    let huge = burst::datum::OperandInformation { dimensions: most, ..Default::default() };
+    let huge = nnhal_burst::datum::OperandInformation { dimensions: most, ..Default::default() };
     let data = [first(1, 0, 0), RequestDatum::Input(huge).into(), each_request_tag()[6]];
     let needed = 2 + u64::from(most);
     assert_eq!(RequestPacket::decode(&data), Err(PacketError::Counts { needed, received: 3 }));

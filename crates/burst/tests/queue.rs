@@ -2,10 +2,10 @@
 
 mod support;
 
-use burst::datum::{DATUM_BYTES, FmqResultDatum, ResultDatum};
-use burst::queue::{Grantor, MAXIMUM_CAPACITY, MessageQueue, MqDescriptor, QueueError};
-use hal::ErrorStatus;
-use hal::memory::MemoryError;
+use nnhal_burst::datum::{DATUM_BYTES, FmqResultDatum, ResultDatum};
+use nnhal_burst::queue::{Grantor, MAXIMUM_CAPACITY, MessageQueue, MqDescriptor, QueueError};
+use nnhal_hal::ErrorStatus;
+use nnhal_hal::memory::MemoryError;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::fs::File;
 use std::os::fd::OwnedFd;

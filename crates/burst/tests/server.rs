@@ -2,11 +2,13 @@
 
 mod support;
 
-use burst::datum::{FmqRequestDatum, RequestDatum, ResultDatum};
-use burst::packet::ResultPacket;
-use burst::queue::{MessageQueue, QueueError};
-use burst::{BurstContext, BurstServer};
-use hal::{Error, ErrorStatus, Execution, ExecutionError, OutputShape, PreparedModel, Timing};
+use nnhal_burst::datum::{FmqRequestDatum, RequestDatum, ResultDatum};
+use nnhal_burst::packet::ResultPacket;
+use nnhal_burst::queue::{MessageQueue, QueueError};
+use nnhal_burst::{BurstContext, BurstServer};
+use nnhal_hal::{
+    Error, ErrorStatus, Execution, ExecutionError, OutputShape, PreparedModel, Timing,
+};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -34,7 +36,7 @@ fn burst_1_queues_that_nobody_can_wait_for_or_answer_in_are_refused() {
         let callback = Arc::<Callback>::default();
         BurstServer::new(Mock::doubling(), callback, requests, results).unwrap_err()
     };
-    fn without_flag<D: burst::queue::Datum>() -> MessageQueue<D> {
+    fn without_flag<D: nnhal_burst::queue::Datum>() -> MessageQueue<D> {
         let mut descriptor = MessageQueue::<D>::create(8).unwrap().descriptor().unwrap();
         descriptor.grantors.truncate(3);
         MessageQueue::open(descriptor).unwrap()
@@ -178,9 +180,9 @@ fn burst_7_a_slot_that_stands_for_nothing_is_an_invalid_argument() {
 
 #[test]
 fn burst_7_answers_that_are_errors_or_have_another_length_are_failures() {
-    struct Answers(Mutex<Vec<hal::Result<Vec<hal::Memory>>>>);
-    impl burst::BurstCallback for Answers {
-        fn get_memories(&self, _slots: &[i32]) -> hal::Result<Vec<hal::Memory>> {
+    struct Answers(Mutex<Vec<nnhal_hal::Result<Vec<nnhal_hal::Memory>>>>);
+    impl nnhal_burst::BurstCallback for Answers {
+        fn get_memories(&self, _slots: &[i32]) -> nnhal_hal::Result<Vec<nnhal_hal::Memory>> {
             self.0.lock().unwrap().pop().unwrap_or_else(|| panic!("asked too often"))
         }
     }
@@ -268,8 +270,8 @@ fn burst_10_an_answer_that_was_overtaken_by_freeing_is_not_kept() {
         asked: Mutex<mpsc::Sender<()>>,
         go_on: Mutex<mpsc::Receiver<()>>,
     }
-    impl burst::BurstCallback for Slow {
-        fn get_memories(&self, slots: &[i32]) -> hal::Result<Vec<hal::Memory>> {
+    impl nnhal_burst::BurstCallback for Slow {
+        fn get_memories(&self, slots: &[i32]) -> nnhal_hal::Result<Vec<nnhal_hal::Memory>> {
             let memories = self.table.get_memories(slots);
             self.asked.lock().unwrap().send(()).unwrap();
             self.go_on.lock().unwrap().recv().unwrap();
@@ -306,11 +308,12 @@ fn burst_10_an_answer_that_was_overtaken_by_freeing_is_not_kept() {
 #[test]
 fn burst_11_a_request_that_does_not_fit_the_model_is_invalid() {
     let mut client = RawClient::new(Mock::doubling());
-    let argument = hal::RequestArgument::default;
+    let argument = nnhal_hal::RequestArgument::default;
     for (inputs, outputs) in [(0, 0), (1, 0), (0, 1), (2, 1), (1, 2)] {
         let (inputs, outputs) = (vec![argument(); inputs], vec![argument(); outputs]);
         let mut data = Vec::new();
-        burst::packet::RequestPacket::encode(&inputs, &outputs, &[1], true, &mut data).unwrap();
+        nnhal_burst::packet::RequestPacket::encode(&inputs, &outputs, &[1], true, &mut data)
+            .unwrap();
         assert_eq!(client.exchange(&data), failed(ErrorStatus::InvalidArgument));
     }
     // A pool that is not there, bytes that are not there.
@@ -346,7 +349,7 @@ fn burst_13_no_byte_of_a_result_is_left_over_from_something_else() {
     for _ in 0..3 {
         let data = client.exchange_raw(&packet(&[1], false));
         for datum in &data {
-            let again = burst::FmqResultDatum::from(datum.decode().unwrap());
+            let again = nnhal_burst::FmqResultDatum::from(datum.decode().unwrap());
             assert_eq!(datum.to_bytes(), again.to_bytes());
         }
         assert_eq!(data[1].to_bytes()[9..12], [0; 3]);
@@ -358,7 +361,12 @@ fn burst_14_and_gen_2_options_and_statuses_are_those_of_1_2() {
     let statuses = Mutex::new(ErrorStatus::ALL[1..].to_vec());
     let mut client = RawClient::new(Mock::running(move |request, options| {
         assert_eq!((options.deadline, options.loop_timeout), (None, None));
-        assert!(request.pools.iter().all(|pool| matches!(pool, hal::RequestMemoryPool::Memory(_))));
+        assert!(
+            request
+                .pools
+                .iter()
+                .all(|pool| matches!(pool, nnhal_hal::RequestMemoryPool::Memory(_)))
+        );
         let status = statuses.lock().unwrap().remove(0);
         let output_shapes = vec![OutputShape { dimensions: vec![4], is_sufficient: false }];
         Err(ExecutionError { error: Error::new(status, "as the test wants"), output_shapes })

@@ -67,19 +67,19 @@ opaque! {
     /// A device; never freed.
     ANeuralNetworksDevice: crate::device::ListedDevice, 1;
     /// A model, being built or finished.
-    ANeuralNetworksModel: std::sync::Mutex<runtime::ModelBuilder>, 2;
+    ANeuralNetworksModel: std::sync::Mutex<nnhal_runtime::ModelBuilder>, 2;
     /// A compilation, being set up or finished.
     ANeuralNetworksCompilation: crate::compilation::Held, 3;
     /// An execution.
     ANeuralNetworksExecution: crate::execution::Held, 4;
     /// A burst.
-    ANeuralNetworksBurst: runtime::Burst, 5;
+    ANeuralNetworksBurst: nnhal_runtime::Burst, 5;
     /// An event.
     ANeuralNetworksEvent: crate::event::Held, 6;
     /// A memory.
-    ANeuralNetworksMemory: runtime::Memory, 7;
+    ANeuralNetworksMemory: nnhal_runtime::Memory, 7;
     /// A description of memory, being set up or finished.
-    ANeuralNetworksMemoryDesc: std::sync::Mutex<runtime::MemoryDescription>, 8;
+    ANeuralNetworksMemoryDesc: std::sync::Mutex<nnhal_runtime::MemoryDescription>, 8;
 }
 
 /// Memory of Android's graphics system, which there is none of here.

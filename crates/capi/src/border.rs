@@ -5,7 +5,7 @@
 
 use crate::last_error;
 use crate::outcome::{NO_ERROR, Outcome};
-use runtime::{Error, ResultCode};
+use nnhal_runtime::{Error, ResultCode};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -4,7 +4,7 @@ use crate::abi::{ANeuralNetworksBurst, ANeuralNetworksCompilation};
 use crate::border::export;
 use crate::handle;
 use crate::pointer::Out;
-use runtime::Burst;
+use nnhal_runtime::Burst;
 use std::sync::Arc;
 
 export! {

@@ -7,7 +7,7 @@ use crate::handle;
 use crate::model::finished;
 use crate::outcome::{Outcome, bad_data, null};
 use crate::pointer::{In, Out};
-use runtime::Device;
+use nnhal_runtime::Device;
 use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
 
@@ -64,8 +64,8 @@ pub(crate) fn list(handles: In<*const ANeuralNetworksDevice>, count: u32) -> Out
 
 export! {
     /// Feature level of the library.
-    fn ANeuralNetworks_getRuntimeFeatureLevel() -> i64, runtime::RUNTIME_FEATURE_LEVEL; {
-        runtime::RUNTIME_FEATURE_LEVEL
+    fn ANeuralNetworks_getRuntimeFeatureLevel() -> i64, nnhal_runtime::RUNTIME_FEATURE_LEVEL; {
+        nnhal_runtime::RUNTIME_FEATURE_LEVEL
     }
 
     /// Number of devices.

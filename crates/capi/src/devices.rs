@@ -1,15 +1,15 @@
 //! The devices that the library offers: the one place where they are listed.
 
 use crate::outcome::{Outcome, bad_data};
-use hal::Device;
+use nnhal_hal::Device;
+use nnhal_runtime::Devices;
 use nnhal_settings::{DEVICES, SettingError};
-use runtime::Devices;
 use std::sync::{Arc, LazyLock};
 
 /// Every device there is, the fast one first. The last one can do everything: it takes over where
 /// another one fails.
 fn all() -> Result<Vec<Arc<dyn Device>>, SettingError> {
-    Ok(vec![cpu::device(cpu::Settings::from_environment()?), reference::device()])
+    Ok(vec![nnhal_cpu::device(nnhal_cpu::Settings::from_environment()?), nnhal_reference::device()])
 }
 
 /// The devices of this process, made when they are first asked for.

@@ -7,8 +7,8 @@ use crate::border::inner;
 use crate::handle;
 use crate::outcome::{NO_ERROR, Outcome};
 use crate::pointer::Context;
-use hal::{Model, OperandType, OperationType};
-use runtime::{Device, DurationCode, Execution, Model as FinishedModel};
+use nnhal_hal::{Model, OperandType, OperationType};
+use nnhal_runtime::{Device, DurationCode, Execution, Model as FinishedModel};
 use std::ffi::{CString, c_char};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
@@ -214,7 +214,7 @@ parts! {
     ANeuralNetworksDiagnosticCompilationInfo {
         SL_ANeuralNetworksDiagnosticCompilationInfo_getSessionId -> i32, 0, |_| *SESSION;
         SL_ANeuralNetworksDiagnosticCompilationInfo_getNnApiVersion -> i64, 0,
-            |_| runtime::RUNTIME_FEATURE_LEVEL;
+            |_| nnhal_runtime::RUNTIME_FEATURE_LEVEL;
         SL_ANeuralNetworksDiagnosticCompilationInfo_getModelArchHash -> *const u8,
             std::ptr::null(), |report| report.model_hash.as_ptr();
         SL_ANeuralNetworksDiagnosticCompilationInfo_getDeviceIds -> *const c_char,
@@ -236,7 +236,7 @@ parts! {
     ANeuralNetworksDiagnosticExecutionInfo {
         SL_ANeuralNetworksDiagnosticExecutionInfo_getSessionId -> i32, 0, |_| *SESSION;
         SL_ANeuralNetworksDiagnosticExecutionInfo_getNnApiVersion -> i64, 0,
-            |_| runtime::RUNTIME_FEATURE_LEVEL;
+            |_| nnhal_runtime::RUNTIME_FEATURE_LEVEL;
         SL_ANeuralNetworksDiagnosticExecutionInfo_getModelArchHash -> *const u8,
             std::ptr::null(), |report| report.model_hash.as_ptr();
         SL_ANeuralNetworksDiagnosticExecutionInfo_getDeviceIds -> *const c_char,

@@ -6,7 +6,7 @@ use crate::handle;
 use crate::last_error;
 use crate::outcome::{Outcome, bad_data, lock, null};
 use crate::pointer::{Out, duplicate};
-use runtime::Event;
+use nnhal_runtime::Event;
 use std::os::fd::IntoRawFd;
 use std::sync::{Arc, Mutex};
 

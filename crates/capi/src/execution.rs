@@ -13,8 +13,8 @@ use crate::last_error;
 use crate::model::description;
 use crate::outcome::{Outcome, bad_data, bad_state, index, null};
 use crate::pointer::{In, Lent, Out, Room};
-use hal::time::{LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM};
-use runtime::{
+use nnhal_hal::time::{LOOP_TIMEOUT_DEFAULT, LOOP_TIMEOUT_MAXIMUM};
+use nnhal_runtime::{
     DurationCode, Error, Event, Execution, OperandDescription, OutputDimensions, ReadBytes,
     ResultCode, WriteBytes,
 };

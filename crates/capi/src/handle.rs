@@ -13,7 +13,7 @@
 
 use crate::last_error;
 use crate::outcome::{Outcome, bad_data, bad_state, null, out_of_memory};
-use runtime::Error;
+use nnhal_runtime::Error;
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
@@ -176,7 +176,7 @@ fn refuse<H: Handle>(handle: *const H, argument: &str, dead: Dead) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runtime::ResultCode;
+    use nnhal_runtime::ResultCode;
 
     struct Thing;
 

@@ -4,7 +4,7 @@
 //! logged as an error, which the environment variable `NNHAL_LOG` makes visible.
 
 use crate::log;
-use runtime::Error;
+use nnhal_runtime::Error;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 

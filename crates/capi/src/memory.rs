@@ -7,7 +7,7 @@ use crate::border::export;
 use crate::handle;
 use crate::outcome::{Outcome, bad_data, lock, null};
 use crate::pointer::{In, Out, duplicate};
-use runtime::{Compilation, Error, Memory, MemoryDescription, ResultCode};
+use nnhal_runtime::{Compilation, Error, Memory, MemoryDescription, ResultCode};
 use std::sync::{Arc, Mutex};
 
 export! {

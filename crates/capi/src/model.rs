@@ -9,7 +9,7 @@ use crate::devices::devices;
 use crate::handle;
 use crate::outcome::{Outcome, bad_data, index, lock, null};
 use crate::pointer::{In, Lent, Out};
-use runtime::{Model, ModelBuilder, OperandDescription};
+use nnhal_runtime::{Model, ModelBuilder, OperandDescription};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 

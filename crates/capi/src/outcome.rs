@@ -1,6 +1,6 @@
 //! What the inside of a C function answers: nothing, or a result code with a sentence.
 
-use runtime::{Error, ResultCode};
+use nnhal_runtime::{Error, ResultCode};
 use std::sync::{Mutex, MutexGuard};
 
 /// What the inside of every C function answers.

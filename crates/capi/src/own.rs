@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 /// Names of all result codes from 0 on, and one for what is none.
 static NAMES: LazyLock<Vec<CString>> = LazyLock::new(|| {
-    let codes = 0..=runtime::ResultCode::ALL.last().map_or(0, |code| code.code()) + 1;
+    let codes = 0..=nnhal_runtime::ResultCode::ALL.last().map_or(0, |code| code.code()) + 1;
     codes.map(|code| CString::new(result_name(code)).unwrap_or_default()).collect()
 });
 

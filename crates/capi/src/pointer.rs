@@ -7,7 +7,7 @@
 #![allow(unsafe_code, reason = "pointers from C are followed here, and only here")]
 
 use crate::outcome::{Outcome, bad_data, null, out_of_memory};
-use runtime::{ReadBytes, WriteBytes};
+use nnhal_runtime::{ReadBytes, WriteBytes};
 use std::ffi::{CStr, c_char, c_void};
 use std::os::fd::{BorrowedFd, OwnedFd};
 

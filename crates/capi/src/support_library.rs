@@ -11,8 +11,8 @@ use crate::handle;
 use crate::outcome::{Outcome, bad_data, null};
 use crate::pointer::{Context, In, Out, duplicate};
 use crate::{burst::*, device::*, event::*, execution::*, extension::*, memory::*, model::*};
-use hal::PerformanceInfo;
-use runtime::CacheFiles;
+use nnhal_hal::PerformanceInfo;
+use nnhal_runtime::CacheFiles;
 use std::ffi::c_char;
 use std::os::fd::OwnedFd;
 
@@ -44,7 +44,7 @@ macro_rules! driver {
         pub const NAMES: [&str; FUNCTIONS] = [$(stringify!($name)),*];
 
         static DRIVER: Driver = Driver {
-            feature_level: runtime::RUNTIME_FEATURE_LEVEL,
+            feature_level: nnhal_runtime::RUNTIME_FEATURE_LEVEL,
             functions: [$(Function($name as *const ())),*],
         };
     };
@@ -321,7 +321,7 @@ inner! {
     }
 }
 
-fn no_extension(device: &ListedDevice, index: u32) -> runtime::Error {
+fn no_extension(device: &ListedDevice, index: u32) -> nnhal_runtime::Error {
     bad_data(format!("the device has {} extensions, no number {index}", device.extensions.len()))
 }
 

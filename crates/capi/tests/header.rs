@@ -1,10 +1,10 @@
 //! The headers say what the library is: the same constants, functions and structures.
 
-use hal::{
+use neuralnetworks::{model, support_library};
+use nnhal_hal::{
     DeviceType, ExecutionPreference, FusedActivation, HalVersion, OperandType, OperationType,
 };
-use neuralnetworks::{model, support_library};
-use runtime::ResultCode;
+use nnhal_runtime::ResultCode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn capi_1_result_codes_and_priorities_are_those_of_the_runtime() {
         ("PRIORITY_DEFAULT", 100),
     ]);
     assert_eq!(enumeration(&types(), "PriorityCode"), priorities);
-    use hal::ErrorStatus as Status;
+    use nnhal_hal::ErrorStatus as Status;
     for (status, code) in [
         (Status::DeviceUnavailable, 9),
         (Status::GeneralFailure, 5),
@@ -125,12 +125,12 @@ fn small_enumerations_are_those_of_the_hal() {
         (HalVersion::FeatureLevel6, "FEATURE_LEVEL_6"),
         (HalVersion::FeatureLevel7, "FEATURE_LEVEL_7"),
     ] {
-        assert_eq!(levels[name], runtime::feature_level(version));
+        assert_eq!(levels[name], nnhal_runtime::feature_level(version));
     }
-    assert_eq!(levels["FEATURE_LEVEL_7"], runtime::RUNTIME_FEATURE_LEVEL);
+    assert_eq!(levels["FEATURE_LEVEL_7"], nnhal_runtime::RUNTIME_FEATURE_LEVEL);
     let copied = format!("IMMEDIATELY_COPIED_VALUES = {} ", model::COPIED_AT_ONCE);
     assert!(header.contains(&copied), "{copied}");
-    let token = format!("BYTE_SIZE_OF_CACHE_TOKEN = {} ", hal::BYTE_SIZE_OF_CACHE_TOKEN);
+    let token = format!("BYTE_SIZE_OF_CACHE_TOKEN = {} ", nnhal_hal::BYTE_SIZE_OF_CACHE_TOKEN);
     assert!(header.contains(&token), "{token}");
 }
 

@@ -26,7 +26,7 @@ pub enum CliError {
         /// The device's name.
         device: String,
         /// Status and reason.
-        error: hal::Error,
+        error: nnhal_hal::Error,
     },
     /// The command worked, and its answer is no: outputs differ, vectors failed.
     #[error("{0}")]
@@ -42,7 +42,7 @@ impl CliError {
 
     /// An error of a device behind its interfaces.
     #[cfg(feature = "conformance")]
-    pub fn device(name: &str) -> impl Fn(hal::Error) -> Self {
+    pub fn device(name: &str) -> impl Fn(nnhal_hal::Error) -> Self {
         let device = name.to_owned();
         move |error| Self::Device { device: device.clone(), error }
     }

@@ -1,6 +1,6 @@
 //! The networks of `assets/digits` on the pictures that did not train them, against LiteRT.
 
-use hal::{ExecutionOptions, HalVersion, PrepareOptions, RequestBuilder};
+use nnhal_hal::{ExecutionOptions, HalVersion, PrepareOptions, RequestBuilder};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -20,8 +20,8 @@ fn array<T: npyz::Deserialize>(name: &str) -> Vec<T> {
 
 /// The outputs for all held-out pictures, as bytes.
 fn classify(model: &str, to_input: impl Fn(u8) -> Vec<u8>, output_bytes: usize) -> Vec<Vec<u8>> {
-    let import = tflite::import_file(&asset(model)).unwrap();
-    let prepared = reference::device()
+    let import = nnhal_tflite::import_file(&asset(model)).unwrap();
+    let prepared = nnhal_reference::device()
         .prepare_model(&import.model, HalVersion::V1_3, PrepareOptions::default())
         .unwrap();
     let pictures: Vec<u8> = array("held_out_images.npy");

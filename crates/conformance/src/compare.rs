@@ -1,8 +1,8 @@
 //! Judges an output: element by element, in double precision.
 
 use crate::vectors::Tolerance;
-use hal::OperandType;
 use half::f16;
+use nnhal_hal::OperandType;
 
 /// How an output differs from what was expected.
 #[derive(Debug, Clone, PartialEq)]

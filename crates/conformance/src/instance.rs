@@ -1,7 +1,7 @@
 //! [`Instance`]: a vector as a model and a request.
 
 use crate::vectors::{Case, Operand, Subgraph};
-use hal::{
+use nnhal_hal::{
     DataLocation, ExtraParams, HalVersion, Memory, Model, OperandLifeTime, OperandType, Request,
     RequestBuilder,
 };
@@ -84,7 +84,7 @@ impl Instance {
     #[must_use]
     pub fn for_version(mut self, version: HalVersion) -> Self {
         if version < HalVersion::LATEST {
-            self.model = ops::simplify::without_defaults(&self.model);
+            self.model = nnhal_ops::simplify::without_defaults(&self.model);
         }
         self
     }
@@ -92,8 +92,8 @@ impl Instance {
     /// The oldest version that has everything in the model, as the `ops` crate knows it: of an
     /// invalid model the oldest that has words for it.
     pub fn oldest_version(&self) -> HalVersion {
-        let model = ops::simplify::without_defaults(&self.model);
-        ops::validate::oldest_version(&model).unwrap_or_else(|_| model.oldest_expressible())
+        let model = nnhal_ops::simplify::without_defaults(&self.model);
+        nnhal_ops::validate::oldest_version(&model).unwrap_or_else(|_| model.oldest_expressible())
     }
 
     /// The same with every dimension of the main outputs unknown, the rank known.
@@ -112,7 +112,7 @@ impl Instance {
     ///
     /// # Errors
     /// Memory cannot be had.
-    pub fn request(&self, shortened: Option<usize>) -> hal::Result<Request> {
+    pub fn request(&self, shortened: Option<usize>) -> nnhal_hal::Result<Request> {
         let mut builder = RequestBuilder::new();
         for input in &self.inputs {
             match input {
@@ -161,7 +161,7 @@ fn subgraph(
     graph: &Subgraph,
     values: &mut Vec<u8>,
     pool: &mut Vec<u8>,
-) -> Result<hal::Subgraph, InstanceError> {
+) -> Result<nnhal_hal::Subgraph, InstanceError> {
     let mut operands = Vec::with_capacity(graph.operands.len());
     for operand in &graph.operands {
         let data = || operand.data.as_deref().ok_or(InstanceError::NoData(operand.name.clone()));
@@ -176,13 +176,13 @@ fn subgraph(
             _ => DataLocation::default(),
         };
         let extra_params = match &operand.channel_quant {
-            Some(quant) => ExtraParams::ChannelQuant(hal::ChannelQuant {
+            Some(quant) => ExtraParams::ChannelQuant(nnhal_hal::ChannelQuant {
                 scales: quant.scales.as_slice().into(),
                 channel_dim: quant.channel_dim,
             }),
             None => ExtraParams::None,
         };
-        operands.push(hal::Operand {
+        operands.push(nnhal_hal::Operand {
             operand_type: operand.operand_type,
             dimensions: operand.dimensions.clone(),
             number_of_consumers: 0,
@@ -197,12 +197,12 @@ fn subgraph(
         let operand = operands.get_mut(*index as usize).ok_or(InstanceError::Index(*index))?;
         operand.number_of_consumers += 1;
     }
-    let operations = graph.operations.iter().map(|operation| hal::Operation {
+    let operations = graph.operations.iter().map(|operation| nnhal_hal::Operation {
         operation_type: operation.operation_type,
         inputs: operation.inputs.clone(),
         outputs: operation.outputs.clone(),
     });
-    Ok(hal::Subgraph {
+    Ok(nnhal_hal::Subgraph {
         operations: operations.collect(),
         operands,
         inputs: graph.inputs.clone(),

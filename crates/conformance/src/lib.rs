@@ -1,4 +1,4 @@
-//! Runs test vectors against any [`hal::Device`].
+//! Runs test vectors against any [`nnhal_hal::Device`].
 //!
 //! A vector is a small model with the values to feed it and the values it must produce, or the
 //! statement that it must be refused ([`vectors`] reads the format). Each vector is run in several
@@ -7,9 +7,9 @@
 //! What no vector shows, the contract's own requirements, is checked by [`contract`].
 //!
 //! ```no_run
-//! # fn run(device: &dyn hal::Device) -> Result<(), conformance::VectorError> {
-//! let vectors = conformance::Vectors::open("shared/conformance".as_ref())?;
-//! let report = conformance::run(device, &vectors, &conformance::Selection::default(), |_| ())?;
+//! # fn run(device: &dyn nnhal_hal::Device) -> Result<(), nnhal_conformance::VectorError> {
+//! let vectors = nnhal_conformance::Vectors::open("shared/conformance".as_ref())?;
+//! let report = nnhal_conformance::run(device, &vectors, &nnhal_conformance::Selection::default(), |_| ())?;
 //! println!("{report}");
 //! # Ok(()) }
 //! ```

@@ -2,7 +2,7 @@
 
 use crate::mutation::RULES;
 use crate::suites::Suite;
-use hal::HalVersion;
+use nnhal_hal::HalVersion;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

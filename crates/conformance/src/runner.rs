@@ -3,7 +3,7 @@
 use crate::report::{Judgement, Outcome, Report};
 use crate::suites::Suite;
 use crate::vectors::{Case, VectorError, Vectors};
-use hal::{Device, HalVersion};
+use nnhal_hal::{Device, HalVersion};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -4,7 +4,7 @@ use crate::compare::{self, elements};
 use crate::instance::{Instance, with_signed_quantisation};
 use crate::mutation;
 use crate::vectors::Case;
-use hal::{
+use nnhal_hal::{
     Device, ErrorStatus, Execution, ExecutionError, ExecutionOptions, HalVersion, OutputShape,
     PrepareOptions, PreparedModel, Request, RequestBuilder,
 };
@@ -135,7 +135,7 @@ impl std::fmt::Display for Suite {
     }
 }
 
-fn prepare(device: &dyn Device, instance: &Instance) -> hal::Result<Arc<dyn PreparedModel>> {
+fn prepare(device: &dyn Device, instance: &Instance) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
     device.prepare_model(&instance.model, HalVersion::LATEST, PrepareOptions::default())
 }
 
@@ -241,7 +241,7 @@ fn short_output(device: &dyn Device, case: &Case, instance: &Instance) -> Result
 fn compliance(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(), String> {
     let claimed = case.min_hal.ok_or("the vector claims no version")?;
     // As the runtime does before it asks a device: the claim is about what remains.
-    let model = ops::simplify::without_defaults(&instance.model);
+    let model = nnhal_ops::simplify::without_defaults(&instance.model);
     let newest = claimed.min(device.version());
     for version in HalVersion::ALL.iter().filter(|version| **version <= newest) {
         let answer = device.supported_operations(&model, *version);
@@ -262,7 +262,7 @@ fn compliance(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(
 }
 
 /// The failure, wherever it comes.
-fn must_fail(device: &dyn Device, instance: &Instance) -> Result<hal::Error, String> {
+fn must_fail(device: &dyn Device, instance: &Instance) -> Result<nnhal_hal::Error, String> {
     let prepared = match prepare(device, instance) {
         Ok(prepared) => prepared,
         Err(error) => return Ok(error),

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hal::{HalVersion, OperandLifeTime, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandLifeTime, OperandType, OperationType};
 use serde::{Deserialize, Deserializer};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -4,8 +4,8 @@
 #[path = "../../ops/tests/samples/mod.rs"]
 mod samples;
 
-use conformance::mutation::{self, Mutant, RULES};
-use hal::{
+use nnhal_conformance::mutation::{self, Mutant, RULES};
+use nnhal_hal::{
     Capabilities, Device, DeviceType, ErrorStatus, HalVersion, Model, PerformanceInfo,
     PrepareOptions, PreparedModel, Support,
 };
@@ -51,7 +51,7 @@ fn every_mutant_is_refused_for_the_right_reason() {
     all_mutants(|sample, Mutant { rule, what, model, version }| {
         *counts.entry(rule).or_default() += 1;
         let place = format!("{rule}, {sample}: {what}, by version {version}");
-        match ops::validate(&model, version) {
+        match nnhal_ops::validate(&model, version) {
             Ok(_) => drop(failures.insert(format!("{place}: accepted"))),
             Err(error) if !reasons(rule).contains(&error.rule()) => {
                 failures.insert(format!("{place}: {}: {error}", error.rule()));
@@ -67,7 +67,7 @@ fn every_mutant_is_refused_for_the_right_reason() {
 /// A device whose validation answers as it is told.
 struct Judge<F>(F);
 
-impl<F: Fn(&Model, HalVersion) -> hal::Result<()> + Send + Sync> Device for Judge<F> {
+impl<F: Fn(&Model, HalVersion) -> nnhal_hal::Result<()> + Send + Sync> Device for Judge<F> {
     fn name(&self) -> &str {
         "test-judge"
     }
@@ -88,7 +88,7 @@ impl<F: Fn(&Model, HalVersion) -> hal::Result<()> + Send + Sync> Device for Judg
         &self,
         model: &Model,
         version: HalVersion,
-    ) -> hal::Result<Vec<Support>> {
+    ) -> nnhal_hal::Result<Vec<Support>> {
         self.0(model, version).map(|()| vec![Support::Yes; model.main.operations.len()])
     }
 
@@ -97,9 +97,9 @@ impl<F: Fn(&Model, HalVersion) -> hal::Result<()> + Send + Sync> Device for Judg
         model: &Model,
         version: HalVersion,
         _options: PrepareOptions,
-    ) -> hal::Result<Arc<dyn PreparedModel>> {
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
         self.0(model, version)?;
-        Err(hal::Error::failure("nothing is ever prepared here"))
+        Err(nnhal_hal::Error::failure("nothing is ever prepared here"))
     }
 }
 
@@ -139,10 +139,11 @@ fn a_device_that_lacks_one_rule_is_found_out_by_its_mutants() {
             "CF-6" => "MODEL-19",
             rule => rule,
         };
-        let device = Judge(move |model: &Model, version| match ops::validate(model, version) {
-            Err(error) if error.rule() != own => Err(error.into()),
-            _ => Ok(()),
-        });
+        let device =
+            Judge(move |model: &Model, version| match nnhal_ops::validate(model, version) {
+                Err(error) if error.rule() != own => Err(error.into()),
+                _ => Ok(()),
+            });
         let found = found_out(&device, "supported_operations accepted it");
         assert!(found.contains_key(rule), "{rule}: {found:?}");
     }
@@ -150,7 +151,7 @@ fn a_device_that_lacks_one_rule_is_found_out_by_its_mutants() {
 
 #[test]
 fn the_wrong_status_and_a_panic_are_failures() {
-    let fails = Judge(|_: &Model, _| Err(hal::Error::failure("no")));
+    let fails = Judge(|_: &Model, _| Err(nnhal_hal::Error::failure("no")));
     assert!(found_out(&fails, "answered GENERAL_FAILURE").contains_key("MODEL-1"));
     let panics = Judge(|_: &Model, _| panic!("out of range"));
     assert!(found_out(&panics, "supported_operations panicked").contains_key("MODEL-20"));
@@ -176,8 +177,12 @@ fn both_methods_must_refuse() {
             Capabilities::uniform(PerformanceInfo { exec_time: 1.0, power_usage: 1.0 })
         }
 
-        fn supported_operations(&self, _: &Model, _: HalVersion) -> hal::Result<Vec<Support>> {
-            Err(hal::Error::invalid("no"))
+        fn supported_operations(
+            &self,
+            _: &Model,
+            _: HalVersion,
+        ) -> nnhal_hal::Result<Vec<Support>> {
+            Err(nnhal_hal::Error::invalid("no"))
         }
 
         fn prepare_model(
@@ -185,8 +190,8 @@ fn both_methods_must_refuse() {
             _: &Model,
             _: HalVersion,
             _: PrepareOptions,
-        ) -> hal::Result<Arc<dyn PreparedModel>> {
-            Err(hal::Error::failure("no"))
+        ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+            Err(nnhal_hal::Error::failure("no"))
         }
     }
     assert!(found_out(&Forgetful, "prepare_model answered GENERAL_FAILURE").len() == RULES.len());

@@ -12,8 +12,8 @@
 #[path = "../tests/support/long.rs"]
 mod long;
 
-use cpu::Settings;
-use hal::{Device, ExecutionOptions, HalVersion, PrepareOptions};
+use nnhal_cpu::Settings;
+use nnhal_hal::{Device, ExecutionOptions, HalVersion, PrepareOptions};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ fn main() {
     let numbers: Vec<usize> = arguments.iter().filter_map(|it| it.parse().ok()).collect();
     let numbers = if numbers.is_empty() { vec![1_000, 10_000, 100_000] } else { numbers };
     let name = arguments.iter().find(|it| it.parse::<usize>().is_err());
-    let devices = [cpu::device(Settings::default()), reference::device()];
+    let devices = [nnhal_cpu::device(Settings::default()), nnhal_reference::device()];
     println!(
         "{:36} {:>8} {:>9} | {:>9} {:>9} {:>7} | {:>9} {:>9} {:>7}",
         "seconds, peak MB",
@@ -56,7 +56,7 @@ fn measure(kind: &long::Kind, number: usize, devices: &[Arc<dyn Device>]) {
     let model = (kind.model)(number);
     let request = long::request(&model);
     let started = Instant::now();
-    let valid = ops::validate(&model, HalVersion::LATEST).map(drop);
+    let valid = nnhal_ops::validate(&model, HalVersion::LATEST).map(drop);
     print!("{:36} {number:8} {:9.3}", kind.name, started.elapsed().as_secs_f64());
     if let Err(error) = valid {
         println!(" {error}");

@@ -4,8 +4,8 @@
 //! runs once.
 #![allow(clippy::print_stdout)] // What it is for.
 
-use cpu::Settings;
-use hal::{
+use nnhal_cpu::Settings;
+use nnhal_hal::{
     Device, ExecutionOptions, HalVersion, OperandId, OperandSpec, OperationType as Op,
     PrepareOptions, PreparedModel, Request, RequestBuilder, SubgraphBuilder,
 };
@@ -39,7 +39,7 @@ impl Sketch {
         let count = spec.dimensions.iter().product::<u32>() as usize;
         let bytes = self.bytes(count).into_iter();
         match spec.operand_type.element_size() {
-            _ if spec.operand_type == hal::OperandType::TensorFloat32 => {
+            _ if spec.operand_type == nnhal_hal::OperandType::TensorFloat32 => {
                 bytes.flat_map(|it| (f32::from(it) / 128.0).to_le_bytes()).collect()
             }
             Some(4) => bytes.flat_map(|it| (i32::from(it) + 1).to_le_bytes()).collect(),
@@ -82,7 +82,7 @@ impl Sketch {
 }
 
 struct Case {
-    model: hal::Model,
+    model: nnhal_hal::Model,
     request: Request,
 }
 
@@ -264,8 +264,8 @@ fn run(model: &dyn PreparedModel, case: &Case) -> Duration {
 fn main() {
     let patience =
         if std::env::args().any(|it| it == "--test") { Duration::ZERO } else { PATIENCE };
-    let fast = cpu::device(Settings::default().with_threads(NonZeroUsize::MIN));
-    let reference = reference::device();
+    let fast = nnhal_cpu::device(Settings::default().with_threads(NonZeroUsize::MIN));
+    let reference = nnhal_reference::device();
     for (name, case) in cases() {
         let models = [prepare(&*fast, &case), prepare(&*reference, &case)];
         let times = models.map(|model| {

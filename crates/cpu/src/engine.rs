@@ -4,11 +4,11 @@ use crate::DEVICE_NAME;
 use crate::program::CpuProgram;
 use crate::settings::Settings;
 use bytes::Bytes;
-use driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
-use hal::{Capabilities, DeviceType, PerformanceInfo, Support};
-use kernels::Team;
-use ops::ValidModel;
-use reference::ReferenceEngine;
+use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
+use nnhal_hal::{Capabilities, DeviceType, PerformanceInfo, Support};
+use nnhal_kernels::Team;
+use nnhal_ops::ValidModel;
+use nnhal_reference::ReferenceEngine;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The engine behind `nnhal-cpu`.

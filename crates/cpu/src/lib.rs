@@ -21,18 +21,18 @@ mod settings;
 mod stretches;
 
 pub use engine::CpuEngine;
-pub use kernels::InstructionSet;
-pub use kernels::peak;
+pub use nnhal_kernels::InstructionSet;
+pub use nnhal_kernels::peak;
 pub use program::CpuProgram;
 pub use settings::Settings;
 
-use driver::DriverDevice;
+use nnhal_driver::DriverDevice;
 use std::sync::Arc;
 
 /// The service instance name.
 pub const DEVICE_NAME: &str = "nnhal-cpu";
 
 /// The device, with the given settings.
-pub fn device(settings: Settings) -> Arc<dyn hal::Device> {
+pub fn device(settings: Settings) -> Arc<dyn nnhal_hal::Device> {
     Arc::new(DriverDevice::new(CpuEngine::new(settings)))
 }

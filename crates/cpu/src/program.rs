@@ -7,11 +7,11 @@ use crate::saved::{self, Saved};
 use crate::settings::Settings;
 use crate::stretches::Stretches;
 use bytes::Bytes;
-use driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
-use hal::Subgraph;
-use hal::model::SubgraphName;
-use ops::{Form, Presence, Shape, Signature, ValidModel};
-use reference::ReferenceProgram;
+use nnhal_driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
+use nnhal_hal::Subgraph;
+use nnhal_hal::model::SubgraphName;
+use nnhal_ops::{Form, Presence, Shape, Signature, ValidModel};
+use nnhal_reference::ReferenceProgram;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Plans kept for inputs of different dimensions.
@@ -93,7 +93,7 @@ impl CpuProgram {
         let mut program = Self::without_plans(settings, teams);
         program.plan_once(Source::restored(subgraph, constants), inputs, budget, Some(&packed))?;
         if lock(&program.plans).is_empty() {
-            return Err(hal::Error::failure("a saved program cannot be planned").into());
+            return Err(nnhal_hal::Error::failure("a saved program cannot be planned").into());
         }
         Ok(program)
     }
@@ -257,7 +257,7 @@ impl Program for CpuProgram {
         let Some(specialised) = self.plan(bindings, context.budget)? else {
             return match &self.interpreted {
                 Some(interpreted) => interpreted.program.run(bindings, context),
-                None => Err(hal::Error::invalid(
+                None => Err(nnhal_hal::Error::invalid(
                     "an input is left out that no operation can do without",
                 )
                 .into()),

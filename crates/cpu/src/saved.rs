@@ -13,10 +13,10 @@ use crate::graph::SavedConstant;
 use crate::plan::{KeptBytes, Origins, Plan};
 use crate::settings::Settings;
 use bytes::Bytes;
-use driver::EngineError;
-use driver::cache::DescribedSubgraph;
-use hal::Subgraph;
-use kernels::{LINE_BYTES, Packed};
+use nnhal_driver::EngineError;
+use nnhal_driver::cache::DescribedSubgraph;
+use nnhal_hal::Subgraph;
+use nnhal_kernels::{LINE_BYTES, Packed};
 use serde::{Deserialize, Serialize};
 
 /// Which build of this crate and of its kernels this is.
@@ -118,7 +118,7 @@ pub(crate) fn read(bytes: &Bytes, settings: &Settings) -> Result<Saved, EngineEr
     let length = take(&mut rest, size_of::<u64>())?;
     let length = length.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
     let header = take(&mut rest, size(length)?)?;
-    let header: Header = postcard::from_bytes(&header).map_err(hal::Error::failure)?;
+    let header: Header = postcard::from_bytes(&header).map_err(nnhal_hal::Error::failure)?;
     let made_for = |build: &str, set: &str, threads: u32, winograd: bool| {
         let with = if winograd { "with" } else { "without" };
         format!("a program of build {build} for {set}, {threads} threads, {with} Winograd")
@@ -127,7 +127,7 @@ pub(crate) fn read(bytes: &Bytes, settings: &Settings) -> Result<Saved, EngineEr
     let set = settings.instruction_set.to_string();
     let expected = made_for(BUILD, &set, threads(settings), settings.winograd);
     if found != expected {
-        return Err(hal::Error::failure(format!("{found}, not {expected}")).into());
+        return Err(nnhal_hal::Error::failure(format!("{found}, not {expected}")).into());
     }
     let mut line = |length: u64| {
         let offset = bytes.len() - rest.len();
@@ -145,7 +145,7 @@ pub(crate) fn read(bytes: &Bytes, settings: &Settings) -> Result<Saved, EngineEr
         });
     }
     let packed = header.packed.into_iter().map(line).collect::<Result<_, EngineError>>()?;
-    let subgraph = header.subgraph.into_subgraph().map_err(hal::Error::failure)?;
+    let subgraph = header.subgraph.into_subgraph().map_err(nnhal_hal::Error::failure)?;
     Ok(Saved { subgraph, inputs: header.inputs, constants, packed })
 }
 
@@ -160,6 +160,6 @@ fn take(bytes: &mut Bytes, length: usize) -> Result<Bytes, EngineError> {
     Ok(bytes.split_to(length))
 }
 
-fn too_short() -> hal::Error {
-    hal::Error::failure("a saved program is shorter than it says")
+fn too_short() -> nnhal_hal::Error {
+    nnhal_hal::Error::failure("a saved program is shorter than it says")
 }

@@ -1,6 +1,6 @@
 //! [`Settings`]
 
-use kernels::InstructionSet;
+use nnhal_kernels::InstructionSet;
 use nnhal_settings::{INSTRUCTION_SET, SettingError, WINOGRAD};
 use std::num::NonZeroUsize;
 
@@ -15,7 +15,7 @@ pub struct Settings {
     /// faster. They round more: by some ten times the error of plain sums of products, which stays
     /// below 1e-6 of the greatest sum of magnitudes around.
     pub winograd: bool,
-    /// Bytes that each model may take, see [`driver::Ledger`].
+    /// Bytes that each model may take, see [`nnhal_driver::Ledger`].
     pub memory_limit: u64,
 }
 
@@ -27,7 +27,7 @@ impl Default for Settings {
             threads: nnhal_settings::processors(),
             instruction_set: InstructionSet::best(),
             winograd: true,
-            memory_limit: driver::memory::default_model_limit(),
+            memory_limit: nnhal_driver::memory::default_model_limit(),
         })
     }
 }
@@ -52,7 +52,7 @@ impl Settings {
             threads: nnhal_settings::threads()?,
             instruction_set: instruction_set.unwrap_or_else(InstructionSet::best),
             winograd: WINOGRAD.is_on()?.unwrap_or(true),
-            memory_limit: driver::memory::default_model_limit(),
+            memory_limit: nnhal_driver::memory::default_model_limit(),
         })
     }
 

@@ -8,8 +8,8 @@
 
 mod support;
 
-use cpu::{CpuProgram, Settings};
-use driver::{Bindings, EngineError, Prepared, Program, RunContext};
+use nnhal_cpu::{CpuProgram, Settings};
+use nnhal_driver::{Bindings, EngineError, Prepared, Program, RunContext};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 mod support;
 
-use cpu::{CpuProgram, Settings};
-use driver::{Bindings, EngineError, ObservedOutput, Observer, Program, RunContext};
-use hal::Device;
+use nnhal_cpu::{CpuProgram, Settings};
+use nnhal_driver::{Bindings, EngineError, ObservedOutput, Observer, Program, RunContext};
+use nnhal_hal::Device;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -92,7 +92,7 @@ fn executions_of_one_prepared_model_do_not_wait_for_each_other() {
 /// Runs requests of different dimensions and values from eight threads at once, on one prepared
 /// model, in another order in each thread.
 fn run_from_eight_threads(device: &dyn Device, kind: Numbers, batches: &[u32]) {
-    let reference = reference::device();
+    let reference = nnhal_reference::device();
     let cases: Vec<_> = batches
         .iter()
         .zip(0..)
@@ -130,7 +130,7 @@ fn run_from_eight_threads(device: &dyn Device, kind: Numbers, batches: &[u32]) {
 #[test]
 fn results_are_right_from_eight_threads() {
     for threads in [1, 2, 3] {
-        let device = cpu::device(settings(threads));
+        let device = nnhal_cpu::device(settings(threads));
         for kind in [Numbers::Float32, Numbers::Signed] {
             run_from_eight_threads(&*device, kind, &[1]);
         }
@@ -141,7 +141,7 @@ fn results_are_right_from_eight_threads() {
 fn more_shapes_than_plans_are_kept_from_eight_threads() {
     let batches: Vec<u32> = (1..=12).collect();
     for threads in [1, 2] {
-        let device = cpu::device(settings(threads));
+        let device = nnhal_cpu::device(settings(threads));
         for kind in [Numbers::Float32, Numbers::Signed] {
             run_from_eight_threads(&*device, kind, &batches);
         }

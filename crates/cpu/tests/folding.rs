@@ -1,8 +1,8 @@
 //! Constants are folded as long as that is little work, and no longer than the deadline.
 
-use cpu::Settings;
-use driver::Prepared;
-use hal::{
+use nnhal_cpu::Settings;
+use nnhal_driver::Prepared;
+use nnhal_hal::{
     Deadline, ErrorStatus, HalVersion, Model, OperandSpec, OperationType as O, PrepareOptions,
     PreparedModel, SubgraphBuilder,
 };
@@ -24,17 +24,20 @@ fn now() -> f64 {
 fn prepare(
     model: &Model,
     deadline: Option<Duration>,
-) -> (hal::Result<Arc<dyn PreparedModel>>, f64) {
+) -> (nnhal_hal::Result<Arc<dyn PreparedModel>>, f64) {
     let deadline = deadline.map(Deadline::after);
     let options = PrepareOptions { deadline, ..PrepareOptions::default() };
     let started = now();
     let prepared =
-        cpu::device(Settings::default()).prepare_model(model, HalVersion::LATEST, options);
+        nnhal_cpu::device(Settings::default()).prepare_model(model, HalVersion::LATEST, options);
     (prepared, now() - started)
 }
 
 /// The sum of an input and of what is computed of constants.
-fn beside(dimensions: &[u32], constant: impl Fn(&mut SubgraphBuilder) -> hal::OperandId) -> Model {
+fn beside(
+    dimensions: &[u32],
+    constant: impl Fn(&mut SubgraphBuilder) -> nnhal_hal::OperandId,
+) -> Model {
     let mut graph = SubgraphBuilder::new();
     let folded = constant(&mut graph);
     let x = graph.input("x", floats(&[1]));

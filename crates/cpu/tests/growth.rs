@@ -3,9 +3,9 @@
 #[path = "support/long.rs"]
 mod long;
 
-use cpu::Settings;
-use hal::{Device, ExecutionOptions, HalVersion, PrepareOptions};
 use long::{KINDS, Kind};
+use nnhal_cpu::Settings;
+use nnhal_hal::{Device, ExecutionOptions, HalVersion, PrepareOptions};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Processor time of this thread, in seconds: others may keep the machine busy.
@@ -30,7 +30,7 @@ fn seconds(device: &dyn Device, kind: &Kind, number: usize) -> f64 {
 #[test]
 fn ten_times_as_many_operations_take_about_ten_times_as_long() {
     const FEW: usize = 1_500;
-    for device in [cpu::device(Settings::default()), reference::device()] {
+    for device in [nnhal_cpu::device(Settings::default()), nnhal_reference::device()] {
         for kind in KINDS {
             // What is quadratic takes a hundred times as long. Caches make for some; and what lasts
             // no longer than this is of no use to anybody who would keep us busy.

@@ -3,9 +3,9 @@
 #[path = "support/long.rs"]
 mod long;
 
-use cpu::{CpuEngine, Settings};
-use driver::{DriverDevice, EngineError};
-use hal::{
+use nnhal_cpu::{CpuEngine, Settings};
+use nnhal_driver::{DriverDevice, EngineError};
+use nnhal_hal::{
     Device, ErrorStatus, ExecutionOptions, HalVersion, Model, OperandSpec, OperationType as O,
     PrepareOptions, PreparedModel, RequestBuilder, SubgraphBuilder,
 };
@@ -17,7 +17,7 @@ fn floats(dimensions: &[u32]) -> OperandSpec {
     OperandSpec::tensor_float32(dimensions)
 }
 
-fn prepare(model: &Model, memory_limit: u64) -> hal::Result<Arc<dyn PreparedModel>> {
+fn prepare(model: &Model, memory_limit: u64) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
     let settings = Settings { memory_limit, ..Settings::default() };
     let device = DriverDevice::new(CpuEngine::new(settings)).without_cache();
     device.prepare_model(model, HalVersion::LATEST, PrepareOptions::default())
@@ -72,8 +72,8 @@ fn values_beyond_all_addresses_are_refused() {
 #[test]
 fn weights_that_are_packed_again_and_again_are_counted_each_time() {
     // 4 MB that are weights of 100 operations.
-    let mut builder = hal::ModelBuilder::new();
-    let pool = builder.pool(hal::Memory::allocate(4 << 20).unwrap());
+    let mut builder = nnhal_hal::ModelBuilder::new();
+    let pool = builder.pool(nnhal_hal::Memory::allocate(4 << 20).unwrap());
     let mut graph = SubgraphBuilder::new();
     let mut x = graph.input("x", floats(&[2, 1024]));
     let none = graph.scalar_i32(0);

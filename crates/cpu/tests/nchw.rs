@@ -1,8 +1,8 @@
 //! How often images in NCHW are transposed.
 
-use cpu::{CpuEngine, Settings};
-use driver::{Budget, CompileOptions, Engine, Program};
-use hal::{
+use nnhal_cpu::{CpuEngine, Settings};
+use nnhal_driver::{Budget, CompileOptions, Engine, Program};
+use nnhal_hal::{
     ExecutionPreference, HalVersion, OperandId, OperandSpec, OperationType as Op, Priority,
     SubgraphBuilder,
 };
@@ -24,7 +24,7 @@ fn convolution(graph: &mut SubgraphBuilder, image: OperandId, [from, to]: [u32; 
 
 /// How many steps of the plan are transpositions, and whether any other runs a reference kernel.
 fn copies(graph: SubgraphBuilder) -> (usize, bool) {
-    let model = ops::validate(&graph.into_model().unwrap(), HalVersion::LATEST).unwrap();
+    let model = nnhal_ops::validate(&graph.into_model().unwrap(), HalVersion::LATEST).unwrap();
     let options = CompileOptions {
         preference: ExecutionPreference::FastSingleAnswer,
         priority: Priority::Medium,

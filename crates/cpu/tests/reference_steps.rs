@@ -11,10 +11,10 @@ use calls::dice::Dice;
 use calls::model::{Constants, Shapes, alone};
 use calls::specimen::Specimen;
 use calls::specimens;
-use cpu::{CpuEngine, Settings};
-use driver::{Budget, CompileOptions, Engine, Program};
-use hal::{ExecutionPreference, HalVersion, OperationType, Priority};
-use ops::Row;
+use nnhal_cpu::{CpuEngine, Settings};
+use nnhal_driver::{Budget, CompileOptions, Engine, Program};
+use nnhal_hal::{ExecutionPreference, HalVersion, OperationType, Priority};
+use nnhal_ops::Row;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What must not grow.
@@ -35,7 +35,7 @@ enum Way {
 fn way(engine: &CpuEngine, specimen: &Specimen, row: &Row, dice: &mut Dice) -> Way {
     let call = specimen.typed(row);
     let (model, _) = alone(&call, Shapes::OfInputs, Constants::AllButFirst, dice).unwrap();
-    let model = ops::validate(&model, HalVersion::LATEST).unwrap();
+    let model = nnhal_ops::validate(&model, HalVersion::LATEST).unwrap();
     let options = CompileOptions {
         preference: ExecutionPreference::FastSingleAnswer,
         priority: Priority::Medium,

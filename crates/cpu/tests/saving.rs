@@ -3,9 +3,9 @@
 mod support;
 
 use bytes::Bytes;
-use cpu::{CpuEngine, CpuProgram, Settings};
-use driver::{Budget, CompileOptions, Engine, Program};
-use hal::{
+use nnhal_cpu::{CpuEngine, CpuProgram, Settings};
+use nnhal_driver::{Budget, CompileOptions, Engine, Program};
+use nnhal_hal::{
     ExecutionPreference, HalVersion, Model, OperandSpec, OperationType, Priority, SubgraphBuilder,
 };
 use std::num::NonZeroUsize;
@@ -22,13 +22,13 @@ fn engine(threads: usize) -> CpuEngine {
 }
 
 fn compile(kind: Numbers, is_open: bool) -> CpuProgram {
-    let model = ops::validate(&network(kind, is_open, 1).model, HalVersion::LATEST).unwrap();
+    let model = nnhal_ops::validate(&network(kind, is_open, 1).model, HalVersion::LATEST).unwrap();
     engine(2).compile(&model, &OPTIONS, &Budget::unlimited()).unwrap()
 }
 
 fn restore(threads: usize, saved: impl Into<Bytes>) -> Result<CpuProgram, String> {
     let restored = engine(threads).restore(saved.into(), &OPTIONS, &Budget::unlimited());
-    restored.map_err(|error| hal::Error::from(error).to_string())
+    restored.map_err(|error| nnhal_hal::Error::from(error).to_string())
 }
 
 /// Kernels, and how many bytes they read and write.
@@ -68,7 +68,7 @@ fn more_than_is_folded() -> Model {
 
 #[test]
 fn what_was_not_folded_is_not_folded_when_it_is_restored() {
-    let model = ops::validate(&more_than_is_folded(), HalVersion::LATEST).unwrap();
+    let model = nnhal_ops::validate(&more_than_is_folded(), HalVersion::LATEST).unwrap();
     let program = engine(2).compile(&model, &OPTIONS, &Budget::unlimited()).unwrap();
     let found = steps(&program);
     // The first sum, and the second convolution with the second sum.
@@ -104,7 +104,7 @@ fn layer_of_float16(is_cast: bool) -> Model {
 #[test]
 fn weights_of_float16_are_kept_as_those() {
     for is_cast in [true, false] {
-        let model = ops::validate(&layer_of_float16(is_cast), HalVersion::LATEST).unwrap();
+        let model = nnhal_ops::validate(&layer_of_float16(is_cast), HalVersion::LATEST).unwrap();
         let program = engine(2).compile(&model, &OPTIONS, &Budget::unlimited()).unwrap();
         assert!(steps(&program)[0].0.contains("of float16"), "{:?}", steps(&program));
         let restored = restore(2, program.save().expect("all shapes are known")).unwrap();

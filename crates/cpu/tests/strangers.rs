@@ -3,8 +3,8 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // Of small numbers.
 
-use cpu::{InstructionSet, Settings};
-use hal::{
+use nnhal_cpu::{InstructionSet, Settings};
+use nnhal_hal::{
     Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, OperandSpec,
     OperationType as Op, PrepareOptions, Request, RequestBuilder, SubgraphBuilder,
 };
@@ -118,7 +118,7 @@ fn devices() -> impl Iterator<Item = (String, Arc<dyn Device>)> {
         [1, 2].map(|threads| {
             let settings = Settings { instruction_set, ..Settings::default() };
             let settings = settings.with_threads(NonZeroUsize::new(threads).unwrap());
-            (format!("{instruction_set}, {threads} threads"), cpu::device(settings))
+            (format!("{instruction_set}, {threads} threads"), nnhal_cpu::device(settings))
         })
     })
 }
@@ -126,7 +126,7 @@ fn devices() -> impl Iterator<Item = (String, Arc<dyn Device>)> {
 /// Compares with the reference engine, and demands no more than three times as long, and a little.
 fn check(convolution: Convolution) {
     let network = convolution.model();
-    let (expected, time_of_reference) = run(&*reference::device(), &network);
+    let (expected, time_of_reference) = run(&*nnhal_reference::device(), &network);
     for (name, device) in devices() {
         let (found, time) = run(&*device, &network);
         if convolution.is_float {
@@ -247,7 +247,7 @@ fn a_deadline_is_kept_within_a_kernel() {
             for threads in [1, 2] {
                 let settings =
                     Settings::default().with_threads(NonZeroUsize::new(threads).unwrap());
-                let prepared = cpu::device(settings)
+                let prepared = nnhal_cpu::device(settings)
                     .prepare_model(&model, HalVersion::LATEST, PrepareOptions::default())
                     .unwrap();
                 let limit = Duration::from_millis(40);

@@ -1,9 +1,9 @@
 //! Models that cannot be planned as a whole: what lies between control flow and shapes that data
 //! decide runs by plans, and gives what the reference device gives.
 
-use cpu::Settings;
-use driver::Prepared;
-use hal::{
+use nnhal_cpu::Settings;
+use nnhal_driver::Prepared;
+use nnhal_hal::{
     Device, ExecutionOptions, HalVersion, Model, ModelBuilder, OperandSpec, OperationType as O,
     PrepareOptions, PreparedModel, RequestBuilder, SubgraphBuilder,
 };
@@ -23,7 +23,11 @@ fn weights(count: usize) -> Vec<f32> {
 }
 
 /// A fully connected layer of 64 units.
-fn layer(graph: &mut SubgraphBuilder, x: hal::OperandId, output: OperandSpec) -> hal::OperandId {
+fn layer(
+    graph: &mut SubgraphBuilder,
+    x: nnhal_hal::OperandId,
+    output: OperandSpec,
+) -> nnhal_hal::OperandId {
     let filter = graph.constant(floats(&[64, 64]), &weights(64 * 64));
     let bias = graph.constant(floats(&[64]), &weights(64));
     let none = graph.scalar_i32(0);
@@ -83,7 +87,7 @@ fn prepare(device: &dyn Device, model: &Model) -> Arc<dyn PreparedModel> {
 }
 
 fn fast() -> Arc<dyn Device> {
-    cpu::device(Settings::default())
+    nnhal_cpu::device(Settings::default())
 }
 
 /// The output of two rows for an input and an argument of integers.
@@ -117,7 +121,7 @@ fn kernels(prepared: &dyn PreparedModel, operation: O) -> Vec<String> {
 
 #[test]
 fn loops_run_by_plans() {
-    let (model, reference) = (recurrent(), reference::device());
+    let (model, reference) = (recurrent(), nnhal_reference::device());
     let (expected, fast) = (prepare(&*reference, &model), prepare(&*fast(), &model));
     for limit in [0, 1, 5, 3] {
         assert_close(&run(&*fast, &[limit]), &run(&*expected, &[limit]));
@@ -130,7 +134,7 @@ fn loops_run_by_plans() {
 
 #[test]
 fn what_follows_data_that_decides_shapes_runs_by_plans() {
-    let (model, reference) = (reshaping(), reference::device());
+    let (model, reference) = (reshaping(), nnhal_reference::device());
     let (expected, fast) = (prepare(&*reference, &model), prepare(&*fast(), &model));
     for _ in 0..2 {
         assert_close(&run(&*fast, &[2, 64]), &run(&*expected, &[2, 64]));

@@ -8,8 +8,8 @@
 mod arguments;
 
 use arguments::{Invocation, Made, Source, signatures};
-use cpu::Settings;
-use hal::{
+use nnhal_cpu::Settings;
+use nnhal_hal::{
     DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, Operand,
     OperandLifeTime, OperandType, Operation, PrepareOptions, Request, RequestBuilder,
 };
@@ -69,7 +69,7 @@ fn scale(invocation: &mut Invocation, from: u32, to: u32) -> bool {
             return false;
         };
         sum += elements;
-        made.shape = ops::Shape::known(lengths);
+        made.shape = nnhal_ops::Shape::known(lengths);
         if !made.operand.operand_type.is_scalar()
             && let Some(value) = &mut made.value
             && !value.is_empty()
@@ -216,10 +216,12 @@ fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
     let cases = number("NNHAL_TEST_CASES").unwrap_or(2);
     let only = std::env::var("NNHAL_TEST_OPERATION").ok();
     let mut random = Random(number("NNHAL_TEST_SEED").unwrap_or(0x9E37_79B9_7F4A_7C15).max(1));
-    let fast = cpu::device(Settings { memory_limit: 1 << 30, ..Settings::default() });
+    let fast = nnhal_cpu::device(Settings { memory_limit: 1 << 30, ..Settings::default() });
     let reference: Arc<dyn Device> = Arc::new(
-        driver::DriverDevice::new(reference::ReferenceEngine::with_memory_limit(1 << 30))
-            .without_cache(),
+        nnhal_driver::DriverDevice::new(nnhal_reference::ReferenceEngine::with_memory_limit(
+            1 << 30,
+        ))
+        .without_cache(),
     );
     let (mut complaints, mut computed, mut tried) = (Vec::new(), 0, 0);
     for signature in signatures() {
@@ -243,7 +245,7 @@ fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
                 continue;
             }
             let Some((model, request)) = model_of(&mut random, &mut invocation) else { continue };
-            if ops::validate(&model, HalVersion::LATEST).is_err() {
+            if nnhal_ops::validate(&model, HalVersion::LATEST).is_err() {
                 continue;
             }
             (done, tried) = (done + 1, tried + 1);

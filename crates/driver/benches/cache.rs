@@ -6,10 +6,12 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use driver::CompileOptions;
-use driver::cache::{CacheFiles, CacheKey, Identity, ModelCache};
-use hal::{ExecutionPreference, HalVersion, OperandSpec, OperationType, Priority, SubgraphBuilder};
-use ops::ValidModel;
+use nnhal_driver::CompileOptions;
+use nnhal_driver::cache::{CacheFiles, CacheKey, Identity, ModelCache};
+use nnhal_hal::{
+    ExecutionPreference, HalVersion, OperandSpec, OperationType, Priority, SubgraphBuilder,
+};
+use nnhal_ops::ValidModel;
 use std::os::fd::OwnedFd;
 
 const TOKEN: [u8; 32] = [1; 32];
@@ -37,7 +39,8 @@ fn model(size: u32) -> ValidModel {
         value = graph.operation(OperationType::Add, [value, constant, none], sum);
     }
     graph.output(value);
-    ops::validate(&graph.into_model().expect("a whole model"), HalVersion::V1_3).expect("valid")
+    nnhal_ops::validate(&graph.into_model().expect("a whole model"), HalVersion::V1_3)
+        .expect("valid")
 }
 
 fn cache() -> ModelCache {

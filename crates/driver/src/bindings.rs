@@ -7,9 +7,9 @@
 use crate::buffers::ManagedBuffer;
 use crate::error::{EngineError, MemoryUse};
 use crate::memory::{Charge, Ledger};
-use hal::memory::{MemoryError, MemoryView};
-use hal::{Memory, OperandType, OutputShape};
-use ops::Shape;
+use nnhal_hal::memory::{MemoryError, MemoryView};
+use nnhal_hal::{Memory, OperandType, OutputShape};
+use nnhal_ops::Shape;
 use std::sync::{Arc, OnceLock};
 
 /// The arguments of one execution.

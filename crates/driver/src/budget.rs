@@ -1,8 +1,8 @@
 //! [`Budget`]: what preparing or running may take, asked between operations and inside loops.
 
 use crate::schedule::{Scheduler, Turn};
-use hal::time::loop_timeout;
-use hal::{Cancellation, Deadline, ErrorStatus, ExecutionOptions, Priority};
+use nnhal_hal::time::loop_timeout;
+use nnhal_hal::{Cancellation, Deadline, ErrorStatus, ExecutionOptions, Priority};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

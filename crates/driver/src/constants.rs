@@ -2,10 +2,10 @@
 
 use crate::error::{EngineError, MemoryUse};
 use crate::memory::{Charge, Ledger};
-use hal::DataLocation;
-use hal::memory::MemoryView;
-use hal::model::SubgraphName;
-use ops::ValidModel;
+use nnhal_hal::DataLocation;
+use nnhal_hal::memory::MemoryView;
+use nnhal_hal::model::SubgraphName;
+use nnhal_ops::ValidModel;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ type Key = (SubgraphName, u32);
 enum Place {
     /// Private already: part of the model, or copied by the validator, whose copy is the one that
     /// was checked.
-    Private(ops::validate::Constant),
+    Private(nnhal_ops::validate::Constant),
     /// Part of what was copied out of a pool.
     Block { block: Arc<Vec<u8>>, range: Range<usize> },
 }

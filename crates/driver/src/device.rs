@@ -1,4 +1,4 @@
-//! [`DriverDevice`]: a [`hal::Device`] over any engine.
+//! [`DriverDevice`]: a [`nnhal_hal::Device`] over any engine.
 
 use crate::budget::Budget;
 use crate::buffers::allocation::allocate;
@@ -13,12 +13,12 @@ use crate::memory::Ledger;
 use crate::prepared::Prepared;
 use crate::schedule::Scheduler;
 use crate::support::{expect_supported, supported_operations};
-use hal::{
+use nnhal_hal::{
     Buffer, BufferDescription, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
     DeviceType, Error, Extension, HalVersion, Model, PrepareOptions, PreparedModel, Priority,
     Result, Support,
 };
-use ops::ValidModel;
+use nnhal_ops::ValidModel;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -131,7 +131,7 @@ impl<E: Engine> Device for DriverDevice<E> {
     }
 
     fn supported_operations(&self, model: &Model, version: HalVersion) -> Result<Vec<Support>> {
-        guarded(|| Ok(supported_operations(&self.engine, &ops::validate(model, version)?)))
+        guarded(|| Ok(supported_operations(&self.engine, &nnhal_ops::validate(model, version)?)))
     }
 
     /// Compiles on the caller's thread. A valid model with operations that the engine does not
@@ -147,7 +147,7 @@ impl<E: Engine> Device for DriverDevice<E> {
             // Arguments before deadlines (contract: GEN-4).
             // The charge counts copies of constants for as long as there are any.
             let (model, _charge) = with_copied_pools(model, Ledger::process())?;
-            let model = ops::validate(&model, version)?;
+            let model = nnhal_ops::validate(&model, version)?;
             let mut budget = Budget::new(options.deadline, options.priority);
             if let Some(cancellation) = &options.cancellation {
                 budget = budget.with_cancellation(cancellation.clone());

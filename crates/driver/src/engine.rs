@@ -3,12 +3,12 @@
 //! An engine that can do nothing but one RELU on float32, and yet is a whole device:
 //!
 //! ```
-//! use driver::{
+//! use nnhal_driver::{
 //!     Bindings, Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program,
 //!     RunContext,
 //! };
-//! use hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
-//! use ops::ValidModel;
+//! use nnhal_hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
+//! use nnhal_ops::ValidModel;
 //!
 //! struct Rectifier;
 //! struct OneRelu;
@@ -52,7 +52,7 @@
 //!         let input = &bindings.inputs()[0];
 //!         let mut bytes = match input.value() {
 //!             Some(region) => region.read_to_vec()?,
-//!             None => return Err(hal::Error::failure("the input is left out").into()),
+//!             None => return Err(nnhal_hal::Error::failure("the input is left out").into()),
 //!         };
 //!         context.budget.check()?;
 //!         for element in bytes.as_chunks_mut::<4>().0 {
@@ -63,9 +63,9 @@
 //!     }
 //! }
 //!
-//! use hal::{ExecutionOptions, HalVersion, OperandSpec, PrepareOptions, RequestBuilder};
-//! let device: Box<dyn hal::Device> = Box::new(DriverDevice::new(Rectifier));
-//! let mut graph = hal::SubgraphBuilder::new();
+//! use nnhal_hal::{ExecutionOptions, HalVersion, OperandSpec, PrepareOptions, RequestBuilder};
+//! let device: Box<dyn nnhal_hal::Device> = Box::new(DriverDevice::new(Rectifier));
+//! let mut graph = nnhal_hal::SubgraphBuilder::new();
 //! let x = graph.input("x", OperandSpec::tensor_float32([0]));
 //! let y = graph.operation(OperationType::Relu, [x], OperandSpec::tensor_float32([0]));
 //! graph.output(y);
@@ -84,8 +84,8 @@ use crate::error::{EngineError, OperationPlace};
 use crate::observer::Observer;
 use crate::planned_step::PlannedStep;
 use bytes::Bytes;
-use hal::{Capabilities, DeviceType, ExecutionPreference, Extension, Priority, Support};
-use ops::ValidModel;
+use nnhal_hal::{Capabilities, DeviceType, ExecutionPreference, Extension, Priority, Support};
+use nnhal_ops::ValidModel;
 
 /// Turns valid models into programs.
 ///
@@ -109,7 +109,7 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The extensions it fully supports, always the same. The driver sees to it that operands of
     /// their types have the sizes that are said here (contract: EXT-5). See
-    /// [`hal::extension::check_offered`] for what names and numbers must be.
+    /// [`nnhal_hal::extension::check_offered`] for what names and numbers must be.
     fn extensions(&self) -> Vec<Extension> {
         Vec::new()
     }
@@ -151,7 +151,7 @@ pub trait Engine: Send + Sync + 'static {
         _budget: &Budget,
     ) -> Result<Self::Program, EngineError> {
         let name = self.name();
-        Err(hal::Error::failure(format!("{name} does not restore programs")).into())
+        Err(nnhal_hal::Error::failure(format!("{name} does not restore programs")).into())
     }
 }
 

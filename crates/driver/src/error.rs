@@ -3,9 +3,9 @@
 use crate::bindings::DeliveryError;
 use crate::budget::Interruption;
 use crate::memory::MemoryHolder;
-use hal::model::SubgraphName;
-use hal::{ErrorStatus, OperationType};
-use ops::{Fault, Shape};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{ErrorStatus, OperationType};
+use nnhal_ops::{Fault, Shape};
 use std::any::Any;
 use std::fmt;
 
@@ -108,7 +108,7 @@ pub enum EngineError {
     },
     /// Memory of the model or the request could not be read or written.
     #[error(transparent)]
-    Memory(#[from] hal::memory::MemoryError),
+    Memory(#[from] nnhal_hal::memory::MemoryError),
     /// A result could not be delivered.
     #[error(transparent)]
     Delivery(#[from] DeliveryError),
@@ -120,7 +120,7 @@ pub enum EngineError {
     },
     /// Anything else, with its own status.
     #[error(transparent)]
-    Other(#[from] hal::Error),
+    Other(#[from] nnhal_hal::Error),
 }
 
 impl EngineError {
@@ -161,7 +161,7 @@ impl EngineError {
     }
 }
 
-impl From<EngineError> for hal::Error {
+impl From<EngineError> for nnhal_hal::Error {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Other(error) => error,
@@ -170,8 +170,8 @@ impl From<EngineError> for hal::Error {
     }
 }
 
-impl From<EngineError> for hal::ExecutionError {
+impl From<EngineError> for nnhal_hal::ExecutionError {
     fn from(error: EngineError) -> Self {
-        hal::Error::from(error).into()
+        nnhal_hal::Error::from(error).into()
     }
 }

@@ -5,7 +5,7 @@
 //! ([`Engine::extensions`](crate::Engine::extensions)), so it is checked here that models and
 //! requests keep to that (contract: EXT-5).
 
-use hal::{
+use nnhal_hal::{
     Extension, ExtensionOperandType, ExtensionType, Model, Operand, OperandType, OperationType,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -191,7 +191,7 @@ fn name(model: &Model, extension: ExtensionType) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::{DataLocation, ExtensionNameAndPrefix, ExtraParams, OperandLifeTime};
+    use nnhal_hal::{DataLocation, ExtensionNameAndPrefix, ExtraParams, OperandLifeTime};
 
     const SCALAR: ExtensionOperandType =
         ExtensionOperandType { number: 1, is_tensor: false, byte_size: 3 };

@@ -12,9 +12,9 @@ use crate::device::guarded;
 use crate::error::EngineError;
 use crate::interface::UsedFor;
 use crate::prepared::Prepared;
-use hal::device::FencedExecutionInfo;
-use hal::fence::{FenceSignal, FenceState};
-use hal::{
+use nnhal_hal::device::FencedExecutionInfo;
+use nnhal_hal::fence::{FenceSignal, FenceState};
+use nnhal_hal::{
     Deadline, Error, ErrorStatus, ExecutionOptions, FencedExecution, Priority, Request, Result,
     SyncFence, Timing,
 };

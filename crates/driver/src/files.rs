@@ -8,7 +8,7 @@
 
 use crate::error::{EngineError, MemoryUse};
 use crate::memory::{Charge, Ledger};
-use hal::{Memory, Model, OperandLifeTime};
+use nnhal_hal::{Memory, Model, OperandLifeTime};
 use rustix::fs::fstatfs;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -105,8 +105,8 @@ fn copy_of(pool: &Memory, ranges: &[Range<u64>]) -> Option<Memory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::memory::Protection;
-    use hal::{ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::memory::Protection;
+    use nnhal_hal::{ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
     use std::os::unix::fs::FileExt;
 
     /// Adds constants of a file of 1 MB to an input: bytes 8..24 and 20..36.

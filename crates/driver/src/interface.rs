@@ -9,8 +9,8 @@ pub use error::{RequestError, Subject};
 use crate::bindings::{Bindings, BoundInput, BoundOutput};
 use crate::buffers::{Direction, Role};
 use crate::extension_types::ExtensionTypes;
-use hal::{DataLocation, HalVersion, Operand, OperandType, Request, RequestArgument};
-use ops::{Shape, ValidModel};
+use nnhal_hal::{DataLocation, HalVersion, Operand, OperandType, Request, RequestArgument};
+use nnhal_ops::{Shape, ValidModel};
 use pools::{Pool, Pools};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,11 +1,11 @@
 //! The contract of the Neural Networks HAL, over any [`Engine`].
 //!
 //! Whoever implements [`Engine`] and [`Program`] gets a complete driver: [`DriverDevice`] is a
-//! [`hal::Device`] that validates models, checks requests, keeps deadlines, reports output shapes
+//! [`nnhal_hal::Device`] that validates models, checks requests, keeps deadlines, reports output shapes
 //! and survives an engine that panics.
 //!
 //! ```text
-//! Model    --ops::validate-->  ValidModel  --Engine::compile-->  Program
+//! Model    --nnhal_ops::validate-->  ValidModel  --Engine::compile-->  Program
 //! Request  --Interface::bind-> Bindings    --Program::run-->     outputs, delivered
 //! ```
 //!
@@ -21,7 +21,7 @@
 //! | [`constants`] | a model's constants, read once: [`Constants`] |
 //! | [`extension_types`] | what the engine's extensions say of operand types: [`ExtensionTypes`] |
 //! | [`support`] | which operations an engine can run, control flow included |
-//! | [`device`], [`prepared`] | the [`hal::Device`] and [`hal::PreparedModel`] |
+//! | [`device`], [`prepared`] | the [`nnhal_hal::Device`] and [`nnhal_hal::PreparedModel`] |
 //! | [`planned_step`] | a program's plan, for people: [`PlannedStep`] |
 //! | [`memory`] | how much memory a model and the process may take: [`Ledger`] |
 //! | [`observer`] | watching every operation's results: [`Observer`] |

@@ -6,14 +6,14 @@
 //! executions. A charge counts for the model and for the process.
 //!
 //! ```
-//! use driver::{Ledger, MemoryUse};
+//! use nnhal_driver::{Ledger, MemoryUse};
 //!
 //! let ledger = Ledger::of_model(1000);
 //! let charge = ledger.charge(600, MemoryUse::Inputs)?;
 //! assert!(ledger.charge(600, MemoryUse::Inputs).is_err());
 //! drop(charge);
 //! assert_eq!(ledger.charge(600, MemoryUse::Inputs)?.bytes(), 600);
-//! # Ok::<(), driver::EngineError>(())
+//! # Ok::<(), nnhal_driver::EngineError>(())
 //! ```
 
 mod machine;
@@ -210,7 +210,7 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::ErrorStatus;
+    use nnhal_hal::ErrorStatus;
     use proptest::prelude::*;
 
     #[test]

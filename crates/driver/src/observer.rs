@@ -6,7 +6,7 @@
 //! operation of a fused group, under that operation's place in the model.
 
 use crate::error::OperationPlace;
-use hal::OperandType;
+use nnhal_hal::OperandType;
 use std::time::Duration;
 
 /// Is told of results while a program runs. Calls of one execution come in an order in which

@@ -1,4 +1,4 @@
-//! [`Prepared`]: a [`hal::PreparedModel`] over any program.
+//! [`Prepared`]: a [`nnhal_hal::PreparedModel`] over any program.
 
 use crate::bindings::Bindings;
 use crate::budget::Budget;
@@ -12,7 +12,7 @@ use crate::memory::Ledger;
 use crate::observer::Observer;
 use crate::planned_step::PlannedStep;
 use crate::schedule::Scheduler;
-use hal::{
+use nnhal_hal::{
     Burst, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution,
     OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
 };
@@ -197,15 +197,15 @@ impl PreparedModel for Prepared {
         wait_for: &[SyncFence],
         options: &ExecutionOptions,
         timeout_after_fences: Option<Duration>,
-    ) -> hal::Result<FencedExecution> {
+    ) -> nnhal_hal::Result<FencedExecution> {
         guarded(|| fenced::launch(self, request, wait_for, options, timeout_after_fences))
     }
 
-    fn configure_burst(&self) -> hal::Result<Box<dyn Burst>> {
-        Ok(Box::new(burst::open(Arc::new(self.clone()))?))
+    fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn Burst>> {
+        Ok(Box::new(nnhal_burst::open(Arc::new(self.clone()))?))
     }
 
-    fn check_request(&self, request: &Request) -> hal::Result<()> {
+    fn check_request(&self, request: &Request) -> nnhal_hal::Result<()> {
         guarded(|| {
             self.0.interface.bind(request, UsedFor::Execution)?;
             Ok(())

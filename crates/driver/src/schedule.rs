@@ -12,7 +12,7 @@
 
 use crate::budget::Interruption;
 use crate::sync::{Arc, AtomicBool, AtomicU8, Condvar, Mutex, MutexGuard, Ordering};
-use hal::{Cancellation, Deadline, Priority};
+use nnhal_hal::{Cancellation, Deadline, Priority};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;

@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::error::OperationPlace;
 use crate::extension_types::{ExtensionObstacle, ExtensionTypes};
-use hal::model::SubgraphName;
-use hal::{OperandLifeTime, OperationType, Subgraph, Support};
-use ops::ValidModel;
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{OperandLifeTime, OperationType, Subgraph, Support};
+use nnhal_ops::ValidModel;
 use std::fmt;
 
 /// The operations of a model's main subgraph that an engine cannot run.

@@ -2,9 +2,9 @@
 
 mod engine;
 
-use driver::{Budget, EngineError, Interruption};
 use engine::{Scripted, bare_status, relu, request_with_room, vector};
-use hal::{
+use nnhal_driver::{Budget, EngineError, Interruption};
+use nnhal_hal::{
     Cancellation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, OperandSpec,
     PrepareOptions, Priority, Request, Timing,
 };

@@ -2,9 +2,9 @@
 
 mod engine;
 
-use driver::{AllocationError, DriverDevice, EngineError, RequestError};
 use engine::{Scripted, bare_status, execute, relu, vector};
-use hal::{
+use nnhal_driver::{AllocationError, DriverDevice, EngineError, RequestError};
+use nnhal_hal::{
     BufferDescription, BufferRole, DataLocation, Device, ErrorStatus, HalVersion, Memory,
     OperandSpec, OutputShape, PrepareOptions, PreparedModel, Request, RequestArgument,
     RequestMemoryPool,
@@ -23,7 +23,7 @@ fn copying() -> DriverDevice<Scripted> {
         }
         for (output, (dimensions, bytes)) in bindings.outputs().iter().zip(&values) {
             if bytes.first() == Some(&0xFF) {
-                return Err(EngineError::Other(hal::Error::failure("as the input wishes")));
+                return Err(EngineError::Other(nnhal_hal::Error::failure("as the input wishes")));
             }
             output.deliver(dimensions, bytes)?;
         }
@@ -273,7 +273,8 @@ fn buf_6_a_read_only_destination_is_refused() {
     buffer.copy_from(&memory(&[1.0, 2.0]), &[]).unwrap();
     let file = tempfile::tempfile().unwrap();
     file.set_len(8).unwrap();
-    let read_only = Memory::from_file(file.into(), hal::memory::Protection::READ, 0, 8).unwrap();
+    let read_only =
+        Memory::from_file(file.into(), nnhal_hal::memory::Protection::READ, 0, 8).unwrap();
     assert_eq!(buffer.copy_to(&read_only).unwrap_err().status(), ErrorStatus::InvalidArgument);
 }
 

@@ -1,16 +1,16 @@
 //! Compilation caching, the files alone (contract: section 6, SEC-5).
 
-use driver::CompileOptions;
-use driver::cache::{
+use nnhal_driver::CompileOptions;
+use nnhal_driver::cache::{
     CacheError, CacheFiles, CacheKey, Content, FileKind, Identity, ModelCache, Stored,
 };
-use hal::memory::Protection;
-use hal::{
+use nnhal_hal::memory::Protection;
+use nnhal_hal::{
     CacheFilesNeeded, ChannelQuant, DataLocation, ErrorStatus, ExecutionPreference, ExtensionType,
     ExtraParams, HalVersion, Memory, Model, ModelBuilder, Operand, OperandLifeTime, OperandSpec,
     OperandType, OperationType, Priority, SubgraphBuilder,
 };
-use ops::ValidModel;
+use nnhal_ops::ValidModel;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
@@ -43,7 +43,7 @@ fn model(filled: u8, length: u32) -> ValidModel {
         OperandSpec::tensor_float32([length]),
     );
     graph.output(sum);
-    ops::validate(&graph.into_model().unwrap(), HalVersion::V1_3).unwrap()
+    nnhal_ops::validate(&graph.into_model().unwrap(), HalVersion::V1_3).unwrap()
 }
 
 fn files<'a>(model: &'a [OwnedFd], token: &'a [u8; 32]) -> CacheFiles<'a> {
@@ -181,7 +181,7 @@ fn many_constants() -> Model {
 #[test]
 fn cache_15_constants_of_every_origin_come_along_each_byte_once() {
     let file = tempfile().unwrap();
-    let model = ops::validate(&many_constants(), HalVersion::V1_3).unwrap();
+    let model = nnhal_ops::validate(&many_constants(), HalVersion::V1_3).unwrap();
     save(&file, &model).unwrap();
     let loaded = load(&file).unwrap();
     assert_same(&loaded, &model);
@@ -219,7 +219,7 @@ fn sec_3_a_thousand_operands_of_the_same_bytes_are_saved_once() {
         }
     }
     let file = tempfile().unwrap();
-    save(&file, &ops::validate(&model, HalVersion::V1_3).unwrap()).unwrap();
+    save(&file, &nnhal_ops::validate(&model, HalVersion::V1_3).unwrap()).unwrap();
     assert!(file.metadata().unwrap().len() < u64::from(length) * 4 + 100_000);
 }
 
@@ -253,7 +253,7 @@ fn branches() -> Model {
 
 #[test]
 fn cache_15_subgraphs_and_extensions_come_along() {
-    let model = ops::validate(&branches(), HalVersion::V1_3).unwrap();
+    let model = nnhal_ops::validate(&branches(), HalVersion::V1_3).unwrap();
     assert_eq!(model.model().subgraph_count(), 3);
     let file = tempfile().unwrap();
     save(&file, &model).unwrap();
@@ -280,7 +280,7 @@ fn cache_15_quantisation_by_channel_comes_along() {
     });
     model.main.operands.push(operand);
     model.operand_values = [1, 2, 3, 4, 5, 6].into();
-    let model = ops::validate(&model, HalVersion::V1_3).unwrap();
+    let model = nnhal_ops::validate(&model, HalVersion::V1_3).unwrap();
     let file = tempfile().unwrap();
     save(&file, &model).unwrap();
     assert_same(&load(&file).unwrap(), &model);
@@ -356,7 +356,7 @@ fn cache_9_what_is_refused_says_why() {
     for index in [32, 64, 96, good.len() - 33, good.len() - 1] {
         assert!(matches!(changed(index, good[index] ^ 1), CacheError::Altered), "{index}");
     }
-    let error: hal::Error = changed(64, good[64] ^ 1).into();
+    let error: nnhal_hal::Error = changed(64, good[64] ^ 1).into();
     assert_eq!(error.status(), ErrorStatus::GeneralFailure);
     assert!(matches!(error.reason(), Some(CacheError::Altered)));
 }

@@ -2,19 +2,19 @@
 //! behaves as what was saved, and what goes wrong with the files is the right thing for a client.
 
 use bytes::Bytes;
-use driver::cache::{CacheError, CacheKey};
-use driver::{
+use nnhal_driver::cache::{CacheError, CacheKey};
+use nnhal_driver::{
     Bindings, Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Prepared,
     Program, RunContext,
 };
-use hal::{
+use nnhal_hal::{
     CacheFilesNeeded, Capabilities, Deadline, Device, DeviceType, Error, ErrorStatus,
     ExecutionOptions, FenceState, HalVersion, Memory, Model, OperandLifeTime, OperandSpec,
     OperationType, PerformanceInfo, PrepareOptions, PreparedModel, Priority, Request,
     RequestBuilder, SubgraphBuilder, Support,
 };
-use ops::ValidModel;
-use reference::ReferenceEngine;
+use nnhal_ops::ValidModel;
+use nnhal_reference::ReferenceEngine;
 use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -38,11 +38,11 @@ fn saving_to(file: &File) -> PrepareOptions {
     PrepareOptions { model_cache: handle(file), token: TOKEN, ..PrepareOptions::default() }
 }
 
-fn load(device: &impl Device, file: &File) -> hal::Result<Arc<dyn PreparedModel>> {
+fn load(device: &impl Device, file: &File) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
     device.prepare_model_from_cache(None, handle(file), vec![], &TOKEN)
 }
 
-fn refusal(loaded: hal::Result<Arc<dyn PreparedModel>>) -> Error {
+fn refusal(loaded: nnhal_hal::Result<Arc<dyn PreparedModel>>) -> Error {
     loaded.err().expect("a refusal")
 }
 

@@ -2,10 +2,10 @@
 
 mod engine;
 
-use driver::{EngineError, Interruption};
 use engine::{Scripted, execute, vector};
-use hal::fence::{FenceSignal, FenceState};
-use hal::{
+use nnhal_driver::{EngineError, Interruption};
+use nnhal_hal::fence::{FenceSignal, FenceState};
+use nnhal_hal::{
     BufferDescription, BufferRole, Cancellation, DataLocation, Deadline, Device, ErrorStatus,
     ExecutionOptions, FencedExecution, HalVersion, PrepareOptions, PreparedModel, Request,
     RequestBuilder, RequestMemoryPool, SyncFence,
@@ -124,7 +124,7 @@ fn fence_2_outputs_must_be_known_and_fit() {
 #[test]
 fn fence_3_a_fence_that_has_failed_is_refused() {
     let (signal, fence) = pending();
-    signal.fail(hal::Error::failure("before the launch"));
+    signal.fail(nnhal_hal::Error::failure("before the launch"));
     let (_kept, waiting) = pending();
     assert_eq!(
         refusal(&*prepared(), &request([0; 8]), &[waiting, fence]),
@@ -137,7 +137,7 @@ fn fence_7_a_fence_that_fails_later_fails_the_execution_at_once() {
     let (signal, fence) = pending();
     let (_kept, other) = pending();
     let execution = launch(&*prepared(), &request([0; 8]), &[other, fence]);
-    signal.fail(hal::Error::failure("after the launch"));
+    signal.fail(nnhal_hal::Error::failure("after the launch"));
     assert_eq!(end(&execution), FenceState::Failed);
     assert_eq!(status(&execution), ErrorStatus::GeneralFailure);
     let reason = execution.info.get().unwrap_err().to_string();
@@ -213,7 +213,7 @@ fn fence_10_and_12_timings_are_two_and_stay_the_same() {
     }
     let unmeasured = launch(&*prepared(), &request([0; 8]), &[]);
     assert_eq!(end(&unmeasured), FenceState::Signalled);
-    assert_eq!(unmeasured.info.get().unwrap(), (hal::Timing::NONE, hal::Timing::NONE));
+    assert_eq!(unmeasured.info.get().unwrap(), (nnhal_hal::Timing::NONE, nnhal_hal::Timing::NONE));
 }
 
 #[test]
@@ -221,14 +221,14 @@ fn fence_14_executions_are_chained_by_their_fences_alone() {
     let prepared = prepared();
     let (signal, start) = pending();
     // One pool; every execution reads what the one before has written.
-    let memory = hal::Memory::from_bytes(&[0; 256]).unwrap();
+    let memory = nnhal_hal::Memory::from_bytes(&[0; 256]).unwrap();
     let mut wait_for = start;
     let mut last = None;
     for step in 0..30_u32 {
         let at = |place| DataLocation { pool_index: 0, offset: 8 * place, length: 8 };
         let request = Request {
-            inputs: vec![hal::RequestArgument::at(at(step))],
-            outputs: vec![hal::RequestArgument::at(at(step + 1))],
+            inputs: vec![nnhal_hal::RequestArgument::at(at(step))],
+            outputs: vec![nnhal_hal::RequestArgument::at(at(step + 1))],
             pools: vec![RequestMemoryPool::Memory(memory.clone())],
         };
         let execution = launch(&*prepared, &request, &[wait_for]);
@@ -275,7 +275,7 @@ fn fence_14_a_chain_through_a_buffer_of_the_driver() {
     // An execution that fails while it waits takes what its buffer held (BUF-1).
     let (signal, start) = pending();
     let third = launch(&*prepared, &writing, &[start]);
-    signal.fail(hal::Error::failure("no input"));
+    signal.fail(nnhal_hal::Error::failure("no input"));
     assert_eq!(end(&third), FenceState::Failed);
     assert_eq!(
         execute(&*prepared, &reading).unwrap_err().error.status(),

@@ -4,8 +4,8 @@
 mod engine;
 
 use engine::{Scripted, relu, vector};
-use hal::fence::{FenceSignal, FenceState};
-use hal::{
+use nnhal_hal::fence::{FenceSignal, FenceState};
+use nnhal_hal::{
     Cancellation, Deadline, Device, ErrorStatus, ExecutionOptions, FencedExecution, HalVersion,
     PrepareOptions, PreparedModel, Priority, Request, RequestBuilder, SyncFence,
 };
@@ -169,7 +169,7 @@ fn sec_3_many_fences_are_waited_for_by_one_thread() {
     assert_eq!(threads(), 1);
     for (index, signal) in signals.into_iter().enumerate() {
         match index % 3 {
-            0 => signal.fail(hal::Error::failure("no")),
+            0 => signal.fail(nnhal_hal::Error::failure("no")),
             _ => signal.signal(),
         }
     }

@@ -2,10 +2,10 @@
 
 mod engine;
 
-use driver::EngineError;
 use engine::{Scripted, relu};
-use hal::memory::Protection;
-use hal::{
+use nnhal_driver::EngineError;
+use nnhal_hal::memory::Protection;
+use nnhal_hal::{
     DataLocation, Device, ExecutionOptions, HalVersion, Memory, OperandSpec, PrepareOptions,
     Request, RequestArgument, RequestMemoryPool,
 };

@@ -2,9 +2,9 @@
 
 mod engine;
 
-use driver::EngineError;
 use engine::{Scripted, bare_status, execute, relu, request_with_room, vector};
-use hal::{
+use nnhal_driver::EngineError;
+use nnhal_hal::{
     Device, ErrorStatus, HalVersion, Memory, PrepareOptions, Request, RequestArgument,
     RequestMemoryPool, Support,
 };
@@ -55,12 +55,12 @@ fn prep_10_and_conc_1_one_prepared_model_runs_on_many_threads_with_different_sha
             scope.spawn(move || {
                 for _ in 0..100 {
                     let bytes = vec![length; 4 * usize::from(length)];
-                    let mut request = hal::RequestBuilder::new();
+                    let mut request = nnhal_hal::RequestBuilder::new();
                     request.input_shaped(&bytes, &[length.into()]).output(bytes.len());
                     let request = request.build().unwrap();
                     let execution = execute(&*prepared, &request).unwrap();
                     assert_eq!(execution.dimensions(0), Some(&[u32::from(length)][..]));
-                    assert_eq!(hal::RequestBuilder::read_output(&request, 0).unwrap(), bytes);
+                    assert_eq!(nnhal_hal::RequestBuilder::read_output(&request, 0).unwrap(), bytes);
                 }
             });
         }
@@ -74,7 +74,7 @@ fn req_11_an_output_over_an_input_is_harmless() {
         Ok(bindings.outputs()[0].deliver(&[2], &bytes)?)
     })
     .prepared(vector(2), vector(2));
-    let location = hal::DataLocation { pool_index: 0, offset: 3, length: 8 };
+    let location = nnhal_hal::DataLocation { pool_index: 0, offset: 3, length: 8 };
     let memory = Memory::from_bytes(&[5; 11]).unwrap();
     let request = Request {
         inputs: vec![RequestArgument::at(location)],
@@ -87,7 +87,7 @@ fn req_11_an_output_over_an_input_is_harmless() {
 #[test]
 fn gen_2_an_engine_s_own_status_is_passed_on() {
     let prepared = Scripted::running(|_, _| {
-        let error = hal::Error::new(ErrorStatus::DeviceUnavailable, "unplugged");
+        let error = nnhal_hal::Error::new(ErrorStatus::DeviceUnavailable, "unplugged");
         Err(EngineError::Other(error))
     })
     .prepared(vector(2), vector(2));

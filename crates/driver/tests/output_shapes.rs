@@ -2,9 +2,9 @@
 
 mod engine;
 
-use driver::{DeliveryError, EngineError};
 use engine::{Scripted, bare_status, execute, request_with_room, shape, vector};
-use hal::{ErrorStatus, OperandSpec, PreparedModel, Request, RequestBuilder};
+use nnhal_driver::{DeliveryError, EngineError};
+use nnhal_hal::{ErrorStatus, OperandSpec, PreparedModel, Request, RequestBuilder};
 use std::sync::Arc;
 
 /// A prepared model whose output turns out to have these dimensions and bytes.
@@ -20,7 +20,7 @@ fn delivering(
 /// The pool's bytes behind the output's last.
 fn behind_output(request: &Request) -> Vec<u8> {
     let location = request.outputs[0].location;
-    let hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
+    let nnhal_hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
     let view = memory.view().unwrap();
     view.read_to_vec(location.end(), view.size() - location.end()).unwrap()
 }
@@ -52,17 +52,18 @@ fn shape_4_only_the_short_ones_are_insufficient() {
         }
         Ok(())
     });
-    let mut graph = hal::SubgraphBuilder::new();
+    let mut graph = nnhal_hal::SubgraphBuilder::new();
     let x = graph.input("x", vector(2));
     for _ in 0..3 {
-        let y = graph.operation(hal::OperationType::Relu, [x], vector(0));
+        let y = graph.operation(nnhal_hal::OperationType::Relu, [x], vector(0));
         graph.output(y);
     }
     let device = prepared.device();
     let model = graph.into_model().unwrap();
-    let options = hal::PrepareOptions::default();
+    let options = nnhal_hal::PrepareOptions::default();
     let prepared =
-        hal::Device::prepare_model(&device, &model, hal::HalVersion::V1_3, options).unwrap();
+        nnhal_hal::Device::prepare_model(&device, &model, nnhal_hal::HalVersion::V1_3, options)
+            .unwrap();
     let mut request = RequestBuilder::new();
     request.input(&[0; 8]).output(8).output(4).output(9);
     let request = request.build().unwrap();
@@ -112,7 +113,7 @@ fn an_output_that_is_left_out_is_told_its_shape() {
     let mut request = RequestBuilder::new();
     request.input(&[0; 8]);
     let mut request = request.build().unwrap();
-    request.outputs.push(hal::RequestArgument::omitted());
+    request.outputs.push(nnhal_hal::RequestArgument::omitted());
     let execution = execute(&*prepared, &request).unwrap();
     assert_eq!(execution.output_shapes, [shape(&[2], true)]);
 }
@@ -132,7 +133,7 @@ fn shape_5_a_result_that_contradicts_model_or_request_is_a_failure() {
 
 #[test]
 fn an_engine_that_delivers_wrongly_is_caught() {
-    let reason = |run: fn(&driver::BoundOutput) -> Result<(), EngineError>| {
+    let reason = |run: fn(&nnhal_driver::BoundOutput) -> Result<(), EngineError>| {
         let engine = Scripted::running(move |bindings, _| run(&bindings.outputs()[0]));
         let prepared = engine.prepared(vector(2), vector(0));
         let failed = execute(&*prepared, &request_with_room(8)).unwrap_err();

@@ -2,9 +2,9 @@
 
 mod engine;
 
-use driver::UnsupportedOperations;
 use engine::{Scripted, relu, vector};
-use hal::{
+use nnhal_driver::UnsupportedOperations;
+use nnhal_hal::{
     Device, ErrorStatus, HalVersion, Model, ModelBuilder, OperandSpec, OperationType,
     PrepareOptions, SubgraphBuilder, Support,
 };
@@ -30,8 +30,8 @@ fn unary(operation: OperationType) -> SubgraphBuilder {
 /// Appends IF between two subgraphs.
 fn choose(
     graph: &mut SubgraphBuilder,
-    then: hal::builder::SubgraphId,
-    otherwise: hal::builder::SubgraphId,
+    then: nnhal_hal::builder::SubgraphId,
+    otherwise: nnhal_hal::builder::SubgraphId,
 ) {
     let condition = graph.constant(OperandSpec::tensor_bool8([1]), &[true]);
     let (then, otherwise) = (graph.subgraph(then), graph.subgraph(otherwise));

@@ -2,10 +2,10 @@
 //!
 //! The builder counts consumers, places constants, and derives lifetimes, so a model that it
 //! returns cannot be wrong in those. Whether operations get the arguments they want is for the
-//! validator (`ops::validate`) to say.
+//! validator (`nnhal_ops::validate`) to say.
 //!
 //! ```
-//! use hal::{FusedActivation, ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
+//! use nnhal_hal::{FusedActivation, ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
 //!
 //! let mut graph = SubgraphBuilder::new();
 //! let image = graph.input("image", OperandSpec::tensor_quant8_asymm([1, 4, 4, 1], 0.5, 128));
@@ -16,7 +16,7 @@
 //! );
 //! graph.output(probability);
 //! let model = ModelBuilder::new().relaxed(true).build(graph)?;
-//! # Ok::<(), hal::BuildError>(())
+//! # Ok::<(), nnhal_hal::BuildError>(())
 //! ```
 
 use crate::codes::OperandLifeTime;

@@ -22,12 +22,12 @@
 //! in the Android Open Source Project).
 //!
 //! ```
-//! use hal::{OperandSpec, OperationType, SubgraphBuilder};
+//! use nnhal_hal::{OperandSpec, OperationType, SubgraphBuilder};
 //!
 //! let mut graph = SubgraphBuilder::new();
 //! let a = graph.input("a", OperandSpec::tensor_float32([2, 2]));
 //! let b = graph.input("b", OperandSpec::tensor_float32([2, 2]));
-//! let none = graph.scalar_i32(hal::FusedActivation::None.code());
+//! let none = graph.scalar_i32(nnhal_hal::FusedActivation::None.code());
 //! let sum = graph.operation(
 //!     OperationType::Add,
 //!     [a, b, none],

@@ -59,8 +59,8 @@ pub struct OutputShape {
 /// Makes a request out of byte slices, in shared memory of its own, and reads the results.
 ///
 /// ```no_run
-/// # fn run(prepared: &dyn hal::PreparedModel) -> hal::Result<()> {
-/// use hal::{ExecutionOptions, RequestBuilder};
+/// # fn run(prepared: &dyn nnhal_hal::PreparedModel) -> nnhal_hal::Result<()> {
+/// use nnhal_hal::{ExecutionOptions, RequestBuilder};
 ///
 /// let mut request = RequestBuilder::new();
 /// request.input(&1.5_f32.to_le_bytes());

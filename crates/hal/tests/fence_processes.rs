@@ -5,7 +5,7 @@
 //! [`producer`]. It makes a fence, sends its descriptor over its standard input, which is a socket,
 //! and does what it reads from there.
 
-use hal::fence::{FenceFailure, FenceState, FenceWaitError, SyncFence};
+use nnhal_hal::fence::{FenceFailure, FenceState, FenceWaitError, SyncFence};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -97,7 +97,7 @@ fn producer() {
             let _ = orders.read_exact(&mut order);
         }
         FAIL => {
-            signal.fail(hal::Error::failure("a reason that stays here"));
+            signal.fail(nnhal_hal::Error::failure("a reason that stays here"));
             let _ = orders.read_exact(&mut order);
         }
         RUN_ANOTHER_PROGRAM => {

@@ -1,7 +1,7 @@
 //! Memory that others change, cut short, or describe wrongly (contract: section 15).
 
-use hal::memory::{MemoryError, MemoryKind, Protection};
-use hal::{ErrorStatus, Memory};
+use nnhal_hal::memory::{MemoryError, MemoryKind, Protection};
+use nnhal_hal::{ErrorStatus, Memory};
 use rustix::fs::{
     MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open,
 };

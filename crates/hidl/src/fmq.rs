@@ -1,9 +1,9 @@
-//! [`MQDescriptor`]: a fast message queue as HIDL passes it. What the queues are is in [`burst`].
+//! [`MQDescriptor`]: a fast message queue as HIDL passes it. What the queues are is in [`nnhal_burst`].
 
 use crate::convert::ConversionError;
 use crate::handle::Handle;
-use burst::MqDescriptor;
-use burst::queue::Grantor;
+use nnhal_burst::MqDescriptor;
+use nnhal_burst::queue::Grantor;
 
 /// A part of a queue: a counter, the ring, the event flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,5 +1,5 @@
 //! The interfaces of Android's Neural Networks HAL as its files name them, version by version, and
-//! adapters from and to [`hal::Device`].
+//! adapters from and to [`nnhal_hal::Device`].
 //!
 //! A module for each version holds its types and interfaces. Interfaces are traits: `IDevice` of a
 //! version extends that of the version before, so whoever implements [`v1_3::IDevice`] answers all
@@ -11,9 +11,9 @@
 //! | [`v1_0`], [`v1_1`], [`v1_2`], [`v1_3`] | types and interfaces of the versions |
 //! | [`handle`], [`memory`], [`fmq`] | `handle`, `memory` and `fmq_sync` of HIDL: descriptors and integers |
 //! | [`transport`] | what every call returns: its results, or that the other side is gone |
-//! | [`convert`] | between each version's types and those of [`hal`] |
-//! | [`serve`] | a [`hal::Device`] behind the interfaces |
-//! | [`client`] | a [`hal::Device`] in front of them |
+//! | [`convert`] | between each version's types and those of [`nnhal_hal`] |
+//! | [`serve`] | a [`nnhal_hal::Device`] behind the interfaces |
+//! | [`client`] | a [`nnhal_hal::Device`] in front of them |
 //! | [`tasks`] | threads for what goes on in the background |
 //!
 //! Three decisions:
@@ -27,16 +27,16 @@
 //!   one side and calls them on the other.
 //!
 //! ```
-//! use hidl::{client, serve, v1_0};
+//! use nnhal_hidl::{client, serve, v1_0};
 //! use std::sync::Arc;
-//! # fn some_device() -> Arc<dyn hal::Device> { reference::device() }
+//! # fn some_device() -> Arc<dyn nnhal_hal::Device> { nnhal_reference::device() }
 //!
 //! // A driver behind the interfaces, used by a client that knows 1.0 only ...
 //! let old: Arc<dyn v1_0::IDevice> = serve::Device::new(some_device());
-//! assert_eq!(old.get_status()?, hal::DeviceStatus::Available.code());
+//! assert_eq!(old.get_status()?, nnhal_hal::DeviceStatus::Available.code());
 //! // ... and that client as a device again.
 //! let device = client::from_v1_0("example-old", old)?;
-//! assert_eq!(device.version(), hal::HalVersion::V1_0);
+//! assert_eq!(device.version(), nnhal_hal::HalVersion::V1_0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -3,7 +3,7 @@
 use crate::handle::Handle;
 
 /// A `memory` of HIDL (`hidl_memory`): a kind by its name, the descriptors behind it, a size. What
-/// the kinds are is in [`hal::memory`]; nothing here has been checked. Cloning shares the handle.
+/// the kinds are is in [`nnhal_hal::memory`]; nothing here has been checked. Cloning shares the handle.
 #[derive(Debug, Clone, Default)]
 pub struct HidlMemory {
     /// Name of the kind, such as `ashmem`.

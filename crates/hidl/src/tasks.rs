@@ -7,7 +7,7 @@
 //! Each priority has threads of its own, so that no crowd of low tasks, each waiting for its turn
 //! at the processor, keeps a high one from even asking for it. Who computes is the driver's affair.
 
-use hal::Priority;
+use nnhal_hal::Priority;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

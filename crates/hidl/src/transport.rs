@@ -15,12 +15,12 @@ pub enum TransportError {
     Failed(String),
 }
 
-impl From<TransportError> for hal::Error {
+impl From<TransportError> for nnhal_hal::Error {
     /// `DEVICE_UNAVAILABLE` if the other side is gone, else `GENERAL_FAILURE`; the reason tells.
     fn from(error: TransportError) -> Self {
         let status = match error {
-            TransportError::DeadObject => hal::ErrorStatus::DeviceUnavailable,
-            TransportError::Failed(_) => hal::ErrorStatus::GeneralFailure,
+            TransportError::DeadObject => nnhal_hal::ErrorStatus::DeviceUnavailable,
+            TransportError::Failed(_) => nnhal_hal::ErrorStatus::GeneralFailure,
         };
         Self::new(status, error)
     }

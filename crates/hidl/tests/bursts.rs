@@ -2,16 +2,16 @@
 
 mod common;
 
-use burst::{Connection, QUEUE_CAPACITY};
 use common::{Sample, Told, add_constant, samples};
-use hal::{
+use nnhal_burst::{Connection, QUEUE_CAPACITY};
+use nnhal_hal::{
     Burst, Device, Error, ErrorStatus, ExecutionOptions, HalVersion, Memory, PrepareOptions,
     PreparedModel, Request, RequestMemoryPool,
 };
-use hidl::client::{Options, through};
-use hidl::convert::Convert;
-use hidl::v1_2::{IBurstCallback, IBurstContext};
-use hidl::{Handle, HidlMemory, MQDescriptor, Return, serve, v1_0, v1_3};
+use nnhal_hidl::client::{Options, through};
+use nnhal_hidl::convert::Convert;
+use nnhal_hidl::v1_2::{IBurstCallback, IBurstContext};
+use nnhal_hidl::{Handle, HidlMemory, MQDescriptor, Return, serve, v1_0, v1_3};
 use std::sync::{Arc, Mutex};
 use v1_0::IDevice as _;
 
@@ -26,7 +26,7 @@ fn prepare(device: &dyn Device, sample: &Sample) -> Arc<dyn PreparedModel> {
 #[test]
 fn burst_17_a_burst_through_the_interface_answers_as_other_executions() {
     for version in [HalVersion::V1_2, HalVersion::V1_3] {
-        let device = through(reference::device(), version, Options::default()).unwrap();
+        let device = through(nnhal_reference::device(), version, Options::default()).unwrap();
         for sample in samples().iter().filter(|sample| sample.since <= version) {
             let prepared = prepare(&*device, sample);
             let burst = prepared.configure_burst().unwrap();
@@ -65,7 +65,7 @@ fn burst_17_a_burst_through_the_interface_answers_as_other_executions() {
 
 #[test]
 fn burst_10_memory_can_be_freed_and_comes_back() {
-    let device = through(reference::device(), HalVersion::V1_2, Options::default()).unwrap();
+    let device = through(nnhal_reference::device(), HalVersion::V1_2, Options::default()).unwrap();
     let sample = add_constant();
     let burst = prepare(&*device, &sample).configure_burst().unwrap();
     let request = sample.request();
@@ -80,7 +80,7 @@ fn burst_10_memory_can_be_freed_and_comes_back() {
 
 #[test]
 fn burst_14_tokens_are_refused_and_bursts_begin_with_1_2() {
-    let device = through(reference::device(), HalVersion::V1_3, Options::default()).unwrap();
+    let device = through(nnhal_reference::device(), HalVersion::V1_3, Options::default()).unwrap();
     let sample = add_constant();
     let burst = prepare(&*device, &sample).configure_burst().unwrap();
     let mut request = sample.request();
@@ -88,7 +88,7 @@ fn burst_14_tokens_are_refused_and_bursts_begin_with_1_2() {
     let refused = burst.execute(&request, false).unwrap_err();
     assert_eq!(refused.error.status(), ErrorStatus::InvalidArgument);
 
-    let old = through(reference::device(), HalVersion::V1_1, Options::default()).unwrap();
+    let old = through(nnhal_reference::device(), HalVersion::V1_1, Options::default()).unwrap();
     let refused = prepare(&*old, &sample).configure_burst().err().unwrap();
     assert_eq!(refused.status(), ErrorStatus::GeneralFailure);
 }
@@ -105,7 +105,7 @@ impl<F: Fn(&[i32]) -> (i32, Vec<HidlMemory>) + Send + Sync> IBurstCallback for C
 fn served(sample: &Sample) -> Arc<dyn v1_3::IPreparedModel> {
     let told = Told::<common::Prepared>::new();
     let model = v1_0::Model::from_canonical(&sample.model).unwrap();
-    let device = serve::Device::new(reference::device());
+    let device = serve::Device::new(nnhal_reference::device());
     assert_eq!(device.prepare_model(&model, Some(told.clone())).unwrap(), NONE);
     told.only().1.unwrap().newest()
 }
@@ -135,7 +135,7 @@ fn executed(
 
 struct Context(Arc<dyn IBurstContext>);
 
-impl burst::BurstContext for Context {
+impl nnhal_burst::BurstContext for Context {
     fn free_memory(&self, slot: i32) {
         self.0.free_memory(slot).unwrap();
     }
@@ -197,7 +197,7 @@ fn burst_14_a_burst_has_no_deadline_and_no_loop_timeout() {
             &self,
             _: &Request,
             options: &ExecutionOptions,
-        ) -> Result<hal::Execution, hal::ExecutionError> {
+        ) -> Result<nnhal_hal::Execution, nnhal_hal::ExecutionError> {
             self.0.lock().unwrap().push(options.clone());
             Err(Error::failure("on purpose").into())
         }
@@ -210,25 +210,25 @@ fn burst_14_a_burst_has_no_deadline_and_no_loop_timeout() {
         fn version_string(&self) -> String {
             "1".to_owned()
         }
-        fn device_type(&self) -> hal::DeviceType {
-            hal::DeviceType::Other
+        fn device_type(&self) -> nnhal_hal::DeviceType {
+            nnhal_hal::DeviceType::Other
         }
-        fn capabilities(&self) -> hal::Capabilities {
-            hal::Capabilities::uniform(hal::PerformanceInfo::AS_CPU)
+        fn capabilities(&self) -> nnhal_hal::Capabilities {
+            nnhal_hal::Capabilities::uniform(nnhal_hal::PerformanceInfo::AS_CPU)
         }
         fn supported_operations(
             &self,
-            _: &hal::Model,
+            _: &nnhal_hal::Model,
             _: HalVersion,
-        ) -> hal::Result<Vec<hal::Support>> {
+        ) -> nnhal_hal::Result<Vec<nnhal_hal::Support>> {
             Ok(vec![])
         }
         fn prepare_model(
             &self,
-            _: &hal::Model,
+            _: &nnhal_hal::Model,
             _: HalVersion,
             _: PrepareOptions,
-        ) -> hal::Result<Arc<dyn PreparedModel>> {
+        ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
             Ok(Arc::clone(&self.0) as _)
         }
     }

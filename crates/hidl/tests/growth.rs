@@ -4,10 +4,10 @@
 mod common;
 
 use common::add_constant;
-use hal::{
+use nnhal_hal::{
     BufferDescription, BufferRole, Device, ExecutionOptions, HalVersion, PrepareOptions, SyncFence,
 };
-use hidl::client::{Options, through};
+use nnhal_hidl::client::{Options, through};
 use std::time::{Duration, Instant};
 
 fn entries(folder: &str) -> usize {
@@ -52,7 +52,7 @@ fn sec_6_descriptors_and_threads_do_not_grow() {
     for version in [HalVersion::V1_0, HalVersion::V1_2, HalVersion::V1_3] {
         for asynchronous in [false, true] {
             let options = Options { asynchronous, ..Options::default() };
-            devices.push(through(reference::device(), version, options).unwrap());
+            devices.push(through(nnhal_reference::device(), version, options).unwrap());
         }
     }
     devices.iter().for_each(|device| cycle(&**device));

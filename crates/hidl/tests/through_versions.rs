@@ -3,15 +3,15 @@
 mod common;
 
 use common::{Sample, add_constant, endless, invalid, samples, unknown_output, unsupported};
-use hal::device::FencedExecutionInfo;
-use hal::fence::FenceState;
-use hal::{
+use nnhal_hal::device::FencedExecutionInfo;
+use nnhal_hal::fence::FenceState;
+use nnhal_hal::{
     BufferDescription, BufferRole, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion,
     Memory, PrepareOptions, PreparedModel, Priority, Request, RequestArgument, RequestBuilder,
     RequestMemoryPool, SyncFence,
 };
-use hidl::client::{Options, through};
-use hidl::convert::ConversionError;
+use nnhal_hidl::client::{Options, through};
+use nnhal_hidl::convert::ConversionError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn devices() -> Vec<Arc<dyn Device>> {
     for version in VERSIONS {
         for asynchronous in [false, true] {
             let options = Options { asynchronous, ..Options::default() };
-            devices.push(through(reference::device(), version, options).unwrap());
+            devices.push(through(nnhal_reference::device(), version, options).unwrap());
         }
     }
     devices
@@ -36,7 +36,7 @@ fn prepare(device: &dyn Device, sample: &Sample) -> Arc<dyn PreparedModel> {
 
 #[test]
 fn every_version_runs_what_it_has_words_for_and_refuses_the_rest() {
-    let direct = reference::device();
+    let direct = nnhal_reference::device();
     for device in devices() {
         for sample in samples() {
             let (name, version) = (sample.name, device.version());
@@ -50,7 +50,10 @@ fn every_version_runs_what_it_has_words_for_and_refuses_the_rest() {
                 assert_eq!(refused.status(), ErrorStatus::InvalidArgument, "{name} by {version}");
                 continue;
             }
-            assert!(supported.unwrap().iter().all(hal::Support::is_yes), "{name} by {version}");
+            assert!(
+                supported.unwrap().iter().all(nnhal_hal::Support::is_yes),
+                "{name} by {version}"
+            );
             let prepared = prepare(&*device, &sample);
             let expected = prepare(&*direct, &sample);
             for measure in [false, true] {
@@ -71,7 +74,7 @@ fn every_version_runs_what_it_has_words_for_and_refuses_the_rest() {
 
 #[test]
 fn the_reason_of_a_refusal_names_what_stands_in_the_way() {
-    let device = through(reference::device(), HalVersion::V1_2, Options::default()).unwrap();
+    let device = through(nnhal_reference::device(), HalVersion::V1_2, Options::default()).unwrap();
     let sample = samples().pop().unwrap();
     let refused = device.supported_operations(&sample.model, HalVersion::LATEST).unwrap_err();
     let reason: &ConversionError = refused.reason().unwrap();
@@ -81,14 +84,14 @@ fn the_reason_of_a_refusal_names_what_stands_in_the_way() {
 
 #[test]
 fn gen_6_an_older_method_of_a_newer_driver_has_the_older_rules() {
-    let device = through(reference::device(), HalVersion::V1_3, Options::default()).unwrap();
+    let device = through(nnhal_reference::device(), HalVersion::V1_3, Options::default()).unwrap();
     // Words that 1.0 has, in a form that came with 1.2: SOFTMAX with an axis.
-    let mut graph = hal::SubgraphBuilder::new();
-    let spec = hal::OperandSpec::tensor_float32([1, 2]);
+    let mut graph = nnhal_hal::SubgraphBuilder::new();
+    let spec = nnhal_hal::OperandSpec::tensor_float32([1, 2]);
     let x = graph.input("x", spec.clone());
     let beta = graph.scalar_f32(1.0);
     let axis = graph.scalar_i32(1);
-    let y = graph.operation(hal::OperationType::Softmax, [x, beta, axis], spec);
+    let y = graph.operation(nnhal_hal::OperationType::Softmax, [x, beta, axis], spec);
     graph.output(y);
     let model = graph.into_model().unwrap();
     for version in VERSIONS {
@@ -108,7 +111,7 @@ fn errors_are_those_of_the_device() {
 
         // DEV-SUP-5, PREP-5: valid, but nothing that can be run.
         let supported = device.supported_operations(&unsupported(), version).unwrap();
-        assert!(matches!(supported[..], [hal::Support::No(_)]));
+        assert!(matches!(supported[..], [nnhal_hal::Support::No(_)]));
         let refused = device.prepare_model(&unsupported(), version, PrepareOptions::default());
         assert!(refused.is_err());
 
@@ -124,7 +127,7 @@ fn errors_are_those_of_the_device() {
         let request = sample.request_with_room(7);
         let failed = prepared.execute(&request, &ExecutionOptions::default()).unwrap_err();
         assert_eq!(failed.error.status(), ErrorStatus::OutputInsufficientSize, "{version}");
-        let shape = hal::OutputShape { dimensions: vec![1, 2], is_sufficient: false };
+        let shape = nnhal_hal::OutputShape { dimensions: vec![1, 2], is_sufficient: false };
         assert_eq!(failed.output_shapes, [shape], "{version}");
         // The prepared model is none the worse for it.
         let request = sample.request();
@@ -135,10 +138,10 @@ fn errors_are_those_of_the_device() {
 
 #[test]
 fn req_8_outputs_of_unknown_shape_are_refused_before_1_2() {
-    let mut graph = hal::SubgraphBuilder::new();
-    let spec = hal::OperandSpec::tensor_float32([0]);
+    let mut graph = nnhal_hal::SubgraphBuilder::new();
+    let spec = nnhal_hal::OperandSpec::tensor_float32([0]);
     let x = graph.input("x", spec.clone());
-    let y = graph.operation(hal::OperationType::Relu, [x], spec);
+    let y = graph.operation(nnhal_hal::OperationType::Relu, [x], spec);
     graph.output(y);
     let model = graph.into_model().unwrap();
     for device in devices() {
@@ -178,14 +181,14 @@ fn shape_5_of_an_unknown_output_the_driver_says_the_shape() {
         let request = sample.request_with_room(4);
         let failed = prepared.execute(&request, &ExecutionOptions::default()).unwrap_err();
         assert_eq!(failed.error.status(), ErrorStatus::OutputInsufficientSize);
-        let shape = hal::OutputShape { dimensions: vec![3], is_sufficient: false };
+        let shape = nnhal_hal::OutputShape { dimensions: vec![3], is_sufficient: false };
         assert_eq!(failed.output_shapes, [shape]);
     }
 }
 
 #[test]
 fn what_a_device_says_of_itself_goes_through() {
-    let direct = reference::device();
+    let direct = nnhal_reference::device();
     for device in devices() {
         let version = device.version();
         assert_eq!(device.name(), direct.name());
@@ -202,7 +205,7 @@ fn what_a_device_says_of_itself_goes_through() {
                 assert_eq!(found, expected);
             }
         } else {
-            let tensor = hal::OperandType::TensorFloat32;
+            let tensor = nnhal_hal::OperandType::TensorFloat32;
             assert_eq!(device.capabilities().of(tensor), direct.capabilities().of(tensor));
         }
     }
@@ -212,7 +215,7 @@ fn what_a_device_says_of_itself_goes_through() {
 fn qos_2_and_7_deadlines_and_loop_timeouts_arrive() {
     for asynchronous in [false, true] {
         let options = Options { asynchronous, ..Options::default() };
-        let device = through(reference::device(), HalVersion::V1_3, options).unwrap();
+        let device = through(nnhal_reference::device(), HalVersion::V1_3, options).unwrap();
         let missed = |status| {
             matches!(
                 status,
@@ -259,7 +262,7 @@ fn executions_overlap() {
 fn with_token(mut request: Request, token: u32, input: bool) -> Request {
     let pool_index = u32::try_from(request.pools.len()).unwrap();
     request.pools.push(RequestMemoryPool::Token(token));
-    let location = hal::DataLocation { pool_index, offset: 0, length: 0 };
+    let location = nnhal_hal::DataLocation { pool_index, offset: 0, length: 0 };
     let arguments = if input { &mut request.inputs } else { &mut request.outputs };
     arguments[0] = RequestArgument::at(location);
     request
@@ -268,7 +271,7 @@ fn with_token(mut request: Request, token: u32, input: bool) -> Request {
 /// SEC-4: a token is of no use with another prepared model.
 #[test]
 fn dbuf_9_buffers_of_the_driver_go_through() {
-    let device = through(reference::device(), HalVersion::V1_3, Options::default()).unwrap();
+    let device = through(nnhal_reference::device(), HalVersion::V1_3, Options::default()).unwrap();
     let sample = add_constant();
     let prepared = prepare(&*device, &sample);
     let role = BufferRole { model_index: 0, io_index: 0, frequency: 1.0 };
@@ -304,7 +307,7 @@ fn dbuf_9_buffers_of_the_driver_go_through() {
     assert_eq!(refused.error.status(), ErrorStatus::InvalidArgument);
 
     // ALLOC-2: another device's prepared model, though both are the same device in the end.
-    let other = through(reference::device(), HalVersion::V1_3, Options::default()).unwrap();
+    let other = through(nnhal_reference::device(), HalVersion::V1_3, Options::default()).unwrap();
     let refused = other.allocate(&description).err().unwrap();
     assert_eq!(refused.status(), ErrorStatus::InvalidArgument);
     // DBUF-1: the buffer is gone, its token stands for nothing.
@@ -314,14 +317,14 @@ fn dbuf_9_buffers_of_the_driver_go_through() {
     let failed = prepared.execute(&request, &ExecutionOptions::default()).unwrap_err();
     assert_eq!(failed.error.status(), ErrorStatus::InvalidArgument);
     // Older versions have no words for tokens.
-    let old = through(reference::device(), HalVersion::V1_2, Options::default()).unwrap();
+    let old = through(nnhal_reference::device(), HalVersion::V1_2, Options::default()).unwrap();
     let failed = prepare(&*old, &sample).execute(&request, &ExecutionOptions::default());
     assert_eq!(failed.unwrap_err().error.status(), ErrorStatus::InvalidArgument);
     assert_eq!(old.allocate(&description).err().unwrap().status(), ErrorStatus::GeneralFailure);
 }
 
 /// Times, once the fence says that it is over.
-fn info(fence: Option<&SyncFence>, info: &dyn FencedExecutionInfo) -> hal::Result<()> {
+fn info(fence: Option<&SyncFence>, info: &dyn FencedExecutionInfo) -> nnhal_hal::Result<()> {
     if let Some(fence) = fence {
         fence.wait(Some(common::LONG))?;
     }
@@ -330,7 +333,7 @@ fn info(fence: Option<&SyncFence>, info: &dyn FencedExecutionInfo) -> hal::Resul
 
 #[test]
 fn fence_14_executions_behind_fences_go_through_and_chain() {
-    let device = through(reference::device(), HalVersion::V1_3, Options::default()).unwrap();
+    let device = through(nnhal_reference::device(), HalVersion::V1_3, Options::default()).unwrap();
     let sample = add_constant();
     let prepared = prepare(&*device, &sample);
     let options = ExecutionOptions { measure: true, ..ExecutionOptions::default() };
@@ -350,13 +353,13 @@ fn fence_14_executions_behind_fences_go_through_and_chain() {
 
     // A fence that has failed already (contract: FENCE-3).
     let (signal, failed) = SyncFence::pair().unwrap();
-    signal.fail(hal::Error::failure("on purpose"));
+    signal.fail(nnhal_hal::Error::failure("on purpose"));
     let refused = prepared.execute_fenced(&request, &[failed], &options, None).unwrap_err();
     assert_eq!(refused.status(), ErrorStatus::InvalidArgument);
     // One that fails later (contract: FENCE-7).
     let (signal, fails) = SyncFence::pair().unwrap();
     let launched = prepared.execute_fenced(&request, &[fails], &options, None).unwrap();
-    signal.fail(hal::Error::failure("on purpose"));
+    signal.fail(nnhal_hal::Error::failure("on purpose"));
     let fence = launched.sync_fence.unwrap();
     assert_eq!(fence.wait(Some(common::LONG)).unwrap(), FenceState::Failed);
     assert!(launched.info.get().is_err());
@@ -376,7 +379,7 @@ fn fenced_executions_are_refused_before_1_3() {
 #[test]
 fn a_device_goes_through_twice() {
     // A device in front of the interfaces can be put behind them again.
-    let mut device = reference::device();
+    let mut device = nnhal_reference::device();
     for version in [HalVersion::V1_3, HalVersion::V1_2, HalVersion::V1_3, HalVersion::V1_1] {
         device = through(device, version, Options::default()).unwrap();
     }

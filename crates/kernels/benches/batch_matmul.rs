@@ -2,9 +2,9 @@
 
 mod measure;
 
-use kernels::batch_matmul::{BatchMatmul, Epilogue, Layout};
-use kernels::{Lines, Team};
 use measure::{Settings, values};
+use nnhal_kernels::batch_matmul::{BatchMatmul, Epilogue, Layout};
+use nnhal_kernels::{Lines, Team};
 
 /// Name, products, M, N, K, whether the right operand is transposed.
 type Row = (&'static str, usize, [usize; 3], bool);

@@ -5,9 +5,9 @@
 
 mod measure;
 
-use kernels::convolution::{Convolution, Epilogue, Shape};
-use kernels::{Image, ImageMut, Lines, Preparation, Team};
 use measure::{COLD_BYTES, Settings, values};
+use nnhal_kernels::convolution::{Convolution, Epilogue, Shape};
+use nnhal_kernels::{Image, ImageMut, Lines, Preparation, Team};
 
 /// Name, input size, channels in and out, filter size, stride.
 type Row = (&'static str, usize, [usize; 2], usize, usize);

@@ -2,10 +2,10 @@
 
 mod measure;
 
-use kernels::convolution::{Epilogue, Shape};
-use kernels::depthwise::DepthwiseConvolution;
-use kernels::{Image, ImageMut, Lines, Preparation, Team};
 use measure::{Settings, values};
+use nnhal_kernels::convolution::{Epilogue, Shape};
+use nnhal_kernels::depthwise::DepthwiseConvolution;
+use nnhal_kernels::{Image, ImageMut, Lines, Preparation, Team};
 
 /// Name, input size, channels, filter size, stride.
 type Row = (&'static str, usize, usize, usize, usize);

@@ -3,9 +3,9 @@
 
 mod measure;
 
-use kernels::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
-use kernels::{Lines, Preparation, Team};
 use measure::{Settings, values};
+use nnhal_kernels::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
+use nnhal_kernels::{Lines, Preparation, Team};
 
 /// Name, rows, inputs, units, storage.
 type Row = (&'static str, usize, usize, usize, Storage);

@@ -4,15 +4,15 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use kernels::elementwise::{Binary, Chain, Step, Unary};
-use kernels::movement::StridedCopy;
-use kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
-use kernels::quantized_elementwise::{Quantization, QuantizedSum, Sign, Table, TableMap};
-use kernels::quantized_elementwise::{dequantize, f16_to_f32, quantize};
-use kernels::reduction::{Normalization, Reduce, RowNormalization};
-use kernels::resize::{Place, Resize};
-use kernels::softmax::{QuantizedSoftmax, Softmax};
-use kernels::{Image, ImageMut, InstructionSet, Team};
+use nnhal_kernels::elementwise::{Binary, Chain, Step, Unary};
+use nnhal_kernels::movement::StridedCopy;
+use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
+use nnhal_kernels::quantized_elementwise::{Quantization, QuantizedSum, Sign, Table, TableMap};
+use nnhal_kernels::quantized_elementwise::{dequantize, f16_to_f32, quantize};
+use nnhal_kernels::reduction::{Normalization, Reduce, RowNormalization};
+use nnhal_kernels::resize::{Place, Resize};
+use nnhal_kernels::softmax::{QuantizedSoftmax, Softmax};
+use nnhal_kernels::{Image, ImageMut, InstructionSet, Team};
 
 fn main() {
     divan::main();
@@ -221,7 +221,7 @@ fn mean<const AXIS: usize>(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let input = floats(128 * 512);
     let lengths = [1, 128, 512];
     let (mut output, mut team) = (vec![0.0; lengths[3 - AXIS]], Team::alone());
-    let reduce = Reduce::prepare(set, kernels::reduction::Reduction::Mean, &lengths, &[AXIS]);
+    let reduce = Reduce::prepare(set, nnhal_kernels::reduction::Reduction::Mean, &lengths, &[AXIS]);
     bencher
         .counter(BytesCount::new(4 * input.len()))
         .bench_local(|| reduce.run(&mut team, &input, &mut output));

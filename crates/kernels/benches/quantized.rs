@@ -7,12 +7,12 @@
 #![allow(clippy::print_stdout)] // What it is for.
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 
-use kernels::convolution::Shape;
-use kernels::peak::{Numbers, operations_per_nanosecond};
-use kernels::quantized::convolution::Convolution;
-use kernels::quantized::depthwise::Depthwise;
-use kernels::quantized::{Activations, Requantization, Signedness, Weights};
-use kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Team};
+use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::peak::{Numbers, operations_per_nanosecond};
+use nnhal_kernels::quantized::convolution::Convolution;
+use nnhal_kernels::quantized::depthwise::Depthwise;
+use nnhal_kernels::quantized::{Activations, Requantization, Signedness, Weights};
+use nnhal_kernels::{Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Team};
 use std::time::{Duration, Instant};
 
 /// Name, input size, channels in and out, filter size, stride.

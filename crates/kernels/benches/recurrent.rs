@@ -4,15 +4,15 @@
 
 mod measure;
 
-use kernels::recurrent::integer::{
+use measure::{Settings, values};
+use nnhal_kernels::recurrent::integer::{
     Gate8, Gate16, Lstm8, Lstm16, Settings8, Settings16, Step8, Step16, StepShape, Term, Weights8,
 };
-use kernels::recurrent::{
+use nnhal_kernels::recurrent::{
     Activation, Gate, Lstm, Outputs, Rnn, RnnShape, RnnWeights, Sequences, Settings as Cell, Shape,
     States, Steps, Svdf, SvdfShape, Weights,
 };
-use kernels::{Multiplier, Preparation, Team};
-use measure::{Settings, values};
+use nnhal_kernels::{Multiplier, Preparation, Team};
 
 /// Name, batch, time, inputs, units, elements of the projected output or 0.
 type Row = (&'static str, usize, usize, usize, usize, usize);

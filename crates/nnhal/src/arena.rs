@@ -1,8 +1,8 @@
 //! [`Arena`]: shared memory for the arguments of runs, kept from one run to the next.
 
 use crate::error::{Error, Result};
-use hal::memory::MemoryView;
-use hal::{DataLocation, Memory};
+use nnhal_hal::memory::MemoryView;
+use nnhal_hal::{DataLocation, Memory};
 
 /// Arguments begin at multiples of this, so that wide loads do not straddle cache lines.
 const ALIGNMENT: usize = 64;

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::options::SessionOptions;
 use crate::prepared::Prepared;
-use hal::{CacheToken, Deadline, Device, HalVersion, PrepareOptions, PreparedModel};
+use nnhal_hal::{CacheToken, Deadline, Device, HalVersion, PrepareOptions, PreparedModel};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ impl<'a> LoadedFrom<'a> {
         let files = prepared.device.cache_files_needed();
         if (files.model, files.data) != (1, 0) {
             let why = "it does not keep prepared models in a file";
-            return Err(prepared.error(hal::Error::failure(why)));
+            return Err(prepared.error(nnhal_hal::Error::failure(why)));
         }
         let folder = std::env::temp_dir();
         let path = folder.join(format!("nnhal-{}.partial", std::process::id()));

@@ -6,12 +6,12 @@ use crate::options::RunOptions;
 use crate::prepared::origin;
 use crate::session::{Input, Session};
 use crate::tensor::stored;
-use driver::{ObservedOutput, Observer, OperationPlace, Round};
-use hal::model::SubgraphName;
+use nnhal_driver::{ObservedOutput, Observer, OperationPlace, Round};
+use nnhal_hal::model::SubgraphName;
+use nnhal_tflite::OperatorOrigin;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use tflite::OperatorOrigin;
 
 /// How far results may be from each other: by `absolute + relative * |expected|`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,8 +1,8 @@
 //! [`DataType`]: element types, and [`Element`]: the types of Rust that they are.
 
-use hal::OperandType;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use nnhal_hal::OperandType;
 use std::fmt;
 
 /// The element type of a tensor, as model files name them.

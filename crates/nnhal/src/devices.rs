@@ -2,19 +2,19 @@
 //! judges.
 
 use crate::error::{Error, Result};
-use cpu::{InstructionSet, Settings};
-use hal::Device;
+use nnhal_cpu::{InstructionSet, Settings};
+use nnhal_hal::Device;
 use nnhal_settings::MOST_THREADS;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The device that is used unless another is named.
-pub const DEFAULT: &str = cpu::DEVICE_NAME;
+pub const DEFAULT: &str = nnhal_cpu::DEVICE_NAME;
 
 /// Names of all devices, the default one first.
 pub fn names() -> [&'static str; 2] {
-    [cpu::DEVICE_NAME, reference::DEVICE_NAME]
+    [nnhal_cpu::DEVICE_NAME, nnhal_reference::DEVICE_NAME]
 }
 
 /// All devices. They use at most `threads` threads for a run; the reference device always uses one.
@@ -34,8 +34,8 @@ pub fn all(threads: Option<NonZeroUsize>) -> Result<Vec<Arc<dyn Device>>> {
 /// [`Error::Setting`]: an environment variable makes no sense.
 pub fn open(name: &str, threads: Option<NonZeroUsize>) -> Result<Arc<dyn Device>> {
     match name {
-        cpu::DEVICE_NAME => Ok(shared(settings(threads)?)),
-        reference::DEVICE_NAME => Ok(reference::device()),
+        nnhal_cpu::DEVICE_NAME => Ok(shared(settings(threads)?)),
+        nnhal_reference::DEVICE_NAME => Ok(nnhal_reference::device()),
         _ => Err(Error::NotFound {
             what: "device",
             name: name.to_owned(),
@@ -73,7 +73,7 @@ fn shared(settings: Settings) -> Arc<dyn Device> {
     if let Some(device) = devices.get(&key).and_then(Weak::upgrade) {
         return device;
     }
-    let device = cpu::device(settings);
+    let device = nnhal_cpu::device(settings);
     devices.insert(key, Arc::downgrade(&device));
     device
 }

@@ -2,11 +2,11 @@
 
 use crate::data_type::DataType;
 use crate::info::show_shape;
-use driver::{EngineError, OperationPlace};
-use ops::ValidationError;
+use nnhal_driver::{EngineError, OperationPlace};
+use nnhal_ops::ValidationError;
+use nnhal_tflite::OperatorOrigin;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use tflite::OperatorOrigin;
 
 /// What a call gives back.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -37,7 +37,7 @@ pub enum Error {
         /// The file, if it is one.
         path: Option<PathBuf>,
         /// Why; it names operators that have no counterpart.
-        source: tflite::ImportError,
+        source: nnhal_tflite::ImportError,
     },
     /// A name stands for nothing.
     #[error("there is no {what} {name:?}; there are: {}", List(available))]
@@ -57,7 +57,7 @@ pub enum Error {
         /// All of them.
         operations: Vec<UnsupportedOperation>,
         /// What it said when it was to prepare the model.
-        source: hal::Error,
+        source: nnhal_hal::Error,
     },
     /// A device refused or failed.
     #[error("{device}: {source}{}", Origin(operation.as_deref()))]
@@ -67,7 +67,7 @@ pub enum Error {
         /// Where in the model, if the trouble is with one operation.
         operation: Option<Box<FailedOperation>>,
         /// Status and reason.
-        source: hal::Error,
+        source: nnhal_hal::Error,
     },
     /// A device does not offer what only those of this library do.
     #[error("{device} does not show its plans and results")]
@@ -169,7 +169,7 @@ pub enum Error {
     State(String),
     /// The pieces of a model that is built do not fit together.
     #[error(transparent)]
-    Build(#[from] hal::BuildError),
+    Build(#[from] nnhal_hal::BuildError),
     /// More threads for one run than can be given.
     #[error("{found} threads are asked for, there can be {}", nnhal_settings::MOST_THREADS)]
     Threads {
@@ -181,7 +181,7 @@ pub enum Error {
     Setting(#[from] nnhal_settings::SettingError),
     /// Memory that is shared with devices cannot be had.
     #[error(transparent)]
-    Memory(#[from] hal::memory::MemoryError),
+    Memory(#[from] nnhal_hal::memory::MemoryError),
 }
 
 /// An operation that a device cannot run.
@@ -226,7 +226,7 @@ impl Error {
     }
 
     /// The status that a device gave, if it was a device that failed.
-    pub fn status(&self) -> Option<hal::ErrorStatus> {
+    pub fn status(&self) -> Option<nnhal_hal::ErrorStatus> {
         match self {
             Self::Device { source, .. } | Self::Unsupported { source, .. } => Some(source.status()),
             _ => None,
@@ -235,7 +235,7 @@ impl Error {
 }
 
 /// Where in a model a device's error happened.
-pub(crate) fn place_of(error: &hal::Error) -> Option<OperationPlace> {
+pub(crate) fn place_of(error: &nnhal_hal::Error) -> Option<OperationPlace> {
     if let Some(ValidationError::Operation { subgraph, operation, operation_type, .. }) =
         error.reason()
     {

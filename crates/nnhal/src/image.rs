@@ -133,7 +133,7 @@ pub fn tensor(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::{Operand, OperandType};
+    use nnhal_hal::{Operand, OperandType};
 
     fn info(operand_type: OperandType, scale: f32, zero_point: i32) -> TensorInfo {
         let operand = Operand {
@@ -142,9 +142,9 @@ mod tests {
             number_of_consumers: 0,
             scale,
             zero_point,
-            lifetime: hal::OperandLifeTime::SubgraphInput,
-            location: hal::DataLocation::default(),
-            extra_params: hal::ExtraParams::None,
+            lifetime: nnhal_hal::OperandLifeTime::SubgraphInput,
+            location: nnhal_hal::DataLocation::default(),
+            extra_params: nnhal_hal::ExtraParams::None,
         };
         TensorInfo::of_operand("image".into(), 0, &operand).unwrap()
     }

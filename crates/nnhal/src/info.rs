@@ -2,9 +2,9 @@
 
 use crate::data_type::DataType;
 use crate::tensor::Quantization;
-use hal::Operand;
+use nnhal_hal::Operand;
+pub use nnhal_tflite::{SparseDimension, Sparsity, TensorQuantization};
 use std::ops::Range;
-pub use tflite::{SparseDimension, Sparsity, TensorQuantization};
 
 /// A tensor of a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
-    pub(crate) fn of_file(description: &tflite::TensorDescription) -> Self {
+    pub(crate) fn of_file(description: &nnhal_tflite::TensorDescription) -> Self {
         let shape = description.shape.iter();
         Self {
             name: description.name.clone(),

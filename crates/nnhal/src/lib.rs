@@ -28,7 +28,7 @@
 //! | [`devices`] | the devices there are |
 //! | [`Error`] | what went wrong, and at which operation |
 //!
-//! Another device than those of [`devices`] is whatever implements [`hal::Device`]:
+//! Another device than those of [`devices`] is whatever implements [`nnhal_hal::Device`]:
 //! [`SessionOptions::on`] takes it.
 //!
 //! Features: `image` (pictures as inputs), `npy` (NumPy's files), `ndarray` (tensors as its views).
@@ -58,12 +58,12 @@ mod session;
 mod tensor;
 
 pub use data_type::{DataType, Element};
-pub use driver::{ObservedOutput, Observer, OperationPlace, PlannedStep};
 pub use error::{Error, FailedOperation, Result, UnsupportedOperation};
 pub use fill::Fill;
 pub use half::f16;
 pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};
 pub use model::{Model, Source};
+pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep};
 pub use options::{RunOptions, SessionOptions};
 pub use profile::{Profile, ProfiledStep};
 pub use runner::{InputWriter, Runner};
@@ -71,6 +71,6 @@ pub use session::{Input, Outputs, Position, Session, SignatureSession};
 pub use tensor::{Quantization, Summary, Tensor, TensorView};
 
 /// Models, devices and memory of the Neural Networks HAL, on which this library stands.
-pub use hal;
+pub use nnhal_hal as hal;
 /// What of a `.tflite` file becomes a model.
-pub use tflite;
+pub use nnhal_tflite as tflite;

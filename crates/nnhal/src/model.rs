@@ -5,10 +5,10 @@ use crate::info::{Signature, TensorInfo};
 use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::tensor::Tensor;
-use hal::Memory;
+use nnhal_hal::Memory;
+use nnhal_tflite::{Import, InputShapes, OperatorDescription, OperatorOrigin, State};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use tflite::{Import, InputShapes, OperatorDescription, OperatorOrigin, State};
 
 /// Where a model comes from: a path, or the bytes of a file.
 #[derive(Debug)]
@@ -62,11 +62,11 @@ pub struct Model(Arc<Inner>);
 struct Inner {
     /// The file; `None` for a model that was built.
     file: Option<(Memory, Option<PathBuf>)>,
-    hal: hal::Model,
+    hal: nnhal_hal::Model,
     inputs: Vec<TensorInfo>,
     outputs: Vec<TensorInfo>,
     tensors: Vec<TensorInfo>,
-    metadata: Vec<tflite::Metadata>,
+    metadata: Vec<nnhal_tflite::Metadata>,
     signatures: Vec<Signature>,
     states: Vec<State>,
     origins: Vec<OperatorOrigin>,
@@ -87,7 +87,7 @@ impl Model {
     /// [`Error::Import`]: it cannot be read, is no model, or has operators that there is nothing for.
     pub fn load<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
         let (memory, path) = match source.into() {
-            Source::Path(path) => (tflite::file_memory(&path), Some(path)),
+            Source::Path(path) => (nnhal_tflite::file_memory(&path), Some(path)),
             Source::Bytes(bytes) => (Memory::from_bytes(bytes).map_err(Into::into), None),
         };
         match memory {
@@ -103,7 +103,7 @@ impl Model {
         may_contradict: bool,
     ) -> Result<Self> {
         let inputs = InputShapes { shapes: &shapes, may_contradict };
-        let import = match tflite::import_memory(memory.clone(), &inputs) {
+        let import = match nnhal_tflite::import_memory(memory.clone(), &inputs) {
             Ok(import) => import,
             Err(source) => return Err(Error::Import { path, source }),
         };
@@ -115,7 +115,7 @@ impl Model {
         file: (Memory, Option<PathBuf>),
         shapes: Vec<Option<Vec<u32>>>,
     ) -> Self {
-        let of_caller = |all: &[tflite::TensorDescription]| -> Vec<TensorInfo> {
+        let of_caller = |all: &[nnhal_tflite::TensorDescription]| -> Vec<TensorInfo> {
             let own = all.len() - import.states.len();
             all[..own].iter().map(TensorInfo::of_file).collect()
         };
@@ -153,12 +153,12 @@ impl Model {
         }))
     }
 
-    /// A model that was built with [`hal::SubgraphBuilder`] and [`hal::ModelBuilder`]. Its inputs are
+    /// A model that was built with [`nnhal_hal::SubgraphBuilder`] and [`nnhal_hal::ModelBuilder`]. Its inputs are
     /// called `input 0` and so on, its outputs `output 0`.
     ///
     /// # Errors
     /// [`Error::NotFound`]: an input or output is of an extension's type.
-    pub fn from_hal(model: hal::Model) -> Result<Self> {
+    pub fn from_hal(model: nnhal_hal::Model) -> Result<Self> {
         let main = &model.main;
         let describe = |what: &'static str, indexes: &[u32]| -> Result<Vec<TensorInfo>> {
             let describe = |(position, index): (usize, &u32)| {
@@ -371,7 +371,7 @@ impl Model {
 
     /// The model as devices take it. Variables are inputs and outputs behind [`Model::inputs`] and
     /// [`Model::outputs`].
-    pub fn hal(&self) -> &hal::Model {
+    pub fn hal(&self) -> &nnhal_hal::Model {
         &self.0.hal
     }
 

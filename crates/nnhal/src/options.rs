@@ -1,6 +1,6 @@
 //! [`SessionOptions`]: where and how a model runs. [`RunOptions`]: how one run does.
 
-use hal::{Cancellation, Deadline, Device, ExecutionOptions, ExecutionPreference, Priority};
+use nnhal_hal::{Cancellation, Deadline, Device, ExecutionOptions, ExecutionPreference, Priority};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -138,7 +138,7 @@ impl fmt::Debug for SessionOptions {
 /// How one run is made.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// Whether the device measures how long it takes ([`hal::Timing`]).
+    /// Whether the device measures how long it takes ([`nnhal_hal::Timing`]).
     pub measure: bool,
     /// The run is given up after so long; `None`: as [`SessionOptions::run_timeout`] says.
     pub timeout: Option<Duration>,

@@ -2,8 +2,8 @@
 
 use crate::devices::default_threads;
 use crate::error::Result;
-use cpu::peak::{self, Numbers};
-use driver::PlannedStep;
+use nnhal_cpu::peak::{self, Numbers};
+use nnhal_driver::PlannedStep;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Peaks {
     /// # Errors
     /// [`Error::Setting`](crate::Error::Setting): an environment variable makes no sense.
     pub fn measure(threads: Option<NonZeroUsize>) -> Result<Self> {
-        let set = cpu::Settings::from_environment()?.instruction_set;
+        let set = nnhal_cpu::Settings::from_environment()?.instruction_set;
         let threads = threads.map_or_else(default_threads, Ok)?;
         let of = |numbers| peak::operations_per_nanosecond(set, numbers);
         let bytes =

@@ -5,13 +5,13 @@ use crate::devices;
 use crate::error::{Error, FailedOperation, Result, UnsupportedOperation, place_of};
 use crate::model::Model;
 use crate::options::{DeviceChoice, SessionOptions};
-use driver::OperationPlace;
-use hal::model::SubgraphName;
-use hal::{Deadline, Device, HalVersion, Operand, PrepareOptions, PreparedModel};
+use nnhal_driver::OperationPlace;
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{Deadline, Device, HalVersion, Operand, PrepareOptions, PreparedModel};
+use nnhal_tflite::OperatorOrigin;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tflite::OperatorOrigin;
 
 pub(crate) struct Prepared {
     pub(crate) model: Model,
@@ -74,13 +74,13 @@ impl Prepared {
     }
 
     /// The program's own view of itself, if the device is a driver of this process.
-    pub(crate) fn driver(&self) -> Result<&driver::Prepared> {
-        driver::Prepared::of(&*self.program)
+    pub(crate) fn driver(&self) -> Result<&nnhal_driver::Prepared> {
+        nnhal_driver::Prepared::of(&*self.program)
             .ok_or_else(|| Error::Opaque { device: self.device.name().to_owned() })
     }
 
     /// An error of the device.
-    pub(crate) fn error(&self, source: hal::Error) -> Error {
+    pub(crate) fn error(&self, source: nnhal_hal::Error) -> Error {
         device_error(&self.model, &*self.device, source)
     }
 }
@@ -93,14 +93,14 @@ pub(crate) fn origin(model: &Model, place: OperationPlace) -> Option<OperatorOri
     }
 }
 
-fn device_error(model: &Model, device: &dyn Device, source: hal::Error) -> Error {
+fn device_error(model: &Model, device: &dyn Device, source: nnhal_hal::Error) -> Error {
     let operation = place_of(&source)
         .map(|place| Box::new(FailedOperation { place, origin: origin(model, place) }));
     Error::Device { device: device.name().to_owned(), operation, source }
 }
 
 /// A refusal, with the operations that the device does not support, if that is the reason.
-fn explain(model: &Model, device: &dyn Device, source: hal::Error) -> Error {
+fn explain(model: &Model, device: &dyn Device, source: nnhal_hal::Error) -> Error {
     let support = device.supported_operations(model.hal(), HalVersion::LATEST);
     let operations: Vec<UnsupportedOperation> = support
         .unwrap_or_default()
@@ -108,8 +108,8 @@ fn explain(model: &Model, device: &dyn Device, source: hal::Error) -> Error {
         .zip(&model.hal().main.operations)
         .enumerate()
         .filter_map(|(index, (support, operation))| match support {
-            hal::Support::Yes => None,
-            hal::Support::No(reason) => {
+            nnhal_hal::Support::Yes => None,
+            nnhal_hal::Support::No(reason) => {
                 let operation_type = operation.operation_type;
                 let place = OperationPlace { subgraph: SubgraphName::Main, index, operation_type };
                 Some(UnsupportedOperation { place, origin: origin(model, place), reason })

@@ -4,11 +4,11 @@ use crate::error::Result;
 use crate::options::RunOptions;
 use crate::prepared::origin;
 use crate::session::{Input, Session};
-use driver::{Observer, OperationPlace, PlannedStep};
+use nnhal_driver::{Observer, OperationPlace, PlannedStep};
+use nnhal_tflite::OperatorOrigin;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tflite::OperatorOrigin;
 
 /// A step of a plan, and how long it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use crate::options::RunOptions;
 use crate::prepared::Prepared;
 use crate::session::{Position, find};
 use crate::tensor::{Tensor, TensorView, encode_reals, stored};
-use driver::Observer;
-use hal::{
+use nnhal_driver::Observer;
+use nnhal_hal::{
     ErrorStatus, Execution, ExecutionError, Operand, Request, RequestArgument, RequestMemoryPool,
     Timing,
 };
@@ -370,7 +370,7 @@ impl Runner {
             self.place_arguments();
         }
         let why = "outputs needed more room after every attempt";
-        Err(self.prepared.error(hal::Error::failure(why)))
+        Err(self.prepared.error(nnhal_hal::Error::failure(why)))
     }
 
     fn conclude(&mut self, execution: &Execution) {

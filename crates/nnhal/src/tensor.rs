@@ -368,7 +368,8 @@ pub(crate) fn encode_reals(
         && data_type.size() <= Some(2)
     {
         let range = (least as i32, greatest as i32);
-        let quantize = |real: f32| ops::rules::requantize::quantize(real, scale, zero_point, range);
+        let quantize =
+            |real: f32| nnhal_ops::rules::requantize::quantize(real, scale, zero_point, range);
         match data_type.size() {
             Some(1) => put(reals, bytes, |real| [quantize(real) as u8]),
             _ => put(reals, bytes, |real| (quantize(real) as u16).to_ne_bytes()),

@@ -4,8 +4,8 @@
 //!     cargo run -q -p nnhal-ops --example operations_table > docs/operations.md
 #![allow(clippy::print_stdout)] // What it is for.
 
-use hal::{HalVersion, OperandType, OperationType};
-use ops::{Form, Parameter, ParameterType, Presence, Signature};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
+use nnhal_ops::{Form, Parameter, ParameterType, Presence, Signature};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -6,8 +6,8 @@
 use crate::error::{Fault, OperationError, Subject};
 use crate::shape::Shape;
 use crate::signature::Signature;
-use hal::{ChannelQuant, ExtraParams, HalVersion, OperandType, OperationType};
 use half::f16;
+use nnhal_hal::{ChannelQuant, ExtraParams, HalVersion, OperandType, OperationType};
 use std::cell::Cell;
 use std::fmt;
 
@@ -32,9 +32,9 @@ pub struct Argument<'a> {
     pub operand_type: OperandType,
     /// The dimensions, as far as they are known. A scalar's rank is 0.
     pub shape: Shape,
-    /// See [`hal::Operand::scale`].
+    /// See [`nnhal_hal::Operand::scale`].
     pub scale: f32,
-    /// See [`hal::Operand::zero_point`].
+    /// See [`nnhal_hal::Operand::zero_point`].
     pub zero_point: i32,
     /// See [`ExtraParams`].
     pub extra_params: &'a ExtraParams,
@@ -138,7 +138,7 @@ impl Bounds<'_> {
 #[derive(Debug, Clone)]
 pub struct ArgumentSource<'a> {
     /// Type and quantisation.
-    pub operand: &'a hal::Operand,
+    pub operand: &'a nnhal_hal::Operand,
     /// The dimensions known by now; see [`Argument::shape`].
     pub shape: Shape,
     /// See [`Argument::value`].

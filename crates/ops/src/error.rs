@@ -1,6 +1,6 @@
 //! [`OperationError`]: what is wrong with an operation, and [`Fault`]: that, or not known yet.
 
-use hal::OperationType;
+use nnhal_hal::OperationType;
 use std::fmt;
 
 /// What an error is about.
@@ -95,10 +95,10 @@ impl Fault {
     }
 
     /// The status that an execution which met this fault ends with (contract: EXEC-7).
-    pub fn execution_status(&self) -> hal::ErrorStatus {
+    pub fn execution_status(&self) -> nnhal_hal::ErrorStatus {
         match self {
-            Self::OutOfMemory { .. } => hal::ErrorStatus::ResourceExhaustedTransient,
-            _ => hal::ErrorStatus::GeneralFailure,
+            Self::OutOfMemory { .. } => nnhal_hal::ErrorStatus::ResourceExhaustedTransient,
+            _ => nnhal_hal::ErrorStatus::GeneralFailure,
         }
     }
 }

@@ -13,7 +13,7 @@
 //! | [`shape`] | dimensions, as far as they are known |
 //! | [`rules`] | rules that several operations share: padding, broadcasting, requantisation |
 //! | [`simplify`] | leaving out arguments that hold their default |
-//! | [`mod@validate`] | [`Model`](hal::Model) to [`ValidModel`] |
+//! | [`mod@validate`] | [`Model`](nnhal_hal::Model) to [`ValidModel`] |
 //! | [`error`] | what is wrong with an operation |
 //!
 //! Which operand types each operation takes, and since which version, is a table that

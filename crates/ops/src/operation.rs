@@ -4,7 +4,7 @@ use crate::call::{Call, Output, Since};
 use crate::error::Fault;
 use crate::shape::Shape;
 use crate::signature::Signature;
-use hal::OperationType;
+use nnhal_hal::OperationType;
 
 /// What an operation, or a tight family of them, means.
 ///

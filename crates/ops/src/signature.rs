@@ -10,7 +10,7 @@
 
 use crate::call::Call;
 use crate::error::{Fault, OperationError, Subject};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// Which argument types an operation takes.
 #[derive(Debug, Clone, Copy)]
@@ -435,15 +435,15 @@ mod tests {
     };
 
     fn since(inputs: &[OperandType], output: OperandType) -> Result<HalVersion, Fault> {
-        let operand = |operand_type| hal::Operand {
+        let operand = |operand_type| nnhal_hal::Operand {
             operand_type,
             dimensions: vec![],
             number_of_consumers: 0,
             scale: 0.0,
             zero_point: 0,
-            lifetime: hal::OperandLifeTime::TemporaryVariable,
-            location: hal::DataLocation::default(),
-            extra_params: hal::ExtraParams::None,
+            lifetime: nnhal_hal::OperandLifeTime::TemporaryVariable,
+            location: nnhal_hal::DataLocation::default(),
+            extra_params: nnhal_hal::ExtraParams::None,
         };
         let inputs: Vec<_> = inputs.iter().copied().map(operand).collect();
         let output = operand(output);

@@ -5,7 +5,7 @@
 //! it asks devices, and so does whoever calls [`without_defaults`].
 
 use crate::signature::Signature;
-use hal::{Model, OperandLifeTime, OperandType, Subgraph};
+use nnhal_hal::{Model, OperandLifeTime, OperandType, Subgraph};
 
 /// The model without trailing arguments that are constant and hold their default, and without the
 /// operands that nothing refers to any more. The meaning is the same.
@@ -89,7 +89,7 @@ fn drop_unused_constants(subgraph: &mut Subgraph) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::{HalVersion, OperandId, OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{HalVersion, OperandId, OperandSpec, OperationType, SubgraphBuilder};
 
     /// A convolution with these trailing arguments: layout, and maybe dilations.
     fn convolution(is_nchw: bool, dilations: &[i32]) -> Model {

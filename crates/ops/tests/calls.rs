@@ -1,10 +1,10 @@
 //! Whatever arguments fit an operation's signature, asking and computing never panics, and what is
 //! computed has the shape that was foretold.
 
-use hal::{
+use nnhal_hal::{
     ChannelQuant, DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType, OperationType,
 };
-use ops::{
+use nnhal_ops::{
     AnyOperation, ArgumentSource, Call, Fault, Form, Parameter, ParameterType, Presence, Row,
     Shape, Signature, Value, operations,
 };

@@ -5,8 +5,8 @@ mod garbage;
 mod samples;
 
 use garbage::Source;
-use hal::{HalVersion, Model};
-use ops::validate::oldest_version;
+use nnhal_hal::{HalVersion, Model};
+use nnhal_ops::validate::oldest_version;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 fn check_versions(model: &Model) -> Result<(), TestCaseError> {
     let oldest = oldest_version(model).ok();
     for version in HalVersion::ALL.iter().copied() {
-        let result = ops::validate(model, version);
+        let result = nnhal_ops::validate(model, version);
         let expected = oldest.is_some_and(|oldest| version >= oldest);
         prop_assert_eq!(result.is_ok(), expected, "{}: {:?}", version, result);
         if let Err(error) = result {
@@ -49,14 +49,14 @@ proptest! {
 /// the square of the model does not.
 fn expect_fast(model: &Model, limit: Duration) {
     let start = Instant::now();
-    let result = ops::validate(model, HalVersion::LATEST);
+    let result = nnhal_ops::validate(model, HalVersion::LATEST);
     assert!(start.elapsed() < limit, "{:?}: {:?}", start.elapsed(), result.err());
     assert!(result.is_ok(), "{result:?}");
 }
 
 #[test]
 fn sec_3_large_models_take_time_in_proportion() {
-    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{OperandSpec, OperationType, SubgraphBuilder};
     let count = 100_000;
     let spec = || OperandSpec::tensor_float32([]);
     let mut graph = SubgraphBuilder::new();
@@ -68,7 +68,7 @@ fn sec_3_large_models_take_time_in_proportion() {
 
 #[test]
 fn sec_3_many_operations_that_read_one_large_constant_take_time_in_proportion() {
-    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{OperandSpec, OperationType, SubgraphBuilder};
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", OperandSpec::tensor_float32([2, 2]));
     let axes = vec![0_i32; 1 << 20];
@@ -82,7 +82,7 @@ fn sec_3_many_operations_that_read_one_large_constant_take_time_in_proportion() 
 
 #[test]
 fn sec_3_long_lists_of_scales_are_compared_once() {
-    use hal::{ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
     let channels = 1 << 20;
     let scales = vec![1.0_f32; channels as usize];
     // Not shared: each operand has a list of its own, as models from other processes have.
@@ -107,7 +107,7 @@ fn sec_3_long_lists_of_scales_are_compared_once() {
 
 #[test]
 fn sec_3_many_subgraphs_beside_and_within_each_other_take_time_in_proportion() {
-    use hal::{ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{ModelBuilder, OperandSpec, OperationType, SubgraphBuilder};
     let truth = || OperandSpec::tensor_bool8([1]);
     for is_deep in [false, true] {
         let mut builder = ModelBuilder::new();
@@ -139,7 +139,7 @@ fn sec_3_many_subgraphs_beside_and_within_each_other_take_time_in_proportion() {
 
 #[test]
 fn sec_3_many_operands_and_long_lists_take_time_in_proportion() {
-    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{OperandSpec, OperationType, SubgraphBuilder};
     let mut graph = SubgraphBuilder::new();
     let spec = || OperandSpec::tensor_float32([1]);
     let parts: Vec<_> = (0..100_000).map(|_| graph.input("x", spec())).collect();

@@ -3,18 +3,18 @@
 
 mod samples;
 
-use hal::{HalVersion, OperandType};
+use nnhal_hal::{HalVersion, OperandType};
 
 #[test]
 fn samples_are_valid_from_their_version_on() {
     for sample in samples::all() {
         for version in HalVersion::ALL.iter().copied() {
-            match ops::validate(&sample.model, version) {
+            match nnhal_ops::validate(&sample.model, version) {
                 Ok(_) => assert!(version >= sample.version, "{}: {version}", sample.name),
                 Err(error) => assert!(version < sample.version, "{}: {error}", sample.name),
             }
         }
-        assert_eq!(ops::validate::oldest_version(&sample.model), Ok(sample.version));
+        assert_eq!(nnhal_ops::validate::oldest_version(&sample.model), Ok(sample.version));
     }
 }
 
@@ -28,7 +28,7 @@ fn model_25_alternative_types_are_accepted() {
             operand.operand_type = operand_type;
             let is_quantised = operand_type == OperandType::TensorQuant8Asymm;
             operand.scale = if is_quantised { 0.25 } else { 0.0 };
-            let result = ops::validate(&model, sample.version);
+            let result = nnhal_ops::validate(&model, sample.version);
             assert!(result.is_ok(), "{}: {operand_type}: {result:?}", sample.name);
             count += 1;
         }

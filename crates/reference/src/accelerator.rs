@@ -1,8 +1,8 @@
 //! [`Accelerator`]: who computes operations in the interpreter's place.
 
 use crate::value::Value;
-use driver::{EngineError, ObservedOutput, Observer, OperationPlace, Round, RunContext};
-use hal::model::SubgraphName;
+use nnhal_driver::{EngineError, ObservedOutput, Observer, OperationPlace, Round, RunContext};
+use nnhal_hal::model::SubgraphName;
 use std::fmt;
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 
 use crate::DEVICE_NAME;
 use crate::program::ReferenceProgram;
-use driver::memory::default_model_limit;
-use driver::{Budget, CompileOptions, Engine, EngineError, Ledger, OperationPlace};
-use hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
-use ops::{Signature, ValidModel};
+use nnhal_driver::memory::default_model_limit;
+use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, Ledger, OperationPlace};
+use nnhal_hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
+use nnhal_ops::{Signature, ValidModel};
 
 /// The engine behind `nnhal-reference`.
 #[derive(Debug, Clone)]

@@ -6,12 +6,14 @@
 use crate::accelerator::{ComputedOutput, InRounds, Stretch};
 use crate::program::{Action, Graph, ReferenceProgram, Step};
 use crate::value::{Tensor, Value};
-use driver::{
+use nnhal_driver::{
     Bindings, EngineError, Ledger, LoopClock, MemoryUse, ObservedOutput, Observer, OperationPlace,
     Round, RunContext,
 };
-use hal::OperandLifeTime;
-use ops::{AnyOperation, ArgumentSource, Call, Fault, OperationError, Shape, Signature, Subject};
+use nnhal_hal::OperandLifeTime;
+use nnhal_ops::{
+    AnyOperation, ArgumentSource, Call, Fault, OperationError, Shape, Signature, Subject,
+};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
@@ -169,7 +171,7 @@ impl<'run> Interpreter<'run> {
             step.outputs.iter().zip(&declared).map(|(operand, shape)| ArgumentSource {
                 operand: &graph.operands[*operand as usize],
                 shape: shape.clone(),
-                value: ops::Value::NotKnown,
+                value: nnhal_ops::Value::NotKnown,
             }),
         );
         // What the kernel takes, its results included, until there is nothing left but those.
@@ -180,8 +182,9 @@ impl<'run> Interpreter<'run> {
             let taken = scratch.borrow_mut().grow(bytes, user);
             taken.map_err(|error| refusal.set(Some(error))).is_ok()
         };
-        let call =
-            call.with_interrupt(ops::Interrupt(&is_over)).with_allowance(ops::Allowance(&take));
+        let call = call
+            .with_interrupt(nnhal_ops::Interrupt(&is_over))
+            .with_allowance(nnhal_ops::Allowance(&take));
         let failed = |fault| match fault {
             Fault::Interrupted { .. } => match self.context.budget.check_inside() {
                 Err(interruption) => EngineError::from(interruption),
@@ -196,7 +199,7 @@ impl<'run> Interpreter<'run> {
             // Which arguments a request leaves out is new here (contract: REQ-2).
             signature(&call).and_then(|signature| signature.since(&call)).map_err(failed)?;
         }
-        ops::operations::validate(&call).map_err(failed)?;
+        nnhal_ops::operations::validate(&call).map_err(failed)?;
         let operation = AnyOperation::decode(&call).map_err(failed)?;
         let shapes = operation.output_shapes(&call).map_err(failed)?;
         for ((operand, declared), shape) in step.outputs.iter().zip(&declared).zip(shapes) {

@@ -2,8 +2,8 @@
 //! kernel of its definition. It is the judge of what is right, not fast.
 //!
 //! ```
-//! use hal::{ExecutionOptions, HalVersion, OperandSpec, OperationType, PrepareOptions};
-//! use hal::{RequestBuilder, SubgraphBuilder};
+//! use nnhal_hal::{ExecutionOptions, HalVersion, OperandSpec, OperationType, PrepareOptions};
+//! use nnhal_hal::{RequestBuilder, SubgraphBuilder};
 //!
 //! let mut graph = SubgraphBuilder::new();
 //! let x = graph.input("x", OperandSpec::tensor_float32([2]));
@@ -11,7 +11,7 @@
 //! graph.output(y);
 //! let model = graph.into_model()?;
 //!
-//! let device = reference::device();
+//! let device = nnhal_reference::device();
 //! let prepared = device.prepare_model(&model, HalVersion::LATEST, PrepareOptions::default())?;
 //! let mut request = RequestBuilder::new();
 //! request.input(&[(-1.5_f32).to_le_bytes(), 2.5_f32.to_le_bytes()].concat()).output(8);
@@ -36,13 +36,13 @@ pub use accelerator::{Accelerator, Computed, ComputedOutput, Stretch};
 pub use engine::ReferenceEngine;
 pub use program::ReferenceProgram;
 
-use driver::DriverDevice;
+use nnhal_driver::DriverDevice;
 use std::sync::Arc;
 
 /// The service instance name.
 pub const DEVICE_NAME: &str = "nnhal-reference";
 
-/// The reference device, with [`driver::memory::default_model_limit`].
-pub fn device() -> Arc<dyn hal::Device> {
+/// The reference device, with [`nnhal_driver::memory::default_model_limit`].
+pub fn device() -> Arc<dyn nnhal_hal::Device> {
     Arc::new(DriverDevice::new(ReferenceEngine::new()))
 }

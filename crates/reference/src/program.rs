@@ -2,12 +2,12 @@
 
 use crate::accelerator::Accelerator;
 use crate::interpreter::Interpreter;
-use driver::{
+use nnhal_driver::{
     Bindings, Budget, Constants, EngineError, Ledger, OperationPlace, Program, RunContext,
 };
-use hal::model::SubgraphName;
-use hal::{Operand, OperandLifeTime, Operation, OperationType, Subgraph};
-use ops::{Shape, ValidModel};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{Operand, OperandLifeTime, Operation, OperationType, Subgraph};
+use nnhal_ops::{Shape, ValidModel};
 use std::sync::Arc;
 
 /// A model, laid out for interpreting.

@@ -1,7 +1,7 @@
 //! [`Value`]: what an operand holds while a program runs.
 
-use driver::Charge;
-use ops::Shape;
+use nnhal_driver::Charge;
+use nnhal_ops::Shape;
 use std::rc::Rc;
 
 /// What an operand holds. Cloning shares it.
@@ -49,7 +49,7 @@ impl Value<'_> {
     }
 
     /// The value as operations see it.
-    pub(crate) fn for_call(&self) -> ops::Value<'_> {
-        self.bytes().map_or(ops::Value::Omitted, ops::Value::Known)
+    pub(crate) fn for_call(&self) -> nnhal_ops::Value<'_> {
+        self.bytes().map_or(nnhal_ops::Value::Omitted, nnhal_ops::Value::Known)
     }
 }

@@ -2,8 +2,10 @@
 //! operations whose arguments are large, so that nothing that grows with them goes unnoticed.
 #![allow(unsafe_code)] // A global allocator cannot be had without.
 
-use hal::{DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType, OperationType as Op};
-use ops::{Allowance, AnyOperation, ArgumentSource, Call, Fault, Interrupt, Shape, Value};
+use nnhal_hal::{
+    DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType, OperationType as Op,
+};
+use nnhal_ops::{Allowance, AnyOperation, ArgumentSource, Call, Fault, Interrupt, Shape, Value};
 use rustix::time::{ClockId, clock_gettime};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -339,7 +341,7 @@ fn run(case: &Case, stop: &dyn Fn() -> bool, take: &dyn Fn(u64) -> bool) -> Resu
     let call = Call::new(case.operation, inputs, outputs)
         .with_interrupt(Interrupt(stop))
         .with_allowance(Allowance(take));
-    ops::operations::validate(&call)?;
+    nnhal_ops::operations::validate(&call)?;
     let operation = AnyOperation::decode(&call)?;
     operation.output_shapes(&call)?;
     Ok(operation.reference(&call)?.len())

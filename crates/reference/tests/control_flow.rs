@@ -2,7 +2,7 @@
 
 mod support;
 
-use hal::{
+use nnhal_hal::{
     ErrorStatus, ExecutionOptions, Model, ModelBuilder, OperandSpec, OperationType, SubgraphBuilder,
 };
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ fn doubling_loop() -> Model {
     builder.build(main).unwrap()
 }
 
-fn doubling_request(limit: i32) -> hal::Request {
+fn doubling_request(limit: i32) -> nnhal_hal::Request {
     request(&[(&[], &f32s(&[1.5])), (&[], &i32s(&[0])), (&[], &i32s(&[limit]))], &[4])
 }
 
@@ -110,8 +110,8 @@ fn qos_7_a_loop_without_end_is_given_up_and_harms_nothing() {
 /// Makes every addition take 5 ms.
 struct Slow;
 
-impl driver::Observer for Slow {
-    fn duration(&self, place: driver::OperationPlace, _duration: Duration) {
+impl nnhal_driver::Observer for Slow {
+    fn duration(&self, place: nnhal_driver::OperationPlace, _duration: Duration) {
         if place.operation_type == OperationType::Add {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -121,7 +121,7 @@ impl driver::Observer for Slow {
 #[test]
 fn qos_9_a_loop_that_ends_is_never_late() {
     let prepared = prepare(&doubling_loop());
-    let prepared = driver::Prepared::of(&*prepared).expect("a driver's");
+    let prepared = nnhal_driver::Prepared::of(&*prepared).expect("a driver's");
     let loop_timeout = Some(Duration::from_millis(4));
     let options = ExecutionOptions { loop_timeout, ..ExecutionOptions::default() };
     // The one round is over after 10 ms, and then the condition is false.
@@ -135,7 +135,7 @@ fn qos_9_a_loop_that_ends_is_never_late() {
 fn qos_5_a_deadline_ends_a_loop() {
     let prepared = prepare(&doubling_loop());
     let options = ExecutionOptions {
-        deadline: Some(hal::Deadline::after(Duration::from_millis(10))),
+        deadline: Some(nnhal_hal::Deadline::after(Duration::from_millis(10))),
         loop_timeout: Some(Duration::from_secs(15)),
         ..ExecutionOptions::default()
     };
@@ -285,10 +285,10 @@ fn doubling(levels: usize) -> Model {
 #[test]
 fn sec_3_branches_that_run_the_next_level_twice_are_refused_at_once() {
     let started = Instant::now();
-    let answer = reference::device().prepare_model(
+    let answer = nnhal_reference::device().prepare_model(
         &doubling(30),
-        hal::HalVersion::LATEST,
-        hal::PrepareOptions::default(),
+        nnhal_hal::HalVersion::LATEST,
+        nnhal_hal::PrepareOptions::default(),
     );
     let error = answer.err().expect("a refusal").to_string();
     assert!(error.contains("2147483646 subgraphs, and may run 4336"), "{error}");

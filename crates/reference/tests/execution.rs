@@ -1,8 +1,8 @@
-//! Models that run on the reference device, through [`hal::Device`] alone.
+//! Models that run on the reference device, through [`nnhal_hal::Device`] alone.
 
 mod support;
 
-use hal::{
+use nnhal_hal::{
     DeviceType, ErrorStatus, HalVersion, Memory, ModelBuilder, OperandSpec, OperandType,
     OperationType, PrepareOptions, RequestArgument, SubgraphBuilder, Support,
 };
@@ -18,7 +18,7 @@ fn exec_6_an_addition_gives_the_sum() {
 }
 
 /// `relu(x + y)` of which the model knows no shape, not even a rank.
-fn shapeless() -> hal::Model {
+fn shapeless() -> nnhal_hal::Model {
     let unknown = OperandSpec::tensor_float32([]);
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", unknown.clone());
@@ -151,7 +151,7 @@ fn gen_5_inputs_stay_as_they_are_and_values_are_freed_only_after_their_last_use(
     let request = request(&[(&[], &f32s(&[1.5]))], &[4, 4]);
     let outputs = run(&*prepared, &request).unwrap();
     assert_eq!(outputs, [(vec![1], f32s(&[3.0])), (vec![1], f32s(&[10.5]))]);
-    let hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
+    let nnhal_hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
     assert_eq!(memory.view().unwrap().read_to_vec(0, 4).unwrap(), f32s(&[1.5]));
 }
 
@@ -161,12 +161,12 @@ fn dev_sup_3_and_ext_6_what_it_cannot_run_is_said_with_a_reason() {
     builder.extension("com.example.test", 1);
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", vector(2));
-    let extension = hal::ExtensionType::new(1, 7).unwrap();
+    let extension = nnhal_hal::ExtensionType::new(1, 7).unwrap();
     let y = graph.operation(OperationType::Extension(extension), [x], vector(2));
     let z = graph.operation(OperationType::Relu, [y], vector(2));
     graph.output(z);
     let model = builder.build(graph).unwrap();
-    let device = reference::device();
+    let device = nnhal_reference::device();
     let support = device.supported_operations(&model, HalVersion::V1_3).unwrap();
     let reason = "the device does not offer extension \"com.example.test\"";
     assert_eq!(support, [Support::No(reason.to_owned()), Support::Yes]);
@@ -176,7 +176,7 @@ fn dev_sup_3_and_ext_6_what_it_cannot_run_is_said_with_a_reason() {
 
 #[test]
 fn dev_info_and_dev_cap_the_device_describes_itself() {
-    let device = reference::device();
+    let device = nnhal_reference::device();
     assert_eq!(device.name(), "nnhal-reference");
     assert!(!device.version_string().is_empty());
     assert_eq!(device.device_type(), DeviceType::Cpu);
@@ -196,7 +196,7 @@ fn sec_1_inputs_that_change_while_they_are_read_give_wrong_values_at_worst() {
     graph.output(mean);
     let prepared = prepare(&graph.into_model().unwrap());
     let request = request(&[(&[], &[0; 24]), (&[], &[0; 4])], &[12]);
-    let hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
+    let nnhal_hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
     let view = memory.view().unwrap();
     let offset = u64::from(request.inputs[1].location.offset);
     let stop = AtomicBool::new(false);
@@ -223,7 +223,7 @@ mod laws {
     use proptest::prelude::*;
 
     /// `relu(x + y) * x`, with shapes as given.
-    fn model(x: &[u32], y: &[u32], rest: &[u32]) -> hal::Model {
+    fn model(x: &[u32], y: &[u32], rest: &[u32]) -> nnhal_hal::Model {
         let mut graph = SubgraphBuilder::new();
         let rest = OperandSpec::tensor_float32(rest);
         let x = graph.input("x", OperandSpec::tensor_float32(x));

@@ -2,14 +2,14 @@
 
 mod support;
 
-use driver::{
+use nnhal_driver::{
     DriverDevice, EngineError, MemoryUse, ObservedOutput, Observer, OperationPlace, Prepared,
 };
-use hal::{
+use nnhal_hal::{
     Device, ErrorStatus, ExecutionOptions, HalVersion, Memory, ModelBuilder, OperationType,
     PrepareOptions, SubgraphBuilder,
 };
-use reference::ReferenceEngine;
+use nnhal_reference::ReferenceEngine;
 use std::sync::Mutex;
 use std::time::Duration;
 use support::{binary, f32s, prepare, request, run, truth, vector};
@@ -19,7 +19,7 @@ fn limited(bytes: u64) -> DriverDevice<ReferenceEngine> {
 }
 
 /// Three RELUs in a row on 4 floats.
-fn chain() -> hal::Model {
+fn chain() -> nnhal_hal::Model {
     let mut graph = SubgraphBuilder::new();
     let mut x = graph.input("x", vector(4));
     for _ in 0..3 {

@@ -5,8 +5,8 @@
 mod calls;
 
 use calls::perturbed::{MEMORY_LIMIT, each_is_computed_or_refused};
-use driver::DriverDevice;
-use reference::ReferenceEngine;
+use nnhal_driver::DriverDevice;
+use nnhal_reference::ReferenceEngine;
 use std::sync::Arc;
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod support;
 
-use hal::{
+use nnhal_hal::{
     Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, OperandSpec, OperationType,
     PrepareOptions, PreparedModel, Priority, Request, SubgraphBuilder,
 };
@@ -42,7 +42,7 @@ fn median_latency(prepared: &dyn PreparedModel, request: &Request) -> Duration {
 
 #[test]
 fn qos_1_a_high_priority_hardly_notices_that_low_ones_saturate_the_machine() {
-    let device = reference::device();
+    let device = nnhal_reference::device();
     let urgent = prepare(&*device, &chain(10, 4_000), Priority::High);
     let urgent_request = request(&[(&[], &vec![0; 16_000])], &[16_000]);
     let alone = median_latency(&*urgent, &urgent_request);
@@ -87,7 +87,7 @@ fn qos_3_a_deadline_ends_a_long_operation_from_inside() {
     let y =
         graph.operation(OperationType::Conv2d, [x, filter, bias, same, one, one, none], image());
     graph.output(y);
-    let device = reference::device();
+    let device = nnhal_reference::device();
     let prepared = prepare(&*device, &graph.into_model().unwrap(), Priority::Medium);
     let (image_size, filter_size) = (128 * 128 * 128 * 4, 128 * 15 * 15 * 128 * 4);
     let request = request(

@@ -3,8 +3,8 @@
 
 mod support;
 
-use hal::memory::Protection;
-use hal::{
+use nnhal_hal::memory::Protection;
+use nnhal_hal::{
     HalVersion, Memory, OperandSpec, OperationType, PrepareOptions, RequestArgument,
     RequestMemoryPool, SubgraphBuilder,
 };
@@ -18,7 +18,7 @@ use support::{f32s, vector};
 /// Pools that another thread changes all the time give wrong values at worst.
 #[test]
 fn sec_1_pools_that_change_during_an_execution_do_no_harm() {
-    let device = reference::device();
+    let device = nnhal_reference::device();
     // Values that decide shapes: what is sliced, and where.
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", OperandSpec::tensor_float32([64]));
@@ -32,8 +32,9 @@ fn sec_1_pools_that_change_during_an_execution_do_no_harm() {
     let mut request = sum_request();
     let memory = Memory::from_bytes(&[0; 1024]).unwrap();
     request.pools = vec![RequestMemoryPool::Memory(memory.clone())];
-    let at =
-        |offset, length| RequestArgument::at(hal::DataLocation { pool_index: 0, offset, length });
+    let at = |offset, length| {
+        RequestArgument::at(nnhal_hal::DataLocation { pool_index: 0, offset, length })
+    };
     request.inputs = vec![at(0, 256), at(256, 4), at(260, 4)];
     request.outputs = vec![at(512, 256)];
     let over = AtomicBool::new(false);
@@ -77,9 +78,10 @@ fn mem_5_a_pool_that_shrinks_between_executions_is_an_error() {
     let mut request = sum_request();
     request.pools = vec![RequestMemoryPool::Memory(memory)];
     for (argument, offset) in request.inputs.iter_mut().zip([0, 4096]) {
-        argument.location = hal::DataLocation { pool_index: 0, offset, length: 16 };
+        argument.location = nnhal_hal::DataLocation { pool_index: 0, offset, length: 16 };
     }
-    request.outputs[0].location = hal::DataLocation { pool_index: 0, offset: 8000, length: 16 };
+    request.outputs[0].location =
+        nnhal_hal::DataLocation { pool_index: 0, offset: 8000, length: 16 };
     execute(&*prepared, &request).unwrap();
     for length in [8001, 4100, 100, 0] {
         file.set_len(length).unwrap();
@@ -111,7 +113,7 @@ fn conc_1_and_2_all_paths_at_once_on_many_threads() {
                 while Instant::now() < end {
                     let request = sum_request();
                     execute(&*shared, &request).unwrap();
-                    let output = hal::RequestBuilder::read_output(&request, 0).unwrap();
+                    let output = nnhal_hal::RequestBuilder::read_output(&request, 0).unwrap();
                     assert_eq!(output, f32s(&[3.0; 4]), "CONC-2: nobody else's result");
                 }
             });
@@ -123,7 +125,7 @@ fn conc_1_and_2_all_paths_at_once_on_many_threads() {
                     let request = sum_request();
                     for _ in 0..10 {
                         burst.execute(&request, false).unwrap();
-                        let output = hal::RequestBuilder::read_output(&request, 0).unwrap();
+                        let output = nnhal_hal::RequestBuilder::read_output(&request, 0).unwrap();
                         assert_eq!(output, f32s(&[3.0; 4]));
                     }
                 }

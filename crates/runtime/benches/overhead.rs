@@ -4,11 +4,11 @@
 //!     cargo bench -p nnhal-runtime
 
 use divan::Bencher;
-use hal::{
+use nnhal_hal::{
     ExecutionOptions, HalVersion, OperationType, PrepareOptions, PreparedModel, Request,
     RequestBuilder,
 };
-use runtime::{
+use nnhal_runtime::{
     Burst, Compilation, CompilationBuilder, Devices, Execution, Memory, ModelBuilder,
     OperandDescription, OutputBuffer,
 };
@@ -20,7 +20,7 @@ fn main() {
 
 /// y = relu(x), of so many numbers.
 fn compile(length: u32) -> Compilation {
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     let mut builder = ModelBuilder::new(&devices);
     let description = OperandDescription::tensor_float32([length]);
     let [x, y] = [(); 2].map(|()| builder.add_operand(&description).expect("an operand"));
@@ -35,7 +35,7 @@ fn compile(length: u32) -> Compilation {
 
 fn prepare(length: u32) -> (Arc<dyn PreparedModel>, Request) {
     let model = compile(length).model().hal().clone();
-    let device = reference::device();
+    let device = nnhal_reference::device();
     let prepared = device.prepare_model(&model, HalVersion::LATEST, PrepareOptions::default());
     let bytes = length as usize * 4;
     let request = RequestBuilder::new().input(&vec![0; bytes]).output(bytes).build();
@@ -79,7 +79,8 @@ fn new_execution(bencher: Bencher<'_, '_>, length: u32) {
 #[divan::bench(args = LENGTHS)]
 fn in_memory(bencher: Bencher<'_, '_>, length: u32) {
     let bytes = length as usize * 4;
-    let memory = Memory::from_shared(hal::Memory::allocate(2 * bytes as u64).expect("memory"));
+    let memory =
+        Memory::from_shared(nnhal_hal::Memory::allocate(2 * bytes as u64).expect("memory"));
     let execution = Execution::new(&compile(length));
     execution.set_reusable(true).expect("a state");
     execution.set_input_from_memory(0, None, &memory, 0, bytes).expect("an input");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Burst {
     compilation: Compilation,
     /// One for each step; none where the device has no bursts, or the runtime runs the step.
-    channels: Vec<Option<Box<dyn hal::Burst>>>,
+    channels: Vec<Option<Box<dyn nnhal_hal::Burst>>>,
     is_used: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl Burst {
 
 impl Turn<'_> {
     /// The channels, by step.
-    pub(crate) fn channels(&self) -> &[Option<Box<dyn hal::Burst>>] {
+    pub(crate) fn channels(&self) -> &[Option<Box<dyn nnhal_hal::Burst>>] {
         &self.0.channels
     }
 }

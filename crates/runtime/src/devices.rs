@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::extension::Extensions;
-use hal::{CacheFilesNeeded, Capabilities, DeviceStatus, DeviceType, Extension, HalVersion};
+use nnhal_hal::{CacheFilesNeeded, Capabilities, DeviceStatus, DeviceType, Extension, HalVersion};
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub struct Device(Arc<Known>);
 
 /// A device with what it says of itself, asked once.
 struct Known {
-    device: Arc<dyn hal::Device>,
+    device: Arc<dyn nnhal_hal::Device>,
     index: usize,
     version_string: String,
     capabilities: Capabilities,
@@ -49,10 +49,10 @@ struct Known {
 
 impl Devices {
     /// A list of devices. Each is asked what it can do; the last one is the fallback.
-    pub fn new(devices: impl IntoIterator<Item = Arc<dyn hal::Device>>) -> Self {
+    pub fn new(devices: impl IntoIterator<Item = Arc<dyn nnhal_hal::Device>>) -> Self {
         let devices: Vec<_> = devices.into_iter().collect();
         let extensions = Extensions::of(&devices);
-        let known = |(index, device): (usize, Arc<dyn hal::Device>)| {
+        let known = |(index, device): (usize, Arc<dyn nnhal_hal::Device>)| {
             Device(Arc::new(Known {
                 index,
                 version_string: device.version_string(),
@@ -179,7 +179,7 @@ impl Device {
     }
 
     /// The device itself.
-    pub fn hal(&self) -> &Arc<dyn hal::Device> {
+    pub fn hal(&self) -> &Arc<dyn nnhal_hal::Device> {
         &self.0.device
     }
 

@@ -1,6 +1,6 @@
 //! [`Error`]: a result code of the Neural Networks API and a sentence.
 
-use hal::ErrorStatus;
+use nnhal_hal::ErrorStatus;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -173,8 +173,8 @@ impl Error {
 }
 
 /// A device's error, with its reason.
-impl From<hal::Error> for Error {
-    fn from(error: hal::Error) -> Self {
+impl From<nnhal_hal::Error> for Error {
+    fn from(error: nnhal_hal::Error) -> Self {
         Self::new(error.status().into(), error.to_string())
     }
 }

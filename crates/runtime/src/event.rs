@@ -1,7 +1,7 @@
 //! [`Event`]: something that ends, and can be waited for.
 
 use crate::error::{Error, Result};
-use hal::{FenceState, SyncFence};
+use nnhal_hal::{FenceState, SyncFence};
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};

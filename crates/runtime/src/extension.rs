@@ -6,7 +6,7 @@
 //! [`Devices`](crate::Devices), so that models can refer to one another.
 
 use crate::error::{Error, Result};
-use hal::{Device, Extension, ExtensionNameAndPrefix, ExtensionOperandType, ExtensionType};
+use nnhal_hal::{Device, Extension, ExtensionNameAndPrefix, ExtensionOperandType, ExtensionType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -16,13 +16,13 @@
 //! is here [`ReadBytes`] or [`WriteBytes`], for which a C library has its own.
 //!
 //! ```
-//! use hal::{OperandType, OperationType};
-//! use runtime::{CompilationBuilder, Devices, Execution, ModelBuilder};
-//! use runtime::{OperandDescription, OutputBuffer};
+//! use nnhal_hal::{OperandType, OperationType};
+//! use nnhal_runtime::{CompilationBuilder, Devices, Execution, ModelBuilder};
+//! use nnhal_runtime::{OperandDescription, OutputBuffer};
 //! use std::sync::Arc;
 //!
 //! // Build: z = x + y.
-//! let devices = Devices::new([reference::device()]);
+//! let devices = Devices::new([nnhal_reference::device()]);
 //! let mut builder = ModelBuilder::new(&devices);
 //! let pair = OperandDescription::tensor_float32([2]);
 //! let [x, y, z] = [(); 3].map(|()| builder.add_operand(&pair));
@@ -46,7 +46,7 @@
 //! execution.compute()?;
 //! assert_eq!(sum.to_f32(), [1.5, 2.25]);
 //! assert_eq!(execution.output_dimensions(0)?.dimensions, [2]);
-//! # Ok::<(), runtime::Error>(())
+//! # Ok::<(), nnhal_runtime::Error>(())
 //! ```
 
 mod burst;

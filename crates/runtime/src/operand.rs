@@ -2,7 +2,7 @@
 
 use crate::devices::Devices;
 use crate::error::{Error, Result};
-use hal::{DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType};
+use nnhal_hal::{DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType};
 
 /// The type of an operand as the C API writes it (`ANeuralNetworksOperandType`).
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -79,7 +79,7 @@ impl OperandDescription {
                 return wrong(&format!("dimensions {:?} are too large", self.dimensions));
             }
         }
-        match ops::validate::check_type(&operand) {
+        match nnhal_ops::validate::check_type(&operand) {
             Ok(()) => Ok(operand),
             Err(error) => wrong(&error),
         }

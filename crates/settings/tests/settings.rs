@@ -1,28 +1,27 @@
 //! What settings mean. The environment belongs to the whole process, so each question is asked in a
 //! process of its own, which this test is once more.
 
-use nnhal_settings as settings;
 use std::process::Command;
 
 /// Names the question, in a process that is to answer it.
 const QUESTION: &str = "NNHAL_TEST_QUESTION";
 
 fn answer(question: &str) -> String {
-    let shown = |answer: Result<String, settings::SettingError>| match answer {
+    let shown = |answer: Result<String, nnhal_settings::SettingError>| match answer {
         Ok(answer) => answer,
         Err(error) => format!("error: {error}"),
     };
     match question {
-        "threads" => shown(settings::threads().map(|threads| threads.to_string())),
-        "log" => shown(settings::log().map(|log| format!("{log:?}"))),
-        "winograd" => shown(settings::WINOGRAD.is_on().map(|on| format!("{on:?}"))),
+        "threads" => shown(nnhal_settings::threads().map(|threads| threads.to_string())),
+        "log" => shown(nnhal_settings::log().map(|log| format!("{log:?}"))),
+        "winograd" => shown(nnhal_settings::WINOGRAD.is_on().map(|on| format!("{on:?}"))),
         "one processor" => {
             let mut one = rustix::thread::CpuSet::new();
             let all = rustix::thread::sched_getaffinity(None).unwrap();
             let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|it| all.is_set(*it)).unwrap();
             one.set(first);
             rustix::thread::sched_setaffinity(None, &one).unwrap();
-            shown(settings::threads().map(|threads| threads.to_string()))
+            shown(nnhal_settings::threads().map(|threads| threads.to_string()))
         }
         _ => unreachable!("{question}"),
     }
@@ -50,7 +49,7 @@ fn ask(question: &str, variable: &str, value: &str) -> String {
 #[test]
 fn threads_are_a_number_within_bounds() {
     assert_eq!(ask("threads", "NNHAL_THREADS", "3"), "3");
-    let processors = settings::processors().to_string();
+    let processors = nnhal_settings::processors().to_string();
     assert_eq!(ask("threads", "NNHAL_THREADS", ""), processors);
     for wrong in ["0", "many", "-1", "1025", "2.5"] {
         let expected = "expected a number from 1 to 1024";
@@ -89,9 +88,9 @@ fn the_documentation_has_this_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
     let text = std::fs::read_to_string(path).unwrap();
     assert!(
-        text.contains(&settings::table()),
+        text.contains(&nnhal_settings::table()),
         "expected in docs/settings.md:\n{}",
-        settings::table()
+        nnhal_settings::table()
     );
 }
 
@@ -118,11 +117,11 @@ fn no_other_variable_is_read() {
             for mark in marks {
                 let end = mark.find(|it: char| !it.is_ascii_uppercase() && it != '_');
                 let name = format!("NNHAL_{}", &mark[..end.unwrap_or(mark.len())]);
-                let is_known = settings::ALL.iter().any(|setting| setting.name == name);
+                let is_known = nnhal_settings::ALL.iter().any(|setting| setting.name == name);
                 assert!(is_known || others(&name), "{}: {name}", path.display());
                 found += 1;
             }
         }
     }
-    assert!(found >= settings::ALL.len());
+    assert!(found >= nnhal_settings::ALL.len());
 }

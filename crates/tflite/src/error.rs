@@ -11,7 +11,7 @@ pub enum ImportError {
     Io(#[from] std::io::Error),
     /// The file has no bytes, or cannot be shared with a device.
     #[error("{0}")]
-    Memory(#[from] hal::memory::MemoryError),
+    Memory(#[from] nnhal_hal::memory::MemoryError),
     /// The file is no TensorFlow Lite model.
     #[error("not a TensorFlow Lite model: {0}")]
     Format(String),
@@ -33,7 +33,7 @@ pub enum ImportError {
     },
     /// The pieces do not make a model.
     #[error("{0}")]
-    Build(#[from] hal::BuildError),
+    Build(#[from] nnhal_hal::BuildError),
 }
 
 /// An operator that the HAL has nothing for.

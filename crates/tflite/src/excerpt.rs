@@ -1,8 +1,8 @@
 //! [`Excerpt`]: a private copy of a file, without its large constants.
 
 use crate::error::{ImportError, Reason};
-use hal::Memory;
-use hal::memory::{MemoryError, MemoryView, Zeros, zeros};
+use nnhal_hal::Memory;
+use nnhal_hal::memory::{MemoryError, MemoryView, Zeros, zeros};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::borrow::Cow;

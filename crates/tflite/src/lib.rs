@@ -1,11 +1,11 @@
-//! Reads a `.tflite` file (FlatBuffers schema 3) into a [`hal::Model`].
+//! Reads a `.tflite` file (FlatBuffers schema 3) into a [`nnhal_hal::Model`].
 //!
 //! ```no_run
-//! let import = tflite::import_file("digits.tflite".as_ref())?;
+//! let import = nnhal_tflite::import_file("digits.tflite".as_ref())?;
 //! for input in &import.inputs {
 //!     println!("{}: {} {:?}", input.name, input.type_name, input.shape);
 //! }
-//! # Ok::<(), tflite::ImportError>(())
+//! # Ok::<(), nnhal_tflite::ImportError>(())
 //! ```
 //!
 //! Large constants stay in the file: the model refers to it as a pool. For parsing, a private copy
@@ -51,8 +51,8 @@ pub use error::{ImportError, UnsupportedOperator};
 
 use excerpt::Excerpt;
 use file::File;
-use hal::Memory;
-use hal::memory::Protection;
+use nnhal_hal::Memory;
+use nnhal_hal::memory::Protection;
 use rustix::fs::{Mode, OFlags};
 use std::fmt;
 use std::ops::Range;
@@ -62,7 +62,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Import {
     /// The model.
-    pub model: hal::Model,
+    pub model: nnhal_hal::Model,
     /// By input of the model; those of [`Import::states`] come last.
     pub inputs: Vec<TensorDescription>,
     /// By output of the model; those of [`Import::states`] come last.

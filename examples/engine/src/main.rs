@@ -11,17 +11,17 @@
 //! judge whole drivers.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // What it is for.
 
-use driver::{
+use nnhal::compare::{Tolerance, difference};
+use nnhal::{DataType, Model, SessionOptions, Tensor};
+use nnhal_driver::{
     Bindings, Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program,
     RunContext,
 };
-use hal::{
+use nnhal_hal::{
     Capabilities, DeviceType, OperandSpec, OperandType, OperationType, PerformanceInfo,
     SubgraphBuilder, Support,
 };
-use nnhal::compare::{Tolerance, difference};
-use nnhal::{DataType, Model, SessionOptions, Tensor};
-use ops::ValidModel;
+use nnhal_ops::ValidModel;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Program for Clamp {
         context.budget.check()?;
         let input = &bindings.inputs()[0];
         let Some(value) = input.value() else {
-            return Err(hal::Error::invalid("the input is left out").into());
+            return Err(nnhal_hal::Error::invalid("the input is left out").into());
         };
         let mut bytes = value.read_to_vec()?;
         for element in bytes.as_chunks_mut().0 {
@@ -130,7 +130,7 @@ fn chain(operations: &[OperationType]) -> nnhal::Result<Model> {
 
 /// What is wrong with the engine's results for a model, if anything is.
 fn judge(model: &Model) -> nnhal::Result<Option<String>> {
-    let device: Arc<dyn hal::Device> = Arc::new(DriverDevice::new(Clamping));
+    let device: Arc<dyn nnhal_hal::Device> = Arc::new(DriverDevice::new(Clamping));
     let judged = model.session(SessionOptions::new().on(device))?;
     let right = model.session(SessionOptions::new().device("nnhal-reference"))?;
     let values = [-7.0, -1.0, -0.5, -0.0, 0.5, 1.0, 5.9, 6.0, 7.0, f32::INFINITY, f32::NAN];

@@ -3,10 +3,10 @@
 use crate::operations::ExtensionOperation;
 use crate::program::{FibonacciProgram, Interpreted};
 use crate::vocabulary::{EXTENSION_NAME, Vocabulary, extension};
-use driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
-use hal::{Capabilities, DeviceType, Extension, OperationType, Support};
-use ops::ValidModel;
-use reference::ReferenceEngine;
+use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
+use nnhal_hal::{Capabilities, DeviceType, Extension, OperationType, Support};
+use nnhal_ops::ValidModel;
+use nnhal_reference::ReferenceEngine;
 
 /// Bytes of constants that a model may have, and bytes of values that an execution may make.
 const MEMORY_LIMIT: u64 = 256 << 20;

@@ -19,8 +19,8 @@
 //! |---|---|---|
 //! | `vocabulary.rs` | application and driver | name, types, operations: the extension's header file |
 //! | `operations/` | driver | what the operations mean, a file each |
-//! | `engine.rs` | driver | [`Engine`](driver::Engine): what is supported, how a model becomes a program |
-//! | `program.rs` | driver | [`Program`](driver::Program): running it |
+//! | `engine.rs` | driver | [`Engine`](nnhal_driver::Engine): what is supported, how a model becomes a program |
+//! | `program.rs` | driver | [`Program`](nnhal_driver::Program): running it |
 //! | `main.rs` | application | writing a model with the extension, and running it |
 //! | `tests/contract.rs` | driver | what the contract asks of extensions, by its numbers |
 //!
@@ -33,8 +33,8 @@
 //!
 //! ```
 //! use fibonacci_extension::{EXTENSION_NAME, FibonacciEngine, Vocabulary};
-//! use hal::{Device, ExecutionOptions, HalVersion, ModelBuilder, OperandSpec, OperandType};
-//! use hal::{PrepareOptions, RequestBuilder, SubgraphBuilder};
+//! use nnhal_hal::{Device, ExecutionOptions, HalVersion, ModelBuilder, OperandSpec, OperandType};
+//! use nnhal_hal::{PrepareOptions, RequestBuilder, SubgraphBuilder};
 //!
 //! let words = Vocabulary::with_prefix(1).expect("any prefix but 0");
 //! let mut graph = SubgraphBuilder::new();
@@ -47,7 +47,7 @@
 //! model.extension(EXTENSION_NAME, words.prefix());
 //! let model = model.build(graph)?;
 //!
-//! let device = driver::DriverDevice::new(FibonacciEngine::default());
+//! let device = nnhal_driver::DriverDevice::new(FibonacciEngine::default());
 //! let prepared = device.prepare_model(&model, HalVersion::V1_2, PrepareOptions::default())?;
 //! let mut request = RequestBuilder::new();
 //! request.input(&7_i32.to_le_bytes()).output(7 * 8);
@@ -62,9 +62,9 @@
 //!
 //! | | is checked by |
 //! |---|---|
-//! | the table of names and prefixes; that a prefix has a name; that operands of the extension have no scale, zero point or channel quantisation; indexes and order | `ops::validate`, before the driver's engine is asked anything |
-//! | that the device offers the extension; that scalars have no dimensions; lengths of constants; lengths of a request's buffers | the driver, by what [`Engine::extensions`](driver::Engine::extensions) says of the types |
-//! | argument types, ranks, values: all that only the extension knows | the engine, in [`Engine::supports`](driver::Engine::supports) as far as it is known before running, the rest while it runs |
+//! | the table of names and prefixes; that a prefix has a name; that operands of the extension have no scale, zero point or channel quantisation; indexes and order | `nnhal_ops::validate`, before the driver's engine is asked anything |
+//! | that the device offers the extension; that scalars have no dimensions; lengths of constants; lengths of a request's buffers | the driver, by what [`Engine::extensions`](nnhal_driver::Engine::extensions) says of the types |
+//! | argument types, ranks, values: all that only the extension knows | the engine, in [`Engine::supports`](nnhal_driver::Engine::supports) as far as it is known before running, the rest while it runs |
 //!
 //! What `supports` lets pass must be prepared, so it looks at everything that a model says. What a
 //! model does not say, such as a count that comes with the request, is looked at before it is used:
@@ -75,7 +75,7 @@
 //! A model without operations of the extension is the reference engine's as a whole. In others the
 //! interface's operations are run by the reference kernels in `ops`, one by one. Control flow is
 //! supported only in models of the first kind, and nobody can watch the operations of the second
-//! kind run ([`Observer`](driver::Observer)): interpreting subgraphs is more than an example needs.
+//! kind run ([`Observer`](nnhal_driver::Observer)): interpreting subgraphs is more than an example needs.
 
 mod engine;
 pub mod operations;

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // What it is for.
 
 use fibonacci_extension::{EXTENSION_NAME, FibonacciEngine, Vocabulary};
-use hal::{
+use nnhal_hal::{
     Device, ExecutionOptions, FusedActivation, HalVersion, Model, ModelBuilder, OperandId,
     OperandSpec, OperandType, OperationType, PrepareOptions, RequestBuilder, SubgraphBuilder,
 };
@@ -26,7 +26,8 @@ fn run() -> Result<(), Box<dyn Error>> {
         Some(count) => count.parse()?,
         None => 16,
     };
-    let device: Box<dyn Device> = Box::new(driver::DriverDevice::new(FibonacciEngine::default()));
+    let device: Box<dyn Device> =
+        Box::new(nnhal_driver::DriverDevice::new(FibonacciEngine::default()));
     for extension in device.supported_extensions() {
         println!("{} offers {}", device.name(), extension.name);
     }

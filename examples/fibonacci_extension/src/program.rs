@@ -2,14 +2,16 @@
 
 use crate::operations::{ExtensionOperation, Stop};
 use crate::vocabulary::Vocabulary;
-use driver::{
+use nnhal_driver::{
     Bindings, Budget, Charge, Constants, EngineError, Ledger, MemoryUse, OperationPlace, Program,
     RunContext,
 };
-use hal::model::SubgraphName;
-use hal::{OperandLifeTime, Operation, OperationType, Subgraph};
-use ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape, Signature, ValidModel, Value};
-use reference::ReferenceProgram;
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{OperandLifeTime, Operation, OperationType, Subgraph};
+use nnhal_ops::{
+    AnyOperation, ArgumentSource, Call, Fault, Output, Shape, Signature, ValidModel, Value,
+};
+use nnhal_reference::ReferenceProgram;
 
 /// A model that is ready to run.
 #[derive(Debug)]
@@ -122,7 +124,7 @@ impl Interpreted {
                     .ok_or(Fault::NotImplemented { operation })
                     .map_err(wrong)?;
                 signature.since(&call).map_err(wrong)?;
-                ops::operations::validate(&call).map_err(wrong)?;
+                nnhal_ops::operations::validate(&call).map_err(wrong)?;
                 let operation = AnyOperation::decode(&call).map_err(wrong)?;
                 charge_results(
                     memory,

@@ -1,7 +1,9 @@
 //! The words of the extension: what its client and its driver agree upon. A vendor ships this part
 //! to the authors of applications.
 
-use hal::{Extension, ExtensionOperandType, ExtensionType, Model, OperandType, OperationType};
+use nnhal_hal::{
+    Extension, ExtensionOperandType, ExtensionType, Model, OperandType, OperationType,
+};
 
 /// The extension's name: the vendor's domain in reverse, then what it is (contract: DEV-EXT-2).
 pub const EXTENSION_NAME: &str = "com.example.fibonacci";

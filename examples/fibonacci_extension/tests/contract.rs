@@ -1,10 +1,10 @@
-//! What the contract asks of extensions, held against this driver through [`hal::Device`] alone.
+//! What the contract asks of extensions, held against this driver through [`nnhal_hal::Device`] alone.
 //! Each test begins with the number of the requirement.
 
-use driver::{DriverDevice, RequestError, UnsupportedOperations};
 use fibonacci_extension::{EXTENSION_NAME, FibonacciEngine, Vocabulary, extension};
-use hal::extension::{check_offered, is_extension_name};
-use hal::{
+use nnhal_driver::{DriverDevice, RequestError, UnsupportedOperations};
+use nnhal_hal::extension::{check_offered, is_extension_name};
+use nnhal_hal::{
     Device, ErrorStatus, Execution, ExecutionError, ExecutionOptions, ExtensionNameAndPrefix,
     ExtraParams, FusedActivation, HalVersion, Model, ModelBuilder, Operand, OperandId, OperandSpec,
     OperandType, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
@@ -223,7 +223,7 @@ fn ext_4_operands_of_the_extension_are_not_quantised() {
         |operand| operand.zero_point = 1,
         |operand| {
             let scales = [1.0].as_slice().into();
-            let quant = hal::ChannelQuant { scales, channel_dim: 0 };
+            let quant = nnhal_hal::ChannelQuant { scales, channel_dim: 0 };
             operand.extra_params = ExtraParams::ChannelQuant(quant);
         },
     ];
@@ -347,7 +347,7 @@ fn ext_6_the_same_numbers_of_an_extension_that_the_device_lacks() {
     // The other operations of the model are the device's all the same.
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", OperandSpec::tensor_float32([2]));
-    let foreign = hal::ExtensionType::new(3, 0).unwrap();
+    let foreign = nnhal_hal::ExtensionType::new(3, 0).unwrap();
     let y =
         graph.operation(OperationType::Extension(foreign), [x], OperandSpec::tensor_float32([2]));
     let z = graph.operation(OperationType::Relu, [y], OperandSpec::tensor_float32([2]));

@@ -2,7 +2,7 @@
 
 use super::ClientError;
 use crate::BurstCallback;
-use hal::{Error, Memory, RequestMemoryPool};
+use nnhal_hal::{Error, Memory, RequestMemoryPool};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many slots are kept between requests, if the caller frees none. A service keeps the memory
@@ -137,7 +137,7 @@ fn to_index(slot: i32) -> usize {
 }
 
 impl BurstCallback for Slots {
-    fn get_memories(&self, slots: &[i32]) -> hal::Result<Vec<Memory>> {
+    fn get_memories(&self, slots: &[i32]) -> nnhal_hal::Result<Vec<Memory>> {
         let table = self.lock();
         let memory = |slot: &i32| {
             let entry = table.entries.get(to_index(*slot)).and_then(Option::as_ref);

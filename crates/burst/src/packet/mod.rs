@@ -11,7 +11,7 @@ pub use request::RequestPacket;
 pub use result::ResultPacket;
 
 use crate::datum::DatumError;
-use hal::ErrorStatus;
+use nnhal_hal::ErrorStatus;
 
 /// Why data are no packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -105,7 +105,7 @@ impl PacketError {
     }
 }
 
-impl From<PacketError> for hal::Error {
+impl From<PacketError> for nnhal_hal::Error {
     fn from(error: PacketError) -> Self {
         Self::new(error.status(), error)
     }

@@ -2,7 +2,7 @@
 
 use super::{Cursor, PacketError, count};
 use crate::datum::{FmqRequestDatum, OperandInformation, RequestDatum};
-use hal::{MeasureTiming, RequestArgument};
+use nnhal_hal::{MeasureTiming, RequestArgument};
 
 /// A request as a packet carries it: in place of pools the slots that stand for them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,7 +2,7 @@
 
 use super::{Cursor, PacketError, count};
 use crate::datum::{FmqResultDatum, ResultDatum};
-use hal::{ErrorStatus, HalVersion, OutputShape, Timing};
+use nnhal_hal::{ErrorStatus, HalVersion, OutputShape, Timing};
 
 /// A result as a packet carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]

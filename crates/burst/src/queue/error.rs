@@ -1,7 +1,7 @@
 //! [`QueueError`]
 
-use hal::ErrorStatus;
-use hal::memory::MemoryError;
+use nnhal_hal::ErrorStatus;
+use nnhal_hal::memory::MemoryError;
 
 /// Why a queue cannot be opened or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -153,7 +153,7 @@ impl QueueError {
     }
 }
 
-impl From<QueueError> for hal::Error {
+impl From<QueueError> for nnhal_hal::Error {
     fn from(error: QueueError) -> Self {
         Self::new(error.status(), error)
     }

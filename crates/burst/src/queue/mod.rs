@@ -10,10 +10,10 @@
 //! (contract: GEN-8, SEC-1). What the other side can do is to make its own queue useless.
 //!
 //! ```
-//! use burst::queue::MessageQueue;
-//! use burst::datum::{FmqResultDatum, ResultDatum};
+//! use nnhal_burst::queue::MessageQueue;
+//! use nnhal_burst::datum::{FmqResultDatum, ResultDatum};
 //!
-//! # fn main() -> Result<(), burst::queue::QueueError> {
+//! # fn main() -> Result<(), nnhal_burst::queue::QueueError> {
 //! let here = MessageQueue::<FmqResultDatum>::create(8)?;
 //! let there = MessageQueue::<FmqResultDatum>::open(here.descriptor()?)?;
 //! let (mut writer, mut reader) = (here.into_writer(), there.into_reader());
@@ -44,7 +44,7 @@ pub use error::QueueError;
 pub use event_flag::Interrupt;
 
 use descriptor::Layout;
-use hal::Memory;
+use nnhal_hal::Memory;
 use shared::Shared;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};

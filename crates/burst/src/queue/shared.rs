@@ -12,7 +12,7 @@
 use super::descriptor::{Layout, Part};
 use super::error::QueueError;
 use super::sync::{AtomicU64, EventWord, RingWord};
-use hal::Memory;
+use nnhal_hal::Memory;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fmt;
@@ -114,7 +114,7 @@ impl fmt::Debug for Shared {
 /// Refuses memory that holds less than `size` bytes, that may not be written, or that could be cut
 /// short later: touching a page that is gone would kill the process by a signal (contract: MEM-5).
 ///
-/// [`hal::memory`] knows which memory that is; it maps nothing else.
+/// [`nnhal_hal::memory`] knows which memory that is; it maps nothing else.
 fn check_nature(file: &OwnedFd, size: u64) -> Result<(), QueueError> {
     let file = file
         .try_clone()

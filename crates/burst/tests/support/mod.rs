@@ -1,11 +1,11 @@
 //! What the tests share: a prepared model that does what a test wants, a client made by hand.
 #![allow(dead_code)] // Each test file uses its part.
 
-use burst::datum::{FmqRequestDatum, FmqResultDatum};
-use burst::packet::{RequestPacket, ResultPacket};
-use burst::queue::{MessageQueue, Reader, Writer};
-use burst::{BurstCallback, BurstServer};
-use hal::{
+use nnhal_burst::datum::{FmqRequestDatum, FmqResultDatum};
+use nnhal_burst::packet::{RequestPacket, ResultPacket};
+use nnhal_burst::queue::{MessageQueue, Reader, Writer};
+use nnhal_burst::{BurstCallback, BurstServer};
+use nnhal_hal::{
     DataLocation, Error, Execution, ExecutionError, ExecutionOptions, Memory, OutputShape,
     PreparedModel, Request, RequestArgument, RequestMemoryPool, Timing,
 };
@@ -64,7 +64,7 @@ pub fn double(request: &Request, options: &ExecutionOptions) -> Result<Execution
     let is_sufficient = output.location.length >= length;
     let output_shapes = vec![OutputShape { dimensions: vec![length], is_sufficient }];
     if !is_sufficient {
-        let error = Error::new(hal::ErrorStatus::OutputInsufficientSize, "too short");
+        let error = Error::new(nnhal_hal::ErrorStatus::OutputInsufficientSize, "too short");
         return Err(ExecutionError { error, output_shapes });
     }
     view(output)?.write(output.location.offset.into(), &bytes).map_err(Error::from)?;
@@ -113,7 +113,7 @@ impl Callback {
 }
 
 impl BurstCallback for Callback {
-    fn get_memories(&self, slots: &[i32]) -> hal::Result<Vec<Memory>> {
+    fn get_memories(&self, slots: &[i32]) -> nnhal_hal::Result<Vec<Memory>> {
         self.asked.lock().unwrap().push(slots.to_vec());
         let memories = self.memories.lock().unwrap();
         let memory = |slot: &i32| {
@@ -169,7 +169,7 @@ impl RawClient {
     /// Doubles the input behind slot 1, to see that the burst works.
     pub fn check_usable(&mut self) {
         let result = self.exchange(&packet(&[1], false));
-        assert_eq!(result.status, hal::ErrorStatus::None);
+        assert_eq!(result.status, nnhal_hal::ErrorStatus::None);
         assert_eq!(result.output_shapes.len(), 1);
     }
 }

@@ -2,13 +2,13 @@
 
 use super::{print, print_json};
 use crate::error::{CliError, Result};
-use conformance::contract::{self, CheckOutcome, ContractReport, Verdict};
-use conformance::report::{Judgement, Tally};
-use conformance::{Report, Selection, Suite, VectorError, Vectors};
-use hal::{Device, HalVersion};
-use hidl::client::Options;
 use indicatif::ProgressBar;
 use nnhal::devices;
+use nnhal_conformance::contract::{self, CheckOutcome, ContractReport, Verdict};
+use nnhal_conformance::report::{Judgement, Tally};
+use nnhal_conformance::{Report, Selection, Suite, VectorError, Vectors};
+use nnhal_hal::{Device, HalVersion};
+use nnhal_hidl::client::Options;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -107,7 +107,7 @@ fn run_vectors(arguments: &Arguments) -> Result<()> {
     let bad_vectors = |error: VectorError| CliError::Input(error.to_string());
     let vectors = Vectors::open(&folder(arguments)?).map_err(bad_vectors)?;
     let bar = ProgressBar::new(vectors.files().len() as u64);
-    let report = conformance::run(&*device, &vectors, &selection, |done| {
+    let report = nnhal_conformance::run(&*device, &vectors, &selection, |done| {
         bar.set_position(done as u64);
     })
     .map_err(bad_vectors)?;
@@ -135,7 +135,8 @@ fn open_device(arguments: &Arguments) -> Result<Arc<dyn Device>> {
     let device = devices::open(&arguments.device, NonZeroUsize::new(1))?;
     let Some(version) = arguments.through else { return Ok(device) };
     let options = Options { asynchronous: arguments.asynchronous, ..Options::default() };
-    hidl::client::through(device, version, options).map_err(CliError::device(&arguments.device))
+    nnhal_hidl::client::through(device, version, options)
+        .map_err(CliError::device(&arguments.device))
 }
 
 /// A version that the interface files have.

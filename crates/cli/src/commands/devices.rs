@@ -2,8 +2,8 @@
 
 use super::{print, print_json};
 use crate::error::Result;
-use hal::{Device, HalVersion, OperationType};
 use nnhal::devices;
+use nnhal_hal::{Device, HalVersion, OperationType};
 use serde::Serialize;
 
 /// The arguments of `nnhal devices`.
@@ -60,7 +60,7 @@ fn describe(device: &dyn Device) -> Description {
         operations: OperationType::FUNDAMENTAL
             .iter()
             .filter(|operation| operation.since() <= HalVersion::LATEST)
-            .filter(|operation| ops::Signature::of(**operation).is_some())
+            .filter(|operation| nnhal_ops::Signature::of(**operation).is_some())
             .count(),
     }
 }

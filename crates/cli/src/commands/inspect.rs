@@ -6,8 +6,8 @@ mod plan;
 use super::{dimensions, print, print_json};
 use crate::error::Result;
 use crate::session::SessionArguments;
-use hal::{HalVersion, Operand, OperandLifeTime, Support};
 use nnhal::{Model, TensorInfo, devices};
+use nnhal_hal::{HalVersion, Operand, OperandLifeTime, Support};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -123,7 +123,7 @@ fn describe(model: &Model) -> Result<Description> {
         .iter()
         .map(|device| device.supported_operations(model.hal(), HalVersion::LATEST))
         .collect();
-    let version = ops::validate::oldest_version(model.hal());
+    let version = nnhal_ops::validate::oldest_version(model.hal());
     let constants: Vec<&Operand> = model
         .hal()
         .subgraphs()

@@ -2,8 +2,8 @@
 
 use super::models::{adder, bytes, execute, is_newest, memory, memory_bytes, sum, sum_request};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use hal::ErrorStatus::{GeneralFailure, InvalidArgument};
-use hal::{
+use nnhal_hal::ErrorStatus::{GeneralFailure, InvalidArgument};
+use nnhal_hal::{
     Buffer, BufferDescription, BufferRole, DataLocation, Device, Memory, PreparedModel, Request,
     RequestArgument, RequestBuilder, RequestMemoryPool,
 };

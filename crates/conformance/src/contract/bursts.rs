@@ -2,8 +2,10 @@
 
 use super::models::{adder, sum, sum_request};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use hal::ErrorStatus::InvalidArgument;
-use hal::{Burst, Device, HalVersion, PreparedModel, Request, RequestBuilder, RequestMemoryPool};
+use nnhal_hal::ErrorStatus::InvalidArgument;
+use nnhal_hal::{
+    Burst, Device, HalVersion, PreparedModel, Request, RequestBuilder, RequestMemoryPool,
+};
 use std::sync::Arc;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -54,14 +56,14 @@ fn expect_sum(burst: &dyn Burst, request: &Request) -> Result<(), Violation> {
 fn same_results(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     let Some((burst, prepared)) = open(&**device)? else { return Ok(not_offered()) };
     let request = sum_request()?;
-    let direct = prepared.execute(&request, &hal::ExecutionOptions::default())?;
+    let direct = prepared.execute(&request, &nnhal_hal::ExecutionOptions::default())?;
     for _ in 0..20 {
         expect_sum(&*burst, &sum_request()?)?;
         let shapes = burst.execute(&request, false)?.output_shapes;
         demand!(shapes == direct.output_shapes, "shapes {shapes:?}, {:?}", direct.output_shapes);
     }
     let timing = burst.execute(&request, false)?.timing;
-    demand!(timing == hal::Timing::NONE, "nobody asked for {timing:?}");
+    demand!(timing == nnhal_hal::Timing::NONE, "nobody asked for {timing:?}");
     Ok(Verdict::Kept)
 }
 

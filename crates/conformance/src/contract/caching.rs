@@ -2,8 +2,8 @@
 
 use super::models::{addition, execute, sum, sum_request};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use hal::ErrorStatus::{GeneralFailure, InvalidArgument};
-use hal::{CacheToken, Device, HalVersion, PrepareOptions, PreparedModel, RequestBuilder};
+use nnhal_hal::ErrorStatus::{GeneralFailure, InvalidArgument};
+use nnhal_hal::{CacheToken, Device, HalVersion, PrepareOptions, PreparedModel, RequestBuilder};
 use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -90,7 +90,10 @@ impl Files {
         expect_sum(&*device.prepare_model(&addition([2, 2]), device.version(), options)?)
     }
 
-    fn load(&self, device: &dyn Device) -> Result<hal::Result<Arc<dyn PreparedModel>>, Violation> {
+    fn load(
+        &self,
+        device: &dyn Device,
+    ) -> Result<nnhal_hal::Result<Arc<dyn PreparedModel>>, Violation> {
         let [model, data] = self.open_both(&read_write())?;
         Ok(device.prepare_model_from_cache(None, model, data, &TOKEN))
     }

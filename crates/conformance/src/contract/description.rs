@@ -1,7 +1,7 @@
 //! What a device says of itself (contract: section 3).
 
 use super::{Check, Run, Verdict, Violation, demand};
-use hal::{Device, DeviceStatus, MAX_NUMBER_OF_CACHE_FILES, OperandType};
+use nnhal_hal::{Device, DeviceStatus, MAX_NUMBER_OF_CACHE_FILES, OperandType};
 use std::sync::Arc;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -87,7 +87,8 @@ fn name(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
 
 fn extensions(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     let extensions = device.supported_extensions();
-    hal::extension::check_offered(&extensions).map_err(|mistake| Violation(mistake.to_string()))?;
+    nnhal_hal::extension::check_offered(&extensions)
+        .map_err(|mistake| Violation(mistake.to_string()))?;
     if extensions.is_empty() {
         return Ok(Verdict::NotOffered("extensions".into()));
     }

@@ -5,10 +5,10 @@ use super::models::{
     sum_request,
 };
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use hal::ErrorStatus::{
+use nnhal_hal::ErrorStatus::{
     GeneralFailure, MissedDeadlinePersistent, MissedDeadlineTransient, OutputInsufficientSize,
 };
-use hal::{Deadline, Device, ExecutionOptions, HalVersion, RequestBuilder, Timing};
+use nnhal_hal::{Deadline, Device, ExecutionOptions, HalVersion, RequestBuilder, Timing};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -136,7 +136,7 @@ fn long_buffers(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     request.input(&[0; 16]).input(&[0; 16]).output(64);
     let request = request.build()?;
     let output = request.outputs[0].location.offset as usize;
-    if let hal::RequestMemoryPool::Memory(memory) = &request.pools[0] {
+    if let nnhal_hal::RequestMemoryPool::Memory(memory) = &request.pools[0] {
         let write = memory.view().and_then(|view| view.write(output as u64, &[7; 64]));
         write.map_err(|error| Violation(format!("the check's own memory: {error}")))?;
     }
@@ -155,7 +155,7 @@ fn alignment(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         let mut bytes = vec![0; shift as usize];
         bytes.extend_from_slice(&pool);
         let mut request = whole.clone();
-        request.pools = vec![hal::RequestMemoryPool::Memory(super::models::memory(&bytes)?)];
+        request.pools = vec![nnhal_hal::RequestMemoryPool::Memory(super::models::memory(&bytes)?)];
         for argument in request.inputs.iter_mut().chain(&mut request.outputs) {
             argument.location.offset += shift;
         }
@@ -190,7 +190,7 @@ fn times(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     Ok(Verdict::Kept)
 }
 
-const MISSED: &[hal::ErrorStatus] = &[MissedDeadlinePersistent, MissedDeadlineTransient];
+const MISSED: &[nnhal_hal::ErrorStatus] = &[MissedDeadlinePersistent, MissedDeadlineTransient];
 
 fn deadlines(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     let prepared = adder(&**device)?;

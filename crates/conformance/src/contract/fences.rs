@@ -2,11 +2,11 @@
 
 use super::models::{adder, addition, is_newest, prepare, sum, sum_request};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use hal::ErrorStatus::{
+use nnhal_hal::ErrorStatus::{
     GeneralFailure, InvalidArgument, MissedDeadlinePersistent, MissedDeadlineTransient,
 };
-use hal::fence::FenceState;
-use hal::{
+use nnhal_hal::fence::FenceState;
+use nnhal_hal::{
     Deadline, Device, ExecutionOptions, FencedExecution, PreparedModel, Request, RequestBuilder,
     SyncFence,
 };
@@ -58,7 +58,7 @@ fn launch(
     prepared: &dyn PreparedModel,
     request: &Request,
     wait_for: &[SyncFence],
-) -> hal::Result<FencedExecution> {
+) -> nnhal_hal::Result<FencedExecution> {
     prepared.execute_fenced(request, wait_for, &ExecutionOptions::default(), None)
 }
 
@@ -125,7 +125,7 @@ fn refusals(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     request.outputs[0].location.length = 15;
     demand_refusal("too short a buffer", launch(&*prepared, &request, &[]), &[InvalidArgument])?;
     let (signal, fence) = SyncFence::pair()?;
-    signal.fail(hal::Error::failure("by the check"));
+    signal.fail(nnhal_hal::Error::failure("by the check"));
     let launched = launch(&*prepared, &sum_request()?, &[fence]);
     demand_refusal("a fence that has failed", launched, &[InvalidArgument])?;
     Ok(Verdict::Kept)
@@ -137,7 +137,7 @@ fn failing_fence(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     }
     let (signal, fence) = SyncFence::pair()?;
     let execution = launch(&*adder(&**device)?, &sum_request()?, &[fence])?;
-    signal.fail(hal::Error::failure("by the check"));
+    signal.fail(nnhal_hal::Error::failure("by the check"));
     let state = end(&execution)?;
     demand!(state == FenceState::Failed, "the fence is {state:?}");
     demand_refusal("getExecutionInfo", execution.info.get(), &[GeneralFailure])?;

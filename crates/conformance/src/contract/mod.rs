@@ -6,15 +6,15 @@
 //! it found. What the contract leaves to the driver, and the driver leaves out, is
 //! [`Verdict::NotOffered`]. A check that panics or does not come to its end is a violation.
 //!
-//! Most checks see a device as [`hal::Device`] shows it. What only the interfaces have, launch
+//! Most checks see a device as [`nnhal_hal::Device`] shows it. What only the interfaces have, launch
 //! statuses and callbacks among it, is in `interfaces`: those checks see a driver as HIDL shows it.
-//! [`run`] is for a device, which is served by `hidl::serve` for them; [`run_driver`] is for a driver
-//! of whoever implements the interfaces, which is used by `hidl::client` for the others. Either way
+//! [`run`] is for a device, which is served by `nnhal_hidl::serve` for them; [`run_driver`] is for a driver
+//! of whoever implements the interfaces, which is used by `nnhal_hidl::client` for the others. Either way
 //! all checks are run.
 //!
 //! ```no_run
-//! # fn judge(driver: &std::sync::Arc<dyn hidl::v1_0::IDevice>) -> hal::Result<()> {
-//! let report = conformance::contract::run_driver("example-driver", driver, "", |_| ())?;
+//! # fn judge(driver: &std::sync::Arc<dyn nnhal_hidl::v1_0::IDevice>) -> nnhal_hal::Result<()> {
+//! let report = nnhal_conformance::contract::run_driver("example-driver", driver, "", |_| ())?;
 //! println!("{report}");
 //! # Ok(()) }
 //! ```
@@ -31,8 +31,8 @@ mod preparation;
 mod requests;
 mod support;
 
-use hal::Device;
 use interfaces::Driver;
+use nnhal_hal::Device;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,15 +81,15 @@ impl fmt::Display for Violation {
 }
 
 /// An error where the device should have succeeded.
-impl From<hal::Error> for Violation {
-    fn from(error: hal::Error) -> Self {
+impl From<nnhal_hal::Error> for Violation {
+    fn from(error: nnhal_hal::Error) -> Self {
         Self(format!("the device refuses: {error}"))
     }
 }
 
 /// The same of an execution.
-impl From<hal::ExecutionError> for Violation {
-    fn from(failed: hal::ExecutionError) -> Self {
+impl From<nnhal_hal::ExecutionError> for Violation {
+    fn from(failed: nnhal_hal::ExecutionError) -> Self {
         failed.error.into()
     }
 }
@@ -138,7 +138,7 @@ pub fn run(
     filter: &str,
     progress: impl Fn(&CheckOutcome),
 ) -> ContractReport {
-    let served = hidl::serve::Device::new(Arc::clone(device));
+    let served = nnhal_hidl::serve::Device::new(Arc::clone(device));
     let driver = Driver::new(served, device.version());
     run_subject(Subject { device: Arc::clone(device), driver }, filter, progress)
 }
@@ -147,14 +147,14 @@ pub fn run(
 /// that it can be cast to. `name` is its service instance name.
 ///
 /// # Errors
-/// If the driver does not describe itself as it must; see [`hidl::client::from_newest`].
+/// If the driver does not describe itself as it must; see [`nnhal_hidl::client::from_newest`].
 pub fn run_driver(
     name: &str,
-    driver: &Arc<dyn hidl::v1_0::IDevice>,
+    driver: &Arc<dyn nnhal_hidl::v1_0::IDevice>,
     filter: &str,
     progress: impl Fn(&CheckOutcome),
-) -> hal::Result<ContractReport> {
-    let device = hidl::client::from_newest(name, Arc::clone(driver))?;
+) -> nnhal_hal::Result<ContractReport> {
+    let device = nnhal_hidl::client::from_newest(name, Arc::clone(driver))?;
     let driver = Driver::new(Arc::clone(driver), device.version());
     Ok(run_subject(Subject { device, driver }, filter, progress))
 }
@@ -256,8 +256,8 @@ use demand;
 /// Demands that an answer is an error of one of these statuses.
 fn demand_refusal<T>(
     what: &str,
-    result: Result<T, impl Into<hal::Error>>,
-    allowed: &[hal::ErrorStatus],
+    result: Result<T, impl Into<nnhal_hal::Error>>,
+    allowed: &[nnhal_hal::ErrorStatus],
 ) -> Result<(), Violation> {
     match result.map_err(Into::into) {
         Ok(_) => Err(Violation(format!("{what} is accepted, expected {allowed:?}"))),

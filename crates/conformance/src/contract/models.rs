@@ -1,7 +1,7 @@
 //! The small models and requests that checks use.
 
 use super::Violation;
-use hal::{
+use nnhal_hal::{
     Device, Execution, ExecutionError, ExecutionOptions, HalVersion, Memory, Model, ModelBuilder,
     OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
     RequestMemoryPool, SubgraphBuilder, Support,

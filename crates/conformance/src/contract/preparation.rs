@@ -4,8 +4,8 @@ use super::models::{
     adder, addition, bytes, constant_addition, execute, pool_bytes, prepare, sum, sum_request,
 };
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use hal::ErrorStatus::{InvalidArgument, MissedDeadlinePersistent, MissedDeadlineTransient};
-use hal::{
+use nnhal_hal::ErrorStatus::{InvalidArgument, MissedDeadlinePersistent, MissedDeadlineTransient};
+use nnhal_hal::{
     Deadline, Device, ExecutionPreference, HalVersion, Model, OperandLifeTime, PrepareOptions,
     Priority, RequestBuilder,
 };
@@ -133,7 +133,7 @@ fn constants(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         values.extend_from_slice(&model.operand_values);
         model.operand_values = values.into();
         let copied =
-            |operand: &&mut hal::Operand| operand.lifetime == OperandLifeTime::ConstantCopy;
+            |operand: &&mut nnhal_hal::Operand| operand.lifetime == OperandLifeTime::ConstantCopy;
         for constant in model.main.operands.iter_mut().filter(copied) {
             constant.location.offset += shift;
         }

@@ -2,9 +2,9 @@
 
 use super::models::{adder, addition, execute, prepare, sum_request};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use hal::ErrorStatus::InvalidArgument;
-use hal::memory::Protection;
-use hal::{
+use nnhal_hal::ErrorStatus::InvalidArgument;
+use nnhal_hal::memory::Protection;
+use nnhal_hal::{
     Device, HalVersion, Memory, Request, RequestArgument, RequestBuilder, RequestMemoryPool,
 };
 use std::fs::File;
@@ -63,7 +63,7 @@ fn wrong(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
 }
 
 fn demand_refusal_of(
-    prepared: &dyn hal::PreparedModel,
+    prepared: &dyn nnhal_hal::PreparedModel,
     what: &str,
     request: &Request,
 ) -> Result<(), Violation> {
@@ -117,7 +117,7 @@ fn read_only(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     reading.input(&[0; 16]).input(&[0; 16]).output(16);
     let mut reading = reading.build()?;
     reading.pools.push(request.pools.swap_remove(1));
-    reading.inputs[0].location = hal::DataLocation { pool_index: 1, offset: 0, length: 16 };
+    reading.inputs[0].location = nnhal_hal::DataLocation { pool_index: 1, offset: 0, length: 16 };
     execute(&*prepared, &reading)?;
     Ok(Verdict::Kept)
 }

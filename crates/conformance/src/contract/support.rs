@@ -2,8 +2,8 @@
 
 use super::models::{addition, is_supported, prepare, rectifier};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
-use hal::ErrorStatus::InvalidArgument;
-use hal::{Device, HalVersion, Model, OperandSpec, OperationType, PrepareOptions, Support};
+use nnhal_hal::ErrorStatus::InvalidArgument;
+use nnhal_hal::{Device, HalVersion, Model, OperandSpec, OperationType, PrepareOptions, Support};
 use std::sync::Arc;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -64,8 +64,8 @@ fn foreign(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     }
     let mut model = rectifier(&OperandSpec::tensor_float32([2]));
     let name = "com.example.nobody_has_this".to_owned();
-    model.extension_name_to_prefix.push(hal::ExtensionNameAndPrefix { name, prefix: 1 });
-    let Some(number) = hal::ExtensionType::new(1, 0) else { return Ok(Verdict::Kept) };
+    model.extension_name_to_prefix.push(nnhal_hal::ExtensionNameAndPrefix { name, prefix: 1 });
+    let Some(number) = nnhal_hal::ExtensionType::new(1, 0) else { return Ok(Verdict::Kept) };
     model.main.operations[0].operation_type = OperationType::Extension(number);
     let answers = device.supported_operations(&model, device.version())?;
     demand!(!answers.iter().any(Support::is_yes), "an unknown extension is supported");

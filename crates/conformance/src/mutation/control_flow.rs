@@ -1,8 +1,8 @@
 //! IF and WHILE that do not go with their subgraphs, and references between these: CF-1 to CF-6.
 
 use super::{Mutants, give_zeros, graph, graph_mut, index_of, is_constant, recount};
-use hal::model::SubgraphName;
-use hal::{
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{
     DataLocation, ExtraParams, Model, Operand, OperandLifeTime, OperandType, Operation,
     OperationType,
 };

@@ -1,8 +1,8 @@
 //! Whether a definition allows a list of arguments: by nothing but the rows and forms of its
 //! signature, so that validators can be judged by it.
 
-use hal::{HalVersion, Operand, OperandLifeTime, OperandType, Operation, Subgraph};
-use ops::{Form, Parameter, Presence, Row, Signature};
+use nnhal_hal::{HalVersion, Operand, OperandLifeTime, OperandType, Operation, Subgraph};
+use nnhal_ops::{Form, Parameter, Presence, Row, Signature};
 
 /// An argument, as far as signatures look at it.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ fn fits(parameters: &[Parameter], row: &Row, arguments: &[Argument], version: Ha
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{OperandSpec, OperationType, SubgraphBuilder};
 
     /// Whether the only operation of a graph is allowed, by version.
     fn versions(

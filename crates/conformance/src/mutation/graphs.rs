@@ -1,8 +1,8 @@
 //! Operands and operations that do not fit together: MODEL-1, MODEL-19 to MODEL-24.
 
 use super::{Mutants, graph_mut, index_of, is_result, recount};
-use hal::model::SubgraphName;
-use hal::{DataLocation, Operand, OperandLifeTime, OperandType, Subgraph};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{DataLocation, Operand, OperandLifeTime, OperandType, Subgraph};
 
 /// One of the lists of indexes of a subgraph.
 type List = fn(&mut Subgraph) -> &mut Vec<u32>;

@@ -11,8 +11,8 @@ mod graphs;
 mod operands;
 mod operations;
 
-use hal::model::SubgraphName;
-use hal::{
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{
     ChannelQuant, DataLocation, Device, ErrorStatus, ExtraParams, HalVersion, Model, Operand,
     OperandLifeTime, OperandType, Operation, PrepareOptions, Subgraph,
 };
@@ -61,7 +61,7 @@ pub fn mutants(
 ) {
     // What a model is said to be for an older version is said of it without arguments that say
     // nothing.
-    let simpler = ops::simplify::without_defaults(model);
+    let simpler = nnhal_ops::simplify::without_defaults(model);
     let whole = if newest < HalVersion::LATEST { &simpler } else { model };
     Mutants { model: whole, version: newest, seed, each: &mut each }.all();
     let Some(version) = oldest.filter(|oldest| *oldest < newest) else { return };
@@ -116,8 +116,8 @@ fn expect_refusal(device: &dyn Device, mutant: &Mutant) -> Result<(), String> {
 /// A panic is a defect of the device, whether it comes out or the driver makes an error of it.
 fn unharmed<T>(
     method: &str,
-    call: impl FnOnce() -> hal::Result<T>,
-) -> Result<hal::Result<T>, String> {
+    call: impl FnOnce() -> nnhal_hal::Result<T>,
+) -> Result<nnhal_hal::Result<T>, String> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Err(_) => Err(format!("{method} panicked")),
         Ok(Err(error)) if error.to_string().contains("panicked") => {
@@ -127,7 +127,7 @@ fn unharmed<T>(
     }
 }
 
-fn expect_invalid(method: &str, result: hal::Result<()>) -> Result<(), String> {
+fn expect_invalid(method: &str, result: nnhal_hal::Result<()>) -> Result<(), String> {
     match result {
         Ok(()) => Err(format!("{method} accepted it")),
         Err(error) if error.status() != ErrorStatus::InvalidArgument => {

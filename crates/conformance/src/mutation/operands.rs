@@ -1,7 +1,7 @@
 //! Operands broken in themselves: MODEL-3 to MODEL-17.
 
 use super::{Mutants, channels, graph_mut, index_of, is_constant, is_fundamental, is_tensor};
-use hal::{
+use nnhal_hal::{
     ChannelQuant, DataLocation, ExtensionNameAndPrefix, ExtensionType, ExtraParams, HalVersion,
     Operand, OperandLifeTime, OperandType, OperationType,
 };
@@ -49,7 +49,7 @@ impl Mutants<'_> {
     }
 
     /// 0xFFFFFFFF is the greatest type number that a client can write: of an extension that no model
-    /// names. Others outside of the ranges cannot even be put into a [`hal::Model`].
+    /// names. Others outside of the ranges cannot even be put into a [`nnhal_hal::Model`].
     fn model_3_and_4_unnamed_types(&mut self) {
         let Some(unnamed) = ExtensionType::from_code(u32::MAX) else { return };
         self.add_for_operands(
@@ -274,7 +274,7 @@ impl Mutants<'_> {
             let DataLocation { pool_index, length, .. } = operand.location;
             let size = match operand.lifetime {
                 OperandLifeTime::ConstantCopy => self.model.operand_values.len() as u64,
-                _ => self.model.pools.get(pool_index as usize).map_or(0, hal::Memory::size),
+                _ => self.model.pools.get(pool_index as usize).map_or(0, nnhal_hal::Memory::size),
             };
             let last = size.saturating_sub(u64::from(length));
             let just_outside = u32::try_from(last + 1).unwrap_or(u32::MAX);

@@ -3,11 +3,11 @@
 use super::definition::allows;
 use super::graphs::leave_unwritten;
 use super::{Mutants, channels, give_zeros, graph, graph_mut, index_of, is_constant, recount};
-use hal::model::SubgraphName;
-use hal::{
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{
     DataLocation, ExtraParams, Model, Operand, OperandLifeTime, OperandType, Operation, Subgraph,
 };
-use ops::Signature;
+use nnhal_ops::Signature;
 
 /// Whether signatures decide what arguments an operation has.
 fn is_defined(operation: &Operation) -> bool {

@@ -1,12 +1,12 @@
 //! A driver that keeps the contract but for one [`Breach`].
 
-use burst::packet::ResultPacket;
-use burst::{FmqRequestDatum, FmqResultDatum, MessageQueue};
-use hal::{ErrorStatus, HalVersion, Memory};
-use hidl::convert::Convert as _;
-use hidl::v1_2::{CacheToken, IBurstCallback, IBurstContext, OutputShape, Timing};
-use hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
-use hidl::{Handle, HidlMemory, MQDescriptor, Return, serve, v1_0, v1_1, v1_2, v1_3};
+use nnhal_burst::packet::ResultPacket;
+use nnhal_burst::{FmqRequestDatum, FmqResultDatum, MessageQueue};
+use nnhal_hal::{ErrorStatus, HalVersion, Memory};
+use nnhal_hidl::convert::Convert as _;
+use nnhal_hidl::v1_2::{CacheToken, IBurstCallback, IBurstContext, OutputShape, Timing};
+use nnhal_hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
+use nnhal_hidl::{Handle, HidlMemory, MQDescriptor, Return, serve, v1_0, v1_1, v1_2, v1_3};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -73,7 +73,7 @@ struct Broken {
 
 /// The reference device behind the interfaces up to a version, but for one breach.
 pub fn broken(newest: HalVersion, breach: Breach) -> Arc<dyn v1_0::IDevice> {
-    Arc::new(Broken { inner: serve::Device::new(reference::device()), newest, breach })
+    Arc::new(Broken { inner: serve::Device::new(nnhal_reference::device()), newest, breach })
 }
 
 /// Between the driver and the callback of a preparation.
@@ -176,9 +176,10 @@ impl v1_1::IDevice for Broken {
         let mut model = model.clone();
         if self.breach == Breach::OneInterfaceForAll {
             for operand in &mut model.operands {
-                let newer = hal::OperandType::TensorFloat16.code().cast_signed();
+                let newer = nnhal_hal::OperandType::TensorFloat16.code().cast_signed();
                 if operand.operand_type == newer {
-                    operand.operand_type = hal::OperandType::TensorFloat32.code().cast_signed();
+                    operand.operand_type =
+                        nnhal_hal::OperandType::TensorFloat32.code().cast_signed();
                 }
             }
         }
@@ -262,7 +263,7 @@ impl v1_3::IDevice for Broken {
         let Some(client) = callback else {
             return Ok(if breach == Breach::NoCallbackIsFine { NONE } else { INVALID });
         };
-        let foreign = hal::OperationType::OemOperation.code().cast_signed();
+        let foreign = nnhal_hal::OperationType::OemOperation.code().cast_signed();
         let is_foreign = |model: &v1_3::Model| {
             model.main.operations.iter().any(|operation| operation.operation_type == foreign)
         };

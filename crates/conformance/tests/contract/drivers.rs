@@ -1,8 +1,8 @@
 //! The checks of the interfaces: each breach by a driver is found.
 
 use crate::broken::{Breach, broken};
-use conformance::contract::{self, Verdict};
-use hal::HalVersion;
+use nnhal_conformance::contract::{self, Verdict};
+use nnhal_hal::HalVersion;
 use std::collections::BTreeSet;
 
 /// What each breach must be found as.

@@ -3,8 +3,8 @@
 mod broken;
 mod drivers;
 
-use conformance::contract::{self, Verdict};
-use hal::{
+use nnhal_conformance::contract::{self, Verdict};
+use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
     DeviceStatus, DeviceType, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
     FencedExecution, HalVersion, Model, OperandType, PrepareOptions, PreparedModel, Request,
@@ -166,7 +166,7 @@ impl Device for Broken {
         options: PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>> {
         let late = |deadline: &Deadline| {
-            let missed = hal::Error::new(ErrorStatus::MissedDeadlinePersistent, "too late");
+            let missed = nnhal_hal::Error::new(ErrorStatus::MissedDeadlinePersistent, "too late");
             let deadline = deadline.nanoseconds_since_epoch();
             let far = self.breach == Breach::MissesFarDeadlines && deadline > u64::MAX / 4;
             let first = self.breach == Breach::DeadlinesFirst && deadline == 0;
@@ -176,7 +176,7 @@ impl Device for Broken {
         match self.breach {
             Breach::PanicsWhilePreparing => panic!("by intent"),
             Breach::StumblesOverCacheFiles if !options.model_cache.is_empty() => {
-                return Err(hal::Error::invalid("these cache files are of no use"));
+                return Err(nnhal_hal::Error::invalid("these cache files are of no use"));
             }
             _ => {}
         }
@@ -191,11 +191,11 @@ impl Device for Broken {
         token: &CacheToken,
     ) -> Result<Arc<dyn PreparedModel>> {
         if self.breach == Breach::LoadsAnything {
-            let mut graph = hal::SubgraphBuilder::new();
-            let spec = hal::OperandSpec::tensor_float32([2, 2]);
+            let mut graph = nnhal_hal::SubgraphBuilder::new();
+            let spec = nnhal_hal::OperandSpec::tensor_float32([2, 2]);
             let (a, b) = (graph.input("a", spec.clone()), graph.input("b", spec.clone()));
             let none = graph.scalar_i32(0);
-            let sum = graph.operation(hal::OperationType::Add, [a, b, none], spec);
+            let sum = graph.operation(nnhal_hal::OperationType::Add, [a, b, none], spec);
             graph.output(sum);
             let model = graph.into_model().unwrap();
             let options = PrepareOptions::default();
@@ -222,11 +222,11 @@ impl Buffer for Nothing {
         1
     }
 
-    fn copy_to(&self, _destination: &hal::Memory) -> Result<()> {
+    fn copy_to(&self, _destination: &nnhal_hal::Memory) -> Result<()> {
         Ok(())
     }
 
-    fn copy_from(&self, _source: &hal::Memory, _dimensions: &[u32]) -> Result<()> {
+    fn copy_from(&self, _source: &nnhal_hal::Memory, _dimensions: &[u32]) -> Result<()> {
         Ok(())
     }
 }
@@ -239,12 +239,12 @@ impl Buffer for Strict {
         self.0.token() + 1_000_000
     }
 
-    fn copy_to(&self, destination: &hal::Memory) -> Result<()> {
-        self.0.copy_to(destination).map_err(hal::Error::invalid)
+    fn copy_to(&self, destination: &nnhal_hal::Memory) -> Result<()> {
+        self.0.copy_to(destination).map_err(nnhal_hal::Error::invalid)
     }
 
-    fn copy_from(&self, source: &hal::Memory, dimensions: &[u32]) -> Result<()> {
-        self.0.copy_from(source, dimensions).map_err(hal::Error::invalid)
+    fn copy_from(&self, source: &nnhal_hal::Memory, dimensions: &[u32]) -> Result<()> {
+        self.0.copy_from(source, dimensions).map_err(nnhal_hal::Error::invalid)
     }
 }
 
@@ -269,7 +269,10 @@ impl PreparedModel for BrokenModel {
                 Ok(Execution { timing, ..execution })
             }
             (Breach::ForgetsShapes, Ok(execution)) => Ok(Execution {
-                output_shapes: vec![hal::OutputShape { dimensions: vec![], is_sufficient: true }],
+                output_shapes: vec![nnhal_hal::OutputShape {
+                    dimensions: vec![],
+                    is_sufficient: true,
+                }],
                 ..execution
             }),
             (Breach::NoShapesWhenShort, Err(failed)) => Err(failed.error.into()),
@@ -290,7 +293,7 @@ impl PreparedModel for BrokenModel {
 
     fn configure_burst(&self) -> Result<Box<dyn Burst>> {
         match self.breach {
-            Breach::NoBursts => Err(hal::Error::failure("no bursts")),
+            Breach::NoBursts => Err(nnhal_hal::Error::failure("no bursts")),
             _ => self.prepared.configure_burst(),
         }
     }
@@ -298,7 +301,7 @@ impl PreparedModel for BrokenModel {
 
 #[test]
 fn the_reference_device_keeps_the_contract() {
-    let report = contract::run(&reference::device(), "", |_| ());
+    let report = contract::run(&nnhal_reference::device(), "", |_| ());
     assert_eq!(report.violations().count(), 0, "{report}");
     assert_eq!(report.outcomes.len(), contract::checks().count());
     let left_out: Vec<String> = report
@@ -316,7 +319,7 @@ fn the_reference_device_keeps_the_contract() {
 fn every_breach_is_found() {
     for (breach, expected) in BREACHES {
         let device: Arc<dyn Device> =
-            Arc::new(Broken { device: reference::device(), breach: *breach });
+            Arc::new(Broken { device: nnhal_reference::device(), breach: *breach });
         for id in *expected {
             let report = contract::run(&device, id, |_| ());
             let kept = report.by_requirement().get(id).copied();
@@ -327,8 +330,10 @@ fn every_breach_is_found() {
 
 #[test]
 fn a_device_that_hangs_or_panics_is_reported() {
-    let device: Arc<dyn Device> =
-        Arc::new(Broken { device: reference::device(), breach: Breach::PanicsWhilePreparing });
+    let device: Arc<dyn Device> = Arc::new(Broken {
+        device: nnhal_reference::device(),
+        breach: Breach::PanicsWhilePreparing,
+    });
     let report = contract::run(&device, "EXEC-6", |_| ());
     let (_, violation) = report.violations().next().unwrap();
     assert_eq!(violation.0, "the device panics");

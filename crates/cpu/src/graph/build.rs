@@ -1,9 +1,9 @@
 //! From a subgraph and the shapes of its inputs to a [`Graph`].
 
 use super::{Constant, ConstantOrigin, Graph, Node, Origin, Source, Value, ValueId, Work};
-use driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
-use hal::{OperandLifeTime, OperandType, Operation, OperationType};
-use ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
+use nnhal_driver::{Budget, EngineError, Interruption, Ledger, MemoryUse, OperationPlace};
+use nnhal_hal::{OperandLifeTime, OperandType, Operation, OperationType};
+use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Output, Shape};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -138,7 +138,7 @@ impl<'source> Graph<'source> {
 
 /// By operand of a subgraph the index of the last operation that reads it; a number beyond all of them
 /// for what the subgraph gives out, and 0 for what nobody reads.
-pub(crate) fn last_reads(subgraph: &hal::Subgraph) -> Vec<usize> {
+pub(crate) fn last_reads(subgraph: &nnhal_hal::Subgraph) -> Vec<usize> {
     let mut last_reads = vec![0; subgraph.operands.len()];
     for (index, operation) in subgraph.operations.iter().enumerate() {
         for input in &operation.inputs {
@@ -280,9 +280,9 @@ impl<'source, 'build> Building<'source, 'build> {
     ) -> Result<(AnyOperation, Vec<Shape>), Fault> {
         let call = self.call(operation, inputs, |_, constant| {
             let bytes = if all_known { Some(constant.bytes()) } else { constant.parameter() };
-            bytes.map_or(ops::Value::Given, ops::Value::Known)
+            bytes.map_or(nnhal_ops::Value::Given, nnhal_ops::Value::Known)
         });
-        ops::operations::validate(&call)?;
+        nnhal_ops::operations::validate(&call)?;
         let decoded = AnyOperation::decode(&call)?;
         let shapes = decoded.output_shapes(&call)?;
         Ok((decoded, shapes))
@@ -293,7 +293,7 @@ impl<'source, 'build> Building<'source, 'build> {
         &'call self,
         operation: &'call Operation,
         inputs: &[ValueId],
-        value: impl Fn(usize, &'call Constant<'source>) -> ops::Value<'call>,
+        value: impl Fn(usize, &'call Constant<'source>) -> nnhal_ops::Value<'call>,
     ) -> Call<'call> {
         let argument = |position: usize, id: ValueId| {
             let operand = &self.graph.values[id];
@@ -304,17 +304,17 @@ impl<'source, 'build> Building<'source, 'build> {
                     _ => Shape::known(operand.dimensions.iter().copied()),
                 },
                 value: match &operand.origin {
-                    Origin::Omitted => ops::Value::Omitted,
+                    Origin::Omitted => nnhal_ops::Value::Omitted,
                     Origin::Constant(constant) => value(position, constant),
                     // A request that leaves an input out is the interpreter's.
-                    Origin::Input(_) | Origin::Computed => ops::Value::Given,
+                    Origin::Input(_) | Origin::Computed => nnhal_ops::Value::Given,
                 },
             }
         };
         let output = |operand: &u32| ArgumentSource {
             operand: &self.source.subgraph.operands[*operand as usize],
             shape: self.source.declared(*operand),
-            value: ops::Value::NotKnown,
+            value: nnhal_ops::Value::NotKnown,
         };
         Call::new(
             operation.operation_type,
@@ -363,13 +363,14 @@ impl<'source, 'build> Building<'source, 'build> {
         let Some(left) = self.folding.checked_sub(work) else { return Ok(None) };
         let bytes: Vec<_> = values.map(bytes_once).collect();
         let is_over = || self.budget.check_inside().is_err();
-        let value = |position: usize, _: &_| ops::Value::Known(&bytes[position]);
+        let value = |position: usize, _: &_| nnhal_ops::Value::Known(&bytes[position]);
         let user = MemoryUse::Operation(place);
         let taken = RefCell::new(self.ledger.charge(0, user)?);
         let take = |bytes| taken.borrow_mut().grow(bytes, user).is_ok();
         let call = self.call(operation, inputs, value);
-        let call =
-            call.with_interrupt(ops::Interrupt(&is_over)).with_allowance(ops::Allowance(&take));
+        let call = call
+            .with_interrupt(nnhal_ops::Interrupt(&is_over))
+            .with_allowance(nnhal_ops::Allowance(&take));
         let outputs = decoded.reference(&call);
         self.budget.check()?;
         // What fails here fails when the model runs, and is reported then.

@@ -1,8 +1,8 @@
 //! [`Constant`]: bytes of a constant, read when they are wanted.
 
-use driver::EngineError;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use nnhal_driver::EngineError;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ pub(crate) enum ConstantOrigin<'source> {
     /// In memory that nobody else writes.
     Here(Cow<'source, [u8]>),
     /// In a pool that the client may write.
-    InPool(&'source ops::validate::Constant),
+    InPool(&'source nnhal_ops::validate::Constant),
     /// They are the floats of 32 bits that these floats of 16 bits are.
     Widened(Vec<u8>),
     /// Nowhere: they were packed before.
@@ -77,7 +77,7 @@ impl<'source> Constant<'source> {
     /// The bytes, if they are so few that validation has looked at them. What more bytes decide is
     /// not known before it is seen that they do.
     pub(crate) fn parameter(&self) -> Option<&[u8]> {
-        let is_parameter = self.length <= ops::validate::PARAMETER_BYTES as usize
+        let is_parameter = self.length <= nnhal_ops::validate::PARAMETER_BYTES as usize
             && matches!(self.origin, ConstantOrigin::Here(_));
         is_parameter.then(|| self.bytes())
     }
@@ -116,7 +116,7 @@ impl<'source> Constant<'source> {
                 Ok(())
             }
             ConstantOrigin::Packed => {
-                Err(hal::Error::failure("a constant was not saved that is wanted").into())
+                Err(nnhal_hal::Error::failure("a constant was not saved that is wanted").into())
             }
         };
         if let Err(error) = result {
@@ -135,7 +135,10 @@ impl<'source> Constant<'source> {
 }
 
 /// Reads a constant that lies in a pool.
-fn read_pool(constant: &ops::validate::Constant, bytes: &mut [u8]) -> Result<(), EngineError> {
+fn read_pool(
+    constant: &nnhal_ops::validate::Constant,
+    bytes: &mut [u8],
+) -> Result<(), EngineError> {
     if let Some(place) = constant.in_pool() {
         let (view, offset) = place?;
         view.read(offset, bytes)?;

@@ -14,9 +14,9 @@ pub(crate) use work::{
     Convolution, Finish, MaskedSoftmax, Matmul, Normalization, TransposedConvolution, Work,
 };
 
-use driver::{Charge, OperationPlace};
-use hal::{Operand, OperandType};
-use kernels::Preparation;
+use nnhal_driver::{Charge, OperationPlace};
+use nnhal_hal::{Operand, OperandType};
+use nnhal_kernels::Preparation;
 use std::borrow::Cow;
 
 /// Index of a value in its graph.

@@ -1,10 +1,10 @@
 //! [`Source`]: what plans are made of.
 
 use super::{Constant, ConstantOrigin};
-use driver::{Constants, EngineError, Ledger, MemoryUse};
-use hal::model::SubgraphName;
-use hal::{OperandLifeTime, Subgraph};
-use ops::{Shape, ValidModel};
+use nnhal_driver::{Constants, EngineError, Ledger, MemoryUse};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{OperandLifeTime, Subgraph};
+use nnhal_ops::{Shape, ValidModel};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ enum SourceConstants {
     /// Read out of the client's memory, for plans to come.
     Read(Arc<Constants>),
     /// By operand; those in pools are read when they are wanted.
-    OfModel(Vec<Option<ops::validate::Constant>>),
+    OfModel(Vec<Option<nnhal_ops::validate::Constant>>),
     /// By operand.
     Saved(Vec<Option<SavedConstant>>),
 }

@@ -3,7 +3,7 @@
 use super::Constant;
 use super::constant::widen_to;
 use bytemuck::Pod;
-use kernels::Lines;
+use nnhal_kernels::Lines;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};

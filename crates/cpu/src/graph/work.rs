@@ -1,11 +1,11 @@
 //! What nodes do, beyond the operations that models have.
 
-use hal::FusedActivation;
-use kernels::batch_matmul::Layout;
-use kernels::convolution::Shape;
-use kernels::elementwise::Step;
-use kernels::transposed_convolution;
-use ops::AnyOperation;
+use nnhal_hal::FusedActivation;
+use nnhal_kernels::batch_matmul::Layout;
+use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::elementwise::Step;
+use nnhal_kernels::transposed_convolution;
+use nnhal_ops::AnyOperation;
 
 /// What a node does.
 #[derive(Debug, Clone)]

@@ -2,9 +2,9 @@
 
 use super::Readers;
 use crate::graph::{Finish, Graph, Work};
-use hal::FusedActivation;
-use ops::AnyOperation;
-use ops::operations::Activation;
+use nnhal_hal::FusedActivation;
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::Activation;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);

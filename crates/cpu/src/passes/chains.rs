@@ -3,14 +3,14 @@
 
 use super::Readers;
 use crate::graph::{Graph, Node, ValueId, Work};
-use hal::FusedActivation;
-use kernels::elementwise::{Binary, Step, Unary};
-use ops::AnyOperation;
-use ops::operations::Activation;
-use ops::operations::arithmetic::Operator;
-use ops::operations::elementwise::Elementwise;
-use ops::operations::maximum_minimum::MaximumMinimum;
-use ops::rules::activation_range;
+use nnhal_hal::FusedActivation;
+use nnhal_kernels::elementwise::{Binary, Step, Unary};
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::Activation;
+use nnhal_ops::operations::arithmetic::Operator;
+use nnhal_ops::operations::elementwise::Elementwise;
+use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
+use nnhal_ops::rules::activation_range;
 
 /// Most operands of a chain, the value that it begins with included.
 const MOST_OPERANDS: usize = 6;

@@ -2,13 +2,13 @@
 //! [`Work::TransposedConvolution`] where their weights are constants.
 
 use crate::graph::{Convolution, Finish, Graph, Node, TransposedConvolution, Value, Work};
-use hal::FusedActivation;
-use kernels::convolution::Shape;
-use kernels::transposed_convolution;
-use ops::AnyOperation;
-use ops::operations::TransposeConv2d;
-use ops::rules::layout::Layout;
-use ops::rules::padding::Window2d;
+use nnhal_hal::FusedActivation;
+use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::transposed_convolution;
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::TransposeConv2d;
+use nnhal_ops::rules::layout::Layout;
+use nnhal_ops::rules::padding::Window2d;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for index in 0..graph.nodes.len() {
@@ -59,7 +59,7 @@ fn convolution(
     let [batch, height, width, input_channels] = lengths(input)?;
     let [_, out_height, out_width, output_channels] = lengths(output)?;
     let [_, filter_height, filter_width, _] = lengths(filter)?;
-    let before = |window: &ops::rules::padding::Window, length: usize, taps: usize| {
+    let before = |window: &nnhal_ops::rules::padding::Window, length: usize, taps: usize| {
         let (before, _) = window.padding(u32::try_from(length).ok()?, u32::try_from(taps).ok()?);
         usize::try_from(before).ok()
     };

@@ -7,11 +7,11 @@
 use super::normalization::is_closed;
 use super::{Readers, producers};
 use crate::graph::{Graph, Node, ValueId, Work};
-use hal::FusedActivation;
-use kernels::elementwise::{Step, Unary};
-use ops::AnyOperation;
-use ops::operations::arithmetic::Operator;
-use ops::operations::{Activation, HardSwish};
+use nnhal_hal::FusedActivation;
+use nnhal_kernels::elementwise::{Step, Unary};
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::arithmetic::Operator;
+use nnhal_ops::operations::{Activation, HardSwish};
 use std::collections::HashMap;
 
 /// Coefficients, from that of the constant to that of the cube.

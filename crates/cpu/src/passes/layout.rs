@@ -3,11 +3,11 @@
 //! computed in NHWC too, and an image is only brought back to NCHW when somebody wants it so.
 
 use crate::graph::{Constant, ConstantOrigin, Graph, Node, Origin, Value, ValueId, Work};
-use driver::{Budget, EngineError, MemoryUse, OperationPlace};
-use hal::Operand;
-use ops::AnyOperation;
-use ops::operations::Transpose;
-use ops::rules::layout::Layout;
+use nnhal_driver::{Budget, EngineError, MemoryUse, OperationPlace};
+use nnhal_hal::Operand;
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::Transpose;
+use nnhal_ops::rules::layout::Layout;
 use std::borrow::Cow;
 use std::collections::HashMap;
 

@@ -3,9 +3,9 @@
 
 use super::{Readers, producers};
 use crate::graph::{Finish, Graph, Matmul, ValueId, Work};
-use hal::FusedActivation;
-use kernels::batch_matmul::Layout;
-use ops::AnyOperation;
+use nnhal_hal::FusedActivation;
+use nnhal_kernels::batch_matmul::Layout;
+use nnhal_ops::AnyOperation;
 use std::collections::HashMap;
 
 /// Operations that a layout stands for at most, one after the other.

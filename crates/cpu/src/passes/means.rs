@@ -3,9 +3,9 @@
 
 use super::Readers;
 use crate::graph::{Graph, Work};
-use hal::OperandType;
-use ops::AnyOperation;
-use ops::operations::reduce::Reduction;
+use nnhal_hal::OperandType;
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::reduce::Reduction;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);
@@ -45,5 +45,5 @@ fn means(graph: &Graph<'_>, readers: &Readers, first: usize) -> Option<(usize, u
     can_be.then(|| (mean, last, reduce.axes.clone()))
 }
 
-/// See [`kernels::reduction::ReduceBytes`].
+/// See [`nnhal_kernels::reduction::ReduceBytes`].
 const MOST_ELEMENTS: usize = 1 << 23;

@@ -15,7 +15,7 @@ mod tables;
 mod views;
 
 use crate::graph::{Graph, ValueId};
-use driver::{Budget, EngineError};
+use nnhal_driver::{Budget, EngineError};
 
 /// All of them, in an order in which each finds what the ones before have made. Each takes a time
 /// that grows with the graph as the graph does, so that it is enough to ask the budget between them.

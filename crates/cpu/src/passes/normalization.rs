@@ -11,11 +11,11 @@
 
 use super::{Readers, producers};
 use crate::graph::{Graph, Node, Normalization, ValueId, Work};
-use hal::FusedActivation;
-use ops::AnyOperation;
-use ops::operations::arithmetic::Operator;
-use ops::operations::elementwise::Elementwise;
-use ops::operations::reduce::Reduction;
+use nnhal_hal::FusedActivation;
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::arithmetic::Operator;
+use nnhal_ops::operations::elementwise::Elementwise;
+use nnhal_ops::operations::reduce::Reduction;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let producers = producers(graph);

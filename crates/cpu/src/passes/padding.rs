@@ -3,7 +3,7 @@
 
 use super::Readers;
 use crate::graph::{Graph, Value, Work};
-use ops::AnyOperation;
+use nnhal_ops::AnyOperation;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);
@@ -41,7 +41,8 @@ fn zeros_before(graph: &Graph<'_>, index: usize) -> Option<[usize; 2]> {
     let node = &graph.nodes[index];
     let Work::Operation(AnyOperation::Pad(pad)) = &node.work else { return None };
     let [batch, height, width, channels] = &pad.borders[..] else { return None };
-    let is_still = |border: &ops::rules::border::Border| border.before == 0 && border.after == 0;
+    let is_still =
+        |border: &nnhal_ops::rules::border::Border| border.before == 0 && border.after == 0;
     let input = &graph.values[node.inputs[0]];
     let ok = is_still(batch) && is_still(channels) && is_zero(input, &pad.element);
     ok.then_some([height.before as usize, width.before as usize])
@@ -56,7 +57,7 @@ fn is_zero(value: &Value<'_>, element: &[u8]) -> bool {
     match element {
         [byte] => {
             let stored = match value.operand_type() {
-                hal::OperandType::TensorQuant8AsymmSigned => i32::from(byte.cast_signed()),
+                nnhal_hal::OperandType::TensorQuant8AsymmSigned => i32::from(byte.cast_signed()),
                 _ => i32::from(*byte),
             };
             stored == value.operand.zero_point

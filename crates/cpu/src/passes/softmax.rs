@@ -3,8 +3,8 @@
 
 use super::Readers;
 use crate::graph::{Graph, MaskedSoftmax, ValueId, Work};
-use kernels::elementwise::{Binary, Step};
-use ops::AnyOperation;
+use nnhal_kernels::elementwise::{Binary, Step};
+use nnhal_ops::AnyOperation;
 
 /// To be run when operations by element are chains.
 pub(crate) fn run(graph: &mut Graph<'_>) {

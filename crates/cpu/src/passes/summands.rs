@@ -3,8 +3,8 @@
 
 use super::Readers;
 use crate::graph::{Finish, Graph, Value, Work};
-use ops::AnyOperation;
-use ops::operations::arithmetic::Operator;
+use nnhal_ops::AnyOperation;
+use nnhal_ops::operations::arithmetic::Operator;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);

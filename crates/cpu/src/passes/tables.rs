@@ -3,11 +3,11 @@
 
 use super::Readers;
 use crate::graph::{Graph, Node, Value, Work};
-use hal::OperandType;
-use kernels::elementwise::Chain;
-use kernels::{InstructionSet, Team};
-use ops::rules::requantize::quantize;
-use ops::{AnyOperation, ArgumentSource, Call, Shape};
+use nnhal_hal::OperandType;
+use nnhal_kernels::elementwise::Chain;
+use nnhal_kernels::{InstructionSet, Team};
+use nnhal_ops::rules::requantize::quantize;
+use nnhal_ops::{AnyOperation, ArgumentSource, Call, Shape};
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for index in 0..graph.nodes.len() {
@@ -59,13 +59,15 @@ fn table(graph: &Graph<'_>, node: &Node) -> Option<(usize, [u8; 256])> {
     let mut inputs = Vec::with_capacity(node.inputs.len());
     for (position, id) in node.inputs.iter().enumerate() {
         inputs.push(if position == at {
-            argument(id, &[256], ops::Value::Known(&all))
+            argument(id, &[256], nnhal_ops::Value::Known(&all))
         } else {
-            let value = graph.values[*id].constant().map_or(ops::Value::Omitted, ops::Value::Known);
+            let value = graph.values[*id]
+                .constant()
+                .map_or(nnhal_ops::Value::Omitted, nnhal_ops::Value::Known);
             argument(id, &[1], value)
         });
     }
-    let outputs = node.outputs.iter().map(|id| argument(id, &[256], ops::Value::NotKnown));
+    let outputs = node.outputs.iter().map(|id| argument(id, &[256], nnhal_ops::Value::NotKnown));
     let call = Call::new(node.place.operation_type, inputs, outputs);
     let results = operation.reference(&call).ok()?;
     Some((at, results.first()?.bytes.as_slice().try_into().ok()?))
@@ -143,7 +145,7 @@ fn table_through_floats(
             }
             Work::Operation(AnyOperation::Quantize(_)) if is_8_bit(output) => {
                 let range = output.operand_type().quantized_range()?;
-                let hal::Operand { scale, zero_point, .. } = *output.operand;
+                let nnhal_hal::Operand { scale, zero_point, .. } = *output.operand;
                 let stored = |real| quantize(real, scale, zero_point, range).to_le_bytes()[0];
                 return Some((between, next, reals.map(stored)));
             }

@@ -2,7 +2,7 @@
 
 use super::Readers;
 use crate::graph::{Graph, Work};
-use ops::AnyOperation;
+use nnhal_ops::AnyOperation;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for node in &mut graph.nodes {

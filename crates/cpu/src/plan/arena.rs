@@ -1,7 +1,7 @@
 //! [`Operands`]: a step's operands as slices of the arena and of constants.
 
 use super::{Location, Step};
-use kernels::Lines;
+use nnhal_kernels::Lines;
 use std::ops::Range;
 
 /// Most outputs that a step writes, its scratch memory included.

@@ -2,12 +2,12 @@
 
 use super::arena::Operands;
 use super::{Location, Plan, Run, Step};
-use driver::bindings::Region;
-use driver::{
+use half::f16;
+use nnhal_driver::bindings::Region;
+use nnhal_driver::{
     Bindings, BoundOutput, Charge, EngineError, MemoryUse, ObservedOutput, Room, RunContext,
 };
-use half::f16;
-use kernels::{Lines, Team, for_each_slice};
+use nnhal_kernels::{Lines, Team, for_each_slice};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -160,11 +160,11 @@ impl Plan {
 
 impl Step {
     /// Tells an observer of the outputs.
-    fn tell(&self, arena: &[u8], observer: &dyn driver::Observer) {
+    fn tell(&self, arena: &[u8], observer: &dyn nnhal_driver::Observer) {
         for (output, (range, told)) in self.outputs.iter().zip(&self.told).enumerate() {
             let Some(told) = told else { continue };
             let bytes = &arena[range.clone()];
-            let is_float16 = told.operand_type == hal::OperandType::TensorFloat16;
+            let is_float16 = told.operand_type == nnhal_hal::OperandType::TensorFloat16;
             let narrowed = is_float16.then(|| narrowed(bytes));
             observer.output(&ObservedOutput {
                 place: self.place,

@@ -1,8 +1,8 @@
 //! [`Kernel`]: what a step does.
 
 use super::arena::Operands;
-use driver::{Budget, EngineError, Ledger};
-use kernels::Team;
+use nnhal_driver::{Budget, EngineError, Ledger};
+use nnhal_kernels::Team;
 use std::fmt;
 
 /// What a step does with its operands.

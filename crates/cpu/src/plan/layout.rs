@@ -2,8 +2,8 @@
 
 use super::memory::BufferId;
 use crate::graph::{Graph, Node, Origin, ValueId, Work};
-use ops::AnyOperation;
-use ops::rules::layout as images;
+use nnhal_ops::AnyOperation;
+use nnhal_ops::rules::layout as images;
 
 /// Which buffer each value lies in, and how.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use super::{Builder, Draft, lower};
 use crate::graph::{Graph, Node};
 use bytes::Bytes;
-use driver::{Budget, Charge, EngineError, Ledger, MemoryUse};
-use kernels::{Allowance, MemoryLimit, Packed, Preparation, SavedWeights, Team, TooLarge};
+use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse};
+use nnhal_kernels::{Allowance, MemoryLimit, Packed, Preparation, SavedWeights, Team, TooLarge};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Steps without places, and by node what their kernels packed.
@@ -66,7 +66,7 @@ pub(super) fn lower_all(
             let mut preparation = settled(Preparation::restore(set, threads, weights));
             let drafts = lower_node(node, &mut preparation)?;
             let packed = preparation.take_packed();
-            preparation.finish().map_err(hal::Error::failure)?;
+            preparation.finish().map_err(nnhal_hal::Error::failure)?;
             let saved = packed.iter().map(|it| it.length() as u64).sum();
             lock(&memory.held).grow(saved, MemoryUse::Operation(node.place))?;
             return Ok((drafts, packed));

@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use crate::graph::{Graph, Origin, ValueId};
-use kernels::LINE_BYTES;
+use nnhal_kernels::LINE_BYTES;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::ops::Range;

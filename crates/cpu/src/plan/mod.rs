@@ -18,12 +18,12 @@ use crate::graph::{Graph, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
-use driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace, PlannedStep};
-use hal::OperandType;
-use kernels::{Lines, Team};
 use layout::Layout;
 use lowering::Lowered;
 use memory::BufferId;
+use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace, PlannedStep};
+use nnhal_hal::OperandType;
+use nnhal_kernels::{Lines, Team};
 use std::ops::Range;
 
 /// The steps of an execution with inputs of certain dimensions.

@@ -1,8 +1,8 @@
 //! [`Origins`]: what a plan was made of.
 
 use crate::graph::{Graph, Origin};
-use driver::{Charge, EngineError, Ledger, MemoryUse};
-use kernels::Packed;
+use nnhal_driver::{Charge, EngineError, Ledger, MemoryUse};
+use nnhal_kernels::Packed;
 
 /// What a plan was made of, besides the subgraph.
 #[derive(Debug)]

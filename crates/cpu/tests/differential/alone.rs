@@ -6,7 +6,7 @@ use crate::calls::specimen::Call;
 use crate::calls::{each_specimen, specimens};
 use crate::compare::{Tolerance, compare};
 use crate::devices;
-use hal::OperationType;
+use nnhal_hal::OperationType;
 
 /// Where the definition leaves the rounding of quantised results open.
 fn tolerance(operation: OperationType) -> Tolerance {

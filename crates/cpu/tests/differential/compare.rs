@@ -2,7 +2,7 @@
 
 use crate::calls::model::Tensor;
 use crate::calls::specimen::{reals, stored};
-use hal::{OperandSpec, OperandType};
+use nnhal_hal::{OperandSpec, OperandType};
 
 /// How far results may lie from those of the reference engine.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,10 +1,12 @@
 //! The devices that are compared.
 
-use cpu::{CpuEngine, CpuProgram, Settings};
-use driver::{Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program};
-use hal::{Capabilities, Device, DeviceType, Support};
-use kernels::InstructionSet;
-use ops::ValidModel;
+use nnhal_cpu::{CpuEngine, CpuProgram, Settings};
+use nnhal_driver::{
+    Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program,
+};
+use nnhal_hal::{Capabilities, Device, DeviceType, Support};
+use nnhal_kernels::InstructionSet;
+use nnhal_ops::ValidModel;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 
@@ -27,7 +29,7 @@ pub fn candidates() -> &'static [Candidate] {
                 let settings =
                     Settings { instruction_set, ..Settings::default() }.with_threads(threads);
                 let name = format!("{instruction_set}, {threads} threads");
-                Candidate { name, device: cpu::device(settings) }
+                Candidate { name, device: nnhal_cpu::device(settings) }
             })
         })
         .chain([Candidate {
@@ -81,6 +83,6 @@ impl Engine for Restoring {
 
 /// What they are compared with.
 pub fn reference() -> &'static dyn Device {
-    static REFERENCE: LazyLock<Arc<dyn Device>> = LazyLock::new(reference::device);
+    static REFERENCE: LazyLock<Arc<dyn Device>> = LazyLock::new(nnhal_reference::device);
     &**REFERENCE
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // Every program uses a part.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // Lengths are small.
 
-use hal::{
+use nnhal_hal::{
     Model, ModelBuilder, OperandId, OperandSpec, OperandType, OperationType as O, Request,
     RequestBuilder, SubgraphBuilder,
 };
@@ -264,7 +264,7 @@ fn late(n: usize) -> Model {
 }
 
 /// A condition that is false at once, and a body.
-fn never(builder: &mut ModelBuilder) -> [hal::builder::SubgraphId; 2] {
+fn never(builder: &mut ModelBuilder) -> [nnhal_hal::builder::SubgraphId; 2] {
     let mut condition = SubgraphBuilder::new();
     condition.input("x", floats(&[2]));
     let i = condition.input("i", OperandSpec::tensor_int32([1]));
@@ -430,7 +430,7 @@ fn folded(n: usize) -> Model {
 
 fn shared_constants(n: usize) -> Model {
     let mut builder = ModelBuilder::new();
-    let pool = builder.pool(hal::Memory::allocate(4096).unwrap());
+    let pool = builder.pool(nnhal_hal::Memory::allocate(4096).unwrap());
     let mut graph = SubgraphBuilder::new();
     let mut x = graph.input("x", floats(&[1, 16]));
     let none = graph.scalar_i32(0);

@@ -1,17 +1,17 @@
 //! Networks to run, and an engine that lets a test look into executions.
 #![allow(dead_code)] // Every test crate uses a part.
 
-use cpu::{CpuEngine, CpuProgram, Settings};
-use driver::{
+use nnhal_cpu::{CpuEngine, CpuProgram, Settings};
+use nnhal_driver::{
     Bindings, Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace,
     PlannedStep, Program, RunContext,
 };
-use hal::{
+use nnhal_hal::{
     Capabilities, Device, DeviceType, ExecutionOptions, HalVersion, Model, OperandId, OperandSpec,
     OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder, SubgraphBuilder,
     Support,
 };
-use ops::ValidModel;
+use nnhal_ops::ValidModel;
 use std::sync::Arc;
 
 /// What is done where the driver asks for a program to be run.

@@ -2,8 +2,8 @@
 
 use super::{BufferHandle, Direction, ManagedBuffer, Role, State, memory_failure, tokens};
 use crate::prepared::Prepared;
-use hal::{Buffer, BufferDescription, BufferRole, Error, Memory, Operand, PreparedModel};
-use ops::Shape;
+use nnhal_hal::{Buffer, BufferDescription, BufferRole, Error, Memory, Operand, PreparedModel};
+use nnhal_ops::Shape;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -112,7 +112,7 @@ impl fmt::Display for RoleName {
 pub(crate) fn allocate(
     description: &BufferDescription,
     is_ours: impl Fn(&Prepared) -> bool,
-) -> hal::Result<Arc<dyn Buffer>> {
+) -> nnhal_hal::Result<Arc<dyn Buffer>> {
     let wish = Wish::new(description, is_ours)?;
     let operand_type = wish.operand.operand_type;
     if operand_type.element_size().is_none_or(|size| size == 0) {

@@ -16,9 +16,9 @@ pub(crate) mod tokens;
 
 pub use allocation::{AllocationError, RoleName};
 
-use hal::memory::MemoryError;
-use hal::{Error, Memory, Operand, Result};
-use ops::Shape;
+use nnhal_hal::memory::MemoryError;
+use nnhal_hal::{Error, Memory, Operand, Result};
+use nnhal_ops::Shape;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that are copied at a time.
@@ -159,7 +159,7 @@ impl ManagedBuffer {
 #[derive(Debug)]
 pub(crate) struct BufferHandle(Arc<ManagedBuffer>);
 
-impl hal::Buffer for BufferHandle {
+impl nnhal_hal::Buffer for BufferHandle {
     fn token(&self) -> u32 {
         self.0.token
     }

@@ -1,10 +1,10 @@
 //! [`DescribedSubgraph`]: subgraphs in a form that can be written.
 //!
-//! The types here are those of [`hal::model`] with numbers for what has codes. They are written in
+//! The types here are those of [`nnhal_hal::model`] with numbers for what has codes. They are written in
 //! the order of their fields: changing any of them counts [`FORMAT`](super::FORMAT) up.
 
 use super::error::CacheError;
-use hal::{
+use nnhal_hal::{
     ChannelQuant, DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType, Operation,
     OperationType, Subgraph,
 };

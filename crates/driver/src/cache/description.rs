@@ -8,12 +8,12 @@ use super::identity::Identity;
 use super::sealed::LENGTH_LIMIT;
 use crate::constants::Constants;
 use crate::engine::CompileOptions;
-use hal::model::SubgraphName;
-use hal::{
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{
     ExecutionPreference, ExtensionNameAndPrefix, HalVersion, Model, Operand, OperandLifeTime,
     Priority,
 };
-use ops::ValidModel;
+use nnhal_ops::ValidModel;
 use serde::{Deserialize, Serialize};
 
 /// How a model was compiled, and what a saved compilation's content is.

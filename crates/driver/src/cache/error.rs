@@ -2,9 +2,9 @@
 
 use super::identity::Identity;
 use crate::error::EngineError;
-use hal::UnknownCode;
-use hal::memory::Protection;
-use ops::ValidationError;
+use nnhal_hal::UnknownCode;
+use nnhal_hal::memory::Protection;
+use nnhal_ops::ValidationError;
 use std::fmt;
 use std::io;
 
@@ -151,7 +151,7 @@ impl CacheError {
     }
 }
 
-impl From<CacheError> for hal::Error {
+impl From<CacheError> for nnhal_hal::Error {
     fn from(error: CacheError) -> Self {
         Self::failure(error)
     }

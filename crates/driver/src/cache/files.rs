@@ -2,8 +2,8 @@
 
 use super::ModelCache;
 use super::error::{CacheError, FileKind};
-use hal::CacheToken;
-use hal::memory::Protection;
+use nnhal_hal::CacheToken;
+use nnhal_hal::memory::Protection;
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::File;
 use std::os::fd::OwnedFd;

@@ -31,15 +31,15 @@
 //! used, so rewriting the file at the same time is harmless (contract: CACHE-13).
 //!
 //! ```
-//! use driver::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache};
-//! use driver::CompileOptions;
-//! use hal::{ExecutionPreference, HalVersion, OperandSpec, OperationType, Priority, SubgraphBuilder};
+//! use nnhal_driver::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache};
+//! use nnhal_driver::CompileOptions;
+//! use nnhal_hal::{ExecutionPreference, HalVersion, OperandSpec, OperationType, Priority, SubgraphBuilder};
 //!
 //! let mut graph = SubgraphBuilder::new();
 //! let x = graph.input("x", OperandSpec::tensor_float32([2]));
 //! let y = graph.operation(OperationType::Relu, [x], OperandSpec::tensor_float32([2]));
 //! graph.output(y);
-//! let model = ops::validate(&graph.into_model()?, HalVersion::V1_3)?;
+//! let model = nnhal_ops::validate(&graph.into_model()?, HalVersion::V1_3)?;
 //!
 //! let cache = ModelCache::new(&CacheKey::new([7; 32]), Identity::here("example-device", "1"));
 //! let model_files = [tempfile::tempfile()?.into()];
@@ -78,8 +78,8 @@ use crate::extension_types::ExtensionTypes;
 use crate::interface::Interface;
 use bytes::Bytes;
 use description::{Description, Parts};
-use hal::{CacheFilesNeeded, Extension, Model};
-use ops::ValidModel;
+use nnhal_hal::{CacheFilesNeeded, Extension, Model};
+use nnhal_ops::ValidModel;
 use std::fmt;
 
 /// What a device needs to save and load compilations. Cloning is cheap enough to do it per call.
@@ -188,7 +188,7 @@ impl ModelCache {
             }
             Parts::Model { version, mut model } => {
                 model.operand_values = content[..].into();
-                let model = ops::validate(&model, version)?;
+                let model = nnhal_ops::validate(&model, version)?;
                 let interface = Interface::of(&model)
                     .with_extension_types(ExtensionTypes::of(model.model(), offered));
                 Ok(Stored { interface, options, content: Content::Model(model) })

@@ -1,7 +1,9 @@
 //! The key, and what only a holder of the key can write.
 
 use super::*;
-use hal::{ExecutionPreference, HalVersion, OperandSpec, OperationType, Priority, SubgraphBuilder};
+use nnhal_hal::{
+    ExecutionPreference, HalVersion, OperandSpec, OperationType, Priority, SubgraphBuilder,
+};
 use std::collections::HashSet;
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -30,7 +32,7 @@ fn model() -> ValidModel {
     let x = graph.input("x", OperandSpec::tensor_float32([2]));
     let y = graph.operation(OperationType::Relu, [x], OperandSpec::tensor_float32([2]));
     graph.output(y);
-    ops::validate(&graph.into_model().unwrap(), HalVersion::V1_3).unwrap()
+    nnhal_ops::validate(&graph.into_model().unwrap(), HalVersion::V1_3).unwrap()
 }
 
 /// Loads a file with a good code over anything.

@@ -9,8 +9,8 @@
 use super::Task;
 use crate::budget::Interruption;
 use crate::error::EngineError;
-use hal::fence::{FenceState, FenceWaitError};
-use hal::{Deadline, Error, ErrorStatus, Priority, Result, SyncFence};
+use nnhal_hal::fence::{FenceState, FenceWaitError};
+use nnhal_hal::{Deadline, Error, ErrorStatus, Priority, Result, SyncFence};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,8 +1,8 @@
 //! [`RequestError`]: why a request is refused.
 
-use hal::memory::{MemoryError, MemoryKind};
-use hal::{ErrorStatus, HalVersion, OperandType};
-use ops::Shape;
+use nnhal_hal::memory::{MemoryError, MemoryKind};
+use nnhal_hal::{ErrorStatus, HalVersion, OperandType};
+use nnhal_ops::Shape;
 use std::fmt;
 
 /// Which argument of a request.
@@ -207,7 +207,7 @@ impl RequestError {
     }
 }
 
-impl From<RequestError> for hal::Error {
+impl From<RequestError> for nnhal_hal::Error {
     fn from(error: RequestError) -> Self {
         Self::new(error.status(), error)
     }

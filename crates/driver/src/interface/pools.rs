@@ -3,9 +3,9 @@
 use super::error::{RequestError, Subject};
 use crate::bindings::Region;
 use crate::buffers::{ManagedBuffer, Role, tokens};
-use hal::memory::MemoryView;
-use hal::{DataLocation, HalVersion, Memory, RequestArgument, RequestMemoryPool};
-use ops::Shape;
+use nnhal_hal::memory::MemoryView;
+use nnhal_hal::{DataLocation, HalVersion, Memory, RequestArgument, RequestMemoryPool};
+use nnhal_ops::Shape;
 use std::sync::Arc;
 
 /// The pools of a request, and what has been bound of them.

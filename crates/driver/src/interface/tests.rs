@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::bindings::DeliveryError;
-use hal::memory::Protection;
-use hal::{ErrorStatus, Extension, ExtensionOperandType, ExtensionType, Memory, RequestMemoryPool};
-use hal::{OperandSpec, OperationType, SubgraphBuilder};
+use nnhal_hal::memory::Protection;
+use nnhal_hal::{
+    ErrorStatus, Extension, ExtensionOperandType, ExtensionType, Memory, RequestMemoryPool,
+};
+use nnhal_hal::{OperandSpec, OperationType, SubgraphBuilder};
 use std::os::fd::OwnedFd;
 
 /// An interface of one input and one output, by the rules of a version.
@@ -13,7 +15,7 @@ fn interface(input: OperandSpec, output: OperandSpec, version: HalVersion) -> In
     let x = graph.input("x", input);
     let y = graph.operation(OperationType::Relu, [x], output);
     graph.output(y);
-    Interface::of(&ops::validate(&graph.into_model().unwrap(), version).unwrap())
+    Interface::of(&nnhal_ops::validate(&graph.into_model().unwrap(), version).unwrap())
 }
 
 /// Input of shape `[2, ?]`, output of unknown shape.
@@ -164,7 +166,7 @@ fn req_6_a_scalar_takes_no_dimensions() {
         graph.operation(OperationType::Add, [x, x, activation], OperandSpec::tensor_float32([2]));
     graph.output(y);
     let model = graph.into_model().unwrap();
-    let interface = Interface::of(&ops::validate(&model, HalVersion::V1_3).unwrap());
+    let interface = Interface::of(&nnhal_ops::validate(&model, HalVersion::V1_3).unwrap());
     let request = Request {
         inputs: vec![argument(0, 0, 8, &[]), argument(0, 8, 4, &[])],
         outputs: vec![argument(0, 0, 8, &[])],
@@ -236,7 +238,7 @@ fn extension_interface(offered: bool) -> Interface {
     let (x, y) = (graph.input("x", spec(1, &[])), graph.input("y", spec(2, &[0])));
     let z = graph.operation(OperationType::Extension(prefixed), [x, y], spec(2, &[0]));
     graph.output(z);
-    let mut builder = hal::ModelBuilder::new();
+    let mut builder = nnhal_hal::ModelBuilder::new();
     builder.extension("a.b", 7);
     let model = builder.build(graph).unwrap();
     let operand_type =
@@ -245,7 +247,8 @@ fn extension_interface(offered: bool) -> Interface {
     let extension = Extension { name: "a.b".to_owned(), operand_types };
     let types =
         ExtensionTypes::of(&model, if offered { std::slice::from_ref(&extension) } else { &[] });
-    Interface::of(&ops::validate(&model, HalVersion::V1_2).unwrap()).with_extension_types(types)
+    Interface::of(&nnhal_ops::validate(&model, HalVersion::V1_2).unwrap())
+        .with_extension_types(types)
 }
 
 /// A request that [`extension_interface`] takes.

@@ -1,16 +1,16 @@
 //! An engine whose behaviour each test writes down, and short ways to drive it.
 #![allow(dead_code)] // Every test crate uses a part.
 
-use driver::{
+use nnhal_driver::{
     Bindings, Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program,
     RunContext,
 };
-use hal::{
+use nnhal_hal::{
     Capabilities, Device, DeviceType, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
     HalVersion, Model, OperandSpec, OperationType, OutputShape, PerformanceInfo, PrepareOptions,
     PreparedModel, Request, RequestBuilder, SubgraphBuilder, Support,
 };
-use ops::ValidModel;
+use nnhal_ops::ValidModel;
 use std::sync::Arc;
 
 type Run = dyn Fn(&Bindings, &RunContext<'_>) -> Result<(), EngineError> + Send + Sync;

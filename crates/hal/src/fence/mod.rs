@@ -14,7 +14,7 @@
 //! a fence that has signalled.
 //!
 //! ```
-//! use hal::fence::{FenceState, SyncFence};
+//! use nnhal_hal::fence::{FenceState, SyncFence};
 //!
 //! let (signal, fence) = SyncFence::pair()?;
 //! assert_eq!(fence.state()?, FenceState::Unsignalled);
@@ -22,13 +22,13 @@
 //! assert_eq!(fence.wait(None)?, FenceState::Signalled);
 //!
 //! let (signal, fence) = SyncFence::pair()?;
-//! signal.fail(hal::Error::failure("the processor has lost its power"));
+//! signal.fail(nnhal_hal::Error::failure("the processor has lost its power"));
 //! let late = SyncFence::wait_all(&[fence], None, None).unwrap_err();
 //! assert_eq!(
 //!     late.to_string(),
 //!     "fence 0 has failed: GENERAL_FAILURE: the processor has lost its power"
 //! );
-//! # Ok::<(), hal::Error>(())
+//! # Ok::<(), nnhal_hal::Error>(())
 //! ```
 
 mod signal;

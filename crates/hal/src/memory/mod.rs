@@ -21,8 +21,8 @@
 //! Source: contract, section 15.
 //!
 //! ```
-//! # fn main() -> Result<(), hal::memory::MemoryError> {
-//! let memory = hal::Memory::from_bytes(&[1, 2, 3, 4])?;
+//! # fn main() -> Result<(), nnhal_hal::memory::MemoryError> {
+//! let memory = nnhal_hal::Memory::from_bytes(&[1, 2, 3, 4])?;
 //! let view = memory.view()?;
 //! view.write(1, &[9])?;
 //! assert_eq!(view.read_to_vec(0, 3)?, [1, 9, 3]);

@@ -1,7 +1,7 @@
 //! What a driver answered.
 
 use crate::transport::Return;
-use hal::{Error, ErrorStatus};
+use nnhal_hal::{Error, ErrorStatus};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A driver answered with an error. HIDL has no words for why.
@@ -101,7 +101,10 @@ impl From<Misbehaviour> for Error {
 }
 
 /// Calls a driver.
-pub(super) fn ask<T>(method: &'static str, call: impl FnOnce() -> Return<T>) -> hal::Result<T> {
+pub(super) fn ask<T>(
+    method: &'static str,
+    call: impl FnOnce() -> Return<T>,
+) -> nnhal_hal::Result<T> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(answer) => Ok(answer?),
         Err(_) => Err(Misbehaviour::Panicked { method }.into()),
@@ -109,12 +112,12 @@ pub(super) fn ask<T>(method: &'static str, call: impl FnOnce() -> Return<T>) -> 
 }
 
 /// The status behind a code.
-pub(super) fn status(method: &'static str, code: i32) -> hal::Result<ErrorStatus> {
+pub(super) fn status(method: &'static str, code: i32) -> nnhal_hal::Result<ErrorStatus> {
     ErrorStatus::from_code(code).map_err(|_| Misbehaviour::Status { method, code }.into())
 }
 
 /// Turns every status but `NONE` into an error.
-pub(super) fn expect_none(method: &'static str, code: i32) -> hal::Result<()> {
+pub(super) fn expect_none(method: &'static str, code: i32) -> nnhal_hal::Result<()> {
     match status(method, code)? {
         ErrorStatus::None => Ok(()),
         status => Err(answered(method, status)),
@@ -130,6 +133,6 @@ pub(super) fn expect_some<T>(
     method: &'static str,
     what: &'static str,
     found: Option<T>,
-) -> hal::Result<T> {
+) -> nnhal_hal::Result<T> {
     found.ok_or_else(|| Misbehaviour::Nothing { method, what }.into())
 }

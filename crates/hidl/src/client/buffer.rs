@@ -1,9 +1,9 @@
-//! [`Buffer`]: a driver's buffer as a [`hal::Buffer`].
+//! [`Buffer`]: a driver's buffer as a [`nnhal_hal::Buffer`].
 
 use super::answer::{ask, expect_none};
 use crate::convert::Convert;
 use crate::v1_3::IBuffer;
-use hal::Memory;
+use nnhal_hal::Memory;
 use std::sync::Arc;
 
 /// A driver's buffer.
@@ -18,17 +18,17 @@ impl Buffer {
     }
 }
 
-impl hal::Buffer for Buffer {
+impl nnhal_hal::Buffer for Buffer {
     fn token(&self) -> u32 {
         self.token
     }
 
-    fn copy_to(&self, destination: &Memory) -> hal::Result<()> {
+    fn copy_to(&self, destination: &Memory) -> nnhal_hal::Result<()> {
         let memory = Convert::from_canonical(destination)?;
         expect_none("copyTo", ask("copyTo", || self.buffer.copy_to(&memory))?)
     }
 
-    fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> hal::Result<()> {
+    fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> nnhal_hal::Result<()> {
         let memory = Convert::from_canonical(source)?;
         expect_none("copyFrom", ask("copyFrom", || self.buffer.copy_from(&memory, dimensions))?)
     }

@@ -8,14 +8,17 @@ use crate::fmq::MQDescriptor;
 use crate::memory::HidlMemory;
 use crate::transport::Return;
 use crate::v1_2::{IBurstCallback, IBurstContext, IPreparedModel, Timing};
-use burst::{BurstClient, Connection, QUEUE_CAPACITY};
-use hal::{ErrorStatus, Execution, ExecutionError, Memory, Request};
+use nnhal_burst::{BurstClient, Connection, QUEUE_CAPACITY};
+use nnhal_hal::{ErrorStatus, Execution, ExecutionError, Memory, Request};
 use std::sync::Arc;
 
 const METHOD: &str = "configureExecutionBurst";
 
 /// Begins a burst with a driver.
-pub(super) fn configure(driver: &dyn IPreparedModel, model: PreparedModel) -> hal::Result<Burst> {
+pub(super) fn configure(
+    driver: &dyn IPreparedModel,
+    model: PreparedModel,
+) -> nnhal_hal::Result<Burst> {
     let connection = Connection::new(QUEUE_CAPACITY)?;
     let callback: Arc<dyn IBurstCallback> = Arc::new(Callback(connection.callback()));
     let requests = MQDescriptor::from(connection.requests().descriptor()?);
@@ -33,7 +36,7 @@ pub(super) struct Burst {
     model: PreparedModel,
 }
 
-impl hal::Burst for Burst {
+impl nnhal_hal::Burst for Burst {
     fn execute(&self, request: &Request, measure: bool) -> Result<Execution, ExecutionError> {
         let method = "the burst";
         self.model.expect_burst(request)?;
@@ -41,7 +44,7 @@ impl hal::Burst for Burst {
             Ok(Execution { output_shapes, timing }) => ExecutionAnswer {
                 status: ErrorStatus::None.code(),
                 output_shapes: shapes(&output_shapes)?,
-                timing: Timing::from_canonical(&timing).map_err(hal::Error::from)?,
+                timing: Timing::from_canonical(&timing).map_err(nnhal_hal::Error::from)?,
             },
             Err(failed) if failed.error.status() == ErrorStatus::OutputInsufficientSize => {
                 ExecutionAnswer {
@@ -51,7 +54,7 @@ impl hal::Burst for Burst {
                 }
             }
             // Statuses that bursts do not have (contract: GEN-2).
-            Err(failed) if failed.error.status().since() > hal::HalVersion::V1_2 => {
+            Err(failed) if failed.error.status().since() > nnhal_hal::HalVersion::V1_2 => {
                 return Err(answered(method, ErrorStatus::GeneralFailure).into());
             }
             Err(failed) => return Err(failed.error.into()),
@@ -64,14 +67,14 @@ impl hal::Burst for Burst {
     }
 }
 
-fn shapes(shapes: &[hal::OutputShape]) -> hal::Result<Vec<crate::v1_2::OutputShape>> {
+fn shapes(shapes: &[nnhal_hal::OutputShape]) -> nnhal_hal::Result<Vec<crate::v1_2::OutputShape>> {
     shapes.iter().map(|shape| Ok(Convert::from_canonical(shape)?)).collect()
 }
 
 /// The driver's end.
 struct Context(Arc<dyn IBurstContext>);
 
-impl burst::BurstContext for Context {
+impl nnhal_burst::BurstContext for Context {
     fn free_memory(&self, slot: i32) {
         if let Err(error) = ask("freeMemory", || self.0.free_memory(slot)) {
             tracing::debug!(%error, slot, "a slot could not be freed");
@@ -84,7 +87,7 @@ impl burst::BurstContext for Context {
 }
 
 /// This end, which gives the memory of slots as HIDL passes it (contract: BURST-8).
-struct Callback(Arc<dyn burst::BurstCallback>);
+struct Callback(Arc<dyn nnhal_burst::BurstCallback>);
 
 impl IBurstCallback for Callback {
     fn get_memories(&self, slots: &[i32]) -> Return<(i32, Vec<HidlMemory>)> {

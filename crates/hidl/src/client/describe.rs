@@ -4,8 +4,8 @@ use super::answer::{Misbehaviour, ask, expect_none};
 use super::interface::{At, Interface};
 use crate::convert::Convert;
 use crate::v1_2;
-use hal::extension::{ExtensionMistake, check_offered};
-use hal::{CacheFilesNeeded, Capabilities, DeviceType, Error, Extension, HalVersion};
+use nnhal_hal::extension::{ExtensionMistake, check_offered};
+use nnhal_hal::{CacheFilesNeeded, Capabilities, DeviceType, Error, Extension, HalVersion};
 
 /// What drivers older than 1.2 say of their build: nothing.
 const NO_VERSION_STRING: &str = "UNKNOWN";
@@ -24,7 +24,7 @@ pub(super) enum DescriptionError {
     Order,
     /// Contract: DEV-CAP-5, DEV-CAP-6.
     #[error("the cost of {0} is stated, which {1} cannot")]
-    Type(hal::OperandType, HalVersion),
+    Type(nnhal_hal::OperandType, HalVersion),
     /// Contract: DEV-EXT-2, DEV-EXT-3.
     #[error(transparent)]
     Extension(#[from] ExtensionMistake),
@@ -50,7 +50,7 @@ pub(super) struct Description {
 }
 
 impl Description {
-    pub(super) fn ask(interface: &Interface) -> hal::Result<Self> {
+    pub(super) fn ask(interface: &Interface) -> nnhal_hal::Result<Self> {
         let capabilities = capabilities(interface)?;
         check_capabilities(&capabilities, interface.version())?;
         let device: &dyn v1_2::IDevice = match interface {
@@ -91,13 +91,13 @@ impl Description {
 fn say<T>(
     method: &'static str,
     call: impl FnOnce() -> crate::transport::Return<(i32, T)>,
-) -> hal::Result<T> {
+) -> nnhal_hal::Result<T> {
     let (status, answer) = ask(method, call)?;
     expect_none(method, status)?;
     Ok(answer)
 }
 
-fn capabilities(interface: &Interface) -> hal::Result<Capabilities> {
+fn capabilities(interface: &Interface) -> nnhal_hal::Result<Capabilities> {
     let stated = match interface.at_most(HalVersion::LATEST) {
         At::V1_0(device) => say("getCapabilities", || device.get_capabilities())?.to_canonical(),
         At::V1_1(device) => {
@@ -121,8 +121,10 @@ fn check_capabilities(
     let rows = &capabilities.operand_performance;
     for row in rows {
         let operand_type = row.operand_type;
-        let strange =
-            matches!(operand_type, hal::OperandType::Subgraph | hal::OperandType::Extension(_));
+        let strange = matches!(
+            operand_type,
+            nnhal_hal::OperandType::Subgraph | nnhal_hal::OperandType::Extension(_)
+        );
         if strange || operand_type.since() > version {
             return Err(DescriptionError::Type(operand_type, version));
         }
@@ -136,7 +138,7 @@ fn check_capabilities(
         capabilities.if_performance,
         capabilities.while_performance,
     ];
-    if !rows.iter().map(|row| row.info).chain(single).all(hal::PerformanceInfo::is_valid) {
+    if !rows.iter().map(|row| row.info).chain(single).all(nnhal_hal::PerformanceInfo::is_valid) {
         return Err(DescriptionError::Cost);
     }
     Ok(())
@@ -147,7 +149,7 @@ pub(super) fn supported(
     method: &'static str,
     operations: usize,
     answer: (i32, Vec<bool>),
-) -> hal::Result<Vec<hal::Support>> {
+) -> nnhal_hal::Result<Vec<nnhal_hal::Support>> {
     let (status, supported) = answer;
     expect_none(method, status)?;
     if supported.len() != operations {
@@ -156,8 +158,8 @@ pub(super) fn supported(
         return Err(Misbehaviour::Count { method, what, found, expected: operations }.into());
     }
     let support = |yes| match yes {
-        true => hal::Support::Yes,
-        false => hal::Support::No("the driver does not support it".to_owned()),
+        true => nnhal_hal::Support::Yes,
+        false => nnhal_hal::Support::No("the driver does not support it".to_owned()),
     };
     Ok(supported.into_iter().map(support).collect())
 }

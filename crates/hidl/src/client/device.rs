@@ -1,4 +1,4 @@
-//! [`Device`]: a driver as a [`hal::Device`].
+//! [`Device`]: a driver as a [`nnhal_hal::Device`].
 
 use super::answer::{ask, expect_none, expect_some};
 use super::buffer::Buffer;
@@ -12,7 +12,7 @@ use crate::convert::{ConversionError, Convert};
 use crate::handle::Handle;
 use crate::transport::Return;
 use crate::v1_3;
-use hal::{
+use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, CacheToken, Cancellation, Capabilities, Deadline,
     DeviceStatus, DeviceType, Error, Extension, HalVersion, Model, PrepareOptions, Support,
 };
@@ -20,7 +20,7 @@ use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A driver of any version as a [`hal::Device`].
+/// A driver of any version as a [`nnhal_hal::Device`].
 pub struct Device {
     name: String,
     interface: Interface,
@@ -41,7 +41,7 @@ impl Device {
         name: impl Into<String>,
         interface: Interface,
         options: Options,
-    ) -> hal::Result<Self> {
+    ) -> nnhal_hal::Result<Self> {
         let description = Description::ask(&interface)?;
         Ok(Self { name: name.into(), interface, description, options, identity: Arc::new(()) })
     }
@@ -52,7 +52,7 @@ impl Device {
     }
 
     /// Refuses a model that the driver cannot even be asked about.
-    fn expect_expressible(&self, model: &Model, version: HalVersion) -> hal::Result<()> {
+    fn expect_expressible(&self, model: &Model, version: HalVersion) -> nnhal_hal::Result<()> {
         let version = self.spoken(version);
         let obstacles = model.stands_in_the_way_of(version);
         if obstacles.is_empty() {
@@ -69,7 +69,7 @@ impl Device {
         wait: Wait<PreparedAnswer>,
         model: Option<&Model>,
         cancellation: Option<&Cancellation>,
-    ) -> hal::Result<Arc<dyn hal::PreparedModel>> {
+    ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         expect_none(method, launched)?;
         let (status, prepared) = wait.wait(method, self.options.patience, cancellation)?;
         expect_none(method, status)?;
@@ -88,7 +88,7 @@ fn handles(files: Vec<OwnedFd>) -> Vec<Handle> {
     files.into_iter().map(Handle::of_fd).collect()
 }
 
-impl hal::Device for Device {
+impl nnhal_hal::Device for Device {
     fn name(&self) -> &str {
         &self.name
     }
@@ -133,7 +133,7 @@ impl hal::Device for Device {
         &self,
         model: &Model,
         version: HalVersion,
-    ) -> hal::Result<Vec<Support>> {
+    ) -> nnhal_hal::Result<Vec<Support>> {
         let count = model.main.operations.len();
         self.expect_expressible(model, version)?;
         let (method, answer) = match self.interface.at_most(version) {
@@ -167,7 +167,7 @@ impl hal::Device for Device {
         model: &Model,
         version: HalVersion,
         options: PrepareOptions,
-    ) -> hal::Result<Arc<dyn hal::PreparedModel>> {
+    ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         self.expect_expressible(model, version)?;
         let (callback, wait) = PreparedModelCallback::new();
         let PrepareOptions { preference, priority, deadline, token, cancellation, .. } = options;
@@ -225,7 +225,7 @@ impl hal::Device for Device {
         model_cache: Vec<OwnedFd>,
         data_cache: Vec<OwnedFd>,
         token: &CacheToken,
-    ) -> hal::Result<Arc<dyn hal::PreparedModel>> {
+    ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         let (callback, wait) = PreparedModelCallback::new();
         let (model_cache, data_cache) = (handles(model_cache), handles(data_cache));
         let (method, launched) = match self.interface.at_most(HalVersion::LATEST) {
@@ -262,7 +262,10 @@ impl hal::Device for Device {
         self.receive(method, launched, wait, None, None)
     }
 
-    fn allocate(&self, description: &BufferDescription) -> hal::Result<Arc<dyn hal::Buffer>> {
+    fn allocate(
+        &self,
+        description: &BufferDescription,
+    ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Buffer>> {
         let Interface::V1_3(device) = &self.interface else {
             return Err(Error::failure("drivers manage buffers from 1.3 on"));
         };
@@ -281,7 +284,7 @@ impl hal::Device for Device {
     }
 }
 
-fn roles(roles: &[hal::BufferRole]) -> hal::Result<Vec<v1_3::BufferRole>> {
+fn roles(roles: &[nnhal_hal::BufferRole]) -> nnhal_hal::Result<Vec<v1_3::BufferRole>> {
     roles.iter().map(|role| Ok(Convert::from_canonical(role)?)).collect()
 }
 
@@ -289,8 +292,8 @@ impl Device {
     /// The driver's own objects behind prepared models of this device (contract: ALLOC-2).
     fn own_models(
         &self,
-        models: &[Arc<dyn hal::PreparedModel>],
-    ) -> hal::Result<Vec<Option<Arc<dyn v1_3::IPreparedModel>>>> {
+        models: &[Arc<dyn nnhal_hal::PreparedModel>],
+    ) -> nnhal_hal::Result<Vec<Option<Arc<dyn v1_3::IPreparedModel>>>> {
         let models = models.iter().enumerate();
         models
             .map(|(index, model)| {

@@ -5,14 +5,14 @@ use crate::convert::{ConversionError, Convert};
 use crate::handle::Handle;
 use crate::v1_2;
 use crate::v1_3::IFencedExecutionCallback;
-use hal::device::FencedExecutionInfo;
-use hal::{SyncFence, Timing};
+use nnhal_hal::device::FencedExecutionInfo;
+use nnhal_hal::{SyncFence, Timing};
 use std::fmt;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// Handles of fences, with descriptors of their own.
-pub(super) fn handles(fences: &[SyncFence]) -> hal::Result<Vec<Handle>> {
+pub(super) fn handles(fences: &[SyncFence]) -> nnhal_hal::Result<Vec<Handle>> {
     fences
         .iter()
         .map(|fence| {
@@ -23,7 +23,10 @@ pub(super) fn handles(fences: &[SyncFence]) -> hal::Result<Vec<Handle>> {
 }
 
 /// The fence that a driver answered with; `None` for null (contract: FENCE-4).
-pub(super) fn fence_of(method: &'static str, handle: &Handle) -> hal::Result<Option<SyncFence>> {
+pub(super) fn fence_of(
+    method: &'static str,
+    handle: &Handle,
+) -> nnhal_hal::Result<Option<SyncFence>> {
     if handle.is_null() {
         return Ok(None);
     }
@@ -33,14 +36,14 @@ pub(super) fn fence_of(method: &'static str, handle: &Handle) -> hal::Result<Opt
     };
     let fd = fd.try_clone().map_err(|error| ConversionError::duplicate(&error))?;
     // A descriptor that is no fence is the driver's fault, not an argument's.
-    Ok(Some(SyncFence::from_fd(fd).map_err(hal::Error::failure)?))
+    Ok(Some(SyncFence::from_fd(fd).map_err(nnhal_hal::Error::failure)?))
 }
 
 /// What becomes of a fenced execution.
 pub(super) struct Info(pub(super) Arc<dyn IFencedExecutionCallback>);
 
 impl FencedExecutionInfo for Info {
-    fn get(&self) -> hal::Result<(Timing, Timing)> {
+    fn get(&self) -> nnhal_hal::Result<(Timing, Timing)> {
         let method = "getExecutionInfo";
         let (status, launched, fenced) = ask(method, || self.0.get_execution_info())?;
         expect_none(method, status)?;
@@ -55,7 +58,7 @@ impl fmt::Debug for Info {
 }
 
 /// Times; none if the device's exceeds the driver's (contract: TIME-2).
-pub(super) fn timing(timing: v1_2::Timing) -> hal::Result<Timing> {
+pub(super) fn timing(timing: v1_2::Timing) -> nnhal_hal::Result<Timing> {
     let both = timing.time_on_device != u64::MAX && timing.time_in_driver != u64::MAX;
     if both && timing.time_on_device > timing.time_in_driver {
         tracing::debug!(?timing, "the driver's times contradict each other");

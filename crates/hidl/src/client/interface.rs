@@ -2,7 +2,7 @@
 
 use super::answer::ask;
 use crate::{v1_0, v1_1, v1_2, v1_3};
-use hal::HalVersion;
+use nnhal_hal::HalVersion;
 use std::sync::Arc;
 
 /// A driver's device by the version that is used of it.
@@ -23,7 +23,7 @@ impl Interface {
     ///
     /// # Errors
     /// If the driver panics.
-    pub fn newest(device: Arc<dyn v1_0::IDevice>) -> hal::Result<Self> {
+    pub fn newest(device: Arc<dyn v1_0::IDevice>) -> nnhal_hal::Result<Self> {
         ask("castFrom", || {
             let newest = None
                 .or_else(|| Arc::clone(&device).cast_to_1_3().map(Self::V1_3))
@@ -85,7 +85,7 @@ pub(super) enum PreparedInterface {
 
 impl PreparedInterface {
     /// The newest version that the prepared model implements, but none newer than the device's.
-    pub(super) fn newest(self, device: HalVersion) -> hal::Result<Self> {
+    pub(super) fn newest(self, device: HalVersion) -> nnhal_hal::Result<Self> {
         ask("castFrom", || {
             Ok(match self {
                 Self::V1_0(model) if device >= HalVersion::V1_2 => {

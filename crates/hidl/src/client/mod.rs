@@ -1,13 +1,13 @@
-//! A [`hal::Device`] in front of the interfaces: a driver of any version is used as if it were of
+//! A [`nnhal_hal::Device`] in front of the interfaces: a driver of any version is used as if it were of
 //! this house.
 //!
 //! [`from_v1_0`] to [`from_v1_3`] take a driver's `IDevice`. The device that comes out is as new as
-//! the interface ([`hal::Device::version`]) and speaks to the driver in the version that the caller
+//! the interface ([`nnhal_hal::Device::version`]) and speaks to the driver in the version that the caller
 //! asks for, as far as the interface has it: a model that is prepared for 1.1 through a 1.3 driver
 //! goes through `prepareModel_1_1`, under the rules of 1.1 (contract: GEN-6), and then priority,
 //! deadline and cache files stay behind, for which 1.1 has no words.
 //!
-//! What that version has no words for is refused with `INVALID_ARGUMENT` and the [`hal::Obstacle`]s
+//! What that version has no words for is refused with `INVALID_ARGUMENT` and the [`nnhal_hal::Obstacle`]s
 //! that stand in the way. A driver that is older than the version asked for is asked in its own.
 //!
 //! **Nothing is believed.** Whatever a driver answers is checked: numbers that are no code, no model
@@ -34,7 +34,7 @@ pub use interface::Interface;
 pub use prepared::PreparedModel;
 
 use crate::{serve, v1_0, v1_1, v1_2, v1_3};
-use hal::HalVersion;
+use nnhal_hal::HalVersion;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Default for Options {
 pub fn from_v1_0(
     name: impl Into<String>,
     device: Arc<dyn v1_0::IDevice>,
-) -> hal::Result<Arc<dyn hal::Device>> {
+) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Device>> {
     Ok(Arc::new(Device::new(name, Interface::V1_0(device), Options::default())?))
 }
 
@@ -73,7 +73,7 @@ pub fn from_v1_0(
 pub fn from_v1_1(
     name: impl Into<String>,
     device: Arc<dyn v1_1::IDevice>,
-) -> hal::Result<Arc<dyn hal::Device>> {
+) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Device>> {
     Ok(Arc::new(Device::new(name, Interface::V1_1(device), Options::default())?))
 }
 
@@ -84,7 +84,7 @@ pub fn from_v1_1(
 pub fn from_v1_2(
     name: impl Into<String>,
     device: Arc<dyn v1_2::IDevice>,
-) -> hal::Result<Arc<dyn hal::Device>> {
+) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Device>> {
     Ok(Arc::new(Device::new(name, Interface::V1_2(device), Options::default())?))
 }
 
@@ -95,7 +95,7 @@ pub fn from_v1_2(
 pub fn from_v1_3(
     name: impl Into<String>,
     device: Arc<dyn v1_3::IDevice>,
-) -> hal::Result<Arc<dyn hal::Device>> {
+) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Device>> {
     Ok(Arc::new(Device::new(name, Interface::V1_3(device), Options::default())?))
 }
 
@@ -107,7 +107,7 @@ pub fn from_v1_3(
 pub fn from_newest(
     name: impl Into<String>,
     device: Arc<dyn v1_0::IDevice>,
-) -> hal::Result<Arc<dyn hal::Device>> {
+) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Device>> {
     let interface = Interface::newest(device)?;
     Ok(Arc::new(Device::new(name, interface, Options::default())?))
 }
@@ -117,19 +117,19 @@ pub fn from_newest(
 /// and adapters too. A version newer than 1.3 counts as 1.3.
 ///
 /// ```
-/// let device = hidl::client::through(reference::device(), hal::HalVersion::V1_2, Default::default())?;
+/// let device = nnhal_hidl::client::through(nnhal_reference::device(), nnhal_hal::HalVersion::V1_2, Default::default())?;
 /// assert_eq!(device.name(), "nnhal-reference");
-/// assert_eq!(device.version(), hal::HalVersion::V1_2);
-/// # Ok::<(), hal::Error>(())
+/// assert_eq!(device.version(), nnhal_hal::HalVersion::V1_2);
+/// # Ok::<(), nnhal_hal::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`Device::new`].
 pub fn through(
-    device: Arc<dyn hal::Device>,
+    device: Arc<dyn nnhal_hal::Device>,
     version: HalVersion,
     options: Options,
-) -> hal::Result<Arc<dyn hal::Device>> {
+) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Device>> {
     let name = device.name().to_owned();
     let served = serve::Device::new(device);
     let interface = match version {

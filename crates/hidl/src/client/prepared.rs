@@ -1,4 +1,4 @@
-//! [`PreparedModel`]: a driver's prepared model as a [`hal::PreparedModel`].
+//! [`PreparedModel`]: a driver's prepared model as a [`nnhal_hal::PreparedModel`].
 
 use super::answer::{Misbehaviour, answered, ask, expect_none, expect_some, status};
 use super::callbacks::{ExecutionAnswer, ExecutionCallback};
@@ -7,7 +7,7 @@ use super::interface::PreparedInterface;
 use super::{Options, burst};
 use crate::convert::{ConversionError, Convert};
 use crate::{v1_0, v1_2, v1_3};
-use hal::{
+use nnhal_hal::{
     ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
     MeasureTiming, Model, Operand, OutputShape, Request, RequestArgument, SyncFence, Timing,
 };
@@ -69,7 +69,7 @@ impl PreparedModel {
     }
 
     /// Whether a burst can carry a request: in the words of 1.2 (contract: BURST-14).
-    pub(super) fn expect_burst(&self, request: &Request) -> hal::Result<()> {
+    pub(super) fn expect_burst(&self, request: &Request) -> nnhal_hal::Result<()> {
         Ok(self.expect_expressible_by(request, HalVersion::V1_2)?)
     }
 
@@ -92,15 +92,16 @@ impl PreparedModel {
         &self,
         request: &Request,
         options: &ExecutionOptions,
-    ) -> hal::Result<(&'static str, ExecutionAnswer)> {
+    ) -> nnhal_hal::Result<(&'static str, ExecutionAnswer)> {
         self.expect_expressible(request)?;
         let measure = measure_code(options.measure);
-        let wait_for = |method, launch: &dyn Fn(Arc<ExecutionCallback>) -> hal::Result<i32>| {
-            let (callback, wait) = ExecutionCallback::new();
-            expect_none(method, launch(callback)?)?;
-            let patience = self.options.patience;
-            Ok((method, wait.wait(method, patience, options.cancellation.as_ref())?))
-        };
+        let wait_for =
+            |method, launch: &dyn Fn(Arc<ExecutionCallback>) -> nnhal_hal::Result<i32>| {
+                let (callback, wait) = ExecutionCallback::new();
+                expect_none(method, launch(callback)?)?;
+                let patience = self.options.patience;
+                Ok((method, wait.wait(method, patience, options.cancellation.as_ref())?))
+            };
         match &self.interface {
             PreparedInterface::V1_0(model) => {
                 let (method, request) = ("execute", v1_0::Request::from_canonical(request)?);
@@ -152,7 +153,7 @@ impl PreparedModel {
     ) -> Result<Execution, ExecutionError> {
         let status = status(method, answer.status)?;
         let wrong = |what| -> ExecutionError {
-            hal::Error::from(Misbehaviour::Shapes { method, status, what }).into()
+            nnhal_hal::Error::from(Misbehaviour::Shapes { method, status, what }).into()
         };
         if !matches!(status, ErrorStatus::None | ErrorStatus::OutputInsufficientSize) {
             // Shapes that come with it mean nothing (contract: GEN-3, CB-7).
@@ -163,12 +164,12 @@ impl PreparedModel {
             .iter()
             .map(Convert::to_canonical)
             .collect::<Result<_, _>>()
-            .map_err(hal::Error::from)?;
+            .map_err(nnhal_hal::Error::from)?;
         let expected = request.outputs.len();
         if !shapes.is_empty() && shapes.len() != expected {
             let (found, what) = (shapes.len(), "output shapes");
             let misbehaviour = Misbehaviour::Count { method, what, found, expected };
-            return Err(hal::Error::from(misbehaviour).into());
+            return Err(nnhal_hal::Error::from(misbehaviour).into());
         }
         if status == ErrorStatus::None {
             if !shapes.iter().all(|shape| shape.is_sufficient) {
@@ -214,7 +215,7 @@ impl PreparedModel {
         &self,
         method: &'static str,
         request: &Request,
-    ) -> hal::Result<Vec<OutputShape>> {
+    ) -> nnhal_hal::Result<Vec<OutputShape>> {
         if self.outputs.is_none() {
             return Ok(Vec::new());
         }
@@ -306,7 +307,7 @@ fn measure_code(measure: bool) -> i32 {
     (if measure { MeasureTiming::Yes } else { MeasureTiming::No }).code()
 }
 
-impl hal::PreparedModel for PreparedModel {
+impl nnhal_hal::PreparedModel for PreparedModel {
     /// Before 1.3 there are no words for deadline and loop timeout: they are ignored.
     fn execute(
         &self,
@@ -318,14 +319,14 @@ impl hal::PreparedModel for PreparedModel {
     }
 
     /// Only whether the driver can be asked: what it will say of the request is not known before.
-    fn check_request(&self, request: &Request) -> hal::Result<()> {
+    fn check_request(&self, request: &Request) -> nnhal_hal::Result<()> {
         Ok(self.expect_expressible(request)?)
     }
 
-    fn configure_burst(&self) -> hal::Result<Box<dyn hal::Burst>> {
+    fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn nnhal_hal::Burst>> {
         let driver: &dyn v1_2::IPreparedModel = match &self.interface {
             PreparedInterface::V1_0(_) => {
-                return Err(hal::Error::failure("drivers have bursts from 1.2 on"));
+                return Err(nnhal_hal::Error::failure("drivers have bursts from 1.2 on"));
             }
             PreparedInterface::V1_2(model) => &**model,
             PreparedInterface::V1_3(model) => &**model,
@@ -339,9 +340,11 @@ impl hal::PreparedModel for PreparedModel {
         wait_for: &[SyncFence],
         options: &ExecutionOptions,
         timeout_after_fences: Option<Duration>,
-    ) -> hal::Result<FencedExecution> {
+    ) -> nnhal_hal::Result<FencedExecution> {
         let Some(model) = self.v1_3() else {
-            return Err(hal::Error::failure("drivers run requests behind fences from 1.3 on"));
+            return Err(nnhal_hal::Error::failure(
+                "drivers run requests behind fences from 1.3 on",
+            ));
         };
         self.expect_expressible(request)?;
         let method = "executeFenced";

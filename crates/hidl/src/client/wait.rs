@@ -1,7 +1,7 @@
 //! [`channel`]: one value from whoever answers to whoever waits, or the news that none will come.
 
 use super::answer::Misbehaviour;
-use hal::{Cancellation, Error};
+use nnhal_hal::{Cancellation, Error};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,7 @@ impl<T> Wait<T> {
         method: &'static str,
         patience: Duration,
         cancellation: Option<&Cancellation>,
-    ) -> hal::Result<T> {
+    ) -> nnhal_hal::Result<T> {
         // A time so far away that the clock cannot say it never comes.
         let until = Instant::now().checked_add(patience);
         let mut state = self.0.lock();

@@ -10,7 +10,7 @@
 
 use super::{ConversionError, Convert, all_to_canonical, codes};
 use crate::{v1_0, v1_1, v1_2, v1_3};
-use hal::{Capabilities, HalVersion, OperandPerformance, OperandType, PerformanceInfo};
+use nnhal_hal::{Capabilities, HalVersion, OperandPerformance, OperandType, PerformanceInfo};
 
 impl Convert for v1_0::PerformanceInfo {
     type Canonical = PerformanceInfo;

@@ -1,6 +1,6 @@
 //! Numbers and the values behind them, for the two enumerations that HIDL signs and `hal` does not.
 
-use hal::{OperandType, OperationType, UnknownCode};
+use nnhal_hal::{OperandType, OperationType, UnknownCode};
 
 pub(super) fn operand_type(code: i32) -> Result<OperandType, UnknownCode> {
     OperandType::from_code(code.cast_unsigned())

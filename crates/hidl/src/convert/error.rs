@@ -1,7 +1,7 @@
 //! [`ConversionError`]
 
-use hal::memory::MemoryError;
-use hal::{ErrorStatus, HalVersion, Obstacle, UnknownCode};
+use nnhal_hal::memory::MemoryError;
+use nnhal_hal::{ErrorStatus, HalVersion, Obstacle, UnknownCode};
 use std::fmt;
 
 /// Why something of one version has no counterpart on the other side.
@@ -87,7 +87,7 @@ impl ConversionError {
     }
 }
 
-impl From<ConversionError> for hal::Error {
+impl From<ConversionError> for nnhal_hal::Error {
     fn from(error: ConversionError) -> Self {
         Self::new(error.status(), error)
     }

@@ -3,14 +3,14 @@
 use super::{ConversionError, Convert};
 use crate::handle::Handle;
 use crate::memory::HidlMemory;
-use hal::Memory;
+use nnhal_hal::Memory;
 use std::os::fd::OwnedFd;
 
 impl Convert for HidlMemory {
     type Canonical = Memory;
 
     /// Memory with descriptors of its own: what is passed is lent for the call (contract: PREP-11).
-    /// Kinds of every version are accepted, see [`hal::Request::stands_in_the_way_of`].
+    /// Kinds of every version are accepted, see [`nnhal_hal::Request::stands_in_the_way_of`].
     fn to_canonical(&self) -> Result<Memory, ConversionError> {
         let fds =
             self.handle.duplicate_fds().map_err(|error| ConversionError::duplicate(&error))?;

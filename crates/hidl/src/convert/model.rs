@@ -3,59 +3,61 @@
 use super::memory::pools_to_canonical;
 use super::{ConversionError, Convert, all_from_canonical, all_to_canonical, codes};
 use crate::{v1_0, v1_1, v1_2, v1_3};
-use hal::{HalVersion, Model, Obstacle, OperandLifeTime, Subgraph};
+use nnhal_hal::{HalVersion, Model, Obstacle, OperandLifeTime, Subgraph};
 
 impl Convert for v1_0::DataLocation {
-    type Canonical = hal::DataLocation;
+    type Canonical = nnhal_hal::DataLocation;
 
-    fn to_canonical(&self) -> Result<hal::DataLocation, ConversionError> {
+    fn to_canonical(&self) -> Result<nnhal_hal::DataLocation, ConversionError> {
         let Self { pool_index, offset, length } = *self;
-        Ok(hal::DataLocation { pool_index, offset, length })
+        Ok(nnhal_hal::DataLocation { pool_index, offset, length })
     }
 
-    fn from_canonical(location: &hal::DataLocation) -> Result<Self, ConversionError> {
-        let hal::DataLocation { pool_index, offset, length } = *location;
+    fn from_canonical(location: &nnhal_hal::DataLocation) -> Result<Self, ConversionError> {
+        let nnhal_hal::DataLocation { pool_index, offset, length } = *location;
         Ok(Self { pool_index, offset, length })
     }
 }
 
 impl Convert for v1_2::ExtraParams {
-    type Canonical = hal::ExtraParams;
+    type Canonical = nnhal_hal::ExtraParams;
 
-    fn to_canonical(&self) -> Result<hal::ExtraParams, ConversionError> {
+    fn to_canonical(&self) -> Result<nnhal_hal::ExtraParams, ConversionError> {
         Ok(match self {
-            Self::None => hal::ExtraParams::None,
-            Self::ChannelQuant(quant) => hal::ExtraParams::ChannelQuant(hal::ChannelQuant {
-                scales: quant.scales.as_slice().into(),
-                channel_dim: quant.channel_dim,
-            }),
-            Self::Extension(bytes) => hal::ExtraParams::Extension(bytes.clone()),
+            Self::None => nnhal_hal::ExtraParams::None,
+            Self::ChannelQuant(quant) => {
+                nnhal_hal::ExtraParams::ChannelQuant(nnhal_hal::ChannelQuant {
+                    scales: quant.scales.as_slice().into(),
+                    channel_dim: quant.channel_dim,
+                })
+            }
+            Self::Extension(bytes) => nnhal_hal::ExtraParams::Extension(bytes.clone()),
             Self::Unknown { tag } => {
                 return Err(ConversionError::UnknownTag { union: "ExtraParams", found: *tag });
             }
         })
     }
 
-    fn from_canonical(extra_params: &hal::ExtraParams) -> Result<Self, ConversionError> {
+    fn from_canonical(extra_params: &nnhal_hal::ExtraParams) -> Result<Self, ConversionError> {
         Ok(match extra_params {
-            hal::ExtraParams::None => Self::None,
-            hal::ExtraParams::ChannelQuant(quant) => {
+            nnhal_hal::ExtraParams::None => Self::None,
+            nnhal_hal::ExtraParams::ChannelQuant(quant) => {
                 Self::ChannelQuant(v1_2::SymmPerChannelQuantParams {
                     scales: quant.scales.to_vec(),
                     channel_dim: quant.channel_dim,
                 })
             }
-            hal::ExtraParams::Extension(bytes) => Self::Extension(bytes.clone()),
+            nnhal_hal::ExtraParams::Extension(bytes) => Self::Extension(bytes.clone()),
         })
     }
 }
 
 /// An operand of 1.0 and 1.1. Whether the version has its type is asked for whole models.
 impl Convert for v1_0::Operand {
-    type Canonical = hal::Operand;
+    type Canonical = nnhal_hal::Operand;
 
-    fn to_canonical(&self) -> Result<hal::Operand, ConversionError> {
-        Ok(hal::Operand {
+    fn to_canonical(&self) -> Result<nnhal_hal::Operand, ConversionError> {
+        Ok(nnhal_hal::Operand {
             operand_type: codes::operand_type(self.operand_type)?,
             dimensions: self.dimensions.clone(),
             number_of_consumers: self.number_of_consumers,
@@ -63,12 +65,12 @@ impl Convert for v1_0::Operand {
             zero_point: self.zero_point,
             lifetime: OperandLifeTime::from_code(self.lifetime)?,
             location: self.location.to_canonical()?,
-            extra_params: hal::ExtraParams::None,
+            extra_params: nnhal_hal::ExtraParams::None,
         })
     }
 
     /// Leaves extra parameters out; a model that has some was refused before.
-    fn from_canonical(operand: &hal::Operand) -> Result<Self, ConversionError> {
+    fn from_canonical(operand: &nnhal_hal::Operand) -> Result<Self, ConversionError> {
         Ok(Self {
             operand_type: codes::of_operand_type(operand.operand_type),
             dimensions: operand.dimensions.clone(),
@@ -83,10 +85,10 @@ impl Convert for v1_0::Operand {
 
 /// An operand of 1.2 and 1.3. Whether the version has its type is asked for whole models.
 impl Convert for v1_2::Operand {
-    type Canonical = hal::Operand;
+    type Canonical = nnhal_hal::Operand;
 
-    fn to_canonical(&self) -> Result<hal::Operand, ConversionError> {
-        Ok(hal::Operand {
+    fn to_canonical(&self) -> Result<nnhal_hal::Operand, ConversionError> {
+        Ok(nnhal_hal::Operand {
             operand_type: codes::operand_type(self.operand_type)?,
             dimensions: self.dimensions.clone(),
             number_of_consumers: self.number_of_consumers,
@@ -98,7 +100,7 @@ impl Convert for v1_2::Operand {
         })
     }
 
-    fn from_canonical(operand: &hal::Operand) -> Result<Self, ConversionError> {
+    fn from_canonical(operand: &nnhal_hal::Operand) -> Result<Self, ConversionError> {
         Ok(Self {
             operand_type: codes::of_operand_type(operand.operand_type),
             dimensions: operand.dimensions.clone(),
@@ -114,17 +116,17 @@ impl Convert for v1_2::Operand {
 
 /// An operation of any version. Whether the version has its type is asked for whole models.
 impl Convert for v1_0::Operation {
-    type Canonical = hal::Operation;
+    type Canonical = nnhal_hal::Operation;
 
-    fn to_canonical(&self) -> Result<hal::Operation, ConversionError> {
-        Ok(hal::Operation {
+    fn to_canonical(&self) -> Result<nnhal_hal::Operation, ConversionError> {
+        Ok(nnhal_hal::Operation {
             operation_type: codes::operation_type(self.operation_type)?,
             inputs: self.inputs.clone(),
             outputs: self.outputs.clone(),
         })
     }
 
-    fn from_canonical(operation: &hal::Operation) -> Result<Self, ConversionError> {
+    fn from_canonical(operation: &nnhal_hal::Operation) -> Result<Self, ConversionError> {
         Ok(Self {
             operation_type: codes::of_operation_type(operation.operation_type),
             inputs: operation.inputs.clone(),
@@ -134,13 +136,13 @@ impl Convert for v1_0::Operation {
 }
 
 impl Convert for v1_2::ExtensionNameAndPrefix {
-    type Canonical = hal::ExtensionNameAndPrefix;
+    type Canonical = nnhal_hal::ExtensionNameAndPrefix;
 
-    fn to_canonical(&self) -> Result<hal::ExtensionNameAndPrefix, ConversionError> {
-        Ok(hal::ExtensionNameAndPrefix { name: self.name.clone(), prefix: self.prefix })
+    fn to_canonical(&self) -> Result<nnhal_hal::ExtensionNameAndPrefix, ConversionError> {
+        Ok(nnhal_hal::ExtensionNameAndPrefix { name: self.name.clone(), prefix: self.prefix })
     }
 
-    fn from_canonical(row: &hal::ExtensionNameAndPrefix) -> Result<Self, ConversionError> {
+    fn from_canonical(row: &nnhal_hal::ExtensionNameAndPrefix) -> Result<Self, ConversionError> {
         Ok(Self { name: row.name.clone(), prefix: row.prefix })
     }
 }
@@ -163,7 +165,7 @@ impl Convert for v1_3::Subgraph {
 }
 
 /// The parts of a graph put together.
-fn graph<O: Convert<Canonical = hal::Operand>>(
+fn graph<O: Convert<Canonical = nnhal_hal::Operand>>(
     operands: &[O],
     operations: &[v1_0::Operation],
     inputs: &[u32],

@@ -3,21 +3,21 @@
 use super::memory::pools_to_canonical;
 use super::{ConversionError, Convert, all_from_canonical, all_to_canonical};
 use crate::{v1_0, v1_3};
-use hal::{Deadline, HalVersion, Model, Obstacle, Request, RequestMemoryPool};
+use nnhal_hal::{Deadline, HalVersion, Model, Obstacle, Request, RequestMemoryPool};
 use std::time::Duration;
 
 impl Convert for v1_0::RequestArgument {
-    type Canonical = hal::RequestArgument;
+    type Canonical = nnhal_hal::RequestArgument;
 
-    fn to_canonical(&self) -> Result<hal::RequestArgument, ConversionError> {
-        Ok(hal::RequestArgument {
+    fn to_canonical(&self) -> Result<nnhal_hal::RequestArgument, ConversionError> {
+        Ok(nnhal_hal::RequestArgument {
             has_no_value: self.has_no_value,
             location: self.location.to_canonical()?,
             dimensions: self.dimensions.clone(),
         })
     }
 
-    fn from_canonical(argument: &hal::RequestArgument) -> Result<Self, ConversionError> {
+    fn from_canonical(argument: &nnhal_hal::RequestArgument) -> Result<Self, ConversionError> {
         Ok(Self {
             has_no_value: argument.has_no_value,
             location: Convert::from_canonical(&argument.location)?,
@@ -153,15 +153,15 @@ impl Convert for v1_3::OptionalTimeoutDuration {
 }
 
 impl Convert for v1_3::BufferRole {
-    type Canonical = hal::BufferRole;
+    type Canonical = nnhal_hal::BufferRole;
 
-    fn to_canonical(&self) -> Result<hal::BufferRole, ConversionError> {
+    fn to_canonical(&self) -> Result<nnhal_hal::BufferRole, ConversionError> {
         let Self { model_index, io_index, frequency } = *self;
-        Ok(hal::BufferRole { model_index, io_index, frequency })
+        Ok(nnhal_hal::BufferRole { model_index, io_index, frequency })
     }
 
-    fn from_canonical(role: &hal::BufferRole) -> Result<Self, ConversionError> {
-        let hal::BufferRole { model_index, io_index, frequency } = *role;
+    fn from_canonical(role: &nnhal_hal::BufferRole) -> Result<Self, ConversionError> {
+        let nnhal_hal::BufferRole { model_index, io_index, frequency } = *role;
         Ok(Self { model_index, io_index, frequency })
     }
 }

@@ -4,7 +4,7 @@ use super::{ConversionError, Convert};
 use crate::handle::Handle;
 use crate::memory::HidlMemory;
 use crate::{v1_0, v1_1, v1_2, v1_3};
-use hal::{
+use nnhal_hal::{
     Capabilities, ErrorStatus, HalVersion, Memory, Model, Obstacle, OperandType, OperationType,
     PerformanceInfo, Timing,
 };
@@ -32,23 +32,26 @@ fn operation_types(version: HalVersion) -> impl Strategy<Value = OperationType> 
     select(types)
 }
 
-fn extra_params(version: HalVersion) -> BoxedStrategy<hal::ExtraParams> {
-    let none = Just(hal::ExtraParams::None);
+fn extra_params(version: HalVersion) -> BoxedStrategy<nnhal_hal::ExtraParams> {
+    let none = Just(nnhal_hal::ExtraParams::None);
     if version < HalVersion::V1_2 {
         return none.boxed();
     }
     prop_oneof![
         none,
         (vec(any::<f32>(), 0..3), any::<u32>()).prop_map(|(scales, channel_dim)| {
-            hal::ExtraParams::ChannelQuant(hal::ChannelQuant { scales: scales.into(), channel_dim })
+            nnhal_hal::ExtraParams::ChannelQuant(nnhal_hal::ChannelQuant {
+                scales: scales.into(),
+                channel_dim,
+            })
         }),
-        vec(any::<u8>(), 0..4).prop_map(|bytes| hal::ExtraParams::Extension(bytes.into())),
+        vec(any::<u8>(), 0..4).prop_map(|bytes| nnhal_hal::ExtraParams::Extension(bytes.into())),
     ]
     .boxed()
 }
 
-fn operand(version: HalVersion) -> impl Strategy<Value = hal::Operand> {
-    let lifetimes: Vec<_> = hal::OperandLifeTime::ALL
+fn operand(version: HalVersion) -> impl Strategy<Value = nnhal_hal::Operand> {
+    let lifetimes: Vec<_> = nnhal_hal::OperandLifeTime::ALL
         .iter()
         .copied()
         .filter(|lifetime| lifetime.since() <= version)
@@ -65,32 +68,38 @@ fn operand(version: HalVersion) -> impl Strategy<Value = hal::Operand> {
     )
         .prop_map(
             |(operand_type, dimensions, (consumers, scale, zero_point), lifetime, at, extra)| {
-                hal::Operand {
+                nnhal_hal::Operand {
                     operand_type,
                     dimensions,
                     number_of_consumers: consumers,
                     scale,
                     zero_point,
                     lifetime,
-                    location: hal::DataLocation { pool_index: at.0, offset: at.1, length: at.2 },
+                    location: nnhal_hal::DataLocation {
+                        pool_index: at.0,
+                        offset: at.1,
+                        length: at.2,
+                    },
                     extra_params: extra,
                 }
             },
         )
 }
 
-fn subgraph(version: HalVersion) -> impl Strategy<Value = hal::Subgraph> {
-    let operation =
-        (operation_types(version), vec(any::<u32>(), 0..3), vec(any::<u32>(), 0..3)).prop_map(
-            |(operation_type, inputs, outputs)| hal::Operation { operation_type, inputs, outputs },
-        );
+fn subgraph(version: HalVersion) -> impl Strategy<Value = nnhal_hal::Subgraph> {
+    let operation = (operation_types(version), vec(any::<u32>(), 0..3), vec(any::<u32>(), 0..3))
+        .prop_map(|(operation_type, inputs, outputs)| nnhal_hal::Operation {
+            operation_type,
+            inputs,
+            outputs,
+        });
     (
         vec(operand(version), 0..4),
         vec(operation, 0..3),
         vec(any::<u32>(), 0..3),
         vec(any::<u32>(), 0..3),
     )
-        .prop_map(|(operands, operations, inputs, outputs)| hal::Subgraph {
+        .prop_map(|(operands, operations, inputs, outputs)| nnhal_hal::Subgraph {
             operands,
             operations,
             inputs,
@@ -117,7 +126,7 @@ fn model(version: HalVersion) -> impl Strategy<Value = Model> {
             relax_computation_float32_to_float16: relaxed && version >= HalVersion::V1_1,
             extension_name_to_prefix: names
                 .into_iter()
-                .map(|(name, prefix)| hal::ExtensionNameAndPrefix { name, prefix })
+                .map(|(name, prefix)| nnhal_hal::ExtensionNameAndPrefix { name, prefix })
                 .collect(),
         })
 }
@@ -196,28 +205,28 @@ proptest! {
         inputs in 0..5_usize, size in 1..9_u64, token in any::<u32>(),
     ) {
         let mut arguments: Vec<_> = arguments.into_iter().map(|(has_no_value, at, dimensions)| {
-            let location = hal::DataLocation { pool_index: at.0, offset: at.1, length: at.2 };
-            hal::RequestArgument { has_no_value, location, dimensions }
+            let location = nnhal_hal::DataLocation { pool_index: at.0, offset: at.1, length: at.2 };
+            nnhal_hal::RequestArgument { has_no_value, location, dimensions }
         }).collect();
         let outputs = arguments.split_off(inputs.min(arguments.len()));
         let memory = Memory::allocate(size).unwrap();
-        let mut request = hal::Request {
+        let mut request = nnhal_hal::Request {
             inputs: arguments,
             outputs,
-            pools: vec![hal::RequestMemoryPool::Memory(memory.clone())],
+            pools: vec![nnhal_hal::RequestMemoryPool::Memory(memory.clone())],
         };
         let back = v1_0::Request::from_canonical(&request).unwrap().to_canonical().unwrap();
         prop_assert_eq!((&back.inputs, &back.outputs), (&request.inputs, &request.outputs));
         match &back.pools[..] {
-            [hal::RequestMemoryPool::Memory(found)] => assert_shared(found, &memory),
+            [nnhal_hal::RequestMemoryPool::Memory(found)] => assert_shared(found, &memory),
             other => panic!("{other:?}"),
         }
 
-        request.pools.push(hal::RequestMemoryPool::Token(token));
+        request.pools.push(nnhal_hal::RequestMemoryPool::Token(token));
         let back = v1_3::Request::from_canonical(&request).unwrap().to_canonical().unwrap();
         prop_assert_eq!((&back.inputs, &back.outputs), (&request.inputs, &request.outputs));
         match &back.pools[..] {
-            [hal::RequestMemoryPool::Memory(found), hal::RequestMemoryPool::Token(same)] => {
+            [nnhal_hal::RequestMemoryPool::Memory(found), nnhal_hal::RequestMemoryPool::Token(same)] => {
                 assert_shared(found, &memory);
                 prop_assert_eq!(*same, token);
             }
@@ -267,7 +276,7 @@ proptest! {
     fn times_go_through(
         nanoseconds in proptest::option::of(any::<u64>()), times in any::<(u64, u64)>()
     ) {
-        let deadline = nanoseconds.map(hal::Deadline::from_nanoseconds_since_epoch);
+        let deadline = nanoseconds.map(nnhal_hal::Deadline::from_nanoseconds_since_epoch);
         let there = v1_3::OptionalTimePoint::from_canonical(&deadline).unwrap();
         prop_assert_eq!(there.to_canonical().unwrap(), deadline);
         let duration = nanoseconds.map(Duration::from_nanos);
@@ -281,8 +290,8 @@ proptest! {
 
 /// `y = RELU(x)` of one float, in the words of 1.0.
 fn one_relu() -> v1_0::Model {
-    let mut graph = hal::SubgraphBuilder::new();
-    let spec = hal::OperandSpec::tensor_float32([1]);
+    let mut graph = nnhal_hal::SubgraphBuilder::new();
+    let spec = nnhal_hal::OperandSpec::tensor_float32([1]);
     let x = graph.input("x", spec.clone());
     let y = graph.operation(OperationType::Relu, [x], spec);
     graph.output(y);
@@ -350,7 +359,7 @@ fn dev_cap_5_and_6_no_version_states_what_it_does_not_know() {
     let strange = [OperandType::Subgraph, OperandType::from_code(0x0001_0000).unwrap()];
     for operand_type in strange {
         let info = PerformanceInfo::AS_CPU;
-        capabilities.operand_performance.push(hal::OperandPerformance { operand_type, info });
+        capabilities.operand_performance.push(nnhal_hal::OperandPerformance { operand_type, info });
     }
     let twice = capabilities.operand_performance[0];
     capabilities.operand_performance.push(twice);
@@ -396,16 +405,20 @@ fn dev_cap_7_older_answers_derive_from_the_newest() {
 
 #[test]
 fn extensions_and_shapes_go_through() {
-    let extension = hal::Extension {
+    let extension = nnhal_hal::Extension {
         name: "com.example.x".to_owned(),
-        operand_types: vec![hal::ExtensionOperandType { number: 7, is_tensor: true, byte_size: 3 }],
+        operand_types: vec![nnhal_hal::ExtensionOperandType {
+            number: 7,
+            is_tensor: true,
+            byte_size: 3,
+        }],
     };
     let there = v1_2::Extension::from_canonical(&extension).unwrap();
     assert_eq!(there.to_canonical().unwrap(), extension);
-    let shape = hal::OutputShape { dimensions: vec![0, 7], is_sufficient: false };
+    let shape = nnhal_hal::OutputShape { dimensions: vec![0, 7], is_sufficient: false };
     let there = v1_2::OutputShape::from_canonical(&shape).unwrap();
     assert_eq!(there.to_canonical().unwrap(), shape);
-    let role = hal::BufferRole { model_index: 1, io_index: 2, frequency: 0.5 };
+    let role = nnhal_hal::BufferRole { model_index: 1, io_index: 2, frequency: 0.5 };
     let there = v1_3::BufferRole::from_canonical(&role).unwrap();
     assert_eq!(there.to_canonical().unwrap(), role);
 }

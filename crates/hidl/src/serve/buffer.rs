@@ -6,11 +6,11 @@ use crate::convert::Convert;
 use crate::memory::HidlMemory;
 use crate::transport::Return;
 use crate::v1_3::IBuffer;
-use hal::Error;
+use nnhal_hal::Error;
 use std::sync::Arc;
 
 /// A buffer; it lives as long as this object (contract: ALLOC-8).
-pub(super) struct Buffer(pub(super) Arc<dyn hal::Buffer>);
+pub(super) struct Buffer(pub(super) Arc<dyn nnhal_hal::Buffer>);
 
 impl IBuffer for Buffer {
     fn copy_to(&self, dst: &HidlMemory) -> Return<i32> {
@@ -28,6 +28,6 @@ impl IBuffer for Buffer {
     }
 }
 
-fn answer(result: hal::Result<()>) -> i32 {
+fn answer(result: nnhal_hal::Result<()>) -> i32 {
     result.map_or_else(|error| Answer::Plain.refuse(&error), |()| NONE)
 }

@@ -6,13 +6,13 @@ use crate::convert::Convert;
 use crate::fmq::MQDescriptor;
 use crate::transport::{Return, TransportError};
 use crate::v1_2::{IBurstCallback, IBurstContext};
-use burst::{BurstContext, BurstServer, MessageQueue};
-use hal::{Error, ErrorStatus, Memory};
+use nnhal_burst::{BurstContext, BurstServer, MessageQueue};
+use nnhal_hal::{Error, ErrorStatus, Memory};
 use std::sync::Arc;
 
 /// Begins a burst (contract: BURST-1).
 pub(super) fn configure(
-    model: &Arc<dyn hal::PreparedModel>,
+    model: &Arc<dyn nnhal_hal::PreparedModel>,
     callback: Option<Arc<dyn IBurstCallback>>,
     requests: &MQDescriptor,
     results: &MQDescriptor,
@@ -46,8 +46,8 @@ impl IBurstContext for Context {
 /// The client's, whose memory comes as HIDL passes it.
 struct Callback(Arc<dyn IBurstCallback>);
 
-impl burst::BurstCallback for Callback {
-    fn get_memories(&self, slots: &[i32]) -> hal::Result<Vec<Memory>> {
+impl nnhal_burst::BurstCallback for Callback {
+    fn get_memories(&self, slots: &[i32]) -> nnhal_hal::Result<Vec<Memory>> {
         let (status, memories) = self.0.get_memories(slots)?;
         match ErrorStatus::from_code(status) {
             Ok(ErrorStatus::None) => {}

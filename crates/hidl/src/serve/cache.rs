@@ -1,7 +1,7 @@
 //! Handles of cache files, on their way to the device.
 
 use crate::handle::Handle;
-use hal::{CacheFilesNeeded, Error};
+use nnhal_hal::{CacheFilesNeeded, Error};
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::os::fd::OwnedFd;
 
@@ -106,7 +106,7 @@ fn counted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::ErrorStatus;
+    use nnhal_hal::ErrorStatus;
     use std::fs::File;
 
     const NEEDED: CacheFilesNeeded = CacheFilesNeeded { model: 1, data: 2 };

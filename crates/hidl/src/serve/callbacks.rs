@@ -5,7 +5,7 @@ use super::prepared::PreparedModel;
 use super::status::{Answer, NONE};
 use crate::transport::Return;
 use crate::{v1_0, v1_2, v1_3};
-use hal::{Error, ErrorStatus, HalVersion};
+use nnhal_hal::{Error, ErrorStatus, HalVersion};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Preparation {
     }
 
     /// Tells the outcome and returns its status: a model exactly with `NONE` (contract: PREP-3).
-    pub(super) fn deliver(mut self, result: hal::Result<Arc<PreparedModel>>) -> i32 {
+    pub(super) fn deliver(mut self, result: nnhal_hal::Result<Arc<PreparedModel>>) -> i32 {
         let Some(callback) = self.0.take() else { return NONE };
         let (status, model) = match result {
             Ok(model) => (NONE, Some(model)),

@@ -13,44 +13,44 @@ use crate::transport::Return;
 use crate::v1_2::CacheToken;
 use crate::v1_3::{IBuffer, OptionalTimePoint};
 use crate::{v1_0, v1_1, v1_2, v1_3};
-use hal::{
+use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, Deadline, DeviceStatus, Error, ErrorStatus,
     ExecutionPreference, HalVersion, Model, PrepareOptions, Priority,
 };
 use std::any::Any;
 use std::sync::Arc;
 
-/// A [`hal::Device`] behind `IDevice` of every version.
+/// A [`nnhal_hal::Device`] behind `IDevice` of every version.
 pub struct Device {
     origin: Arc<Origin>,
 }
 
 impl Device {
     /// Serves a device.
-    pub fn new(device: Arc<dyn hal::Device>) -> Arc<Self> {
+    pub fn new(device: Arc<dyn nnhal_hal::Device>) -> Arc<Self> {
         Self::with_limits(device, Limits::default())
     }
 
     /// Serves a device with other limits to what goes on in the background.
-    pub fn with_limits(device: Arc<dyn hal::Device>, limits: Limits) -> Arc<Self> {
+    pub fn with_limits(device: Arc<dyn nnhal_hal::Device>, limits: Limits) -> Arc<Self> {
         Arc::new(Self { origin: Arc::new(Origin { device, tasks: Tasks::new(limits) }) })
     }
 
     /// The device behind the interface.
-    pub fn inner(&self) -> &Arc<dyn hal::Device> {
+    pub fn inner(&self) -> &Arc<dyn nnhal_hal::Device> {
         &self.origin.device
     }
 
     /// Asks the device to describe itself, in a version's words.
     fn describe<T: Convert>(
         &self,
-        ask: impl FnOnce(&dyn hal::Device) -> T::Canonical,
+        ask: impl FnOnce(&dyn nnhal_hal::Device) -> T::Canonical,
     ) -> Result<T, i32> {
         guarded(|| Ok(T::from_canonical(&ask(&*self.origin.device))?))
             .map_err(|error| Answer::Description.refuse(&error))
     }
 
-    fn capabilities<C: Convert<Canonical = hal::Capabilities> + Default>(&self) -> (i32, C) {
+    fn capabilities<C: Convert<Canonical = nnhal_hal::Capabilities> + Default>(&self) -> (i32, C) {
         match self.describe(|device| device.capabilities()) {
             Ok(capabilities) => (NONE, capabilities),
             Err(status) => (status, C::default()),
@@ -65,12 +65,12 @@ impl Device {
         let answer =
             guarded(|| self.origin.device.supported_operations(&model.to_canonical()?, version));
         match answer {
-            Ok(supported) => (NONE, supported.iter().map(hal::Support::is_yes).collect()),
+            Ok(supported) => (NONE, supported.iter().map(nnhal_hal::Support::is_yes).collect()),
             Err(error) => (Answer::Plain.refuse(&error), Vec::new()),
         }
     }
 
-    fn cache_files_needed(&self) -> hal::Result<CacheFilesNeeded> {
+    fn cache_files_needed(&self) -> nnhal_hal::Result<CacheFilesNeeded> {
         let needed = guarded(|| Ok::<_, Error>(self.origin.device.cache_files_needed()))?;
         if needed.is_valid() {
             return Ok(needed);
@@ -83,7 +83,7 @@ impl Device {
         &self,
         model: &M,
         version: HalVersion,
-        options: impl FnOnce() -> hal::Result<PrepareOptions>,
+        options: impl FnOnce() -> nnhal_hal::Result<PrepareOptions>,
         callback: Option<PreparedModelCallback>,
     ) -> i32 {
         let Some(callback) = callback else {
@@ -124,7 +124,7 @@ impl Device {
         model_cache: &[Handle],
         data_cache: &[Handle],
         token: &CacheToken,
-    ) -> hal::Result<PrepareOptions> {
+    ) -> nnhal_hal::Result<PrepareOptions> {
         let preference = ExecutionPreference::from_code(preference).map_err(Error::invalid)?;
         let needed = self.cache_files_needed().unwrap_or_default();
         let files = CacheFiles::to_save(needed, model_cache, data_cache);
@@ -142,7 +142,7 @@ impl Device {
     /// preparing.
     fn load(
         &self,
-        deadline: impl FnOnce() -> hal::Result<Option<Deadline>>,
+        deadline: impl FnOnce() -> nnhal_hal::Result<Option<Deadline>>,
         model_cache: &[Handle],
         data_cache: &[Handle],
         token: &CacheToken,
@@ -375,7 +375,7 @@ impl v1_3::IDevice for Device {
     }
 }
 
-fn roles(roles: &[v1_3::BufferRole]) -> hal::Result<Vec<hal::BufferRole>> {
+fn roles(roles: &[v1_3::BufferRole]) -> nnhal_hal::Result<Vec<nnhal_hal::BufferRole>> {
     roles.iter().map(|role| Ok(role.to_canonical()?)).collect()
 }
 
@@ -384,7 +384,7 @@ impl Device {
     fn own_models(
         &self,
         models: &[Option<Arc<dyn v1_3::IPreparedModel>>],
-    ) -> hal::Result<Vec<Arc<dyn hal::PreparedModel>>> {
+    ) -> nnhal_hal::Result<Vec<Arc<dyn nnhal_hal::PreparedModel>>> {
         let models = models.iter().enumerate();
         models
             .map(|(index, model)| {

@@ -8,9 +8,9 @@ use crate::handle::Handle;
 use crate::transport::Return;
 use crate::v1_2::Timing;
 use crate::v1_3::IFencedExecutionCallback;
-use hal::device::FencedExecutionInfo;
-use hal::fence::FenceState;
-use hal::{Error, SyncFence};
+use nnhal_hal::device::FencedExecutionInfo;
+use nnhal_hal::fence::FenceState;
+use nnhal_hal::{Error, SyncFence};
 use std::os::fd::AsFd;
 
 /// What is wrong with an entry of `waitFor`.
@@ -25,7 +25,7 @@ enum FenceError {
 }
 
 /// The fences to wait for, with descriptors of their own (contract: FENCE-3, FENCE-5).
-pub(super) fn fences(handles: &[Handle]) -> hal::Result<Vec<SyncFence>> {
+pub(super) fn fences(handles: &[Handle]) -> nnhal_hal::Result<Vec<SyncFence>> {
     let handles = handles.iter().enumerate();
     handles
         .map(|(index, handle)| {
@@ -48,7 +48,7 @@ pub(super) fn fences(handles: &[Handle]) -> hal::Result<Vec<SyncFence>> {
 }
 
 /// The handle of a fence; null if there is none (contract: FENCE-4).
-pub(super) fn handle_of(fence: Option<&SyncFence>) -> hal::Result<Handle> {
+pub(super) fn handle_of(fence: Option<&SyncFence>) -> nnhal_hal::Result<Handle> {
     let Some(fence) = fence else { return Ok(Handle::NULL) };
     let fd = fence.as_fd().try_clone_to_owned();
     Ok(Handle::of_fd(fd.map_err(|error| ConversionError::duplicate(&error))?))

@@ -1,7 +1,7 @@
-//! A [`hal::Device`] behind the interfaces: [`Device`] implements `IDevice` of every version, and
+//! A [`nnhal_hal::Device`] behind the interfaces: [`Device`] implements `IDevice` of every version, and
 //! what it hands out implements every version likewise.
 //!
-//! Here is what the interface files ask for beyond [`hal::Device`]: work in the background, one
+//! Here is what the interface files ask for beyond [`nnhal_hal::Device`]: work in the background, one
 //! notification in every outcome, statuses that the method may return, results that are empty
 //! unless all is well, times and shapes where they belong. What a model or request may hold is the
 //! device's to judge.
@@ -37,12 +37,12 @@ use std::sync::Arc;
 /// What a served device and everything it hands out have in common. Two are the same device
 /// exactly if this is the same object.
 struct Origin {
-    device: Arc<dyn hal::Device>,
+    device: Arc<dyn nnhal_hal::Device>,
     tasks: Tasks,
 }
 
 /// Asks a device something and turns a panic into an error (contract: GEN-8).
-fn guarded<T, E: From<hal::Error>>(ask: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+fn guarded<T, E: From<nnhal_hal::Error>>(ask: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(ask))
-        .unwrap_or_else(|_| Err(hal::Error::failure("the device has panicked").into()))
+        .unwrap_or_else(|_| Err(nnhal_hal::Error::failure("the device has panicked").into()))
 }

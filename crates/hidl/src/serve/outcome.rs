@@ -3,7 +3,7 @@
 use super::status::{Answer, NONE};
 use crate::convert::Convert;
 use crate::v1_2::{OutputShape, Timing};
-use hal::{Error, ErrorStatus, Execution, ExecutionError, HalVersion};
+use nnhal_hal::{Error, ErrorStatus, Execution, ExecutionError, HalVersion};
 use std::time::Instant;
 
 /// Status, shapes and times, in the form that goes with the status.
@@ -55,7 +55,7 @@ impl Outcome {
     }
 }
 
-fn shapes(shapes: &[hal::OutputShape]) -> Vec<OutputShape> {
+fn shapes(shapes: &[nnhal_hal::OutputShape]) -> Vec<OutputShape> {
     shapes
         .iter()
         .map(|shape| OutputShape {
@@ -67,16 +67,16 @@ fn shapes(shapes: &[hal::OutputShape]) -> Vec<OutputShape> {
 
 /// Times as the client sees them: the driver's ends now, so that waiting for a thread is in it
 /// (contract: TIME-3). None unless asked for (TIME-1), nor if they contradict each other (TIME-2).
-fn timing(timing: hal::Timing, measurement: Measurement) -> Timing {
+fn timing(timing: nnhal_hal::Timing, measurement: Measurement) -> Timing {
     if !measurement.wanted {
         return Timing::NONE;
     }
     let in_driver = timing.time_in_driver.map(|_| measurement.since.elapsed());
-    consistent(hal::Timing { time_in_driver: in_driver, ..timing })
+    consistent(nnhal_hal::Timing { time_in_driver: in_driver, ..timing })
 }
 
 /// Times in microseconds; none if the device's exceeds the driver's (contract: TIME-2).
-pub(super) fn consistent(timing: hal::Timing) -> Timing {
+pub(super) fn consistent(timing: nnhal_hal::Timing) -> Timing {
     match (timing.time_on_device, timing.time_in_driver) {
         (Some(device), Some(driver)) if device > driver => Timing::NONE,
         _ => Timing::from_canonical(&timing).unwrap_or(Timing::NONE),
@@ -89,7 +89,7 @@ mod tests {
     use std::time::Duration;
 
     fn outcome(version: HalVersion, status: ErrorStatus, shapes: usize) -> Outcome {
-        let shape = hal::OutputShape { dimensions: vec![2], is_sufficient: false };
+        let shape = nnhal_hal::OutputShape { dimensions: vec![2], is_sufficient: false };
         let error =
             ExecutionError { error: Error::new(status, "x"), output_shapes: vec![shape; shapes] };
         let measurement = Measurement { wanted: true, since: Instant::now() };
@@ -122,7 +122,7 @@ mod tests {
         let since = Instant::now();
         let execution = |device: u64, driver: Option<u64>| Execution {
             output_shapes: vec![],
-            timing: hal::Timing {
+            timing: nnhal_hal::Timing {
                 time_on_device: Some(Duration::from_micros(device)),
                 time_in_driver: driver.map(Duration::from_micros),
             },

@@ -12,28 +12,28 @@ use crate::transport::Return;
 use crate::v1_2::{OutputShape, Timing};
 use crate::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
 use crate::{v1_0, v1_2, v1_3};
-use hal::{Error, ExecutionOptions, HalVersion, MeasureTiming, Priority, Request};
+use nnhal_hal::{Error, ExecutionOptions, HalVersion, MeasureTiming, Priority, Request};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// A prepared model of a [`Device`](super::Device), behind `IPreparedModel` of every version.
 pub struct PreparedModel {
     origin: Arc<Origin>,
-    model: Arc<dyn hal::PreparedModel>,
+    model: Arc<dyn nnhal_hal::PreparedModel>,
     priority: Priority,
 }
 
 impl PreparedModel {
     pub(super) fn new(
         origin: Arc<Origin>,
-        model: Arc<dyn hal::PreparedModel>,
+        model: Arc<dyn nnhal_hal::PreparedModel>,
         priority: Priority,
     ) -> Arc<Self> {
         Arc::new(Self { origin, model, priority })
     }
 
     /// The prepared model behind the interface.
-    pub fn inner(&self) -> &Arc<dyn hal::PreparedModel> {
+    pub fn inner(&self) -> &Arc<dyn nnhal_hal::PreparedModel> {
         &self.model
     }
 
@@ -45,7 +45,7 @@ impl PreparedModel {
     /// else is done.
     fn launch(
         &self,
-        arguments: impl FnOnce() -> hal::Result<(Request, ExecutionOptions)>,
+        arguments: impl FnOnce() -> nnhal_hal::Result<(Request, ExecutionOptions)>,
         callback: Option<ExecutionCallback>,
     ) -> i32 {
         let since = Instant::now();
@@ -82,7 +82,7 @@ impl PreparedModel {
     fn run(
         &self,
         version: HalVersion,
-        arguments: impl FnOnce() -> hal::Result<(Request, ExecutionOptions)>,
+        arguments: impl FnOnce() -> nnhal_hal::Result<(Request, ExecutionOptions)>,
     ) -> (i32, Vec<OutputShape>, Timing) {
         let since = Instant::now();
         let outcome = match guarded(arguments) {
@@ -97,7 +97,7 @@ impl PreparedModel {
     }
 }
 
-fn measure(code: v1_2::MeasureTiming) -> hal::Result<bool> {
+fn measure(code: v1_2::MeasureTiming) -> nnhal_hal::Result<bool> {
     let measure = MeasureTiming::from_code(code).map_err(Error::invalid)?;
     Ok(measure == MeasureTiming::Yes)
 }
@@ -107,7 +107,7 @@ fn arguments(
     version: HalVersion,
     request: &v1_0::Request,
     measure_code: v1_2::MeasureTiming,
-) -> hal::Result<(Request, ExecutionOptions)> {
+) -> nnhal_hal::Result<(Request, ExecutionOptions)> {
     let request = request.to_canonical()?;
     expect_expressible(&request, version)?;
     let measure = measure(measure_code)?;
@@ -120,7 +120,7 @@ fn arguments_1_3(
     measure_code: v1_2::MeasureTiming,
     deadline: OptionalTimePoint,
     loop_timeout: OptionalTimeoutDuration,
-) -> hal::Result<(Request, ExecutionOptions)> {
+) -> nnhal_hal::Result<(Request, ExecutionOptions)> {
     let request = request.to_canonical()?;
     let options = ExecutionOptions {
         measure: measure(measure_code)?,

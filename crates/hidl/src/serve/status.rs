@@ -1,6 +1,6 @@
 //! [`Answer`]: which statuses a method may return.
 
-use hal::{Error, ErrorStatus, HalVersion};
+use nnhal_hal::{Error, ErrorStatus, HalVersion};
 
 /// The kinds of methods by the statuses in their lists (contract: GEN-2). All have `NONE`,
 /// `DEVICE_UNAVAILABLE` and `GENERAL_FAILURE`.

@@ -3,18 +3,18 @@
 use crate::memory::HidlMemory;
 use std::sync::Arc;
 
-/// A number that ought to be a code of [`hal::OperandType`].
+/// A number that ought to be a code of [`nnhal_hal::OperandType`].
 pub type OperandType = i32;
-/// A number that ought to be a code of [`hal::OperationType`].
+/// A number that ought to be a code of [`nnhal_hal::OperationType`].
 pub type OperationType = i32;
-/// A number that ought to be a code of [`hal::OperandLifeTime`].
+/// A number that ought to be a code of [`nnhal_hal::OperandLifeTime`].
 pub type OperandLifeTime = i32;
-/// A number that ought to be a code of [`hal::DeviceStatus`].
+/// A number that ought to be a code of [`nnhal_hal::DeviceStatus`].
 pub type DeviceStatus = i32;
-/// A number that ought to be a code of [`hal::ErrorStatus`], and up to 1.2 one of the first five.
+/// A number that ought to be a code of [`nnhal_hal::ErrorStatus`], and up to 1.2 one of the first five.
 pub type ErrorStatus = i32;
 
-/// Cost relative to the same work on the CPU; see [`hal::PerformanceInfo`].
+/// Cost relative to the same work on the CPU; see [`nnhal_hal::PerformanceInfo`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PerformanceInfo {
     /// Execution time as a multiple of the CPU's.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub use crate::v1_0::{ErrorStatus, Operand, Operation, OperationType, PerformanceInfo};
 
-/// A number that ought to be a code of [`hal::ExecutionPreference`].
+/// A number that ought to be a code of [`nnhal_hal::ExecutionPreference`].
 pub type ExecutionPreference = i32;
 
 /// What a device says of its cost (contract: DEV-CAP-2).

@@ -71,7 +71,7 @@ pub trait IPreparedModel: v1_0::IPreparedModel {
     ) -> Return<(ErrorStatus, Vec<OutputShape>, Timing)>;
 
     /// Begins a burst over two queues of this client (contract: BURST-1), which carry
-    /// [`burst::FmqRequestDatum`] and [`burst::FmqResultDatum`].
+    /// [`nnhal_burst::FmqRequestDatum`] and [`nnhal_burst::FmqResultDatum`].
     fn configure_execution_burst(
         &self,
         callback: Option<Arc<dyn IBurstCallback>>,

@@ -20,9 +20,9 @@ pub use crate::v1_0::{
 pub use crate::v1_1::ExecutionPreference;
 
 /// Bytes in a cache token (`Constant::BYTE_SIZE_OF_CACHE_TOKEN`).
-pub const BYTE_SIZE_OF_CACHE_TOKEN: usize = hal::BYTE_SIZE_OF_CACHE_TOKEN;
+pub const BYTE_SIZE_OF_CACHE_TOKEN: usize = nnhal_hal::BYTE_SIZE_OF_CACHE_TOKEN;
 /// Most cache files of one kind (`Constant::MAX_NUMBER_OF_CACHE_FILES`).
-pub const MAX_NUMBER_OF_CACHE_FILES: u32 = hal::MAX_NUMBER_OF_CACHE_FILES;
+pub const MAX_NUMBER_OF_CACHE_FILES: u32 = nnhal_hal::MAX_NUMBER_OF_CACHE_FILES;
 
 /// Names a compilation in the client's cache.
 pub type CacheToken = [u8; BYTE_SIZE_OF_CACHE_TOKEN];

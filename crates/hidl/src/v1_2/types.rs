@@ -4,9 +4,9 @@ use crate::memory::HidlMemory;
 use crate::v1_0::{DataLocation, OperandLifeTime, OperandType, Operation, PerformanceInfo};
 use std::sync::Arc;
 
-/// A number that ought to be a code of [`hal::DeviceType`].
+/// A number that ought to be a code of [`nnhal_hal::DeviceType`].
 pub type DeviceType = i32;
-/// A number that ought to be a code of [`hal::MeasureTiming`].
+/// A number that ought to be a code of [`nnhal_hal::MeasureTiming`].
 pub type MeasureTiming = i32;
 
 /// The cost of operations whose first operand is of a type (`Capabilities::OperandPerformance`).

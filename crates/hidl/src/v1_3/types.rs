@@ -5,7 +5,7 @@ use crate::v1_0::{Operation, PerformanceInfo, RequestArgument};
 use crate::v1_2::{ExtensionNameAndPrefix, Operand, OperandPerformance};
 use std::sync::Arc;
 
-/// A number that ought to be a code of [`hal::Priority`].
+/// A number that ought to be a code of [`nnhal_hal::Priority`].
 pub type Priority = i32;
 
 /// What a device says of its cost (contract: DEV-CAP-6).

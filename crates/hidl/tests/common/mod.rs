@@ -1,12 +1,12 @@
 //! Models that several tests run, and callbacks that write down what they are told.
 #![allow(dead_code)] // Not every test uses everything.
 
-use hal::{
+use nnhal_hal::{
     FusedActivation, HalVersion, Memory, Model, ModelBuilder, OperandSpec, OperandType,
     OperationType, Request, RequestBuilder, SubgraphBuilder,
 };
-use hidl::v1_2::{OutputShape, Timing};
-use hidl::{Return, v1_0, v1_2, v1_3};
+use nnhal_hidl::v1_2::{OutputShape, Timing};
+use nnhal_hidl::{Return, v1_0, v1_2, v1_3};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 

@@ -61,7 +61,7 @@ fn what_no_client_could_work_with_is_refused_at_once() {
 fn alloc_1_buffers_and_tokens_that_are_none_are_noticed() {
     let allocate = |allocated| {
         let device = Driver { allocated, ..Driver::new() }.device();
-        device.allocate(&hal::BufferDescription::default())
+        device.allocate(&nnhal_hal::BufferDescription::default())
     };
     for (allocated, what) in [((NONE, false, 1), "buffer"), ((NONE, true, 0), "token")] {
         let refused = allocate(allocated).err().unwrap();
@@ -69,7 +69,7 @@ fn alloc_1_buffers_and_tokens_that_are_none_are_noticed() {
         assert_eq!(misbehaviour(&refused), &expected);
     }
     let buffer = allocate((NONE, true, 1)).unwrap();
-    let memory = hal::Memory::allocate(4).unwrap();
+    let memory = nnhal_hal::Memory::allocate(4).unwrap();
     let refused = buffer.copy_to(&memory).unwrap_err();
     let expected = Misbehaviour::Status { method: "copyTo", code: STRANGE };
     assert_eq!(misbehaviour(&refused), &expected);

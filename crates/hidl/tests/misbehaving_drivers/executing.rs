@@ -15,7 +15,7 @@ fn cb_4_a_model_by_an_older_method_serves_as_what_it_is() {
     assert_eq!(misbehaviour(&found), &expected);
 }
 
-fn executed(model: Model, measure: bool) -> Result<hal::Execution, ExecutionError> {
+fn executed(model: Model, measure: bool) -> Result<nnhal_hal::Execution, ExecutionError> {
     let options = ExecutionOptions { measure, ..ExecutionOptions::default() };
     model.prepared().execute(&add_constant().request(), &options)
 }
@@ -111,10 +111,10 @@ fn shape_3_and_5_shapes_that_cannot_be_are_noticed() {
 fn time_1_and_2_times_that_were_not_asked_for_or_contradict_are_let_go() {
     let timing =
         |times, measure| executed(Model::answering(NONE, &[], times), measure).unwrap().timing;
-    assert_eq!(timing((1, 2), false), hal::Timing::NONE);
-    assert_eq!(timing((3, 2), true), hal::Timing::NONE);
-    assert_eq!(timing((1, 2), true), hal::Timing::from_microseconds(1, 2));
-    assert_eq!(timing((1, u64::MAX), true), hal::Timing::from_microseconds(1, u64::MAX));
+    assert_eq!(timing((1, 2), false), nnhal_hal::Timing::NONE);
+    assert_eq!(timing((3, 2), true), nnhal_hal::Timing::NONE);
+    assert_eq!(timing((1, 2), true), nnhal_hal::Timing::from_microseconds(1, 2));
+    assert_eq!(timing((1, u64::MAX), true), nnhal_hal::Timing::from_microseconds(1, u64::MAX));
 }
 
 #[test]
@@ -154,7 +154,10 @@ fn fence_4_fences_and_callbacks_that_are_none_are_noticed() {
     let launched = launch(|| (NONE, Handle::NULL, true)).unwrap();
     assert!(launched.sync_fence.is_none());
     let (whole, fenced) = launched.info.get().unwrap();
-    assert_eq!((whole, fenced), (hal::Timing::NONE, hal::Timing::from_microseconds(1, 2)));
+    assert_eq!(
+        (whole, fenced),
+        (nnhal_hal::Timing::NONE, nnhal_hal::Timing::from_microseconds(1, 2))
+    );
 }
 
 #[test]
@@ -168,6 +171,8 @@ fn ipc_5_bursts_that_are_none_or_that_nobody_serves_end() {
     let request = add_constant().request();
     let failed = burst.execute(&request, false).unwrap_err();
     assert_eq!(failed.error.status(), ErrorStatus::DeviceUnavailable);
-    let Some(hal::RequestMemoryPool::Memory(memory)) = request.pools.first() else { panic!() };
+    let Some(nnhal_hal::RequestMemoryPool::Memory(memory)) = request.pools.first() else {
+        panic!()
+    };
     burst.free_memory(memory);
 }

@@ -8,14 +8,16 @@ mod executing;
 mod preparing;
 
 use common::add_constant;
-use hal::{
+use nnhal_hal::{
     Cancellation, Device, Error, ErrorStatus, ExecutionError, ExecutionOptions, HalVersion,
     PrepareOptions, PreparedModel, Request,
 };
-use hidl::client::{self, Interface, Misbehaviour, Options};
-use hidl::v1_2::{CacheToken, OutputShape, Timing};
-use hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
-use hidl::{Handle, HidlMemory, MQDescriptor, Return, TransportError, v1_0, v1_1, v1_2, v1_3};
+use nnhal_hidl::client::{self, Interface, Misbehaviour, Options};
+use nnhal_hidl::v1_2::{CacheToken, OutputShape, Timing};
+use nnhal_hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
+use nnhal_hidl::{
+    Handle, HidlMemory, MQDescriptor, Return, TransportError, v1_0, v1_1, v1_2, v1_3,
+};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -371,7 +373,7 @@ impl v1_3::IFencedExecutionCallback for Info {
     }
 }
 
-fn prepare(device: &dyn Device) -> hal::Result<Arc<dyn PreparedModel>> {
+fn prepare(device: &dyn Device) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
     device.prepare_model(&add_constant().model, HalVersion::V1_3, PrepareOptions::default())
 }
 

@@ -114,7 +114,7 @@ fn gen_7_numbers_that_are_no_status_are_noticed() {
     assert_eq!(prepared_badly(|_| Ok(STRANGE)), status);
     assert_eq!(prepared_badly(|callback| callback.notify(STRANGE, None).map(|()| NONE)), status);
     let device = Driver::new().device();
-    assert_eq!(device.status(), hal::DeviceStatus::Unknown);
+    assert_eq!(device.status(), nnhal_hal::DeviceStatus::Unknown);
 }
 
 #[test]

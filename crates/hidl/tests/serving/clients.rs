@@ -22,7 +22,7 @@ struct Dead;
 
 impl v1_0::IPreparedModelCallback for Dead {
     fn notify(&self, _status: i32, _model: Option<Arc<dyn v1_0::IPreparedModel>>) -> Return<()> {
-        Err(hidl::TransportError::DeadObject)
+        Err(nnhal_hidl::TransportError::DeadObject)
     }
 }
 

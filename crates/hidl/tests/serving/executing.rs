@@ -209,7 +209,9 @@ fn exec_9_nothing_but_the_output_is_written() {
     let sample = add_constant();
     let model = prepared(&served(), &sample.model);
     let request = sample.request();
-    let [hal::RequestMemoryPool::Memory(memory)] = &request.pools[..] else { panic!("one pool") };
+    let [nnhal_hal::RequestMemoryPool::Memory(memory)] = &request.pools[..] else {
+        panic!("one pool")
+    };
     let view = memory.view().unwrap();
     let output = request.outputs[0].location;
     let mut expected = view.read_to_vec(0, view.size()).unwrap();
@@ -228,7 +230,9 @@ fn exec_12_a_client_that_writes_its_inputs_meanwhile_is_survived() {
     let sample = add_constant();
     let model = prepared(&served(), &sample.model);
     let request = sample.request();
-    let [hal::RequestMemoryPool::Memory(memory)] = &request.pools[..] else { panic!("one pool") };
+    let [nnhal_hal::RequestMemoryPool::Memory(memory)] = &request.pools[..] else {
+        panic!("one pool")
+    };
     let (view, done) = (memory.view().unwrap(), std::sync::atomic::AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {

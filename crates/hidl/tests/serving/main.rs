@@ -11,16 +11,16 @@ use common::{
     Executed, Prepared, Sample, Told, add_constant, endless, invalid, model_of_1_2, unknown_output,
     unsupported,
 };
-use hal::{
+use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device, DeviceType,
     Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, HalVersion, Memory, Model,
     PrepareOptions, PreparedModel, Request, Support,
 };
-use hidl::convert::Convert;
-use hidl::tasks::Limits;
-use hidl::v1_2::Timing;
-use hidl::v1_3::{IDevice as _, OptionalTimePoint, OptionalTimeoutDuration};
-use hidl::{Handle, HidlMemory, Return, serve, v1_0, v1_1, v1_2, v1_3};
+use nnhal_hidl::convert::Convert;
+use nnhal_hidl::tasks::Limits;
+use nnhal_hidl::v1_2::Timing;
+use nnhal_hidl::v1_3::{IDevice as _, OptionalTimePoint, OptionalTimeoutDuration};
+use nnhal_hidl::{Handle, HidlMemory, Return, serve, v1_0, v1_1, v1_2, v1_3};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -32,15 +32,15 @@ const NONE: i32 = ErrorStatus::None.code();
 const FAILURE: i32 = ErrorStatus::GeneralFailure.code();
 const INVALID: i32 = ErrorStatus::InvalidArgument.code();
 const TOKEN: CacheToken = [7; 32];
-const FAST: i32 = hal::ExecutionPreference::FastSingleAnswer.code();
-const MEDIUM: i32 = hal::Priority::Medium.code();
+const FAST: i32 = nnhal_hal::ExecutionPreference::FastSingleAnswer.code();
+const MEDIUM: i32 = nnhal_hal::Priority::Medium.code();
 const NO_DEADLINE: OptionalTimePoint = OptionalTimePoint::None;
 const NO_DURATION: OptionalTimeoutDuration = OptionalTimeoutDuration::None;
-const NO: i32 = hal::MeasureTiming::No.code();
-const YES: i32 = hal::MeasureTiming::Yes.code();
+const NO: i32 = nnhal_hal::MeasureTiming::No.code();
+const YES: i32 = nnhal_hal::MeasureTiming::Yes.code();
 
 fn served() -> Arc<serve::Device> {
-    serve::Device::new(reference::device())
+    serve::Device::new(nnhal_reference::device())
 }
 
 fn to<T: Convert>(canonical: &T::Canonical) -> T {

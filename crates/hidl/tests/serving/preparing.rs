@@ -221,7 +221,7 @@ fn buf_6_memory_that_is_none_is_invalid() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(8).unwrap();
     let reading: OwnedFd = std::fs::File::open(file.path()).unwrap().into();
-    let memory = Memory::from_file(reading, hal::memory::Protection::READ, 0, 8).unwrap();
+    let memory = Memory::from_file(reading, nnhal_hal::memory::Protection::READ, 0, 8).unwrap();
     assert_eq!(buffer.copy_to(&to(&memory)).unwrap(), INVALID);
     assert_eq!(buffer.copy_from(&to(&memory), &[]).unwrap(), NONE);
 }
@@ -230,7 +230,7 @@ fn buf_6_memory_that_is_none_is_invalid() {
 #[test]
 fn dev_every_description_comes_with_none() {
     let device = served();
-    assert_eq!(device.get_status().unwrap(), hal::DeviceStatus::Available.code());
+    assert_eq!(device.get_status().unwrap(), nnhal_hal::DeviceStatus::Available.code());
     let (vendor, name) = device.inner().name().split_once('-').unwrap();
     assert!(!vendor.is_empty() && !name.is_empty() && !name.contains('-'));
     let (status, version) = device.get_version_string().unwrap();

@@ -7,7 +7,7 @@ struct Stub {
     /// Of its cache files: what it was given to save.
     saved: Mutex<Vec<(usize, usize, CacheToken)>>,
     /// How it loads.
-    load: fn() -> hal::Result<Arc<dyn PreparedModel>>,
+    load: fn() -> nnhal_hal::Result<Arc<dyn PreparedModel>>,
     /// Preparing waits while this is `true`.
     held: Arc<(Mutex<bool>, Condvar)>,
     panics: bool,
@@ -39,12 +39,16 @@ impl Device for Stub {
     }
     fn capabilities(&self) -> Capabilities {
         assert!(!self.panics, "on purpose");
-        Capabilities::uniform(hal::PerformanceInfo::AS_CPU)
+        Capabilities::uniform(nnhal_hal::PerformanceInfo::AS_CPU)
     }
     fn cache_files_needed(&self) -> CacheFilesNeeded {
         self.cache_files_needed
     }
-    fn supported_operations(&self, model: &Model, _: HalVersion) -> hal::Result<Vec<Support>> {
+    fn supported_operations(
+        &self,
+        model: &Model,
+        _: HalVersion,
+    ) -> nnhal_hal::Result<Vec<Support>> {
         Ok(vec![Support::Yes; model.main.operations.len()])
     }
     fn prepare_model(
@@ -52,7 +56,7 @@ impl Device for Stub {
         _: &Model,
         _: HalVersion,
         options: PrepareOptions,
-    ) -> hal::Result<Arc<dyn PreparedModel>> {
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
         assert!(!self.panics, "on purpose");
         let (held, changed) = &*self.held;
         drop(changed.wait_while(held.lock().unwrap(), |held| *held).unwrap());
@@ -66,11 +70,11 @@ impl Device for Stub {
         model_cache: Vec<OwnedFd>,
         data_cache: Vec<OwnedFd>,
         token: &CacheToken,
-    ) -> hal::Result<Arc<dyn PreparedModel>> {
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
         assert_eq!((model_cache.len(), data_cache.len(), *token), (1, 2, TOKEN));
         (self.load)()
     }
-    fn allocate(&self, _: &BufferDescription) -> hal::Result<Arc<dyn hal::Buffer>> {
+    fn allocate(&self, _: &BufferDescription) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Buffer>> {
         panic!("on purpose")
     }
 }
@@ -135,7 +139,7 @@ fn cache_6_a_device_that_does_not_cache_fails() {
 
 #[test]
 fn cache_2_files_go_through_the_interface() {
-    use hidl::client::{Options, through};
+    use nnhal_hidl::client::{Options, through};
     let fds = |count| -> Vec<OwnedFd> {
         (0..count).map(|_| tempfile::tempfile().unwrap().into()).collect()
     };

@@ -3,8 +3,8 @@
 #![allow(dead_code)] // Each bench uses some of it.
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
 
-use kernels::InstructionSet;
-use kernels::peak::{Numbers, operations_per_nanosecond};
+use nnhal_kernels::InstructionSet;
+use nnhal_kernels::peak::{Numbers, operations_per_nanosecond};
 use std::time::{Duration, Instant};
 
 /// What was asked for on the command line.

@@ -4,8 +4,8 @@
 //! fits into the first cache.
 //!
 //! ```
-//! use kernels::elementwise::{Binary, Chain, Step, Unary};
-//! use kernels::{InstructionSet, Team};
+//! use nnhal_kernels::elementwise::{Binary, Chain, Step, Unary};
+//! use nnhal_kernels::{InstructionSet, Team};
 //!
 //! // relu6(image + bias)
 //! let steps = [

@@ -23,7 +23,7 @@ use crate::operation::Operation;
 use crate::rules::{activation_range, real};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// RELU, RELU1, RELU6, TANH or LOGISTIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -140,7 +140,7 @@ mod tests {
     use crate::operations::testing::{Example, assert_close, tensor};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
     use OperationType::{Logistic, Relu, Relu1, Relu6, Tanh};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     /// Scale and zero point of the output: the input's, or what the definition fixes.

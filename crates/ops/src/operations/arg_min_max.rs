@@ -19,7 +19,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
     use OperationType::{Argmax, Argmin};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn example(

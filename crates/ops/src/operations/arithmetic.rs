@@ -3,7 +3,7 @@
 //! | operand | name | shape | types |
 //! |---|---|---|---|
 //! | input 0, 1 | input | any two of rank 4 at most that broadcast | float32, float16, quantised, int32 |
-//! | input 2 | activation | scalar | INT32, see [`hal::FusedActivation`] |
+//! | input 2 | activation | scalar | INT32, see [`nnhal_hal::FusedActivation`] |
 //! | output 0 | output | the common shape | as the inputs |
 //!
 //! Quantised (not DIV): `output = requantise(input0 op input1)`. For MUL the output's scale must be
@@ -22,7 +22,7 @@ use crate::rules::requantize::Multiplier;
 use crate::rules::{activation_range, broadcast};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 use std::cmp::Ordering;
 
 /// Which of the four.
@@ -228,7 +228,7 @@ mod tests {
         TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
     };
     use OperationType::{Add, Div, Mul, Sub};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     /// A call on two vectors of their own types, without an activation.

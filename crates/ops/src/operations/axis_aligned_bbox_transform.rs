@@ -23,7 +23,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorQuant16Asymm,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// `AXIS_ALIGNED_BBOX_TRANSFORM`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -119,7 +119,7 @@ impl Operation for AxisAlignedBboxTransform {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn coordinates(operand_type: OperandType, dimensions: impl Into<Vec<u32>>) -> OperandSpec {

@@ -20,7 +20,7 @@ use crate::rules::convolution::{Requantizer, centred};
 use crate::rules::real;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// BATCH_MATMUL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
     use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8AsymmSigned};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     /// [[1, 2, 3], [4, 5, 6]] times [[1, 0], [2, 1], [0, 10]], which is [[5, 32], [14, 65]].

@@ -45,7 +45,7 @@ use OperandType::{
     Float16, Float32, TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
     TensorQuant16Asymm,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// By how much overlap lowers a score.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -238,7 +238,7 @@ impl Selection {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     /// The types of scores, boxes and scalars.

@@ -24,7 +24,7 @@ use OperandType::{
     TensorBool8, TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm,
     TensorQuant8AsymmSigned, TensorQuant8Symm, TensorQuant16Asymm, TensorQuant16Symm,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// CAST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,7 +110,7 @@ impl Operation for Cast {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     const NUMBERS: [OperandType; 4] =
         [TensorFloat32, TensorFloat16, TensorInt32, TensorQuant8Asymm];

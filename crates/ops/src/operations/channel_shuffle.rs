@@ -19,7 +19,7 @@ use crate::rules::movement;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// CHANNEL_SHUFFLE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

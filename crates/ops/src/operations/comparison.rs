@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::rules::broadcast;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// One of the six: for which orders of its two elements it is true. A NaN has no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,7 +128,7 @@ impl Comparison {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     const ALL: [OperationType; 6] = [

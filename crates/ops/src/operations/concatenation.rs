@@ -19,7 +19,7 @@ use crate::rules::requantize::requantized;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 use std::borrow::Cow;
 
 /// CONCATENATION.
@@ -145,7 +145,7 @@ fn as_output<'a>(input: &Argument<'a>, output: &Argument<'_>) -> Result<Cow<'a, 
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn example(inputs: &[(OperandSpec, &[f64])], axis: i32) -> Example {

@@ -22,7 +22,7 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// IF or WHILE, with the indexes of the referenced subgraphs that it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,7 +126,7 @@ impl Operation for ControlFlow {
 mod tests {
     use super::*;
     use crate::call::{ArgumentSource, Value};
-    use hal::{Operand, OperandLifeTime};
+    use nnhal_hal::{Operand, OperandLifeTime};
 
     fn operand(operand_type: OperandType) -> Operand {
         Operand {
@@ -136,8 +136,8 @@ mod tests {
             scale: 0.0,
             zero_point: 0,
             lifetime: OperandLifeTime::TemporaryVariable,
-            location: hal::DataLocation::default(),
-            extra_params: hal::ExtraParams::None,
+            location: nnhal_hal::DataLocation::default(),
+            extra_params: nnhal_hal::ExtraParams::None,
         }
     }
 

@@ -28,7 +28,7 @@ use crate::rules::layout::Layout;
 use crate::rules::padding::Window2d;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Signature};
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// CONV_2D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -142,7 +142,7 @@ mod tests {
     use crate::rules::requantize::Multiplier;
     use HalVersion::{V1_0, V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn float(dimensions: [u32; 4]) -> OperandSpec {

@@ -24,7 +24,7 @@ use crate::rules::layout::Layout;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -30,7 +30,7 @@ use crate::rules::layout::Layout;
 use crate::rules::padding::Window2d;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Signature};
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// DEPTHWISE_CONV_2D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -155,7 +155,7 @@ mod tests {
     use crate::operations::testing::{Example, tensor};
     use HalVersion::{V1_0, V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
         OperandSpec::tensor_float32(dimensions)

@@ -21,7 +21,7 @@ use OperandType::{
     TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorQuant8Symm,
     TensorQuant8SymmPerChannel,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// DEQUANTIZE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,7 +95,7 @@ impl Operation for Dequantize {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn example(input: OperandSpec, elements: &[f64], output_type: OperandType) -> Example {
         let output = tensor(output_type, []);

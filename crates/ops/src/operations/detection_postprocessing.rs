@@ -43,7 +43,7 @@ use crate::rules::suppression::{self, Candidate, MultiClass};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// How boxes with several classes compete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use OperandType::Bool;
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     const FLOAT: [OperandType; 2] = [TensorFloat32, Float32];

@@ -14,7 +14,7 @@ use crate::operation::Operation;
 use crate::rules::real;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// ELU.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn example(operand_type: OperandType, elements: &[f64], alpha: f64) -> Example {
         let length = u32::try_from(elements.len()).unwrap();

@@ -15,7 +15,7 @@ use crate::rules::movement;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{Float16, Float32, Int32, TensorFloat16, TensorFloat32, TensorInt32};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// FILL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -74,7 +74,7 @@ impl Operation for Fill {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     const TYPES: [(OperandType, OperandType); 3] =
         [(TensorFloat32, Float32), (TensorFloat16, Float16), (TensorInt32, Int32)];

@@ -24,7 +24,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// FULLY_CONNECTED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use HalVersion::{V1_0, V1_2, V1_3};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {

@@ -18,7 +18,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// GATHER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

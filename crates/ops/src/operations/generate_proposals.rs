@@ -44,7 +44,7 @@ use OperandType::{
     Float16, Float32, TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
     TensorQuant16Asymm, TensorQuant16Symm,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// `GENERATE_PROPOSALS`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use OperandType::Bool;
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     /// The types of scores and deltas, anchors, images, scalars.

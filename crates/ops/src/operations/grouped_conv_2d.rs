@@ -29,7 +29,7 @@ use crate::rules::layout::Layout;
 use crate::rules::padding::Window2d;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Signature};
-use hal::{FusedActivation, HalVersion, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperationType};
 
 /// GROUPED_CONV_2D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -147,7 +147,7 @@ mod tests {
     use crate::operations::testing::{Example, tensor};
     use HalVersion::{V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-    use hal::{OperandSpec, OperandType};
+    use nnhal_hal::{OperandSpec, OperandType};
     use proptest::prelude::*;
 
     fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {

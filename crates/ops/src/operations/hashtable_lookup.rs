@@ -22,7 +22,7 @@ use crate::rules::movement;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat32, TensorInt32, TensorQuant8Asymm};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// HASHTABLE_LOOKUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,7 +103,7 @@ impl Operation for HashtableLookup {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn hits() -> OperandSpec {
         OperandSpec::tensor_quant8_asymm([], 1.0, 0)

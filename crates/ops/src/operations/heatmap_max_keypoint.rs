@@ -28,7 +28,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned, TensorQuant16Asymm,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// How far a keypoint may be from the greatest cell, in cells, along each axis.
 const FURTHEST: f64 = 1.5;
@@ -195,7 +195,7 @@ impl Heatmap<'_> {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn coordinates(operand_type: OperandType, dimensions: impl Into<Vec<u32>>) -> OperandSpec {

@@ -20,7 +20,7 @@ use crate::rules::real;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// INSTANCE_NORMALIZATION.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use HalVersion::V1_2;
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn example(

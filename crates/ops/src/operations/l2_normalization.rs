@@ -20,7 +20,7 @@ use crate::rules::real;
 use crate::rules::slices::Slices;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// L2_NORMALIZATION.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,7 +121,7 @@ mod tests {
     use crate::operations::testing::{Example, assert_close, tensor};
     use HalVersion::{V1_0, V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn output(operand_type: OperandType) -> OperandSpec {

@@ -22,7 +22,7 @@ use crate::rules::slices::Slices;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// LOCAL_RESPONSE_NORMALIZATION.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use HalVersion::{V1_0, V1_2};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn example(dimensions: &[u32], values: &[f64], radius: i32, numbers: [f64; 3]) -> Example {
         let example = Example::new(OperationType::LocalResponseNormalization)

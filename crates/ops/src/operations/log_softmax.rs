@@ -18,7 +18,7 @@ use crate::rules::real;
 use crate::rules::slices::Slices;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// LOG_SOFTMAX.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn example(input: OperandSpec, elements: &[f64], beta: f64, axis: i32) -> Example {

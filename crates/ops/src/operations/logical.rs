@@ -15,7 +15,7 @@ use crate::operation::Operation;
 use crate::rules::broadcast;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// LOGICAL_AND, LOGICAL_OR or LOGICAL_NOT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -25,7 +25,7 @@ use crate::rules::fingerprint::fingerprint64;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// What becomes of the bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -28,7 +28,7 @@ use crate::rules::recurrence::{self, Direction, Extent, Extents, Inputs, Rows, S
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// LSTM.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -149,7 +149,7 @@ mod tests {
         INPUT_GATE, PEEPHOLES, PROJECTION, PROJECTION_BIAS, Plan,
     };
     use HalVersion::{V1_0, V1_2};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     const FLOAT32: [OperandType; 2] = [TensorFloat32, Float32];
 

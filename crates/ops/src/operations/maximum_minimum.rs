@@ -17,7 +17,7 @@ use crate::rules::requantize::requantized;
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// MAXIMUM or MINIMUM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,7 +96,7 @@ mod tests {
         TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
     };
     use OperationType::{Maximum, Minimum};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn example(

@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::operation::Operation;
 use crate::shape::Shape;
 use crate::signature::Signature;
-use hal::OperationType;
+use nnhal_hal::OperationType;
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -17,7 +17,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// PACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -102,7 +102,7 @@ impl Operation for Pack {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn example(inputs: &[(OperandSpec, &[f64])], axis: i32) -> Example {
         let output = OperandSpec { dimensions: vec![], ..inputs[0].0.clone() };

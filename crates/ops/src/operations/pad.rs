@@ -23,7 +23,7 @@ use OperandType::{
     Float16, Float32, Int32, TensorFloat16, TensorFloat32, TensorQuant8Asymm,
     TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// PAD or PAD_V2.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -123,7 +123,7 @@ mod tests {
     use crate::operations::testing::{Example, tensor};
     use OperandType::TensorInt32;
     use OperationType::{Pad as PAD, PadV2 as PAD_V2};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn with_paddings(call: Example, paddings: &[[i32; 2]]) -> Example {

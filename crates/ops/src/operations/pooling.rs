@@ -31,7 +31,7 @@ use crate::rules::real;
 use crate::rules::requantize::saturate;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// Which of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -252,7 +252,7 @@ mod tests {
     use HalVersion::{V1_0, V1_2, V1_3};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
     use OperationType::{AveragePool2d, L2Pool2d, MaxPool2d};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     const ALL: [OperationType; 3] = [AveragePool2d, MaxPool2d, L2Pool2d];

@@ -16,7 +16,7 @@ use crate::operation::Operation;
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// POW.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use OperandType::{TensorFloat16, TensorFloat32};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn example(base: (OperandSpec, &[f64]), exponent: (OperandSpec, &[f64])) -> Example {

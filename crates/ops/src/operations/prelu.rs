@@ -17,7 +17,7 @@ use crate::rules::broadcast;
 use crate::rules::requantize::Multiplier;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// PRELU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
     use OperandType::{TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn example(input: (OperandSpec, &[f64]), alpha: (OperandSpec, &[f64])) -> Example {

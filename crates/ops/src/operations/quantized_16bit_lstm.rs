@@ -35,7 +35,7 @@ use crate::rules::requantize::{Multiplier, divide_by_power_of_two};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorInt32, TensorQuant8Asymm, TensorQuant16Symm};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// QUANTIZED_16BIT_LSTM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -208,7 +208,7 @@ impl Operation for Quantized16bitLstm {
 mod tests {
     use super::*;
     use crate::operations::testing::Example;
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn numbers(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
         OperandSpec::new(TensorQuant8Asymm, dimensions).quantized(SCALE_OF_OUTPUT, 128)

@@ -38,7 +38,7 @@ use crate::rules::recurrence::{self, Extent, Extents};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorInt32, TensorQuant8AsymmSigned, TensorQuant8Symm, TensorQuant16Symm};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// QUANTIZED_LSTM.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::Example;
     use OperandType::{Float32, Int32};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     const OUTPUT_ZERO_POINT: i32 = 10;
 

@@ -24,7 +24,7 @@ use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 use std::hash::{BuildHasher, RandomState};
 
 /// RANDOM_MULTINOMIAL.
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
     use OperandType::{TensorFloat16, TensorFloat32, TensorInt32};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn example(logits: OperandSpec, elements: &[f64], samples: i32, seeds: [f64; 2]) -> Example {
         Example::new(OperationType::RandomMultinomial)

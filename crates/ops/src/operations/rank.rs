@@ -17,7 +17,7 @@ use OperandType::{
     TensorQuant8AsymmSigned, TensorQuant8Symm, TensorQuant8SymmPerChannel, TensorQuant16Asymm,
     TensorQuant16Symm,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// RANK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ impl Operation for Rank {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn example(operand_type: OperandType, dimensions: &[u32]) -> Example {
         let count: u32 = dimensions.iter().product();

@@ -31,7 +31,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorBool8, TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// What becomes of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use OperationType::{Mean, ReduceAll, ReduceAny, ReduceMax, ReduceMin, ReduceProd, ReduceSum};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     const ALL: [OperationType; 7] =

@@ -29,7 +29,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     Float16, Float32, TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// How an output pixel follows from the input's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

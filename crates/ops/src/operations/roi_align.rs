@@ -31,7 +31,7 @@ use OperandType::{
     Float16, Float32, TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
     TensorQuant16Asymm,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// ROI_ALIGN.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
     use OperandType::{Bool, Int32, TensorInt32};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     /// The types of map, regions and strides.

@@ -29,7 +29,7 @@ use OperandType::{
     Float16, Float32, TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
     TensorQuant16Asymm,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 use std::ops::Range;
 
 /// ROI_POOLING.
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
     use OperandType::TensorInt32;
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     /// The types of map, regions and strides.

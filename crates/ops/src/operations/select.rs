@@ -21,7 +21,7 @@ use OperandType::{
     TensorBool8, TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm,
     TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// SELECT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,7 +92,7 @@ fn choose<T>(conditions: &[bool], then: Vec<T>, otherwise: Vec<T>) -> impl Itera
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn example(
         condition: &[f64],

@@ -24,7 +24,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     Float16, Float32, TensorFloat16, TensorFloat32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// SOFTMAX.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,7 +133,7 @@ impl Operation for Softmax {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, assert_close, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     /// A call whose beta has the type that goes with the input's.

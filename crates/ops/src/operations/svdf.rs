@@ -34,7 +34,7 @@ use crate::rules::{activation_range, recurrence};
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32};
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// SVDF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
     use HalVersion::{V1_0, V1_2};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
         OperandSpec::tensor_float32(dimensions)

@@ -5,8 +5,8 @@ use crate::error::Fault;
 use crate::operations::{self, AnyOperation};
 use crate::shape::Shape;
 use crate::signature::Signature;
-use hal::{HalVersion, OperandSpec, OperandType, OperationType};
 use half::f16;
+use nnhal_hal::{HalVersion, OperandSpec, OperandType, OperationType};
 
 /// A call with its arguments. Elements are written as `f64`, whatever their type is: the stored
 /// number for quantised types and integers, 0 or 1 for truth values.
@@ -19,7 +19,7 @@ pub struct Example {
 
 #[derive(Debug, Clone)]
 struct Given {
-    operand: hal::Operand,
+    operand: nnhal_hal::Operand,
     shape: Shape,
     value: GivenValue,
 }
@@ -33,14 +33,14 @@ enum GivenValue {
 
 impl Given {
     fn new(spec: OperandSpec, shape: Shape, value: GivenValue) -> Self {
-        let operand = hal::Operand {
+        let operand = nnhal_hal::Operand {
             operand_type: spec.operand_type,
             dimensions: spec.dimensions,
             number_of_consumers: 0,
             scale: spec.scale,
             zero_point: spec.zero_point,
-            lifetime: hal::OperandLifeTime::TemporaryVariable,
-            location: hal::DataLocation::default(),
+            lifetime: nnhal_hal::OperandLifeTime::TemporaryVariable,
+            location: nnhal_hal::DataLocation::default(),
             extra_params: spec.extra_params,
         };
         Self { operand, shape, value }

@@ -22,7 +22,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
 };
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 use std::cmp::Ordering;
 
 /// TOPK_V2.
@@ -136,7 +136,7 @@ impl TopKV2 {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
     use proptest::prelude::*;
 
     fn example(input: OperandSpec, elements: &[f64], k: i32) -> Example {

@@ -29,7 +29,7 @@ use crate::rules::recurrence::{self, Direction, Extent, Extents, Inputs, Rows, S
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{Float16, Float32, TensorFloat16, TensorFloat32};
-use hal::{HalVersion, OperandType, OperationType};
+use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// UNIDIRECTIONAL_SEQUENCE_LSTM.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -144,7 +144,7 @@ mod tests {
     };
     use HalVersion::{V1_2, V1_3};
     use OperandType::Bool;
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     const FLOAT32: [OperandType; 2] = [TensorFloat32, Float32];
     const FLOAT16: [OperandType; 2] = [TensorFloat16, Float16];

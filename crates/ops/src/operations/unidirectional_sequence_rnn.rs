@@ -26,7 +26,7 @@ use crate::rules::rnn_cell::RnnArguments;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{TensorFloat16, TensorFloat32};
-use hal::{FusedActivation, HalVersion, OperandType, OperationType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType, OperationType};
 
 /// UNIDIRECTIONAL_SEQUENCE_RNN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
     use HalVersion::{V1_2, V1_3};
-    use hal::OperandSpec;
+    use nnhal_hal::OperandSpec;
 
     fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
         OperandSpec::tensor_float32(dimensions)

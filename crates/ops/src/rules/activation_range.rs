@@ -3,7 +3,7 @@
 use crate::call::Argument;
 use crate::error::Fault;
 use crate::rules::requantize::quantize;
-use hal::FusedActivation;
+use nnhal_hal::FusedActivation;
 
 /// Reads an activation argument.
 ///
@@ -50,7 +50,7 @@ pub fn clamp(value: f32, (least, greatest): (f32, f32)) -> f32 {
 mod tests {
     use super::*;
     use crate::operations::testing::{Example, tensor};
-    use hal::{OperandSpec, OperandType, OperationType};
+    use nnhal_hal::{OperandSpec, OperandType, OperationType};
 
     fn stored_in(output: OperandSpec, activation: FusedActivation) -> (i32, i32) {
         let call = Example::new(OperationType::Relu).output(output);

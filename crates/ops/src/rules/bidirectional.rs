@@ -181,7 +181,7 @@ impl Steps {
 mod tests {
     use super::*;
     use crate::operations::testing::Example;
-    use hal::{OperandSpec, OperationType};
+    use nnhal_hal::{OperandSpec, OperationType};
 
     #[test]
     fn presence_decides_the_linking() {

@@ -4,7 +4,7 @@ use crate::call::{Argument, Output, Since};
 use crate::error::Fault;
 use crate::rules::movement;
 use crate::shape::Shape;
-use hal::{HalVersion, OperandType};
+use nnhal_hal::{HalVersion, OperandType};
 
 /// What is laid around one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -3,7 +3,7 @@
 use crate::call::Argument;
 use crate::error::Fault;
 use crate::rules::real;
-use hal::OperandType;
+use nnhal_hal::OperandType;
 
 /// Scale of boxes, image sizes and anchors that are quantised to 16 bits. Zero points are 0.
 pub const QUANTIZED_SCALE: f32 = 0.125;

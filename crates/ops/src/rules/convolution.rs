@@ -14,7 +14,7 @@ use OperandType::{
     TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm, TensorQuant8AsymmSigned,
     TensorQuant8SymmPerChannel,
 };
-use hal::{FusedActivation, HalVersion, OperandType};
+use nnhal_hal::{FusedActivation, HalVersion, OperandType};
 
 /// The types of a convolution. Columns: input and output, filter, bias. What an operation that is
 /// itself newer than a row has from the beginning, it has since its own version.

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_length_class_is_as_tensorflow_computes_it() {
-        let call = Call::new(hal::OperationType::LshProjection, [], []);
+        let call = Call::new(nnhal_hal::OperationType::LshProjection, [], []);
         // By `tf.raw_ops.Fingerprint(method="farmhash64")` of TensorFlow 2.21.
         let expected = [
             (1, 0x47a24c13b17e583e),

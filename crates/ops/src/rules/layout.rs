@@ -106,7 +106,7 @@ fn exchange<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::OperationType;
+    use nnhal_hal::OperationType;
 
     #[test]
     fn there_and_back() {

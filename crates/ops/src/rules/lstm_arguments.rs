@@ -222,7 +222,7 @@ fn learn<const N: usize>(
 #[cfg(test)]
 pub(crate) mod testing {
     use crate::operations::testing::{Example, tensor};
-    use hal::OperandType;
+    use nnhal_hal::OperandType;
 
     /// Positions of optional weights among the 17.
     pub const INPUT_GATE: [usize; 3] = [0, 4, 11];

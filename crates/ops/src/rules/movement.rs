@@ -273,19 +273,19 @@ mod tests {
     use super::*;
     use crate::call::{ArgumentSource, Call, Value};
     use crate::shape::Shape;
-    use hal::{OperandType, OperationType};
+    use nnhal_hal::{OperandType, OperationType};
 
     /// What `make` does with an output of a type.
     fn with_output<R>(operand_type: OperandType, make: impl FnOnce(&Argument<'_>) -> R) -> R {
-        let operand = hal::Operand {
+        let operand = nnhal_hal::Operand {
             operand_type,
             dimensions: vec![],
             number_of_consumers: 0,
             scale: 0.5,
             zero_point: 3,
-            lifetime: hal::OperandLifeTime::TemporaryVariable,
-            location: hal::DataLocation::default(),
-            extra_params: hal::ExtraParams::None,
+            lifetime: nnhal_hal::OperandLifeTime::TemporaryVariable,
+            location: nnhal_hal::DataLocation::default(),
+            extra_params: nnhal_hal::ExtraParams::None,
         };
         let source =
             ArgumentSource { operand: &operand, shape: Shape::UNKNOWN, value: Value::NotKnown };

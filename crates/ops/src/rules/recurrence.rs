@@ -249,7 +249,7 @@ pub fn add_products(
 mod tests {
     use super::*;
     use crate::operations::testing::Example;
-    use hal::{OperandSpec, OperationType};
+    use nnhal_hal::{OperandSpec, OperationType};
 
     fn learn<const N: usize>(
         known: &mut Extents,

@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::rules::bounding_box::{self, BoundingBox};
 use crate::rules::layout::Layout;
 use crate::shape::Shape;
-use hal::OperandType;
+use nnhal_hal::OperandType;
 
 /// Input 0: the feature map.
 const FEATURE_MAP: usize = 0;

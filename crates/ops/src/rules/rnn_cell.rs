@@ -14,7 +14,7 @@ use crate::rules::recurrence::{
     Direction, Extent, Extents, Inputs, Rows, Sequences, add_products, clip, is_given, to_f64,
     write_row,
 };
-use hal::FusedActivation;
+use nnhal_hal::FusedActivation;
 
 /// Positions of a cell's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -50,7 +50,7 @@ pub fn sort<T: Copy>(
 mod tests {
     use super::*;
     use crate::call::Interrupt;
-    use hal::OperationType;
+    use nnhal_hal::OperationType;
 
     /// Numbers with few different keys, and where they stood.
     fn items(count: usize) -> Vec<(u32, usize)> {

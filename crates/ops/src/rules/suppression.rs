@@ -136,7 +136,7 @@ impl MultiClass {
 mod tests {
     use super::*;
     use crate::call::Interrupt;
-    use hal::OperationType;
+    use nnhal_hal::OperationType;
     use proptest::prelude::*;
 
     fn suppress(

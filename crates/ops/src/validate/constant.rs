@@ -1,8 +1,8 @@
 //! [`Constant`]: the value of a constant operand, and what may be known of it before running.
 
 use crate::call::Value;
-use hal::memory::{MemoryError, MemoryView};
-use hal::{Memory, Model, Operand, OperandLifeTime, OperandType};
+use nnhal_hal::memory::{MemoryError, MemoryView};
+use nnhal_hal::{Memory, Model, Operand, OperandLifeTime, OperandType};
 use std::borrow::Cow;
 use std::sync::Arc;
 

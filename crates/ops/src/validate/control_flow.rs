@@ -1,9 +1,11 @@
 //! How IF and WHILE go together with the subgraphs that they run (contract: CF-1 to CF-6).
 
 use super::graph::Side;
-use hal::model::SubgraphName;
-use hal::{ChannelQuant, ExtraParams, Model, Operand, OperandLifeTime, OperandType, Operation};
-use hal::{OperationType, Subgraph};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{
+    ChannelQuant, ExtraParams, Model, Operand, OperandLifeTime, OperandType, Operation,
+};
+use nnhal_hal::{OperationType, Subgraph};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -4,9 +4,9 @@ use super::extension::ExtensionError;
 use super::graph::GraphError;
 use super::operand::OperandError;
 use super::operation::OperationMistake;
-use hal::compliance::Obstacle;
-use hal::model::SubgraphName;
-use hal::{ErrorStatus, HalVersion, OperandType, OperationType};
+use nnhal_hal::compliance::Obstacle;
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{ErrorStatus, HalVersion, OperandType, OperationType};
 
 /// Which rule a model breaks, and where. [`ValidationError::rule`] names the rule.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -120,7 +120,7 @@ impl ValidationError {
     }
 }
 
-impl From<ValidationError> for hal::Error {
+impl From<ValidationError> for nnhal_hal::Error {
     fn from(error: ValidationError) -> Self {
         Self::new(error.status(), error)
     }

@@ -1,8 +1,8 @@
 //! The table of extensions, and prefixes that it must explain (contract: EXT-2, EXT-3).
 
 use super::error::ValidationError;
-use hal::extension::is_extension_name;
-use hal::{ExtensionNameAndPrefix, ExtensionType};
+use nnhal_hal::extension::is_extension_name;
+use nnhal_hal::{ExtensionNameAndPrefix, ExtensionType};
 use std::collections::HashSet;
 
 /// What is wrong with a row of the table of extensions (contract: EXT-2).

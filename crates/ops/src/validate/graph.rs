@@ -1,6 +1,6 @@
 //! How operands and operations of a subgraph fit together (contract: MODEL-19 to MODEL-24).
 
-use hal::{OperandLifeTime, Subgraph};
+use nnhal_hal::{OperandLifeTime, Subgraph};
 use std::fmt;
 
 /// One of the two lists of indexes of an operation or a subgraph.

@@ -31,8 +31,8 @@ pub use valid_model::ValidModel;
 
 use control_flow::{LoopSizes, Subgraphs};
 use extension::Prefixes;
-use hal::model::SubgraphName;
-use hal::{HalVersion, Model, Subgraph};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{HalVersion, Model, Subgraph};
 use pass::Pass;
 use valid_model::Knowledge;
 

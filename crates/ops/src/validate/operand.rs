@@ -1,8 +1,8 @@
 //! What must hold of each operand by itself (contract: MODEL-5 to MODEL-17, EXT-3 to EXT-5).
 
 use super::extension::Prefixes;
-use hal::memory::MemoryError;
-use hal::{
+use nnhal_hal::memory::MemoryError;
+use nnhal_hal::{
     ChannelQuant, DataLocation, ErrorStatus, ExtraParams, Model, Operand, OperandLifeTime,
     OperandType,
 };

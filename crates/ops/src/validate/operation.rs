@@ -10,8 +10,8 @@ use crate::error::{Fault, OperationError};
 use crate::operations::{self, AnyOperation};
 use crate::shape::Shape;
 use crate::signature::Signature;
-use hal::model::SubgraphName;
-use hal::{ErrorStatus, HalVersion, OperandType, OperationType};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{ErrorStatus, HalVersion, OperandType, OperationType};
 
 /// What is wrong with an operation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -12,7 +12,7 @@
 //! With this limit, the clock of each WHILE, and the deadline, if there is one, the time of an
 //! execution grows no faster than the model.
 
-use hal::{Model, Operation, OperationType, Subgraph};
+use nnhal_hal::{Model, Operation, OperationType, Subgraph};
 
 /// Subgraphs that one pass may enter besides [`REPEATED`] times those that operations refer to.
 pub const FREE_ENTRIES: u64 = 4096;
@@ -117,8 +117,8 @@ impl Pass {
 mod tests {
     use super::*;
     use crate::validate;
-    use hal::builder::SubgraphId;
-    use hal::{HalVersion, ModelBuilder, OperandSpec, SubgraphBuilder};
+    use nnhal_hal::builder::SubgraphId;
+    use nnhal_hal::{HalVersion, ModelBuilder, OperandSpec, SubgraphBuilder};
 
     fn truth() -> OperandSpec {
         OperandSpec::tensor_bool8([1])

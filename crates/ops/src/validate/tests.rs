@@ -1,6 +1,6 @@
 use super::*;
 use crate::shape::Shape;
-use hal::{
+use nnhal_hal::{
     ErrorStatus, ExtensionNameAndPrefix, Memory, ModelBuilder, OperandSpec, OperandType,
     OperationType, SubgraphBuilder,
 };
@@ -109,7 +109,7 @@ fn ext_2_the_table_is_checked_even_if_unused() {
 #[test]
 fn an_error_is_an_invalid_argument_that_keeps_its_reason() {
     let error = validate(&Model::default(), HalVersion::V1_0).unwrap_err();
-    let hal_error = hal::Error::from(error.clone());
+    let hal_error = nnhal_hal::Error::from(error.clone());
     assert_eq!(hal_error.status(), ErrorStatus::InvalidArgument);
     assert_eq!(hal_error.reason::<ValidationError>(), Some(&error));
     assert_eq!(hal_error.to_string(), "INVALID_ARGUMENT: the main subgraph has no operands");

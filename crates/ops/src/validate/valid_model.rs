@@ -5,8 +5,8 @@ use super::operand::OperandError;
 use super::pass::PassTooLong;
 use crate::call::{ArgumentSource, Call, Value};
 use crate::shape::Shape;
-use hal::model::SubgraphName;
-use hal::{HalVersion, Model, Operand, OperandLifeTime, Subgraph};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{HalVersion, Model, Operand, OperandLifeTime, Subgraph};
 use std::sync::Arc;
 
 /// A model that was found valid. Only [`validate`](super::validate) makes one, so whoever holds

@@ -3,10 +3,10 @@
 
 #![allow(dead_code)] // Each user needs a part.
 
-use hal::{
+use nnhal_hal::{
     ChannelQuant, DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType, OperationType,
 };
-use ops::{
+use nnhal_ops::{
     AnyOperation, ArgumentSource, Call, Form, Parameter, ParameterType, Presence, Row, Shape,
     Signature, Value,
 };
@@ -246,8 +246,8 @@ impl Invocation {
         if self.signature.since(&call).is_err() {
             return Ok(false); // the list ended where it must not
         }
-        ops::operations::since(&call);
-        if ops::operations::validate(&call).is_err() {
+        nnhal_ops::operations::since(&call);
+        if nnhal_ops::operations::validate(&call).is_err() {
             return Ok(false);
         }
         let Ok(operation) = AnyOperation::decode(&call) else { return Ok(false) };

@@ -1,9 +1,9 @@
 //! Operations give the values that NumPy computed, in the scripts here; calls.py says how their
 //! files are to be read.
 
-use hal::{DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType, OperationType};
 use half::f16;
-use ops::{AnyOperation, ArgumentSource, Call, Output, Shape, Signature, Value};
+use nnhal_hal::{DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType, OperationType};
+use nnhal_ops::{AnyOperation, ArgumentSource, Call, Output, Shape, Signature, Value};
 use std::collections::BTreeSet;
 
 /// A call as a file has it.
@@ -154,10 +154,10 @@ impl<'a> Case<'a> {
     }
 
     /// The shapes that are foretold, and the results.
-    fn run(&self, call: &Call<'_>) -> Result<(Vec<Shape>, Vec<Output>), ops::Fault> {
+    fn run(&self, call: &Call<'_>) -> Result<(Vec<Shape>, Vec<Output>), nnhal_ops::Fault> {
         let signature = Signature::of(self.operation).expect("an operation that is defined");
         signature.since(call)?;
-        ops::operations::validate(call)?;
+        nnhal_ops::operations::validate(call)?;
         let operation = AnyOperation::decode(call)?;
         Ok((operation.output_shapes(call)?, operation.reference(call)?))
     }
@@ -196,7 +196,7 @@ impl<'a> Case<'a> {
     /// A model knows the same of the outputs before it has the tensors, as far as it says anything.
     fn check_before(&self, knowledge: Knowledge) -> Result<(), String> {
         let call = self.call(knowledge);
-        ops::operations::validate(&call).map_err(|fault| fault.to_string())?;
+        nnhal_ops::operations::validate(&call).map_err(|fault| fault.to_string())?;
         let shapes = AnyOperation::decode(&call).and_then(|it| it.output_shapes(&call));
         let shapes = shapes.map_err(|fault| fault.to_string())?;
         for (expected, shape) in self.outputs.iter().zip(shapes) {

@@ -1,7 +1,7 @@
 //! Models out of arbitrary bytes: wild ones, and valid ones with a few fields overwritten. Used by
 //! the tests and by the fuzz target.
 
-use hal::{
+use nnhal_hal::{
     ChannelQuant, DataLocation, ExtensionNameAndPrefix, ExtensionType, ExtraParams, Memory, Model,
     Operand, OperandLifeTime, OperandType, Operation, OperationType, Subgraph,
 };

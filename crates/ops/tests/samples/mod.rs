@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // Each test crate uses what it needs.
 
-use hal::{
+use nnhal_hal::{
     ExtensionType, HalVersion, Memory, Model, ModelBuilder, OperandId, OperandSpec, OperandType,
     OperationType, SubgraphBuilder,
 };

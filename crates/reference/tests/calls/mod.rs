@@ -13,7 +13,7 @@ pub mod specimen;
 pub mod specimens;
 
 use dice::Dice;
-use hal::OperationType;
+use nnhal_hal::OperationType;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use specimen::Specimen;

@@ -2,8 +2,8 @@
 
 use super::dice::Dice;
 use super::specimen::{Call, Typed};
-use hal::memory::MemoryError;
-use hal::{
+use nnhal_hal::memory::MemoryError;
+use nnhal_hal::{
     Device, ExecutionOptions, HalVersion, Model, OperandId, OperandSpec, OperandType,
     PrepareOptions, Request, RequestBuilder, RequestMemoryPool, SubgraphBuilder,
 };

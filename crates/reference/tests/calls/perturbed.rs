@@ -6,7 +6,7 @@ use super::dice::Dice;
 use super::model::{Constants, Shapes, alone};
 use super::specimen::{Call, Typed};
 use super::{each_specimen, specimens};
-use hal::{
+use nnhal_hal::{
     DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Memory, Model,
     OperandLifeTime, OperandType, PrepareOptions, Request,
 };
@@ -148,7 +148,7 @@ fn with_pool(mut model: Model) -> Model {
 
 /// Whether the device computes it, `None` where that is a matter of memory or time.
 fn outcome(device: &dyn Device, model: &Model, request: &Request) -> Result<Option<bool>, String> {
-    let answer = |error: &hal::Error| match error.status() {
+    let answer = |error: &nnhal_hal::Error| match error.status() {
         _ if error.to_string().contains("panicked") => Err(error.to_string()),
         ErrorStatus::InvalidArgument | ErrorStatus::GeneralFailure => Ok(Some(false)),
         _ => Ok(None),

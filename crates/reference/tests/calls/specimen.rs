@@ -1,9 +1,9 @@
 //! [`Specimen`]: a call of an operation in real numbers, which any row of its signature can write
 //! down in its own types.
 
-use hal::{ChannelQuant, ExtraParams, OperandSpec, OperandType, OperationType};
 use half::f16;
-use ops::{Form, Parameter, Presence, Row, Signature};
+use nnhal_hal::{ChannelQuant, ExtraParams, OperandSpec, OperandType, OperationType};
+use nnhal_ops::{Form, Parameter, Presence, Row, Signature};
 
 /// A call of an operation, in real numbers and with images in NHWC.
 #[derive(Debug, Clone)]

@@ -2,8 +2,8 @@
 
 use crate::each_specimen;
 use crate::run::{Constants, Shapes, run};
-use hal::OperationType;
-use ops::{Parameter, Presence, Signature};
+use nnhal_hal::OperationType;
+use nnhal_ops::{Parameter, Presence, Signature};
 
 fn may_end_before(parameter: &Parameter) -> bool {
     matches!(parameter.presence, Presence::Trailing(_)) && parameter.default.is_some()

@@ -4,9 +4,9 @@
 use crate::each_specimen;
 use crate::run::{Constants, Shapes, run};
 use crate::specimen::{Call, reals};
-use hal::{OperandType, OperationType};
 use half::f16;
-use ops::{Row, Signature};
+use nnhal_hal::{OperandType, OperationType};
+use nnhal_ops::{Row, Signature};
 
 /// The type that stands in a float32 row where a float16 row has this one.
 fn widened(operand_type: OperandType) -> OperandType {

@@ -4,8 +4,8 @@
 use crate::each_specimen;
 use crate::run::{Constants, Shapes, run};
 use crate::specimen::{Layout, transpose};
-use hal::OperationType;
-use ops::{Parameter, Signature};
+use nnhal_hal::OperationType;
+use nnhal_ops::{Parameter, Signature};
 
 /// The operations whose definition has the flag.
 fn operations_with_flag() -> impl Iterator<Item = OperationType> {

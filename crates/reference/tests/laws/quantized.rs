@@ -6,8 +6,8 @@
 use crate::each_specimen;
 use crate::run::{Constants, Shapes, run};
 use crate::specimen::{reals, stored};
-use hal::{OperandSpec, OperandType, OperationType};
-use ops::{Row, Signature};
+use nnhal_hal::{OperandSpec, OperandType, OperationType};
+use nnhal_ops::{Row, Signature};
 use std::collections::BTreeSet;
 
 /// Operations with quantised types of which the law says nothing, and why.

@@ -5,12 +5,12 @@ pub use crate::calls::model::{Arguments, Constants, ROOM, Shapes, Tensor, declar
 use crate::calls::model::{self, alone};
 use crate::dice::Dice;
 use crate::specimen::Call;
-use hal::{Model, OperandId, OperationType, Request, RequestBuilder, SubgraphBuilder};
-use ops::Signature;
+use nnhal_hal::{Model, OperandId, OperationType, Request, RequestBuilder, SubgraphBuilder};
+use nnhal_ops::Signature;
 
 /// Prepares a model, runs a request, and gives all outputs.
 pub fn execute(model: &Model, request: &Request) -> Result<Vec<Tensor>, String> {
-    model::execute(&*reference::device(), model, request)
+    model::execute(&*nnhal_reference::device(), model, request)
 }
 
 /// Runs a call as a model of one operation.

@@ -1,16 +1,16 @@
 //! The life of a client, from preparing to dropping.
 
 use super::{binary, f32s, request, vector};
-use hal::{
+use nnhal_hal::{
     BufferDescription, BufferRole, Device, Execution, ExecutionError, ExecutionOptions, HalVersion,
     Memory, OperationType, PrepareOptions, PreparedModel, Request, RequestMemoryPool,
 };
 use std::sync::Arc;
 
 /// A device, and a model of one ADD for it.
-pub fn sum_device() -> (Arc<dyn Device>, hal::Model) {
+pub fn sum_device() -> (Arc<dyn Device>, nnhal_hal::Model) {
     let graph = binary(OperationType::Add, &vector(4), vector(4));
-    (reference::device(), graph.into_model().unwrap())
+    (nnhal_reference::device(), graph.into_model().unwrap())
 }
 
 /// 1 and 2, four times.
@@ -27,7 +27,7 @@ pub fn execute(
 }
 
 /// One client's life: prepare, execute in every way, drop.
-pub fn one_round(device: &dyn Device, model: &hal::Model) {
+pub fn one_round(device: &dyn Device, model: &nnhal_hal::Model) {
     let options = PrepareOptions::default();
     let prepared = device.prepare_model(model, HalVersion::V1_3, options).unwrap();
     let mut request = sum_request();
@@ -45,7 +45,7 @@ pub fn one_round(device: &dyn Device, model: &hal::Model) {
         })
         .unwrap();
     request.pools.push(RequestMemoryPool::Token(buffer.token()));
-    request.outputs[0].location = hal::DataLocation { pool_index: 1, offset: 0, length: 0 };
+    request.outputs[0].location = nnhal_hal::DataLocation { pool_index: 1, offset: 0, length: 0 };
     execute(&*prepared, &request).unwrap();
     buffer.copy_to(&Memory::allocate(16).unwrap()).unwrap();
     fenced.sync_fence.unwrap().wait(None).unwrap();

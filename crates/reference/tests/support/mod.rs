@@ -3,7 +3,7 @@
 
 pub mod lives;
 
-use hal::{
+use nnhal_hal::{
     ErrorStatus, ExecutionError, ExecutionOptions, HalVersion, Model, OperandSpec, OperationType,
     PrepareOptions, PreparedModel, Request, RequestBuilder, SubgraphBuilder,
 };
@@ -14,7 +14,7 @@ pub type Tensor = (Vec<u32>, Vec<u8>);
 
 /// The model, prepared by the reference device.
 pub fn prepare(model: &Model) -> Arc<dyn PreparedModel> {
-    reference::device()
+    nnhal_reference::device()
         .prepare_model(model, HalVersion::LATEST, PrepareOptions::default())
         .unwrap_or_else(|error| panic!("{error}"))
 }

@@ -6,7 +6,7 @@ use crate::devices::Device;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::partition::{PlanOptions, compile};
-use hal::{CacheToken, Deadline, ExecutionPreference, Priority};
+use nnhal_hal::{CacheToken, Deadline, ExecutionPreference, Priority};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::devices::Device;
 use crate::partition::PlanOptions;
-use hal::{CacheFilesNeeded, CacheToken, Deadline, PrepareOptions, PreparedModel};
+use nnhal_hal::{CacheFilesNeeded, CacheToken, Deadline, PrepareOptions, PreparedModel};
 use rustix::fs::OFlags;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::OwnedFd;

@@ -12,7 +12,7 @@ use crate::execution::bind::Arenas;
 use crate::memory::{Direction, Role};
 use crate::model::Model;
 use crate::partition::plan::Plan;
-use hal::PreparedModel;
+use nnhal_hal::PreparedModel;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

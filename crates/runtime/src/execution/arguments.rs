@@ -5,7 +5,7 @@ use crate::compilation::Compilation;
 use crate::error::{Error, Result};
 use crate::memory::{Direction, Memory};
 use crate::operand::{OperandDescription, byte_size, is_fully_specified, is_tensor};
-use hal::{Operand, OperandType, OutputShape};
+use nnhal_hal::{Operand, OperandType, OutputShape};
 use std::sync::Arc;
 
 /// All arguments of an execution. `B` is how bytes of the caller are reached.

@@ -22,21 +22,21 @@ const LONGEST_KEPT: u64 = 1 << 26;
 
 /// Arenas that no execution uses just now.
 #[derive(Debug, Default)]
-pub(crate) struct Arenas(Mutex<Vec<hal::Memory>>);
+pub(crate) struct Arenas(Mutex<Vec<nnhal_hal::Memory>>);
 
 impl Arenas {
-    fn take(&self, size: u64) -> Result<hal::Memory> {
+    fn take(&self, size: u64) -> Result<nnhal_hal::Memory> {
         let free = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {
             Some(memory) if memory.size() >= size => Ok(memory),
             _ => {
                 let size = size.max(LEAST_ARENA).checked_next_power_of_two().unwrap_or(size);
-                hal::Memory::allocate(size).map_err(memory_error)
+                nnhal_hal::Memory::allocate(size).map_err(memory_error)
             }
         }
     }
 
-    fn give_back(&self, memory: hal::Memory) {
+    fn give_back(&self, memory: nnhal_hal::Memory) {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if free.len() < KEPT && memory.size() <= LONGEST_KEPT {
             free.push(memory);
@@ -48,7 +48,7 @@ impl Arenas {
 pub(super) struct Bound<'a> {
     arguments: &'a Arguments,
     compilation: &'a Compilation,
-    arena: Option<hal::Memory>,
+    arena: Option<nnhal_hal::Memory>,
     pub(super) inputs: Vec<Value>,
     pub(super) targets: Vec<Target>,
 }
@@ -160,7 +160,7 @@ fn arena_size(arguments: &Arguments) -> u64 {
 }
 
 /// The next place in the arena.
-fn in_arena(arena: Option<&hal::Memory>, end: &mut u64, length: u32) -> Result<Place> {
+fn in_arena(arena: Option<&nnhal_hal::Memory>, end: &mut u64, length: u32) -> Result<Place> {
     let offset = end.next_multiple_of(ALIGNMENT);
     *end = offset + u64::from(length);
     match (arena, u32::try_from(offset)) {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::operand::byte_size;
 use crate::partition::plan::{DeviceStep, Plan, Slot};
 use crate::partition::value::{Place, Pool, Target, Value};
-use hal::{
+use nnhal_hal::{
     DataLocation, ErrorStatus, Execution, ExecutionError, ExecutionOptions, OutputShape,
     PreparedModel, Request, RequestArgument, RequestMemoryPool, Timing,
 };
@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 34;
 pub(super) struct DeviceWork<'a> {
     pub(super) plan: &'a Plan,
     pub(super) step: &'a DeviceStep,
-    pub(super) channel: Option<&'a Option<Box<dyn hal::Burst>>>,
+    pub(super) channel: Option<&'a Option<Box<dyn nnhal_hal::Burst>>>,
     /// Whether nothing comes after it.
     pub(super) is_only: bool,
 }

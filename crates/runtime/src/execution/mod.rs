@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::operand::OperandDescription;
 use arguments::Arguments;
-use hal::time::LOOP_TIMEOUT_MAXIMUM;
+use nnhal_hal::time::LOOP_TIMEOUT_MAXIMUM;
 use state::{Phase, State};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

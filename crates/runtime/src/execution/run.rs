@@ -7,7 +7,7 @@ use crate::error::{Error, Result, ResultCode};
 use crate::partition::buffers::BufferSet;
 use crate::partition::plan::{ControlStep, DeviceStep, Plan, SlotRole, Source, Step};
 use crate::partition::value::{Place, Pool, Target, Value};
-use hal::{Deadline, OutputShape, Timing};
+use nnhal_hal::{Deadline, OutputShape, Timing};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ pub(super) struct RunOptions<'a> {
     pub(super) deadline: Option<Deadline>,
     pub(super) loop_timeout: Option<Duration>,
     /// Channels for executions in close succession, by step.
-    pub(super) channels: &'a [Option<Box<dyn hal::Burst>>],
+    pub(super) channels: &'a [Option<Box<dyn nnhal_hal::Burst>>],
 }
 
 /// An output after a run.
@@ -98,7 +98,7 @@ fn run_plan(
 /// A run of a plan with several steps.
 struct Frame<'a> {
     plan: &'a Plan,
-    scratch: Option<&'a hal::Memory>,
+    scratch: Option<&'a nnhal_hal::Memory>,
     buffers: &'a BufferSet,
     targets: &'a [Target],
     /// By slot, once known.
@@ -111,7 +111,7 @@ struct Frame<'a> {
 impl<'a> Frame<'a> {
     fn new(
         plan: &'a Plan,
-        scratch: Option<&'a hal::Memory>,
+        scratch: Option<&'a nnhal_hal::Memory>,
         buffers: &'a BufferSet,
         inputs: &[Value],
         targets: &'a [Target],
@@ -234,7 +234,7 @@ impl<'a> Frame<'a> {
         let [condition, body] = &step.plans;
         let options = RunOptions { channels: &[], ..*options };
         let started = Instant::now();
-        let timeout = hal::time::loop_timeout(options.loop_timeout);
+        let timeout = nnhal_hal::time::loop_timeout(options.loop_timeout);
         let mut variables = self.arguments(step)?;
         let targets = vec![Target::Free; body.model.outputs().len()];
         loop {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, ResultCode};
 use crate::event::{Completion, Event};
 use crate::operand::is_fully_specified;
 use crate::partition::value::{Target, Value};
-use hal::{
+use nnhal_hal::{
     Deadline, ErrorStatus, ExecutionOptions, FencedExecution, OutputShape, Request,
     RequestArgument, SyncFence, Timing,
 };
@@ -164,7 +164,7 @@ impl Execution {
     fn compute_now(
         &self,
         started: &Started,
-        channels: &[Option<Box<dyn hal::Burst>>],
+        channels: &[Option<Box<dyn nnhal_hal::Burst>>],
     ) -> Result<Outcome, Failure> {
         let compute = || self.compute_guarded(started, channels);
         catch_unwind(AssertUnwindSafe(compute))
@@ -174,7 +174,7 @@ impl Execution {
     fn compute_guarded(
         &self,
         started: &Started,
-        channels: &[Option<Box<dyn hal::Burst>>],
+        channels: &[Option<Box<dyn nnhal_hal::Burst>>],
     ) -> Result<Outcome, Failure> {
         let compilation = self.compilation();
         let options = RunOptions {
@@ -281,7 +281,7 @@ impl Execution {
                 Ok(()) => signal.signal(),
                 Err(error) => {
                     let status = status_of(error.code());
-                    signal.fail(hal::Error::new(status, error));
+                    signal.fail(nnhal_hal::Error::new(status, error));
                 }
             }
         })?;
@@ -291,7 +291,7 @@ impl Execution {
     fn compute_behind_fences(&self, fenced: &Fenced) -> Result<Outcome, Failure> {
         let Fenced { started, fences, timeout, called } = fenced;
         let last = SyncFence::wait_all(fences, started.deadline, None)
-            .map_err(|error| Error::from(hal::Error::from(error)))?;
+            .map_err(|error| Error::from(nnhal_hal::Error::from(error)))?;
         let after = timeout.map(|timeout| Deadline::after(timeout.saturating_sub(last.elapsed())));
         let deadline = match (started.deadline, after) {
             (Some(one), Some(other)) => Some(one.min(other)),

@@ -3,8 +3,8 @@
 use super::arguments::Arguments;
 use super::{DurationCode, OutputDimensions};
 use crate::error::{Error, Result, ResultCode};
-use hal::device::FencedExecutionInfo;
-use hal::{OutputShape, Timing};
+use nnhal_hal::device::FencedExecutionInfo;
+use nnhal_hal::{OutputShape, Timing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::{Backing, Memory, memory_error};
 use crate::error::{Error, Result};
 use crate::operand::combine_dimensions;
-use hal::Memory as SharedMemory;
+use nnhal_hal::Memory as SharedMemory;
 use std::sync::Arc;
 
 /// Bytes that go through this process at a time.

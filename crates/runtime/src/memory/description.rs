@@ -4,7 +4,7 @@ use super::{Backing, Memory, OperandKind, memory_error};
 use crate::compilation::{Compilation, StepRole};
 use crate::error::{Error, Result};
 use crate::operand::combine_dimensions;
-use hal::{BufferDescription, BufferRole, Operand, PreparedModel};
+use nnhal_hal::{BufferDescription, BufferRole, Operand, PreparedModel};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -181,14 +181,14 @@ impl MemoryDescription {
         };
         match operand.byte_size(&self.dimensions) {
             Some(size) if !self.any_chosen => {
-                let shared = hal::Memory::allocate(u64::from(size)).map_err(memory_error)?;
+                let shared = nnhal_hal::Memory::allocate(u64::from(size)).map_err(memory_error)?;
                 Ok(memory(Backing::Shared(shared)))
             }
             _ => Err(refused),
         }
     }
 
-    fn allocate_on_device(&self) -> Result<Arc<dyn hal::Buffer>> {
+    fn allocate_on_device(&self) -> Result<Arc<dyn nnhal_hal::Buffer>> {
         let mut steps = self.steps.iter().map(|(step, _)| &step.device);
         let Some(device) = steps.next() else {
             return Err(Error::failed("no device uses the memory"));

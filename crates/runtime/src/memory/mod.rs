@@ -10,8 +10,8 @@ use crate::error::{Error, Result, ResultCode};
 use crate::operand::{byte_size, combine_dimensions, is_fully_specified, is_tensor};
 pub(crate) use crate::partition::value::Pool as Backing;
 pub(crate) use description::{Direction, Role};
-use hal::memory::{MemoryError, Protection};
-use hal::{ExtraParams, Operand, OperandType};
+use nnhal_hal::memory::{MemoryError, Protection};
+use nnhal_hal::{ExtraParams, Operand, OperandType};
 use std::collections::HashSet;
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -88,17 +88,17 @@ impl Memory {
     /// `UNMAPPABLE` if the system refuses.
     pub fn from_fd(fd: OwnedFd, protection: i32, offset: usize, size: usize) -> Result<Self> {
         let protection = Protection::from_bits(protection).map_err(memory_error)?;
-        let memory = hal::Memory::from_file(fd, protection, offset as u64, size as u64);
+        let memory = nnhal_hal::Memory::from_file(fd, protection, offset as u64, size as u64);
         Ok(Self::from_shared(memory.map_err(memory_error)?))
     }
 
     /// Memory that devices share.
-    pub fn from_shared(memory: hal::Memory) -> Self {
+    pub fn from_shared(memory: nnhal_hal::Memory) -> Self {
         Self(Arc::new(Inner { backing: Backing::Shared(memory), opaque: None }))
     }
 
     /// The memory that devices share, unless it is a device's own.
-    pub fn shared(&self) -> Option<&hal::Memory> {
+    pub fn shared(&self) -> Option<&nnhal_hal::Memory> {
         match &self.0.backing {
             Backing::Shared(memory) => Some(memory),
             Backing::Buffer(_) => None,
@@ -136,7 +136,11 @@ impl Memory {
     }
 
     /// Checks that a constant may lie there.
-    pub(crate) fn expect_constant(&self, offset: usize, length: usize) -> Result<&hal::Memory> {
+    pub(crate) fn expect_constant(
+        &self,
+        offset: usize,
+        length: usize,
+    ) -> Result<&nnhal_hal::Memory> {
         match (&self.0.backing, &self.0.opaque) {
             (Backing::Shared(memory), None) => {
                 expect_range(memory, offset, length)?;
@@ -230,7 +234,7 @@ impl Opaque {
 }
 
 /// A part of the client's memory must be named, and lie within it.
-fn expect_range(memory: &hal::Memory, offset: usize, length: usize) -> Result<()> {
+fn expect_range(memory: &nnhal_hal::Memory, offset: usize, length: usize) -> Result<()> {
     let size = memory.size();
     if (offset, length) == (0, 0) {
         return Err(Error::bad_data("a part of memory of 0 bytes at 0"));

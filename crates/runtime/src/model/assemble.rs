@@ -1,13 +1,13 @@
-//! Making one [`hal::Model`] out of a model and those that it refers to.
+//! Making one [`nnhal_hal::Model`] out of a model and those that it refers to.
 
 use super::{Model, Own};
 use crate::devices::Devices;
-use hal::{OperandLifeTime, OperandType, OperationType, Subgraph};
+use nnhal_hal::{OperandLifeTime, OperandType, OperationType, Subgraph};
 use std::collections::{BTreeSet, HashMap};
 
 /// A model for devices: the main graph with everything that it refers to, directly or not. A model
 /// that is referred to several times becomes one subgraph.
-pub(super) fn assemble(main: &Own, relaxed: bool, devices: &Devices) -> hal::Model {
+pub(super) fn assemble(main: &Own, relaxed: bool, devices: &Devices) -> nnhal_hal::Model {
     let mut whole = Whole::default();
     let mut subgraphs = vec![whole.place(main)];
     // Grows while it is gone through.
@@ -18,7 +18,7 @@ pub(super) fn assemble(main: &Own, relaxed: bool, devices: &Devices) -> hal::Mod
     }
     let extension_name_to_prefix = devices.extensions().table(&prefixes(subgraphs.iter()));
     let mut subgraphs = subgraphs.into_iter();
-    let mut model = hal::Model {
+    let mut model = nnhal_hal::Model {
         main: subgraphs.next().unwrap_or_default(),
         referenced: subgraphs.collect(),
         operand_values: whole.values.into(),
@@ -34,7 +34,7 @@ pub(super) fn assemble(main: &Own, relaxed: bool, devices: &Devices) -> hal::Mod
 #[derive(Default)]
 struct Whole {
     values: Vec<u8>,
-    pools: Vec<hal::Memory>,
+    pools: Vec<nnhal_hal::Memory>,
     /// The models that are referred to, by index of their subgraph.
     order: Vec<Model>,
     indexes: HashMap<usize, u32>,
@@ -67,7 +67,7 @@ impl Whole {
         subgraph
     }
 
-    fn pool(&mut self, pool: &hal::Memory) -> u32 {
+    fn pool(&mut self, pool: &nnhal_hal::Memory) -> u32 {
         let position = self.pools.iter().position(|known| known.is_same(pool));
         let position = position.unwrap_or_else(|| {
             self.pools.push(pool.clone());

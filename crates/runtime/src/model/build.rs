@@ -8,11 +8,11 @@ use crate::devices::Devices;
 use crate::error::{Error, Result, ResultCode};
 use crate::memory::Memory;
 use crate::operand::{OperandDescription, byte_size, is_fully_specified, is_tensor};
-use hal::{
+use nnhal_hal::{
     ChannelQuant, DataLocation, ExtraParams, HalVersion, Operand, OperandLifeTime, OperandType,
     Operation, OperationType,
 };
-use ops::{ArgumentSource, Call, Fault, Shape, Signature, Value};
+use nnhal_ops::{ArgumentSource, Call, Fault, Shape, Signature, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -195,7 +195,7 @@ impl ModelBuilder {
             )));
         }
         let quant = ChannelQuant { scales: scales.into(), channel_dim };
-        ops::validate::check_channel_quant(operand, &quant)
+        nnhal_ops::validate::check_channel_quant(operand, &quant)
             .map_err(|error| Error::bad_data(format!("operand {index}: {error}")))?;
         self.own.graph.operands[index as usize].extra_params = ExtraParams::ChannelQuant(quant);
         Ok(())
@@ -403,7 +403,7 @@ impl ModelBuilder {
                 || operand.extra_params != ExtraParams::None
         };
         if inputs.iter().chain(outputs).all(is_whole) {
-            Fault::pass_over_unknown(ops::operations::validate(&call))?;
+            Fault::pass_over_unknown(nnhal_ops::operations::validate(&call))?;
         }
         Ok(())
     }
@@ -428,10 +428,10 @@ impl ModelBuilder {
         if u32::try_from(end).is_err() {
             return Err(Error::bad_data(format!("the constants take {end} bytes, more than 2^32")));
         }
-        let out_of_memory = |error: hal::memory::MemoryError| {
+        let out_of_memory = |error: nnhal_hal::memory::MemoryError| {
             Error::new(ResultCode::OutOfMemory, error.to_string())
         };
-        let pool = hal::Memory::allocate(end).map_err(out_of_memory)?;
+        let pool = nnhal_hal::Memory::allocate(end).map_err(out_of_memory)?;
         let view = pool.view().map_err(out_of_memory)?;
         let pool_index = u32::try_from(self.own.pools.len()).unwrap_or(u32::MAX);
         for ((index, offset), value) in places.into_iter().zip(self.large.values()) {
@@ -460,14 +460,15 @@ impl ModelBuilder {
             Error::bad_data("operations wait for each other, or for an operand that none writes")
         })?;
         graph.operations = order.iter().map(|index| graph.operations[*index].clone()).collect();
-        let invalid = |error: ops::ValidationError| {
-            Error::new(hal::Error::from(error.clone()).status().into(), error.to_string())
+        let invalid = |error: nnhal_ops::ValidationError| {
+            Error::new(nnhal_hal::Error::from(error.clone()).status().into(), error.to_string())
         };
-        let validate =
-            |model: &hal::Model| ops::validate::validate_for_application(model, HalVersion::LATEST);
+        let validate = |model: &nnhal_hal::Model| {
+            nnhal_ops::validate::validate_for_application(model, HalVersion::LATEST)
+        };
         let model = assemble(&self.own, self.relaxed, &self.devices);
         let mut valid = validate(&model).map_err(invalid)?;
-        let simpler = ops::simplify::without_defaults(&model);
+        let simpler = nnhal_ops::simplify::without_defaults(&model);
         if simpler.main != model.main || simpler.referenced != model.referenced {
             valid = validate(&simpler).map_err(invalid)?;
         }

@@ -9,9 +9,9 @@ pub use build::ModelBuilder;
 
 use crate::devices::Devices;
 use crate::error::{Error, Result};
-use hal::model::SubgraphName;
-use hal::{Operand, OperationType, Subgraph};
-use ops::ValidModel;
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{Operand, OperationType, Subgraph};
+use nnhal_ops::ValidModel;
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ const DEEPEST: usize = 32;
 pub(crate) struct Own {
     pub(crate) graph: Subgraph,
     pub(crate) values: Vec<u8>,
-    pub(crate) pools: Vec<hal::Memory>,
+    pub(crate) pools: Vec<nnhal_hal::Memory>,
     pub(crate) references: Vec<Model>,
 }
 
@@ -57,7 +57,7 @@ impl Model {
     /// The model for devices. Its operations are in an order in which they can run; trailing
     /// arguments that hold their default are left out. Where a WHILE has operands of unknown size,
     /// devices refuse it as a whole.
-    pub fn hal(&self) -> &hal::Model {
+    pub fn hal(&self) -> &nnhal_hal::Model {
         self.0.valid.model()
     }
 

@@ -1,6 +1,6 @@
 //! Putting operations into an order in which they can run.
 
-use hal::{Operand, OperandLifeTime, Operation};
+use nnhal_hal::{Operand, OperandLifeTime, Operation};
 
 /// An order in which the operations can run, as indexes; `None` if there is none, because they wait
 /// for each other or for an operand that nobody writes. Operations that can run in the order given
@@ -47,7 +47,7 @@ pub(super) fn run_order(operands: &[Operand], operations: &[Operation]) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::{DataLocation, ExtraParams, OperandType, OperationType};
+    use nnhal_hal::{DataLocation, ExtraParams, OperandType, OperationType};
 
     fn operands(lifetimes: &[OperandLifeTime]) -> Vec<Operand> {
         let operand = |lifetime: &OperandLifeTime| Operand {

@@ -4,7 +4,7 @@ use super::support::{referred, supported};
 use crate::devices::Device;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use hal::{ExecutionPreference, OperandType, OperationType, PerformanceInfo, Subgraph};
+use nnhal_hal::{ExecutionPreference, OperandType, OperationType, PerformanceInfo, Subgraph};
 
 /// Who does an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ struct Costs<'a> {
 }
 
 impl<'a> Costs<'a> {
-    fn new(model: &hal::Model, device: &'a Device, preference: ExecutionPreference) -> Self {
+    fn new(model: &nnhal_hal::Model, device: &'a Device, preference: ExecutionPreference) -> Self {
         let mut costs = Self {
             device,
             preference,
@@ -155,8 +155,12 @@ impl<'a> Costs<'a> {
 mod tests {
     use super::*;
     use crate::devices::Devices;
-    use hal::{Capabilities, DataLocation, DeviceType, ExtraParams, HalVersion, Model as HalModel};
-    use hal::{Operand, OperandLifeTime, OperandPerformance, Operation, PrepareOptions, Support};
+    use nnhal_hal::{
+        Capabilities, DataLocation, DeviceType, ExtraParams, HalVersion, Model as HalModel,
+    };
+    use nnhal_hal::{
+        Operand, OperandLifeTime, OperandPerformance, Operation, PrepareOptions, Support,
+    };
     use std::sync::Arc;
 
     /// A device with a price list: everything takes its time, and twice that of power.
@@ -166,7 +170,7 @@ mod tests {
         PerformanceInfo { exec_time, power_usage: 2.0 * exec_time }
     }
 
-    impl hal::Device for Priced {
+    impl nnhal_hal::Device for Priced {
         fn name(&self) -> &str {
             "test-priced"
         }
@@ -195,7 +199,11 @@ mod tests {
             }
         }
 
-        fn supported_operations(&self, _: &HalModel, _: HalVersion) -> hal::Result<Vec<Support>> {
+        fn supported_operations(
+            &self,
+            _: &HalModel,
+            _: HalVersion,
+        ) -> nnhal_hal::Result<Vec<Support>> {
             Ok(Vec::new())
         }
 
@@ -204,8 +212,8 @@ mod tests {
             _: &HalModel,
             _: HalVersion,
             _: PrepareOptions,
-        ) -> hal::Result<Arc<dyn hal::PreparedModel>> {
-            Err(hal::Error::failure("it only has prices"))
+        ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
+            Err(nnhal_hal::Error::failure("it only has prices"))
         }
     }
 
@@ -242,7 +250,7 @@ mod tests {
 
     /// What each operation of the main graph costs.
     fn costs(model: &HalModel, preference: ExecutionPreference) -> Vec<f32> {
-        let devices = Devices::new([Arc::new(Priced) as Arc<dyn hal::Device>]);
+        let devices = Devices::new([Arc::new(Priced) as Arc<dyn nnhal_hal::Device>]);
         let costs = Costs::new(model, &devices.list()[0], preference);
         let count = model.main.operations.len();
         (0..count).map(|operation| costs.operation(&model.main, operation)).collect()

@@ -2,7 +2,7 @@
 
 use super::plan::{Slot, SlotRole, Source, Step};
 use crate::devices::Device;
-use hal::{Buffer, BufferDescription, BufferRole, PreparedModel};
+use nnhal_hal::{Buffer, BufferDescription, BufferRole, PreparedModel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Buffers for values of known size that only steps of one device write and read. A device that

@@ -1,7 +1,7 @@
 //! Dividing operations into steps.
 
 use super::assign::Doer;
-use hal::Subgraph;
+use nnhal_hal::Subgraph;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Operations that are done together, by whom, in an order in which they can run.
@@ -59,7 +59,7 @@ pub(super) fn divide(graph: &Subgraph, doers: &[Doer]) -> Vec<Group> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::{OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{OperandSpec, OperationType, SubgraphBuilder};
 
     const A: Doer = Doer::Device(0);
     const B: Doer = Doer::Device(1);

@@ -1,7 +1,7 @@
 //! [`extract`]: a part of a model as a model.
 
 use crate::model::assemble::{count_consumers, prefixes};
-use hal::{Model, Operand, OperandLifeTime, Operation, Subgraph};
+use nnhal_hal::{Model, Operand, OperandLifeTime, Operation, Subgraph};
 use std::collections::HashMap;
 
 /// Some operations of a model's main graph as a model of their own.
@@ -174,7 +174,7 @@ fn without_graphs(model: &Model) -> Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hal::{HalVersion, OperandSpec, OperationType, SubgraphBuilder};
+    use nnhal_hal::{HalVersion, OperandSpec, OperationType, SubgraphBuilder};
 
     /// d = (a + b) + a, e = tanh(a + b), of two numbers each, where the sum's shape is open.
     fn whole() -> Model {
@@ -208,7 +208,7 @@ mod tests {
             let part = extract(&whole, operations, |_| vec![2]);
             assert_eq!((&*part.inputs, &*part.outputs), (inputs, outputs), "{operations:?}");
             assert_eq!(part.model.main.operations.len(), operations.len());
-            ops::validate(&part.model, HalVersion::V1_0).unwrap();
+            nnhal_ops::validate(&part.model, HalVersion::V1_0).unwrap();
         }
     }
 

@@ -22,7 +22,7 @@ use crate::compilation::cache::Caching;
 use crate::devices::Device;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use hal::{Deadline, ExecutionPreference, Priority};
+use nnhal_hal::{Deadline, ExecutionPreference, Priority};
 use plan::Plan;
 
 /// How to prepare the parts of a model.

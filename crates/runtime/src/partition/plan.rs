@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::memory::{Direction, memory_error};
 use crate::model::Model;
 use crate::operand::byte_size;
-use hal::model::SubgraphName;
-use hal::{Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel};
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{Operand, OperandLifeTime, OperationType, PrepareOptions, PreparedModel};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     /// Bytes that all values of known size between steps take together.
     scratch_size: u64,
     /// Memory for them that no execution uses just now.
-    scratch: Mutex<Vec<hal::Memory>>,
+    scratch: Mutex<Vec<nnhal_hal::Memory>>,
     /// Buffers for values that never leave their device.
     pub(crate) buffers: DeviceBuffers,
     /// What takes over where a device fails.
@@ -77,7 +77,7 @@ pub(crate) struct DeviceStep {
     /// In running order.
     operations: Vec<usize>,
     /// The part of the model; `None`: all of it.
-    part: Option<hal::Model>,
+    part: Option<nnhal_hal::Model>,
     /// Slots, by position.
     pub(crate) inputs: Vec<usize>,
     /// Slots, by position.
@@ -286,7 +286,7 @@ impl Plan {
         let constant = self.model.valid().constant(SubgraphName::Main, operand);
         let constant = constant.ok_or_else(|| Error::failed("a constant has no value"))?;
         let bytes = constant.read().map_err(memory_error)?;
-        let memory = hal::Memory::from_bytes(&bytes).map_err(memory_error)?;
+        let memory = nnhal_hal::Memory::from_bytes(&bytes).map_err(memory_error)?;
         let place = Place { pool: Pool::Shared(memory), offset: 0, length: it.location.length };
         let dimensions = it.dimensions.clone();
         Ok(Source::Constant(Value::At { place, dimensions }))
@@ -328,19 +328,19 @@ impl Plan {
     }
 
     /// Memory for the values between steps, if there are any of known size.
-    pub(crate) fn take_scratch(&self) -> Result<Option<hal::Memory>> {
+    pub(crate) fn take_scratch(&self) -> Result<Option<nnhal_hal::Memory>> {
         if self.scratch_size == 0 {
             return Ok(None);
         }
         let free = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {
             Some(memory) => Ok(Some(memory)),
-            None => hal::Memory::allocate(self.scratch_size).map(Some).map_err(memory_error),
+            None => nnhal_hal::Memory::allocate(self.scratch_size).map(Some).map_err(memory_error),
         }
     }
 
     /// Keeps the memory for the next execution.
-    pub(crate) fn give_back_scratch(&self, memory: Option<hal::Memory>) {
+    pub(crate) fn give_back_scratch(&self, memory: Option<nnhal_hal::Memory>) {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).extend(memory);
     }
 
@@ -404,7 +404,7 @@ impl Plan {
 
     /// Channels for executions in close succession, by step. None where the step has loops: a channel
     /// carries neither their time limit nor that they have missed it.
-    pub(crate) fn open_bursts(&self) -> Vec<Option<Box<dyn hal::Burst>>> {
+    pub(crate) fn open_bursts(&self) -> Vec<Option<Box<dyn nnhal_hal::Burst>>> {
         let open = |step: &Step| match step {
             Step::Device(step) if !has_loops(step.part.as_ref().unwrap_or(self.model.hal())) => {
                 step.prepared.configure_burst().ok()
@@ -454,8 +454,9 @@ impl Plan {
     }
 }
 
-fn has_loops(model: &hal::Model) -> bool {
-    let is_loop = |operation: &hal::Operation| operation.operation_type == OperationType::While;
+fn has_loops(model: &nnhal_hal::Model) -> bool {
+    let is_loop =
+        |operation: &nnhal_hal::Operation| operation.operation_type == OperationType::While;
     model.subgraphs().any(|(_, graph)| graph.operations.iter().any(is_loop))
 }
 
@@ -475,7 +476,7 @@ struct Part<'a> {
 /// Prepares a model on a device, from the cache if that has it.
 fn prepare(
     device: &Device,
-    model: &hal::Model,
+    model: &nnhal_hal::Model,
     options: &PlanOptions,
     key: Option<&crate::compilation::cache::StepKey>,
 ) -> Result<Arc<dyn PreparedModel>> {

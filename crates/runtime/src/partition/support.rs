@@ -3,7 +3,7 @@
 use super::extract::extract;
 use crate::devices::Device;
 use crate::model::Model;
-use hal::{HalVersion, OperandLifeTime, OperationType, Subgraph};
+use nnhal_hal::{HalVersion, OperandLifeTime, OperationType, Subgraph};
 
 /// For each operation of the main graph, in running order, whether the device can do it.
 ///
@@ -44,12 +44,12 @@ pub(crate) fn supported(model: &Model, device: &Device) -> Vec<bool> {
 /// Whether an operation by itself is valid in this version.
 fn is_expressible(model: &Model, index: usize, version: HalVersion) -> bool {
     let part = extract(model.hal(), &[index], |operand| model.known_dimensions(operand));
-    ops::validate::oldest_version(&part.model).is_ok_and(|oldest| oldest <= version)
+    nnhal_ops::validate::oldest_version(&part.model).is_ok_and(|oldest| oldest <= version)
 }
 
 /// For each operation of the main graph, whether it is, or runs, a WHILE with operands of unknown
 /// size.
-pub(crate) fn open_loops(model: &hal::Model) -> Vec<bool> {
+pub(crate) fn open_loops(model: &nnhal_hal::Model) -> Vec<bool> {
     // Of each subgraph, whether it has such a loop; settled from those that refer to none up.
     let mut settled: Vec<Option<bool>> = vec![None; model.referenced.len()];
     let mut progress = true;
@@ -89,7 +89,7 @@ fn subgraphs(graph: &Subgraph) -> impl Iterator<Item = usize> {
 }
 
 /// Whether an operation is a WHILE with operands of unknown size.
-fn is_open_loop(model: &hal::Model, graph: &Subgraph, index: usize) -> bool {
+fn is_open_loop(model: &nnhal_hal::Model, graph: &Subgraph, index: usize) -> bool {
     let operation = &graph.operations[index];
     if operation.operation_type != OperationType::While {
         return false;
@@ -97,7 +97,7 @@ fn is_open_loop(model: &hal::Model, graph: &Subgraph, index: usize) -> bool {
     let is_open = |graph: &Subgraph, inputs: &[u32], outputs: &[u32]| {
         inputs.iter().chain(outputs).any(|index| {
             let operand = &graph.operands[*index as usize];
-            let is_extension = matches!(operand.operand_type, hal::OperandType::Extension(_));
+            let is_extension = matches!(operand.operand_type, nnhal_hal::OperandType::Extension(_));
             operand.lifetime != OperandLifeTime::Subgraph
                 && !is_extension
                 && !operand.has_known_dimensions()

@@ -1,13 +1,13 @@
 //! Values that pass between steps, and where they lie.
 
-use hal::Buffer;
+use nnhal_hal::Buffer;
 use std::sync::Arc;
 
 /// What holds a value.
 #[derive(Clone)]
 pub(crate) enum Pool {
     /// Memory that all devices can reach.
-    Shared(hal::Memory),
+    Shared(nnhal_hal::Memory),
     /// A device's buffer.
     Buffer(Arc<dyn Buffer>),
 }

@@ -2,11 +2,11 @@
 
 use crate::support::scripted::{Faults, Scripted, count};
 use crate::support::{bytes, int32, operation, tensor};
-use driver::DriverDevice;
-use driver::cache::CacheKey;
-use hal::OperationType::{Add, Mul};
-use reference::ReferenceEngine;
-use runtime::{
+use nnhal_driver::DriverDevice;
+use nnhal_driver::cache::CacheKey;
+use nnhal_hal::OperationType::{Add, Mul};
+use nnhal_reference::ReferenceEngine;
+use nnhal_runtime::{
     CacheFiles, Compilation, CompilationBuilder, Devices, Execution, ModelBuilder, OutputBuffer,
 };
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ fn devices(key: &CacheKey) -> (Devices, Arc<Faults>) {
         Scripted::new("test-adder", |_, operation| operation == Add).over(Arc::new(caching));
     let faults = device.faults();
     let plain = DriverDevice::new(ReferenceEngine::new()).without_cache();
-    (Devices::new([Arc::new(device) as Arc<dyn hal::Device>, Arc::new(plain)]), faults)
+    (Devices::new([Arc::new(device) as Arc<dyn nnhal_hal::Device>, Arc::new(plain)]), faults)
 }
 
 /// y = (x + x) * x, or only x + x.

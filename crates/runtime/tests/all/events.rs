@@ -2,9 +2,9 @@
 
 use crate::support::scripted::{Scripted, count};
 use crate::support::{bytes, operation, tensor};
-use hal::OperationType::{Relu, Tanh};
-use hal::SyncFence;
-use runtime::{
+use nnhal_hal::OperationType::{Relu, Tanh};
+use nnhal_hal::SyncFence;
+use nnhal_runtime::{
     Compilation, CompilationBuilder, Devices, DurationCode, Event, Execution, Memory, Model,
     ModelBuilder, OutputBuffer, Result, ResultCode,
 };
@@ -28,7 +28,7 @@ fn model(devices: &Devices, length: u32, operations: usize) -> Model {
 }
 
 fn one_device(length: u32) -> Compilation {
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     let model = model(&devices, length, 1);
     CompilationBuilder::for_devices(&model, devices.list()).unwrap().finish().unwrap()
 }
@@ -43,9 +43,9 @@ fn execution(compilation: &Compilation) -> (Execution, OutputBuffer) {
 }
 
 /// The same in memory, so that the device itself waits for fences.
-fn execution_in_memory(compilation: &Compilation) -> (Execution, hal::Memory) {
+fn execution_in_memory(compilation: &Compilation) -> (Execution, nnhal_hal::Memory) {
     let execution = Execution::new(compilation);
-    let memory = hal::Memory::from_bytes(&bytes(&[-1.0, 2.0, 7.0, 7.0, 7.0, 7.0])).unwrap();
+    let memory = nnhal_hal::Memory::from_bytes(&bytes(&[-1.0, 2.0, 7.0, 7.0, 7.0, 7.0])).unwrap();
     let shared = Memory::from_shared(memory.clone());
     execution.set_input_from_memory(0, None, &shared, 0, 8).unwrap();
     execution.set_output_from_memory(0, None, &shared, 8, 8).unwrap();
@@ -65,7 +65,7 @@ fn an_execution_waits_for_its_dependencies() {
         let event = execution.start_compute_with_dependencies(&[dependency.unwrap()], 0).unwrap();
         let fence = SyncFence::from_fd(event.sync_fence_fd().unwrap()).unwrap();
         let waited = fence.wait(Some(Duration::from_millis(20))).unwrap();
-        assert_eq!(waited, hal::FenceState::Unsignalled);
+        assert_eq!(waited, nnhal_hal::FenceState::Unsignalled);
         assert_eq!(code(execution.output_dimensions(0)), ResultCode::BadState, "it goes on");
         signal.signal();
         let waiting: Vec<_> = (0..2)
@@ -125,9 +125,9 @@ fn a_timeout_after_dependencies_is_kept() {
 
 #[test]
 fn outputs_behind_dependencies_have_known_dimensions() {
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     let compilation = CompilationBuilder::new(&model(&devices, 0, 1)).finish().unwrap();
-    let pair = runtime::OperandDescription::tensor_float32([2]);
+    let pair = nnhal_runtime::OperandDescription::tensor_float32([2]);
     let execution = Execution::new(&compilation);
     execution.set_input(0, Some(&pair), Some(bytes(&[-1.0, 2.0]))).unwrap();
     execution.set_output(0, Some(&pair), Some(Arc::new(OutputBuffer::new(8)))).unwrap();
@@ -140,7 +140,8 @@ fn outputs_behind_dependencies_have_known_dimensions() {
 fn several_devices_compute_behind_dependencies() {
     let device = Scripted::new("test-tanh", |_, operation| operation == Tanh);
     let faults = device.faults();
-    let devices = Devices::new([Arc::new(device) as Arc<dyn hal::Device>, reference::device()]);
+    let devices =
+        Devices::new([Arc::new(device) as Arc<dyn nnhal_hal::Device>, nnhal_reference::device()]);
     let compilation = CompilationBuilder::new(&model(&devices, 2, 2)).finish().unwrap();
     assert_eq!(compilation.steps().len(), 2);
     let (execution, output) = execution(&compilation);
@@ -155,7 +156,8 @@ fn several_devices_compute_behind_dependencies() {
 fn a_device_that_fails_to_launch_is_replaced() {
     let device = Scripted::new("test-all", |_, _| true);
     let faults = device.faults();
-    let devices = Devices::new([Arc::new(device) as Arc<dyn hal::Device>, reference::device()]);
+    let devices =
+        Devices::new([Arc::new(device) as Arc<dyn nnhal_hal::Device>, nnhal_reference::device()]);
     let compilation = CompilationBuilder::new(&model(&devices, 2, 1)).finish().unwrap();
     let (execution, memory) = execution_in_memory(&compilation);
     faults.failing_executions.store(2, std::sync::atomic::Ordering::Relaxed);

@@ -1,9 +1,9 @@
 //! IF and WHILE, and above all loops over operands of unknown size, which no device is given.
 
 use crate::support::{bytes, int32, operation, tensor};
-use hal::OperationType::{Add, Concatenation, If, Less, ReduceSum, While};
-use hal::{OperandType, OperationType};
-use runtime::{
+use nnhal_hal::OperationType::{Add, Concatenation, If, Less, ReduceSum, While};
+use nnhal_hal::{OperandType, OperationType};
+use nnhal_runtime::{
     CompilationBuilder, Devices, Execution, Model, ModelBuilder, OperandDescription, OutputBuffer,
     ResultCode,
 };
@@ -66,7 +66,7 @@ fn growing(devices: &Devices, body: &Model) -> Model {
 
 #[test]
 fn a_loop_over_a_list_that_grows_runs() {
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     let model = growing(&devices, &body(&devices));
     let compilation = CompilationBuilder::new(&model).finish().unwrap();
     let steps = compilation.steps();
@@ -98,7 +98,7 @@ fn a_loop_over_a_list_that_grows_runs() {
 
 #[test]
 fn a_list_that_grows_beyond_its_buffer_is_told() {
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     let model = growing(&devices, &body(&devices));
     let compilation = CompilationBuilder::new(&model).finish().unwrap();
     let execution = Execution::new(&compilation);
@@ -115,7 +115,7 @@ fn a_list_that_grows_beyond_its_buffer_is_told() {
 
 #[test]
 fn a_loop_that_never_ends_is_broken_off() {
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     // The list stays as it is.
     let mut builder = ModelBuilder::new(&devices);
     let list = tensor(&mut builder, &[0]);
@@ -137,7 +137,7 @@ fn a_loop_that_never_ends_is_broken_off() {
 
 #[test]
 fn a_loop_inside_a_branch_runs_too() {
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     let branch = |inner: &Model| {
         let mut builder = ModelBuilder::new(&devices);
         let [condition, body] =
@@ -179,7 +179,7 @@ fn models_are_not_nested_without_end() {
 }
 
 fn nest_without_end() {
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     let mut builder = ModelBuilder::new(&devices);
     let [condition, longer] =
         [condition(&devices), body(&devices)].map(|model| subgraph(&mut builder, &model));

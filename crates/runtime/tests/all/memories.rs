@@ -2,9 +2,9 @@
 
 use crate::support::scripted::Scripted;
 use crate::support::{bytes, int32, operation, tensor};
-use hal::OperationType::{Add, Relu};
-use hal::memory::Protection;
-use runtime::{
+use nnhal_hal::OperationType::{Add, Relu};
+use nnhal_hal::memory::Protection;
+use nnhal_runtime::{
     Burst, Compilation, CompilationBuilder, Devices, Execution, Memory, MemoryDescription, Model,
     ModelBuilder, OperandDescription, OutputBuffer, Result, ResultCode,
 };
@@ -32,7 +32,7 @@ fn relu(devices: &Devices, length: u32) -> Model {
 }
 
 fn reference_only() -> Devices {
-    Devices::new([reference::device()])
+    Devices::new([nnhal_reference::device()])
 }
 
 fn compile(model: &Model) -> Compilation {
@@ -51,7 +51,7 @@ fn allocate(compilation: &Compilation, dimensions: &[u32]) -> Result<Memory> {
 }
 
 fn shared(values: &[f32]) -> Memory {
-    Memory::from_shared(hal::Memory::from_bytes(&bytes(values)).unwrap())
+    Memory::from_shared(nnhal_hal::Memory::from_bytes(&bytes(values)).unwrap())
 }
 
 fn floats(memory: &Memory) -> Vec<f32> {
@@ -125,7 +125,7 @@ fn a_device_keeps_values_between_executions() {
     assert_eq!(floats(&out), [0.0, 2.0]);
     // Fenced, and with values that come only with the dependency.
     let third = allocate(&compilation, &[]).unwrap();
-    let start = |from: &Memory, to: &Memory, after: &[runtime::Event]| {
+    let start = |from: &Memory, to: &Memory, after: &[nnhal_runtime::Event]| {
         let execution = Execution::new(&compilation);
         execution.set_input_from_memory(0, None, from, 0, 0).unwrap();
         execution.set_output_from_memory(0, None, to, 0, 0).unwrap();
@@ -243,14 +243,14 @@ fn copies_are_checked() {
 fn memory_for_several_devices_is_shared() {
     let devices = Devices::new([
         Arc::new(Scripted::new("test-adder", |_, operation| operation == Add))
-            as Arc<dyn hal::Device>,
-        reference::device(),
+            as Arc<dyn nnhal_hal::Device>,
+        nnhal_reference::device(),
     ]);
     let mut builder = ModelBuilder::new(&devices);
     let [x, a, y] = [(); 3].map(|()| tensor(&mut builder, &[2]));
     let none = int32(&mut builder, 0);
     operation(&mut builder, Add, &[x, x, none], &[a]).unwrap();
-    operation(&mut builder, hal::OperationType::Mul, &[a, x, none], &[y]).unwrap();
+    operation(&mut builder, nnhal_hal::OperationType::Mul, &[a, x, none], &[y]).unwrap();
     builder.identify_inputs_and_outputs(&[x], &[y]).unwrap();
     let model = builder.finish().unwrap();
     let compilation = CompilationBuilder::new(&model).finish().unwrap();
@@ -285,7 +285,8 @@ fn memory_for_several_devices_is_shared() {
 fn a_buffer_is_copied_when_its_device_fails() {
     let device = Scripted::new("test-all", |_, _| true);
     let faults = device.faults();
-    let devices = Devices::new([Arc::new(device) as Arc<dyn hal::Device>, reference::device()]);
+    let devices =
+        Devices::new([Arc::new(device) as Arc<dyn nnhal_hal::Device>, nnhal_reference::device()]);
     let model = relu(&devices, 2);
     let compilation = CompilationBuilder::new(&model).finish().unwrap();
     let [input, output] = [(); 2].map(|()| allocate(&compilation, &[]).unwrap());

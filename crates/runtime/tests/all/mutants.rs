@@ -2,10 +2,10 @@
 #![allow(clippy::print_stderr)] // What was left out.
 
 use crate::support::through::rebuild;
-use conformance::instance::Instance;
-use conformance::{Vectors, mutation};
-use hal::{HalVersion, Model, OperandLifeTime};
-use runtime::{Devices, ResultCode};
+use nnhal_conformance::instance::Instance;
+use nnhal_conformance::{Vectors, mutation};
+use nnhal_hal::{HalVersion, Model, OperandLifeTime};
+use nnhal_runtime::{Devices, ResultCode};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn what_breaks_a_rule_is_refused() {
         eprintln!("skipped: no vectors beside the repository");
         return;
     };
-    let devices = Devices::new([reference::device()]);
+    let devices = Devices::new([nnhal_reference::device()]);
     let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
     // Most are alike: some are enough.
     let step = if cfg!(debug_assertions) { 100 } else { 20 };

@@ -2,9 +2,9 @@
 
 use crate::support::scripted::{Faults, Scripted, count};
 use crate::support::{bytes, int32, operation, tensor};
-use hal::OperationType::{Add, Mul, Tanh};
-use hal::{Device as HalDevice, HalVersion, OperandType, OperationType};
-use runtime::{
+use nnhal_hal::OperationType::{Add, Mul, Tanh};
+use nnhal_hal::{Device as HalDevice, HalVersion, OperandType, OperationType};
+use nnhal_runtime::{
     Burst, Compilation, CompilationBuilder, Device, Devices, Execution, Model, ModelBuilder,
     OperandDescription, OutputBuffer, Partitioning, Result, ResultCode,
 };
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 fn adder_and_reference() -> (Devices, Arc<Faults>) {
     let adder = Scripted::new("test-adder", |_, operation| operation == Add);
     let faults = adder.faults();
-    (Devices::new([Arc::new(adder) as Arc<dyn HalDevice>, reference::device()]), faults)
+    (Devices::new([Arc::new(adder) as Arc<dyn HalDevice>, nnhal_reference::device()]), faults)
 }
 
 /// y = (x + x) * x + x, of pairs; the dimensions of what passes between may be left open.
@@ -75,7 +75,7 @@ fn each_operation_goes_to_the_device_that_is_best_at_it() {
 #[test]
 fn a_device_that_is_slower_than_the_fallback_device_gets_nothing() {
     let slow = Scripted::new("test-slow", |_, _| true).with_cost(1e6);
-    let devices = Devices::new([Arc::new(slow) as Arc<dyn HalDevice>, reference::device()]);
+    let devices = Devices::new([Arc::new(slow) as Arc<dyn HalDevice>, nnhal_reference::device()]);
     let model = polynomial(&devices, &[2]).unwrap();
     let compilation = CompilationBuilder::new(&model).finish().unwrap();
     assert_eq!(compilation.steps()[0].0.unwrap().name(), "nnhal-reference");
@@ -87,7 +87,7 @@ fn who_prefers_low_power_gets_another_device() {
     let devices = Devices::new([
         Arc::new(Scripted::new("test-fast", |_, _| true).with_power(50.0)) as Arc<dyn HalDevice>,
         Arc::new(Scripted::new("test-frugal", |_, _| true).with_cost(50.0)),
-        reference::device(),
+        nnhal_reference::device(),
     ]);
     let model = polynomial(&devices, &[2]).unwrap();
     for (preference, name) in [(0, "test-frugal"), (1, "test-fast"), (2, "test-fast")] {
@@ -133,7 +133,7 @@ fn executions_of_one_compilation_run_at_the_same_time() {
 fn one_device_that_does_all_gets_one_step() {
     let devices = Devices::new([
         Arc::new(Scripted::new("test-all", |_, _| true)) as Arc<dyn HalDevice>,
-        reference::device(),
+        nnhal_reference::device(),
     ]);
     let model = polynomial(&devices, &[2]).unwrap();
     let compilation = CompilationBuilder::new(&model).finish().unwrap();
@@ -218,7 +218,7 @@ fn without_partitioning_all_goes_to_the_fallback_device() {
 #[test]
 fn a_device_of_an_older_interface_gets_what_that_can_express() {
     let old = Scripted::new("test-adder", |_, _| true).with_version(HalVersion::V1_0);
-    let devices = Devices::new([Arc::new(old) as Arc<dyn HalDevice>, reference::device()]);
+    let devices = Devices::new([Arc::new(old) as Arc<dyn HalDevice>, nnhal_reference::device()]);
     let mut builder = ModelBuilder::new(&devices);
     let x = tensor(&mut builder, &[2]);
     let sine = tensor(&mut builder, &[2]);

@@ -2,13 +2,13 @@
 
 use crate::support::scripted::Scripted;
 use crate::support::{int32, operation};
-use hal::OperationType::{
+use nnhal_hal::OperationType::{
     self, Abs, Add, Concatenation, Floor, Logistic, Maximum, Mul, Neg, Relu, Sub, Tanh,
 };
-use proptest::prelude::*;
-use runtime::{
+use nnhal_runtime::{
     CompilationBuilder, Devices, Execution, Model, ModelBuilder, OperandDescription, OutputBuffer,
 };
+use proptest::prelude::*;
 use std::sync::Arc;
 
 /// An operation: which, on which of the tensors so far, whether its shape is left open.
@@ -156,15 +156,15 @@ proptest! {
 
     #[test]
     fn a_model_divided_among_three_devices_computes_what_one_computes(plan in plans()) {
-        let one = Devices::new([reference::device()]);
+        let one = Devices::new([nnhal_reference::device()]);
         let doer = |wanted: u8| {
             let doers = plan.doers.clone();
             move |index: usize, _: OperationType| doers[index % doers.len()] == wanted
         };
         let three = Devices::new([
-            Arc::new(Scripted::new("test-first", doer(0))) as Arc<dyn hal::Device>,
+            Arc::new(Scripted::new("test-first", doer(0))) as Arc<dyn nnhal_hal::Device>,
             Arc::new(Scripted::new("test-second", doer(1)).with_cost(3.0)),
-            reference::device(),
+            nnhal_reference::device(),
         ]);
         let (steps, expected) = compute(&one, &plan);
         prop_assert_eq!(steps, 1);

@@ -1,9 +1,9 @@
 //! Misuse: every wrong call has its result code.
 
 use crate::support::{bytes, int32, operation, tensor};
-use hal::OperationType::{Add, Relu};
-use hal::{OperandType, OperationType};
-use runtime::{
+use nnhal_hal::OperationType::{Add, Relu};
+use nnhal_hal::{OperandType, OperationType};
+use nnhal_runtime::{
     Burst, Compilation, CompilationBuilder, Devices, DurationCode, Execution, Model, ModelBuilder,
     OperandDescription, OutputBuffer, Result, ResultCode,
 };
@@ -14,7 +14,7 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ResultCode {
 }
 
 fn devices() -> Devices {
-    Devices::new([reference::device()])
+    Devices::new([nnhal_reference::device()])
 }
 
 /// y = relu(x), whose length may be open.
@@ -31,7 +31,7 @@ fn compile(model: &Model) -> Compilation {
     CompilationBuilder::for_devices(model, devices).unwrap().finish().unwrap()
 }
 
-fn output(size: usize) -> Option<Arc<dyn runtime::WriteBytes>> {
+fn output(size: usize) -> Option<Arc<dyn nnhal_runtime::WriteBytes>> {
     Some(Arc::new(OutputBuffer::new(size)))
 }
 
@@ -129,7 +129,7 @@ fn compilations_are_for_devices_of_the_model() {
     let (ours, others) = (devices(), devices());
     let model = relu(&ours, 2);
     let device = &ours.list()[0];
-    let refused: [&[runtime::Device]; 3] =
+    let refused: [&[nnhal_runtime::Device]; 3] =
         [&[], &[device.clone(), device.clone()], &[others.list()[0].clone()]];
     for list in refused {
         assert_eq!(code(CompilationBuilder::for_devices(&model, list)), ResultCode::BadData);
@@ -178,7 +178,7 @@ fn arguments_must_be_there_and_fit() {
     let model = relu(&devices(), 0);
     let execution = Execution::new(&compile(&model));
     let pair = OperandDescription::tensor_float32([2]);
-    let value = || -> Option<Arc<dyn runtime::ReadBytes>> { Some(bytes(&[1.0, 2.0])) };
+    let value = || -> Option<Arc<dyn nnhal_runtime::ReadBytes>> { Some(bytes(&[1.0, 2.0])) };
     assert_eq!(code(execution.set_input(1, Some(&pair), value())), ResultCode::BadData);
     assert_eq!(code(execution.set_input(0, None, value())), ResultCode::BadData, "open");
     let rank = OperandDescription::tensor_float32([1, 2]);

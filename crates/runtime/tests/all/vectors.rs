@@ -4,8 +4,8 @@
 
 use crate::support::scripted::Scripted;
 use crate::support::through::{ThroughRuntime, Way};
-use conformance::{Selection, Suite, Vectors};
-use runtime::Devices;
+use nnhal_conformance::{Selection, Suite, Vectors};
+use nnhal_runtime::Devices;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn judge(device: &ThroughRuntime) -> Option<usize> {
     let mut count = 0;
     for filter in filters {
         let selection = Selection { filter: (*filter).to_owned(), suites: SUITES.to_vec() };
-        let report = conformance::run(device, &vectors, &selection, |_| {}).unwrap();
+        let report = nnhal_conformance::run(device, &vectors, &selection, |_| {}).unwrap();
         count += report.outcomes.len();
         let failures: Vec<String> = report
             .failures()
@@ -53,7 +53,7 @@ fn judge(device: &ThroughRuntime) -> Option<usize> {
 
 #[test]
 fn all_vectors_pass_on_one_device() {
-    let device = ThroughRuntime::new(Devices::new([reference::device()]), Way::ALL);
+    let device = ThroughRuntime::new(Devices::new([nnhal_reference::device()]), Way::ALL);
     if let Some(count) = judge(&device) {
         assert!(count > 100, "{count}");
     }
@@ -63,9 +63,10 @@ fn all_vectors_pass_on_one_device() {
 #[test]
 fn all_vectors_pass_divided_between_two_devices() {
     let devices = Devices::new([
-        Arc::new(Scripted::new("test-even", |index, _| index % 2 == 0)) as Arc<dyn hal::Device>,
+        Arc::new(Scripted::new("test-even", |index, _| index % 2 == 0))
+            as Arc<dyn nnhal_hal::Device>,
         Arc::new(Scripted::new("test-odd", |index, _| index % 2 == 1)),
-        reference::device(),
+        nnhal_reference::device(),
     ]);
     let device = ThroughRuntime::new(devices, Way::ALL);
     if let Some(count) = judge(&device) {

@@ -2,8 +2,8 @@
 
 use super::Imported;
 use crate::error::Reason;
-use hal::{Operand, OperandLifeTime, Subgraph};
-use ops::{ArgumentSource, Call, Shape, Signature, Value};
+use nnhal_hal::{Operand, OperandLifeTime, Subgraph};
+use nnhal_ops::{ArgumentSource, Call, Shape, Signature, Value};
 
 /// Checks types, ranks and quantisation of all operations from `first` on. Values are left to the
 /// validator; operations that this build does not define pass.
@@ -20,7 +20,7 @@ pub(super) fn operations(subgraph: &Subgraph, first: usize) -> Imported {
             inputs.into_iter().map(source),
             outputs.into_iter().map(source),
         );
-        let answer = signature.since(&call).and_then(|_| ops::operations::validate(&call));
+        let answer = signature.since(&call).and_then(|_| nnhal_ops::operations::validate(&call));
         answer.map_err(|fault| Reason::new(format!("the HAL has no such form: {fault}")))?;
     }
     Ok(())

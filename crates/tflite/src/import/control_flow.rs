@@ -5,7 +5,7 @@ use super::{GraphImporter, Graphs, Stop};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::BuiltinOptionsRef;
-use hal::{OperandId, OperationType as O};
+use nnhal_hal::{OperandId, OperationType as O};
 
 impl<'f, 'a> GraphImporter<'f, 'a> {
     pub(super) fn if_operator(

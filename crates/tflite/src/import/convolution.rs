@@ -10,7 +10,7 @@ use crate::schema::{
     ActivationFunctionType, BuiltinOperator, BuiltinOptionsRef, FullyConnectedOptionsWeightsFormat,
     Padding,
 };
-use hal::{ExtraParams, OperandId, OperandSpec, OperandType, OperationType};
+use nnhal_hal::{ExtraParams, OperandId, OperandSpec, OperandType, OperationType};
 
 /// The options that all sliding windows have.
 struct Window {

@@ -7,7 +7,9 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{ActivationFunctionType, BuiltinOperator as B, BuiltinOptionsRef};
-use hal::{ExtraParams, FusedActivation, OperandId, OperandSpec, OperandType, OperationType as O};
+use nnhal_hal::{
+    ExtraParams, FusedActivation, OperandId, OperandSpec, OperandType, OperationType as O,
+};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn elementwise(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {

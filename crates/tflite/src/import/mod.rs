@@ -27,9 +27,9 @@ use crate::description;
 use crate::error::{ImportError, Reason, UnsupportedOperator};
 use crate::file::{File, Graph, Operator, OperatorKind};
 use crate::{Import, Metadata, OperatorOrigin, Signature, State, TensorDescription};
-use hal::builder::PoolId;
-use hal::builder::SubgraphId;
-use hal::{
+use nnhal_hal::builder::PoolId;
+use nnhal_hal::builder::SubgraphId;
+use nnhal_hal::{
     HalVersion, Memory, ModelBuilder, OperandId, OperandSpec, OperationType, SubgraphBuilder,
 };
 
@@ -57,7 +57,7 @@ pub(crate) fn import(file: &mut File<'_>, pool: Memory) -> Result<Import, Import
     for close in [File::close_lengths_of_inputs, File::close_lengths] {
         close(file);
         if let Ok(import) = import_as_declared(file, pool.clone())
-            && ops::validate(&import.model, HalVersion::LATEST).is_ok()
+            && nnhal_ops::validate(&import.model, HalVersion::LATEST).is_ok()
         {
             return Ok(Import { has_example_shapes: true, ..import });
         }

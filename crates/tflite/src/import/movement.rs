@@ -5,7 +5,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode};
-use hal::{OperandId, OperandSpec, OperandType, OperationType as O};
+use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn movement(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
@@ -180,10 +180,10 @@ impl GraphImporter<'_, '_> {
         }
         inputs.push(self.builder.scalar_i32(axis));
         let following = match activation.fused() {
-            hal::FusedActivation::None => None,
-            hal::FusedActivation::Relu => Some(O::Relu),
-            hal::FusedActivation::Relu1 => Some(O::Relu1),
-            hal::FusedActivation::Relu6 => Some(O::Relu6),
+            nnhal_hal::FusedActivation::None => None,
+            nnhal_hal::FusedActivation::Relu => Some(O::Relu),
+            nnhal_hal::FusedActivation::Relu1 => Some(O::Relu1),
+            nnhal_hal::FusedActivation::Relu6 => Some(O::Relu6),
         };
         if self.element(output)? == Element::Bool {
             return Err(Reason::new("the HAL has no form for truth values"));

@@ -5,8 +5,8 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 use half::f16;
+use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn normalisation(

@@ -5,8 +5,8 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::{Buffer, Operator, Tensor};
 use crate::schema::{ActivationFunctionType, Padding};
-use hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationType};
 use half::f16;
+use nnhal_hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationType};
 use std::borrow::Cow;
 use std::ops::Range;
 

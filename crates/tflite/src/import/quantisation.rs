@@ -5,7 +5,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::BuiltinOperator as B;
-use hal::OperationType as O;
+use nnhal_hal::OperationType as O;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn quantisation(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {

@@ -6,7 +6,7 @@ use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use hal::{OperandId, OperandSpec, OperandType, OperationType as O};
+use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
 /// The scale of what goes into a gate, where the file does not give one.
 const SCALE_OF_GATES: f32 = 1.0 / 4096.0;

@@ -12,7 +12,7 @@ use crate::schema::{
     ActivationFunctionType, BuiltinOperator as B, BuiltinOptionsRef, LshProjectionType,
     LstmKernelType,
 };
-use hal::{OperandId, OperandSpec, OperationType as O};
+use nnhal_hal::{OperandId, OperandSpec, OperationType as O};
 
 /// What an unrolled step costs of the import's allowance: operations and operands.
 pub(super) const BYTES_OF_A_STEP: usize = 4096;

@@ -6,7 +6,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use hal::{OperandSpec, OperationType as O};
+use nnhal_hal::{OperandSpec, OperationType as O};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn reduction(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {

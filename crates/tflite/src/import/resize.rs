@@ -4,7 +4,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use hal::OperationType as O;
+use nnhal_hal::OperationType as O;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn resize(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {

@@ -6,7 +6,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOptionsRef, StridedSliceOptionsRef};
-use hal::{OperandId, OperationType as O};
+use nnhal_hal::{OperandId, OperationType as O};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn slice(&mut self, operator: &Operator<'_>) -> Imported {

@@ -10,7 +10,7 @@ use crate::schema::{
     StridedSliceOptions, SubGraph, TensorType as T, Uint8Vector, WhileOptions,
 };
 use crate::{ImportError, import_bytes};
-use hal::HalVersion;
+use nnhal_hal::HalVersion;
 use planus::{Builder, WriteAsOffset};
 use proptest::prelude::*;
 use rustix::fs::{FileType, Mode};
@@ -34,7 +34,7 @@ fn files() -> Vec<Vec<u8>> {
 /// Imports; what comes out must be something that the validator can look at.
 fn survive(bytes: &[u8]) {
     if let Ok(import) = import_bytes(bytes) {
-        let _ = ops::validate(&import.model, HalVersion::LATEST);
+        let _ = nnhal_ops::validate(&import.model, HalVersion::LATEST);
     }
 }
 

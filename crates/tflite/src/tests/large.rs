@@ -4,7 +4,7 @@ use super::draft::Draft;
 use crate::excerpt::Excerpt;
 use crate::schema::{BuiltinOperator as B, TensorType as T};
 use crate::{Import, import_bytes};
-use hal::{Memory, OperandLifeTime};
+use nnhal_hal::{Memory, OperandLifeTime};
 
 const LENGTH: i32 = 20_000;
 

@@ -8,12 +8,12 @@ use crate::schema::{
     TensorType as T, Uint8Vector, UnidirectionalSequenceLstmOptions,
 };
 use crate::{Import, ImportError, import_bytes};
-use hal::{HalVersion, OperandLifeTime, OperandType, OperationType as O};
+use nnhal_hal::{HalVersion, OperandLifeTime, OperandType, OperationType as O};
 
 /// Imports, and checks that the model is valid.
 pub(super) fn import(draft: &Draft) -> Import {
     let import = import_bytes(&draft.bytes()).unwrap();
-    ops::validate(&import.model, HalVersion::LATEST).unwrap();
+    nnhal_ops::validate(&import.model, HalVersion::LATEST).unwrap();
     assert_eq!(import.operator_origin.len(), import.model.main.operations.len());
     assert_eq!(import.inputs.len(), import.model.main.inputs.len());
     assert_eq!(import.outputs.len(), import.model.main.outputs.len());

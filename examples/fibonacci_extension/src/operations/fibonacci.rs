@@ -15,9 +15,9 @@
 
 use super::expect_types;
 use crate::vocabulary::Vocabulary;
-use driver::{Budget, Interruption};
-use hal::OperandType;
-use ops::{Call, Fault, Output, Shape};
+use nnhal_driver::{Budget, Interruption};
+use nnhal_hal::OperandType;
+use nnhal_ops::{Call, Fault, Output, Shape};
 use std::num::NonZeroU64;
 
 /// How many numbers of the sequence there are below 2^64.
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_long_sequence_can_be_stopped() {
-        let cancellation = hal::Cancellation::new();
+        let cancellation = nnhal_hal::Cancellation::new();
         cancellation.cancel();
         let budget = Budget::unlimited().with_cancellation(cancellation);
         let long = Fibonacci { count: u32::MAX, modulus: NonZeroU64::new(10) };

@@ -8,9 +8,9 @@ pub use fibonacci::Fibonacci;
 pub use to_float32::ToFloat32;
 
 use crate::vocabulary::Vocabulary;
-use driver::{Budget, Interruption};
-use hal::{ExtraParams, OperandType};
-use ops::{Call, Fault, Output, Shape};
+use nnhal_driver::{Budget, Interruption};
+use nnhal_hal::{ExtraParams, OperandType};
+use nnhal_ops::{Call, Fault, Output, Shape};
 
 /// An operation of the extension with its arguments decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +115,7 @@ fn expect_types(
     allowed: &[&[OperandType]],
     output: OperandType,
 ) -> Result<(), Fault> {
-    let types = |arguments: &[ops::Argument<'_>]| -> Vec<OperandType> {
+    let types = |arguments: &[nnhal_ops::Argument<'_>]| -> Vec<OperandType> {
         arguments.iter().map(|argument| argument.operand_type).collect()
     };
     let (inputs, outputs) = (types(call.inputs()), types(call.outputs()));

@@ -8,8 +8,8 @@
 
 use super::expect_types;
 use crate::vocabulary::Vocabulary;
-use hal::OperandType;
-use ops::{Call, Fault, Output, Shape};
+use nnhal_hal::OperandType;
+use nnhal_ops::{Call, Fault, Output, Shape};
 
 /// TO_FLOAT32, which has no arguments but its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! One case: a model, its inputs, LiteRT's outputs.
 
 use crate::array::{Array, load, numbers};
-use hal::{
+use nnhal_hal::{
     ErrorStatus, ExecutionOptions, HalVersion, Model, Operand, PrepareOptions, PreparedModel,
     Request, RequestBuilder, Support,
 };
+use nnhal_tflite::{Import, ImportError};
 use serde_json::Value;
 use std::path::Path;
-use tflite::{Import, ImportError};
 
 /// What became of a case.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub enum Outcome {
 
 /// Imports, runs and compares.
 pub fn judge(folder: &Path) -> Outcome {
-    let import = match tflite::import_file(&folder.join("model.tflite")) {
+    let import = match nnhal_tflite::import_file(&folder.join("model.tflite")) {
         Ok(import) => import,
         Err(ImportError::Unsupported { operators, .. }) => {
             let reasons: Vec<_> =
@@ -35,7 +35,7 @@ pub fn judge(folder: &Path) -> Outcome {
         }
         Err(error) => return Outcome::Fails(format!("import: {error}")),
     };
-    let device = reference::device();
+    let device = nnhal_reference::device();
     match device.supported_operations(&import.model, HalVersion::LATEST) {
         Err(error) => return Outcome::Fails(format!("validation: {error}")),
         Ok(support) => {

@@ -4,12 +4,12 @@ use super::super::models::{addition, memory, memory_bytes, sum, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{Driver, DriverModel};
 use super::{NONE, demand_status, words};
-use burst::datum::{FmqRequestDatum, FmqResultDatum, RequestDatum};
-use burst::packet::{RequestPacket, ResultPacket};
-use burst::queue::{MessageQueue, Reader, Writer};
-use hal::{ErrorStatus, HalVersion, Memory, Request, RequestMemoryPool};
-use hidl::v1_2::{IBurstCallback, IBurstContext};
-use hidl::{HidlMemory, MQDescriptor, Return};
+use nnhal_burst::datum::{FmqRequestDatum, FmqResultDatum, RequestDatum};
+use nnhal_burst::packet::{RequestPacket, ResultPacket};
+use nnhal_burst::queue::{MessageQueue, Reader, Writer};
+use nnhal_hal::{ErrorStatus, HalVersion, Memory, Request, RequestMemoryPool};
+use nnhal_hidl::v1_2::{IBurstCallback, IBurstContext};
+use nnhal_hidl::{HidlMemory, MQDescriptor, Return};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -135,12 +135,14 @@ type Queues = (MessageQueue<FmqRequestDatum>, MessageQueue<FmqResultDatum>);
 
 fn queues(results: usize) -> Result<Queues, Violation> {
     Ok((
-        MessageQueue::create(burst::QUEUE_CAPACITY).map_err(own)?,
+        MessageQueue::create(nnhal_burst::QUEUE_CAPACITY).map_err(own)?,
         MessageQueue::create(results).map_err(own)?,
     ))
 }
 
-fn descriptor<D: burst::queue::Datum>(queue: &MessageQueue<D>) -> Result<MQDescriptor, Violation> {
+fn descriptor<D: nnhal_burst::queue::Datum>(
+    queue: &MessageQueue<D>,
+) -> Result<MQDescriptor, Violation> {
     Ok(MQDescriptor::from(queue.descriptor().map_err(own)?))
 }
 
@@ -151,7 +153,7 @@ fn client() -> Result<(Arc<Client>, Request), Violation> {
         return Err(own("there is no memory"));
     };
     let outputs = memory(&[0; 16])?;
-    request.outputs[0].location = hal::DataLocation { pool_index: 1, offset: 0, length: 16 };
+    request.outputs[0].location = nnhal_hal::DataLocation { pool_index: 1, offset: 0, length: 16 };
     request.pools.push(RequestMemoryPool::Memory(outputs.clone()));
     let state = Mutex::new((Manner::AsItShould, Vec::new()));
     Ok((Arc::new(Client { inputs, outputs, state }), request))
@@ -210,7 +212,7 @@ impl Burst {
         let ResultPacket { status, output_shapes, timing } = self.exchange(packet)?;
         demand!(status != ErrorStatus::None, "{what} is executed");
         demand!(output_shapes.is_empty(), "{what}: {output_shapes:?} with {status}");
-        demand!(timing == hal::Timing::NONE, "{what}: {timing:?} with {status}");
+        demand!(timing == nnhal_hal::Timing::NONE, "{what}: {timing:?} with {status}");
         let another = self.reader.read(&mut Vec::new(), SUSPICION).is_ok();
         demand!(!another, "{what} has two results");
         Ok(status)
@@ -218,8 +220,8 @@ impl Burst {
 }
 
 fn packet(
-    inputs: &[hal::RequestArgument],
-    outputs: &[hal::RequestArgument],
+    inputs: &[nnhal_hal::RequestArgument],
+    outputs: &[nnhal_hal::RequestArgument],
 ) -> Result<Vec<FmqRequestDatum>, Violation> {
     let mut data = Vec::new();
     RequestPacket::encode(inputs, outputs, &[INPUTS, OUTPUTS], false, &mut data).map_err(own)?;
@@ -250,7 +252,7 @@ fn unusable(driver: &Driver) -> Result<Verdict, Violation> {
         return Ok(not_offered());
     }
     let model = driver.prepared(&addition([2, 2]))?;
-    let (requests, results) = queues(burst::QUEUE_CAPACITY)?;
+    let (requests, results) = queues(nnhal_burst::QUEUE_CAPACITY)?;
     let without_flag = |mut queue: MQDescriptor| {
         queue.grantors.truncate(3);
         queue
@@ -272,7 +274,7 @@ fn unusable(driver: &Driver) -> Result<Verdict, Violation> {
 }
 
 fn asked_once(driver: &Driver) -> Result<Verdict, Violation> {
-    let burst = Burst::begin(driver, burst::QUEUE_CAPACITY)?;
+    let burst = Burst::begin(driver, nnhal_burst::QUEUE_CAPACITY)?;
     let Some(mut burst) = burst else { return Ok(not_offered()) };
     burst.expect_sum()?;
     let asked = burst.client.asked();
@@ -284,7 +286,7 @@ fn asked_once(driver: &Driver) -> Result<Verdict, Violation> {
 }
 
 fn freed(driver: &Driver) -> Result<Verdict, Violation> {
-    let burst = Burst::begin(driver, burst::QUEUE_CAPACITY)?;
+    let burst = Burst::begin(driver, nnhal_burst::QUEUE_CAPACITY)?;
     let Some(mut burst) = burst else { return Ok(not_offered()) };
     burst.expect_sum()?;
     drop(burst.client.asked());
@@ -302,7 +304,7 @@ fn freed(driver: &Driver) -> Result<Verdict, Violation> {
 
 fn no_memory(driver: &Driver) -> Result<Verdict, Violation> {
     for manner in [Manner::Refuses, Manner::GivesOneLess] {
-        let burst = Burst::begin(driver, burst::QUEUE_CAPACITY)?;
+        let burst = Burst::begin(driver, nnhal_burst::QUEUE_CAPACITY)?;
         let Some(mut burst) = burst else { return Ok(not_offered()) };
         burst.client.answer_so(manner);
         let packet = burst.packet()?;
@@ -310,7 +312,7 @@ fn no_memory(driver: &Driver) -> Result<Verdict, Violation> {
         burst.client.answer_so(Manner::AsItShould);
         burst.expect_sum()?;
     }
-    let burst = Burst::begin(driver, burst::QUEUE_CAPACITY)?;
+    let burst = Burst::begin(driver, nnhal_burst::QUEUE_CAPACITY)?;
     let Some(mut burst) = burst else { return Ok(not_offered()) };
     let mut packet = burst.packet()?;
     for datum in &mut packet {
@@ -324,7 +326,7 @@ fn no_memory(driver: &Driver) -> Result<Verdict, Violation> {
 }
 
 fn malformed(driver: &Driver) -> Result<Verdict, Violation> {
-    let burst = Burst::begin(driver, burst::QUEUE_CAPACITY)?;
+    let burst = Burst::begin(driver, nnhal_burst::QUEUE_CAPACITY)?;
     let Some(mut burst) = burst else { return Ok(not_offered()) };
     let good = burst.packet()?;
     let first = |inputs, outputs| {
@@ -355,7 +357,7 @@ fn malformed(driver: &Driver) -> Result<Verdict, Violation> {
 }
 
 fn wrong_request(driver: &Driver) -> Result<Verdict, Violation> {
-    let burst = Burst::begin(driver, burst::QUEUE_CAPACITY)?;
+    let burst = Burst::begin(driver, nnhal_burst::QUEUE_CAPACITY)?;
     let Some(mut burst) = burst else { return Ok(not_offered()) };
     let packet = packet(&burst.request.inputs[..1], &burst.request.outputs)?;
     let status = burst.expect_failure("an input less", &packet)?;

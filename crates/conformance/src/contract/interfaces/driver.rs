@@ -4,10 +4,10 @@
 use super::super::Violation;
 use super::told::{Ended, Preparation, Told};
 use super::words;
-use hal::{ExecutionPreference, HalVersion, MeasureTiming, Model, Priority, Request};
-use hidl::v1_2::{CacheToken, OutputShape, Timing};
-use hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
-use hidl::{Handle, Return, v1_0, v1_1, v1_2, v1_3};
+use nnhal_hal::{ExecutionPreference, HalVersion, MeasureTiming, Model, Priority, Request};
+use nnhal_hidl::v1_2::{CacheToken, OutputShape, Timing};
+use nnhal_hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
+use nnhal_hidl::{Handle, Return, v1_0, v1_1, v1_2, v1_3};
 use std::sync::Arc;
 
 /// Names the compilations of these checks.

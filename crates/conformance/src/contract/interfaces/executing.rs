@@ -5,9 +5,9 @@ use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{Driver, DriverModel, ExecuteWishes};
 use super::told::{Ended, Told};
 use super::{INVALID, MISSED, NONE, demand_status, name_of};
-use hal::{ErrorStatus, HalVersion, MeasureTiming, Request, RequestBuilder};
-use hidl::v1_2::{OutputShape, Timing};
-use hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
+use nnhal_hal::{ErrorStatus, HalVersion, MeasureTiming, Request, RequestBuilder};
+use nnhal_hidl::v1_2::{OutputShape, Timing};
+use nnhal_hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) const CHECKS: &[Check] = &[

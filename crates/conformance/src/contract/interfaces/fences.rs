@@ -4,8 +4,8 @@ use super::super::models::{addition, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{Driver, ExecuteWishes};
 use super::{INVALID, NONE, demand_status, words};
-use hidl::Handle;
-use hidl::v1_3::{IFencedExecutionCallback, OptionalTimeoutDuration};
+use nnhal_hidl::Handle;
+use nnhal_hidl::v1_3::{IFencedExecutionCallback, OptionalTimeoutDuration};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn good(driver: &Driver) -> Result<Verdict, Violation> {
     };
     if let [fd] = fence.fds() {
         let fd = fd.try_clone().map_err(|error| Violation(format!("the fence: {error}")))?;
-        hal::SyncFence::from_fd(fd)?.wait(Some(std::time::Duration::from_secs(20)))?;
+        nnhal_hal::SyncFence::from_fd(fd)?.wait(Some(std::time::Duration::from_secs(20)))?;
     } else {
         demand!(fence.is_null(), "the fence has {} descriptors", fence.fds().len());
     }

@@ -2,7 +2,7 @@
 //! of several versions, the packets of bursts, handles that are no fences.
 //!
 //! A [`Driver`] is called as HIDL calls it, by every version that it implements. Whoever serves a
-//! [`hal::Device`] by `hidl::serve` gets this side from there; a driver that implements the
+//! [`nnhal_hal::Device`] by `nnhal_hidl::serve` gets this side from there; a driver that implements the
 //! interfaces by itself is judged by [`run_driver`](super::run_driver).
 
 mod bursts;
@@ -15,8 +15,8 @@ mod told;
 pub(super) use driver::Driver;
 
 use super::{Check, Violation, demand};
-use hal::ErrorStatus;
-use hidl::convert::Convert;
+use nnhal_hal::ErrorStatus;
+use nnhal_hidl::convert::Convert;
 
 pub(super) const PREPARING: &[Check] = preparing::CHECKS;
 pub(super) const EXECUTING: &[Check] = executing::CHECKS;

@@ -5,9 +5,9 @@ use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{Driver, DriverModel, ExecuteWishes, PrepareWishes};
 use super::told::{Preparation, Told};
 use super::{INVALID, MISSED, NONE, demand_status, name_of, words};
-use hal::{ErrorStatus, HalVersion, Model, OperandSpec, OperandType, RequestBuilder};
-use hidl::v1_3::OptionalTimePoint;
-use hidl::{Handle, v1_1, v1_2};
+use nnhal_hal::{ErrorStatus, HalVersion, Model, OperandSpec, OperandType, RequestBuilder};
+use nnhal_hidl::v1_3::OptionalTimePoint;
+use nnhal_hidl::{Handle, v1_1, v1_2};
 use std::sync::Arc;
 
 pub(super) const CHECKS: &[Check] = &[

@@ -2,8 +2,8 @@
 
 use super::super::Violation;
 use super::driver::DriverModel;
-use hidl::v1_2::{OutputShape, Timing};
-use hidl::{Return, v1_0, v1_2, v1_3};
+use nnhal_hidl::v1_2::{OutputShape, Timing};
+use nnhal_hidl::{Return, v1_0, v1_2, v1_3};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 

@@ -4,10 +4,10 @@ use super::softmax::around;
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::{ExtraParams, OperandType};
-use kernels::InstructionSet;
-use kernels::quantized_elementwise::{Quantization, dequantize, quantize};
+use nnhal_driver::EngineError;
+use nnhal_hal::{ExtraParams, OperandType};
+use nnhal_kernels::InstructionSet;
+use nnhal_kernels::quantized_elementwise::{Quantization, dequantize, quantize};
 
 /// QUANTIZE or DEQUANTIZE.
 #[derive(Debug)]

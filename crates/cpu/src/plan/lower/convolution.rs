@@ -3,14 +3,14 @@
 use crate::graph::{self, Convolution, Finish, Node, ValueId};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::FusedActivation;
-use kernels::convolution::{Filter, Shape, UnpackedConvolution};
-use kernels::depthwise::DepthwiseConvolution;
-use kernels::fully_connected::{FullyConnected, Sizes, Storage};
-use kernels::transposed_convolution::{self, TransposedConvolution};
-use kernels::{Epilogue, Image, ImageMut, Preparation};
-use ops::rules::activation_range;
+use nnhal_driver::EngineError;
+use nnhal_hal::FusedActivation;
+use nnhal_kernels::convolution::{Filter, Shape, UnpackedConvolution};
+use nnhal_kernels::depthwise::DepthwiseConvolution;
+use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
+use nnhal_kernels::transposed_convolution::{self, TransposedConvolution};
+use nnhal_kernels::{Epilogue, Image, ImageMut, Preparation};
+use nnhal_ops::rules::activation_range;
 
 /// What `kernels` calls the end of a computation of floats.
 pub(super) fn epilogue(finish: Finish) -> Epilogue {
@@ -35,7 +35,7 @@ struct FloatConvolution {
 /// The kernels there are.
 #[derive(Debug)]
 enum Float {
-    Full(kernels::convolution::Convolution),
+    Full(nnhal_kernels::convolution::Convolution),
     Depthwise(DepthwiseConvolution),
     /// Of a single pixel that is all of the image.
     Row(FullyConnected),
@@ -99,7 +99,7 @@ pub(super) fn lower(
         )
     } else {
         Float::Full(
-            kernels::convolution::Convolution::prepare(
+            nnhal_kernels::convolution::Convolution::prepare(
                 shape,
                 strides.input,
                 &filter,

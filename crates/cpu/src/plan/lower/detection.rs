@@ -3,12 +3,12 @@
 use crate::graph::Node;
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::{EngineError, OperationPlace};
-use kernels::detection::{self, Decoding, Detections, NoSuchRegion, Rule};
-use ops::operations::detection_postprocessing::{DetectionPostprocessing, Suppression};
-use ops::operations::roi_align::RoiAlign;
-use ops::rules::layout::Layout;
-use ops::{OperationError, Subject};
+use nnhal_driver::{EngineError, OperationPlace};
+use nnhal_kernels::detection::{self, Decoding, Detections, NoSuchRegion, Rule};
+use nnhal_ops::operations::detection_postprocessing::{DetectionPostprocessing, Suppression};
+use nnhal_ops::operations::roi_align::RoiAlign;
+use nnhal_ops::rules::layout::Layout;
+use nnhal_ops::{OperationError, Subject};
 
 /// Comparisons of boxes at most: a fraction of a second.
 const MOST_COMPARISONS: u64 = 1 << 27;

@@ -3,16 +3,16 @@
 use crate::graph::{Node, Value, ValueId};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::OperandType;
-use kernels::elementwise::{Chain, Step};
-use kernels::quantized_elementwise::{
+use nnhal_driver::EngineError;
+use nnhal_hal::OperandType;
+use nnhal_kernels::elementwise::{Chain, Step};
+use nnhal_kernels::quantized_elementwise::{
     Choice, Quantization, QuantizedPrelu, QuantizedProduct, QuantizedSum, RecodedPairs, Sign,
     Table, TableMap,
 };
-use ops::operations::arithmetic::{Arithmetic, Operator};
-use ops::operations::maximum_minimum::MaximumMinimum;
-use ops::rules::requantize::quantize;
+use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
+use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
+use nnhal_ops::rules::requantize::quantize;
 
 /// Most operands of a chain.
 const MOST_OPERANDS: usize = 6;

@@ -4,12 +4,12 @@ use super::movement::lengths;
 use crate::graph::Node;
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::OperandType;
-use kernels::elementwise::Pairs;
-use ops::operations::arithmetic::{Arithmetic, Operator};
-use ops::operations::elementwise::Elementwise;
-use ops::operations::maximum_minimum::MaximumMinimum;
+use nnhal_driver::EngineError;
+use nnhal_hal::OperandType;
+use nnhal_kernels::elementwise::Pairs;
+use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
+use nnhal_ops::operations::elementwise::Elementwise;
+use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
 
 /// A function of two operands that broadcast.
 #[derive(Debug)]

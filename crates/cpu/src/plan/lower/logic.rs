@@ -5,14 +5,14 @@ use super::movement::lengths;
 use crate::graph::Node;
 use crate::plan::arena::{Inputs, Operands};
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::OperandType;
-use kernels::InstructionSet;
-use kernels::Team;
-use kernels::elementwise::Pairs;
-use kernels::quantized_elementwise::{Quantization, TableMap, round_to_f16};
-use ops::operations::comparison::Comparison;
-use ops::operations::logical::Logical;
+use nnhal_driver::EngineError;
+use nnhal_hal::OperandType;
+use nnhal_kernels::InstructionSet;
+use nnhal_kernels::Team;
+use nnhal_kernels::elementwise::Pairs;
+use nnhal_kernels::quantized_elementwise::{Quantization, TableMap, round_to_f16};
+use nnhal_ops::operations::comparison::Comparison;
+use nnhal_ops::operations::logical::Logical;
 
 /// What is done with two operands that broadcast.
 #[derive(Debug)]

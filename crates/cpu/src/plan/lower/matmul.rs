@@ -4,12 +4,12 @@ use super::convolution::epilogue;
 use crate::graph::{Matmul, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::FusedActivation;
-use kernels::batch_matmul::{self, Layout};
-use kernels::quantized::{Requantization, batch_matmul as quantized};
-use ops::operations::BatchMatmul;
-use ops::rules::broadcast;
+use nnhal_driver::EngineError;
+use nnhal_hal::FusedActivation;
+use nnhal_kernels::batch_matmul::{self, Layout};
+use nnhal_kernels::quantized::{Requantization, batch_matmul as quantized};
+use nnhal_ops::operations::BatchMatmul;
+use nnhal_ops::rules::broadcast;
 
 #[derive(Debug)]
 struct Product(batch_matmul::BatchMatmul);

@@ -22,11 +22,11 @@ mod softmax;
 use super::layout::parts;
 use super::{Builder, Draft};
 use crate::graph::{Node, Value, ValueId, Work};
-use driver::EngineError;
-use hal::{FusedActivation, OperationType};
-use kernels::Preparation;
-use ops::rules::activation_range;
-use ops::{AnyOperation, ArgumentSource, Call};
+use nnhal_driver::EngineError;
+use nnhal_hal::{FusedActivation, OperationType};
+use nnhal_kernels::Preparation;
+use nnhal_ops::rules::activation_range;
+use nnhal_ops::{AnyOperation, ArgumentSource, Call};
 
 /// The steps of a node. The reference kernel of its operation, where there is no faster one.
 pub(crate) fn lower(
@@ -146,8 +146,8 @@ fn is_joined(builder: &Builder<'_, '_>, node: &Node) -> bool {
 fn stored_range(output: &Value<'_>, activation: FusedActivation) -> Option<(i32, i32)> {
     let source = ArgumentSource {
         operand: &output.operand,
-        shape: ops::Shape::UNKNOWN,
-        value: ops::Value::NotKnown,
+        shape: nnhal_ops::Shape::UNKNOWN,
+        value: nnhal_ops::Value::NotKnown,
     };
     // The type of operation does not matter.
     let call = Call::new(OperationType::Conv2d, [], [source]);

@@ -4,12 +4,12 @@ use super::elementwise::{is_signed, recoding};
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
 use half::f16;
-use kernels::movement::StridedCopy;
-use kernels::quantized_elementwise::TableMap;
-use ops::operations::mirror_pad::{MirrorPad, Mode};
-use ops::operations::{Fill, Pad, Slice, Split, Transpose};
+use nnhal_driver::EngineError;
+use nnhal_kernels::movement::StridedCopy;
+use nnhal_kernels::quantized_elementwise::TableMap;
+use nnhal_ops::operations::mirror_pad::{MirrorPad, Mode};
+use nnhal_ops::operations::{Fill, Pad, Slice, Split, Transpose};
 
 /// Copies of inputs to places in the output.
 #[derive(Debug)]

@@ -5,15 +5,15 @@ use super::softmax::around;
 use crate::graph::{Node, Normalization};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use kernels::movement::StridedCopy;
-use kernels::reduction::{
+use nnhal_driver::EngineError;
+use nnhal_kernels::movement::StridedCopy;
+use nnhal_kernels::reduction::{
     self, RowNormalization, instance_normalization, local_response_normalization,
 };
-use kernels::{Multiplier, Team};
-use ops::operations::{InstanceNormalization, L2Normalization, LocalResponseNormalization};
-use ops::rules::inverse_square_root::inverse_square_root;
-use ops::rules::layout;
+use nnhal_kernels::{Multiplier, Team};
+use nnhal_ops::operations::{InstanceNormalization, L2Normalization, LocalResponseNormalization};
+use nnhal_ops::rules::inverse_square_root::inverse_square_root;
+use nnhal_ops::rules::layout;
 
 /// Layer normalisation. Inputs: the rows, and a factor and an offset, as far as there are any.
 #[derive(Debug)]

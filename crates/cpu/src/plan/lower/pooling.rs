@@ -3,14 +3,14 @@
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::{FusedActivation, OperandType};
-use kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
-use kernels::{Image, ImageMut};
-use ops::operations::pooling;
-use ops::operations::reduce;
-use ops::rules::activation_range;
-use ops::rules::layout::Layout;
+use nnhal_driver::EngineError;
+use nnhal_hal::{FusedActivation, OperandType};
+use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
+use nnhal_kernels::{Image, ImageMut};
+use nnhal_ops::operations::pooling;
+use nnhal_ops::operations::reduce;
+use nnhal_ops::rules::activation_range;
+use nnhal_ops::rules::layout::Layout;
 
 /// A pooling of numbers of some type.
 #[derive(Debug)]

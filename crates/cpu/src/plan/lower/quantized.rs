@@ -4,15 +4,15 @@ use super::convolution::{Strides, transposed_strides};
 use crate::graph::{self, Finish, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::{ExtraParams, OperandType};
-use kernels::convolution::Shape;
-use kernels::quantized::convolution::{Convolution, UnpackedConvolution};
-use kernels::quantized::depthwise::Depthwise;
-use kernels::quantized::transposed_convolution::TransposedConvolution;
-use kernels::quantized::{Activations, Requantization, Signedness, Weights};
-use kernels::{Image, ImageMut, Multiplier, Preparation};
-use ops::rules::requantize;
+use nnhal_driver::EngineError;
+use nnhal_hal::{ExtraParams, OperandType};
+use nnhal_kernels::convolution::Shape;
+use nnhal_kernels::quantized::convolution::{Convolution, UnpackedConvolution};
+use nnhal_kernels::quantized::depthwise::Depthwise;
+use nnhal_kernels::quantized::transposed_convolution::TransposedConvolution;
+use nnhal_kernels::quantized::{Activations, Requantization, Signedness, Weights};
+use nnhal_kernels::{Image, ImageMut, Multiplier, Preparation};
+use nnhal_ops::rules::requantize;
 
 /// A convolution of 8-bit numbers.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ fn requantization(
     })
 }
 
-/// As [`ops::rules::convolution::Requantizer::new`] has them.
+/// As [`nnhal_ops::rules::convolution::Requantizer::new`] has them.
 pub(super) fn multipliers(
     input: &Value<'_>,
     weights: &Value<'_>,

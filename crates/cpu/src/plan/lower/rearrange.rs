@@ -3,12 +3,12 @@
 use super::movement::{Copies, draft, is_copied, lengths};
 use crate::graph::{Node, Value};
 use crate::plan::{Builder, Draft};
-use kernels::movement::{Axis, StridedCopy};
-use ops::operations::{
+use nnhal_kernels::movement::{Axis, StridedCopy};
+use nnhal_ops::operations::{
     BatchSpace, ChannelShuffle, DepthSpace, Pack, Reverse, StridedSlice, Tile, batch_space,
     depth_space,
 };
-use ops::rules::blocks::{Blocks, Stacking};
+use nnhal_ops::rules::blocks::{Blocks, Stacking};
 
 /// Copies for the elements of a block at most; larger blocks are rare.
 const MOST_PLACES: usize = 256;

@@ -4,13 +4,13 @@ use super::elementwise::{is_signed, quantization};
 use crate::graph::Node;
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::OperandType;
-use kernels::Team;
-use kernels::quantized_elementwise::Quantization;
-use kernels::reduction::{ByteReduction, Fold, Reduce, ReduceBytes, Reduction};
-use ops::operations::reduce;
-use ops::rules::requantize::quantize;
+use nnhal_driver::EngineError;
+use nnhal_hal::OperandType;
+use nnhal_kernels::Team;
+use nnhal_kernels::quantized_elementwise::Quantization;
+use nnhal_kernels::reduction::{ByteReduction, Fold, Reduce, ReduceBytes, Reduction};
+use nnhal_ops::operations::reduce;
+use nnhal_ops::rules::requantize::quantize;
 
 #[derive(Debug)]
 struct ReduceKernel(Reduce);

@@ -4,9 +4,9 @@ use crate::graph::{Node, Value, Work};
 use crate::plan::arena::Operands;
 use crate::plan::execution::narrowed;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::{EngineError, MemoryUse, OperationPlace};
 use half::f16;
-use ops::{AnyOperation, ArgumentSource, Call, Fault, Shape};
+use nnhal_driver::{EngineError, MemoryUse, OperationPlace};
+use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Shape};
 use std::cell::{Cell, RefCell};
 
 /// The reference kernel of an operation.
@@ -21,7 +21,7 @@ struct ReferenceKernel {
 /// What the reference kernel is told of an operand.
 #[derive(Debug)]
 struct Described {
-    operand: hal::Operand,
+    operand: nnhal_hal::Operand,
     shape: Shape,
     is_omitted: bool,
     /// Kept as 32 bits while the plan runs.
@@ -43,7 +43,7 @@ impl Described {
         }
     }
 
-    fn argument<'a>(&'a self, value: ops::Value<'a>) -> ArgumentSource<'a> {
+    fn argument<'a>(&'a self, value: nnhal_ops::Value<'a>) -> ArgumentSource<'a> {
         ArgumentSource { operand: &self.operand, shape: self.shape.clone(), value }
     }
 }
@@ -82,17 +82,17 @@ impl Kernel for ReferenceKernel {
             result.map_err(|error| refusal.set(Some(error))).is_ok()
         };
         let value = |index: usize, input: &Described| match &narrow[index] {
-            _ if input.is_omitted => ops::Value::Omitted,
-            Some(narrow) => ops::Value::Known(narrow),
-            None => ops::Value::Known(inputs.bytes(index)),
+            _ if input.is_omitted => nnhal_ops::Value::Omitted,
+            Some(narrow) => nnhal_ops::Value::Known(narrow),
+            None => nnhal_ops::Value::Known(inputs.bytes(index)),
         };
         let call = Call::new(
             self.place.operation_type,
             self.inputs.iter().enumerate().map(|(index, it)| it.argument(value(index, it))),
-            self.outputs.iter().map(|output| output.argument(ops::Value::NotKnown)),
+            self.outputs.iter().map(|output| output.argument(nnhal_ops::Value::NotKnown)),
         )
-        .with_interrupt(ops::Interrupt(&is_over))
-        .with_allowance(ops::Allowance(&take));
+        .with_interrupt(nnhal_ops::Interrupt(&is_over))
+        .with_allowance(nnhal_ops::Allowance(&take));
         let results = self.operation.reference(&call).map_err(|fault| match fault {
             Fault::Interrupted { .. } => match run.budget.check_inside() {
                 Err(interruption) => EngineError::from(interruption),

@@ -3,12 +3,12 @@
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::OperandType;
-use kernels::resize::{Place, Resize};
-use kernels::{Image, ImageMut};
-use ops::operations::resize;
-use ops::rules::layout::Layout;
+use nnhal_driver::EngineError;
+use nnhal_hal::OperandType;
+use nnhal_kernels::resize::{Place, Resize};
+use nnhal_kernels::{Image, ImageMut};
+use nnhal_ops::operations::resize;
+use nnhal_ops::rules::layout::Layout;
 
 #[derive(Debug)]
 struct ResizeKernel {

@@ -4,15 +4,15 @@ use super::softmax::around;
 use crate::graph::{Node, Value};
 use crate::plan::arena::{Inputs, Operands};
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::{EngineError, OperationPlace};
-use hal::OperandType;
-use kernels::movement::{NoSuchRow, gather};
-use kernels::quantized_elementwise::f16_to_f32;
-use kernels::reduction::{ArgExtreme, arg_extreme};
-use kernels::{InstructionSet, Team};
-use ops::operations::arg_min_max::{ArgMinMax, Extreme};
-use ops::operations::{Gather, TopKV2};
-use ops::{OperationError, Subject};
+use nnhal_driver::{EngineError, OperationPlace};
+use nnhal_hal::OperandType;
+use nnhal_kernels::movement::{NoSuchRow, gather};
+use nnhal_kernels::quantized_elementwise::f16_to_f32;
+use nnhal_kernels::reduction::{ArgExtreme, arg_extreme};
+use nnhal_kernels::{InstructionSet, Team};
+use nnhal_ops::operations::arg_min_max::{ArgMinMax, Extreme};
+use nnhal_ops::operations::{Gather, TopKV2};
+use nnhal_ops::{OperationError, Subject};
 use std::cmp::Ordering;
 
 /// GATHER or EMBEDDING_LOOKUP.

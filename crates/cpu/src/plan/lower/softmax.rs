@@ -3,9 +3,9 @@
 use crate::graph::{MaskedSoftmax, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::OperandType;
-use kernels::softmax::{Adjustment, QuantizedSoftmax, Softmax};
+use nnhal_driver::EngineError;
+use nnhal_hal::OperandType;
+use nnhal_kernels::softmax::{Adjustment, QuantizedSoftmax, Softmax};
 
 #[derive(Debug)]
 enum SoftmaxKernel {

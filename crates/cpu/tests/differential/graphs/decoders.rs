@@ -3,7 +3,7 @@
 use super::layers::{fused, image};
 use super::sketch::Sketch;
 use super::windows::{Order, int};
-use hal::OperationType as Op;
+use nnhal_hal::OperationType as Op;
 
 /// Elements that the output has at most.
 const MOST_ELEMENTS: u32 = 12_000;

@@ -3,7 +3,7 @@
 use super::sketch::{Kind, SIGNED_UNIT_STEPS, Sketch, Steps, UNIT_STEPS, Value};
 use super::windows::{Order, SAME, VALID, Window, int};
 use super::{decoders, patterns};
-use hal::{OperandId, OperationType as Op};
+use nnhal_hal::{OperandId, OperationType as Op};
 
 /// Elements that a value has at most.
 const MOST_ELEMENTS: u32 = 12_000;

@@ -5,7 +5,7 @@ use super::layers::{
     split_of, transposed,
 };
 use super::sketch::{Kind, Sketch, Value};
-use hal::OperationType as Op;
+use nnhal_hal::OperationType as Op;
 
 /// One of them.
 pub fn draw(sketch: &mut Sketch<'_>) {

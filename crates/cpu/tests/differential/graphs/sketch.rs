@@ -3,7 +3,7 @@
 use crate::calls::dice::Dice;
 use crate::calls::specimen::{Given, Quant, Typed};
 use crate::compare::Tolerance;
-use hal::{
+use nnhal_hal::{
     Model, OperandId, OperandSpec, OperandType, OperationType, Request, RequestBuilder,
     SubgraphBuilder,
 };

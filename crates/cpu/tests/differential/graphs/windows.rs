@@ -1,7 +1,7 @@
 //! How filters move over images, and in which order the axes of images are.
 
 use super::sketch::Sketch;
-use hal::OperandId;
+use nnhal_hal::OperandId;
 
 /// The paddings that have names.
 pub const SAME: i32 = 1;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::operations::testing::{Example, assert_close, tensor};
 use OperationType::{ResizeBilinear, ResizeNearestNeighbor};
-use hal::OperandSpec;
+use nnhal_hal::OperandSpec;
 use proptest::prelude::*;
 
 const BOTH: [OperationType; 2] = [ResizeBilinear, ResizeNearestNeighbor];

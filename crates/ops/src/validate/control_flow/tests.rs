@@ -1,6 +1,6 @@
 use super::*;
 use crate::validate::{OperationMistake, ValidationError, validate, validate_for_application};
-use hal::{HalVersion, ModelBuilder, OperandId, OperandSpec, SubgraphBuilder};
+use nnhal_hal::{HalVersion, ModelBuilder, OperandId, OperandSpec, SubgraphBuilder};
 
 fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
     OperandSpec::tensor_float32(dimensions)
@@ -343,7 +343,7 @@ fn cf_3_results_are_as_the_body_gives_them() {
 
 /// IF in each subgraph: subgraph `i` refers to those in `references[i]`, the main one to 0.
 fn nested(references: &[&[u32]]) -> Model {
-    let level = |graph: &mut SubgraphBuilder, targets: &[hal::builder::SubgraphId]| {
+    let level = |graph: &mut SubgraphBuilder, targets: &[nnhal_hal::builder::SubgraphId]| {
         let decides = graph.input("condition", truth());
         let x = graph.input("x", float([2]));
         let mut y = graph.operation(OperationType::Relu, [x], float([2]));

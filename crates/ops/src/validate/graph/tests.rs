@@ -1,5 +1,5 @@
 use super::*;
-use hal::{OperandSpec, OperationType, SubgraphBuilder};
+use nnhal_hal::{OperandSpec, OperationType, SubgraphBuilder};
 
 /// `x -> RELU -> t -> ADD(t, t, none) -> y`; operands: x, t, none, y.
 fn graph() -> Subgraph {
@@ -160,7 +160,7 @@ fn sec_3_a_hundred_thousand_operations_take_no_time() {
         let mut operand = t.clone();
         operand.number_of_consumers = 1;
         graph.operands.push(operand);
-        graph.operations.push(hal::Operation {
+        graph.operations.push(nnhal_hal::Operation {
             inputs: vec![index],
             outputs: vec![index + 1],
             ..relu.clone()

@@ -1,5 +1,5 @@
 use super::*;
-use hal::{ExtensionNameAndPrefix, ExtensionType, Memory, Subgraph};
+use nnhal_hal::{ExtensionNameAndPrefix, ExtensionType, Memory, Subgraph};
 use std::sync::Arc;
 
 const TENSORS: [OperandType; 10] = [

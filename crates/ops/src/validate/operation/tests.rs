@@ -1,6 +1,6 @@
 use super::*;
 use crate::validate::{OperandError, ValidModel, ValidationError, oldest_version, validate};
-use hal::{
+use nnhal_hal::{
     ExtensionType, Memory, Model, ModelBuilder, Operand, OperandLifeTime, OperandSpec,
     SubgraphBuilder,
 };

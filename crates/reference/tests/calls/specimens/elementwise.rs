@@ -3,7 +3,7 @@
 use super::fit;
 use crate::calls::dice::Dice;
 use crate::calls::specimen::{Given, Quant, Specimen};
-use hal::OperationType;
+use nnhal_hal::OperationType;
 
 /// Two shapes that broadcast to the first.
 fn broadcasting(dice: &mut Dice) -> [Vec<u32>; 2] {

@@ -10,7 +10,7 @@ mod windows;
 
 use crate::calls::dice::Dice;
 use crate::calls::specimen::Specimen;
-use hal::OperationType as Op;
+use nnhal_hal::OperationType as Op;
 
 /// The operations that have specimens.
 pub fn operations() -> impl Iterator<Item = Op> {

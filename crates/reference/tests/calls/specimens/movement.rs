@@ -2,7 +2,7 @@
 
 use crate::calls::dice::Dice;
 use crate::calls::specimen::{Given, Quant, Specimen};
-use hal::OperationType;
+use nnhal_hal::OperationType;
 
 const AS_INPUT: Quant = Quant::As(0);
 

@@ -2,7 +2,7 @@
 
 use crate::calls::dice::Dice;
 use crate::calls::specimen::{Given, Quant, Specimen};
-use hal::OperationType as Op;
+use nnhal_hal::OperationType as Op;
 
 const RESULT: Quant = Quant::Fit(1.0);
 

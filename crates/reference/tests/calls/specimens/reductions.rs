@@ -3,7 +3,7 @@
 use super::fit;
 use crate::calls::dice::Dice;
 use crate::calls::specimen::{Given, Quant, Specimen};
-use hal::OperationType;
+use nnhal_hal::OperationType;
 
 fn int(length: u32) -> i32 {
     i32::try_from(length).unwrap()

@@ -3,7 +3,7 @@
 use super::fit;
 use crate::calls::dice::Dice;
 use crate::calls::specimen::{Quant, Specimen};
-use hal::OperationType;
+use nnhal_hal::OperationType;
 
 /// How coordinates are stored.
 const COORDINATE: Quant = Quant::Scale(0.125);

@@ -2,7 +2,7 @@
 
 use crate::calls::dice::Dice;
 use crate::calls::specimen::{Given, Layout, Quant, Specimen};
-use hal::OperationType;
+use nnhal_hal::OperationType;
 
 fn int(length: u32) -> i32 {
     i32::try_from(length).unwrap()

@@ -4,9 +4,11 @@ use crate::dice::Dice;
 use crate::run::{Constants, ROOM, Shapes, Tensor, declared, execute, run};
 use crate::specimen::{Call, Typed};
 use crate::specimens;
-use hal::builder::SubgraphId;
-use hal::{ModelBuilder, OperandId, OperandSpec, OperationType, RequestBuilder, SubgraphBuilder};
-use ops::Row;
+use nnhal_hal::builder::SubgraphId;
+use nnhal_hal::{
+    ModelBuilder, OperandId, OperandSpec, OperationType, RequestBuilder, SubgraphBuilder,
+};
+use nnhal_ops::Row;
 use proptest::prelude::*;
 
 /// A choice of calls.
@@ -55,10 +57,9 @@ fn exchangeable_calls(count: usize, dice: &mut Dice) -> Vec<Call> {
             continue;
         }
         let call = specimen.typed(dice.pick(&rows));
-        let has_channels = call
-            .inputs
-            .iter()
-            .any(|input| input.spec.operand_type == hal::OperandType::TensorQuant8SymmPerChannel);
+        let has_channels = call.inputs.iter().any(|input| {
+            input.spec.operand_type == nnhal_hal::OperandType::TensorQuant8SymmPerChannel
+        });
         if !has_channels && calls.first().is_none_or(|first| first.outputs == call.outputs) {
             calls.push(call);
         }

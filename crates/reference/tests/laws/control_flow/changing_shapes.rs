@@ -2,8 +2,10 @@
 //! What the WHILE itself passes on has a size that is known (contract: CF-4).
 
 use crate::run::{ROOM, execute};
-use hal::builder::SubgraphId;
-use hal::{ModelBuilder, OperandId, OperandSpec, OperationType, RequestBuilder, SubgraphBuilder};
+use nnhal_hal::builder::SubgraphId;
+use nnhal_hal::{
+    ModelBuilder, OperandId, OperandSpec, OperationType, RequestBuilder, SubgraphBuilder,
+};
 
 /// What the loops look at.
 const NUMBERS: [f32; 8] = [3.0, -1.0, 4.0, 1.5, -5.0, 9.0, 2.0, -6.0];

@@ -3,8 +3,8 @@
 
 use crate::dice::Dice;
 use crate::run::{ROOM, Tensor, execute};
-use hal::builder::SubgraphId;
-use hal::{
+use nnhal_hal::builder::SubgraphId;
+use nnhal_hal::{
     Model, ModelBuilder, OperandId, OperandSpec, OperandType, OperationType, RequestBuilder,
     SubgraphBuilder,
 };

@@ -3,8 +3,8 @@
 pub mod scripted;
 pub mod through;
 
-use hal::OperationType;
-use runtime::{ModelBuilder, OperandDescription, Result};
+use nnhal_hal::OperationType;
+use nnhal_runtime::{ModelBuilder, OperandDescription, Result};
 
 /// Adds an operation of the interface.
 pub fn operation(
@@ -23,7 +23,7 @@ pub fn tensor(builder: &mut ModelBuilder, dimensions: &[u32]) -> u32 {
 
 /// Adds a constant int32 scalar.
 pub fn int32(builder: &mut ModelBuilder, value: i32) -> u32 {
-    let scalar = OperandDescription::scalar(hal::OperandType::Int32);
+    let scalar = OperandDescription::scalar(nnhal_hal::OperandType::Int32);
     let operand = builder.add_operand(&scalar).unwrap();
     builder.set_operand_value(operand, &value.to_le_bytes()).unwrap();
     operand

@@ -1,6 +1,6 @@
 //! [`Scripted`]: the reference device with limits, and faults on demand.
 
-use hal::{
+use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
     DeviceType, Error, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
     Model, OperationType, PerformanceInfo, PrepareOptions, PreparedModel, Request, Result, Support,
@@ -68,7 +68,7 @@ impl Scripted {
     ) -> Self {
         Self {
             name,
-            inner: reference::device(),
+            inner: nnhal_reference::device(),
             can_do: Box::new(can_do),
             cost: 2.0,
             power: 2.0,
@@ -241,7 +241,7 @@ impl Burst for ScriptedBurst {
         self.inner.execute(request, measure)
     }
 
-    fn free_memory(&self, memory: &hal::Memory) {
+    fn free_memory(&self, memory: &nnhal_hal::Memory) {
         self.inner.free_memory(memory);
     }
 }

@@ -1,13 +1,13 @@
 //! [`ThroughRuntime`]: the runtime over some devices as one device, so that whatever judges devices
 //! judges it.
 
-use hal::{
+use nnhal_hal::{
     Capabilities, Device, DeviceType, Error, ErrorStatus, Execution as HalExecution,
     ExecutionError, ExecutionOptions, ExtraParams, HalVersion, Model as HalModel, OperandLifeTime,
     OutputShape, PerformanceInfo, PrepareOptions, PreparedModel, Request, RequestArgument,
     RequestMemoryPool, Result, Subgraph, Support, Timing,
 };
-use runtime::{
+use nnhal_runtime::{
     Burst, Compilation, CompilationBuilder, Devices, Execution, Memory, Model, ModelBuilder,
     OperandDescription, OutputBuffer, ResultCode,
 };
@@ -72,7 +72,7 @@ impl ThroughRuntime {
 }
 
 /// An error as devices have them.
-pub fn below(error: runtime::Error) -> Error {
+pub fn below(error: nnhal_runtime::Error) -> Error {
     let status = ErrorStatus::ALL
         .iter()
         .find(|status| **status != ErrorStatus::None && ResultCode::from(**status) == error.code());
@@ -80,7 +80,7 @@ pub fn below(error: runtime::Error) -> Error {
 }
 
 /// Builds a model with the runtime's builder, operand by operand.
-pub fn rebuild(devices: &Devices, model: &HalModel) -> runtime::Result<Model> {
+pub fn rebuild(devices: &Devices, model: &HalModel) -> nnhal_runtime::Result<Model> {
     let mut built = HashMap::new();
     // Those that refer to none first.
     while built.len() < model.referenced.len() {
@@ -93,7 +93,7 @@ pub fn rebuild(devices: &Devices, model: &HalModel) -> runtime::Result<Model> {
         }
         if built.len() == before {
             let circle = "subgraphs refer to each other in circles";
-            return Err(runtime::Error::new(ResultCode::BadData, circle));
+            return Err(nnhal_runtime::Error::new(ResultCode::BadData, circle));
         }
     }
     rebuild_graph(devices, model, &model.main, &built)
@@ -111,7 +111,7 @@ fn rebuild_graph(
     model: &HalModel,
     graph: &Subgraph,
     built: &HashMap<usize, Model>,
-) -> runtime::Result<Model> {
+) -> nnhal_runtime::Result<Model> {
     let mut builder = ModelBuilder::new(devices);
     for operand in &graph.operands {
         let index = builder.add_operand(&OperandDescription {
@@ -222,7 +222,7 @@ impl PreparedModel for Prepared {
             let shapes = outputs.map_while(|index| {
                 let index = u32::try_from(index).unwrap();
                 let found = execution.output_dimensions(index).ok()?;
-                let runtime::OutputDimensions { dimensions, is_sufficient } = found;
+                let nnhal_runtime::OutputDimensions { dimensions, is_sufficient } = found;
                 Some(OutputShape { dimensions, is_sufficient })
             });
             shapes.collect()
@@ -245,7 +245,7 @@ impl PreparedModel for Prepared {
     }
 }
 
-fn memory_of<'a>(request: &'a Request, argument: &RequestArgument) -> &'a hal::Memory {
+fn memory_of<'a>(request: &'a Request, argument: &RequestArgument) -> &'a nnhal_hal::Memory {
     match &request.pools[argument.location.pool_index as usize] {
         RequestMemoryPool::Memory(memory) => memory,
         RequestMemoryPool::Token(_) => panic!("a buffer"),
@@ -262,7 +262,7 @@ impl Run<'_> {
     fn prepare(
         &self,
         options: &ExecutionOptions,
-    ) -> runtime::Result<(Execution, Vec<Option<OutputBuffer>>)> {
+    ) -> nnhal_runtime::Result<(Execution, Vec<Option<OutputBuffer>>)> {
         let Self { compilation, request, way } = *self;
         let execution = Execution::new(compilation);
         execution.enable_input_and_output_padding(true)?;
@@ -270,7 +270,7 @@ impl Run<'_> {
         if let Some(timeout) = options.loop_timeout {
             execution.set_loop_timeout(u64::try_from(timeout.as_nanos()).unwrap())?;
         }
-        let described = |operand: &hal::Operand, dimensions: &[u32]| {
+        let described = |operand: &nnhal_hal::Operand, dimensions: &[u32]| {
             (!dimensions.is_empty()).then(|| OperandDescription {
                 code: operand.operand_type.code().cast_signed(),
                 dimensions: dimensions.to_vec(),
@@ -318,8 +318,8 @@ impl Run<'_> {
         Ok((execution, buffers))
     }
 
-    fn start(&self, execution: &Execution, burst: &Burst) -> runtime::Result<()> {
-        let is_known = |operand: &hal::Operand| operand.has_known_dimensions();
+    fn start(&self, execution: &Execution, burst: &Burst) -> nnhal_runtime::Result<()> {
+        let is_known = |operand: &nnhal_hal::Operand| operand.has_known_dimensions();
         match self.way {
             Way::Synchronous | Way::SynchronousInMemory => execution.compute(),
             Way::Burst => match execution.burst_compute(burst) {

@@ -4,16 +4,16 @@ use super::Arguments;
 use crate::graph::{Node, Weights};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use kernels::recurrent::integer::{
+use nnhal_driver::EngineError;
+use nnhal_kernels::recurrent::integer::{
     Gate8, Gate16, Lstm8, Lstm16, Projection8, Settings8, Settings16, Step8, Step16, StepShape,
     Term, Weights8,
 };
-use kernels::{Multiplier, Preparation};
-use ops::operations::QuantizedLstm;
-use ops::operations::quantized_lstm::ARGUMENTS;
-use ops::rules::integer_lstm::{Scales, clip_in_steps, exponent_of};
-use ops::rules::lstm_arguments::{self, GATES};
+use nnhal_kernels::{Multiplier, Preparation};
+use nnhal_ops::operations::QuantizedLstm;
+use nnhal_ops::operations::quantized_lstm::ARGUMENTS;
+use nnhal_ops::rules::integer_lstm::{Scales, clip_in_steps, exponent_of};
+use nnhal_ops::rules::lstm_arguments::{self, GATES};
 
 /// Where the arguments of QUANTIZED_16BIT_LSTM stand: those of input gate, forget gate, cell and
 /// output gate follow each other.

@@ -4,16 +4,16 @@ use super::{Arguments, Both, states, written_floats};
 use crate::graph::{Node, Weights as Constants};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use kernels::Preparation;
-use kernels::recurrent::{
+use nnhal_driver::EngineError;
+use nnhal_kernels::Preparation;
+use nnhal_kernels::recurrent::{
     Activation, Gate, Lstm, Sequences, Settings, Shape, States, Steps, Weights,
 };
-use ops::operations::bidirectional_sequence_lstm::{AUXILIARY_INPUT, BACKWARD, FORWARD};
-use ops::operations::{self, BidirectionalSequenceLstm, UnidirectionalSequenceLstm};
-use ops::operations::{lstm, unidirectional_sequence_lstm};
-use ops::rules::lstm_arguments::{self, GATES, LstmArguments};
-use ops::rules::lstm_cell;
+use nnhal_ops::operations::bidirectional_sequence_lstm::{AUXILIARY_INPUT, BACKWARD, FORWARD};
+use nnhal_ops::operations::{self, BidirectionalSequenceLstm, UnidirectionalSequenceLstm};
+use nnhal_ops::operations::{lstm, unidirectional_sequence_lstm};
+use nnhal_ops::rules::lstm_arguments::{self, GATES, LstmArguments};
+use nnhal_ops::rules::lstm_cell;
 
 /// One direction.
 #[derive(Debug)]

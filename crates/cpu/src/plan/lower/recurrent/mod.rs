@@ -8,10 +8,10 @@ mod svdf;
 use crate::graph::{Node, Origin, Scratch, Value, Weights};
 use crate::plan::arena::Inputs;
 use crate::plan::{Builder, Draft};
-use kernels::Preparation;
-use kernels::recurrent::{Outputs, Sequences, Steps};
-use ops::AnyOperation;
-use ops::rules::bidirectional::Linking;
+use nnhal_kernels::Preparation;
+use nnhal_kernels::recurrent::{Outputs, Sequences, Steps};
+use nnhal_ops::AnyOperation;
+use nnhal_ops::rules::bidirectional::Linking;
 
 /// The step of a recurrent layer; `None` for what there is no kernel for.
 pub(super) fn lower(

@@ -4,15 +4,15 @@ use super::{Arguments, Both, states, written_floats};
 use crate::graph::Node;
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use hal::FusedActivation;
-use kernels::Preparation;
-use kernels::recurrent::{Rnn, RnnShape, RnnWeights, Sequences, Steps};
-use ops::operations::bidirectional_sequence_rnn::{AUXILIARY_INPUT, BACKWARD, FORWARD};
-use ops::operations::{self, BidirectionalSequenceRnn, UnidirectionalSequenceRnn};
-use ops::operations::{rnn, unidirectional_sequence_rnn};
-use ops::rules::activation_range;
-use ops::rules::rnn_cell::RnnArguments;
+use nnhal_driver::EngineError;
+use nnhal_hal::FusedActivation;
+use nnhal_kernels::Preparation;
+use nnhal_kernels::recurrent::{Rnn, RnnShape, RnnWeights, Sequences, Steps};
+use nnhal_ops::operations::bidirectional_sequence_rnn::{AUXILIARY_INPUT, BACKWARD, FORWARD};
+use nnhal_ops::operations::{self, BidirectionalSequenceRnn, UnidirectionalSequenceRnn};
+use nnhal_ops::operations::{rnn, unidirectional_sequence_rnn};
+use nnhal_ops::rules::activation_range;
+use nnhal_ops::rules::rnn_cell::RnnArguments;
 
 /// One direction.
 #[derive(Debug)]

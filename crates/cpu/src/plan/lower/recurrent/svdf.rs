@@ -4,11 +4,11 @@ use super::Arguments;
 use crate::graph::Node;
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use driver::EngineError;
-use kernels::Preparation;
-use kernels::recurrent::{Svdf, SvdfShape};
-use ops::operations;
-use ops::rules::activation_range;
+use nnhal_driver::EngineError;
+use nnhal_kernels::Preparation;
+use nnhal_kernels::recurrent::{Svdf, SvdfShape};
+use nnhal_ops::operations;
+use nnhal_ops::rules::activation_range;
 
 #[derive(Debug)]
 struct SvdfKernel(Svdf);
