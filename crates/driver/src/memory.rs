@@ -74,6 +74,9 @@ pub struct Charge {
     bytes: u64,
 }
 
+/// Of fewer bytes it is not asked whether they can be allocated: that costs more than they are worth.
+const LARGE: u64 = 1 << 20;
+
 impl Ledger {
     /// The one of this process, with [`default_process_limit`].
     pub fn process() -> &'static Self {
@@ -125,16 +128,25 @@ impl Ledger {
         EngineError::MemoryLimit { user, wanted, live, holder, limit }
     }
 
-    /// Refuses what could not be charged now. It is not charged yet.
+    /// Refuses what could not be charged, or allocated in one piece, now. It is not charged yet.
+    ///
+    /// Collections of the standard library mostly end the process if there is no memory for them. Where
+    /// a model's numbers say how large they get, this is asked before.
     ///
     /// # Errors
-    /// [`EngineError::MemoryLimit`]
+    /// [`EngineError::MemoryLimit`], and [`EngineError::Allocation`] where the operating system limits
+    /// the addresses of the process (`ulimit -v`).
     pub fn expect_room(&self, wanted: u64, user: MemoryUse) -> Result<(), EngineError> {
         for level in self.levels() {
             let live = level.live();
             if live.saturating_add(wanted) > level.limit() {
                 return Err(level.refusal(user, wanted, live));
             }
+        }
+        if wanted >= LARGE {
+            let bytes = usize::try_from(wanted).unwrap_or(usize::MAX);
+            let found = Vec::<u8>::new().try_reserve_exact(bytes);
+            found.map_err(|_| EngineError::Allocation { user, wanted })?;
         }
         Ok(())
     }

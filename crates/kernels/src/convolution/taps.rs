@@ -140,9 +140,10 @@ impl<'a> Taps<'a> {
                         let start = shape.input_position(1, x, j);
                         let end = shape.input_position(1, x + length - 1, j);
                         if let (Some(start), Some(_)) = (start, end) {
-                            let start = self.pixel(n, input_y, start);
-                            for (index, to) in to.iter_mut().enumerate() {
-                                to.write(start.wrapping_add(index * step));
+                            let mut at = self.pixel(n, input_y, start);
+                            for to in to {
+                                to.write(at);
+                                at = at.wrapping_add(step);
                             }
                             continue;
                         }

@@ -1,6 +1,8 @@
 //! The innermost part of the depthwise convolutions that [`super::sliding`] does: the filter slides
 //! along some output rows at once, with the weights of a vector of channels and the sums of the
 //! columns that it sees in registers. Each input value is loaded once for all rows and taps.
+//! Offsets are multiplied without a check of overflow, for they are those of memory that is promised to
+//! be there.
 #![allow(unsafe_code)]
 
 use crate::gemm::Epilogue;
@@ -150,7 +152,7 @@ unsafe fn slide<
             unrolled! { NEW < STRIDE, 0 1 => {
                 let seen = column.wrapping_add_unsigned(NEW).cast_unsigned();
                 if seen < strip.columns {
-                    let at = input.wrapping_add(seen * strip.column_step);
+                    let at = input.wrapping_add(seen.wrapping_mul(strip.column_step));
                     let tap = FILTER - STRIDE + NEW;
                     if FILTER == 3 {
                         add_column::<S, FULL, FILTER, STRIDE, ROWS>(
@@ -168,11 +170,11 @@ unsafe fn slide<
                 unrolled! { ROW < ROWS, 0 1 2 3 4 5 6 => {
                     let mut value = sums[0][ROW];
                     if let Some(residual) = residual {
-                        let from = residual.wrapping_add(ROW * strip.residual_row_step);
+                        let from = residual.wrapping_add(strip.residual_row_step.wrapping_mul(ROW));
                         value = simd.add(value, load_lanes::<S, FULL>(simd, from, wanted));
                     }
                     value = strip.epilogue.apply(simd, value);
-                    let to = output.wrapping_add(ROW * strip.output_row_step);
+                    let to = output.wrapping_add(strip.output_row_step.wrapping_mul(ROW));
                     if FULL {
                         simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
                     } else {

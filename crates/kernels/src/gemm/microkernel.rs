@@ -1,4 +1,5 @@
-//! The innermost part of a matrix product: one tile of the output, held in registers.
+//! The innermost part of a matrix product: one tile of the output, held in registers. Offsets are
+//! multiplied without a check of overflow, for they are those of memory that is promised to be there.
 #![allow(unsafe_code)]
 
 use super::Epilogue;
@@ -103,7 +104,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
         }
         let tile = self.0;
         for_rows!({
-            let row = tile.output.wrapping_add(ROW * tile.output_stride);
+            let row = tile.output.wrapping_add(tile.output_stride.wrapping_mul(ROW));
             prefetch_to_write(row);
             if VECTORS * S::LANES > LINE {
                 prefetch_to_write(row.wrapping_add(LINE));
@@ -152,11 +153,16 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                     for_vectors!({
                         let mut value = sums[ROW][VECTOR];
                         if let Some(residual) = tile.residual {
-                            let from = residual.add(ROW * tile.residual_stride + VECTOR * S::LANES);
+                            let from = residual
+                                .add(tile.residual_stride.wrapping_mul(ROW))
+                                .add(VECTOR * S::LANES);
                             value = simd.add(value, load(simd, from));
                         }
                         value = epilogue.apply(simd, value);
-                        let to = tile.output.add(ROW * tile.output_stride + VECTOR * S::LANES);
+                        let to = tile
+                            .output
+                            .add(tile.output_stride.wrapping_mul(ROW))
+                            .add(VECTOR * S::LANES);
                         simd.store(value, std::slice::from_raw_parts_mut(to, S::LANES));
                     });
                 });

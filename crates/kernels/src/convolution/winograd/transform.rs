@@ -1,5 +1,6 @@
 //! The transforms of Winograd's convolution F(4x4, 3x3): into the domain where convolution is
-//! multiplication, and back.
+//! multiplication, and back. Offsets are multiplied without a check of overflow, for they are those of
+//! memory that is promised to be there.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)] // Rows and columns, of more than one array.
 
@@ -124,7 +125,8 @@ impl Kernel for Forward<'_> {
                 for x in 0..INPUT {
                     // SAFETY: promised where the struct was made.
                     unsafe {
-                        let to = self.to.add((y * INPUT + x) * self.stride + channel);
+                        let point = self.stride.wrapping_mul(y * INPUT + x);
+                        let to = self.to.add(channel).add(point);
                         store(simd, values[x], to);
                     }
                 }
@@ -166,7 +168,8 @@ impl Kernel for Backward<'_> {
                 for y in 0..INPUT {
                     // SAFETY: promised where the struct was made.
                     values[y] = unsafe {
-                        load(simd, self.from.add((y * INPUT + x) * self.stride + channel))
+                        let point = self.stride.wrapping_mul(y * INPUT + x);
+                        load(simd, self.from.add(channel).add(point))
                     };
                 }
                 columns[x] = back(simd, values);
@@ -183,15 +186,17 @@ impl Kernel for Backward<'_> {
                     if let Some(residual) = self.residual {
                         let [pixel, row] = self.residual_strides;
                         // SAFETY: promised where the struct was made.
-                        let residual =
-                            unsafe { load(simd, residual.add(y * row + x * pixel + channel)) };
+                        let residual = unsafe {
+                            let at = residual.add(row.wrapping_mul(y)).add(pixel.wrapping_mul(x));
+                            load(simd, at.add(channel))
+                        };
                         value = simd.add(value, residual);
                     }
                     let [pixel, row] = self.output_strides;
                     // SAFETY: promised where the struct was made.
                     unsafe {
-                        let to = self.output.add(y * row + x * pixel + channel);
-                        store(simd, self.epilogue.apply(simd, value), to);
+                        let to = self.output.add(row.wrapping_mul(y)).add(pixel.wrapping_mul(x));
+                        store(simd, self.epilogue.apply(simd, value), to.add(channel));
                     }
                 }
             }

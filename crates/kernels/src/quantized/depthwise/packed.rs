@@ -103,9 +103,10 @@ impl Run<'_> {
     /// The run without its first pixels.
     pub(super) fn after(&self, pixels: usize, stride: usize) -> Self {
         Self {
-            table: self.table.wrapping_add(pixels * stride),
+            // Within the table and the output, so that nothing wraps.
+            table: self.table.wrapping_add(pixels.wrapping_mul(stride)),
             count: self.count - pixels,
-            output: self.output.wrapping_add(pixels * self.output_step),
+            output: self.output.wrapping_add(pixels.wrapping_mul(self.output_step)),
             ..*self
         }
     }

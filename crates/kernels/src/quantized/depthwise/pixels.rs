@@ -312,7 +312,7 @@ unsafe fn rows<
             // Taps that are not there are multiplied by zero, so any will do.
             let mut entries = [0; 4];
             for entry in &mut entries {
-                *entry = i * run.columns + j * packed.dilation;
+                *entry = run.columns.wrapping_mul(i).wrapping_add(packed.dilation.wrapping_mul(j));
                 if j + 1 < width {
                     j += 1;
                 } else if i + 1 < height {

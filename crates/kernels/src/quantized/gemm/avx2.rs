@@ -202,7 +202,7 @@ impl Sums for [__m256i; 2] {
                         constants[1].apply::<false>(high),
                     ),
                 };
-                let to = output.add(r * step);
+                let to = output.add(step.wrapping_mul(r));
                 if block.channels == 16 {
                     _mm_storeu_si128(to.cast(), outputs);
                 } else {

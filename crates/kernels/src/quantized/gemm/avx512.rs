@@ -277,7 +277,7 @@ unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
                     ];
                     let parts = [parts[0][0], parts[1][1 % W], parts[2][2 % W], parts[3][3 % W]];
                     let bytes = limits.narrow4::<SIGNED>(parts);
-                    store_rows::<W>(block, output.wrapping_add(first * step), step, bytes, R - first);
+                    store_rows::<W>(block, output.wrapping_add(step.wrapping_mul(first)), step, bytes, R - first);
                 }
             )+};
         }
@@ -317,7 +317,7 @@ unsafe fn store_rows<const W: usize>(
         ];
         let halves = [_mm512_castsi512_si256(bytes), _mm512_extracti64x4_epi64::<1>(bytes)];
         for index in 0..(4 / W).min(rows) {
-            let to = output.wrapping_add(index * step);
+            let to = output.wrapping_add(step.wrapping_mul(index));
             #[allow(clippy::cast_possible_truncation)] // Fewer vectors have fewer channels.
             match (W, is_full) {
                 (4, true) => _mm512_storeu_si512(to.cast(), bytes),

@@ -234,7 +234,8 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
                 }
                 arithmetic.run::<R, W, SIGNED>(&rows, steps, &mut streams, &mut sums);
             }
-            let output = tile.output.wrapping_add(index * R * tile.output_step);
+            let output =
+                tile.output.wrapping_add(index.wrapping_mul(R).wrapping_mul(tile.output_step));
             A::Sums::finish::<R, W, SIGNED>(matrix, block, lanes, (output, tile.output_step), sums);
         }
     }
