@@ -106,6 +106,17 @@ impl TooLarge {
     }
 }
 
+/// An empty vector with room for `count` values.
+///
+/// # Errors
+/// If the system does not give so much memory.
+pub(crate) fn room_for<T>(count: usize, what: &'static str) -> Result<Vec<T>, TooLarge> {
+    let mut values = Vec::new();
+    let wanted = count.checked_mul(size_of::<T>()).ok_or(TooLarge::beyond_addresses(what))?;
+    values.try_reserve_exact(count).map_err(|_| TooLarge::no_memory(what, wanted))?;
+    Ok(values)
+}
+
 impl fmt::Display for TooLarge {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = self.what;
@@ -126,6 +137,15 @@ impl std::error::Error for TooLarge {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn room_that_nobody_has_is_refused() {
+        let what = "weights";
+        assert_eq!(room_for::<u64>(usize::MAX, what), Err(TooLarge::beyond_addresses(what)));
+        let bytes = isize::MAX.unsigned_abs();
+        assert_eq!(room_for::<u8>(bytes, what), Err(TooLarge::no_memory(what, bytes)));
+        assert!(room_for::<u8>(7, what).is_ok_and(|values| values.capacity() >= 7));
+    }
 
     #[test]
     fn clones_take_from_the_same() {

@@ -1,5 +1,6 @@
 //! [`Preparation`]: what kernels are prepared for, and where their packed weights go.
 
+use crate::allowance::room_for;
 use crate::lines::{LINE_BYTES, Line, Lines};
 use crate::{Allowance, InstructionSet, SavedWeights, TooLarge};
 use bytemuck::Pod;
@@ -251,9 +252,7 @@ impl Preparation {
         what: &'static str,
     ) -> Result<Vec<T>, TooLarge> {
         self.take::<T>(count, what)?;
-        let mut values = Vec::new();
-        let reserved = values.try_reserve_exact(count);
-        self.remembered(reserved.map_err(|_| TooLarge::no_memory(what, count * size_of::<T>())))?;
+        let mut values = self.remembered(room_for(count, what))?;
         values.resize(count, value);
         Ok(values)
     }

@@ -308,7 +308,7 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
                     let mut weights = [simd.splat(0.0); VECTORS];
                     for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
                     for_pixels!({
-                        let of_group = at.add(PIXEL / 3 * group);
+                        let of_group = at.add(group.wrapping_mul(PIXEL / 3));
                         let value = simd.splat(*match PIXEL % 3 {
                             0 => of_group,
                             1 => of_group.add(once),
@@ -329,12 +329,13 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
                     let wanted = (tile.columns - column).min(S::LANES);
                     let mut value = sums[PIXEL][VECTOR];
                     if let Some(residual) = tile.residual {
-                        let from = residual.add(PIXEL * tile.residual_stride + column);
+                        let from =
+                            residual.add(tile.residual_stride.wrapping_mul(PIXEL)).add(column);
                         let from = std::slice::from_raw_parts(from, wanted);
                         value = simd.add(value, simd.load_partial(from, 0.0));
                     }
                     value = epilogue.apply(simd, value);
-                    let to = tile.output.add(PIXEL * tile.output_stride + column);
+                    let to = tile.output.add(tile.output_stride.wrapping_mul(PIXEL)).add(column);
                     let to = std::slice::from_raw_parts_mut(to, wanted);
                     if wanted == S::LANES {
                         simd.store(value, to);

@@ -125,27 +125,28 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             for segment in tile.segments.chunks_exact(ROWS) {
                 let mut rows = [std::ptr::null::<f32>(); ROWS];
                 for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
+                let fours = tile.segment_depth & !3;
                 let mut depth = 0;
-                while depth + 4 <= tile.segment_depth {
+                while depth < fours {
                     prefetch(panel.wrapping_add(ahead));
                     step(simd, &rows, depth, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
                     prefetch(panel.wrapping_add(ahead));
-                    step(simd, &rows, depth + 1, panel, &mut sums);
+                    step(simd, &rows, depth | 1, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
                     prefetch(panel.wrapping_add(ahead));
-                    step(simd, &rows, depth + 2, panel, &mut sums);
+                    step(simd, &rows, depth | 2, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
                     prefetch(panel.wrapping_add(ahead));
-                    step(simd, &rows, depth + 3, panel, &mut sums);
+                    step(simd, &rows, depth | 3, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
-                    depth += 4;
+                    depth = depth.wrapping_add(4);
                 }
                 while depth < tile.segment_depth {
                     prefetch(panel.wrapping_add(ahead));
                     step(simd, &rows, depth, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
-                    depth += 1;
+                    depth = depth.wrapping_add(1);
                 }
             }
             if tile.columns == VECTORS * S::LANES {

@@ -466,8 +466,9 @@ unsafe impl Rows for PlainRows<'_> {
     fn locate(&self, rows: Range<usize>, _: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {
         assert!(rows.end <= self.count, "rows that are not there");
         let first = self.values.as_ptr().wrapping_add(rows.start * self.stride);
+        // Rows that are there, so that nothing wraps; with a check they would not be located side by side.
         for (index, to) in to.iter_mut().enumerate() {
-            to.write(first.wrapping_add(index * self.stride));
+            to.write(first.wrapping_add(index.wrapping_mul(self.stride)));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Blocking;
 use super::pack::{self, Matrix, turned};
+use crate::allowance::room_for;
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
 use crate::vector::Isa;
@@ -144,7 +145,9 @@ impl Panels {
         let isa = Isa::of(preparation.set());
         let depth = self.cut.depth;
         let matrix = Matrix { values: weights, start: 0, stride: depth };
-        let mut rows = Vec::new();
+        let panels = (0..self.count()).map(|index| self.panel(index));
+        let widest = panels.map(|panel| self.width(&panel)).max().unwrap_or(0);
+        let mut rows = room_for(depth * widest, "weights")?;
         preparation.pack(self.count_values(), |halves: &mut [u16]| {
             for panel in (0..self.count()).map(|index| self.panel(index)) {
                 let width = self.width(&panel);

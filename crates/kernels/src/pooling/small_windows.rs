@@ -46,7 +46,9 @@ impl Taps {
             return Self::of(window, pixel_stride);
         }
         let further = (window.first - self.window.first) * pixel_stride;
-        let (starts, last) = (self.starts.map(|start| start + further), self.last + further);
+        let last = self.last + further;
+        // None is behind the last.
+        let starts = self.starts.map(|start| start.wrapping_add(further));
         Some(Self { starts, last, window, ..self })
     }
 
@@ -56,7 +58,7 @@ impl Taps {
         assert!(self.last + channel + BLOCK <= values.len(), "an image smaller than was checked");
         std::array::from_fn(|tap| {
             // SAFETY: the block of the last of the starts lies in the values, as was just seen.
-            unsafe { &*values.as_ptr().add(self.starts[tap] + channel).cast() }
+            unsafe { &*values.as_ptr().add(self.starts[tap]).add(channel).cast() }
         })
     }
 }

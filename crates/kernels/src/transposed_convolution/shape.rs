@@ -1,5 +1,7 @@
 //! [`Shape`], and the [`Phase`]s that it is cut into.
 
+use crate::TooLarge;
+use crate::allowance::room_for;
 use crate::convolution;
 use crate::image::Placement;
 
@@ -209,9 +211,17 @@ impl Phase {
     }
 
     /// The filter of the phase, out of that of all. Taps that are not there are `zero`.
-    pub(crate) fn filter<T: Copy>(&self, whole: &Shape, filter: &[T], zero: T) -> Vec<T> {
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(crate) fn filter<T: Copy>(
+        &self,
+        whole: &Shape,
+        filter: &[T],
+        zero: T,
+    ) -> Result<Vec<T>, TooLarge> {
         let depth = whole.input_channels;
-        let mut values = Vec::with_capacity(self.shape.filter_values());
+        let mut values = room_for(self.shape.filter_values(), "weights")?;
         let [down, across] = &self.along;
         for joined in 0..across.joined {
             for channel in 0..whole.output_channels {
@@ -229,7 +239,7 @@ impl Phase {
                 }
             }
         }
-        values
+        Ok(values)
     }
 }
 

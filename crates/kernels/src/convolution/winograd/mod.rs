@@ -204,17 +204,17 @@ impl Winograd {
         let [n, y, x] = self.place(tile);
         let [height, width] = shape.input;
         let channels = shape.input_channels;
-        let pixels = std::array::from_fn(|point| {
-            // Of the output pixel as many rows and columns on, the first tap.
-            let y = shape.input_position(0, y + point / INPUT, 0);
-            let x = shape.input_position(1, x + point % INPUT, 0);
-            match y.zip(x) {
-                Some((y, x)) => {
-                    let start = ((n * height + y) * width + x) * input.pixel_stride;
-                    input.values[start..start + channels].as_ptr()
-                }
-                None => self.zeros.as_ptr(),
+        // Of the output pixel as many rows and columns on, the first tap.
+        let ys: [_; INPUT] = std::array::from_fn(|row| {
+            shape.input_position(0, y + row, 0).map(|y| (n * height + y) * width)
+        });
+        let xs: [_; INPUT] = std::array::from_fn(|column| shape.input_position(1, x + column, 0));
+        let pixels = std::array::from_fn(|point| match ys[point / INPUT].zip(xs[point % INPUT]) {
+            Some((line, x)) => {
+                let start = (line + x) * input.pixel_stride;
+                input.values[start..start + channels].as_ptr()
             }
+            None => self.zeros.as_ptr(),
         });
         let stride = self.point_stride(channels);
         assert!((POINTS - 1) * stride + (index + 1) * channels <= to.len());

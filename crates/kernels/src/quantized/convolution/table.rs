@@ -80,10 +80,10 @@ impl Table {
     ) {
         let base = image.values.as_ptr();
         if shape.is_matrix_product() {
-            let mut offset = first * image.pixel_stride + image.channel;
-            for address in &mut self.addresses[..count] {
-                *address = base.wrapping_add(offset);
-                offset += image.pixel_stride;
+            let begin = base.wrapping_add(first * image.pixel_stride + image.channel);
+            // Pixels of the image, so that nothing wraps.
+            for (index, address) in self.addresses[..count].iter_mut().enumerate() {
+                *address = begin.wrapping_add(index.wrapping_mul(image.pixel_stride));
             }
             return;
         }
@@ -169,8 +169,10 @@ impl Table {
     ) {
         assert!(count * offsets.len() <= ENTRIES, "{} runs of {count} pixels", offsets.len());
         for (run, offset) in self.addresses.chunks_exact_mut(count).zip(offsets) {
+            let begin = start.as_ptr().wrapping_add(offset);
+            // Whoever reads there has seen that nothing wraps.
             for (index, address) in run.iter_mut().enumerate() {
-                *address = start.as_ptr().wrapping_add(offset).wrapping_add(index * step);
+                *address = begin.wrapping_add(index.wrapping_mul(step));
             }
         }
     }

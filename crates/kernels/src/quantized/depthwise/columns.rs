@@ -69,8 +69,9 @@ impl Columns {
             outside.fill(padding.as_ptr());
             let pixel = (batch * height + in_y) * width + first;
             let start = input.values.as_ptr().wrapping_add(pixel * input.pixel_stride);
+            // Pixels of the image, so that nothing wraps.
             for (index, entry) in pixels.iter_mut().enumerate() {
-                *entry = start.wrapping_add(index * input.pixel_stride);
+                *entry = start.wrapping_add(index.wrapping_mul(input.pixel_stride));
             }
         }
     }

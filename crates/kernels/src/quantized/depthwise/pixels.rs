@@ -420,7 +420,8 @@ unsafe fn columns5<
             ($column:literal) => {{
                 // Columns behind the last one are not there; their weights are zero.
                 let last = (P - 1) * S + 4;
-                let entries = [0, 1, 2, 3].map(|at| 4 * run.columns + ($column + at).min(last));
+                let row = run.columns.wrapping_mul(4);
+                let entries = [0, 1, 2, 3].map(|at| row.wrapping_add(last.min($column + at)));
                 interleaved::<A, SHARE, SIGNED>(packed, run, entries)
             }};
         }
