@@ -7,7 +7,7 @@
 
 use super::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Epilogue, Panels, part};
+use crate::gemm::{Epilogue, Panels, largest_tile, part};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::parts::even_tasks;
@@ -75,8 +75,8 @@ impl Narrow {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let threads = preparation.threads();
-        let sizes: &[usize] = if panels.blocking().lanes == 8 { &[5, 3] } else { &[14, 7, 5, 3] };
-        let pixels = sizes.iter().find(|pixels| **pixels <= shape.output[1]).map_or(1, |it| *it);
+        let most = most_pixels(Isa::of(preparation.set()).registers()).min(shape.output[1]);
+        let pixels = [14, 7, 5, 3].into_iter().find(|pixels| *pixels <= most).unwrap_or(1);
         let products = shape.output_pixels().saturating_mul(shape.filter_values());
         let parts = match products / LEAST_PRODUCTS {
             0 if products < LEAST_PRODUCTS / 5 => 1,
@@ -283,8 +283,9 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        // Nothing else asks for tiles that the instruction set has no registers for.
-        if S::LANES == 8 && PIXELS > 5 {
+        // Nothing asks for larger tiles, and what is never run need not be compiled.
+        let [_, vectors] = const { largest_tile(S::REGISTERS) };
+        if PIXELS > const { most_pixels(S::REGISTERS) } || VECTORS > vectors {
             unreachable!("no such tile");
         }
         let tile = self.0;
@@ -346,6 +347,11 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
             });
         }
     }
+}
+
+/// Pixels of a tile whose sums fit in so many registers.
+const fn most_pixels(registers: usize) -> usize {
+    if registers >= 32 { 14 } else { 5 }
 }
 
 /// A vector of values.

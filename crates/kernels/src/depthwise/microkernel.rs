@@ -67,6 +67,10 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        // Nothing asks for wider tiles, and what is never run need not be compiled.
+        if VECTORS > const { most_vectors(S::REGISTERS) } {
+            unreachable!("no such tile");
+        }
         let tile = self.0;
         let width = VECTORS * S::LANES;
         // SAFETY: `run_tile` was promised all that is read and written here.
@@ -208,6 +212,11 @@ unsafe fn load_some<S: Simd>(simd: S, from: *const f32, wanted: usize) -> S::F {
 unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
     // SAFETY: as the caller promises.
     simd.load(unsafe { std::slice::from_raw_parts(from, S::LANES) })
+}
+
+/// Vectors of a tile: as many sums as registers allow, besides the weights.
+pub(super) const fn most_vectors(registers: usize) -> usize {
+    if registers >= 32 { 2 } else { 1 }
 }
 
 /// Computes a tile of `pixels`.

@@ -234,8 +234,7 @@ impl Direct {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let (set, threads) = (preparation.set(), preparation.threads());
-        // As many sums as registers allow, besides the weights.
-        let vectors = if Blocking::of(set).lanes == 16 { 2 } else { 1 };
+        let vectors = microkernel::most_vectors(Isa::of(set).registers());
         let blocking = Blocking { vectors, ..Blocking::of(set) };
         let panels = panels(preparation, blocking)?;
         let lines = shape.batch * shape.output[0];

@@ -81,7 +81,7 @@ impl Sliding {
         threads: usize,
     ) -> Self {
         let [filter, stride] = [shape.filter[0], shape.stride[0]];
-        let most = most_rows(panels.blocking().lanes, filter, stride);
+        let most = most_rows(Isa::of(set).registers(), filter, stride);
         // Pixels at such a distance share a few sets of the first cache, which more rows would fill
         // over and over.
         let collide = (pixel_stride * size_of::<f32>()).is_multiple_of(SET_DISTANCE);

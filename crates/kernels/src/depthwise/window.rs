@@ -55,16 +55,23 @@ const MOST_SEEN: usize = (MOST_ROWS - 1) * 2 + MOST_TAPS;
 
 /// So many rows that all sums fit in the registers, those of each column that sees the same column
 /// of the input, beside the weights or the values of an input column.
-pub(super) fn most_rows(lanes: usize, filter: usize, stride: usize) -> usize {
+pub(super) const fn most_rows(registers: usize, filter: usize, stride: usize) -> usize {
     let columns = filter.div_ceil(stride);
-    // Vectors of 256 bits come with 16 registers only.
-    let registers = if lanes == 8 { 16 } else { 29 };
+    let (registers, sums) = match registers {
+        32.. => (29, 18),
+        16.. => (16, 10),
+        _ => (8, 6),
+    };
     let rows = if filter == 3 {
-        (if lanes == 8 { 10 } else { 18 }) / columns
+        sums / columns
     } else {
         (registers + stride - filter) / (columns + stride)
     };
-    rows.min(MOST_ROWS)
+    match rows {
+        0 => 1,
+        MOST_ROWS.. => MOST_ROWS,
+        _ => rows,
+    }
 }
 
 /// Repeats a statement with a constant index; see `gemm::microkernel`.
@@ -86,8 +93,8 @@ impl<const FILTER: usize, const STRIDE: usize, const ROWS: usize> Kernel
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        // Nothing else asks for strips that the instruction set has no registers for.
-        if ROWS > most_rows(S::LANES, FILTER, STRIDE) {
+        // Nothing asks for higher strips, and what is never run need not be compiled.
+        if ROWS > const { most_rows(S::REGISTERS, FILTER, STRIDE) } {
             unreachable!("no such strip");
         }
         let strip = self.0;

@@ -25,15 +25,9 @@ impl Blocking {
     /// the value that multiplies it. Of the vectors that this processor will really use, if it does
     /// not have the instruction set.
     pub(crate) fn of(set: InstructionSet) -> Self {
-        match Isa::of(set) {
-            Isa::Portable(_) => Self { rows: 4, vectors: 1, lanes: 8 },
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(_) => Self { rows: 6, vectors: 2, lanes: 8 },
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(_) => Self { rows: 14, vectors: 2, lanes: 16 },
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon(_) => Self { rows: 6, vectors: 2, lanes: 8 },
-        }
+        let isa = Isa::of(set);
+        let [rows, vectors] = largest_tile(isa.registers());
+        Self { rows, vectors, lanes: isa.lanes() }
     }
 
     /// Columns of a panel.
@@ -87,7 +81,7 @@ macro_rules! for_rows {
 
 macro_rules! for_vectors {
     ($body:block) => {
-        unrolled! { VECTOR < VECTORS, 0 1 2 3 => $body }
+        unrolled! { VECTOR < VECTORS, 0 1 => $body }
     };
 }
 
@@ -98,8 +92,9 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        // Nothing else asks for the tiles that the instruction set has no registers for.
-        if ROWS * VECTORS > most_vectors(S::LANES) {
+        // Nothing asks for larger tiles, and what is never run need not be compiled.
+        let [rows, vectors] = const { largest_tile(S::REGISTERS) };
+        if ROWS > rows || VECTORS > vectors {
             unreachable!("no such tile");
         }
         let tile = self.0;
@@ -308,12 +303,12 @@ pub(super) unsafe fn finish_partial<S: Simd>(
     simd.store_partial(value, to);
 }
 
-/// How many vectors of sums the largest tile of an instruction set has.
-const fn most_vectors(lanes: usize) -> usize {
-    match lanes {
-        16 => 28,
-        8 => 12,
-        _ => 24,
+/// Rows and vectors of the largest tile whose sums fit in so many registers.
+pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
+    match registers {
+        32.. => [14, 2],
+        16.. => [6, 2],
+        _ => [4, 1],
     }
 }
 
@@ -345,7 +340,5 @@ pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile
         (8, 1) (9, 1) (10, 1) (11, 1) (12, 1) (13, 1) (14, 1)
         (1, 2) (2, 2) (3, 2) (4, 2) (5, 2) (6, 2) (7, 2)
         (8, 2) (9, 2) (10, 2) (11, 2) (12, 2) (13, 2) (14, 2)
-        (1, 3) (2, 3) (3, 3) (4, 3) (5, 3) (6, 3)
-        (1, 4) (2, 4) (3, 4) (4, 4) (5, 4) (6, 4)
     }
 }

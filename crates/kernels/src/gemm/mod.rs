@@ -18,7 +18,7 @@ mod panels;
 mod turn_avx512;
 
 pub use epilogue::Epilogue;
-pub(crate) use microkernel::{Blocking, Tile, run_tile};
+pub(crate) use microkernel::{Blocking, Tile, largest_tile, run_tile};
 pub(crate) use panels::{Panels, Unpacked};
 
 use crate::disjoint::DisjointOutput;

@@ -50,6 +50,7 @@ impl Simd for Avx2 {
     type I = __m256i;
     type M = __m256;
     const LANES: usize = LANES;
+    const REGISTERS: usize = 16;
 
     registers! {
         fn splat(value: f32) -> __m256 = _mm256_set1_ps(value);

@@ -50,6 +50,7 @@ impl Simd for Avx512 {
     type I = __m512i;
     type M = __mmask16;
     const LANES: usize = LANES;
+    const REGISTERS: usize = 32;
 
     registers! {
         fn splat(value: f32) -> __m512 = _mm512_set1_ps(value);

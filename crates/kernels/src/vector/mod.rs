@@ -34,6 +34,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     type M: Copy;
     /// How many numbers a vector has.
     const LANES: usize;
+    /// How many vectors fit in registers.
+    const REGISTERS: usize;
 
     fn splat(self, value: f32) -> Self::F;
     fn load(self, from: &[f32]) -> Self::F;
@@ -135,6 +137,31 @@ impl Isa {
             _ => None,
         }
         .unwrap_or(Self::Portable(Portable))
+    }
+
+    /// See [`Simd::LANES`].
+    pub(crate) fn lanes(self) -> usize {
+        self.sizes().0
+    }
+
+    /// See [`Simd::REGISTERS`].
+    pub(crate) fn registers(self) -> usize {
+        self.sizes().1
+    }
+
+    fn sizes(self) -> (usize, usize) {
+        const fn of<S: Simd>(_: S) -> (usize, usize) {
+            (S::LANES, S::REGISTERS)
+        }
+        match self {
+            Self::Portable(simd) => of(simd),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => of(simd),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => of(simd),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(simd) => of(simd),
+        }
     }
 
     /// Runs a kernel with these vectors.

@@ -44,6 +44,7 @@ impl Simd for Neon {
     type I = Integers;
     type M = Mask;
     const LANES: usize = LANES;
+    const REGISTERS: usize = 16; // Of two registers each.
 
     registers! {
         float32x4x2_t fn add(a: Floats, b: Floats) -> Floats = |a, b| vaddq_f32(a, b);

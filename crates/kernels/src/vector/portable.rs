@@ -38,6 +38,7 @@ impl Simd for Portable {
     type I = Integers;
     type M = [bool; LANES];
     const LANES: usize = LANES;
+    const REGISTERS: usize = 8; // Of two registers each, on x86-64.
 
     #[inline(always)]
     fn splat(self, value: f32) -> Floats {
