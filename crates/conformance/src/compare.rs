@@ -58,7 +58,8 @@ pub fn elements(operand_type: OperandType, bytes: &[u8]) -> Vec<f64> {
     }
 }
 
-/// `None` if every element is within tolerance. A NaN never is.
+/// `None` if every element is within tolerance. A NaN never is, and in place of an infinity only the same
+/// one.
 pub fn difference(
     operand_type: OperandType,
     expected: &[u8],
@@ -68,6 +69,10 @@ pub fn difference(
     let (expected, found) = (elements(operand_type, expected), elements(operand_type, found));
     let total = expected.len();
     let mut beyond = expected.iter().zip(&found).enumerate().filter(|(_, (expected, found))| {
+        if expected.is_infinite() {
+            // No share of it allows anything.
+            return found != expected;
+        }
         let allowed = tolerance.atol + tolerance.rtol * expected.abs();
         !is_within((*found - *expected).abs(), allowed)
     });
@@ -108,6 +113,21 @@ mod tests {
     use super::*;
 
     const EXACT: Tolerance = Tolerance { atol: 0.0, rtol: 0.0 };
+
+    #[test]
+    fn an_infinity_is_only_the_same_infinity() {
+        let wide = Tolerance { atol: 1.0, rtol: 1.0 };
+        let is_same = |expected: f32, found: f32| {
+            let bytes = [expected, found].map(f32::to_le_bytes);
+            difference(OperandType::TensorFloat32, &bytes[0], &bytes[1], wide).is_none()
+        };
+        assert!(is_same(f32::INFINITY, f32::INFINITY));
+        assert!(is_same(f32::NEG_INFINITY, f32::NEG_INFINITY));
+        for found in [f32::NEG_INFINITY, 0.0, f32::MAX, f32::NAN] {
+            assert!(!is_same(f32::INFINITY, found), "{found}");
+            assert!(found == f32::NEG_INFINITY || !is_same(found, f32::INFINITY), "{found}");
+        }
+    }
 
     #[test]
     fn the_first_difference_is_named() {
