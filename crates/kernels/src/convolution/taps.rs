@@ -206,10 +206,13 @@ impl<'a> Taps<'a> {
     }
 }
 
-// SAFETY: an address is that of a pixel within the input, of which `new` has seen that all channels
-// are there; or of the zeros, of which it has seen that they are as many; or of as much scratch
-// memory as a slice was taken of, at a place of its own for each. A span begins at a pixel from which
-// on all taps of the filter's row see pixels side by side in the same row of the input.
+// SAFETY: the values of all groups are the channels of a pixel, or as many for each tap of a row of the
+// filter (`Spans`) or for each tap (`Copies`). An address is that of a pixel within the input
+// (`input_position` gives no other, and `locate` has seen that the output pixels are there), of which
+// `new` has seen that all channels are there; or of the zeros, of which it has seen that they are as
+// many; or of as much scratch memory as a slice was taken of, at a place of its own for each. A span
+// begins at a pixel of `Shape::interior`, where the filter's last column, which is no fewer pixels on
+// than the filter is wide, sees the same row of the input; and there are no gaps between pixels.
 unsafe impl Rows for Taps<'_> {
     fn segments(&self) -> usize {
         match self.access {
@@ -226,6 +229,10 @@ unsafe impl Rows for Taps<'_> {
             Access::Spans => channels * self.shape.filter[1],
             Access::Copies => channels * self.shape.taps(),
         }
+    }
+
+    fn groups(&self) -> usize {
+        self.shape.groups
     }
 
     fn scratch_values(&self, rows: usize) -> usize {
