@@ -206,13 +206,13 @@ impl<'a> Taps<'a> {
     }
 }
 
-// SAFETY: the values of all groups are the channels of a pixel, or as many for each tap of a row of the
-// filter (`Spans`) or for each tap (`Copies`). An address is that of a pixel within the input
-// (`input_position` gives no other, and `locate` has seen that the output pixels are there), of which
-// `new` has seen that all channels are there; or of the zeros, of which it has seen that they are as
-// many; or of as much scratch memory as a slice was taken of, at a place of its own for each. A span
-// begins at a pixel of `Shape::interior`, where the filter's last column, which is no fewer pixels on
-// than the filter is wide, sees the same row of the input; and there are no gaps between pixels.
+// SAFETY: the values of all groups are the channels of a pixel (`Pixels`), of the pixels that a row of the
+// filter sees (`Spans`), or of those that all taps see (`Copies`). An address is that of a pixel within
+// the input (`input_position` gives no other, and `locate` has checked that the output pixels exist), all
+// of whose channels exist, as `new` has checked; or of the zeros, whose number `new` has checked; or of a
+// part of the scratch memory that was taken as a slice, a different one for each. A span begins at a
+// pixel of `Shape::interior`: all taps of the filter's row see the same row of the input, the last one
+// `filter[1] - 1` pixels on or more; and there are no gaps between pixels.
 unsafe impl Rows for Taps<'_> {
     fn segments(&self) -> usize {
         match self.access {

@@ -273,8 +273,8 @@ impl Direct {
     }
 
     /// # Panics
-    /// If an image is smaller than the shape says, or the input's pixels are not as far apart as was
-    /// prepared for, or the shape is another.
+    /// If an image is smaller than the shape says, or the shape or the stride of the input's pixels is
+    /// another than was prepared for.
     pub(crate) fn run(
         &self,
         shape: &Shape,
@@ -423,7 +423,7 @@ impl Pass<'_> {
             // all channels are there, or of as many zeros. Tiles of the interior see nothing but the
             // input: their rows were found to lie in it, their columns by `Shape::interior`; and the
             // distances were computed for this pixel stride, which `Direct::run` has compared. Panels of
-            // one width lie side by side, and `values_from_to` has seen that all of them are there.
+            // one width are contiguous, and `values_from_to` has checked that all of them exist.
             // Output and residual have all pixels and channels, and each is one tile's only.
             unsafe { run_tile(*isa, pixels, first.vectors, &tile) };
         }

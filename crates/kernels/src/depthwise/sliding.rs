@@ -156,8 +156,8 @@ impl Sliding {
     }
 
     /// # Panics
-    /// If an image is smaller than the shape says, or the input's pixels are not as far apart as was
-    /// prepared for, or the shape is another.
+    /// If an image is smaller than the shape says, or the shape or the stride of the input's pixels is
+    /// another than was prepared for.
     pub(super) fn run(
         &self,
         shape: &Shape,
@@ -254,7 +254,7 @@ impl Pass<'_> {
         // SAFETY: a row that is seen is one of the image, and so are the columns from `input` on, as
         // `new` has found for this shape; `run` has compared the sizes of input, output and residual
         // with the shape, and phases and parts of rows, columns and panels do not overlap. Panels of a
-        // vector lie side by side, and `values_from_to` has seen that all of them are there.
+        // vector are contiguous, and `values_from_to` has checked that all of them exist.
         unsafe { run_strip(*isa, [shape.filter[0], shape.stride[0], rows.count], &strip) };
     }
 }

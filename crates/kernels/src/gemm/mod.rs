@@ -309,8 +309,8 @@ impl Gemm {
 
 /// The range that is one of so many even parts of `0..length`.
 pub(crate) fn part(length: usize, parts: usize, index: usize) -> Range<usize> {
-    // Without a product of the length, which may be any. That of two numbers of parts is small: nobody
-    // cuts anything into 2^32.
+    // Without a product of the length, which may be any. That of two numbers of parts is small: nothing
+    // is cut into 2^32.
     let (quotient, remainder) = (length / parts, length % parts);
     let start = |index: usize| quotient * index + remainder * index / parts;
     start(index)..start(index + 1)
@@ -435,7 +435,7 @@ impl Product<'_> {
         // panels. `values_of` gives all values of the panel, or panics; `Gemm::new` has seen that its
         // vectors are those of `isa`. `Gemm::product` has also seen that output and residual have all of
         // the rows and columns; those of a tile are of one line. Tiles are different for each task and
-        // within it, so nobody else touches this one.
+        // within it, so no one else touches this one.
         unsafe { run_tile(*isa, rows.len(), panel.vectors, &tile) };
     }
 }

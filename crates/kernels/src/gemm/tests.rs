@@ -185,6 +185,6 @@ fn rows_beyond_the_last_whole_image_are_refused() {
     let mut values = [0.0; 2];
     let output = DisjointOutput::new(&mut values);
     let panels = gemm.panels().all_values();
-    // SAFETY: nobody else has the output.
+    // SAFETY: no one else has the output.
     let _ = unsafe { gemm.product(&rows, panels, None, &output, Places::Lines(placement)) };
 }

@@ -264,8 +264,8 @@ unsafe fn copy_run<T: Copy>(from: *const T, to: *mut T, length: usize) {
     }
 }
 
-/// Copies so many bytes, which are not looked at: between the fields of an element there may be some
-/// that nobody has written.
+/// Copies bytes without a look at them: those between the fields of an element may never have been
+/// written.
 ///
 /// # Safety
 /// They may be read and written there.
@@ -274,7 +274,7 @@ unsafe fn copy_bytes<const COUNT: usize>(
     from: *const MaybeUninit<[u8; COUNT]>,
     to: *mut MaybeUninit<[u8; COUNT]>,
 ) {
-    // SAFETY: as the caller promises; bytes lie anywhere.
+    // SAFETY: as the caller promises; bytes have no alignment.
     unsafe { to.write(from.read()) };
 }
 

@@ -69,7 +69,7 @@ impl<'a> Rows<'a> {
     /// Those that are `width` elements, `offset` behind the beginning of each row of `stride`.
     ///
     /// # Safety
-    /// As long as it is there, nobody else reads or writes these elements of any row.
+    /// As long as it exists, no one else reads or writes these elements of any row.
     ///
     /// # Panics
     /// If rows are shorter.
@@ -88,7 +88,7 @@ impl<'a> Rows<'a> {
     pub(super) fn write(&mut self, row: usize, step: &[f32]) {
         assert_eq!(step.len(), self.width, "a step of another size");
         let start = row * self.stride + self.offset;
-        // SAFETY: it is a row's part that nobody else has, as `new` was promised, and this is borrowed.
+        // SAFETY: no one else has this part of a row, as `new` was promised, and `self` is borrowed.
         unsafe { self.elements.slice(start, step.len()) }.copy_from_slice(step);
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     fn a_step_leaves_the_rest_of_its_row_alone() {
         let mut elements = [0.0; 8];
         let output = DisjointOutput::new(&mut elements);
-        // SAFETY: nobody else has the elements.
+        // SAFETY: no one else has the elements.
         let mut rows = unsafe { Rows::new(&output, 4, [1, 2]) };
         rows.write(1, &[5.0, 6.0]);
         catch_unwind(AssertUnwindSafe(|| rows.write(0, &[7.0; 3]))).unwrap_err();

@@ -228,9 +228,9 @@ impl Winograd {
         let stride = self.point_stride(channels);
         assert!((POINTS - 1) * stride + (index + 1) * channels <= to.len());
         let to = to.pointer(index * channels);
-        // SAFETY: all pixels have so many channels, as the slices taken have shown, and so have the
-        // zeros; the last point's place was seen to be within the scratch memory; this tile's are its
-        // own; and `new` has seen that channels fill the vectors.
+        // SAFETY: each pixel was taken as a slice of its channels, and there is a zero for each channel;
+        // the last point's place was checked to be within the scratch memory; only this tile uses these
+        // places; and `new` has checked that channels fill the vectors.
         unsafe { Forward { pixels: &pixels, channels, to, stride }.run(self.isa) };
     }
 
@@ -313,9 +313,9 @@ impl Winograd {
             residual_strides: residual
                 .map_or([0; 2], |residual| [residual.pixel_stride, width * residual.pixel_stride]),
         };
-        // SAFETY: the last point was seen to be there; `run` has seen that output and residual have all
-        // pixels, and rows and columns end with the image; tiles do not overlap; and `new` has seen that
-        // channels fill the vectors.
+        // SAFETY: the last point was checked above; `run` has checked that output and residual have all
+        // pixels, and rows and columns end with the image; tiles do not overlap; and `new` has checked
+        // that channels fill the vectors.
         unsafe { backward.run(self.isa) };
     }
 }

@@ -102,9 +102,8 @@ pub(super) struct Forward<'a> {
 
 impl Forward<'_> {
     /// # Safety
-    /// At each of the pixels' addresses there are `channels` values, a multiple of the lanes of `isa`;
-    /// and so there are at `to` and at what lies `stride` on for each further point, where nobody else
-    /// reads or writes.
+    /// At each of the pixels' addresses there are `channels` values, a multiple of the lanes of `isa`,
+    /// and at `to + point * stride` for each point, which no one else reads or writes.
     pub(super) unsafe fn run(self, isa: Isa) {
         isa.run(Promised(self));
     }
@@ -164,10 +163,9 @@ pub(super) struct Backward<'a> {
 
 impl Backward<'_> {
     /// # Safety
-    /// At `from`, and at what lies `stride` on for each further point, there are `channels` values, a
-    /// multiple of the lanes of `isa`. So there are for each pixel of the output's first `rows` and
-    /// `columns`, at most [`OUTPUT`] of each, which nobody else reads or writes, and of the residual, if
-    /// there is one.
+    /// At `from + point * stride` for each point there are `channels` values, a multiple of the lanes of
+    /// `isa`; also for each pixel of the output's first `rows` and `columns`, at most [`OUTPUT`] of each,
+    /// which no one else reads or writes, and of the residual, if there is one.
     pub(super) unsafe fn run(self, isa: Isa) {
         isa.run(Promised(self));
     }

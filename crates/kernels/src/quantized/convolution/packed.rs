@@ -143,7 +143,7 @@ impl Packed {
     ///
     /// # Safety
     /// The shape is that which it was made for, the images were checked to have all of its pixels, each
-    /// task is run once, and nobody else touches the pixels of the output.
+    /// task is run once, and no one else touches the pixels of the output.
     pub(super) unsafe fn task(
         &self,
         shape: &Shape,
@@ -297,9 +297,9 @@ impl Work<'_> {
     /// Computes the pixels of a table.
     ///
     /// # Safety
-    /// The table holds the addresses of all runs of so many pixels, as [`Matrix::compute`] wants them, of
-    /// which there is at least one. They are side by side in a line of the output, and theirs and these
-    /// blocks' channels of the output are this task's alone.
+    /// The table holds the addresses of all runs of `count` pixels, at least one, as [`Matrix::compute`]
+    /// wants them. They are side by side in a line of the output, where only this task touches these
+    /// blocks' channels.
     unsafe fn compute(
         &self,
         table: &Table,
@@ -338,8 +338,8 @@ impl Work<'_> {
                 output: self.output.values.pointer(start + channel),
                 output_step,
             };
-            // SAFETY: the caller's promise for the table and that nobody else touches the outputs, which
-            // were just seen to be there; weights and constants are the block's.
+            // SAFETY: the caller's promise for the table and that no one else touches the outputs, which
+            // were just checked to exist; weights and constants are the block's.
             unsafe { matrix.compute_rows(block, &rows, matrix.block_weights(next)) };
         }
     }

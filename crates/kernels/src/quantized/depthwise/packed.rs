@@ -346,7 +346,7 @@ impl Packed {
                         // SAFETY: the processor has the instructions, as `Variant::of` made sure. The
                         // table has the addresses of pixels of the image, whose size was checked above,
                         // or of the padding, and all have the block's channels; it has all columns that
-                        // the taps of so many pixels see, `Columns::needed`. The weights are packed for
+                        // the taps of these pixels see, `Columns::needed`. The weights are packed for
                         // the variant, the order and the filter, and begin on a line. The output has
                         // the block's channels of the pixels, and tasks have different rows or blocks.
                         unsafe {

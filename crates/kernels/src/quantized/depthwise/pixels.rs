@@ -122,7 +122,7 @@ type Sums<A> = <<A as Arithmetic>::Vectors as Vectors>::Sums;
 /// # Safety
 /// The processor has the instructions. The table has the addresses of all taps of all pixels, those of
 /// the partners among them, and behind each the block's channels can be read, of which there is at
-/// least one. The block's channels of all pixels' outputs can be written, and nobody else accesses them.
+/// least one. The block's channels of all pixels' outputs can be written, and no one else accesses them.
 /// The weights are those of all steps of the block as [`Packed`] was made for its variant, order and
 /// filter, and begin on a line; so do those of each step.
 pub(super) unsafe fn compute<A: Arithmetic>(packed: &Packed, run: &Run<'_>) {

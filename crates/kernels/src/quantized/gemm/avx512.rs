@@ -37,7 +37,7 @@ impl Arithmetic for Vnni {
 
     #[inline(always)]
     unsafe fn new() -> Self {
-        // SAFETY: 64 bytes, aligned to as many.
+        // SAFETY: 64 bytes, aligned to 64.
         Self { flip: unsafe { std::ptr::from_ref(&SIGNS.0).cast::<__m512i>().read_volatile() } }
     }
 

@@ -338,7 +338,7 @@ impl Matrix {
     /// `(runs - 1) * table_step + rows` of them, and behind each as many bytes as a run has, rounded up
     /// to a multiple of four, can be read. The weights are the block's, on a line:
     /// [`Self::block_weights`] with all that follow, or what [`Self::pack_at_run_time`] has packed from
-    /// `Block::weights` on. The outputs of the block's channels of the rows can be written, and nobody
+    /// `Block::weights` on. The outputs of the block's channels of the rows can be written, and no one
     /// else accesses them. (Lanes and row terms are slices, whose lengths are compared.)
     pub(in crate::quantized) unsafe fn compute_rows(
         &self,
