@@ -98,7 +98,8 @@ impl Kernel for Floats {
 /// The same for numbers of 8 bits.
 #[cfg(target_arch = "x86_64")]
 fn bytes(set: InstructionSet) -> Option<usize> {
-    // SAFETY: the caller has seen that the processor has the instruction set.
+    assert!(set.is_available(), "this processor does not have {set}");
+    // SAFETY: as was just seen.
     unsafe {
         match set {
             InstructionSet::Avx512Vnni => multiply_vnni(),

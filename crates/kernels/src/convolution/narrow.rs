@@ -7,7 +7,7 @@
 
 use super::Shape;
 use crate::disjoint::DisjointOutput;
-use crate::gemm::{Epilogue, Panels, largest_tile, part};
+use crate::gemm::{Blocking, Epilogue, Panels, largest_tile, part};
 use crate::image::values_needed;
 use crate::packing::product;
 use crate::parts::even_tasks;
@@ -19,6 +19,7 @@ use std::ops::Range;
 /// A convolution of an image with few channels, cut into tasks.
 #[derive(Debug)]
 pub(super) struct Narrow {
+    shape: Shape,
     isa: Isa,
     panels: Panels,
     epilogue: Epilogue,
@@ -68,12 +69,18 @@ impl Narrow {
     }
 
     /// Panels are those of all taps and channels as the depth.
+    ///
+    /// # Panics
+    /// If they are others, or it does not [suit](Self::suits) an image without gaps.
     pub(super) fn new(
         shape: &Shape,
         panels: Panels,
         epilogue: Epilogue,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
+        assert!(Self::suits(shape, true), "not a shape of few channels: {shape:?}");
+        let depth = shape.taps() * shape.input_channels;
+        panels.check(Blocking::of(preparation.set()), depth, [1, shape.output_channels]);
         let threads = preparation.threads();
         let most = most_pixels(Isa::of(preparation.set()).registers()).min(shape.output[1]);
         let pixels = [14, 7, 5, 3].into_iter().find(|pixels| *pixels <= most).unwrap_or(1);
@@ -86,7 +93,7 @@ impl Narrow {
         let parts = parts.min(shape.batch * shape.output[0]);
         preparation.check_scratch::<f32>(&[parts, shape.filter[0], row_values])?;
         let isa = Isa::of(preparation.set());
-        Ok(Self { isa, panels, epilogue, pixels, row_values, parts })
+        Ok(Self { shape: *shape, isa, panels, epilogue, pixels, row_values, parts })
     }
 
     /// Pixels and channels of a tile, for people.
@@ -99,7 +106,8 @@ impl Narrow {
     }
 
     /// # Panics
-    /// If the input, the residual operand, the output or the scratch memory is too small.
+    /// If the input, the residual operand, the output or the scratch memory is too small, or the shape
+    /// is another.
     pub(super) fn run(
         &self,
         shape: &Shape,
@@ -109,6 +117,7 @@ impl Narrow {
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
+        assert_eq!(*shape, self.shape, "another shape");
         let (channels, columns) = (shape.input_channels, shape.output_channels);
         let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
         assert!(input.values.len() >= needed, "the input is too small");
@@ -224,10 +233,11 @@ impl Pass<'_> {
                     columns: panel.columns.len(),
                     epilogue,
                 };
-                // SAFETY: a row has the values of all columns that pixels of a line see, of which
-                // these are some. The panel has as many rows as the filter has values for a
-                // channel. Output and residual have all pixels and channels, and each line is one
-                // task's only.
+                // SAFETY: a row has the values of all columns that pixels of a line see, which `run` has
+                // compared with `row_values`, and of which these are some. The panel has as many rows
+                // as the filter has values for a channel, and is for the vectors of `isa`, as `new` has
+                // seen. Output and residual were seen by `run` to have all pixels and channels, and each
+                // line is one task's only.
                 unsafe { run_tile(*isa, *pixels, panel.vectors, &tile) };
             }
             x += pixels;

@@ -207,10 +207,13 @@ impl<'a> Taps<'a> {
     }
 }
 
-// SAFETY: an address is that of a pixel within the input, of which `new` has seen that all channels
-// are there; or of the zeros, of which it has seen that they are as many; or of as much scratch
-// memory as a slice was taken of, at a place of its own for each. A span begins at a pixel from which
-// on all taps of the filter's row see pixels side by side in the same row of the input.
+// SAFETY: the values of all groups are the channels of a pixel (`Pixels`), of the pixels that a row of the
+// filter sees (`Spans`), or of those that all taps see (`Copies`). An address is that of a pixel within
+// the input (`input_position` gives no other, and `locate` has checked that the output pixels exist), all
+// of whose channels exist, as `new` has checked; or of the zeros, whose number `new` has checked; or of a
+// part of the scratch memory that was taken as a slice, a different one for each. A span begins at a
+// pixel of `Shape::interior`: all taps of the filter's row see the same row of the input, the last one
+// `filter[1] - 1` pixels on or more; and there are no gaps between pixels.
 unsafe impl Rows for Taps<'_> {
     fn segments(&self) -> usize {
         match self.access {
@@ -227,6 +230,10 @@ unsafe impl Rows for Taps<'_> {
             Access::Spans => channels * self.shape.filter[1],
             Access::Copies => channels * self.shape.taps(),
         }
+    }
+
+    fn groups(&self) -> usize {
+        self.shape.groups
     }
 
     fn scratch_values(&self, rows: usize) -> usize {

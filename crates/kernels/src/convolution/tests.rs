@@ -295,3 +295,23 @@ fn three_by_three_filters_by_winograd() {
     check(&Shape { padding_before: [0, 2], ..shape }, [3, 5], false, 1, 12);
     check(&Shape { output: [33, 41], input: [30, 43], ..shape }, [0, 0], true, 3, 13);
 }
+
+#[test]
+#[should_panic(expected = "not a shape for Winograd")]
+fn channels_that_do_not_fill_vectors_are_not_transformed() {
+    let shape = Shape {
+        batch: 1,
+        input: [20, 20],
+        input_channels: 33,
+        output: [20, 20],
+        output_channels: 33,
+        filter: [3, 3],
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding_before: [1, 1],
+        groups: 1,
+    };
+    let (filter, bias) = (vec![0.0; shape.filter_values()], [0.0; 33]);
+    let mut preparation = Preparation::new(InstructionSet::best(), 1);
+    let _ = Winograd::new(&shape, &filter, &bias, Epilogue::NONE, &mut preparation);
+}

@@ -11,8 +11,8 @@ pub(super) const MOST_PIXELS: usize = 8;
 /// Where the input pixels of a tile's taps lie.
 #[derive(Clone, Copy)]
 pub(super) enum Taps<'a> {
-    /// For each tap, the distance of what the first pixel sees from `origin`; the next pixel sees
-    /// what lies `step` values on.
+    /// For each tap, the distance of what the first pixel sees from `origin`, which itself may be
+    /// outside of the image; the next pixel sees the values `step` behind these.
     Regular { origin: *const f32, distances: &'a [isize], step: usize },
     /// For each tap, an address for each pixel.
     Table(&'a [*const f32]),
@@ -136,9 +136,10 @@ unsafe fn add_taps<S: Simd, const FULL: bool, const PIXELS: usize, const VECTORS
     unsafe {
         match tile.taps {
             Taps::Regular { origin, distances, step } => {
-                let origin = origin.add(channel);
+                // The origin may be before the image: what the first taps would see may be padding.
+                let origin = origin.wrapping_add(channel);
                 for &distance in distances {
-                    let first = origin.offset(distance);
+                    let first = origin.wrapping_offset(distance);
                     let mut weights = [simd.splat(0.0); VECTORS];
                     for_vectors!({ weights[VECTOR] = load(simd, panel.add(VECTOR * S::LANES)) });
                     for_pixels!({

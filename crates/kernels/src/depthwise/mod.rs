@@ -50,6 +50,7 @@ enum Method {
 /// Vector by vector of channels.
 #[derive(Debug)]
 pub(crate) struct Direct {
+    shape: Shape,
     isa: Isa,
     blocking: Blocking,
     panels: Panels,
@@ -166,11 +167,7 @@ impl DepthwiseConvolution {
     ) {
         let shape = &self.shape;
         match &self.method {
-            Method::Sliding(sliding) => {
-                if check(shape, self.input_pixel_stride, &input, residual.as_ref(), &output) {
-                    sliding.run(shape, team, input, residual, output);
-                }
-            }
+            Method::Sliding(sliding) => sliding.run(shape, team, input, residual, output),
             Method::Direct(direct) => {
                 let weights = direct.panels.all_values();
                 direct.run(shape, team, weights, input, residual, output);
@@ -237,6 +234,7 @@ impl Direct {
         let vectors = microkernel::most_vectors(Isa::of(set).registers());
         let blocking = Blocking { vectors, ..Blocking::of(set) };
         let panels = panels(preparation, blocking)?;
+        panels.check(blocking, shape.taps(), [1, shape.output_channels]);
         let lines = shape.batch * shape.output[0];
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
         let parts = match products / LEAST_PRODUCTS {
@@ -260,6 +258,7 @@ impl Direct {
             })
             .collect();
         Ok(Self {
+            shape: *shape,
             isa: Isa::of(set),
             blocking,
             panels,
@@ -273,8 +272,8 @@ impl Direct {
     }
 
     /// # Panics
-    /// If an image is smaller than the shape says, or the input's pixels are not as far apart as was
-    /// prepared for.
+    /// If an image is smaller than the shape says, or the shape or the stride of the input's pixels is
+    /// another than was prepared for.
     pub(crate) fn run(
         &self,
         shape: &Shape,
@@ -284,6 +283,7 @@ impl Direct {
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
     ) {
+        assert_eq!(*shape, self.shape, "another shape");
         if !check(shape, self.input_pixel_stride, &input, residual.as_ref(), &output) {
             return;
         }
@@ -407,7 +407,7 @@ impl Pass<'_> {
                 taps,
                 channel,
                 channels: last.columns.end - channel,
-                panel: all.values_of(self.weights, &first).as_ptr(),
+                panel: all.values_from_to(self.weights, &first, &last).as_ptr(),
                 panel_stride: all.values_of(self.weights, &first).len(),
                 skipped,
                 output: self.output.pointer(start(self.output_stride)),
@@ -421,7 +421,8 @@ impl Pass<'_> {
             // SAFETY: addresses are of pixels within the input, of which `Direct::run` has seen that
             // all channels are there, or of as many zeros. Tiles of the interior see nothing but the
             // input: their rows were found to lie in it, their columns by `Shape::interior`; and the
-            // distances were computed for this pixel stride. Panels of one width lie side by side.
+            // distances were computed for this pixel stride, which `Direct::run` has compared. Panels of
+            // one width are contiguous, and `values_from_to` has checked that all of them exist.
             // Output and residual have all pixels and channels, and each is one tile's only.
             unsafe { run_tile(*isa, pixels, first.vectors, &tile) };
         }

@@ -14,6 +14,7 @@ use std::ops::Range;
 /// A depthwise convolution cut into strips of rows.
 #[derive(Debug)]
 pub(super) struct Sliding {
+    shape: Shape,
     isa: Isa,
     panels: Panels,
     epilogue: Epilogue,
@@ -21,6 +22,8 @@ pub(super) struct Sliding {
     strips: Vec<Rows>,
     /// What of the columns is a strip's.
     columns: Vec<Columns>,
+    /// Of the input.
+    pixel_stride: usize,
     /// The tasks: parts of all strips times parts of the panels.
     strip_parts: usize,
     panel_parts: usize,
@@ -80,6 +83,7 @@ impl Sliding {
         set: InstructionSet,
         threads: usize,
     ) -> Self {
+        panels.check(Self::blocking(set), shape.taps(), [1, shape.output_channels]);
         let [filter, stride] = [shape.filter[0], shape.stride[0]];
         let most = most_rows(Isa::of(set).registers(), filter, stride);
         // Pixels at such a distance share a few sets of the first cache, which more rows would fill
@@ -132,7 +136,17 @@ impl Sliding {
             (1, parts.min(threads))
         };
         let isa = Isa::of(set);
-        Self { isa, panels, epilogue, strips, columns, strip_parts, panel_parts }
+        Self {
+            shape: *shape,
+            isa,
+            panels,
+            epilogue,
+            strips,
+            columns,
+            pixel_stride,
+            strip_parts,
+            panel_parts,
+        }
     }
 
     /// How many rows a strip has, and channels a vector, for people.
@@ -141,7 +155,9 @@ impl Sliding {
         [rows, self.panels.blocking().lanes]
     }
 
-    /// Input, residual and output have been seen to be as large as the shape says.
+    /// # Panics
+    /// If an image is smaller than the shape says, or the shape or the stride of the input's pixels is
+    /// another than was prepared for.
     pub(super) fn run(
         &self,
         shape: &Shape,
@@ -150,6 +166,10 @@ impl Sliding {
         residual: Option<Image<'_, f32>>,
         output: ImageMut<'_, f32>,
     ) {
+        assert_eq!(*shape, self.shape, "another shape");
+        if !super::check(shape, self.pixel_stride, &input, residual.as_ref(), &output) {
+            return;
+        }
         let output_stride = output.pixel_stride;
         let output = DisjointOutput::new(output.values);
         let pass = Pass { sliding: self, shape, input, residual, output_stride, output };
@@ -228,12 +248,13 @@ impl Pass<'_> {
             residual_column_step: column_dilation.wrapping_mul(residual_stride),
             width: columns.count,
             channels: last.columns.end - channel,
-            panels: all.values(&first).as_ptr(),
+            panels: all.values_from_to(all.all_values(), &first, &last).as_ptr(),
             epilogue,
         };
-        // SAFETY: a row that is seen is one of the image, and so are the columns from `input` on;
-        // the sizes of input, output and residual were compared with the shape, and phases and
-        // parts of rows, columns and panels do not overlap. Panels of a vector lie side by side.
+        // SAFETY: a row that is seen is one of the image, and so are the columns from `input` on, as
+        // `new` has found for this shape; `run` has compared the sizes of input, output and residual
+        // with the shape, and phases and parts of rows, columns and panels do not overlap. Panels of a
+        // vector are contiguous, and `values_from_to` has checked that all of them exist.
         unsafe { run_strip(*isa, [shape.filter[0], shape.stride[0], rows.count], &strip) };
     }
 }

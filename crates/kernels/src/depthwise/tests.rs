@@ -103,3 +103,69 @@ fn filters_of_very_many_taps() {
     };
     check(&shape, [0, 0], false, 2, 1);
 }
+
+/// Of one row of as many pixels as the filter is wide.
+fn one_row(channels: usize, filter: [usize; 2]) -> Shape {
+    Shape {
+        batch: 1,
+        input: filter,
+        input_channels: channels,
+        output: [1, filter[1]],
+        output_channels: channels,
+        filter,
+        stride: [1, 1],
+        dilation: [1, 1],
+        padding_before: [0, filter[1] / 2],
+        groups: channels,
+    }
+}
+
+#[test]
+#[should_panic(expected = "values of the panels")]
+fn fewer_weights_than_the_panels_have_are_refused() {
+    let shape = one_row(96, [1, 1]);
+    let mut preparation = Preparation::new(InstructionSet::best(), 1);
+    let panels = |_: &mut _, blocking| Panels::at_run_time(blocking, 1, [1, 96]);
+    let direct = Direct::new(&shape, 96, panels, Epilogue::NONE, &mut preparation).unwrap();
+    let weights = vec![0.0; direct.panels().count_values()];
+    let mut output = [0.0; 96];
+    direct.run(
+        &shape,
+        &mut Team::alone(),
+        &weights[..weights.len() - 1],
+        Image::dense(&[0.0; 96], 96),
+        None,
+        ImageMut::dense(&mut output, 96),
+    );
+}
+
+#[test]
+#[should_panic(expected = "the input is too small")]
+fn strips_of_a_short_input_are_refused() {
+    let (shape, set) = (one_row(4, [3, 3]), InstructionSet::best());
+    let mut preparation = Preparation::new(set, 1);
+    let blocking = Sliding::blocking(set);
+    let panels = Panels::pack(&mut preparation, blocking, 9, [1, 4], |_| 0.0, |_, _| 1.0).unwrap();
+    drop(preparation);
+    let sliding = Sliding::new(&shape, 4, panels, Epilogue::NONE, set, 1);
+    let (input, mut output) = ([0.0; 36], [0.0; 12]);
+    let (input, output) = (Image::dense(&input[..35], 4), ImageMut::dense(&mut output, 4));
+    sliding.run(&shape, &mut Team::alone(), input, None, output);
+}
+
+#[test]
+#[should_panic(expected = "cannot be 3 values apart")]
+fn output_pixels_that_overlap_are_refused() {
+    let shape = one_row(4, [1, 65]);
+    let preparation = Preparation::new(InstructionSet::best(), 1);
+    let wide = Wide::new(&shape, Epilogue::NONE, &preparation);
+    let (input, mut output) = (vec![0.0; 65 * 4], vec![0.0; 65 * 4]);
+    wide.run(
+        &shape,
+        &mut Team::alone(),
+        Weights { weights: &input, bias: &[0.0; 4] },
+        Image::dense(&input, 4),
+        None,
+        ImageMut { values: &mut output, pixel_stride: 3 },
+    );
+}

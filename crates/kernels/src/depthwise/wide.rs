@@ -1,9 +1,11 @@
 //! [`Wide`]: depthwise convolutions by filters of very many taps, as they lie.
+#![allow(unsafe_code)]
 
 use super::MOST_TAPS;
 use crate::convolution::{Epilogue, Shape};
 use crate::disjoint::DisjointOutput;
 use crate::gemm::part;
+use crate::image::values_needed;
 use crate::parts::even_tasks;
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
@@ -48,10 +50,8 @@ impl Wide {
         Self { isa: Isa::of(preparation.set()), epilogue, tasks }
     }
 
-    /// The images have been seen to be as large as the shape says.
-    ///
     /// # Panics
-    /// If there are not as many weights and biases as the shape says.
+    /// If there are not as many weights and biases as the shape says, or an image is smaller.
     pub(crate) fn run(
         &self,
         shape: &Shape,
@@ -64,6 +64,8 @@ impl Wide {
         assert_eq!(weights.weights.len(), shape.filter_values(), "values of the weights");
         assert_eq!(weights.bias.len(), shape.output_channels, "values of the bias");
         let stride = output.pixel_stride;
+        let needed = values_needed(shape.output_pixels(), shape.output_channels, stride);
+        assert!(output.values.len() >= needed, "the output is too small");
         let values = DisjointOutput::new(output.values);
         let lines = shape.batch * shape.output[0];
         team.run_long(self.tasks, &|task, stop| {
@@ -74,7 +76,8 @@ impl Wide {
                         return;
                     }
                     let pixel = line * shape.output[1] + x;
-                    // SAFETY: each pixel is computed once.
+                    // SAFETY: each pixel is computed once, and `values_needed` has seen that they do not
+                    // overlap.
                     let to = unsafe { values.slice(pixel * stride, shape.output_channels) };
                     let residual = residual.map(|residual| {
                         &residual.values[pixel * residual.pixel_stride..][..to.len()]

@@ -41,6 +41,7 @@ impl<const VECTORS: usize> Kernel for Panel<'_, VECTORS> {
         let mut sums = [[simd.splat(0.0); VECTORS]; 2];
         match weights {
             Weights::Full(weights) => {
+                // As many inputs as there are in memory, times 128 at most: that does not wrap.
                 assert!(weights.len() >= inputs.len() * width, "weights of a panel");
                 // SAFETY: as was just seen.
                 unsafe { add::<S, VECTORS>(simd, inputs, weights.as_ptr(), &mut sums) };

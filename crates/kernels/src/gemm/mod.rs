@@ -34,14 +34,17 @@ use std::ops::Range;
 /// The left side of a product: where its rows lie.
 ///
 /// # Safety
-/// Each address that [`Self::locate`] writes is that of as many values as it promises, which stay
-/// there unchanged as long as the trait object and the scratch memory live.
+/// Each address that [`Self::locate`] writes is that of `(groups - 1) * group_stride + segment_depth`
+/// values, which stay there unchanged as long as the trait object and the scratch memory live.
 pub(crate) unsafe trait Rows: Sync {
     /// In how many segments a row lies, at most [`MOST_SEGMENTS`].
     fn segments(&self) -> usize;
 
     /// How many values of a group a segment has. Segments times this is the depth.
     fn segment_depth(&self) -> usize;
+
+    /// Of how many groups there are values at each address.
+    fn groups(&self) -> usize;
 
     /// From one group's values in a segment to the next one's.
     fn group_stride(&self) -> usize {
@@ -131,6 +134,8 @@ impl Gemm {
         panels: Panels,
         epilogue: Epilogue,
     ) -> Self {
+        let lanes = Blocking::of(set).lanes;
+        assert_eq!(panels.blocking().lanes, lanes, "panels for vectors of other lanes");
         let lines = rows.count.checked_div(rows.line).unwrap_or(0);
         let tiles_by_line = if lines == 1 {
             even_tiles(rows.line, panels.blocking().rows, threads)
@@ -280,8 +285,10 @@ impl Gemm {
             Places::Even(stride) => values_needed(self.rows.count, columns, stride),
             Places::Lines(placement) => {
                 assert_eq!(self.rows.line, placement.size[1], "rows of a line");
-                let images = self.rows.count.checked_div(placement.size[0] * placement.size[1]);
-                placement.values_needed(images.unwrap_or(0), columns)
+                let image = placement.size[0] * placement.size[1];
+                let images = self.rows.count.checked_div(image).unwrap_or(0);
+                assert_eq!(self.rows.count, images * image, "rows of no image");
+                placement.values_needed(images, columns)
             }
         };
         assert!(output.len() >= needed, "the output is too small");
@@ -291,6 +298,7 @@ impl Gemm {
         }
         assert!(rows.segments() <= MOST_SEGMENTS, "too many segments");
         assert_eq!(rows.segments() * rows.segment_depth(), self.panels.depth(), "another depth");
+        assert!(self.panels.groups() <= rows.groups(), "more groups than the rows have");
         assert!(
             rows.scratch_values(self.panels.blocking().rows) <= self.rows.scratch_values,
             "more scratch memory than was planned"
@@ -301,7 +309,8 @@ impl Gemm {
 
 /// The range that is one of so many even parts of `0..length`.
 pub(crate) fn part(length: usize, parts: usize, index: usize) -> Range<usize> {
-    // Without a product that could overflow.
+    // Without a product of the length, which may be any. That of two numbers of parts is small: nothing
+    // is cut into 2^32.
     let (quotient, remainder) = (length / parts, length % parts);
     let start = |index: usize| quotient * index + remainder * index / parts;
     start(index)..start(index + 1)
@@ -421,10 +430,12 @@ impl Product<'_> {
             columns: panel.columns.len(),
             epilogue,
         };
-        // SAFETY: `Rows` promises the values of the segments. `Gemm::product` has compared the depth
-        // with that of the panels, and seen that output and residual have all of the rows and columns;
-        // those of a tile are of one line. Tiles are different for each task and within it, so nobody
-        // else touches this one.
+        // SAFETY: `Rows` promises the values of the segments, of all of its groups, and `Gemm::product`
+        // has seen that there are no fewer groups than the panels have and that the depth is that of the
+        // panels. `values_of` gives all values of the panel, or panics; `Gemm::new` has seen that its
+        // vectors are those of `isa`. `Gemm::product` has also seen that output and residual have all of
+        // the rows and columns; those of a tile are of one line. Tiles are different for each task and
+        // within it, so no one else touches this one.
         unsafe { run_tile(*isa, rows.len(), panel.vectors, &tile) };
     }
 }
@@ -433,6 +444,7 @@ impl Product<'_> {
 pub(crate) struct PlainRows<'a> {
     values: &'a [f32],
     count: usize,
+    groups: usize,
     depth: usize,
     stride: usize,
 }
@@ -447,13 +459,15 @@ impl<'a> PlainRows<'a> {
         [count, groups, depth]: [usize; 3],
         stride: usize,
     ) -> Self {
-        let needed = values_needed(count, groups * depth, stride);
+        let row = groups.checked_mul(depth).expect("a row larger than memory");
+        let needed = values_needed(count, row, stride);
         assert!(values.len() >= needed, "the input is too small");
-        Self { values, count, depth, stride }
+        Self { values, count, groups, depth, stride }
     }
 }
 
-// SAFETY: `new` has seen that there are the values of all rows.
+// SAFETY: `new` has seen that there are the values of all groups of all rows, and `locate` that the
+// rows are some of these.
 unsafe impl Rows for PlainRows<'_> {
     fn segments(&self) -> usize {
         1
@@ -461,6 +475,10 @@ unsafe impl Rows for PlainRows<'_> {
 
     fn segment_depth(&self) -> usize {
         self.depth
+    }
+
+    fn groups(&self) -> usize {
+        self.groups
     }
 
     fn locate(&self, rows: Range<usize>, _: &mut [f32], to: &mut [MaybeUninit<*const f32>]) {

@@ -1,4 +1,5 @@
 //! [`Panels`]: the right side of a matrix product, in the order in which tiles read it.
+#![allow(unsafe_code)]
 
 use super::Blocking;
 use super::pack::{self, Matrix, turned};
@@ -159,6 +160,18 @@ impl Panels {
         })
     }
 
+    /// # Panics
+    /// If these are not panels of such columns, cut for such tiles.
+    pub(crate) fn check(&self, blocking: Blocking, depth: usize, columns: [usize; 2]) {
+        let Cut { blocking: cut_for, depth: of_panels, group_columns, groups } = self.cut;
+        assert_eq!(cut_for, blocking, "panels for other tiles");
+        assert_eq!(
+            (of_panels, [groups, group_columns]),
+            (depth, columns),
+            "panels of another matrix"
+        );
+    }
+
     /// How many panels there are, of all groups.
     pub(crate) fn count(&self) -> usize {
         self.cut.count()
@@ -170,6 +183,10 @@ impl Panels {
 
     pub(crate) fn blocking(&self) -> Blocking {
         self.cut.blocking
+    }
+
+    pub(super) fn groups(&self) -> usize {
+        self.cut.groups
     }
 
     /// Columns of all groups.
@@ -204,6 +221,21 @@ impl Panels {
     /// The values of a panel.
     pub(crate) fn values(&self, panel: &Panel) -> &[f32] {
         self.values_of(self.all_values(), panel)
+    }
+
+    /// The values of panels side by side, from `first` to `last`, out of those of all.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(crate) fn values_from_to<'a>(
+        &self,
+        all: &'a [f32],
+        first: &Panel,
+        last: &Panel,
+    ) -> &'a [f32] {
+        let end = last.start + self.cut.panel_values(last);
+        assert!(end <= all.len(), "{} and not {end} values of the panels", all.len());
+        &all[first.start..end]
     }
 
     /// The values of all panels; nothing of columns that are packed at run time.

@@ -135,3 +135,56 @@ fn each_thread_gets_as_many_tiles_if_they_stay_high() {
     assert_eq!(even_tiles(169, 6, 2), 30);
     assert_eq!(even_tiles(0, 14, 2), 1);
 }
+
+/// A product of a depth of 1, all of whose weights are 1.
+fn of_ones(set: InstructionSet, rows: [usize; 2], columns: [usize; 2]) -> Gemm {
+    let panels = Panels::pack(
+        &mut Preparation::new(set, 1),
+        Blocking::of(set),
+        1,
+        columns,
+        |_| 0.0,
+        |_, _| 1.0,
+    )
+    .unwrap();
+    let plan = RowsPlan { count: rows[0], line: rows[1], bytes: 4, scratch_values: 0 };
+    Gemm::new(set, 1, plan, panels, Epilogue::NONE)
+}
+
+#[test]
+#[should_panic(expected = "more groups than the rows have")]
+fn panels_of_more_groups_than_the_rows_have_are_refused() {
+    let gemm = of_ones(InstructionSet::best(), [1, 1], [2, 1]);
+    let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
+    gemm.run(&mut Team::alone(), &rows, None, ImageMut::dense(&mut [0.0; 2], 2), &mut []);
+}
+
+#[test]
+#[should_panic(expected = "panels for vectors of other lanes")]
+fn panels_for_other_vectors_are_refused() {
+    let set = InstructionSet::Portable;
+    let blocking = Blocking { lanes: 4, ..Blocking::of(set) };
+    let panels = Panels::at_run_time(blocking, 1, [1, 1]).unwrap();
+    let plan = RowsPlan { count: 1, line: 1, bytes: 4, scratch_values: 0 };
+    let _ = Gemm::new(set, 1, plan, panels, Epilogue::NONE);
+}
+
+#[test]
+#[should_panic(expected = "rows of no image")]
+fn rows_beyond_the_last_whole_image_are_refused() {
+    // Three rows, where each image has two, and an output for one image.
+    let gemm = of_ones(InstructionSet::best(), [3, 1], [1, 1]);
+    let placement = crate::image::Placement {
+        size: [2, 1],
+        first: 0,
+        pixel_stride: 1,
+        row_stride: 1,
+        image_stride: 2,
+    };
+    let rows = PlainRows::new(&[1.0; 3], [3, 1, 1], 1);
+    let mut values = [0.0; 2];
+    let output = DisjointOutput::new(&mut values);
+    let panels = gemm.panels().all_values();
+    // SAFETY: no one else has the output.
+    let _ = unsafe { gemm.product(&rows, panels, None, &output, Places::Lines(placement)) };
+}

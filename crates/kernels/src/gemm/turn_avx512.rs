@@ -1,4 +1,5 @@
 //! Squares of a matrix, turned in registers.
+#![allow(unsafe_code)]
 
 use super::pack::Matrix;
 use std::arch::x86_64::{

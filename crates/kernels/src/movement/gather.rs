@@ -1,4 +1,5 @@
 //! [`gather`]: rows chosen by number.
+#![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::for_each_part;

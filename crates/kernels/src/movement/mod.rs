@@ -23,6 +23,7 @@ use crate::disjoint::DisjointOutput;
 use crate::parts::for_each_part;
 use crate::team::Team;
 pub use gather::{NoSuchRow, gather};
+use std::mem::MaybeUninit;
 
 /// Elements that are worth a second thread's while.
 const ELEMENTS_OF_TASK: usize = 32 * 1024;
@@ -154,8 +155,9 @@ impl StridedCopy {
         for_each_part(team, self.outer, (ELEMENTS_OF_TASK.div_ceil(size), 1), |part| {
             let mut places = Places::new(outer, part.start, self.input_start, self.output_start);
             for _ in part {
-                // SAFETY: all places that the axes reach are within the slices, as `reached` has
-                // found, and the output's are all different, as `prepare` has seen to.
+                // SAFETY: all places that the axes reach are within the slices, which `run` has compared
+                // with what `reached` has found, without a product that wraps; and the output's are all
+                // different, as `prepare` has seen to.
                 unsafe {
                     let from = input.as_ptr().wrapping_offset(places.input);
                     let to = output.pointer(places.output);
@@ -186,22 +188,24 @@ fn goes_on(inner: &Axis, outer: &Axis) -> bool {
 /// If an element lies before the input's first one, or beyond any memory.
 fn reached(axes: &[Axis], input_start: usize, output_start: usize) -> [usize; 2] {
     let too_far = "elements beyond memory";
-    let (mut least, mut greatest) = (0_i128, 0_i128);
-    let mut of_output = 0_i128;
+    let start = i128::try_from(input_start).expect(too_far);
+    let (mut least, mut greatest) = (start, start);
+    let mut of_output = i128::try_from(output_start).expect(too_far);
     for axis in axes {
         let steps = i128::try_from(axis.length - 1).expect(too_far);
-        let distance = steps * i128::try_from(axis.input_stride).expect(too_far);
-        (least, greatest) = (least + distance.min(0), greatest + distance.max(0));
-        of_output += steps * i128::try_from(axis.output_stride).expect(too_far);
+        let add = |to: i128, stride: i128| {
+            steps.checked_mul(stride).and_then(|distance| to.checked_add(distance)).expect(too_far)
+        };
+        let stride = i128::try_from(axis.input_stride).expect(too_far);
+        (least, greatest) = (add(least, stride.min(0)), add(greatest, stride.max(0)));
+        of_output = add(of_output, i128::try_from(axis.output_stride).expect(too_far));
     }
-    let start = i128::try_from(input_start).expect(too_far);
-    assert!(start + least >= 0, "an element before the input");
+    assert!(least >= 0, "an element before the input");
     let size = |last: i128| {
-        let size = usize::try_from(last + 1).ok().filter(|it| isize::try_from(*it).is_ok());
-        size.expect(too_far)
+        let size = last.checked_add(1).and_then(|size| usize::try_from(size).ok());
+        size.filter(|it| isize::try_from(*it).is_ok()).expect(too_far)
     };
-    let output_start = i128::try_from(output_start).expect(too_far);
-    [size(start + greatest), size(output_start + of_output)]
+    [size(greatest), size(of_output)]
 }
 
 /// The places of the outer axes' indexes, one after the other.
@@ -250,14 +254,28 @@ unsafe fn copy_run<T: Copy>(from: *const T, to: *mut T, length: usize) {
     // SAFETY: as the caller promises. Short runs are copied here: a call would take longer.
     unsafe {
         match bytes {
-            4 => to.cast::<[u8; 4]>().write(from.cast::<[u8; 4]>().read()),
-            8 => to.cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read()),
-            16 => to.cast::<[u8; 16]>().write(from.cast::<[u8; 16]>().read()),
-            32 => to.cast::<[u8; 32]>().write(from.cast::<[u8; 32]>().read()),
-            64 => to.cast::<[u8; 64]>().write(from.cast::<[u8; 64]>().read()),
+            4 => copy_bytes::<4>(from.cast(), to.cast()),
+            8 => copy_bytes::<8>(from.cast(), to.cast()),
+            16 => copy_bytes::<16>(from.cast(), to.cast()),
+            32 => copy_bytes::<32>(from.cast(), to.cast()),
+            64 => copy_bytes::<64>(from.cast(), to.cast()),
             _ => std::ptr::copy_nonoverlapping(from, to, length),
         }
     }
+}
+
+/// Copies bytes without a look at them: those between the fields of an element may never have been
+/// written.
+///
+/// # Safety
+/// They may be read and written there.
+#[inline(always)]
+unsafe fn copy_bytes<const COUNT: usize>(
+    from: *const MaybeUninit<[u8; COUNT]>,
+    to: *mut MaybeUninit<[u8; COUNT]>,
+) {
+    // SAFETY: as the caller promises; bytes have no alignment.
+    unsafe { to.write(from.read()) };
 }
 
 /// # Safety

@@ -57,7 +57,9 @@ impl Taps {
     fn blocks<T, const N: usize>(self, values: &[T], channel: usize) -> [&[T; BLOCK]; N] {
         assert!(self.last + channel + BLOCK <= values.len(), "an image smaller than was checked");
         std::array::from_fn(|tap| {
-            // SAFETY: the block of the last of the starts lies in the values, as was just seen.
+            // SAFETY: the block of the last of the starts is within the values, as was just checked, and
+            // no start is behind that one, as `of` and `next` have made sure. A block is aligned as its
+            // elements.
             unsafe { &*values.as_ptr().add(self.starts[tap]).add(channel).cast() }
         })
     }

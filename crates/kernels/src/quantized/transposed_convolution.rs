@@ -28,8 +28,8 @@ impl TransposedConvolution {
     ///
     /// # Panics
     /// If the shape is not [valid](Shape::is_valid); if there are not as many weights and biases as it
-    /// says; if a number is out of its type's range; if this processor does not have the instruction
-    /// set.
+    /// says; if output pixels are closer than their channels; if a number is out of its type's range; if
+    /// this processor does not have the instruction set.
     pub fn prepare(
         shape: &Shape,
         output_pixel_stride: usize,
@@ -118,7 +118,8 @@ impl TransposedConvolution {
             let (phase, task) = self.tasks[task];
             let (convolution, placement) = &self.phases[phase];
             // SAFETY: the images were checked, each task is there once, and each phase has output
-            // pixels of its own.
+            // pixels of its own, which do not overlap, as `checked_phases` has seen for the distance
+            // that was compared above.
             unsafe { convolution.task(input, &target(placement), task, scratch, stop) };
         });
     }

@@ -69,7 +69,7 @@ pub(super) fn run<L: Layer>(
     check_output(output, layer.sequences(), width);
     let output = DisjointOutput::new(output);
     // SAFETY: nobody else has the output.
-    let rows = unsafe { Rows::new(&output, width, 0) };
+    let rows = unsafe { Rows::new(&output, width, [0, width]) };
     let (contributions, scratch) = scratch.split_at_mut(layer.contributions());
     layer.contribute(team, steps, contributions);
     layer.take_steps(Workers::Team(team), contributions, states, rows, scratch);
@@ -113,7 +113,10 @@ pub(super) fn run_both<L: Layer>(
     // each row.
     let rows = unsafe {
         let behind = second.as_ref().unwrap_or(&first);
-        [Rows::new(&first, strides[0], 0), Rows::new(behind, strides[1], offset)]
+        [
+            Rows::new(&first, strides[0], [0, sizes[0]]),
+            Rows::new(behind, strides[1], [offset, sizes[1]]),
+        ]
     };
     let (scratch, scratch_behind) = scratch.split_at_mut(scratch_elements(layers[0]));
     let mut jobs =

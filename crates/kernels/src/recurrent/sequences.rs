@@ -62,26 +62,33 @@ pub(super) struct Rows<'a> {
     /// From one row to the next.
     stride: usize,
     offset: usize,
+    width: usize,
 }
 
 impl<'a> Rows<'a> {
-    /// Those that begin `offset` elements behind the beginning of each row of so many.
+    /// Those that are `width` elements, `offset` behind the beginning of each row of `stride`.
     ///
     /// # Safety
-    /// As long as it is there, nobody else writes the elements that it is told to write.
+    /// As long as it exists, no one else reads or writes these elements of any row.
+    ///
+    /// # Panics
+    /// If rows are shorter.
     pub(super) unsafe fn new(
         elements: &'a DisjointOutput<'a, f32>,
         stride: usize,
-        offset: usize,
+        [offset, width]: [usize; 2],
     ) -> Self {
-        Self { elements, stride, offset }
+        let is_inside = offset.checked_add(width).is_some_and(|end| end <= stride);
+        assert!(is_inside, "{width} elements from {offset} on in rows of {stride}");
+        Self { elements, stride, offset, width }
     }
 
     /// # Panics
-    /// If it is outside of the tensor.
+    /// If the step has another size, or it is outside of the tensor.
     pub(super) fn write(&mut self, row: usize, step: &[f32]) {
+        assert_eq!(step.len(), self.width, "a step of another size");
         let start = row * self.stride + self.offset;
-        // SAFETY: nobody else writes there, as `new` was promised, and this is borrowed.
+        // SAFETY: no one else has this part of a row, as `new` was promised, and `self` is borrowed.
         unsafe { self.elements.slice(start, step.len()) }.copy_from_slice(step);
     }
 }
@@ -117,5 +124,25 @@ impl Workers<'_> {
             Self::Caller(stop) if stop.is_due() => {}
             Self::Caller(_) => work(0..panels),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_step_leaves_the_rest_of_its_row_alone() {
+        let mut elements = [0.0; 8];
+        let output = DisjointOutput::new(&mut elements);
+        // SAFETY: no one else has the elements.
+        let mut rows = unsafe { Rows::new(&output, 4, [1, 2]) };
+        rows.write(1, &[5.0, 6.0]);
+        catch_unwind(AssertUnwindSafe(|| rows.write(0, &[7.0; 3]))).unwrap_err();
+        // SAFETY: as above.
+        let beyond = || unsafe { Rows::new(&output, 4, [3, 2]) };
+        assert!(catch_unwind(AssertUnwindSafe(|| _ = beyond())).is_err());
+        assert_eq!(elements, [0., 0., 0., 0., 0., 5., 6., 0.]);
     }
 }

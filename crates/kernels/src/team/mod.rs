@@ -46,8 +46,10 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    fn new() -> Self {
-        Self { question: UnsafeCell::new(None), is_stopped: AtomicBool::new(false) }
+    #[allow(clippy::arc_with_non_send_sync)] // Threads share it as a part of `Shared` only.
+    fn new() -> Arc<Apart<Self>> {
+        let stop = Self { question: UnsafeCell::new(None), is_stopped: AtomicBool::new(false) };
+        Arc::new(Apart(stop))
     }
 
     /// Whether what a task has still to do is no longer wanted. To be asked in tasks, once in some
@@ -99,7 +101,8 @@ impl<'a> Pace<'a> {
 /// What the caller and the helpers share.
 struct Shared {
     round: Apart<Announcement>,
-    stop: Apart<Stop>,
+    /// What a team that follows this one keeps.
+    stop: Arc<Apart<Stop>>,
     /// By thread, the caller's first.
     shares: Vec<Apart<Share>>,
     /// By helper.
@@ -133,8 +136,9 @@ struct State {
     asleep: AtomicBool,
 }
 
-// SAFETY: `work` and `question` are the only parts that are not `Sync`. They are written by the caller
-// only, while no helper has a task; helpers read them when they have one. `Share::take` orders the two.
+// SAFETY: `work` and `question` are the only parts that are not `Sync`. They are written by who has the
+// team, while no helper has a task; helpers read them when they have one. `Share::take` orders the two.
+// The helpers that had the same `question` in a team before this one have ended with that.
 unsafe impl Sync for Shared {}
 // SAFETY: as above; all that it holds may be sent.
 unsafe impl Send for Shared {}
@@ -164,15 +168,15 @@ impl std::fmt::Debug for Team {
 impl Team {
     /// The calling thread alone.
     pub fn alone() -> Self {
-        Self::with_helpers(0)
+        Self::with_helpers(0, Stop::new())
     }
 
     /// So many threads, the calling one among them. Fewer if the system does not grant more.
     pub fn new(threads: usize) -> Self {
-        Self::with_helpers(threads.saturating_sub(1))
+        Self::with_helpers(threads.saturating_sub(1), Stop::new())
     }
 
-    fn with_helpers(helpers: usize) -> Self {
+    fn with_helpers(helpers: usize, stop: Arc<Apart<Stop>>) -> Self {
         let state = || State { done: AtomicU64::new(0), asleep: AtomicBool::new(false) };
         let helpers = helpers.min(usize::from(u16::MAX));
         let shared = Arc::new(Shared {
@@ -181,7 +185,7 @@ impl Team {
                 work: UnsafeCell::new(None),
                 processor: AtomicUsize::new(usize::MAX),
             }),
-            stop: Apart(Stop::new()),
+            stop,
             shares: (0..=helpers).map(|_| Apart(Share::new())).collect(),
             states: (0..helpers).map(|_| Apart(state())).collect(),
             panic: Mutex::new(None),
@@ -231,22 +235,35 @@ impl Team {
     /// Calls `work` with the team, whose tasks are only run as long as `is_over` says no, which is asked
     /// before each of many tasks and within long ones. [`Self::is_stopped`] tells `work` whether some
     /// were left out, so that what they should have written is not there.
+    ///
+    /// The process ends if `work` puts another team in the place of the one that it is called with: the
+    /// one that was taken away would ask when `is_over` is no longer there.
     pub fn until<R>(&mut self, is_over: Question<'_>, work: impl FnOnce(&mut Self) -> R) -> R {
         /// Takes the question away, also if the work panics.
-        struct Asked<'a>(&'a mut Team);
+        struct Asked<'a> {
+            team: &'a mut Team,
+            stop: Arc<Apart<Stop>>,
+        }
 
         impl Drop for Asked<'_> {
             fn drop(&mut self) {
-                self.0.ask(None);
-                self.0.shared.stop.0.is_stopped.store(false, Ordering::Relaxed);
+                if !Arc::ptr_eq(&self.team.shared.stop, &self.stop) {
+                    // Who has it now may be running tasks.
+                    std::process::abort();
+                }
+                self.team.ask(None);
+                self.stop.0.is_stopped.store(false, Ordering::Relaxed);
             }
         }
 
-        // SAFETY: the reference is used by tasks only, and `Asked` takes it away before this function
-        // ends.
+        let stop = Arc::clone(&self.shared.stop);
+        let asked = Asked { team: self, stop };
+        // SAFETY: the reference is used by tasks of this team only, whose rounds end before `Asked` is
+        // dropped, because that has the team; and `Asked` takes it away before this function ends, or
+        // ends the process if it does not have the team any more.
         let endless = unsafe { std::mem::transmute::<Question<'_>, Question<'static>>(is_over) };
-        self.ask(Some(endless));
-        work(Asked(self).0)
+        asked.team.ask(Some(endless));
+        work(asked.team)
     }
 
     fn ask(&mut self, question: Option<Question<'static>>) {
@@ -300,10 +317,7 @@ impl Team {
     fn run_round(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
         if self.round == u32::MAX {
             // Round numbers must not come again while a helper could still look for an old one.
-            // SAFETY: no round is on.
-            let question = self.shared.stop.0.question.with(|place| unsafe { *place });
-            *self = Self::new(self.threads());
-            self.ask(question);
+            *self = Self::with_helpers(self.helpers.len(), Arc::clone(&self.shared.stop));
         }
         self.round += 1;
         let shared = &*self.shared;

@@ -134,6 +134,16 @@ fn round_numbers_may_run_out() {
         every_task_runs_once(&mut team, 4);
     }
     assert_eq!(team.round, 2);
+    let questions = AtomicUsize::new(0);
+    let is_over = || questions.fetch_add(1, Ordering::Relaxed) == 0;
+    team.until(&is_over, |team| {
+        team.round = u32::MAX - 1;
+        for _ in 0..2 {
+            team.run(4, &|_| panic!("a task that was left out"));
+            assert!(team.is_stopped(), "round {}", team.round);
+        }
+    });
+    every_task_runs_once(&mut team, 4);
 }
 
 #[test]
@@ -159,4 +169,25 @@ fn small_executions_wake_nobody_unless_they_follow_closely() {
     team.begin(false);
     assert!(!team.is_alone);
     every_task_runs_once(&mut team, 10);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts a process")]
+fn who_takes_away_a_team_that_asks_ends_the_process() {
+    const EXCHANGES: &str = "NNHAL_TEST_EXCHANGES_TEAMS";
+    if std::env::var_os(EXCHANGES).is_some() {
+        let mut taken = Team::alone();
+        Team::alone().until(&|| false, |team| std::mem::swap(team, &mut taken));
+        // Here `taken` would ask what is no longer there.
+        return;
+    }
+    let this = std::thread::current().name().map(str::to_owned).expect("tests have names");
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &this, "--test-threads", "2"])
+        .env(EXCHANGES, "1")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(!status.success(), "{status}");
 }

@@ -47,8 +47,8 @@ impl TransposedConvolution {
     /// If it takes more memory than it may.
     ///
     /// # Panics
-    /// If the shape is not [valid](Shape::is_valid) or the filter or the bias is not as large as it
-    /// says.
+    /// If the shape is not [valid](Shape::is_valid), the filter or the bias is not as large as it
+    /// says, or output pixels are closer than their channels.
     pub fn prepare(
         shape: &Shape,
         [input_pixel_stride, output_pixel_stride]: [usize; 2],
@@ -151,7 +151,8 @@ impl TransposedConvolution {
             let Packed { phase: Phase { shape, placement, .. }, gemm, access } =
                 &self.phases[phase];
             let rows = Taps::new(shape, *access, input.values, input.pixel_stride, &self.zeros);
-            // SAFETY: each phase has output pixels of its own.
+            // SAFETY: each phase has output pixels of its own, which do not overlap, as
+            // `checked_phases` has seen for the distance that was compared above.
             let product = unsafe {
                 let panels = gemm.panels().all_values();
                 gemm.product(&rows, panels, None, &output, Places::Lines(*placement))

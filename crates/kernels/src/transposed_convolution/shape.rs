@@ -122,8 +122,14 @@ impl Shape {
     }
 
     /// # Panics
-    /// If the sizes are not [valid](Self::is_valid).
+    /// If the sizes are not [valid](Self::is_valid), or output pixels would overlap.
     pub(crate) fn checked_phases(&self, output_pixel_stride: usize) -> Vec<Phase> {
+        // Phases write at the same time, each its own pixels.
+        assert!(
+            output_pixel_stride >= self.output_channels,
+            "pixels of {} channels cannot be {output_pixel_stride} values apart",
+            self.output_channels
+        );
         let phases = self.phases(Some(output_pixel_stride));
         phases.unwrap_or_else(|| panic!("not the shape of a transposed convolution: {self:?}"))
     }

@@ -99,3 +99,58 @@ fn tasks_of_all_phases_go_through_the_image_together() {
     let tasks = tasks_by_place([2, 1, 4].into_iter());
     assert_eq!(tasks, [(2, 0), (0, 0), (2, 1), (1, 0), (2, 2), (0, 1), (2, 3)]);
 }
+
+#[test]
+fn output_pixels_that_overlap_are_refused() {
+    use crate::Multiplier;
+    use crate::quantized::transposed_convolution::TransposedConvolution as Quantized;
+    use crate::quantized::{Activations, Requantization, Signedness, Weights};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    let shape = Shape {
+        batch: 1,
+        input: [2, 2],
+        input_channels: 3,
+        output: [4, 4],
+        output_channels: 5,
+        filter: [2, 2],
+        stride: [2, 2],
+        padding_before: [0, 0],
+    };
+    let (filter, bias) = (vec![1.0; shape.filter_values()], [0.0; 5]);
+    let weights = vec![1; shape.filter_values()];
+    let signedness = Signedness::Signed;
+    let requantization = Requantization {
+        multipliers: vec![Multiplier::from_real(0.5)],
+        zero_point: 0,
+        min: -128,
+        max: 127,
+    };
+    let floats = |stride| {
+        let mut preparation = Preparation::new(InstructionSet::best(), 1);
+        let strides = [3, stride];
+        let epilogue = Epilogue::NONE;
+        TransposedConvolution::prepare(&shape, strides, &filter, &bias, epilogue, &mut preparation)
+            .map(drop)
+    };
+    let bytes = |stride| {
+        Quantized::prepare(
+            &shape,
+            stride,
+            Weights { values: &weights, signedness, zero_point: 0 },
+            &[0; 5],
+            Activations { signedness, zero_point: 0 },
+            &requantization,
+            &mut Preparation::new(InstructionSet::best(), 1),
+        )
+        .map(drop)
+    };
+    for stride in [5, 6] {
+        floats(stride).unwrap();
+        bytes(stride).unwrap();
+    }
+    for stride in [0, 1, 4] {
+        catch_unwind(AssertUnwindSafe(|| floats(stride))).unwrap_err();
+        catch_unwind(AssertUnwindSafe(|| bytes(stride))).unwrap_err();
+    }
+}

@@ -23,6 +23,7 @@ use transform::{Backward, Forward, INPUT, OUTPUT, POINTS};
 /// A convolution of a 3x3 filter, packed.
 #[derive(Debug)]
 pub(super) struct Winograd {
+    shape: Shape,
     isa: Isa,
     panels: Panels,
     bias: Vec<f32>,
@@ -84,6 +85,8 @@ impl Winograd {
             && tiles.saturating_mul(POINTS * 2) <= shape.output_pixels().saturating_mul(shape.taps())
     }
 
+    /// # Panics
+    /// If it does not [suit](Self::suits).
     pub(super) fn new(
         shape: &Shape,
         weights: &[f32],
@@ -92,6 +95,7 @@ impl Winograd {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         let set = preparation.set();
+        assert!(Self::suits(shape, set), "not a shape for Winograd's convolution: {shape:?}");
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         let transformed =
             if preparation.is_restoring() { Lines::default() } else { transform(weights, shape)? };
@@ -108,6 +112,7 @@ impl Winograd {
         let by_tile = POINTS * (inputs + outputs) * size_of::<f32>();
         let blocks = tiles.div_ceil((BETWEEN_BYTES / by_tile).max(LEAST_TILES)).max(1);
         let prepared = Self {
+            shape: *shape,
             isa: Isa::of(set),
             panels,
             bias: bias.to_vec(),
@@ -134,6 +139,9 @@ impl Winograd {
         POINTS * strides * size_of::<f32>()
     }
 
+    /// # Panics
+    /// If the input, the residual operand, the output or the scratch memory is too small, or the shape
+    /// is another.
     pub(super) fn run(
         &self,
         shape: &Shape,
@@ -143,6 +151,7 @@ impl Winograd {
         output: ImageMut<'_, f32>,
         scratch: &mut [Line],
     ) {
+        assert_eq!(*shape, self.shape, "another shape");
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
         let needed = values_needed(shape.input_pixels(), inputs, input.pixel_stride);
         assert!(input.values.len() >= needed, "the input is too small");
@@ -218,11 +227,11 @@ impl Winograd {
         });
         let stride = self.point_stride(channels);
         assert!((POINTS - 1) * stride + (index + 1) * channels <= to.len());
-        // What is promised: all pixels have so many channels, as the slices taken have shown; the
-        // last point's place was seen to be within the scratch memory; this tile's are its own; and
-        // `suits` asked for whole vectors of channels.
         let to = to.pointer(index * channels);
-        self.isa.run(Forward { pixels: &pixels, channels, to, stride });
+        // SAFETY: each pixel was taken as a slice of its channels, and there is a zero for each channel;
+        // the last point's place was checked to be within the scratch memory; only this tile uses these
+        // places; and `new` has checked that channels fill the vectors.
+        unsafe { Forward { pixels: &pixels, channels, to, stride }.run(self.isa) };
     }
 
     /// The products of all tiles of a block with one panel.
@@ -264,8 +273,8 @@ impl Winograd {
                 epilogue: &Epilogue::NONE,
             };
             // SAFETY: the segments were taken as slices of `inputs` values, which is the depth of the
-            // panels; the output was seen to be within the scratch memory, and is this panel's and
-            // these rows' alone.
+            // panels, which `new` made for this shape and the vectors of `isa`; the output was seen to be within the
+            // scratch memory, and is this panel's and these rows' alone.
             unsafe { run_tile(self.isa, rows.len(), panel.vectors, &tile) };
         }
     }
@@ -289,10 +298,7 @@ impl Winograd {
         let pixel = (n * height + y) * width + x;
         let from = &from[index * channels..];
         assert!(from.len() >= (POINTS - 1) * stride + channels && self.bias.len() == channels);
-        // What is promised: the last point was seen to be there; output and residual were seen to
-        // have all pixels, and rows and columns end with the image; tiles do not overlap; and `suits`
-        // asked for whole vectors of channels.
-        self.isa.run(Backward {
+        let backward = Backward {
             from: from.as_ptr(),
             stride,
             channels,
@@ -306,6 +312,10 @@ impl Winograd {
                 .map(|residual| residual.values[pixel * residual.pixel_stride..].as_ptr()),
             residual_strides: residual
                 .map_or([0; 2], |residual| [residual.pixel_stride, width * residual.pixel_stride]),
-        });
+        };
+        // SAFETY: the last point was checked above; `run` has checked that output and residual have all
+        // pixels, and rows and columns end with the image; tiles do not overlap; and `new` has checked
+        // that channels fill the vectors.
+        unsafe { backward.run(self.isa) };
     }
 }

@@ -5,7 +5,7 @@
 #![allow(clippy::needless_range_loop)] // Rows and columns, of more than one array.
 
 use crate::gemm::Epilogue;
-use crate::vector::{Kernel, Simd};
+use crate::vector::{Isa, Kernel, Simd};
 
 /// Rows and columns of an output tile.
 pub(super) const OUTPUT: usize = 4;
@@ -90,9 +90,10 @@ unsafe fn store<S: Simd>(simd: S, value: S::F, to: *mut f32) {
     simd.store(value, unsafe { std::slice::from_raw_parts_mut(to, S::LANES) });
 }
 
-/// Transforms an input tile. Where it is made, all addresses are promised to be those of `channels`
-/// values, a multiple of the lanes; `to`, and what lies `stride` on for each point, to be this
-/// tile's alone.
+/// A transform whose addresses have been promised.
+struct Promised<T>(T);
+
+/// Transforms an input tile.
 pub(super) struct Forward<'a> {
     pub(super) pixels: &'a [*const f32; POINTS],
     pub(super) channels: usize,
@@ -100,19 +101,29 @@ pub(super) struct Forward<'a> {
     pub(super) stride: usize,
 }
 
-impl Kernel for Forward<'_> {
+impl Forward<'_> {
+    /// # Safety
+    /// At each of the pixels' addresses there are `channels` values, a multiple of the lanes of `isa`,
+    /// and at `to + point * stride` for each point, which no one else reads or writes.
+    pub(super) unsafe fn run(self, isa: Isa) {
+        isa.run(Promised(self));
+    }
+}
+
+impl Kernel for Promised<Forward<'_>> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        let Self(forward) = self;
         let mut channel = 0;
-        while channel < self.channels {
+        while channel < forward.channels {
             let mut columns = [[simd.splat(0.0); INPUT]; INPUT];
             for x in 0..INPUT {
                 let mut values = [simd.splat(0.0); INPUT];
                 for y in 0..INPUT {
-                    // SAFETY: promised where the struct was made.
-                    values[y] = unsafe { load(simd, self.pixels[y * INPUT + x].add(channel)) };
+                    // SAFETY: `Forward::run` was promised them.
+                    values[y] = unsafe { load(simd, forward.pixels[y * INPUT + x].add(channel)) };
                 }
                 columns[x] = into(simd, values);
             }
@@ -123,10 +134,10 @@ impl Kernel for Forward<'_> {
                 }
                 let values = into(simd, values);
                 for x in 0..INPUT {
-                    // SAFETY: promised where the struct was made.
+                    // SAFETY: `Forward::run` was promised it.
                     unsafe {
-                        let point = self.stride.wrapping_mul(y * INPUT + x);
-                        let to = self.to.add(channel).add(point);
+                        let point = forward.stride.wrapping_mul(y * INPUT + x);
+                        let to = forward.to.add(channel).add(point);
                         store(simd, values[x], to);
                     }
                 }
@@ -136,10 +147,7 @@ impl Kernel for Forward<'_> {
     }
 }
 
-/// Transforms the products of a tile back, and finishes them. Where it is made, `from` and what lies
-/// `stride` on for each point are promised to be `channels` values, a multiple of the lanes, as are
-/// the biases; so are the output's pixels of the first `rows` and `columns`, this tile's alone, and
-/// the residual's.
+/// Transforms the products of a tile back, and finishes them.
 pub(super) struct Backward<'a> {
     pub(super) from: *const f32,
     pub(super) stride: usize,
@@ -155,48 +163,60 @@ pub(super) struct Backward<'a> {
     pub(super) residual_strides: [usize; 2],
 }
 
-impl Kernel for Backward<'_> {
+impl Backward<'_> {
+    /// # Safety
+    /// At `from + point * stride` for each point there are `channels` values, a multiple of the lanes of
+    /// `isa`; also for each pixel of the output's first `rows` and `columns`, at most [`OUTPUT`] of each,
+    /// which no one else reads or writes, and of the residual, if there is one.
+    pub(super) unsafe fn run(self, isa: Isa) {
+        isa.run(Promised(self));
+    }
+}
+
+impl Kernel for Promised<Backward<'_>> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        let Self(backward) = self;
         let mut channel = 0;
-        while channel < self.channels {
+        while channel < backward.channels {
             let mut columns = [[simd.splat(0.0); OUTPUT]; INPUT];
             for x in 0..INPUT {
                 let mut values = [simd.splat(0.0); INPUT];
                 for y in 0..INPUT {
-                    // SAFETY: promised where the struct was made.
+                    // SAFETY: `Backward::run` was promised them.
                     values[y] = unsafe {
-                        let point = self.stride.wrapping_mul(y * INPUT + x);
-                        load(simd, self.from.add(channel).add(point))
+                        let point = backward.stride.wrapping_mul(y * INPUT + x);
+                        load(simd, backward.from.add(channel).add(point))
                     };
                 }
                 columns[x] = back(simd, values);
             }
-            let bias = simd.load(&self.bias[channel..]);
-            for y in 0..OUTPUT.min(self.rows) {
+            let bias = simd.load(&backward.bias[channel..]);
+            for y in 0..OUTPUT.min(backward.rows) {
                 let mut values = [simd.splat(0.0); INPUT];
                 for x in 0..INPUT {
                     values[x] = columns[x][y];
                 }
                 let values = back(simd, values);
-                for x in 0..OUTPUT.min(self.columns) {
+                for x in 0..OUTPUT.min(backward.columns) {
                     let mut value = simd.add(values[x], bias);
-                    if let Some(residual) = self.residual {
-                        let [pixel, row] = self.residual_strides;
-                        // SAFETY: promised where the struct was made.
+                    if let Some(residual) = backward.residual {
+                        let [pixel, row] = backward.residual_strides;
+                        // SAFETY: `Backward::run` was promised it.
                         let residual = unsafe {
                             let at = residual.add(row.wrapping_mul(y)).add(pixel.wrapping_mul(x));
                             load(simd, at.add(channel))
                         };
                         value = simd.add(value, residual);
                     }
-                    let [pixel, row] = self.output_strides;
-                    // SAFETY: promised where the struct was made.
+                    let [pixel, row] = backward.output_strides;
+                    // SAFETY: `Backward::run` was promised it.
                     unsafe {
-                        let to = self.output.add(row.wrapping_mul(y)).add(pixel.wrapping_mul(x));
-                        store(simd, self.epilogue.apply(simd, value), to.add(channel));
+                        let to =
+                            backward.output.add(row.wrapping_mul(y)).add(pixel.wrapping_mul(x));
+                        store(simd, backward.epilogue.apply(simd, value), to.add(channel));
                     }
                 }
             }

@@ -142,8 +142,8 @@ impl Packed {
     /// Computes the part of a task.
     ///
     /// # Safety
-    /// The images were checked to have all pixels, each task is run once, and nobody else touches the
-    /// pixels of the output.
+    /// The shape is that which it was made for, the images were checked to have all of its pixels, each
+    /// task is run once, and no one else touches the pixels of the output.
     pub(super) unsafe fn task(
         &self,
         shape: &Shape,
@@ -243,7 +243,8 @@ impl Work<'_> {
                 };
                 table.fill(self.shape, &image, first, count);
                 // SAFETY: the table has the addresses of all taps: inside of the image, whose size was
-                // checked, or of the padding; a run's length is a multiple of four.
+                // checked, or of the padding, which is as long as a run. That is the group's channels of
+                // a pixel: without a copy their number is a multiple of four.
                 unsafe { self.compute(&table, group, blocks, first, count, &mut pace) };
             }
         }
@@ -296,7 +297,9 @@ impl Work<'_> {
     /// Computes the pixels of a table.
     ///
     /// # Safety
-    /// The table holds the addresses of all runs of so many pixels, as [`Matrix::compute`] wants them.
+    /// The table holds the addresses of all runs of `count` pixels, at least one, as [`Matrix::compute`]
+    /// wants them. They are side by side in a line of the output, where only this task touches these
+    /// blocks' channels.
     unsafe fn compute(
         &self,
         table: &Table,
@@ -335,8 +338,8 @@ impl Work<'_> {
                 output: self.output.values.pointer(start + channel),
                 output_step,
             };
-            // SAFETY: the caller's promise for the table; pixels and blocks of different tasks are
-            // different, and the image was checked to have them.
+            // SAFETY: the caller's promise for the table and that no one else touches the outputs, which
+            // were just checked to exist; weights and constants are the block's.
             unsafe { matrix.compute_rows(block, &rows, matrix.block_weights(next)) };
         }
     }

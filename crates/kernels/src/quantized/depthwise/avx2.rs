@@ -32,6 +32,7 @@ impl Vectors for Bytes32 {
         run: &Run<'_>,
         entry: usize,
     ) -> __m256i {
+        // All 32, or from 17 on; of a pair from 1 to 16: see `Variant::pixels`.
         let channels = run.block.channels;
         // SAFETY: the caller's promise.
         unsafe {
@@ -212,7 +213,7 @@ impl Arithmetic for Vnni {
 
     #[inline(always)]
     unsafe fn multiply(sums: __m256i, inputs: __m256i, weights: *const u8) -> __m256i {
-        // SAFETY: the caller's promise; weights lie in whole lines.
+        // SAFETY: the caller's promise; a line's halves are aligned to 32 bytes.
         unsafe { _mm256_dpbusd_avx_epi32(sums, inputs, _mm256_load_si256(weights.cast())) }
     }
 
@@ -246,7 +247,7 @@ impl Arithmetic for Pairs {
 
     #[inline(always)]
     unsafe fn multiply(sums: __m256i, [evens, odds]: [__m256i; 2], weights: *const u8) -> __m256i {
-        // SAFETY: the caller's promise; weights lie in whole lines.
+        // SAFETY: the caller's promise; a line's halves are aligned to 32 bytes.
         unsafe {
             let of_evens = _mm256_load_si256(weights.cast());
             let of_odds = _mm256_load_si256(weights.add(32).cast());

@@ -31,6 +31,7 @@ impl Vectors for Bytes64 {
         run: &Run<'_>,
         entry: usize,
     ) -> __m512i {
+        // Of 1 to 64 channels, or to 32 of a pair.
         let mask = !0_u64 >> (64 - run.block.channels);
         // SAFETY: the caller's promise; what a mask leaves out is not accessed.
         unsafe {

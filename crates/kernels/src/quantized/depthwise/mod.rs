@@ -18,7 +18,6 @@ mod variant;
 use super::convolution::Convolution;
 use super::{Activations, Requantization, Weights};
 use crate::convolution::Shape;
-use crate::image::values_needed;
 use crate::{Image, ImageMut, Line, Preparation, Team, TooLarge};
 use packed::Packed;
 use variant::Variant;
@@ -132,14 +131,7 @@ impl Depthwise {
         let shape = &self.shape;
         match &self.kernel {
             Kernel::General(convolution) => convolution.run(team, input, output, scratch),
-            Kernel::Packed(packed) => {
-                let channels = shape.input_channels;
-                let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
-                assert!(input.values.len() >= needed, "the input is too small");
-                let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
-                assert!(output.values.len() >= needed, "the output is too small");
-                packed.run(shape, team, input, output);
-            }
+            Kernel::Packed(packed) => packed.run(shape, team, input, output),
         }
     }
 }

@@ -16,8 +16,7 @@ use std::arch::aarch64::*;
 /// Computes the pixels of a run.
 ///
 /// # Safety
-/// The table has the addresses of all taps of all pixels, and behind each the block's channels can be
-/// read; the block's channels of all pixels' outputs can be written.
+/// As of [`pixels::compute`](super::pixels::compute); each step has two taps of 16 weights of 16 bits.
 pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
     let is_signed = packed.signedness == Signedness::Signed;
     let (four, one) = match (is_signed, run.block.channels == 16) {
@@ -56,7 +55,8 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
 ) {
     let lanes = &run.lanes[0];
     let [height, width] = packed.filter;
-    // SAFETY: entries of taps of pixels, 16 weights of 16 bits for each tap, and the caller's promises.
+    // SAFETY: entries of taps of pixels, 16 weights of 16 bits for each tap (whole steps of two taps are
+    // packed, so none is missing), and the caller's promises.
     unsafe {
         let bias = [0, 4, 8, 12].map(|at| vld1q_s32(lanes.bias.as_ptr().add(at)));
         let mut sums = [bias; P];

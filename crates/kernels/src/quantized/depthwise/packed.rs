@@ -7,6 +7,7 @@ use super::columns::{Columns, ENTRIES};
 use super::variant::{Order, Variant};
 use crate::convolution::Shape;
 use crate::disjoint::DisjointOutput;
+use crate::image::values_needed;
 use crate::packing::PackedValues;
 use crate::parts::even_tasks;
 use crate::team::Pace;
@@ -42,6 +43,7 @@ pub(super) struct Block {
 /// A depthwise convolution for one of the fast kernels.
 #[derive(Debug)]
 pub(super) struct Packed {
+    shape: Shape,
     pub variant: Variant,
     pub order: Order,
     pub filter: [usize; 2],
@@ -243,6 +245,7 @@ impl Packed {
         let (pieces, block_pieces) = cut(shape, blocks.len(), preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         Ok(Some(Self {
+            shape: *shape,
             variant,
             order,
             filter: shape.filter,
@@ -288,6 +291,8 @@ impl Packed {
         })
     }
 
+    /// # Panics
+    /// If an image is smaller than the shape says, or the shape is another than it was made for.
     pub(super) fn run(
         &self,
         shape: &Shape,
@@ -295,6 +300,12 @@ impl Packed {
         input: Image<'_, u8>,
         output: ImageMut<'_, u8>,
     ) {
+        assert_eq!(*shape, self.shape, "another shape");
+        let channels = shape.input_channels;
+        let needed = values_needed(shape.input_pixels(), channels, input.pixel_stride);
+        assert!(input.values.len() >= needed, "the input is too small");
+        let needed = values_needed(shape.output_pixels(), channels, output.pixel_stride);
+        assert!(output.values.len() >= needed, "the output is too small");
         let output_step = output.pixel_stride;
         let output = DisjointOutput::new(output.values);
         team.run_long(self.pieces * self.block_pieces, &|task, stop| {
@@ -334,9 +345,11 @@ impl Packed {
                             lanes: &self.lanes[block.lanes..][..self.variant.lanes() / LANES],
                         };
                         // SAFETY: the processor has the instructions, as `Variant::of` made sure. The
-                        // table has the addresses of pixels of the image, whose size was checked, or of
-                        // the padding, and all have the block's channels. So has the output, and tasks
-                        // have different rows or blocks.
+                        // table has the addresses of pixels of the image, whose size was checked above,
+                        // or of the padding, and all have the block's channels; it has all columns that
+                        // the taps of these pixels see, `Columns::needed`. The weights are packed for
+                        // the variant, the order and the filter, and begin on a line. The output has
+                        // the block's channels of the pixels, and tasks have different rows or blocks.
                         unsafe {
                             self.variant.compute(self, &run);
                             if block.pixels * run.count < count {

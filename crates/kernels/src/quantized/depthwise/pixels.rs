@@ -120,9 +120,11 @@ type Sums<A> = <<A as Arithmetic>::Vectors as Vectors>::Sums;
 /// Computes the pixels of a run.
 ///
 /// # Safety
-/// The processor has the instructions. The table has the addresses of all taps of all pixels, and
-/// behind each the block's channels can be read; the block's channels of all pixels' outputs can be
-/// written.
+/// The processor has the instructions. The table has the addresses of all taps of all pixels, those of
+/// the partners among them, and behind each the block's channels can be read, of which there is at
+/// least one. The block's channels of all pixels' outputs can be written, and no one else accesses them.
+/// The weights are those of all steps of the block as [`Packed`] was made for its variant, order and
+/// filter, and begin on a line; so do those of each step.
 pub(super) unsafe fn compute<A: Arithmetic>(packed: &Packed, run: &Run<'_>) {
     let kernel = match (packed.order, packed.stride) {
         (Order::Rows, _) => of_order::<A, ROWS>(packed, run),

@@ -95,9 +95,7 @@ impl Variant {
     /// Computes the pixels of a run.
     ///
     /// # Safety
-    /// The processor has the instructions. The table has the addresses of all taps of all pixels, and
-    /// behind each the block's channels can be read; the block's channels of all pixels' outputs can be
-    /// written.
+    /// As of [`pixels::compute`](super::pixels::compute).
     #[allow(unsafe_code)]
     pub(super) unsafe fn compute(self, packed: &Packed, run: &Run<'_>) {
         // SAFETY: the caller's promises.

@@ -34,7 +34,7 @@ impl Arithmetic for Vnni {
 
     #[inline(always)]
     unsafe fn weights(self, from: *const u8) -> [__m256i; 2] {
-        // SAFETY: a step's weights lie in whole lines.
+        // SAFETY: the caller's promise: whole lines.
         unsafe { [_mm256_load_si256(from.cast()), _mm256_load_si256(from.add(32).cast())] }
     }
 
@@ -99,7 +99,7 @@ impl Arithmetic for Pairs {
     #[inline(always)]
     unsafe fn weights(self, from: *const u8) -> [__m256i; 4] {
         let from = from.cast::<__m256i>();
-        // SAFETY: a step's weights lie in whole lines.
+        // SAFETY: the caller's promise: whole lines.
         unsafe {
             [
                 _mm256_load_si256(from),

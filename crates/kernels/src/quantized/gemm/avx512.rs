@@ -37,13 +37,13 @@ impl Arithmetic for Vnni {
 
     #[inline(always)]
     unsafe fn new() -> Self {
-        // SAFETY: 64 bytes.
+        // SAFETY: 64 bytes, aligned to 64.
         Self { flip: unsafe { std::ptr::from_ref(&SIGNS.0).cast::<__m512i>().read_volatile() } }
     }
 
     #[inline(always)]
     unsafe fn weights(self, from: *const u8) -> __m512i {
-        // SAFETY: a step's weights lie in whole lines.
+        // SAFETY: the caller's promise: whole lines.
         unsafe { _mm512_load_si512(from.cast()) }
     }
 
@@ -103,7 +103,7 @@ impl Arithmetic for Pairs {
 
     #[inline(always)]
     unsafe fn weights(self, from: *const u8) -> [__m512i; 2] {
-        // SAFETY: a step's weights lie in whole lines.
+        // SAFETY: the caller's promise: whole lines.
         unsafe { [_mm512_load_si512(from.cast()), _mm512_load_si512(from.add(64).cast())] }
     }
 
@@ -297,6 +297,7 @@ unsafe fn store_rows<const W: usize>(
     mut bytes: __m512i,
     rows: usize,
 ) {
+    // Of 1 to 16 * W channels, as `Variant::blocks` cuts them.
     let mask = !0_u64 >> (64 - block.channels);
     let is_full = block.channels == 16 * W;
     // SAFETY: the mask leaves the block's channels of the rows, which may be written.

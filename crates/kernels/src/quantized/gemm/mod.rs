@@ -39,7 +39,8 @@ pub(super) struct Tile<'a> {
     pub rows: usize,
     /// What each row's sums get in addition; nothing if there are no weights with a zero point.
     pub row_terms: Option<&'a [i32]>,
-    /// The block's packed weights, of [`Matrix::block_weights`] or packed at run time.
+    /// The block's packed weights, of [`Matrix::block_weights`] or packed at run time: on a line, and
+    /// for each step of a run and each vector [`Variant::bytes_per_vector`].
     pub weights: *const u8,
     /// The constants of the block's channels, as many as it has vectors.
     pub lanes: &'a [ChannelLanes],

@@ -293,7 +293,8 @@ impl Matrix {
         }
     }
 
-    /// The packed weights of a block.
+    /// The packed weights of a block, on a line: they begin on one, and so do all blocks, whose steps
+    /// have whole lines for each vector.
     pub(in crate::quantized) fn block_weights(&self, block: &Block) -> *const u8 {
         let weights = self.weights.as_ref().map_or(&[][..], PackedValues::values);
         weights[block.weights..].as_ptr()
@@ -333,9 +334,12 @@ impl Matrix {
     /// Computes any number of rows; meanwhile those weights are fetched that are needed `next`.
     ///
     /// # Safety
-    /// The table holds the addresses of all runs of all rows, and behind each as many bytes as a run
-    /// has, rounded up to a multiple of four, can be read. The outputs of the rows can be written, and
-    /// nobody else accesses them. There are `rows` row terms if there are any.
+    /// The block is one of this matrix. The table holds the addresses of all runs of all rows,
+    /// `(runs - 1) * table_step + rows` of them, and behind each as many bytes as a run has, rounded up
+    /// to a multiple of four, can be read. The weights are the block's, on a line:
+    /// [`Self::block_weights`] with all that follow, or what [`Self::pack_at_run_time`] has packed from
+    /// `Block::weights` on. The outputs of the block's channels of the rows can be written, and no one
+    /// else accesses them. (Lanes and row terms are slices, whose lengths are compared.)
     pub(in crate::quantized) unsafe fn compute_rows(
         &self,
         block: &Block,
@@ -382,8 +386,8 @@ impl Matrix {
     ) {
         debug_assert!((1..=self.tile_rows(block)).contains(&tile.rows));
         let compute = self.variant.compute(self.has_least_weight);
-        // SAFETY: the processor has the instructions, as `Variant::of` made sure; the rest is the
-        // caller's promise.
+        // SAFETY: the processor has the instructions, as `Variant::of` made sure, which is where all
+        // variants come from; the weights are packed for this one; the rest is the caller's promise.
         unsafe { compute(self, block, tile, tiles, ahead) };
     }
 

@@ -31,7 +31,7 @@ impl Arithmetic for Sdot {
 
     #[inline(always)]
     unsafe fn weights(self, from: *const u8) -> [int8x16_t; 4] {
-        // SAFETY: the block has 64 bytes for each step.
+        // SAFETY: the caller's promise: 64 bytes.
         unsafe { [0, 16, 32, 48].map(|at| vld1q_s8(from.cast::<i8>().add(at))) }
     }
 

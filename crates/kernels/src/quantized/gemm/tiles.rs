@@ -26,7 +26,8 @@ pub(super) trait Sums: Copy {
     /// Requantises and stores.
     ///
     /// # Safety
-    /// The block's channels of so many rows may be written, from the first row's address in such steps.
+    /// The block has `W` vectors and at least a channel. Its channels of `R` rows may be written, from
+    /// the first row's address in such steps.
     unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
         matrix: &Matrix,
         block: &Block,
@@ -53,7 +54,10 @@ pub(super) trait Arithmetic: Copy {
     /// What stays in registers.
     unsafe fn new() -> Self;
 
-    /// Loads the weights of a step.
+    /// Loads the weights of a step and a vector.
+    ///
+    /// # Safety
+    /// They can be read, as many bytes as [`Self::Weights`] has, and begin on a line.
     unsafe fn weights(self, from: *const u8) -> Self::Weights;
 
     /// Repeats four inputs in all lanes.
@@ -75,7 +79,8 @@ pub(super) trait Arithmetic: Copy {
     /// Adds the products of so many steps of a run.
     ///
     /// # Safety
-    /// Four bytes can be read at each step of each row; there are weights for all steps.
+    /// Four bytes can be read at each step of each row; there are weights for all steps and `W`
+    /// vectors, on a line.
     #[inline(always)]
     unsafe fn run<const R: usize, const W: usize, const SIGNED: bool>(
         self,
@@ -206,7 +211,9 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
 ) {
     let lanes: &[_; W] = tile.lanes.try_into().expect("as many vectors");
     let steps = matrix.common.run_bytes.div_ceil(DEPTH);
-    // SAFETY: the table has an address for each run of each row; the rest is the caller's promise.
+    // SAFETY: the table has an address for each run of each row, `R` rows for each tile; the weights are
+    // those of all steps of all runs and `W` vectors, which is as many as the block has. The rest is the
+    // caller's promise.
     unsafe {
         let arithmetic = A::new();
         for index in 0..tiles {

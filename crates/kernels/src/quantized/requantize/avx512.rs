@@ -61,7 +61,8 @@ impl FloatConstants {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(in crate::quantized) fn load(lanes: &ChannelLanes) -> Self {
-        // SAFETY: each array has 64 bytes.
+        // SAFETY: each array has 64 bytes, and `Factors` is aligned to 64, so that each of its arrays
+        // is.
         unsafe {
             Self {
                 upper: _mm512_load_ps(lanes.factors.upper.as_ptr()),
