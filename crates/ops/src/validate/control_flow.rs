@@ -479,15 +479,15 @@ pub fn check_control_flow<'a>(
         border(arguments, vec![truth])
     };
     let mut model = Model { main: border(inputs.clone(), outputs.clone()), ..Model::default() };
-    for position in 0..first {
+    for (position, input) in inputs[..first].iter().enumerate() {
         let graph = match subgraph(&operation.inputs[position]) {
             Some(graph) => border(of(graph, &graph.inputs), of(graph, &graph.outputs)),
-            None if inputs[position].operand_type == OperandType::Subgraph => stand_in(position),
+            None if input.operand_type == OperandType::Subgraph => stand_in(position),
             None => continue,
         };
-        model.main.operands[position].lifetime = OperandLifeTime::Subgraph;
-        model.main.operands[position].location.offset =
-            u32::try_from(model.referenced.len()).unwrap_or(u32::MAX);
+        let reference = &mut model.main.operands[position];
+        reference.lifetime = OperandLifeTime::Subgraph;
+        reference.location.offset = u32::try_from(model.referenced.len()).unwrap_or(u32::MAX);
         model.referenced.push(graph);
     }
     let step = Operation {
