@@ -41,7 +41,14 @@ fuzz_target!(|bytes: &[u8]| {
     let oldest = nnhal_ops::validate::oldest_version(&model).ok();
     assert!(started.elapsed() < SLOW, "{:?}", started.elapsed());
     for version in HalVersion::ALL.iter().copied() {
-        let result = nnhal_ops::validate(&model, version);
+        let result = nnhal_ops::validate::check(&model, version);
         assert_eq!(result.is_ok(), oldest.is_some_and(|it| version >= it), "{version}: {result:?}");
+        let is_whole = result.as_ref().is_ok_and(|checked| checked.defects().is_empty());
+        assert_eq!(nnhal_ops::validate(&model, version).is_ok(), is_whole, "{version}");
+        if let Ok(checked) = result {
+            let left = checked.obstacles().iter().filter(|it| it.is_none()).count();
+            let part = checked.runnable_part().map_or(0, |part| part.operations.len());
+            assert_eq!(part, left, "{version}");
+        }
     }
 });

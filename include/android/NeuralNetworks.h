@@ -1,6 +1,6 @@
 /*
  * The functions of the Neural Networks API (NNAPI) as libneuralnetworks.so of nnhal has them, up to
- * feature level 7. Names, arguments and meaning are those of the NDK of Android.
+ * feature level 8. Names, arguments and meaning are those of the NDK of Android.
  *
  * Unless something else is said, a function answers a ResultCode; ANEURALNETWORKS_UNEXPECTED_NULL
  * if a pointer is null that must not be; ANEURALNETWORKS_BAD_STATE for an object that was freed and

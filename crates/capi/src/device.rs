@@ -2,7 +2,7 @@
 
 use crate::abi::{ANeuralNetworksDevice, ANeuralNetworksModel};
 use crate::border::export;
-use crate::devices::devices;
+use crate::devices::{Offered, REFERENCE_NAME, Reference, offered};
 use crate::handle;
 use crate::model::finished;
 use crate::outcome::{Outcome, bad_data, null};
@@ -21,10 +21,10 @@ pub struct ListedDevice {
 }
 
 impl ListedDevice {
-    fn new(device: &Device) -> Self {
+    fn new(device: &Device, name: &str) -> Self {
         let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
         Self {
-            name: text(device.name()),
+            name: text(name),
             version: text(device.version_string()),
             extensions: device.extensions().iter().map(|extension| text(&extension.name)).collect(),
             device: device.clone(),
@@ -35,15 +35,25 @@ impl ListedDevice {
 /// Handles of all devices, the same each time that they are asked for, as addresses.
 fn handles() -> Outcome<&'static [usize]> {
     static HANDLES: OnceLock<Vec<usize>> = OnceLock::new();
-    let devices = devices()?;
-    let handle =
-        |device| handle::give::<ANeuralNetworksDevice>(Arc::new(ListedDevice::new(device)));
+    let Offered { devices, reference } = offered()?;
+    let mut entries: Vec<_> = devices.list().iter().map(|it| (it, it.name())).collect();
+    if let Some(Reference { device, is_renamed }) = *reference {
+        if is_renamed {
+            entries[device].1 = REFERENCE_NAME;
+        } else {
+            entries.push((&devices.list()[device], REFERENCE_NAME));
+        }
+    }
+    let handle = |(device, name): (&Device, &str)| {
+        handle::give::<ANeuralNetworksDevice>(Arc::new(ListedDevice::new(device, name)))
+    };
     Ok(HANDLES.get_or_init(|| {
-        devices.list().iter().filter_map(|it| handle(it).ok().map(<*mut _>::addr)).collect()
+        entries.into_iter().filter_map(|it| handle(it).ok().map(<*mut _>::addr)).collect()
     }))
 }
 
-/// The devices of a list that C passes: at least one, none twice.
+/// The devices of a list that C passes: at least one, none twice. One that is there under both of
+/// its names counts once.
 pub(crate) fn list(handles: In<*const ANeuralNetworksDevice>, count: u32) -> Outcome<Vec<Device>> {
     if handles.is_null() {
         return Err(null("devices"));
@@ -52,12 +62,15 @@ pub(crate) fn list(handles: In<*const ANeuralNetworksDevice>, count: u32) -> Out
         return Err(bad_data("the list of devices is empty"));
     }
     let handles = handles.copy(count as usize, "devices")?;
-    let mut found = Vec::with_capacity(handles.len());
+    let mut found: Vec<Device> = Vec::with_capacity(handles.len());
     for (index, device) in handles.iter().enumerate() {
         if let Some(first) = handles[..index].iter().position(|other| other == device) {
             return Err(bad_data(format!("devices {first} and {index} are the same")));
         }
-        found.push(handle::get(*device, &format!("devices[{index}]"))?.device.clone());
+        let listed = handle::get(*device, &format!("devices[{index}]"))?;
+        if !found.iter().any(|it| it.is_same(&listed.device)) {
+            found.push(listed.device.clone());
+        }
     }
     Ok(found)
 }

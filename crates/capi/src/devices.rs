@@ -3,8 +3,26 @@
 use crate::outcome::{Outcome, bad_data};
 use nnhal_hal::Device;
 use nnhal_runtime::Devices;
-use nnhal_settings::{DEVICES, SettingError};
+use nnhal_settings::{DEVICES, NNAPI_REFERENCE, SettingError};
 use std::sync::{Arc, LazyLock};
+
+/// What is offered.
+pub(crate) struct Offered {
+    pub(crate) devices: Devices,
+    pub(crate) reference: Option<Reference>,
+}
+
+/// The device that answers to the name of Android's CPU device, [`REFERENCE_NAME`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reference {
+    /// Its place among the devices.
+    pub(crate) device: usize,
+    /// Whether it has no other name. Otherwise it is listed once more.
+    pub(crate) is_renamed: bool,
+}
+
+/// The name by which programs choose Android's CPU device, or leave it out.
+pub(crate) const REFERENCE_NAME: &str = "nnapi-reference";
 
 /// Every device there is, the fast one first. The last one can do everything: it takes over where
 /// another one fails.
@@ -12,37 +30,71 @@ fn all() -> Result<Vec<Arc<dyn Device>>, SettingError> {
     Ok(vec![nnhal_cpu::device(nnhal_cpu::Settings::from_environment()?), nnhal_reference::device()])
 }
 
-/// The devices of this process, made when they are first asked for.
+/// What this process is offered, made when it is first asked for.
 ///
 /// # Errors
 /// An environment variable makes no sense; it is also said on standard error, once, since many
 /// programs do not look at what the library's functions return.
-pub(crate) fn devices() -> Outcome<&'static Devices> {
-    static ALL: LazyLock<Result<Devices, String>> = LazyLock::new(|| {
+pub(crate) fn offered() -> Outcome<&'static Offered> {
+    static OFFERED: LazyLock<Result<Offered, String>> = LazyLock::new(|| {
         let offered = crate::log::begin()
             .and_then(|()| nnhal_settings::ABORT_ON_MISUSE.is_on())
             .and_then(|_| all())
-            .and_then(offered);
-        offered.map(Devices::new).map_err(|error| {
+            .and_then(named)
+            .and_then(|devices| Ok((reference(&devices)?, devices)));
+        let offered = offered
+            .map(|(reference, devices)| Offered { devices: Devices::new(devices), reference });
+        offered.map_err(|error| {
             crate::log::say(&error.to_string());
             error.to_string()
         })
     });
-    ALL.as_ref().map_err(bad_data)
+    OFFERED.as_ref().map_err(bad_data)
+}
+
+/// The devices of this process.
+///
+/// # Errors
+/// As [`offered`].
+pub(crate) fn devices() -> Outcome<&'static Devices> {
+    Ok(&offered()?.devices)
 }
 
 /// Those that the environment names, in its order; all where it names none.
-fn offered(all: Vec<Arc<dyn Device>>) -> Result<Vec<Arc<dyn Device>>, SettingError> {
+fn named(all: Vec<Arc<dyn Device>>) -> Result<Vec<Arc<dyn Device>>, SettingError> {
     let named = DEVICES.parse(|names| chosen(&all, names))?;
     Ok(named.unwrap_or(all))
 }
 
 fn chosen(all: &[Arc<dyn Device>], names: &str) -> Result<Vec<Arc<dyn Device>>, Option<String>> {
-    let named = |name: &str| {
-        let found = all.iter().find(|device| device.name() == name.trim()).cloned();
-        found.ok_or_else(|| Some(format!("there is no device {:?}", name.trim())))
+    names.split(',').map(|name| Ok(Arc::clone(&all[place(all, name)?]))).collect()
+}
+
+/// Where a device is.
+fn place(devices: &[Arc<dyn Device>], name: &str) -> Result<usize, Option<String>> {
+    let found = devices.iter().position(|device| device.name() == name.trim());
+    found.ok_or_else(|| Some(format!("there is no device {:?}", name.trim())))
+}
+
+/// Which device is called [`REFERENCE_NAME`]: the first, unless the environment says otherwise.
+fn reference(devices: &[Arc<dyn Device>]) -> Result<Option<Reference>, SettingError> {
+    let first = Some(Reference { device: 0, is_renamed: false });
+    Ok(NNAPI_REFERENCE.parse(|text| chosen_reference(devices, text))?.unwrap_or(first))
+}
+
+fn chosen_reference(
+    devices: &[Arc<dyn Device>],
+    text: &str,
+) -> Result<Option<Reference>, Option<String>> {
+    let (name, is_renamed) = match text.split_once(',') {
+        Some((name, word)) if word.trim() == "renamed" => (name, true),
+        Some((_, word)) => return Err(Some(format!("{:?} is not `renamed`", word.trim()))),
+        None => (text, false),
     };
-    names.split(',').map(named).collect()
+    if name.trim() == "off" && !is_renamed {
+        return Ok(None);
+    }
+    Ok(Some(Reference { device: place(devices, name)?, is_renamed }))
 }
 
 #[cfg(test)]
@@ -61,5 +113,23 @@ mod tests {
         assert_eq!(both, ["nnhal-reference", "nnhal-cpu"]);
         let refused = names("no-such, nnhal-reference").unwrap_err();
         assert_eq!(refused.as_deref(), Some("there is no device \"no-such\""));
+    }
+
+    #[test]
+    fn androids_name_is_given_to_one_device() {
+        let all = all().unwrap();
+        let chosen = |text| chosen_reference(&all, text);
+        let listed = |device, is_renamed| Ok(Some(Reference { device, is_renamed }));
+        assert_eq!(chosen("off"), Ok(None));
+        assert_eq!(chosen("nnhal-cpu"), listed(0, false));
+        assert_eq!(chosen(" nnhal-reference "), listed(1, false));
+        assert_eq!(chosen("nnhal-reference, renamed"), listed(1, true));
+        for (text, why) in [
+            ("nope", "there is no device \"nope\""),
+            ("nnhal-cpu,again", "\"again\" is not `renamed`"),
+            ("off,renamed", "there is no device \"off\""),
+        ] {
+            assert_eq!(chosen(text).unwrap_err().as_deref(), Some(why));
+        }
     }
 }

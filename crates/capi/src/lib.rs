@@ -1,5 +1,5 @@
 //! `libneuralnetworks.so`: the C functions of Android's Neural Networks API (NNAPI) up to feature
-//! level 7, on any Linux machine.
+//! level 8, on any Linux machine.
 //!
 //! Everything that the functions do is done by the crate `runtime`; here is only what C needs: the
 //! functions by their names (`border`), handles that cannot dangle (`handle`), the caller's

@@ -127,7 +127,7 @@ fn small_enumerations_are_those_of_the_hal() {
     ] {
         assert_eq!(levels[name], nnhal_runtime::feature_level(version));
     }
-    assert_eq!(levels["FEATURE_LEVEL_7"], nnhal_runtime::RUNTIME_FEATURE_LEVEL);
+    assert_eq!(levels["FEATURE_LEVEL_8"], nnhal_runtime::RUNTIME_FEATURE_LEVEL);
     let copied = format!("IMMEDIATELY_COPIED_VALUES = {} ", model::COPIED_AT_ONCE);
     assert!(header.contains(&copied), "{copied}");
     let token = format!("BYTE_SIZE_OF_CACHE_TOKEN = {} ", nnhal_hal::BYTE_SIZE_OF_CACHE_TOKEN);

@@ -17,7 +17,14 @@ fn asks_for_devices_in_a_process_of_its_own() {
     let code = ANeuralNetworks_getDeviceCount(&raw mut count);
     let mut model = std::ptr::null_mut();
     let created = ANeuralNetworksModel_create(&raw mut model);
-    println!("answer: {code} {count} {created} {}", model.is_null());
+    let mut names = String::new();
+    for index in 0..if code == NO_ERROR { count } else { 0 } {
+        let (device, mut name) =
+            (made(|it| ANeuralNetworks_getDevice(index, it)), std::ptr::null());
+        works(ANeuralNetworksDevice_getName(device, &raw mut name));
+        names += &format!(" {}", text(name));
+    }
+    println!("answer: {code} {count} {created} {}{names}", model.is_null());
     println!("sentence: {}", last_error());
 }
 
@@ -36,6 +43,8 @@ fn ask(variable: &str, value: &str) -> (String, String) {
 fn a_setting_that_makes_no_sense_is_an_error_that_says_what_is_possible() {
     for (variable, value, possible) in [
         ("NNHAL_DEVICES", "nope", "`nnhal-cpu` and `nnhal-reference`"),
+        ("NNHAL_NNAPI_REFERENCE", "nope", "a device that is offered"),
+        ("NNHAL_NNAPI_REFERENCE", "nnhal-cpu,twice", "`,renamed`"),
         ("NNHAL_INSTRUCTION_SET", "mmx", "`portable`"),
         ("NNHAL_THREADS", "many", "a number from 1 to 1024"),
         ("NNHAL_WINOGRAD", "maybe", "`on` or `off`"),
@@ -52,9 +61,16 @@ fn a_setting_that_makes_no_sense_is_an_error_that_says_what_is_possible() {
 
 #[test]
 fn settings_are_taken() {
-    let works = "answer: 0 2 0 false";
+    let works = "answer: 0 3 0 false nnhal-cpu nnhal-reference nnapi-reference";
     for (variable, value, answer) in [
-        ("NNHAL_DEVICES", "nnhal-reference", "answer: 0 1 0 false"),
+        ("NNHAL_DEVICES", "nnhal-reference", "answer: 0 2 0 false nnhal-reference nnapi-reference"),
+        ("NNHAL_NNAPI_REFERENCE", "off", "answer: 0 2 0 false nnhal-cpu nnhal-reference\n"),
+        ("NNHAL_NNAPI_REFERENCE", "nnhal-reference", works),
+        (
+            "NNHAL_NNAPI_REFERENCE",
+            "nnhal-reference,renamed",
+            "answer: 0 2 0 false nnhal-cpu nnapi-reference\n",
+        ),
         ("NNHAL_DEVICES", "", works),
         ("NNHAL_INSTRUCTION_SET", "portable", works),
         ("NNHAL_THREADS", "3", works),

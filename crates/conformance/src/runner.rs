@@ -1,7 +1,7 @@
 //! [`run`]: every selected vector, on all processors.
 
 use crate::report::{Judgement, Outcome, Report};
-use crate::suites::Suite;
+use crate::suites::{Audience, Suite};
 use crate::vectors::{Case, VectorError, Vectors};
 use nnhal_hal::{Device, HalVersion};
 use std::num::NonZero;
@@ -15,11 +15,14 @@ pub struct Selection {
     pub filter: String,
     /// In these suites.
     pub suites: Vec<Suite>,
+    /// Whether the device stands for the C library, which takes models that the interface of devices
+    /// excludes. Others may or must refuse them: [`Judgement::ForCLibrary`].
+    pub is_c_library: bool,
 }
 
 impl Default for Selection {
     fn default() -> Self {
-        Self { filter: String::new(), suites: Suite::ALL.to_vec() }
+        Self { filter: String::new(), suites: Suite::ALL.to_vec(), is_c_library: false }
     }
 }
 
@@ -93,11 +96,25 @@ fn run_case(device: &dyn Device, case: &Case, selection: &Selection) -> Vec<Outc
     };
     let version = device.version();
     let suites = selection.suites.iter().copied().filter(|suite| suite.includes(case));
+    let audience = if selection.is_c_library { Audience::All } else { Suite::audience(case) };
     suites
         .flat_map(|suite| {
             let needed = if version < HalVersion::LATEST { suite.needs(case) } else { version };
             if needed > version {
                 return vec![outcome(suite, None, Judgement::Skipped(needed))];
+            }
+            if audience != Audience::All {
+                let judgement = match Suite::is_refused(device, case) {
+                    Ok(true) => Some(Judgement::ForCLibrary),
+                    Ok(false) if audience == Audience::CLibraryOnly => Some(Judgement::Failed(
+                        "accepted, but operands of a WHILE are of unknown size (CF-4)".into(),
+                    )),
+                    Ok(false) => None,
+                    Err(failure) => Some(Judgement::Failed(failure)),
+                };
+                if let Some(judgement) = judgement {
+                    return vec![outcome(suite, None, judgement)];
+                }
             }
             let verdicts = suite.run(device, case).into_iter();
             let judged = verdicts.map(|(rule, failure)| {

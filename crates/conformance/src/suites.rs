@@ -8,6 +8,7 @@ use nnhal_hal::{
     Device, ErrorStatus, Execution, ExecutionError, ExecutionOptions, HalVersion, OutputShape,
     PrepareOptions, PreparedModel, Request, RequestBuilder,
 };
+use nnhal_hidl::client::{Answered, NOTIFY};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,12 +26,25 @@ pub enum Suite {
     QuantizationCoupling,
     /// The model validates for the version it claims, and for nothing older.
     Compliance,
-    /// The model is refused, or its execution fails.
+    /// The model is valid, but an operation is not supported, or its execution fails.
     Validation,
     /// A loop that never ends is broken off.
     Timeout,
     /// Each way to break the model gives one that is refused: see [`mutation`].
     Mutation,
+}
+
+/// For whom a vector is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// For any device.
+    All,
+    /// For the C library; a device may refuse the model, as the text of the interface would have it
+    /// (contract: CF-4).
+    CLibrary,
+    /// For the C library alone: a device must refuse the model, in which a WHILE has operands of
+    /// unknown size (contract: CF-4).
+    CLibraryOnly,
 }
 
 /// What came of a vector in a suite: the rule that was broken, in the mutation suite; and nothing if
@@ -94,6 +108,41 @@ impl Suite {
         }
     }
 
+    /// What a device that is not the C library may do with a vector's model.
+    pub fn audience(case: &Case) -> Audience {
+        let is_open_loop = || {
+            let Ok(Instance { model, .. }) = Instance::new(case) else { return false };
+            let refused = nnhal_ops::validate::check(&model, HalVersion::LATEST);
+            refused.is_err_and(|error| error.rule() == "CF-4")
+        };
+        if !case.referenced.is_empty() && is_open_loop() {
+            return Audience::CLibraryOnly;
+        }
+        // The vendor suite leaves these out.
+        if case.spec.starts_with("V1_3_cts_only/") { Audience::CLibrary } else { Audience::All }
+    }
+
+    /// Whether a device refuses a vector's model wherever it is asked.
+    ///
+    /// # Errors
+    /// It refuses it, but not each time, or not with `INVALID_ARGUMENT`.
+    pub fn is_refused(device: &dyn Device, case: &Case) -> Result<bool, String> {
+        let instance = Instance::new(case).map_err(|error| error.to_string())?;
+        let version = HalVersion::LATEST;
+        let Err(error) = device.supported_operations(&instance.model, version) else {
+            return Ok(false);
+        };
+        let Err(other) = prepare(device, &instance) else {
+            return Err(format!("supported_operations answered {error}, but it was prepared"));
+        };
+        for error in [error, other] {
+            if error.status() != ErrorStatus::InvalidArgument {
+                return Err(format!("refused with {error}, expected INVALID_ARGUMENT"));
+            }
+        }
+        Ok(true)
+    }
+
     /// Runs a vector. The mutation suite has a verdict for each rule that can be broken, the others
     /// have one.
     pub fn run(self, device: &dyn Device, case: &Case) -> Vec<Verdict> {
@@ -122,7 +171,7 @@ impl Suite {
                 run_and_compare(device, &case, &instance(&case)?)
             }
             Self::Compliance => compliance(device, case, &instance(case)?),
-            Self::Validation => must_fail(device, &instance(case)?).map(|_| ()),
+            Self::Validation => must_fail(device, &instance(case)?).map(drop),
             Self::Timeout => timeout(device, &instance(case)?),
             Self::Mutation => Ok(()),
         }
@@ -261,11 +310,50 @@ fn compliance(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(
     Ok(())
 }
 
-/// The failure, wherever it comes.
-fn must_fail(device: &dyn Device, instance: &Instance) -> Result<nnhal_hal::Error, String> {
+/// Where a model that must fail did.
+#[derive(Debug)]
+enum Refusal {
+    /// When it was handed over: ranks and types are looked at then.
+    Launching(nnhal_hal::Error),
+    /// While it was prepared, after the launch.
+    Preparing(nnhal_hal::Error),
+    /// While it was executed.
+    Executing(nnhal_hal::Error),
+}
+
+/// Demands that a model which breaks a definition fails, and where it may. Where only values and
+/// lengths are wrong, the question what is supported and the launch of its preparation answer `NONE`
+/// (contract: MODEL-29), and preparing may only fail if an operation is said to be unsupported
+/// (contract: DEV-SUP-3). Where a rank is wrong, both may answer `INVALID_ARGUMENT`.
+fn must_fail(device: &dyn Device, instance: &Instance) -> Result<Refusal, String> {
+    let version = HalVersion::LATEST;
+    let may_be_refused = nnhal_ops::validate::check(&instance.model, version).is_err();
+    let supported = match device.supported_operations(&instance.model, version) {
+        Ok(supported) => supported,
+        Err(error) if may_be_refused && error.status() == ErrorStatus::InvalidArgument => {
+            return match prepare(device, instance) {
+                Err(error) if error.status() == ErrorStatus::InvalidArgument => {
+                    Ok(Refusal::Launching(error))
+                }
+                Err(error) => Err(format!("refused, but prepare_model answered {error}")),
+                Ok(_) => Err("refused by supported_operations, but prepared".into()),
+            };
+        }
+        Err(error) => return Err(format!("refused by supported_operations: {error}")),
+    };
+    let (answers, operations) = (supported.len(), instance.model.main.operations.len());
+    if answers != operations {
+        return Err(format!("{answers} answers for {operations} operations"));
+    }
     let prepared = match prepare(device, instance) {
         Ok(prepared) => prepared,
-        Err(error) => return Ok(error),
+        Err(error) if is_of_launch(&error) => {
+            return Err(format!("refused by the launch of prepare_model: {error}"));
+        }
+        Err(error) if supported.iter().all(nnhal_hal::Support::is_yes) => {
+            return Err(format!("all operations are supported, but preparing failed: {error}"));
+        }
+        Err(error) => return Ok(Refusal::Preparing(error)),
     };
     let request = instance.request(None).map_err(|error| error.to_string())?;
     // Loops of these vectors end after few rounds or never: the default limit would only be waited
@@ -279,12 +367,27 @@ fn must_fail(device: &dyn Device, instance: &Instance) -> Result<nnhal_hal::Erro
         Err(failed) if !failed.output_shapes.is_empty() => {
             Err(format!("failed as it must, but with output shapes: {}", failed.error))
         }
-        Err(failed) => Ok(failed.error),
+        Err(failed) => Ok(Refusal::Executing(failed.error)),
+    }
+}
+
+/// Whether an error of preparing came before the background task began. A driver behind the
+/// interfaces shows it; of a device in this process it is what speaks of the arguments (contract:
+/// PREP-1).
+fn is_of_launch(error: &nnhal_hal::Error) -> bool {
+    match error.reason::<Answered>() {
+        Some(answered) => answered.method != NOTIFY,
+        None => error.status() == ErrorStatus::InvalidArgument,
     }
 }
 
 fn timeout(device: &dyn Device, instance: &Instance) -> Result<(), String> {
-    let error = must_fail(device, instance)?;
+    let error = match must_fail(device, instance)? {
+        Refusal::Executing(error) => error,
+        Refusal::Launching(error) | Refusal::Preparing(error) => {
+            return Err(format!("preparing failed: {error}, expected a missed deadline"));
+        }
+    };
     match error.status() {
         ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent => Ok(()),
         _ => Err(format!("broken off with {error}, expected a missed deadline")),

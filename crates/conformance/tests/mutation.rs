@@ -51,7 +51,7 @@ fn every_mutant_is_refused_for_the_right_reason() {
     all_mutants(|sample, Mutant { rule, what, model, version }| {
         *counts.entry(rule).or_default() += 1;
         let place = format!("{rule}, {sample}: {what}, by version {version}");
-        match nnhal_ops::validate(&model, version) {
+        match nnhal_ops::validate::check(&model, version) {
             Ok(_) => drop(failures.insert(format!("{place}: accepted"))),
             Err(error) if !reasons(rule).contains(&error.rule()) => {
                 failures.insert(format!("{place}: {}: {error}", error.rule()));
@@ -140,7 +140,7 @@ fn a_device_that_lacks_one_rule_is_found_out_by_its_mutants() {
             rule => rule,
         };
         let device =
-            Judge(move |model: &Model, version| match nnhal_ops::validate(model, version) {
+            Judge(move |model: &Model, version| match nnhal_ops::validate::check(model, version) {
                 Err(error) if error.rule() != own => Err(error.into()),
                 _ => Ok(()),
             });

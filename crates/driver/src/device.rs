@@ -12,7 +12,7 @@ use crate::interface::Interface;
 use crate::memory::Ledger;
 use crate::prepared::Prepared;
 use crate::schedule::Scheduler;
-use crate::support::{expect_supported, supported_operations};
+use crate::support::{expect_supported, expect_whole, supported_of_checked};
 use nnhal_hal::{
     Buffer, BufferDescription, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
     DeviceType, Error, Extension, HalVersion, Model, PrepareOptions, PreparedModel, Priority,
@@ -131,7 +131,10 @@ impl<E: Engine> Device for DriverDevice<E> {
     }
 
     fn supported_operations(&self, model: &Model, version: HalVersion) -> Result<Vec<Support>> {
-        guarded(|| Ok(supported_operations(&self.engine, &nnhal_ops::validate(model, version)?)))
+        guarded(|| {
+            let model = nnhal_ops::validate::check(model, version)?;
+            Ok(supported_of_checked(&self.engine, model))
+        })
     }
 
     /// Compiles on the caller's thread. A valid model with operations that the engine does not
@@ -147,12 +150,13 @@ impl<E: Engine> Device for DriverDevice<E> {
             // Arguments before deadlines (contract: GEN-4).
             // The charge counts copies of constants for as long as there are any.
             let (model, _charge) = with_copied_pools(model, Ledger::process())?;
-            let model = nnhal_ops::validate(&model, version)?;
+            let model = nnhal_ops::validate::check(&model, version)?;
             let mut budget = Budget::new(options.deadline, options.priority);
             if let Some(cancellation) = &options.cancellation {
                 budget = budget.with_cancellation(cancellation.clone());
             }
             budget.check_before_start().map_err(EngineError::from)?;
+            let model = expect_whole(model).map_err(Error::failure)?;
             expect_supported(&self.engine, &model).map_err(Error::failure)?;
             let budget = budget.take_turn(&self.scheduler).map_err(EngineError::from)?;
             let compile =

@@ -5,7 +5,7 @@ use crate::error::OperationPlace;
 use crate::extension_types::{ExtensionObstacle, ExtensionTypes};
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{OperandLifeTime, OperationType, Subgraph, Support};
-use nnhal_ops::ValidModel;
+use nnhal_ops::{CheckedModel, Defect, ValidModel};
 use std::fmt;
 
 /// The operations of a model's main subgraph that an engine cannot run.
@@ -51,6 +51,37 @@ pub(crate) fn supported_operations<E: Engine>(engine: &E, model: &ValidModel) ->
             }
         })
         .collect()
+}
+
+/// The same for a model whose operations may have defects: those are not supported, and the engine
+/// is only asked about the others (contract: MODEL-29).
+pub(crate) fn supported_of_checked<E: Engine>(engine: &E, model: CheckedModel) -> Vec<Support> {
+    let model = match model.into_valid() {
+        Ok(model) => return supported_operations(engine, &model),
+        Err(model) => model,
+    };
+    let no = |defect: Option<&Defect>| {
+        Support::No(defect.map_or_else(|| "the rest is not valid".to_owned(), Defect::to_string))
+    };
+    let mut answers: Vec<Support> = model.obstacles().into_iter().map(no).collect();
+    if let Some(part) = model.runnable_part() {
+        let supported = supported_operations(engine, &part.model);
+        for (index, support) in part.operations.into_iter().zip(supported) {
+            answers[index] = support;
+        }
+    }
+    answers
+}
+
+/// The model for an engine, if none of its operations has a defect.
+pub(crate) fn expect_whole(model: CheckedModel) -> Result<ValidModel, UnsupportedOperations> {
+    let place = |defect: &Defect| {
+        let Defect { subgraph, operation: index, operation_type, .. } = *defect;
+        (OperationPlace { subgraph, index, operation_type }, defect.mistake.to_string())
+    };
+    model.into_valid().map_err(|model| UnsupportedOperations {
+        operations: model.defects().iter().map(place).collect(),
+    })
 }
 
 /// [`supported_operations`] as an error that names what is missing.

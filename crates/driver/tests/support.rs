@@ -131,3 +131,58 @@ fn prep_5_a_model_with_unsupported_operations_is_not_prepared() {
     assert_eq!(unsupported.operations.len(), 1);
     assert_eq!(unsupported.operations[0].0.to_string(), "operation 0 (TANH) of main subgraph");
 }
+
+/// Two operations that declare lengths which do not follow, one of them in a branch; two others.
+fn with_defects() -> Model {
+    let mut builder = ModelBuilder::new();
+    let good = builder.reference(unary(OperationType::Relu));
+    let mut broken = SubgraphBuilder::new();
+    let x = broken.input("x", vector(2));
+    let y = broken.operation(OperationType::Relu, [x], vector(2));
+    broken.operation(OperationType::Relu, [y], vector(3));
+    broken.output(y);
+    let broken = builder.reference(broken);
+    let mut main = SubgraphBuilder::new();
+    let x = main.input("x", vector(2));
+    let y = main.operation(OperationType::Relu, [x], vector(7));
+    let z = main.operation(OperationType::Tanh, [y], vector(7));
+    main.output(z);
+    choose(&mut main, good, broken);
+    choose(&mut main, good, good);
+    builder.build(main).unwrap()
+}
+
+#[test]
+fn model_29_operations_with_a_defect_are_not_supported_and_no_engine_sees_them() {
+    let model = with_defects();
+    for version in [HalVersion::V1_3, HalVersion::LATEST] {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&seen);
+        let engine = Scripted::idle().supporting(move |model, place| {
+            count.fetch_add(1, Ordering::Relaxed);
+            nnhal_ops::validate(model.model(), model.version()).expect("no defects");
+            let operation = &model.subgraph(place.subgraph).operations[place.index];
+            assert_eq!(operation.operation_type, place.operation_type);
+            Support::Yes
+        });
+        let answers = engine.device().supported_operations(&model, version).unwrap();
+        let [Support::No(own), Support::Yes, Support::No(inner), Support::Yes] = &answers[..]
+        else {
+            panic!("{answers:?}")
+        };
+        assert!(own.contains("output 0 has shape [7], expected [2]"), "{own}");
+        assert!(inner.contains("operation 1 of the referenced subgraph 1"), "{inner}");
+        // TANH, IF, and the operation of its branch.
+        assert_eq!(seen.load(Ordering::Relaxed), 3);
+    }
+    let engine = Scripted::idle().compiling(|_, _, _| panic!("an engine sees it"));
+    let prepared =
+        engine.device().prepare_model(&model, HalVersion::V1_3, PrepareOptions::default());
+    let error = prepared.err().expect("a refusal");
+    assert_eq!(error.status(), ErrorStatus::GeneralFailure);
+    let unsupported: &UnsupportedOperations = error.reason().unwrap();
+    let places: Vec<_> = unsupported.operations.iter().map(|(it, _)| it.to_string()).collect();
+    let expected =
+        ["operation 0 (RELU) of main subgraph", "operation 1 (RELU) of referenced subgraph 1"];
+    assert_eq!(places, expected);
+}

@@ -42,6 +42,29 @@ pub struct OperationError {
     pub expected: String,
 }
 
+/// What an [`OperationError`] is about, which decides when a model with it is refused (contract:
+/// MODEL-29).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Concern {
+    /// The number of axes, or the axis that scales by channel are for.
+    Rank,
+    /// Scales and zero points.
+    Quantization,
+    /// Values, lengths, and how they go together.
+    Values,
+}
+
+impl OperationError {
+    /// What it is about.
+    pub fn concern(&self) -> Concern {
+        match self.what {
+            "rank" | "channel dimension" => Concern::Rank,
+            "scale" | "zero point" | "number of scales" => Concern::Quantization,
+            _ => Concern::Values,
+        }
+    }
+}
+
 /// Why a question about an operation has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {

@@ -31,9 +31,9 @@ pub mod simplify;
 pub mod validate;
 
 pub use call::{Allowance, Argument, ArgumentSource, Call, Interrupt, Output, Since, Value};
-pub use error::{Fault, OperationError, Subject};
+pub use error::{Concern, Fault, OperationError, Subject};
 pub use operation::Operation;
 pub use operations::AnyOperation;
 pub use shape::Shape;
 pub use signature::{Form, Parameter, ParameterType, Presence, Row, Signature};
-pub use validate::{ValidModel, ValidationError, validate};
+pub use validate::{CheckedModel, Defect, ValidModel, ValidationError, validate};

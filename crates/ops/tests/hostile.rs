@@ -6,17 +6,33 @@ mod samples;
 
 use garbage::Source;
 use nnhal_hal::{HalVersion, Model};
-use nnhal_ops::validate::oldest_version;
+use nnhal_ops::validate::{CheckedModel, oldest_version};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
+
+/// What is left of a model without the operations that cannot be run is valid, and nothing is only
+/// if all of them cannot.
+fn check_part(checked: &CheckedModel) -> Result<(), TestCaseError> {
+    let obstacles = checked.obstacles();
+    let left: Vec<_> = (0..obstacles.len()).filter(|index| obstacles[*index].is_none()).collect();
+    let part = checked.runnable_part();
+    prop_assert_eq!(part.map_or(Vec::new(), |part| part.operations), left);
+    Ok(())
+}
 
 /// Later versions allow all that earlier ones do, and [`oldest_version`] tells from which on.
 fn check_versions(model: &Model) -> Result<(), TestCaseError> {
     let oldest = oldest_version(model).ok();
     for version in HalVersion::ALL.iter().copied() {
-        let result = nnhal_ops::validate(model, version);
+        let result = nnhal_ops::validate::check(model, version);
         let expected = oldest.is_some_and(|oldest| version >= oldest);
         prop_assert_eq!(result.is_ok(), expected, "{}: {:?}", version, result);
+        let valid = nnhal_ops::validate(model, version);
+        let is_whole = result.as_ref().is_ok_and(|checked| checked.defects().is_empty());
+        prop_assert_eq!(valid.is_ok(), is_whole, "{}: {:?}", version, valid);
+        if let Ok(checked) = &result {
+            check_part(checked)?;
+        }
         if let Err(error) = result {
             prop_assert!(!error.to_string().is_empty());
             prop_assert!(!error.rule().is_empty());

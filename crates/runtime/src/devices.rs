@@ -7,8 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The newest feature level of the Neural Networks API that the runtime offers, as
-/// `ANeuralNetworks_getRuntimeFeatureLevel` says it: level 7.
-pub const RUNTIME_FEATURE_LEVEL: i64 = 1_000_007;
+/// `ANeuralNetworks_getRuntimeFeatureLevel` says it: level 8, which is level 7 with attributes of
+/// extensions.
+pub const RUNTIME_FEATURE_LEVEL: i64 = 1_000_008;
 
 /// The feature level that stands for a version of the interface.
 pub const fn feature_level(version: HalVersion) -> i64 {

@@ -61,6 +61,17 @@ pub const DEVICES: Setting = Setting {
     readers: "the C library",
 };
 
+/// Which device of the C library is called `nnapi-reference`.
+pub const NNAPI_REFERENCE: Setting = Setting {
+    name: "NNHAL_NNAPI_REFERENCE",
+    values: "the name of a device that is offered, also with `,renamed` behind it; or `off`",
+    default: "the first device that is offered",
+    meaning: "The device that is also listed as `nnapi-reference`, the name by which programs choose \
+              Android's CPU device or leave it out. It is one more entry, the last; with `,renamed` \
+              the device has this name only. With `off` none has it.",
+    readers: "the C library",
+};
+
 /// What is written to standard error.
 pub const LOG: Setting = Setting {
     name: "NNHAL_LOG",
@@ -83,8 +94,8 @@ pub const ABORT_ON_MISUSE: Setting = Setting {
 };
 
 /// All of them.
-pub const ALL: [&Setting; 6] =
-    [&THREADS, &INSTRUCTION_SET, &WINOGRAD, &DEVICES, &LOG, &ABORT_ON_MISUSE];
+pub const ALL: [&Setting; 7] =
+    [&THREADS, &INSTRUCTION_SET, &WINOGRAD, &DEVICES, &NNAPI_REFERENCE, &LOG, &ABORT_ON_MISUSE];
 
 /// The most threads that one execution can be given.
 pub const MOST_THREADS: usize = 1024;

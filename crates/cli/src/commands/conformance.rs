@@ -102,6 +102,7 @@ fn run_vectors(arguments: &Arguments) -> Result<()> {
     let selection = Selection {
         filter: arguments.filter.clone(),
         suites: if suites.is_empty() { Suite::ALL.to_vec() } else { suites },
+        ..Selection::default()
     };
     let device = open_device(arguments)?;
     let bad_vectors = |error: VectorError| CliError::Input(error.to_string());
@@ -119,10 +120,10 @@ fn run_vectors(arguments: &Arguments) -> Result<()> {
         print(&report.to_string())?;
     }
     match report.total() {
-        Tally { failed: 0, passed: 0, skipped: 0 } => {
+        Tally { failed: 0, passed: 0, skipped: 0, for_c_library: 0 } => {
             Err(CliError::Negative("no vector was selected".into()))
         }
-        Tally { failed: 0, passed: 0, skipped } => {
+        Tally { failed: 0, passed: 0, skipped, for_c_library: 0 } => {
             Err(CliError::Negative(format!("all that was selected was skipped: {skipped} vectors")))
         }
         Tally { failed: 0, .. } => Ok(()),
@@ -238,6 +239,11 @@ fn junit(report: &Report) -> quick_junit::Report {
                     status.set_message(format!("needs {needed}"));
                     status
                 }
+                Judgement::ForCLibrary => {
+                    let mut status = TestCaseStatus::skipped();
+                    status.set_message("for the C library, and refused as it must be");
+                    status
+                }
             };
             let name = match outcome.rule {
                 None => outcome.case.to_string(),
@@ -253,7 +259,14 @@ fn junit(report: &Report) -> quick_junit::Report {
 }
 
 fn json(report: &Report) -> serde_json::Value {
-    let tally = |Tally { passed, failed, skipped }: Tally| serde_json::json!({ "passed": passed, "failed": failed, "skipped": skipped });
+    let tally = |Tally { passed, failed, skipped, for_c_library }: Tally| {
+        serde_json::json!({
+            "passed": passed,
+            "failed": failed,
+            "skipped": skipped,
+            "for_c_library": for_c_library,
+        })
+    };
     let suites: serde_json::Map<String, serde_json::Value> = report
         .by_suite()
         .into_iter()

@@ -8,11 +8,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the driver answered {status} to {method}")]
 pub struct Answered {
-    /// The method, as the interface files name it.
+    /// The method, as the interface files name it; [`NOTIFY`] if the status came by the callback of
+    /// a preparation.
     pub method: &'static str,
     /// The status.
     pub status: ErrorStatus,
 }
+
+/// What an answer by the callback of a preparation is called in [`Answered::method`].
+pub const NOTIFY: &str = "IPreparedModelCallback.notify";
 
 /// A driver did what it must not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! [`Device`]: a driver as a [`nnhal_hal::Device`].
 
-use super::answer::{ask, expect_none, expect_some};
+use super::answer::{NOTIFY, ask, expect_none, expect_some};
 use super::buffer::Buffer;
 use super::callbacks::{PreparedAnswer, PreparedModelCallback};
 use super::describe::{Description, supported};
@@ -72,7 +72,7 @@ impl Device {
     ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         expect_none(method, launched)?;
         let (status, prepared) = wait.wait(method, self.options.patience, cancellation)?;
-        expect_none(method, status)?;
+        expect_none(NOTIFY, status)?;
         let prepared = expect_some(method, "prepared model", prepared)?;
         Ok(Arc::new(PreparedModel::new(
             prepared.newest(self.interface.version())?,

@@ -28,7 +28,7 @@ mod interface;
 mod prepared;
 mod wait;
 
-pub use answer::{Answered, Misbehaviour};
+pub use answer::{Answered, Misbehaviour, NOTIFY};
 pub use device::Device;
 pub use interface::Interface;
 pub use prepared::PreparedModel;

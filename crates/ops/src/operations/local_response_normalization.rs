@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | input 0 | input | any of rank 4 at most; before 1.2 only of rank 4 | float32, float16 |
 //! | input 1 | radius | scalar | INT32, 0 or more |
-//! | input 2 | bias | scalar, not 0 | FLOAT32; FLOAT16 with float16 |
+//! | input 2 | bias | scalar | FLOAT32; FLOAT16 with float16 |
 //! | input 3, 4 | alpha, beta | scalar | as the bias |
 //! | input 5, from 1.2 | axis | scalar | INT32, from -rank to rank - 1, default -1 |
 //! | output 0 | output | as the input | as the input |
@@ -80,14 +80,10 @@ impl Operation for LocalResponseNormalization {
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let input = call.input(0);
         input.expect_rank_in(1..=4)?;
-        let bias = call.input(2).f32()?;
-        if bias == 0.0 {
-            return Err(call.input(2).wrong("value", bias, "anything but 0"));
-        }
         let axis = call.optional(5).unwrap_or(input);
         Ok(Self {
             radius: call.input(1).non_negative()?,
-            bias,
+            bias: call.input(2).f32()?,
             alpha: call.input(3).f32()?,
             beta: call.input(4).f32()?,
             axis: axis.axis_of(call.optional_i32(5, -1)?, input)?,
@@ -194,10 +190,6 @@ mod tests {
         let scalar = |operand_type| OperandSpec::scalar(operand_type);
         let table = [
             (two().with_int32(1, -1), "value of input 1 (radius) is -1, expected 0 or more"),
-            (
-                two().with_input(2, scalar(Float32), &[0.0]),
-                "value of input 2 (bias) is 0, expected anything but 0",
-            ),
             (two().int32s([1]), "value of input 5 (axis) is 1"),
             (two().int32s([-2]), "value of input 5 (axis) is -2"),
             (

@@ -70,8 +70,11 @@ impl Operation for MirrorPad {
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
         input.expect_rank_in(1..=usize::MAX)?;
-        border::validate(call.input(1), input.shape.rank())?;
-        call.output(0).expect_quantized_as(input)
+        call.output(0).expect_quantized_as(input)?;
+        if let Some(rank) = input.shape.rank() {
+            call.output(0).expect_rank(rank)?;
+        }
+        border::validate(call.input(1), input.shape.rank())
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {

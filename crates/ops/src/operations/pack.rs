@@ -65,7 +65,10 @@ impl Operation for Pack {
             input.expect_quantized_as(call.output(0))?;
         }
         // Inputs that differ are wrong even while the axis is not known.
-        common_shape(call).map(drop)
+        match common_shape(call)?.rank() {
+            Some(rank) => call.output(0).expect_rank(rank + 1),
+            None => Ok(()),
+        }
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {

@@ -51,8 +51,11 @@ impl Operation for Reverse {
         let (input, axis) = (call.input(0), call.input(1));
         input.expect_rank_in(1..=8)?;
         axis.expect_rank(1)?;
-        axis.expect_length(0, Some(1))?;
-        call.output(0).expect_quantized_as(input)
+        call.output(0).expect_quantized_as(input)?;
+        if let Some(rank) = input.shape.rank() {
+            call.output(0).expect_rank(rank)?;
+        }
+        axis.expect_length(0, Some(1))
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {

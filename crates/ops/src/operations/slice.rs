@@ -93,7 +93,8 @@ impl Operation for Slice {
             return Ok(vec![Shape::new(self.sizes.clone())]);
         };
         if lengths.len() != self.begins.len() {
-            return Err(input.wrong("rank", lengths.len(), self.begins.len()));
+            let expected = format!("rank {}, one axis for each begin", self.begins.len());
+            return Err(input.wrong("shape", &input.shape, expected));
         }
         let mut sizes = Vec::with_capacity(lengths.len());
         for (axis, length) in lengths.iter().enumerate() {

@@ -88,7 +88,8 @@ impl Operation for Transpose {
             return Ok(vec![Shape::of_rank(self.permutation.len())]);
         };
         if lengths.len() != self.permutation.len() {
-            return Err(input.wrong("rank", lengths.len(), self.permutation.len()));
+            let expected = format!("rank {}, as many axes as are named", self.permutation.len());
+            return Err(input.wrong("shape", &input.shape, expected));
         }
         let lengths: Vec<_> = self.permutation.iter().map(|axis| lengths[*axis]).collect();
         Ok(vec![Shape::new(lengths)])

@@ -1,9 +1,11 @@
 //! How IF and WHILE go together with the subgraphs that they run (contract: CF-1 to CF-6).
 
+use super::Rules;
 use super::graph::Side;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{
-    ChannelQuant, ExtraParams, Model, Operand, OperandLifeTime, OperandType, Operation,
+    ChannelQuant, DataLocation, ExtraParams, Model, Operand, OperandLifeTime, OperandType,
+    Operation,
 };
 use nnhal_hal::{OperationType, Subgraph};
 use std::collections::HashMap;
@@ -151,26 +153,17 @@ pub(super) fn order(model: &Model) -> Result<Vec<usize>, usize> {
     Ok(order)
 }
 
-/// What is demanded of the operands of a WHILE (contract: CF-4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LoopSizes {
-    /// Their sizes are known.
-    Known,
-    /// Nothing.
-    MayBeUnknown,
-}
-
 /// The subgraphs of a model, prepared for comparing their operands.
 pub(super) struct Subgraphs<'a> {
     model: &'a Model,
-    loop_sizes: LoopSizes,
+    rules: Rules,
     /// By subgraph and operand: a number for its extra parameters, 0 for none. Equal ones have
     /// equal numbers, so that comparing long lists of scales again and again costs nothing.
     extra_params: Vec<Vec<u32>>,
 }
 
 impl<'a> Subgraphs<'a> {
-    pub(super) fn new(model: &'a Model, loop_sizes: LoopSizes) -> Self {
+    pub(super) fn new(model: &'a Model, rules: Rules) -> Self {
         let mut numbers = HashMap::new();
         let mut number = |operand: &'a Operand| {
             if operand.extra_params == ExtraParams::None {
@@ -186,7 +179,12 @@ impl<'a> Subgraphs<'a> {
             let numbers = |graph: &'a Subgraph| graph.operands.iter().map(&mut number).collect();
             model.subgraphs().map(|(_, graph)| graph).map(numbers).collect()
         };
-        Self { model, loop_sizes, extra_params }
+        Self { model, rules, extra_params }
+    }
+
+    /// The rules that the model is checked by.
+    pub(super) fn rules(&self) -> Rules {
+        self.rules
     }
 
     /// A subgraph by name; the main one if there is no such.
@@ -402,9 +400,9 @@ impl<'a> Controller<'a> {
 
     /// Contract: CF-4.
     fn expect_known_size(&self, member: Member<'_>) -> Result<(), ControlFlowError> {
-        match self.subgraphs.loop_sizes {
-            LoopSizes::Known => member.expect_known_size(),
-            LoopSizes::MayBeUnknown => Ok(()),
+        match self.subgraphs.rules {
+            Rules::Interface => member.expect_known_size(),
+            Rules::Application => Ok(()),
         }
     }
 }
@@ -437,6 +435,82 @@ pub(super) fn check(
         OperationType::If => controller.check_if(),
         OperationType::While => controller.check_while(),
         _ => Ok(()),
+    }
+}
+
+/// Checks an IF or WHILE of an application before its model is whole, against those of its subgraphs
+/// that are there: `subgraph` says which graph an input stands for. Its signature holds, and indexes
+/// are in range.
+///
+/// # Errors
+/// How they do not go together (contract: CF-1 to CF-3).
+pub fn check_control_flow<'a>(
+    operands: &[Operand],
+    operation: &Operation,
+    subgraph: impl Fn(&u32) -> Option<&'a Subgraph>,
+) -> Result<(), ControlFlowError> {
+    let first = match operation.operation_type {
+        OperationType::If => 3,
+        OperationType::While => 2,
+        _ => return Ok(()),
+    };
+    let outer = |indexes: &[u32]| -> Vec<Operand> {
+        indexes.iter().map(|index| operands[*index as usize].clone()).collect()
+    };
+    let (inputs, outputs) = (outer(&operation.inputs), outer(&operation.outputs));
+    // In the place of a subgraph that is still to come stands one that fits whatever it can fit.
+    let anything = |operand: &Operand| Operand { dimensions: Vec::new(), ..operand.clone() };
+    let stand_in = |position: usize| {
+        let is_condition = operation.operation_type == OperationType::While && position == 0;
+        let arguments = inputs[first..].iter().map(anything).collect();
+        if !is_condition {
+            return border(arguments, outputs.iter().map(anything).collect());
+        }
+        let truth = Operand {
+            operand_type: OperandType::TensorBool8,
+            dimensions: vec![1],
+            number_of_consumers: 0,
+            scale: 0.0,
+            zero_point: 0,
+            lifetime: OperandLifeTime::SubgraphOutput,
+            location: DataLocation::default(),
+            extra_params: ExtraParams::None,
+        };
+        border(arguments, vec![truth])
+    };
+    let mut model = Model { main: border(inputs.clone(), outputs.clone()), ..Model::default() };
+    for (position, input) in inputs[..first].iter().enumerate() {
+        let graph = match subgraph(&operation.inputs[position]) {
+            Some(graph) => border(of(graph, &graph.inputs), of(graph, &graph.outputs)),
+            None if input.operand_type == OperandType::Subgraph => stand_in(position),
+            None => continue,
+        };
+        let reference = &mut model.main.operands[position];
+        reference.lifetime = OperandLifeTime::Subgraph;
+        reference.location.offset = u32::try_from(model.referenced.len()).unwrap_or(u32::MAX);
+        model.referenced.push(graph);
+    }
+    let step = Operation {
+        operation_type: operation.operation_type,
+        inputs: model.main.inputs.clone(),
+        outputs: model.main.outputs.clone(),
+    };
+    check(&Subgraphs::new(&model, Rules::Application), SubgraphName::Main, &step)
+}
+
+fn of(graph: &Subgraph, indexes: &[u32]) -> Vec<Operand> {
+    indexes.iter().map(|index| graph.operands[*index as usize].clone()).collect()
+}
+
+/// A graph of nothing but its arguments.
+fn border(inputs: Vec<Operand>, outputs: Vec<Operand>) -> Subgraph {
+    let count = u32::try_from(inputs.len()).unwrap_or(u32::MAX);
+    let all = u32::try_from(inputs.len() + outputs.len()).unwrap_or(u32::MAX);
+    Subgraph {
+        operands: inputs.into_iter().chain(outputs).collect(),
+        operations: Vec::new(),
+        inputs: (0..count).collect(),
+        outputs: (count..all).collect(),
     }
 }
 

@@ -110,7 +110,8 @@ impl ValidationError {
         }
     }
 
-    /// `INVALID_ARGUMENT`, except where this machine is at fault and not the model.
+    /// `INVALID_ARGUMENT`, except where this machine is at fault and not the model, and
+    /// `GENERAL_FAILURE` where the model is valid, but cannot be run (contract: MODEL-29, PREP-5).
     pub fn status(&self) -> ErrorStatus {
         match self {
             Self::Operand { error, .. } => error.status(),

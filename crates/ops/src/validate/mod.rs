@@ -1,4 +1,5 @@
-//! From a [`Model`] that a client hands over to a [`ValidModel`] (contract: section 8).
+//! From a [`Model`] that a client hands over to a [`ValidModel`] (contract: section 8), by way of a
+//! [`CheckedModel`], in which operations may break what their definitions say of values.
 //!
 //! Validation first looks at what needs no meaning: words of newer versions, the table of
 //! extensions, each operand by itself, the lists of indexes, circles of subgraphs. Only then, when
@@ -11,6 +12,7 @@
 
 mod constant;
 mod control_flow;
+mod defect;
 mod error;
 mod extension;
 mod graph;
@@ -20,51 +22,73 @@ mod pass;
 mod valid_model;
 
 pub use constant::{Constant, PARAMETER_BYTES};
-pub use control_flow::{ControlFlowError, Party, Role};
+pub use control_flow::{ControlFlowError, Party, Role, check_control_flow};
+pub use defect::{CheckedModel, Defect, RunnablePart};
 pub use error::ValidationError;
 pub use extension::ExtensionError;
 pub use graph::{GraphError, Side};
 pub use operand::{MAX_RANK, OperandError, check_channel_quant, check_type};
-pub use operation::OperationMistake;
+pub use operation::{OperationMistake, refused_at_once};
 pub use pass::{FREE_ENTRIES, FREE_OPERATIONS, PassTooLong, REPEATED};
 pub use valid_model::ValidModel;
 
-use control_flow::{LoopSizes, Subgraphs};
+use control_flow::Subgraphs;
 use extension::Prefixes;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{HalVersion, Model, Subgraph};
 use pass::Pass;
 use valid_model::Knowledge;
 
-/// Checks a model by the rules of a version of the interface.
+/// By whose rules a model is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rules {
+    /// Those of the interface of devices.
+    Interface,
+    /// Those of Android's C API: see [`check_for_application`].
+    Application,
+}
+
+/// Checks a model by the rules of a version of the interface, and demands that every operation
+/// keeps to its definition: what engines rely on.
 ///
 /// Operations of a vendor, and operations that this build does not define, keep a model valid:
 /// that a device lacks them is said in another place (contract: DEV-SUP-5, MODEL-28).
 ///
 /// # Errors
-/// The first rule that the model breaks.
+/// The first rule that the model breaks; otherwise the first [`Defect`].
 pub fn validate(model: &Model, version: HalVersion) -> Result<ValidModel, ValidationError> {
-    check(model, version, LoopSizes::Known)
+    check(model, version)?.expect_valid()
 }
 
-/// Checks a model as an application may build it: like [`validate`], except that operands of a
-/// WHILE may be of unknown size. Android's C API lets them, the interface of devices does not
-/// (contract: CF-4), so whoever takes such a model runs its loops itself.
+/// Checks a model by the rules of a version of the interface: what a driver must refuse with
+/// `INVALID_ARGUMENT`. What definitions say of values and lengths is no reason to (contract:
+/// MODEL-29); operations that break it are the model's [`CheckedModel::defects`].
 ///
 /// # Errors
 /// The first rule that the model breaks.
-pub fn validate_for_application(
-    model: &Model,
-    version: HalVersion,
-) -> Result<ValidModel, ValidationError> {
-    check(model, version, LoopSizes::MayBeUnknown)
+pub fn check(model: &Model, version: HalVersion) -> Result<CheckedModel, ValidationError> {
+    check_by(model, version, Rules::Interface)
 }
 
-fn check(
+/// Checks a model as an application may build it: like [`check`], except that operands of a WHILE
+/// may be of unknown size, and that scales which a definition forbids and outputs that are too large
+/// are defects. Android's C API accepts all of these, the interface of devices does not (contract:
+/// CF-4), so whoever takes such a model runs its loops itself.
+///
+/// # Errors
+/// The first rule that the model breaks.
+pub fn check_for_application(
     model: &Model,
     version: HalVersion,
-    loop_sizes: LoopSizes,
-) -> Result<ValidModel, ValidationError> {
+) -> Result<CheckedModel, ValidationError> {
+    check_by(model, version, Rules::Application)
+}
+
+fn check_by(
+    model: &Model,
+    version: HalVersion,
+    rules: Rules,
+) -> Result<CheckedModel, ValidationError> {
     if let Some(obstacle) = model.stands_in_the_way_of(version).into_iter().next() {
         return Err(ValidationError::Newer { version, obstacle });
     }
@@ -78,33 +102,37 @@ fn check(
     let order = control_flow::order(model)
         .map_err(|index| ValidationError::Cycle { subgraph: SubgraphName::Referenced(index) })?;
     let pass = Pass::of(model, &order).check(model);
-    let subgraphs = Subgraphs::new(model, loop_sizes);
+    let subgraphs = Subgraphs::new(model, rules);
     let mut oldest = model.oldest_expressible();
     let mut knowledge = Vec::with_capacity(model.subgraph_count());
+    let mut defects = Vec::new();
     for (subgraph, graph) in model.subgraphs() {
         let mut known = Knowledge::of(model, graph).map_err(|(operand, error)| {
             let operand_type = graph.operands[operand].operand_type;
             ValidationError::Operand { subgraph, operand, operand_type, error }
         })?;
-        let needed = operation::check_all(&subgraphs, &prefixes, subgraph, &mut known, version)
-            .map_err(|(operation, error)| {
-                let operation_type = graph.operations[operation].operation_type;
-                let error = Box::new(error);
-                ValidationError::Operation { subgraph, operation, operation_type, error }
-            })?;
+        let needed = operation::check_all(
+            &subgraphs,
+            &prefixes,
+            subgraph,
+            &mut known,
+            version,
+            &mut defects,
+        )?;
         oldest = oldest.max(needed);
         knowledge.push(known);
     }
-    Ok(ValidModel::new(model.clone(), version, oldest, knowledge, pass))
+    let model = ValidModel::new(model.clone(), version, oldest, knowledge, pass);
+    Ok(CheckedModel::new(model, defects))
 }
 
 /// The oldest version whose rules the model keeps. Later versions allow all that earlier ones do,
-/// so it keeps those of every later one as well.
+/// so it keeps those of every later one as well. Its operations may have defects.
 ///
 /// # Errors
 /// It keeps the rules of no version: the first that it breaks of the latest.
 pub fn oldest_version(model: &Model) -> Result<HalVersion, ValidationError> {
-    Ok(validate(model, HalVersion::LATEST)?.oldest_version())
+    Ok(check(model, HalVersion::LATEST)?.oldest_version())
 }
 
 fn check_operands(

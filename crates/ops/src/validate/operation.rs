@@ -1,12 +1,17 @@
 //! What must hold of each operation: arguments by its definition, and the shapes that follow
 //! (contract: MODEL-17, MODEL-25, MODEL-26, MODEL-28, MODEL-29, EXT-3).
+//!
+//! Some mistakes make a model invalid, others only mean that no engine can run the operation: see
+//! [`Rules::refuse`].
 
+use super::Rules;
 use super::control_flow::{self, ControlFlowError, Subgraphs};
+use super::defect::Defect;
 use super::extension::Prefixes;
 use super::operand::MAX_RANK;
 use super::valid_model::Knowledge;
 use crate::call::Call;
-use crate::error::{Fault, OperationError};
+use crate::error::{Concern, Fault, OperationError};
 use crate::operations::{self, AnyOperation};
 use crate::shape::Shape;
 use crate::signature::Signature;
@@ -30,7 +35,7 @@ pub enum OperationMistake {
     /// Number, types or presence of the arguments (contract: MODEL-25, MODEL-26).
     #[error(transparent)]
     Signature(Fault),
-    /// Values, ranks, quantisation or shapes of the arguments (contract: MODEL-29).
+    /// Ranks, quantisation, values or lengths of the arguments (contract: MODEL-29).
     #[error(transparent)]
     Definition(Fault),
     /// An output is declared otherwise than the operation makes it (contract: MODEL-29).
@@ -93,24 +98,62 @@ impl OperationMistake {
         match self {
             Self::Signature(fault @ Fault::OutOfMemory { .. })
             | Self::Definition(fault @ Fault::OutOfMemory { .. }) => fault.execution_status(),
-            _ => ErrorStatus::InvalidArgument,
+            mistake if Rules::Interface.refuse(mistake) => ErrorStatus::InvalidArgument,
+            // The model is valid, but cannot be run (PREP-5).
+            _ => ErrorStatus::GeneralFailure,
         }
     }
 }
 
-/// Checks one operation after the other, and adds to the shapes what each says of its outputs.
-/// Returns the oldest version that all of them keep to; none is newer than `version`.
+/// The operations whose scales and zero points also Android's runtime looks at when they are added.
+const QUANTIZATION_AT_ONCE: [OperationType; 4] =
+    [OperationType::MirrorPad, OperationType::Mul, OperationType::Pack, OperationType::Reverse];
+
+/// Whether an application's model is refused as soon as an operation's arguments break its definition
+/// like this, before it is known whether the rest is right: see
+/// [`check_for_application`](super::check_for_application).
+pub fn refused_at_once(error: &OperationError) -> bool {
+    match error.concern() {
+        Concern::Rank => true,
+        Concern::Quantization => QUANTIZATION_AT_ONCE.contains(&error.operation),
+        Concern::Values => false,
+    }
+}
+
+impl Rules {
+    /// Whether a model with this mistake is refused. If not, the operation cannot be run, and the
+    /// model is valid (contract: MODEL-29).
+    ///
+    /// An application's model is not refused for scales or sizes either: Android's runtime finds
+    /// out about them when it computes, and devices are never shown such an operation.
+    fn refuse(self, mistake: &OperationMistake) -> bool {
+        match mistake {
+            OperationMistake::Definition(Fault::Invalid(error)) => {
+                let is_strict = self == Self::Interface;
+                refused_at_once(error) || (is_strict && error.concern() == Concern::Quantization)
+            }
+            OperationMistake::OutputShape { .. } => false,
+            OperationMistake::OutputTooLarge { .. } => self == Self::Interface,
+            _ => true,
+        }
+    }
+}
+
+/// Checks one operation after the other, and adds to the shapes what each says of its outputs; of
+/// an operation with a defect nothing follows. Returns the oldest version that all of them keep to;
+/// none is newer than `version`.
 pub(super) fn check_all(
     subgraphs: &Subgraphs<'_>,
     prefixes: &Prefixes,
     name: SubgraphName,
     knowledge: &mut Knowledge,
     version: HalVersion,
-) -> Result<HalVersion, (usize, OperationMistake)> {
+    defects: &mut Vec<Defect>,
+) -> Result<HalVersion, Defect> {
     let graph = subgraphs.graph(name);
     let mut oldest = HalVersion::V1_0;
     for (index, step) in graph.operations.iter().enumerate() {
-        let at = |mistake| (index, mistake);
+        let at = |mistake| Defect::new(name, index, step.operation_type, mistake);
         if let OperationType::Extension(extension) = step.operation_type
             && let Some(prefix) = prefixes.unmapped(extension)
         {
@@ -123,12 +166,25 @@ pub(super) fn check_all(
         oldest = oldest.max(check_since(signature, &call, version).map_err(at)?);
         control_flow::check(subgraphs, name, step)
             .map_err(|error| at(OperationMistake::ControlFlow(error)))?;
-        let shapes =
-            inferred_shapes(&call).map_err(|fault| at(OperationMistake::Definition(fault)))?;
-        for (output, (operand, shape)) in step.outputs.iter().zip(shapes).enumerate() {
-            let known = &mut knowledge.shapes[*operand as usize];
-            let operand_type = graph.operands[*operand as usize].operand_type;
-            *known = merged(output, operand_type, known, shape).map_err(at)?;
+        let shapes = inferred_shapes(&call).map_err(OperationMistake::Definition);
+        let merged = shapes.and_then(|shapes| {
+            let outputs = step.outputs.iter().zip(shapes).enumerate();
+            outputs
+                .map(|(output, (operand, shape))| {
+                    let operand_type = graph.operands[*operand as usize].operand_type;
+                    let known = &knowledge.shapes[*operand as usize];
+                    Ok((*operand, merged(output, operand_type, known, shape)?))
+                })
+                .collect::<Result<Vec<_>, OperationMistake>>()
+        });
+        match merged {
+            Ok(shapes) => {
+                for (operand, shape) in shapes {
+                    knowledge.shapes[operand as usize] = shape;
+                }
+            }
+            Err(mistake) if subgraphs.rules().refuse(&mistake) => return Err(at(mistake)),
+            Err(mistake) => defects.push(at(mistake)),
         }
     }
     Ok(oldest)

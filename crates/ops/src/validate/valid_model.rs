@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 /// A model that was found valid. Only [`validate`](super::validate) makes one, so whoever holds
 /// one need not check again: every index of its operations is in range, every operation with a
-/// definition gets argument types that it takes, subgraphs do not refer to each other in circles.
+/// definition gets arguments that it takes, as far as they are known, subgraphs do not refer to each
+/// other in circles.
 ///
 /// Cloning is cheap.
 #[derive(Debug, Clone)]

@@ -78,6 +78,9 @@ fn run_plan(
     targets: &[Target],
     options: &RunOptions<'_>,
 ) -> Result<Ran, Failure> {
+    if let Some(failure) = &plan.failure {
+        return Err(failure.clone().into());
+    }
     if let Some(step) = plan.single() {
         let work = DeviceWork { plan, step, channel: options.channels.first(), is_only: true };
         return work.run(&inputs.iter().collect::<Vec<_>>(), targets, options);

@@ -224,8 +224,9 @@ impl ModelBuilder {
     /// Appends an operation. Its operands must be there; their values need not be.
     ///
     /// # Errors
-    /// `BAD_DATA` if the number is no operation, an operand is not there, or types and shapes do not
-    /// fit the operation's definition; `BAD_STATE`.
+    /// `BAD_DATA` if the number is no operation, an operand is not there, types and ranks do not fit
+    /// the operation's definition, or an IF or WHILE does not fit the models that it runs;
+    /// `BAD_STATE`. What else the definition forbids fails when it is computed, as Android does it.
     pub fn add_operation(&mut self, code: i32, inputs: &[u32], outputs: &[u32]) -> Result<()> {
         self.expect_building()?;
         let operation_type = OperationType::from_code(code.cast_unsigned())
@@ -244,6 +245,10 @@ impl ModelBuilder {
         self.expect_definition(&operation).map_err(|fault| {
             let count = self.own.graph.operations.len();
             Error::bad_data(format!("operation {count}: {fault}"))
+        })?;
+        self.expect_compatible(&operation).map_err(|error| {
+            let count = self.own.graph.operations.len();
+            error.within(format!("operation {count}: {operation_type}"))
         })?;
         self.own.graph.operations.push(operation);
         Ok(())
@@ -372,8 +377,7 @@ impl ModelBuilder {
         )))
     }
 
-    /// Checks an operation's operands by its definition, as far as types and shapes say. Values are
-    /// looked at when the model is finished: they may still come.
+    /// Checks an operation's operands by its definition, as far as types and ranks say.
     fn expect_definition(&self, operation: &Operation) -> Result<(), Fault> {
         let Some(signature) = Signature::of(operation.operation_type) else { return Ok(()) };
         let source = |index: &u32| {
@@ -396,16 +400,25 @@ impl ModelBuilder {
             outputs.iter().map(source),
         );
         signature.since(&call)?;
-        // Scales by channel may still come too.
-        let is_whole = |index: &u32| {
-            let operand = &self.own.graph.operands[*index as usize];
-            operand.operand_type != OperandType::TensorQuant8SymmPerChannel
-                || operand.extra_params != ExtraParams::None
-        };
-        if inputs.iter().chain(outputs).all(is_whole) {
-            Fault::pass_over_unknown(nnhal_ops::operations::validate(&call))?;
+        match nnhal_ops::operations::validate(&call) {
+            Err(Fault::Invalid(error)) if nnhal_ops::validate::refused_at_once(&error) => {
+                Err(error.into())
+            }
+            // Values and scales may still come, and are nothing that a model is refused for.
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Checks an IF or WHILE against the models that it is to run, as far as they are set.
+    fn expect_compatible(&self, operation: &Operation) -> Result<()> {
+        let operands = &self.own.graph.operands;
+        let of = |index: &u32| {
+            let operand = &operands[*index as usize];
+            let is_set = operand.lifetime == OperandLifeTime::Subgraph;
+            is_set.then(|| &self.own.references[operand.location.offset as usize].own().graph)
+        };
+        nnhal_ops::validate::check_control_flow(operands, operation, of)
+            .map_err(|error| Error::bad_data(error.to_string()))
     }
 
     /// What an operand had before does not matter once it gets something else.
@@ -464,15 +477,15 @@ impl ModelBuilder {
             Error::new(nnhal_hal::Error::from(error.clone()).status().into(), error.to_string())
         };
         let validate = |model: &nnhal_hal::Model| {
-            nnhal_ops::validate::validate_for_application(model, HalVersion::LATEST)
+            nnhal_ops::validate::check_for_application(model, HalVersion::LATEST)
         };
         let model = assemble(&self.own, self.relaxed, &self.devices);
-        let mut valid = validate(&model).map_err(invalid)?;
+        let mut checked = validate(&model).map_err(invalid)?;
         let simpler = nnhal_ops::simplify::without_defaults(&model);
         if simpler.main != model.main || simpler.referenced != model.referenced {
-            valid = validate(&simpler).map_err(invalid)?;
+            checked = validate(&simpler).map_err(invalid)?;
         }
-        valid.expect_bounded_pass().map_err(|error| Error::bad_data(error.to_string()))?;
+        checked.expect_bounded_pass().map_err(|error| Error::bad_data(error.to_string()))?;
         let own = std::mem::take(&mut self.own);
         let controlled = |operation: &Operation| {
             let operands =
@@ -482,7 +495,7 @@ impl ModelBuilder {
         };
         let controlled = own.graph.operations.iter().map(controlled).collect();
         let devices = self.devices.clone();
-        Ok(Model(Arc::new(Inner { devices, own, valid, added_as: order, controlled, depth })))
+        Ok(Model(Arc::new(Inner { devices, own, checked, added_as: order, controlled, depth })))
     }
 }
 

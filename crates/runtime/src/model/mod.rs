@@ -11,7 +11,7 @@ use crate::devices::Devices;
 use crate::error::{Error, Result};
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Operand, OperationType, Subgraph};
-use nnhal_ops::ValidModel;
+use nnhal_ops::CheckedModel;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,8 +26,9 @@ struct Inner {
     devices: Devices,
     /// As it was built, operations in an order in which they can run.
     own: Own,
-    /// With everything that it refers to, without arguments that hold their default.
-    valid: ValidModel,
+    /// With everything that it refers to, without arguments that hold their default. Operations may
+    /// break what their definitions say of values: these fail when they are to be computed.
+    checked: CheckedModel,
     /// For each operation in running order, its position when it was added.
     added_as: Vec<usize>,
     /// For each operation in running order, the models that it runs, if it is an IF or WHILE.
@@ -58,12 +59,23 @@ impl Model {
     /// arguments that hold their default are left out. Where a WHILE has operands of unknown size,
     /// devices refuse it as a whole.
     pub fn hal(&self) -> &nnhal_hal::Model {
-        self.0.valid.model()
+        self.0.checked.model()
     }
 
-    /// The same with what is known of its values and shapes.
-    pub(crate) fn valid(&self) -> &ValidModel {
-        &self.0.valid
+    /// The same with what is known of its values and shapes, and with the operations that nothing can
+    /// run.
+    pub(crate) fn checked(&self) -> &CheckedModel {
+        &self.0.checked
+    }
+
+    /// What the first operation that nothing can run does wrong, if one of the model itself is such.
+    /// Not those of the models that it refers to: whether they run is not known before.
+    pub(crate) fn defect(&self) -> Option<Error> {
+        let first = self.0.checked.defects().first();
+        let mut defect = first.filter(|it| it.subgraph == SubgraphName::Main)?.clone();
+        // As the client counts.
+        defect.operation = self.0.added_as[defect.operation];
+        Some(Error::failed(defect.to_string()))
     }
 
     /// The operands that an execution gives, by position.
@@ -141,7 +153,7 @@ impl Model {
     /// The dimensions of an operand of the main graph as far as they are known: what the model
     /// declares and what its operations make of it. 0 where unknown, empty if not even the rank is.
     pub(crate) fn known_dimensions(&self, operand: u32) -> Vec<u32> {
-        self.0.valid.shape(SubgraphName::Main, operand).to_model()
+        self.0.checked.shape(SubgraphName::Main, operand).to_model()
     }
 }
 

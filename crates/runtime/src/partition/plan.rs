@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// first those of the inputs, then of the outputs, then others.
 pub(crate) struct Plan {
     pub(crate) model: Model,
+    /// Why it cannot be run: an operation breaks its definition. Then there are no steps.
+    pub(crate) failure: Option<Error>,
     pub(crate) steps: Vec<Step>,
     pub(crate) slots: Vec<Slot>,
     /// Bytes that all values of known size between steps take together.
@@ -107,7 +109,8 @@ struct Fallback {
 
 impl Plan {
     /// Divides a model among devices and prepares each part. `fallback` is the device that takes
-    /// over where another fails, if any may.
+    /// over where another fails, if any may. Of a model with an operation that breaks its definition
+    /// nothing is prepared: as with Android's runtime, running it fails.
     ///
     /// # Errors
     /// `BAD_DATA` if no device can do an operation; what devices answer.
@@ -129,9 +132,15 @@ impl Plan {
         options: &PlanOptions,
         known: &mut Known,
     ) -> Result<Self> {
-        let doers = assign(model, devices, options.preference)?;
+        let failure = model.defect();
+        let doers = match failure {
+            Some(_) => Vec::new(),
+            None => assign(model, devices, options.preference)?,
+        };
+        let fallback = fallback.filter(|_| failure.is_none());
         let mut plan = Self {
             model: model.clone(),
+            failure,
             steps: Vec::new(),
             slots: Vec::new(),
             scratch_size: 0,
@@ -145,6 +154,9 @@ impl Plan {
             only_device: None,
         };
         let mut numbers = plan.add_arguments();
+        if plan.failure.is_some() {
+            return Ok(plan);
+        }
         let groups = divide(&model.hal().main, &doers);
         let is_single = groups.len() == 1;
         for (number, (doer, operations)) in groups.into_iter().enumerate() {
@@ -283,7 +295,7 @@ impl Plan {
         if !it.lifetime.is_constant() {
             return Ok(Source::Slot(self.slot(numbers, operand)));
         }
-        let constant = self.model.valid().constant(SubgraphName::Main, operand);
+        let constant = self.model.checked().constant(SubgraphName::Main, operand);
         let constant = constant.ok_or_else(|| Error::failed("a constant has no value"))?;
         let bytes = constant.read().map_err(memory_error)?;
         let memory = nnhal_hal::Memory::from_bytes(&bytes).map_err(memory_error)?;

@@ -9,16 +9,21 @@ use nnhal_hal::{HalVersion, OperandLifeTime, OperationType, Subgraph};
 ///
 /// A device is asked about the whole model where its interface can express that, otherwise about
 /// the part that it can. An IF or WHILE that runs a loop with operands of unknown size no device
-/// can do: their interface excludes it.
+/// can do: their interface excludes it. Nor can they do what an operation's definition forbids, and
+/// none is asked about it.
 pub(crate) fn supported(model: &Model, device: &Device) -> Vec<bool> {
     let hal = model.hal();
     let count = model.operation_count();
     let version = device.version();
-    let open_loops = open_loops(hal);
-    let is_whole = !open_loops.contains(&true) && model.valid().oldest_version() <= version;
-    let asked: Vec<usize> = (0..count)
-        .filter(|index| is_whole || (!open_loops[*index] && is_expressible(model, *index, version)))
-        .collect();
+    let mut excluded = open_loops(hal);
+    for (excluded, obstacle) in excluded.iter_mut().zip(model.checked().obstacles()) {
+        *excluded |= obstacle.is_some();
+    }
+    let is_old = model.checked().oldest_version() <= version;
+    let is_whole = is_old && !excluded.contains(&true);
+    let can_ask =
+        |index: usize| !excluded[index] && (is_old || is_expressible(model, index, version));
+    let asked: Vec<usize> = (0..count).filter(|index| is_whole || can_ask(*index)).collect();
     let answer = if is_whole {
         device.hal().supported_operations(hal, version)
     } else if asked.is_empty() {

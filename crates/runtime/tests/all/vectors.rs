@@ -34,7 +34,8 @@ fn judge(device: &ThroughRuntime) -> Option<usize> {
     };
     let mut count = 0;
     for filter in filters {
-        let selection = Selection { filter: (*filter).to_owned(), suites: SUITES.to_vec() };
+        let selection =
+            Selection { filter: (*filter).to_owned(), suites: SUITES.to_vec(), is_c_library: true };
         let report = nnhal_conformance::run(device, &vectors, &selection, |_| {}).unwrap();
         count += report.outcomes.len();
         let failures: Vec<String> = report

@@ -1,5 +1,5 @@
 use super::*;
-use crate::validate::{OperationMistake, ValidationError, validate, validate_for_application};
+use crate::validate::{OperationMistake, ValidationError, check_for_application, validate};
 use nnhal_hal::{HalVersion, ModelBuilder, OperandId, OperandSpec, SubgraphBuilder};
 
 fn float(dimensions: impl Into<Vec<u32>>) -> OperandSpec {
@@ -242,7 +242,7 @@ fn cf_4_operands_of_while_are_of_known_size() {
             let expected = ControlFlowError::UnknownSize { party, found };
             assert_eq!(error_of(&model), (expected, "CF-4"));
             // An application may build it, and runs the loop itself.
-            assert!(validate_for_application(&model, HalVersion::LATEST).is_ok());
+            assert!(check_for_application(&model, HalVersion::LATEST).is_ok());
         }
     }
 }

@@ -1,5 +1,8 @@
 use super::*;
-use crate::validate::{OperandError, ValidModel, ValidationError, oldest_version, validate};
+use crate::validate::{
+    CheckedModel, OperandError, ValidModel, ValidationError, check, check_for_application,
+    oldest_version, validate,
+};
 use nnhal_hal::{
     ExtensionType, Memory, Model, ModelBuilder, Operand, OperandLifeTime, OperandSpec,
     SubgraphBuilder,
@@ -147,16 +150,57 @@ fn model_28_vendors_operations_may_take_anything() {
     }
 }
 
+/// The only defect of a model that is valid for every version, and which no engine may be given.
+fn only_defect(model: &Model) -> (CheckedModel, Defect) {
+    for version in HalVersion::ALL {
+        assert!(check(model, *version).is_ok(), "{version}");
+    }
+    let checked = check(model, HalVersion::LATEST).expect("a valid model");
+    let [defect] = checked.defects() else { panic!("{:?}", checked.defects()) };
+    let defect = defect.clone();
+    let error = latest(model).expect_err("a defect");
+    assert_eq!(error.rule(), "MODEL-29");
+    assert_eq!(error.status(), ErrorStatus::GeneralFailure);
+    assert_eq!(error, defect.clone().into());
+    (checked, defect)
+}
+
 #[test]
-fn model_29_values_of_constants_are_looked_at() {
+fn model_29_a_value_that_is_forbidden_leaves_the_model_valid() {
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", float([2]));
     let activation = graph.scalar_i32(7);
     let sum = graph.operation(OperationType::Add, [x, x, activation], float([2]));
     graph.output(sum);
-    let (_, error, rule) = mistake(&graph.into_model().unwrap(), HalVersion::V1_0);
-    assert!(matches!(error, OperationMistake::Definition(_)), "{error}");
-    assert_eq!(rule, "MODEL-29");
+    let (_, defect) = only_defect(&graph.into_model().unwrap());
+    assert!(matches!(*defect.mistake, OperationMistake::Definition(_)), "{defect}");
+}
+
+#[test]
+fn model_29_lengths_that_are_forbidden_leave_the_model_valid() {
+    let mut model = convolution([0, 0, 0, 0]);
+    // Another number of channels than the image has.
+    model.main.operands[1].dimensions = vec![1, 3, 1, 3];
+    let (_, defect) = only_defect(&model);
+    assert!(matches!(*defect.mistake, OperationMistake::Definition(_)), "{defect}");
+}
+
+#[test]
+fn model_29_ranks_and_scales_are_refused() {
+    let mut model = convolution([0, 0, 0, 0]);
+    model.main.operands[1].dimensions = vec![3, 3, 1];
+    let (_, error, _) = mistake(&model, HalVersion::V1_0);
+    assert!(error.to_string().contains("rank"), "{error}");
+    assert!(check(&model, HalVersion::V1_0).is_err());
+
+    let spec = |scale| OperandSpec::tensor_quant8_asymm([2], scale, 0);
+    let model = unary(OperationType::Logistic, spec(0.5), spec(0.5));
+    let error = check(&model, HalVersion::V1_0).expect_err("a wrong scale");
+    assert_eq!(error.status(), ErrorStatus::InvalidArgument);
+    assert!(error.to_string().contains("scale"), "{error}");
+    // Applications learn of it when they compute.
+    let checked = check_for_application(&model, HalVersion::V1_0).expect("a valid model");
+    assert_eq!(checked.defects().len(), 1);
 }
 
 #[test]
@@ -170,17 +214,18 @@ fn model_29_values_that_come_later_are_not() {
 }
 
 #[test]
-fn model_29_declared_shapes_must_be_those_that_follow() {
+fn model_29_declared_shapes_that_do_not_follow_leave_the_model_valid() {
     assert!(latest(&convolution([1, 3, 3, 1])).is_ok());
     for output in [vec![1, 2, 3, 1], vec![1, 3, 3, 2], vec![1, 3, 3]] {
-        let (_, error, rule) = mistake(&convolution(output.clone()), HalVersion::V1_0);
-        assert_eq!(rule, "MODEL-29", "{error}");
-        if let OperationMistake::OutputShape { found, expected, .. } = error {
-            assert_eq!(found, Shape::of_model(&output));
-            assert_eq!(expected, Shape::known([1, 3, 3, 1]));
-        } else {
-            panic!("{error}");
-        }
+        let (checked, defect) = only_defect(&convolution(output.clone()));
+        let OperationMistake::OutputShape { found, expected, .. } = *defect.mistake else {
+            panic!("{defect}")
+        };
+        assert_eq!(found, Shape::of_model(&output));
+        assert_eq!(expected, Shape::known([1, 3, 3, 1]));
+        // What is declared stays.
+        let declared = checked.shape(SubgraphName::Main, checked.model().main.outputs[0]);
+        assert_eq!(*declared, found);
     }
 }
 
@@ -209,12 +254,16 @@ fn shapes_go_on_from_operation_to_operation() {
 fn model_29_a_mistake_far_from_its_cause_is_found() {
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", float([2]));
-    let y = graph.operation(OperationType::Relu, [x], float([]));
+    let y = graph.operation(OperationType::Relu, [x], float([0]));
     let z = graph.operation(OperationType::Relu, [y], float([3]));
     graph.output(z);
-    let (operation, error, _) = mistake(&graph.into_model().unwrap(), HalVersion::V1_2);
-    assert_eq!(operation, 1);
-    assert_eq!(error.to_string(), "output 0 has shape [3], expected [2]");
+    let (_, defect) = only_defect(&graph.into_model().unwrap());
+    assert_eq!(defect.operation, 1);
+    assert_eq!(defect.mistake.to_string(), "output 0 has shape [3], expected [2]");
+    assert_eq!(
+        defect.to_string(),
+        "operation 1 of the main subgraph: RELU: output 0 has shape [3], expected [2]"
+    );
 }
 
 #[test]
@@ -224,6 +273,8 @@ fn model_17_shapes_that_follow_fit_32_bits() {
     let (_, error, rule) = mistake(&model, HalVersion::V1_0);
     assert!(matches!(error, OperationMistake::OutputTooLarge { output: 0, .. }), "{error}");
     assert_eq!(rule, "MODEL-17");
+    let checked = check_for_application(&model, HalVersion::V1_0).expect("a valid model");
+    assert_eq!(checked.defects().len(), 1);
     let model = add([float([0x8000, 1]), float([1, 0x7FFF])], float([0, 0]));
     assert!(latest(&model).is_ok());
 }

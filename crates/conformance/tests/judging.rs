@@ -1,0 +1,217 @@
+//! Where vectors that must fail may fail, and which vectors are for the C library only.
+#![allow(clippy::print_stderr)] // What was left out.
+
+use nnhal_conformance::report::Judgement;
+use nnhal_conformance::suites::Audience;
+use nnhal_conformance::{Case, Report, Selection, Suite, Vectors};
+use nnhal_hal::{
+    Capabilities, Device, DeviceType, Error, HalVersion, Model, PerformanceInfo, PrepareOptions,
+    PreparedModel, Support,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+fn operand(kind: &str, dimensions: &[u32], lifetime: &str, data: Option<&str>) -> Value {
+    json!({
+        "name": lifetime, "type": kind, "dimensions": dimensions, "scale": 0.0, "zero_point": 0,
+        "lifetime": lifetime, "channel_quant": null, "ignored": false, "data": data,
+    })
+}
+
+fn case(suite: &str, main: &Value, referenced: &[Value]) -> Case {
+    let case = json!({
+        "name": "case", "spec": "test/case", "min_hal": "1.3", "ops": ["ADD"], "suites": [suite],
+        "is_relaxed": false, "expect_failure": suite == "validation",
+        "multinomial_tolerance": null, "tolerances": [null], "main": main,
+        "referenced": referenced,
+    });
+    serde_json::from_value(case).unwrap()
+}
+
+/// The sum of two floats with an activation that does not exist, 999.
+fn wrong_activation() -> Case {
+    let float = |lifetime| operand("TENSOR_FLOAT32", &[1], lifetime, Some("AAAAAA=="));
+    let main = json!({
+        "operands": [
+            float("SUBGRAPH_INPUT"), float("SUBGRAPH_INPUT"),
+            operand("INT32", &[], "CONSTANT_COPY", Some("5wMAAA==")), float("SUBGRAPH_OUTPUT"),
+        ],
+        "operations": [{ "type": "ADD", "inputs": [0, 1, 2], "outputs": [3] }],
+        "inputs": [0, 1], "outputs": [3],
+    });
+    case("validation", &main, &[])
+}
+
+/// A WHILE whose variable is declared with this many elements; 0: unknown.
+fn some_loop(length: u32) -> Case {
+    let number = |lifetime, data| operand("TENSOR_INT32", &[length], lifetime, data);
+    let plain = |lifetime, data| operand("TENSOR_INT32", &[1], lifetime, data);
+    let condition = json!({
+        "operands": [
+            number("SUBGRAPH_INPUT", None), plain("CONSTANT_COPY", Some("AgAAAA==")),
+            operand("TENSOR_BOOL8", &[1], "SUBGRAPH_OUTPUT", None),
+        ],
+        "operations": [{ "type": "LESS", "inputs": [0, 1], "outputs": [2] }],
+        "inputs": [0], "outputs": [2],
+    });
+    let body = json!({
+        "operands": [
+            number("SUBGRAPH_INPUT", None), plain("CONSTANT_COPY", Some("AQAAAA==")),
+            operand("INT32", &[], "CONSTANT_COPY", Some("AAAAAA==")),
+            number("SUBGRAPH_OUTPUT", None),
+        ],
+        "operations": [{ "type": "ADD", "inputs": [0, 1, 2], "outputs": [3] }],
+        "inputs": [0], "outputs": [3],
+    });
+    let main = json!({
+        "operands": [
+            operand("SUBGRAPH", &[], "SUBGRAPH", Some("AAAAAA==")),
+            operand("SUBGRAPH", &[], "SUBGRAPH", Some("AQAAAA==")),
+            plain("SUBGRAPH_INPUT", Some("AAAAAA==")), plain("SUBGRAPH_OUTPUT", Some("AgAAAA==")),
+        ],
+        "operations": [{ "type": "WHILE", "inputs": [0, 1, 2], "outputs": [3] }],
+        "inputs": [2], "outputs": [3],
+    });
+    case("generated", &main, &[condition, body])
+}
+
+/// A device that answers like this.
+struct Answers {
+    supported: fn(usize) -> nnhal_hal::Result<Vec<Support>>,
+    preparing: fn() -> Error,
+}
+
+impl Device for Answers {
+    fn name(&self) -> &str {
+        "test-answers"
+    }
+
+    fn version_string(&self) -> String {
+        "1".into()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Other
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::uniform(PerformanceInfo::AS_CPU)
+    }
+
+    fn supported_operations(
+        &self,
+        model: &Model,
+        _: HalVersion,
+    ) -> nnhal_hal::Result<Vec<Support>> {
+        (self.supported)(model.main.operations.len())
+    }
+
+    fn prepare_model(
+        &self,
+        _: &Model,
+        _: HalVersion,
+        _: PrepareOptions,
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+        Err((self.preparing)())
+    }
+}
+
+fn no(count: usize) -> nnhal_hal::Result<Vec<Support>> {
+    Ok(vec![Support::No("no".into()); count])
+}
+
+fn yes(count: usize) -> nnhal_hal::Result<Vec<Support>> {
+    Ok(vec![Support::Yes; count])
+}
+
+fn verdict(device: &dyn Device) -> Option<String> {
+    Suite::Validation.run(device, &wrong_activation()).remove(0).1
+}
+
+#[test]
+fn model_29_a_model_that_must_fail_may_not_be_refused_by_a_launch() {
+    let failure = || Error::failure("cannot");
+    let invalid = || Error::invalid("wrong");
+    assert_eq!(verdict(&Answers { supported: no, preparing: failure }), None);
+    let refused = |_| Err(Error::invalid("wrong"));
+    for (supported, preparing, expected) in [
+        (refused as fn(usize) -> _, failure as fn() -> _, "refused by supported_operations"),
+        (no, invalid, "refused by the launch of prepare_model"),
+        (yes, failure, "all operations are supported"),
+        (|_| Ok(Vec::new()), failure, "0 answers for 1 operations"),
+    ] {
+        let found = verdict(&Answers { supported, preparing }).expect("a failure");
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
+#[test]
+fn prep_5_any_error_may_be_told_after_the_launch() {
+    // Behind the interfaces it shows what was launched: the error is the callback's.
+    let device: Arc<dyn Device> = nnhal_reference::device();
+    let through = nnhal_hidl::client::through(
+        device,
+        HalVersion::V1_3,
+        nnhal_hidl::client::Options::default(),
+    );
+    assert_eq!(verdict(&*through.unwrap()), None);
+    assert_eq!(verdict(&*nnhal_reference::device()), None);
+}
+
+#[test]
+fn cf_4_loops_of_unknown_size_are_for_the_c_library_alone() {
+    assert_eq!(Suite::audience(&some_loop(0)), Audience::CLibraryOnly);
+    assert_eq!(Suite::audience(&some_loop(1)), Audience::All);
+    assert_eq!(Suite::audience(&wrong_activation()), Audience::All);
+    let mut left_out = some_loop(1);
+    left_out.spec = "V1_3_cts_only/case".into();
+    assert_eq!(Suite::audience(&left_out), Audience::CLibrary);
+
+    assert_eq!(Suite::is_refused(&*nnhal_reference::device(), &some_loop(0)), Ok(true));
+    assert_eq!(Suite::is_refused(&*nnhal_reference::device(), &some_loop(1)), Ok(false));
+    let lax = Answers { supported: yes, preparing: || Error::invalid("wrong") };
+    assert_eq!(Suite::is_refused(&lax, &some_loop(0)), Ok(false));
+    let confused = Answers {
+        supported: |_| Err(Error::invalid("wrong")),
+        preparing: || Error::failure("cannot"),
+    };
+    let found = Suite::is_refused(&confused, &some_loop(0)).unwrap_err();
+    assert!(found.contains("expected INVALID_ARGUMENT"), "{found}");
+}
+
+/// Those that must fail, and those that only the C library takes.
+#[test]
+fn vectors_that_devices_cannot_run_pass() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    let Ok(vectors) = Vectors::open(&folder) else {
+        eprintln!("skipped: no vectors beside the repository");
+        return;
+    };
+    let judge = |device: &dyn Device, filter: &str, suites: &[Suite]| {
+        let selection =
+            Selection { filter: filter.into(), suites: suites.to_vec(), ..Selection::default() };
+        let report = nnhal_conformance::run(device, &vectors, &selection, |_| ()).unwrap();
+        let failures: Vec<_> = report.failures().map(|(it, why)| (it.case.clone(), why)).collect();
+        assert!(failures.is_empty(), "{failures:#?}");
+        report
+    };
+    let reference = nnhal_reference::device();
+    let report = judge(&*reference, "", &[Suite::Validation]);
+    let counted = |report: &Report, wanted| {
+        report.outcomes.iter().filter(|it| it.judgement == wanted).count()
+    };
+    assert_eq!(counted(&report, Judgement::ForCLibrary), 4, "a wrong rank");
+    assert!(counted(&report, Judgement::Passed) >= 12, "{report}");
+
+    // We take branches of unknown size; whoever refuses them is right as well.
+    let report = judge(&*reference, "V1_3_cts_only", &[Suite::Generated]);
+    assert_eq!(counted(&report, Judgement::Passed), report.outcomes.len());
+    let strict = Answers {
+        supported: |_| Err(Error::invalid("an unknown size")),
+        preparing: || Error::invalid("an unknown size"),
+    };
+    let report = judge(&strict, "V1_3_cts_only", &[Suite::Generated, Suite::Validation]);
+    assert_eq!(counted(&report, Judgement::ForCLibrary), report.outcomes.len());
+    assert!(report.outcomes.len() > 32, "{report}");
+}
