@@ -26,7 +26,7 @@ struct QuantizedConvolution {
 #[derive(Debug)]
 enum Quantized {
     Full(Convolution),
-    Depthwise(Depthwise),
+    Depthwise(Box<Depthwise>),
 }
 
 /// Whether numbers of this type are signed; `None` if they have not 8 bits.
@@ -137,7 +137,7 @@ pub(super) fn lower(
         };
     }
     let kernel = if convolution.is_depthwise {
-        Quantized::Depthwise(prepared!(Depthwise))
+        Quantized::Depthwise(Box::new(prepared!(Depthwise)))
     } else {
         Quantized::Full(prepared!(Convolution))
     };
