@@ -3,7 +3,7 @@
 
 use nnhal_conformance::report::Judgement;
 use nnhal_conformance::suites::Audience;
-use nnhal_conformance::{Case, Report, Selection, Suite, Vectors};
+use nnhal_conformance::{Case, Path as Way, Report, Selection, Suite, Vectors};
 use nnhal_hal::{
     Capabilities, Device, DeviceType, Error, HalVersion, Model, PerformanceInfo, PrepareOptions,
     PreparedModel, Support,
@@ -214,4 +214,40 @@ fn vectors_that_devices_cannot_run_pass() {
     let report = judge(&strict, "V1_3_cts_only", &[Suite::Generated, Suite::Validation]);
     assert_eq!(counted(&report, Judgement::ForCLibrary), report.outcomes.len());
     assert!(report.outcomes.len() > 32, "{report}");
+}
+
+/// Some of each kind, by every path, on a device that offers them all and on one that does not.
+#[test]
+fn vectors_pass_by_every_path() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    let Ok(vectors) = Vectors::open(&folder) else {
+        eprintln!("skipped: no vectors beside the repository");
+        return;
+    };
+    let options = nnhal_hidl::client::Options { asynchronous: true, ..Default::default() };
+    let through = |options| {
+        nnhal_hidl::client::through(nnhal_reference::device(), HalVersion::V1_3, options).unwrap()
+    };
+    let interfaces = through(nnhal_hidl::client::Options::default());
+    for device in [nnhal_reference::device() as Arc<dyn Device>, interfaces] {
+        for filter in ["add_v1_2", "split_float_1", "if_", "while_", "lstm_float", "conv2d_v1_2"] {
+            let selection = Selection {
+                filter: filter.into(),
+                suites: vec![Suite::Generated, Suite::DynamicOutputShape],
+                paths: Way::ALL.to_vec(),
+                asynchronous: Some(through(options)),
+                ..Selection::default()
+            };
+            let report = nnhal_conformance::run(&*device, &vectors, &selection, |_| ()).unwrap();
+            let failures: Vec<_> =
+                report.failures().map(|(it, why)| (it.case.clone(), it.path, why)).collect();
+            assert!(failures.is_empty(), "{failures:#?}");
+            for (path, tally) in report.by_path() {
+                assert!(tally.passed > 0, "{filter} {path}: {report}");
+                // Our devices offer all of it.
+                assert_eq!(tally.not_offered, 0, "{filter} {path}: {report}");
+            }
+            assert_eq!(report.by_path().len(), Way::ALL.len(), "{filter}: {report}");
+        }
+    }
 }
