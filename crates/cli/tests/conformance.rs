@@ -146,6 +146,7 @@ fn json_has_all_that_the_text_has() {
         "case": "relu_wrong",
         "spec": "V1_0/relu",
         "suite": "generated",
+        "path": "synchronous",
         "rule": null,
         "failure": DIFFERENCE,
     });
@@ -155,7 +156,7 @@ fn json_has_all_that_the_text_has() {
 
 /// Numbers as they are in JSON.
 fn tally(passed: u64, failed: u64, skipped: u64) -> Value {
-    json!({ "passed": passed, "failed": failed, "skipped": skipped, "for_c_library": 0 })
+    json!({ "passed": passed, "failed": failed, "skipped": skipped, "for_c_library": 0, "not_offered": 0 })
 }
 
 #[test]
@@ -298,4 +299,31 @@ fn what_selects_nothing_or_is_not_there_is_an_error() {
     let (code, _, stderr) = outcome(conformance().arg(folder.path().join("elsewhere")));
     assert_eq!(code, 3);
     assert!(stderr.contains("manifest.json"), "{stderr}");
+}
+
+#[test]
+fn paths_are_chosen_counted_and_named_in_failures() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    let mut command = conformance();
+    command.arg(folder.path()).args(["--json", "--suite", "generated", "--paths", "all"]);
+    let (code, stdout, stderr) = outcome(&mut command);
+    assert_eq!(code, 1, "{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    // Of the two vectors one is wrong; neither has the label of fences or buffers.
+    for path in ["synchronous", "asynchronous", "burst", "cached"] {
+        assert_eq!(report["paths"][path], tally(1, 1, 0), "{path}");
+    }
+    assert_eq!(report["paths"].as_object().unwrap().len(), 4);
+    let mut command = conformance();
+    command.arg(folder.path()).args(["--suite", "generated", "--paths", "burst"]);
+    let (_, stdout, _) = outcome(&mut command);
+    let failed: Vec<&str> = stdout.lines().filter(|line| line.starts_with("FAILED")).collect();
+    assert_eq!(failed.len(), 1, "{stdout}");
+    assert!(failed[0].contains("(generated burst, V1_0/relu)"), "{stdout}");
+    let mut command = conformance();
+    command.arg(folder.path()).args(["--paths", "sideways"]);
+    let (code, _, stderr) = outcome(&mut command);
+    assert_ne!(code, 0);
+    assert!(stderr.contains("there is no path"), "{stderr}");
 }

@@ -107,6 +107,11 @@ impl Instance {
         self
     }
 
+    /// The values of the inputs; none of those that are left out.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = Option<&Vec<u8>>> {
+        self.inputs.iter().map(Option::as_ref)
+    }
+
     /// The arguments, with each output's buffer of the expected size, less `missing` bytes for the
     /// output at that index.
     ///

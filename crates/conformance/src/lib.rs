@@ -18,11 +18,13 @@ pub mod compare;
 pub mod contract;
 pub mod instance;
 pub mod mutation;
+pub mod paths;
 pub mod report;
 pub mod runner;
 pub mod suites;
 pub mod vectors;
 
+pub use paths::Path;
 pub use report::Report;
 pub use runner::{Selection, run};
 pub use suites::Suite;

@@ -1,6 +1,7 @@
 //! [`Report`]: what became of the vectors.
 
 use crate::mutation::RULES;
+use crate::paths::Path;
 use crate::suites::Suite;
 use nnhal_hal::HalVersion;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub struct Outcome {
     pub suite: Suite,
     /// In the mutation suite: the contract's rule that was broken.
     pub rule: Option<&'static str>,
+    /// How it was executed.
+    pub path: Path,
     /// What became of it.
     pub judgement: Judgement,
 }
@@ -37,6 +40,8 @@ pub enum Judgement {
     /// The device refused it as it may or must: such a model is for the C library, which runs the
     /// control flow itself (contract: CF-4).
     ForCLibrary,
+    /// The device does not offer what the path is about, as it may; with what that is.
+    NotOffered(String),
 }
 
 /// How many passed, failed and were skipped.
@@ -50,6 +55,8 @@ pub struct Tally {
     pub skipped: usize,
     /// For the C library, and rightly refused.
     pub for_c_library: usize,
+    /// Not offered by the device.
+    pub not_offered: usize,
 }
 
 impl Tally {
@@ -59,6 +66,7 @@ impl Tally {
             Judgement::Failed(_) => self.failed += 1,
             Judgement::Skipped(_) => self.skipped += 1,
             Judgement::ForCLibrary => self.for_c_library += 1,
+            Judgement::NotOffered(_) => self.not_offered += 1,
         }
     }
 }
@@ -92,6 +100,15 @@ impl Report {
         let mut tallies = BTreeMap::<_, Tally>::new();
         for outcome in &self.outcomes {
             tallies.entry(outcome.suite).or_default().count(outcome);
+        }
+        tallies
+    }
+
+    /// By path.
+    pub fn by_path(&self) -> BTreeMap<Path, Tally> {
+        let mut tallies = BTreeMap::<_, Tally>::new();
+        for outcome in &self.outcomes {
+            tallies.entry(outcome.path).or_default().count(outcome);
         }
         tallies
     }
@@ -140,6 +157,10 @@ impl fmt::Display for Report {
         for (outcome, failure) in self.failures() {
             let Outcome { case, spec, suite, .. } = outcome;
             match outcome.rule {
+                None if outcome.path != Path::Synchronous => {
+                    let path = outcome.path;
+                    writeln!(formatter, "FAILED {case} ({suite} {path}, {spec}): {failure}")?;
+                }
                 None => writeln!(formatter, "FAILED {case} ({suite}, {spec}): {failure}")?,
                 Some(rule) => {
                     writeln!(formatter, "FAILED {case} ({suite} {rule}, {spec}): {failure}")?;
@@ -147,13 +168,16 @@ impl fmt::Display for Report {
             }
         }
         let row = |formatter: &mut fmt::Formatter<'_>, name: &str, tally: Tally| {
-            let Tally { passed, failed, skipped, for_c_library } = tally;
+            let Tally { passed, failed, skipped, for_c_library, not_offered } = tally;
             write!(formatter, "{name:32} {passed:7} passed {failed:7} failed")?;
             if skipped > 0 {
                 write!(formatter, " {skipped:7} skipped")?;
             }
             if for_c_library > 0 {
                 write!(formatter, " {for_c_library:7} for the C library")?;
+            }
+            if not_offered > 0 {
+                write!(formatter, " {not_offered:7} not offered")?;
             }
             writeln!(formatter)
         };
@@ -165,6 +189,12 @@ impl fmt::Display for Report {
         }
         for (suite, tally) in self.by_suite() {
             row(formatter, suite.name(), tally)?;
+        }
+        let paths = self.by_path();
+        if paths.keys().any(|path| *path != Path::Synchronous) {
+            for (path, tally) in paths {
+                row(formatter, path.name(), tally)?;
+            }
         }
         row(formatter, "all", self.total())?;
         for (needed, count) in self.skipped_by_version() {

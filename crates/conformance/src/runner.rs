@@ -1,15 +1,17 @@
 //! [`run`]: every selected vector, on all processors.
 
+use crate::paths::{self, Path};
 use crate::report::{Judgement, Outcome, Report};
 use crate::suites::{Audience, Suite};
 use crate::vectors::{Case, VectorError, Vectors};
 use nnhal_hal::{Device, HalVersion};
+use std::fmt;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Which vectors to run, in which suites.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Selection {
     /// Only cases whose name or specification contains this text; empty: all.
     pub filter: String,
@@ -18,11 +20,36 @@ pub struct Selection {
     /// Whether the device stands for the C library, which takes models that the interface of devices
     /// excludes. Others may or must refuse them: [`Judgement::ForCLibrary`].
     pub is_c_library: bool,
+    /// By these paths, where a suite and a vector are meant for them.
+    pub paths: Vec<Path>,
+    /// The device as it is used by the methods that answer through a callback, for
+    /// [`Path::Asynchronous`].
+    pub asynchronous: Option<Arc<dyn Device>>,
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { filter, suites, is_c_library, paths, asynchronous } = self;
+        formatter
+            .debug_struct("Selection")
+            .field("filter", filter)
+            .field("suites", suites)
+            .field("is_c_library", is_c_library)
+            .field("paths", paths)
+            .field("asynchronous", &asynchronous.is_some())
+            .finish()
+    }
 }
 
 impl Default for Selection {
     fn default() -> Self {
-        Self { filter: String::new(), suites: Suite::ALL.to_vec(), is_c_library: false }
+        Self {
+            filter: String::new(),
+            suites: Suite::ALL.to_vec(),
+            is_c_library: false,
+            paths: vec![Path::Synchronous],
+            asynchronous: None,
+        }
     }
 }
 
@@ -92,6 +119,7 @@ fn run_case(device: &dyn Device, case: &Case, selection: &Selection) -> Vec<Outc
         operation: Arc::clone(&operation),
         suite,
         rule,
+        path: Path::Synchronous,
         judgement,
     };
     let version = device.version();
@@ -116,13 +144,47 @@ fn run_case(device: &dyn Device, case: &Case, selection: &Selection) -> Vec<Outc
                     return vec![outcome(suite, None, judgement)];
                 }
             }
-            let verdicts = suite.run(device, case).into_iter();
-            let judged = verdicts.map(|(rule, failure)| {
-                outcome(suite, rule, failure.map_or(Judgement::Passed, Judgement::Failed))
-            });
-            judged.collect()
+            let mut judged = Vec::new();
+            for path in selection.paths.iter().copied().filter(|it| it.includes(suite, case)) {
+                if path == Path::Synchronous {
+                    judged.extend(suite.run(device, case).into_iter().map(|(rule, failure)| {
+                        outcome(suite, rule, failure.map_or(Judgement::Passed, Judgement::Failed))
+                    }));
+                    continue;
+                }
+                let judgement = by_path(path, suite, device, case, selection);
+                judged.push(Outcome { path, ..outcome(suite, None, judgement) });
+            }
+            judged
         })
         .collect()
+}
+
+fn by_path(
+    path: Path,
+    suite: Suite,
+    device: &dyn Device,
+    case: &Case,
+    selection: &Selection,
+) -> Judgement {
+    let device = match (path, &selection.asynchronous) {
+        (Path::Asynchronous, Some(asynchronous)) => &**asynchronous,
+        (Path::Asynchronous, None) => {
+            return Judgement::NotOffered("there are no methods with callbacks".into());
+        }
+        _ => device,
+    };
+    let version = device.version();
+    let needed = if version < HalVersion::LATEST { suite.needs(case) } else { version };
+    let needed = needed.max(path.needs());
+    if needed > version {
+        return Judgement::Skipped(needed);
+    }
+    match suite.run_by(path, device, case) {
+        Ok(paths::Outcome::Passed) => Judgement::Passed,
+        Ok(paths::Outcome::NotOffered(what)) => Judgement::NotOffered(what),
+        Err(failure) => Judgement::Failed(failure),
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -3,6 +3,7 @@
 use crate::compare::{self, elements};
 use crate::instance::{Instance, with_signed_quantisation};
 use crate::mutation;
+use crate::paths::{self, Path};
 use crate::vectors::Case;
 use nnhal_hal::{
     Device, ErrorStatus, Execution, ExecutionError, ExecutionOptions, HalVersion, OutputShape,
@@ -152,6 +153,24 @@ impl Suite {
         }
     }
 
+    /// Runs a vector by another path than [`Path::Synchronous`].
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn run_by(
+        self,
+        path: Path,
+        device: &dyn Device,
+        case: &Case,
+    ) -> Result<paths::Outcome, String> {
+        let instance = Instance::new(case).map_err(|error| error.to_string())?;
+        let mut instance = instance.for_version(device.version());
+        if self == Self::DynamicOutputShape {
+            instance = instance.with_unknown_output_shapes();
+        }
+        path.run(device, case, &instance)
+    }
+
     /// What went wrong, in a suite that has one verdict.
     fn run_once(self, device: &dyn Device, case: &Case) -> Result<(), String> {
         let instance = |case: &Case| match Instance::new(case) {
@@ -184,7 +203,10 @@ impl std::fmt::Display for Suite {
     }
 }
 
-fn prepare(device: &dyn Device, instance: &Instance) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+pub(crate) fn prepare(
+    device: &dyn Device,
+    instance: &Instance,
+) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
     device.prepare_model(&instance.model, HalVersion::LATEST, PrepareOptions::default())
 }
 
@@ -193,19 +215,10 @@ fn execute(prepared: &dyn PreparedModel, request: &Request) -> Result<Execution,
 }
 
 fn run_and_compare(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(), String> {
-    let prepared =
-        prepare(device, instance).map_err(|error| format!("preparing failed: {error}"))?;
-    for round in ["first", "second"] {
-        let request = instance.request(None).map_err(|error| error.to_string())?;
-        let execution = execute(&*prepared, &request)
-            .map_err(|failed| format!("{round} execution failed: {}", failed.error))?;
-        judge(case, instance, &request, &execution)
-            .map_err(|what| format!("{round} execution: {what}"))?;
-    }
-    Ok(())
+    Path::Synchronous.run(device, case, instance).map(drop)
 }
 
-fn judge(
+pub(crate) fn judge(
     case: &Case,
     instance: &Instance,
     request: &Request,

@@ -3,12 +3,15 @@
 
 use nnhal_conformance::report::Judgement;
 use nnhal_conformance::suites::Audience;
-use nnhal_conformance::{Case, Report, Selection, Suite, Vectors};
+use nnhal_conformance::{Case, Path as Way, Report, Selection, Suite, Vectors};
 use nnhal_hal::{
-    Capabilities, Device, DeviceType, Error, HalVersion, Model, PerformanceInfo, PrepareOptions,
-    PreparedModel, Support,
+    Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
+    DeviceType, Error, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
+    Model, PerformanceInfo, PrepareOptions, PreparedModel, Request, RequestMemoryPool, Support,
+    SyncFence,
 };
 use serde_json::{Value, json};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -214,4 +217,195 @@ fn vectors_that_devices_cannot_run_pass() {
     let report = judge(&strict, "V1_3_cts_only", &[Suite::Generated, Suite::Validation]);
     assert_eq!(counted(&report, Judgement::ForCLibrary), report.outcomes.len());
     assert!(report.outcomes.len() > 32, "{report}");
+}
+
+/// The reference device, which fails by one path.
+struct Failing(Way);
+
+struct FailingModel {
+    inner: Arc<dyn PreparedModel>,
+    path: Way,
+    is_loaded: bool,
+}
+
+impl FailingModel {
+    fn of(inner: Arc<dyn PreparedModel>, path: Way, is_loaded: bool) -> Arc<dyn PreparedModel> {
+        Arc::new(Self { inner, path, is_loaded })
+    }
+}
+
+impl PreparedModel for FailingModel {
+    fn execute(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> Result<Execution, ExecutionError> {
+        let in_buffers = request.pools.iter().any(|it| matches!(it, RequestMemoryPool::Token(_)));
+        let fails = match self.path {
+            Way::Asynchronous => true,
+            Way::DeviceMemory => in_buffers,
+            Way::Cached => self.is_loaded,
+            // It computes, and tells times that nobody asked for.
+            Way::Synchronous => {
+                let mut execution = self.inner.execute(request, options)?;
+                execution.timing.time_on_device = Some(std::time::Duration::from_micros(1));
+                return Ok(execution);
+            }
+            _ => false,
+        };
+        if fails {
+            return Err(Error::failure("it fails").into());
+        }
+        self.inner.execute(request, options)
+    }
+
+    fn execute_fenced(
+        &self,
+        request: &Request,
+        wait_for: &[SyncFence],
+        options: &ExecutionOptions,
+        after: Option<std::time::Duration>,
+    ) -> nnhal_hal::Result<FencedExecution> {
+        let is_chained = !wait_for.is_empty();
+        if (self.path == Way::Fenced && !is_chained) || (self.path == Way::Chained && is_chained) {
+            return Err(Error::failure("it fails"));
+        }
+        self.inner.execute_fenced(request, wait_for, options, after)
+    }
+
+    fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn Burst>> {
+        match self.path {
+            Way::Burst => Err(Error::failure("it fails")),
+            _ => self.inner.configure_burst(),
+        }
+    }
+}
+
+impl Device for Failing {
+    fn name(&self) -> &str {
+        "test-failing"
+    }
+
+    fn version_string(&self) -> String {
+        "1".into()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Other
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::uniform(PerformanceInfo::AS_CPU)
+    }
+
+    fn cache_files_needed(&self) -> CacheFilesNeeded {
+        reference().cache_files_needed()
+    }
+
+    fn supported_operations(
+        &self,
+        model: &Model,
+        version: HalVersion,
+    ) -> nnhal_hal::Result<Vec<Support>> {
+        reference().supported_operations(model, version)
+    }
+
+    fn prepare_model(
+        &self,
+        model: &Model,
+        version: HalVersion,
+        options: PrepareOptions,
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+        let prepared = reference().prepare_model(model, version, options)?;
+        Ok(FailingModel::of(prepared, self.0, false))
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        deadline: Option<Deadline>,
+        model_cache: Vec<OwnedFd>,
+        data_cache: Vec<OwnedFd>,
+        token: &CacheToken,
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+        let loaded =
+            reference().prepare_model_from_cache(deadline, model_cache, data_cache, token)?;
+        Ok(FailingModel::of(loaded, self.0, true))
+    }
+
+    fn allocate(&self, description: &BufferDescription) -> nnhal_hal::Result<Arc<dyn Buffer>> {
+        let mut description = description.clone();
+        for model in &mut description.prepared_models {
+            let any: &dyn std::any::Any = &**model;
+            let ours = any.downcast_ref::<FailingModel>().expect("a model of this device");
+            *model = Arc::clone(&ours.inner);
+        }
+        reference().allocate(&description)
+    }
+}
+
+/// One for all: buffers and models of different devices do not go together.
+fn reference() -> &'static Arc<dyn Device> {
+    static REFERENCE: std::sync::OnceLock<Arc<dyn Device>> = std::sync::OnceLock::new();
+    REFERENCE.get_or_init(|| nnhal_reference::device())
+}
+
+#[test]
+fn a_device_that_fails_by_one_path_is_found_out_by_it_alone() {
+    let float = |lifetime| operand("TENSOR_FLOAT32", &[1], lifetime, Some("AAAAAA=="));
+    let main = json!({
+        "operands": [float("SUBGRAPH_INPUT"), float("SUBGRAPH_OUTPUT")],
+        "operations": [{ "type": "RELU", "inputs": [0], "outputs": [1] }],
+        "inputs": [0], "outputs": [1],
+    });
+    let case = case("generated", &main, &[]);
+    for fails in Way::ALL {
+        for path in Way::ALL {
+            let device = Failing(*fails);
+            // What fails asynchronously is seen where it is executed so.
+            if (*path == Way::Asynchronous) != (*fails == Way::Asynchronous) {
+                continue;
+            }
+            let result = Suite::Generated.run_by(*path, &device, &case);
+            // Times that nobody asked for are also told of what was loaded.
+            let is_plain = matches!(path, Way::Cached | Way::DeviceMemory);
+            let expected = path == fails || (*fails == Way::Synchronous && is_plain);
+            assert_eq!(result.is_err(), expected, "{fails} by {path}: {result:?}");
+        }
+    }
+}
+
+/// Some of each kind, by every path, on a device that offers them all and on one that does not.
+#[test]
+fn vectors_pass_by_every_path() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    let Ok(vectors) = Vectors::open(&folder) else {
+        eprintln!("skipped: no vectors beside the repository");
+        return;
+    };
+    let options = nnhal_hidl::client::Options { asynchronous: true, ..Default::default() };
+    let through = |options| {
+        nnhal_hidl::client::through(nnhal_reference::device(), HalVersion::V1_3, options).unwrap()
+    };
+    let interfaces = through(nnhal_hidl::client::Options::default());
+    for device in [nnhal_reference::device() as Arc<dyn Device>, interfaces] {
+        for filter in ["add_v1_2", "split_float", "if_", "while_", "lstm_float", "conv2d_v1_2"] {
+            let selection = Selection {
+                filter: filter.into(),
+                suites: vec![Suite::Generated, Suite::DynamicOutputShape],
+                paths: Way::ALL.to_vec(),
+                asynchronous: Some(through(options)),
+                ..Selection::default()
+            };
+            let report = nnhal_conformance::run(&*device, &vectors, &selection, |_| ()).unwrap();
+            let failures: Vec<_> =
+                report.failures().map(|(it, why)| (it.case.clone(), it.path, why)).collect();
+            assert!(failures.is_empty(), "{failures:#?}");
+            for (path, tally) in report.by_path() {
+                assert!(tally.passed > 0, "{filter} {path}: {report}");
+                // Our devices offer all of it.
+                assert_eq!(tally.not_offered, 0, "{filter} {path}: {report}");
+            }
+            assert_eq!(report.by_path().len(), Way::ALL.len(), "{filter}: {report}");
+        }
+    }
 }

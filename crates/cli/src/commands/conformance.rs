@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 use nnhal::devices;
 use nnhal_conformance::contract::{self, CheckOutcome, ContractReport, Verdict};
 use nnhal_conformance::report::{Judgement, Tally};
-use nnhal_conformance::{Report, Selection, Suite, VectorError, Vectors};
+use nnhal_conformance::{Path, Report, Selection, Suite, VectorError, Vectors};
 use nnhal_hal::{Device, HalVersion};
 use nnhal_hidl::client::Options;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
@@ -40,6 +40,16 @@ pub struct Arguments {
     /// compliance, validation, timeout, mutation [default: all]
     #[arg(long = "suite", value_name = "NAME", value_delimiter = ',')]
     suites: Vec<String>,
+    /// How vectors are executed: synchronous, asynchronous, burst, fenced, chained, device_memory,
+    /// cached, or all; each twice, the second time measured
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "synchronous",
+        conflicts_with = "contract"
+    )]
+    paths: Vec<String>,
     /// Use the device through the HAL interfaces of this version: 1.0, 1.1, 1.2 or 1.3. Vectors
     /// that need a newer one are skipped and counted [default: without the interfaces]
     #[arg(long, value_name = "VERSION", conflicts_with = "contract", value_parser = interface)]
@@ -102,9 +112,15 @@ fn run_vectors(arguments: &Arguments) -> Result<()> {
     let selection = Selection {
         filter: arguments.filter.clone(),
         suites: if suites.is_empty() { Suite::ALL.to_vec() } else { suites },
+        paths: paths(&arguments.paths)?,
         ..Selection::default()
     };
     let device = open_device(arguments)?;
+    let asynchronous = match selection.paths.contains(&Path::Asynchronous) {
+        true => Some(open_asynchronous(arguments)?),
+        false => None,
+    };
+    let selection = Selection { asynchronous, ..selection };
     let bad_vectors = |error: VectorError| CliError::Input(error.to_string());
     let vectors = Vectors::open(&folder(arguments)?).map_err(bad_vectors)?;
     let bar = ProgressBar::new(vectors.files().len() as u64);
@@ -120,15 +136,35 @@ fn run_vectors(arguments: &Arguments) -> Result<()> {
         print(&report.to_string())?;
     }
     match report.total() {
-        Tally { failed: 0, passed: 0, skipped: 0, for_c_library: 0 } => {
+        Tally { failed: 0, passed: 0, skipped: 0, for_c_library: 0, not_offered: 0 } => {
             Err(CliError::Negative("no vector was selected".into()))
         }
-        Tally { failed: 0, passed: 0, skipped, for_c_library: 0 } => {
+        Tally { failed: 0, passed: 0, skipped, for_c_library: 0, not_offered: 0 } => {
             Err(CliError::Negative(format!("all that was selected was skipped: {skipped} vectors")))
         }
         Tally { failed: 0, .. } => Ok(()),
         Tally { failed, .. } => Err(CliError::Negative(format!("{failed} vectors failed"))),
     }
+}
+
+fn paths(names: &[String]) -> Result<Vec<Path>> {
+    if names == ["all"] {
+        return Ok(Path::ALL.to_vec());
+    }
+    let path = |name: &String| {
+        Path::from_name(name).ok_or_else(|| CliError::Input(format!("there is no path {name:?}")))
+    };
+    names.iter().map(path).collect()
+}
+
+/// The device by the methods with callbacks, which only the interfaces have.
+fn open_asynchronous(arguments: &Arguments) -> Result<Arc<dyn Device>> {
+    let device = devices::open(&arguments.device, NonZeroUsize::new(1))?;
+    let newest = device.version().min(HalVersion::V1_3);
+    let version = arguments.through.unwrap_or(newest);
+    let options = Options { asynchronous: true, ..Options::default() };
+    nnhal_hidl::client::through(device, version, options)
+        .map_err(CliError::device(&arguments.device))
 }
 
 /// The device, through the interfaces if that is wished.
@@ -239,6 +275,11 @@ fn junit(report: &Report) -> quick_junit::Report {
                     status.set_message(format!("needs {needed}"));
                     status
                 }
+                Judgement::NotOffered(what) => {
+                    let mut status = TestCaseStatus::skipped();
+                    status.set_message(format!("not offered: {what}"));
+                    status
+                }
                 Judgement::ForCLibrary => {
                     let mut status = TestCaseStatus::skipped();
                     status.set_message("for the C library, and refused as it must be");
@@ -246,6 +287,9 @@ fn junit(report: &Report) -> quick_junit::Report {
                 }
             };
             let name = match outcome.rule {
+                None if outcome.path != Path::Synchronous => {
+                    format!("{}/{}", outcome.case, outcome.path)
+                }
                 None => outcome.case.to_string(),
                 Some(rule) => format!("{}/{rule}", outcome.case),
             };
@@ -259,12 +303,13 @@ fn junit(report: &Report) -> quick_junit::Report {
 }
 
 fn json(report: &Report) -> serde_json::Value {
-    let tally = |Tally { passed, failed, skipped, for_c_library }: Tally| {
+    let tally = |Tally { passed, failed, skipped, for_c_library, not_offered }: Tally| {
         serde_json::json!({
             "passed": passed,
             "failed": failed,
             "skipped": skipped,
             "for_c_library": for_c_library,
+            "not_offered": not_offered,
         })
     };
     let suites: serde_json::Map<String, serde_json::Value> = report
@@ -279,6 +324,11 @@ fn json(report: &Report) -> serde_json::Value {
         .collect();
     let rules: serde_json::Map<String, serde_json::Value> =
         report.by_rule().into_iter().map(|(rule, it)| (rule.to_owned(), tally(it))).collect();
+    let paths: serde_json::Map<String, serde_json::Value> = report
+        .by_path()
+        .into_iter()
+        .map(|(path, it)| (path.name().to_owned(), tally(it)))
+        .collect();
     let failures: Vec<_> = report
         .failures()
         .map(|(outcome, failure)| {
@@ -286,6 +336,7 @@ fn json(report: &Report) -> serde_json::Value {
                 "case": &*outcome.case,
                 "spec": &*outcome.spec,
                 "suite": outcome.suite.name(),
+                "path": outcome.path.name(),
                 "rule": outcome.rule,
                 "failure": failure,
             })
@@ -307,6 +358,7 @@ fn json(report: &Report) -> serde_json::Value {
         "suites": suites,
         "operations": operations,
         "rules": rules,
+        "paths": paths,
         "failures": failures,
         "skipped": skipped,
     })

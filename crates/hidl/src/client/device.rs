@@ -1,6 +1,6 @@
 //! [`Device`]: a driver as a [`nnhal_hal::Device`].
 
-use super::answer::{NOTIFY, ask, expect_none, expect_some};
+use super::answer::{NOTIFY, ask, expect_none, expect_some, status};
 use super::buffer::Buffer;
 use super::callbacks::{PreparedAnswer, PreparedModelCallback};
 use super::describe::{Description, supported};
@@ -71,8 +71,10 @@ impl Device {
         cancellation: Option<&Cancellation>,
     ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         expect_none(method, launched)?;
-        let (status, prepared) = wait.wait(method, self.options.patience, cancellation)?;
-        expect_none(NOTIFY, status)?;
+        let (told, prepared) = wait.wait(method, self.options.patience, cancellation)?;
+        // A number that is no status belongs to the method; what it says, to the callback.
+        status(method, told)?;
+        expect_none(NOTIFY, told)?;
         let prepared = expect_some(method, "prepared model", prepared)?;
         Ok(Arc::new(PreparedModel::new(
             prepared.newest(self.interface.version())?,

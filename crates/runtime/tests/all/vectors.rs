@@ -34,8 +34,12 @@ fn judge(device: &ThroughRuntime) -> Option<usize> {
     };
     let mut count = 0;
     for filter in filters {
-        let selection =
-            Selection { filter: (*filter).to_owned(), suites: SUITES.to_vec(), is_c_library: true };
+        let selection = Selection {
+            filter: (*filter).to_owned(),
+            suites: SUITES.to_vec(),
+            is_c_library: true,
+            ..Selection::default()
+        };
         let report = nnhal_conformance::run(device, &vectors, &selection, |_| {}).unwrap();
         count += report.outcomes.len();
         let failures: Vec<String> = report
