@@ -137,6 +137,10 @@ fn round_numbers_may_run_out() {
     let questions = AtomicUsize::new(0);
     let is_over = || questions.fetch_add(1, Ordering::Relaxed) == 0;
     team.until(&is_over, |team| {
+        // Of two threads that ask at the same time only one would be the first.
+        team.is_alone = true;
+        team.run(2, &|_| panic!("a task that was left out"));
+        team.is_alone = false;
         team.round = u32::MAX - 1;
         for _ in 0..2 {
             team.run(4, &|_| panic!("a task that was left out"));
