@@ -336,9 +336,11 @@ fn a_resize_that_an_operator_cannot_follow_is_refused_with_its_name() {
             model.with_input_shapes(&wanted, false).unwrap().session(options()).unwrap_err()
         }
     };
-    let operation = refused.operation().unwrap_or_else(|| panic!("{refused}"));
-    assert_eq!(operation.place.operation_type, OperationType::Reshape);
-    assert!(refused.to_string().contains("(from RESHAPE"), "{refused}");
+    let Error::Unsupported { operations, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(operations.len(), 1, "{refused}");
+    assert_eq!(operations[0].place.operation_type, OperationType::Reshape);
+    assert!(refused.to_string().contains("from RESHAPE"), "{refused}");
+    assert!(refused.to_string().contains("expected 768 elements"), "{refused}");
     // What was resized is a model of its own.
     assert!(model.session(options()).unwrap().run([&[0.5_f32; 64]]).is_ok());
     let built = sum().with_input_shapes(&[], true).unwrap_err();
