@@ -40,7 +40,11 @@ pub(crate) fn launch(
     let launched = prepared.interface().bind(request, used_for)?;
     // Arguments before deadlines (contract: GEN-4, FENCE-9).
     let budget = Budget::for_execution(options, prepared.priority());
-    budget.check_before_start().map_err(EngineError::from)?;
+    if let Err(interruption) = budget.check_before_start() {
+        // The request was right, so this is an execution that failed (contract: BUF-1).
+        launched.uninitialise_buffers();
+        return Err(EngineError::from(interruption).into());
+    }
 
     let place = prepared.pending().place()?;
     let (signal, fence) = SyncFence::pair()?;

@@ -35,8 +35,8 @@ pub enum UsedFor {
     Execution,
     /// An execution behind fences: outputs must be known, and fit (contract: REQ-8, FENCE-2).
     FencedExecution,
-    /// The same while it waits for its fences: buffers that it reads may still be uninitialised,
-    /// and hold nothing when bound so.
+    /// The same while it waits for its fences: buffers that it reads may be written before it runs,
+    /// so what they hold now does not count, and is not bound.
     WaitingExecution,
 }
 

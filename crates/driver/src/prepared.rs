@@ -113,36 +113,34 @@ impl Prepared {
     /// program's.
     pub(crate) fn compute(
         &self,
-        mut bindings: Bindings,
+        bindings: Bindings,
         budget: Budget,
         observer: Option<&dyn Observer>,
     ) -> Result<(Vec<OutputShape>, Duration), ExecutionError> {
-        if let Err(error) = bindings.keep_files_out(Ledger::process()) {
-            bindings.uninitialise_buffers();
-            return Err(error.into());
-        }
+        // From here on every failure is the execution's, also one that never comes to its turn.
+        let mut execution = Outputs { bindings, hold_values: false };
+        execution.bindings.keep_files_out(Ledger::process())?;
         let budget = budget.take_turn(&self.0.scheduler).map_err(EngineError::from)?;
-        let bindings = &bindings;
-        let mut buffers = OutputBuffers { bindings, hold_values: false };
+        let bindings = &execution.bindings;
         let launched = Instant::now();
         self.0.program.run(bindings, &RunContext { budget: &budget, observer })?;
         let on_device = launched.elapsed();
         // Others may compute while outputs are written into files.
         drop(budget);
         let output_shapes = conclude(bindings)?;
-        buffers.hold_values = true;
+        execution.hold_values = true;
         Ok((output_shapes, on_device))
     }
 }
 
 /// Settles, when dropped, whether the buffers that an execution writes hold values, also when the
 /// engine panics (contract: BUF-1).
-struct OutputBuffers<'a> {
-    bindings: &'a Bindings,
+struct Outputs {
+    bindings: Bindings,
     hold_values: bool,
 }
 
-impl Drop for OutputBuffers<'_> {
+impl Drop for Outputs {
     fn drop(&mut self) {
         if self.hold_values {
             self.bindings.initialise_buffers();

@@ -229,6 +229,8 @@ impl Buffer for Nothing {
     fn copy_from(&self, _source: &nnhal_hal::Memory, _dimensions: &[u32]) -> Result<()> {
         Ok(())
     }
+
+    fn discard(&self) {}
 }
 
 /// A buffer whose every failure is the client's fault, and whose token is another's.
@@ -245,6 +247,10 @@ impl Buffer for Strict {
 
     fn copy_from(&self, source: &nnhal_hal::Memory, dimensions: &[u32]) -> Result<()> {
         self.0.copy_from(source, dimensions).map_err(nnhal_hal::Error::invalid)
+    }
+
+    fn discard(&self) {
+        self.0.discard();
     }
 }
 

@@ -179,6 +179,10 @@ impl nnhal_hal::Buffer for BufferHandle {
     fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> Result<()> {
         self.0.copy_in(source, dimensions).inspect_err(|_| self.0.uninitialise())
     }
+
+    fn discard(&self) {
+        self.0.uninitialise();
+    }
 }
 
 impl Drop for BufferHandle {

@@ -90,8 +90,9 @@ impl<'a> Pools<'a> {
         Ok(region)
     }
 
-    /// The value that a buffer holds, with its dimensions; `None` if it holds none and may
-    /// (`may_wait`). `shape` is what model and request say (contract: DBUF-2 to DBUF-4).
+    /// The value that a buffer holds, with its dimensions; `None` for an execution that still waits
+    /// (`may_wait`): what the buffer holds now, if anything, is not what will be read. `shape` is
+    /// what model and request say (contract: DBUF-2 to DBUF-4).
     pub(super) fn read_buffer(
         &mut self,
         subject: Subject,
@@ -102,15 +103,21 @@ impl<'a> Pools<'a> {
         may_wait: bool,
     ) -> Result<Option<(Shape, Region)>, RequestError> {
         expect_whole_and_role(subject, argument, &buffer, role)?;
-        let content = buffer.content();
+        self.buffers.push(Arc::clone(&buffer));
+        if may_wait {
+            // No value will ever contradict the dimensions that it was allocated with.
+            let expected = buffer.shape().clone();
+            return match shape.merge(&expected) {
+                Some(_) => Ok(None),
+                None => Err(RequestError::BufferShape { subject, found: shape.clone(), expected }),
+            };
+        }
+        let value = buffer.content().and_then(|content| {
+            let size = buffer.byte_size(&content.dimensions)?;
+            Some((content, size))
+        });
         let token = buffer.token();
-        let expected_size =
-            content.as_ref().and_then(|content| buffer.byte_size(&content.dimensions));
-        self.buffers.push(buffer);
-        let (Some(content), Some(size)) = (content, expected_size) else {
-            let uninitialised = RequestError::Uninitialised { subject, token };
-            return if may_wait { Ok(None) } else { Err(uninitialised) };
-        };
+        let (content, size) = value.ok_or(RequestError::Uninitialised { subject, token })?;
         let expected = Shape::known(content.dimensions.iter().copied());
         if shape.merge(&expected).is_none() {
             return Err(RequestError::BufferShape { subject, found: shape.clone(), expected });
