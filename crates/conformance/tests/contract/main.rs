@@ -183,13 +183,7 @@ impl Device for Broken {
         Ok(self.wrap(self.device.prepare_model(model, version, options)?))
     }
 
-    fn prepare_model_from_cache(
-        &self,
-        deadline: Option<Deadline>,
-        model_cache: Vec<OwnedFd>,
-        data_cache: Vec<OwnedFd>,
-        token: &CacheToken,
-    ) -> Result<Arc<dyn PreparedModel>> {
+    fn prepare_model_from_cache(&self, options: PrepareOptions) -> Result<Arc<dyn PreparedModel>> {
         if self.breach == Breach::LoadsAnything {
             let mut graph = nnhal_hal::SubgraphBuilder::new();
             let spec = nnhal_hal::OperandSpec::tensor_float32([2, 2]);
@@ -201,7 +195,7 @@ impl Device for Broken {
             let options = PrepareOptions::default();
             return self.device.prepare_model(&model, HalVersion::LATEST, options);
         }
-        self.device.prepare_model_from_cache(deadline, model_cache, data_cache, token)
+        self.device.prepare_model_from_cache(options)
     }
 
     fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {

@@ -3,6 +3,7 @@
 use super::error::{RequestError, Subject};
 use crate::bindings::Region;
 use crate::buffers::{ManagedBuffer, Role, tokens};
+use crate::owner::Owner;
 use nnhal_hal::memory::MemoryView;
 use nnhal_hal::{DataLocation, HalVersion, Memory, RequestArgument, RequestMemoryPool};
 use nnhal_ops::Shape;
@@ -30,13 +31,14 @@ impl<'a> Pools<'a> {
     pub(super) fn new(
         pools: &'a [RequestMemoryPool],
         version: HalVersion,
+        owner: &Owner,
     ) -> Result<Self, RequestError> {
         let check = |(index, pool): (usize, &'a RequestMemoryPool)| match pool {
             RequestMemoryPool::Memory(memory) if memory.kind().since() > version => {
                 Err(RequestError::PoolKind { pool: index, kind: memory.kind(), version })
             }
             RequestMemoryPool::Memory(memory) => Ok(Pool::Memory(memory)),
-            RequestMemoryPool::Token(token) => tokens::find(*token)
+            RequestMemoryPool::Token(token) => tokens::find(*token, owner)
                 .map(Pool::Buffer)
                 .ok_or(RequestError::UnknownToken { pool: index, token: *token }),
         };
@@ -123,7 +125,8 @@ impl<'a> Pools<'a> {
             return Err(RequestError::BufferShape { subject, found: shape.clone(), expected });
         }
         let pool = argument.location.pool_index as usize;
-        let view = content.storage.view().map_err(|error| RequestError::Memory { pool, error })?;
+        let view =
+            content.storage.memory.view().map_err(|error| RequestError::Memory { pool, error })?;
         Ok(Some((expected, Region::new(view, 0, size))))
     }
 

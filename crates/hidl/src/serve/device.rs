@@ -8,13 +8,13 @@ use super::status::{Answer, NONE};
 use super::{Origin, guarded};
 use crate::convert::Convert;
 use crate::handle::Handle;
-use crate::tasks::{Limits, Tasks};
+use crate::tasks::{Kind, Limits, Tasks};
 use crate::transport::Return;
 use crate::v1_2::CacheToken;
 use crate::v1_3::{IBuffer, OptionalTimePoint};
 use crate::{v1_0, v1_1, v1_2, v1_3};
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, Deadline, DeviceStatus, Error, ErrorStatus,
+    BufferDescription, CacheFilesNeeded, Client, Deadline, DeviceStatus, Error,
     ExecutionPreference, HalVersion, Model, PrepareOptions, Priority,
 };
 use std::any::Any;
@@ -33,7 +33,17 @@ impl Device {
 
     /// Serves a device with other limits to what goes on in the background.
     pub fn with_limits(device: Arc<dyn nnhal_hal::Device>, limits: Limits) -> Arc<Self> {
-        Arc::new(Self { origin: Arc::new(Origin { device, tasks: Tasks::new(limits) }) })
+        Self::for_client(device, Client::in_process(), limits)
+    }
+
+    /// Serves a device to one client. A service makes one of these for each of its clients, which
+    /// then has threads of its own, and calls [`Client::leave`] when the client is gone.
+    pub fn for_client(
+        device: Arc<dyn nnhal_hal::Device>,
+        client: Client,
+        limits: Limits,
+    ) -> Arc<Self> {
+        Arc::new(Self { origin: Arc::new(Origin { device, client, tasks: Tasks::new(limits) }) })
     }
 
     /// The device behind the interface.
@@ -110,11 +120,11 @@ impl Device {
             preparation
                 .deliver(prepared.map(|prepared| PreparedModel::new(origin, prepared, priority)));
         };
-        match self.origin.tasks.spawn(priority, task) {
-            Ok(()) => NONE,
-            // The task was dropped, and the callback with it: the client knows (contract: PREP-4).
-            Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
-        }
+        self.origin.spawn(Kind::Preparing, priority, task)
+    }
+
+    fn options(&self) -> PrepareOptions {
+        PrepareOptions { client: self.origin.client.clone(), ..PrepareOptions::default() }
     }
 
     /// Options with cache files, if these are as they must be (contract: PREP-7).
@@ -133,13 +143,12 @@ impl Device {
             model_cache: files.model,
             data_cache: files.data,
             token: *token,
-            ..PrepareOptions::default()
+            ..self.options()
         })
     }
 
-    /// Loads a model before it returns, so that what is wrong with the files is returned as well as
-    /// notified (contract: CACHE-5). A missed deadline counts as found by a task, as when
-    /// preparing.
+    /// Launches a loading. What is wrong with the files is returned as well as notified; restoring or
+    /// compiling what is in them is a task (contract: CACHE-5).
     fn load(
         &self,
         deadline: impl FnOnce() -> nnhal_hal::Result<Option<Deadline>>,
@@ -152,21 +161,28 @@ impl Device {
             return Answer::Plain.refuse(&Error::invalid("the callback is null"));
         };
         let preparation = Preparation::new(callback);
-        let origin = &self.origin;
-        let loaded = guarded(|| {
+        let checked = guarded(|| {
             let deadline = deadline()?;
             let files = CacheFiles::to_load(self.cache_files_needed()?, model_cache, data_cache)?;
-            origin.device.prepare_model_from_cache(deadline, files.model, files.data, token)
+            let CacheFiles { model: model_cache, data: data_cache } = files;
+            let (token, options) = (*token, self.options());
+            let options = PrepareOptions { deadline, model_cache, data_cache, token, ..options };
+            self.origin.device.check_cache(&options)?;
+            Ok(options)
         });
-        let missed = loaded.as_ref().is_err_and(|error| {
-            let status = error.status();
-            status == ErrorStatus::MissedDeadlineTransient
-                || status == ErrorStatus::MissedDeadlinePersistent
-        });
-        let prepared = loaded
-            .map(|prepared| PreparedModel::new(Arc::clone(origin), prepared, Priority::Medium));
-        let status = preparation.deliver(prepared);
-        if missed { NONE } else { status }
+        let options = match checked {
+            Ok(options) => options,
+            Err(error) => return preparation.deliver(Err(error)),
+        };
+        // Which one the model has is in the files.
+        let priority = Priority::Medium;
+        let origin = Arc::clone(&self.origin);
+        let task = move || {
+            let loaded = guarded(|| origin.device.prepare_model_from_cache(options));
+            preparation
+                .deliver(loaded.map(|prepared| PreparedModel::new(origin, prepared, priority)));
+        };
+        self.origin.spawn(Kind::Preparing, priority, task)
     }
 }
 
@@ -187,7 +203,7 @@ impl v1_0::IDevice for Device {
         Ok(self.prepare(
             model,
             HalVersion::V1_0,
-            || Ok(PrepareOptions::default()),
+            || Ok(self.options()),
             callback.map(PreparedModelCallback::V1_0),
         ))
     }

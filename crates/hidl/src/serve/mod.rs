@@ -30,7 +30,10 @@ mod status;
 pub use device::Device;
 pub use prepared::PreparedModel;
 
-use crate::tasks::Tasks;
+use crate::tasks::{Kind, Tasks};
+use nnhal_hal::client::Holding;
+use nnhal_hal::{Client, Error, Priority};
+use status::{Answer, NONE};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -38,11 +41,35 @@ use std::sync::Arc;
 /// exactly if this is the same object.
 struct Origin {
     device: Arc<dyn nnhal_hal::Device>,
+    /// Whose all of it is.
+    client: Client,
     tasks: Tasks,
 }
 
+impl Origin {
+    /// Does something in the background, and answers a launch. A task that cannot be started is
+    /// dropped, and its callback with it, so that the client is told as well (contract: PREP-4).
+    fn spawn(&self, kind: Kind, priority: Priority, task: impl FnOnce() + Send + 'static) -> i32 {
+        let held = match self.client.hold(Holding::Tasks, 1) {
+            Ok(held) => held,
+            Err(refused) => {
+                drop(task);
+                return Answer::Plain.refuse(&Error::failure(refused));
+            }
+        };
+        let counted = move || {
+            let _held = held;
+            task();
+        };
+        match self.tasks.spawn(kind, priority, counted) {
+            Ok(()) => NONE,
+            Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
+        }
+    }
+}
+
 /// Asks a device something and turns a panic into an error (contract: GEN-8).
-fn guarded<T, E: From<nnhal_hal::Error>>(ask: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+fn guarded<T, E: From<Error>>(ask: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(ask))
-        .unwrap_or_else(|_| Err(nnhal_hal::Error::failure("the device has panicked").into()))
+        .unwrap_or_else(|_| Err(Error::failure("the device has panicked").into()))
 }

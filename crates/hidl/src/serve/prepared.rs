@@ -8,6 +8,7 @@ use super::{Origin, burst, guarded};
 use crate::convert::{Convert, expect_expressible};
 use crate::fmq::MQDescriptor;
 use crate::handle::Handle;
+use crate::tasks::Kind;
 use crate::transport::Return;
 use crate::v1_2::{OutputShape, Timing};
 use crate::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
@@ -71,11 +72,7 @@ impl PreparedModel {
             let outcome = Outcome::of(running.version(), result, measurement);
             running.deliver(outcome);
         };
-        match self.origin.tasks.spawn(self.priority, task) {
-            Ok(()) => NONE,
-            // The task was dropped, and the callback with it: the client knows.
-            Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
-        }
+        self.origin.spawn(Kind::Executing, self.priority, task)
     }
 
     /// Runs an execution (contract: SYNC-1, SYNC-2).

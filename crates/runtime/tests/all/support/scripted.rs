@@ -160,15 +160,12 @@ impl Device for Scripted {
         Ok(self.prepared(self.inner.prepare_model(model, version, options)?))
     }
 
-    fn prepare_model_from_cache(
-        &self,
-        deadline: Option<Deadline>,
-        model_cache: Vec<OwnedFd>,
-        data_cache: Vec<OwnedFd>,
-        token: &CacheToken,
-    ) -> Result<Arc<dyn PreparedModel>> {
-        let loaded =
-            self.inner.prepare_model_from_cache(deadline, model_cache, data_cache, token)?;
+    fn check_cache(&self, options: &PrepareOptions) -> Result<()> {
+        self.inner.check_cache(options)
+    }
+
+    fn prepare_model_from_cache(&self, options: PrepareOptions) -> Result<Arc<dyn PreparedModel>> {
+        let loaded = self.inner.prepare_model_from_cache(options)?;
         self.faults.loads.fetch_add(1, Ordering::Relaxed);
         Ok(self.prepared(loaded))
     }
