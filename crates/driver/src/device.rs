@@ -2,6 +2,7 @@
 
 use crate::budget::{Budget, Interruption};
 use crate::buffers::allocation::allocate;
+use crate::build_name::build;
 use crate::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache, Stored};
 use crate::engine::{CompileOptions, Engine, Program as _};
 use crate::error::EngineError;
@@ -21,7 +22,20 @@ use nnhal_hal::{
 };
 use nnhal_ops::ValidModel;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// What a device returns as the fence of a fenced execution (contract: FENCE-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReturnedFences {
+    /// A descriptor that polls as a sync file does. It is a socket, so it is no sync file to the
+    /// kernel: see [`SyncFence::pair`](nnhal_hal::SyncFence::pair) for what does not work.
+    #[default]
+    Sockets,
+    /// None: the call returns when the execution has ended, as the interface allows. For clients that
+    /// give fences to the kernel. The call takes as long as the fences that it waits for.
+    NoneAfterTheEnd,
+}
 
 /// A driver: the contract, over an engine.
 #[derive(Debug)]
@@ -43,14 +57,23 @@ impl<E: Engine> DriverDevice<E> {
             executions: Scheduler::new(at_once),
             preparations: Scheduler::new(preparing::turns(at_once)),
             pending: Pending::new(at_once),
+            ends_before_it_returns: AtomicBool::new(false),
         });
         Self { engine, shared, cache: OnceLock::new() }
+    }
+
+    /// The same with other fences of fenced executions.
+    #[must_use]
+    pub fn with_fences(self, fences: ReturnedFences) -> Self {
+        let waits = fences == ReturnedFences::NoneAfterTheEnd;
+        self.shared.ends_before_it_returns.store(waits, Ordering::Relaxed);
+        self
     }
 
     /// The same with another key for its cache.
     #[must_use]
     pub fn with_cache_key(self, key: &CacheKey) -> Self {
-        let identity = Identity::here(self.engine.name(), &self.engine.version_string());
+        let identity = Identity::here(self.engine.name(), &version_string(&self.engine));
         Self { cache: Some(ModelCache::new(key, identity)).into(), ..self }
     }
 
@@ -61,7 +84,7 @@ impl<E: Engine> DriverDevice<E> {
     }
 
     fn cache(&self) -> Option<&ModelCache> {
-        let of_device = || ModelCache::of_device(self.engine.name(), &self.engine.version_string());
+        let of_device = || ModelCache::of_device(self.engine.name(), &version_string(&self.engine));
         self.cache.get_or_init(of_device).as_ref()
     }
 
@@ -137,8 +160,9 @@ impl<E: Engine> Device for DriverDevice<E> {
         self.engine.name()
     }
 
+    /// The engine's, and the build that both are in.
     fn version_string(&self) -> String {
-        self.engine.version_string()
+        version_string(&self.engine)
     }
 
     fn device_type(&self) -> DeviceType {
@@ -220,6 +244,10 @@ impl<E: Engine> Device for DriverDevice<E> {
     fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {
         guarded(|| allocate(description, |prepared| Arc::ptr_eq(prepared.shared(), &self.shared)))
     }
+}
+
+fn version_string<E: Engine>(engine: &E) -> String {
+    format!("{} build {}", engine.version_string(), build()).trim_start().to_owned()
 }
 
 fn files_of(options: &PrepareOptions) -> CacheFiles<'_> {

@@ -22,6 +22,7 @@ use nnhal_hal::{
 use rustix::fs::FileType;
 use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,12 @@ pub(crate) fn launch(
         held,
     };
     prepared.shared().pending.start(Box::new(task), unsignalled)?;
+    if prepared.shared().ends_before_it_returns.load(Ordering::Relaxed) {
+        fence.wait(None)?;
+        let info = InfoOf(info);
+        info.get()?;
+        return Ok(FencedExecution { sync_fence: None, info: Box::new(info) });
+    }
     Ok(FencedExecution { sync_fence: Some(fence), info: Box::new(InfoOf(info)) })
 }
 

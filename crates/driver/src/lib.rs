@@ -30,6 +30,7 @@
 pub mod bindings;
 pub mod budget;
 pub mod buffers;
+mod build_name;
 pub mod cache;
 pub mod constants;
 pub mod device;
@@ -53,7 +54,7 @@ pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Room};
 pub use budget::{Budget, Interruption, LoopClock};
 pub use buffers::{AllocationError, RoleName};
 pub use constants::Constants;
-pub use device::DriverDevice;
+pub use device::{DriverDevice, ReturnedFences};
 pub use engine::{CompileOptions, Engine, Program, RunContext};
 pub use error::{EngineError, MemoryUse, OperationPlace};
 pub use extension_types::{ExtensionObstacle, ExtensionTypes};

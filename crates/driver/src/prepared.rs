@@ -20,6 +20,7 @@ use nnhal_hal::{
 };
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) preparations: Scheduler,
     /// Executions that wait for fences.
     pub(crate) pending: Pending,
+    /// Whether a fenced execution is waited for in the call, which then returns no fence.
+    pub(crate) ends_before_it_returns: AtomicBool,
 }
 
 impl Prepared {

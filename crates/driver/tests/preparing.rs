@@ -21,7 +21,7 @@ fn pack(weights: &[f32], packed: &mut [f32]) {
     let columns = weights.len() / rows;
     for column in 0..columns {
         for row in 0..rows {
-            packed[column * rows + row] = weights[row * columns + column].mul_add(0.5, 1.0);
+            packed[column * rows + row] = weights[row * columns + column] * 0.5 + 1.0;
         }
     }
 }
@@ -31,7 +31,7 @@ fn small_execution(value: f32) -> f32 {
     let mut sums = [value; 16];
     for index in 0..60_000_u16 {
         for sum in &mut sums {
-            *sum = sum.mul_add(0.999, f32::from(index));
+            *sum = *sum * 0.999 + f32::from(index);
         }
     }
     sums.iter().sum()
@@ -58,18 +58,17 @@ fn engine(packed_now: &'static AtomicUsize) -> Scripted {
     })
 }
 
-/// The time that 99 of 100 executions stay below.
+/// The time that 99 of 100 executions stay below. So many are not waited for if they take too long.
 fn percentile_99(prepared: &dyn PreparedModel) -> Duration {
     let request = request_with_room(8);
-    let mut times: Vec<Duration> = (0..400)
-        .map(|_| {
-            let begin = Instant::now();
-            execute(prepared, &request).unwrap();
-            begin.elapsed()
-        })
-        .collect();
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while times.len() < 400 && begun.elapsed() < Duration::from_secs(4) {
+        let begin = Instant::now();
+        execute(prepared, &request).unwrap();
+        times.push(begin.elapsed());
+    }
     times.sort_unstable();
-    times[395]
+    times[(times.len() - 1) * 99 / 100]
 }
 
 /// Other processes use the same processors while tests run, so one good round of several is enough:
