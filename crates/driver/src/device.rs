@@ -29,7 +29,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReturnedFences {
     /// A descriptor that polls as a sync file does. It is a socket, so it is no sync file to the
-    /// kernel: see [`SyncFence::pair`](nnhal_hal::SyncFence::pair) for what does not work.
+    /// kernel: `SYNC_IOC_MERGE` and `SYNC_IOC_FILE_INFO` do not work on it, nor do requests of drivers
+    /// that take a sync file, as those of displays and GPUs do.
     #[default]
     Sockets,
     /// None: the call returns when the execution has ended, as the interface allows. For clients that
