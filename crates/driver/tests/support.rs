@@ -180,3 +180,11 @@ fn dev_sup_3_constants_that_cannot_be_read_are_not_supported_and_not_prepared() 
         }
     }
 }
+
+#[test]
+fn dev_info_1_the_version_string_names_the_engine_and_the_build() {
+    let version = Scripted::idle().device().version_string();
+    let (engine, build) = version.split_once(" build ").expect("a build");
+    assert_eq!(engine, "1");
+    assert!(build.len() == 16 && build.chars().all(|digit| digit.is_ascii_hexdigit()), "{build}");
+}

@@ -102,7 +102,7 @@ impl Files {
 fn loading(
     model_cache: Vec<OwnedFd>,
     data_cache: Vec<OwnedFd>,
-    token: nnhal_hal::CacheToken,
+    token: CacheToken,
 ) -> PrepareOptions {
     PrepareOptions { model_cache, data_cache, token, ..PrepareOptions::default() }
 }

@@ -5,12 +5,11 @@ mod drivers;
 
 use nnhal_conformance::contract::{self, Verdict};
 use nnhal_hal::{
-    Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
+    Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Deadline, Device,
     DeviceStatus, DeviceType, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
     FencedExecution, HalVersion, Model, OperandType, PrepareOptions, PreparedModel, Request,
     Result, Support, SyncFence, Timing,
 };
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 

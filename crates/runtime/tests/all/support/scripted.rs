@@ -1,12 +1,10 @@
 //! [`Scripted`]: the reference device with limits, and faults on demand.
 
 use nnhal_hal::{
-    Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
-    DeviceType, Error, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
-    Model, OperationType, PerformanceInfo, PrepareOptions, PreparedModel, Request, Result, Support,
-    SyncFence,
+    Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Device, DeviceType, Error,
+    Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion, Model, OperationType,
+    PerformanceInfo, PrepareOptions, PreparedModel, Request, Result, Support, SyncFence,
 };
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
