@@ -4,6 +4,7 @@ use crate::datum::{FmqRequestDatum, FmqResultDatum};
 use crate::packet::{RequestPacket, ResultPacket};
 use crate::queue::{Interrupt, MessageQueue, QueueError, Reader, Writer};
 use crate::{BurstCallback, BurstContext};
+use nnhal_hal::client::{AtLeaving, Held, Holding};
 use nnhal_hal::{
     Cancellation, Error, ErrorStatus, ExecutionOptions, Memory, PreparedModel, Request,
     RequestMemoryPool, Timing,
@@ -11,45 +12,12 @@ use nnhal_hal::{
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most slots whose memory is kept. A client that uses more is asked for the others with each
 /// request anew: each takes a descriptor and a mapping of the service.
 pub const MAXIMUM_KEPT_SLOTS: usize = 1024;
-
-/// The most bursts that a process serves at once: each has a thread, which sleeps in the futex of its
-/// queue. Waiting for several such words at once needs a newer system (`futex_waitv`, Linux 5.16) and
-/// cannot wait for single bits, as those do who wake at the other end.
-pub const MAXIMUM_BURSTS: usize = 1024;
-
-/// Threads of bursts.
-static BURSTS: AtomicUsize = AtomicUsize::new(0);
-
-/// One of the bursts that a process may serve, given up when dropped.
-struct Place;
-
-impl Place {
-    /// # Errors
-    /// `RESOURCE_EXHAUSTED_TRANSIENT`: there is none left.
-    fn take() -> nnhal_hal::Result<Self> {
-        let more = |count| if count < MAXIMUM_BURSTS { Some(count + 1) } else { None };
-        match BURSTS.fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
-            Ok(_) => Ok(Self),
-            Err(count) => Err(Error::new(
-                ErrorStatus::ResourceExhaustedTransient,
-                format!("{count} bursts are open, which is the limit"),
-            )),
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        BURSTS.fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 /// For how long dropping waits for a thread that only has to notice it.
 const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
@@ -61,12 +29,17 @@ const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
 /// deadline is none, the loop timeout the default one, the priority that of the prepared model
 /// (BURST-14). Memory is asked for once and kept by its slot (BURST-7, BURST-9).
 ///
-/// Dropping it ends the burst: an execution that is under way is given up, and nobody waits for the
+/// Each burst has a thread, which sleeps in the futex of its queue: waiting for several such words at
+/// once needs a newer system (`futex_waitv`, Linux 5.16) and cannot wait for single bits, as those do
+/// who wake at the other end. So the number of bursts that a client may have is limited.
+///
+/// Dropping it, or its client's leaving, ends the burst: an execution that is under way is given up, and nobody waits for the
 /// client (BURST-16). The thread keeps alive what it needs until it has ended.
 pub struct BurstServer {
     slots: Arc<Slots>,
     life: Arc<Life>,
-    stop: Stop,
+    stop: Arc<Stop>,
+    _at_leaving: AtLeaving,
 }
 
 impl BurstServer {
@@ -74,8 +47,8 @@ impl BurstServer {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if a queue has no event flag, or no room for even the shortest result
-    /// (contract: BURST-1); `RESOURCE_EXHAUSTED_TRANSIENT` if there can be no thread, or
-    /// [`MAXIMUM_BURSTS`] are open.
+    /// (contract: BURST-1); `RESOURCE_EXHAUSTED_TRANSIENT` if there can be no thread, or the prepared
+    /// model's client has as many bursts as it may have.
     pub fn new(
         prepared: Arc<dyn PreparedModel>,
         callback: Arc<dyn BurstCallback>,
@@ -104,12 +77,13 @@ impl BurstServer {
         if capacity < length {
             return Err(Error::invalid(QueueError::TooLong { length, capacity }));
         }
-        let place = Place::take()?;
+        let client = prepared.client();
+        let held = client.hold(Holding::Bursts, 1)?;
         let (reader, writer) = (requests.into_reader(), results.into_writer());
-        let stop = Stop {
+        let stop = Arc::new(Stop {
             waiting: [reader.interrupt(), writer.interrupt()],
             cancellation: Cancellation::new(),
-        };
+        });
         let (slots, life) = (Arc::<Slots>::default(), Arc::<Life>::default());
         let worker = Worker {
             prepared,
@@ -120,14 +94,16 @@ impl BurstServer {
             request: Vec::new(),
             result: Vec::new(),
             cancellation: stop.cancellation.clone(),
-            _place: place,
+            _held: held,
         };
         let death = Death { life: Arc::clone(&life), at_the_end: Some(at_the_end) };
         std::thread::Builder::new()
             .name("nnhal-burst".to_owned())
             .spawn(move || worker.work(&death.life))
             .map_err(|error| Error::new(ErrorStatus::ResourceExhaustedTransient, error))?;
-        Ok(Self { slots, life, stop })
+        let leaving = Arc::clone(&stop);
+        let _at_leaving = client.at_leaving(move || leaving.throw());
+        Ok(Self { slots, life, stop, _at_leaving })
     }
 }
 
@@ -143,8 +119,7 @@ impl BurstContext for BurstServer {
 
 impl Drop for BurstServer {
     fn drop(&mut self) {
-        self.stop.cancellation.cancel();
-        self.stop.waiting.iter().for_each(Interrupt::throw);
+        self.stop.throw();
         self.life.wait_unless_busy();
     }
 }
@@ -165,6 +140,13 @@ impl fmt::Debug for BurstServer {
 struct Stop {
     waiting: [Interrupt; 2],
     cancellation: Cancellation,
+}
+
+impl Stop {
+    fn throw(&self) {
+        self.cancellation.cancel();
+        self.waiting.iter().for_each(Interrupt::throw);
+    }
 }
 
 /// What the thread is doing.
@@ -226,7 +208,7 @@ struct Worker {
     request: Vec<FmqRequestDatum>,
     result: Vec<FmqResultDatum>,
     cancellation: Cancellation,
-    _place: Place,
+    _held: Held,
 }
 
 impl Worker {

@@ -60,7 +60,7 @@ impl CpuProgram {
         let inputs = &model.main().inputs;
         let lengths = |operand: &u32| declared(model.main(), *operand).to_known();
         let dimensions: Option<Vec<Vec<u32>>> = inputs.iter().map(lengths).collect();
-        let mut program = Self::without_plans(settings, teams);
+        let mut program = Self::without_plans(settings, teams, budget);
         let is_open = dimensions.is_none();
         if let Some(dimensions) = dimensions {
             let source = Source::of_model(model, &program.ledger)?;
@@ -90,7 +90,7 @@ impl CpuProgram {
         budget: &Budget,
     ) -> Result<Self, EngineError> {
         let Saved { subgraph, inputs, constants, packed } = saved::read(bytes, &settings)?;
-        let mut program = Self::without_plans(settings, teams);
+        let mut program = Self::without_plans(settings, teams, budget);
         program.plan_once(Source::restored(subgraph, constants), inputs, budget, Some(&packed))?;
         if lock(&program.plans).is_empty() {
             return Err(nnhal_hal::Error::failure("a saved program cannot be planned").into());
@@ -98,10 +98,10 @@ impl CpuProgram {
         Ok(program)
     }
 
-    fn without_plans(settings: Settings, teams: &Arc<Teams>) -> Self {
+    fn without_plans(settings: Settings, teams: &Arc<Teams>, budget: &Budget) -> Self {
         Self {
             settings,
-            ledger: Ledger::of_model(settings.memory_limit),
+            ledger: budget.memory().model(settings.memory_limit),
             teams: Arc::clone(teams),
             source: None,
             origins: None,
@@ -135,10 +135,10 @@ impl CpuProgram {
     ) -> Result<Option<(Specialised, Origins)>, EngineError> {
         match Graph::build(source, &inputs, &self.ledger, budget) {
             Ok(graph) => {
-                let mut team = self.teams.borrow();
+                let mut team = self.teams.borrow_for(budget);
                 let plan =
                     Plan::new(graph, &self.settings, &self.ledger, &mut team, budget, packed);
-                self.teams.give_back(team);
+                self.teams.give_back_after(budget, team);
                 let (plan, origins) = plan?;
                 Ok(Some((Specialised { inputs, plan, workspaces: Mutex::default() }, origins)))
             }

@@ -4,11 +4,11 @@
 //! check. The bytes themselves belong to the client, who may change them at any time; they can
 //! only be copied.
 
-use crate::buffers::ManagedBuffer;
+use crate::buffers::{ManagedBuffer, Storage};
 use crate::error::{EngineError, MemoryUse};
 use crate::memory::{Charge, Ledger};
 use nnhal_hal::memory::{MemoryError, MemoryView};
-use nnhal_hal::{Memory, OperandType, OutputShape};
+use nnhal_hal::{Error, Memory, OperandType, OutputShape};
 use nnhal_ops::Shape;
 use std::sync::{Arc, OnceLock};
 
@@ -70,7 +70,7 @@ struct Delivered {
     /// In bytes.
     size: u64,
     /// The storage of its buffer.
-    storage: Option<Memory>,
+    storage: Option<Storage>,
 }
 
 /// Where an output's bytes go.
@@ -121,6 +121,15 @@ pub enum DeliveryError {
         shape: Shape,
         /// The bytes it has.
         found: u64,
+    },
+    /// Its buffer, which the driver manages, can have no memory for it.
+    #[error("output {output}")]
+    Buffer {
+        /// The output.
+        output: usize,
+        /// Why not.
+        #[source]
+        error: Error,
     },
     /// The client's memory could not be written.
     #[error("output {output}")]
@@ -451,8 +460,10 @@ impl BoundOutput {
             Place::Client(region) if region.length < size => (Room::TooShort, None),
             Place::Client(region) => (Room::Enough(region.first(size)), None),
             Place::Buffer(buffer) => {
-                let storage = buffer.storage(size).map_err(|error| self.memory_error(error))?;
-                let view = storage.view().map_err(|error| self.memory_error(error))?;
+                let storage = buffer
+                    .storage(size)
+                    .map_err(|error| DeliveryError::Buffer { output, error })?;
+                let view = storage.memory.view().map_err(|error| self.memory_error(error))?;
                 (Room::Enough(Region::new(view, 0, size)), Some(storage))
             }
         };

@@ -1,8 +1,9 @@
 //! [`Budget`]: what preparing or running may take, asked between operations and inside loops.
 
+use crate::memory::Ledger;
 use crate::schedule::{Scheduler, Turn};
 use nnhal_hal::time::loop_timeout;
-use nnhal_hal::{Cancellation, Deadline, ErrorStatus, ExecutionOptions, Priority};
+use nnhal_hal::{Cancellation, Client, Deadline, ErrorStatus, ExecutionOptions, Priority};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ pub struct Budget {
     loop_timeout: Duration,
     cancellation: Option<Cancellation>,
     priority: Priority,
+    client: Client,
+    is_preparing: bool,
     turn: Option<Arc<Turn>>,
 }
 
@@ -66,6 +69,8 @@ impl Budget {
             loop_timeout: loop_timeout(None),
             cancellation: None,
             priority,
+            client: Client::in_process(),
+            is_preparing: false,
             turn: None,
         }
     }
@@ -94,6 +99,12 @@ impl Budget {
         self
     }
 
+    /// The same for this client; otherwise it is for the process.
+    #[must_use]
+    pub fn with_client(self, client: Client) -> Self {
+        Self { client, ..self }
+    }
+
     /// The same with a deadline that is no later than this one.
     #[must_use]
     pub fn until(mut self, deadline: Option<Deadline>) -> Self {
@@ -106,14 +117,37 @@ impl Budget {
         self.deadline
     }
 
-    /// Waits until it is this work's turn to compute. [`Budget::check`] lets work of higher
-    /// priority pass from then on.
+    /// The same for preparing a model.
+    pub(crate) fn preparing(self) -> Self {
+        Self { is_preparing: true, ..self }
+    }
+
+    /// Whether a model is being prepared, on a thread of which the operating system thinks less. So
+    /// do the threads that are started from it: an engine keeps none of those for executions.
+    pub fn is_preparing(&self) -> bool {
+        self.is_preparing
+    }
+
+    /// Whose work it is.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Counts the memory of the client whose work it is: what a program takes is charged to a
+    /// [`Ledger::model`] of it.
+    pub fn memory(&self) -> Ledger {
+        Ledger::of_client(&self.client)
+    }
+
+    /// Waits until it is this work's turn to compute. [`Budget::check`] lets others pass from then
+    /// on, see [`Scheduler`].
     ///
     /// # Errors
     /// [`Interruption`] if the deadline passes or the work is cancelled before.
     pub fn take_turn(self, scheduler: &Scheduler) -> Result<Self, Interruption> {
         self.check_before_start()?;
-        let turn = scheduler.take_turn(self.priority, self.deadline, self.cancellation.as_ref())?;
+        let cancellation = self.cancellation.as_ref();
+        let turn = scheduler.take_turn(&self.client, self.priority, self.deadline, cancellation)?;
         Ok(Self { turn: Some(Arc::new(turn)), ..self })
     }
 
@@ -138,7 +172,7 @@ impl Budget {
         })
     }
 
-    /// To be asked between operations: lets work of higher priority pass first.
+    /// To be asked between operations: lets others pass first whose turn it is.
     ///
     /// # Errors
     /// [`Interruption::DeadlinePassed`], [`Interruption::Cancelled`]
@@ -154,7 +188,8 @@ impl Budget {
     /// # Errors
     /// As [`Budget::check`].
     pub fn check_inside(&self) -> Result<(), Interruption> {
-        if self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled) {
+        let cancelled = self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled);
+        if cancelled || self.client.has_left() {
             return Err(Interruption::Cancelled);
         }
         match self.deadline {

@@ -1,35 +1,49 @@
 //! [`DriverDevice`]: a [`nnhal_hal::Device`] over any engine.
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Interruption};
 use crate::buffers::allocation::allocate;
+use crate::build_name::build;
 use crate::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache, Stored};
 use crate::engine::{CompileOptions, Engine, Program as _};
 use crate::error::EngineError;
 use crate::extension_types::ExtensionTypes;
-use crate::fenced::pending::{MOST_PENDING, Pending};
+use crate::fenced::pending::Pending;
 use crate::files::with_copied_pools;
 use crate::interface::Interface;
 use crate::memory::Ledger;
-use crate::prepared::Prepared;
+use crate::owner::Owner;
+use crate::prepared::{Prepared, Shared};
+use crate::preparing;
 use crate::schedule::Scheduler;
 use crate::support::{expect_supported, expect_whole, supported_of_checked};
 use nnhal_hal::{
-    Buffer, BufferDescription, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
-    DeviceType, Error, Extension, HalVersion, Model, PrepareOptions, PreparedModel, Priority,
-    Result, Support,
+    Buffer, BufferDescription, CacheFilesNeeded, Capabilities, Client, Device, DeviceType, Error,
+    Extension, HalVersion, Model, PrepareOptions, PreparedModel, Priority, Result, Support,
 };
 use nnhal_ops::ValidModel;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// What a device returns as the fence of a fenced execution (contract: FENCE-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReturnedFences {
+    /// A descriptor that polls as a sync file does. It is a socket, so it is no sync file to the
+    /// kernel: `SYNC_IOC_MERGE` and `SYNC_IOC_FILE_INFO` do not work on it, nor do requests of drivers
+    /// that take a sync file, as those of displays and GPUs do.
+    #[default]
+    Sockets,
+    /// None: the call returns when the execution has ended, as the interface allows. For clients that
+    /// give fences to the kernel. The call takes as long as the fences that it waits for.
+    NoneAfterTheEnd,
+}
 
 /// A driver: the contract, over an engine.
 #[derive(Debug)]
 pub struct DriverDevice<E> {
     engine: E,
-    /// One for all that the device computes; also tells its prepared models from those of others.
-    scheduler: Scheduler,
-    pending: Pending,
+    /// Also tells its prepared models from those of others.
+    shared: Arc<Shared>,
     /// Made when it is first asked for, because it leaves a key in the state directory.
     cache: OnceLock<Option<ModelCache>>,
 }
@@ -38,23 +52,29 @@ impl<E: Engine> DriverDevice<E> {
     /// A driver over this engine. It caches compilations under a key of the state directory, see
     /// [`CacheKey::of_device`].
     pub fn new(engine: E) -> Self {
-        let scheduler = Scheduler::new(engine.executions_at_once());
-        let pending = Pending::new(engine.executions_at_once(), MOST_PENDING);
-        Self { engine, scheduler, pending, cache: OnceLock::new() }
+        let at_once = engine.executions_at_once();
+        let shared = Arc::new(Shared {
+            number: Owner::number_device(),
+            executions: Scheduler::new(at_once),
+            preparations: Scheduler::new(preparing::turns(at_once)),
+            pending: Pending::new(at_once),
+            ends_before_it_returns: AtomicBool::new(false),
+        });
+        Self { engine, shared, cache: OnceLock::new() }
     }
 
-    /// The same with another limit to the fenced executions that have not ended; by default 100,000.
-    /// One more is refused with `RESOURCE_EXHAUSTED_TRANSIENT`.
+    /// The same with other fences of fenced executions.
     #[must_use]
-    pub fn with_pending_executions(self, most: usize) -> Self {
-        let pending = Pending::new(self.engine.executions_at_once(), most);
-        Self { pending, ..self }
+    pub fn with_fences(self, fences: ReturnedFences) -> Self {
+        let waits = fences == ReturnedFences::NoneAfterTheEnd;
+        self.shared.ends_before_it_returns.store(waits, Ordering::Relaxed);
+        self
     }
 
     /// The same with another key for its cache.
     #[must_use]
     pub fn with_cache_key(self, key: &CacheKey) -> Self {
-        let identity = Identity::here(self.engine.name(), &self.engine.version_string());
+        let identity = Identity::here(self.engine.name(), &version_string(&self.engine));
         Self { cache: Some(ModelCache::new(key, identity)).into(), ..self }
     }
 
@@ -65,7 +85,7 @@ impl<E: Engine> DriverDevice<E> {
     }
 
     fn cache(&self) -> Option<&ModelCache> {
-        let of_device = || ModelCache::of_device(self.engine.name(), &self.engine.version_string());
+        let of_device = || ModelCache::of_device(self.engine.name(), &version_string(&self.engine));
         self.cache.get_or_init(of_device).as_ref()
     }
 
@@ -97,10 +117,37 @@ impl<E: Engine> DriverDevice<E> {
         interface: Interface,
         program: E::Program,
         priority: Priority,
+        client: Client,
     ) -> Arc<dyn PreparedModel> {
-        let scheduler = self.scheduler.clone();
-        let pending = self.pending.clone();
-        Arc::new(Prepared::new(interface, Box::new(program), priority, scheduler, pending))
+        let shared = Arc::clone(&self.shared);
+        Arc::new(Prepared::new(interface, Arc::new(program), priority, client, shared))
+    }
+
+    /// What preparing may take.
+    fn budget(options: &PrepareOptions, priority: Priority) -> Budget {
+        let budget = Budget::new(options.deadline, priority).with_client(options.client.clone());
+        match &options.cancellation {
+            Some(cancellation) => budget.with_cancellation(cancellation.clone()),
+            None => budget,
+        }
+        .preparing()
+    }
+
+    /// Prepares on a thread for that, when it is this preparation's turn, and while the client stays.
+    fn prepare<T: Send>(
+        &self,
+        budget: Budget,
+        work: impl FnOnce(&Budget) -> Result<T> + Send,
+    ) -> Result<T> {
+        let budget = budget.take_turn(&self.shared.preparations).map_err(EngineError::from)?;
+        preparing::on_own_thread(|| {
+            let done = work(&budget)?;
+            // Who has left gets nothing, also if the engine did not notice.
+            if budget.client().has_left() {
+                return Err(EngineError::from(Interruption::Cancelled).into());
+            }
+            Ok(done)
+        })
     }
 
     /// The engine.
@@ -114,8 +161,9 @@ impl<E: Engine> Device for DriverDevice<E> {
         self.engine.name()
     }
 
+    /// The engine's, and the build that both are in.
     fn version_string(&self) -> String {
-        self.engine.version_string()
+        version_string(&self.engine)
     }
 
     fn device_type(&self) -> DeviceType {
@@ -137,9 +185,9 @@ impl<E: Engine> Device for DriverDevice<E> {
         })
     }
 
-    /// Compiles on the caller's thread. A valid model with operations that the engine does not
-    /// support is a `GENERAL_FAILURE` (contract: PREP-5) whose reason is
-    /// [`UnsupportedOperations`](crate::UnsupportedOperations).
+    /// Compiles on a thread of a lower priority, and waits for it (contract: CONC-4). A valid model with
+    /// operations that the engine does not support is a `GENERAL_FAILURE` (contract: PREP-5) whose
+    /// reason is [`UnsupportedOperations`](crate::UnsupportedOperations).
     fn prepare_model(
         &self,
         model: &Model,
@@ -149,52 +197,48 @@ impl<E: Engine> Device for DriverDevice<E> {
         guarded(|| {
             // Arguments before deadlines (contract: GEN-4).
             // The charge counts copies of constants for as long as there are any.
-            let (model, _charge) = with_copied_pools(model, Ledger::process())?;
+            let memory = Ledger::of_client(&options.client);
+            let (model, _charge) = with_copied_pools(model, &memory)?;
             let model = nnhal_ops::validate::check(&model, version)?;
-            let mut budget = Budget::new(options.deadline, options.priority);
-            if let Some(cancellation) = &options.cancellation {
-                budget = budget.with_cancellation(cancellation.clone());
-            }
+            let budget = Self::budget(&options, options.priority);
             budget.check_before_start().map_err(EngineError::from)?;
             let model = expect_whole(model).map_err(Error::failure)?;
             expect_supported(&self.engine, &model).map_err(Error::failure)?;
-            let budget = budget.take_turn(&self.scheduler).map_err(EngineError::from)?;
             let compile =
                 CompileOptions { preference: options.preference, priority: options.priority };
-            let program = self.engine.compile(&model, &compile, &budget)?;
-            drop(budget);
-            let PrepareOptions { model_cache, data_cache, token, .. } = &options;
-            let files = CacheFiles { model: model_cache, data: data_cache, token };
-            self.save(files, &model, &compile, &program);
+            let program = self.prepare(budget, |budget| {
+                let program = self.engine.compile(&model, &compile, budget)?;
+                self.save(files_of(&options), &model, &compile, &program);
+                Ok(program)
+            })?;
             let extension_types = ExtensionTypes::of(model.model(), &self.engine.extensions());
             let interface = Interface::of(&model).with_extension_types(extension_types);
-            Ok(self.prepared(interface, program, options.priority))
+            Ok(self.prepared(interface, program, options.priority, options.client))
         })
     }
 
-    fn prepare_model_from_cache(
-        &self,
-        deadline: Option<Deadline>,
-        model_cache: Vec<OwnedFd>,
-        data_cache: Vec<OwnedFd>,
-        token: &CacheToken,
-    ) -> Result<Arc<dyn PreparedModel>> {
+    fn check_cache(&self, options: &PrepareOptions) -> Result<()> {
         guarded(|| {
-            let cache = self.cache().ok_or_else(|| Error::failure("there is no cache"))?;
-            let files = CacheFiles { model: &model_cache, data: &data_cache, token };
-            // What lies in the files is an argument: looked at before deadlines (contract: GEN-4).
-            let Stored { interface, options, content } =
-                cache.load(files, &self.engine.extensions())?;
-            let budget = Budget::new(deadline, options.priority);
-            let budget = budget.take_turn(&self.scheduler).map_err(EngineError::from)?;
-            let program = match content {
-                Content::Program(saved) => self.engine.restore(saved, &options, &budget)?,
-                Content::Model(model) => {
-                    expect_supported(&self.engine, &model).map_err(Error::failure)?;
-                    self.engine.compile(&model, &options, &budget)?
-                }
-            };
-            Ok(self.prepared(interface, program, options.priority))
+            let cache = self.cache().ok_or_else(no_cache)?;
+            Ok(cache.check(files_of(options))?)
+        })
+    }
+
+    fn prepare_model_from_cache(&self, options: PrepareOptions) -> Result<Arc<dyn PreparedModel>> {
+        guarded(|| {
+            let cache = self.cache().ok_or_else(no_cache)?;
+            // What is in the files is an argument: looked at before deadlines (contract: GEN-4).
+            let Stored { interface, options: compile, content } =
+                cache.load(files_of(&options), &self.engine.extensions())?;
+            let program =
+                self.prepare(Self::budget(&options, compile.priority), |budget| match content {
+                    Content::Program(saved) => Ok(self.engine.restore(saved, &compile, budget)?),
+                    Content::Model(model) => {
+                        expect_supported(&self.engine, &model).map_err(Error::failure)?;
+                        Ok(self.engine.compile(&model, &compile, budget)?)
+                    }
+                })?;
+            Ok(self.prepared(interface, program, compile.priority, options.client))
         })
     }
 
@@ -203,8 +247,21 @@ impl<E: Engine> Device for DriverDevice<E> {
     }
 
     fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {
-        guarded(|| allocate(description, |prepared| prepared.scheduler().is_same(&self.scheduler)))
+        guarded(|| allocate(description, |prepared| Arc::ptr_eq(prepared.shared(), &self.shared)))
     }
+}
+
+fn version_string<E: Engine>(engine: &E) -> String {
+    format!("{} build {}", engine.version_string(), build()).trim_start().to_owned()
+}
+
+fn files_of(options: &PrepareOptions) -> CacheFiles<'_> {
+    let PrepareOptions { model_cache, data_cache, token, .. } = options;
+    CacheFiles { model: model_cache, data: data_cache, token }
+}
+
+fn no_cache() -> Error {
+    Error::failure("there is no cache")
 }
 
 /// Does some work and turns a panic into an error, whether the engine's or ours (contract: GEN-8).

@@ -98,7 +98,8 @@ pub trait Engine: Send + Sync + 'static {
     /// The service instance name: vendor and device with one `-` between (DEV-INFO-3).
     fn name(&self) -> &str;
 
-    /// Names this build among all builds for this device (DEV-INFO-1). Not empty.
+    /// Names the engine's version, and what of it was chosen when it was made. The driver adds what
+    /// names the build (contract: DEV-INFO-1).
     fn version_string(&self) -> String;
 
     /// The kind of processor.
@@ -114,7 +115,7 @@ pub trait Engine: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// How many executions it computes at a time; more wait for their turn, by priority. As many as
+    /// How many executions it computes at a time; more wait for their turn, see [`Scheduler`](crate::Scheduler). As many as
     /// there are processors, unless one execution keeps several of them busy.
     fn executions_at_once(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
@@ -127,7 +128,11 @@ pub trait Engine: Send + Sync + 'static {
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support;
 
     /// Makes a program of a model whose operations it supports. The program keeps what it needs:
-    /// the model is the client's. Long work asks the budget now and then.
+    /// the model is the client's. Long work asks the budget now and then, and charges the memory it
+    /// keeps to [`Budget::memory`].
+    ///
+    /// The thread is one for preparing ([`Budget::is_preparing`]): threads that are started from it have
+    /// its lower priority, so none of them is kept for executions.
     ///
     /// # Errors
     /// See [`EngineError`].

@@ -37,6 +37,8 @@ pub enum MemoryUse {
     Plan,
     /// A request's inputs.
     Inputs,
+    /// A buffer that the driver manages.
+    Buffer,
     /// The values of an execution, and what its kernels work with.
     Values,
     /// The results of an operation.
@@ -50,6 +52,7 @@ impl fmt::Display for MemoryUse {
             Self::Weights => formatter.write_str("packed weights"),
             Self::Plan => formatter.write_str("a plan"),
             Self::Inputs => formatter.write_str("inputs"),
+            Self::Buffer => formatter.write_str("a buffer"),
             Self::Values => formatter.write_str("the values of an execution"),
             Self::Operation(place) => place.fmt(formatter),
         }
@@ -135,14 +138,15 @@ impl EngineError {
             Self::Interrupted(interruption) => interruption.status(),
             Self::Operation { fault, .. } => fault.execution_status(),
             // Other models may give back what they hold.
-            Self::MemoryLimit { holder: MemoryHolder::Process, wanted, limit, .. }
-                if wanted <= limit =>
+            Self::MemoryLimit { holder, wanted, limit, .. }
+                if *holder != MemoryHolder::Model && wanted <= limit =>
             {
                 ErrorStatus::ResourceExhaustedTransient
             }
             Self::MemoryLimit { .. } => ErrorStatus::ResourceExhaustedPersistent,
             Self::Allocation { .. } => ErrorStatus::ResourceExhaustedTransient,
             Self::Memory(error) => error.status(),
+            Self::Delivery(DeliveryError::Buffer { error, .. }) => error.status(),
             Self::Other(error) => error.status(),
             Self::Shape { .. } | Self::Delivery(_) | Self::Panicked { .. } => {
                 ErrorStatus::GeneralFailure

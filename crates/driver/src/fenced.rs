@@ -7,21 +7,22 @@
 pub(crate) mod pending;
 
 use crate::bindings::Bindings;
-use crate::budget::{Budget, Interruption};
+use crate::budget::Interruption;
 use crate::device::guarded;
 use crate::error::EngineError;
 use crate::interface::UsedFor;
 use crate::prepared::Prepared;
+use nnhal_hal::client::{Held, Holding};
 use nnhal_hal::device::FencedExecutionInfo;
 use nnhal_hal::fence::{FenceSignal, FenceState};
 use nnhal_hal::{
-    Deadline, Error, ErrorStatus, ExecutionOptions, FencedExecution, Priority, Request, Result,
-    SyncFence, Timing,
+    Cancellation, Deadline, Error, ErrorStatus, ExecutionOptions, FencedExecution,
+    PreparedModel as _, Request, Result, SyncFence, Timing,
 };
-use pending::Place;
 use rustix::fs::FileType;
 use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -39,10 +40,14 @@ pub(crate) fn launch(
     let used_for = if waits { UsedFor::WaitingExecution } else { UsedFor::FencedExecution };
     let launched = prepared.interface().bind(request, used_for)?;
     // Arguments before deadlines (contract: GEN-4, FENCE-9).
-    let budget = Budget::for_execution(options, prepared.priority());
-    budget.check_before_start().map_err(EngineError::from)?;
+    let budget = prepared.budget(options);
+    if let Err(interruption) = budget.check_before_start() {
+        // The request was right, so this is an execution that failed (contract: BUF-1).
+        launched.uninitialise_buffers();
+        return Err(EngineError::from(interruption).into());
+    }
 
-    let place = prepared.pending().place()?;
+    let held = prepared.client().hold(Holding::FencedExecutions, 1)?;
     let (signal, fence) = SyncFence::pair()?;
     let info = Arc::new(Info::default());
     let task = Task {
@@ -54,9 +59,15 @@ pub(crate) fn launch(
         called,
         outcome: Arc::clone(&info),
         signal,
-        place,
+        held,
     };
-    prepared.pending().start(Box::new(task), unsignalled)?;
+    prepared.shared().pending.start(Box::new(task), unsignalled)?;
+    if prepared.shared().ends_before_it_returns.load(Ordering::Relaxed) {
+        fence.wait(None)?;
+        let info = InfoOf(info);
+        info.get()?;
+        return Ok(FencedExecution { sync_fence: None, info: Box::new(info) });
+    }
     Ok(FencedExecution { sync_fence: Some(fence), info: Box::new(InfoOf(info)) })
 }
 
@@ -116,12 +127,14 @@ pub(crate) struct Task {
     called: Instant,
     outcome: Arc<Info>,
     signal: FenceSignal,
-    place: Place,
+    held: Held,
 }
 
 impl Task {
-    fn priority(&self) -> Priority {
-        self.prepared.priority()
+    /// What cancels it: its own switch, and its client's leaving.
+    fn switches(&self) -> impl Iterator<Item = Cancellation> {
+        let leaving = self.prepared.client().leaving().cloned();
+        self.options.cancellation.iter().cloned().chain(leaving)
     }
 
     /// When its result is no longer wanted, given when the last fence signalled.
@@ -150,9 +163,9 @@ impl Task {
             Err(error) if !is_loop_timeout(error) => Some(error.clone()),
             _ => None,
         };
-        let Self { outcome, signal, place, prepared, request, launched, options, .. } = self;
+        let Self { outcome, signal, held, prepared, request, launched, options, .. } = self;
         // Memory and fences are let go of before anybody is told.
-        drop((prepared, request, launched, options, place));
+        drop((prepared, request, launched, options, held));
         // Nobody else sets it.
         let _ = outcome.0.set(result);
         match failure {
@@ -165,7 +178,7 @@ impl Task {
         // What was refused when it was launched cannot come here, but memory may have been cut
         // short since, and buffers may have changed hands (contract: EXEC-4).
         let bindings = self.prepared.interface().bind(&self.request, UsedFor::FencedExecution)?;
-        let budget = Budget::for_execution(&self.options, self.prepared.priority());
+        let budget = self.prepared.budget(&self.options);
         let budget = budget.until(self.deadline_after(last_signalled));
         let computed = self.prepared.compute(bindings, budget, None);
         let (_, on_device) = computed.map_err(|failed| failed.error)?;

@@ -9,6 +9,7 @@ pub use error::{RequestError, Subject};
 use crate::bindings::{Bindings, BoundInput, BoundOutput};
 use crate::buffers::{Direction, Role};
 use crate::extension_types::ExtensionTypes;
+use crate::owner::Owner;
 use nnhal_hal::{DataLocation, HalVersion, Operand, OperandType, Request, RequestArgument};
 use nnhal_ops::{Shape, ValidModel};
 use pools::{Pool, Pools};
@@ -25,6 +26,7 @@ pub struct Interface {
     inputs: Vec<Operand>,
     outputs: Vec<Operand>,
     extension_types: ExtensionTypes,
+    owner: Owner,
 }
 
 /// What a request is checked for.
@@ -35,8 +37,8 @@ pub enum UsedFor {
     Execution,
     /// An execution behind fences: outputs must be known, and fit (contract: REQ-8, FENCE-2).
     FencedExecution,
-    /// The same while it waits for its fences: buffers that it reads may still be uninitialised,
-    /// and hold nothing when bound so.
+    /// The same while it waits for its fences: buffers that it reads may be written before it runs,
+    /// so what they hold now does not count, and is not bound.
     WaitingExecution,
 }
 
@@ -54,7 +56,8 @@ impl Interface {
     /// The same from the operands of the arguments, which have been validated.
     pub(crate) fn new(version: HalVersion, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Self {
         let number = PREPARED_MODELS.fetch_add(1, Ordering::Relaxed);
-        Self { number, version, inputs, outputs, extension_types: ExtensionTypes::default() }
+        let (extension_types, owner) = (ExtensionTypes::default(), Owner::none());
+        Self { number, version, inputs, outputs, extension_types, owner }
     }
 
     /// The same with what the device says of extensions' types: requests must keep to that
@@ -62,6 +65,11 @@ impl Interface {
     #[must_use]
     pub fn with_extension_types(self, extension_types: ExtensionTypes) -> Self {
         Self { extension_types, ..self }
+    }
+
+    /// The same for a prepared model of this owner, whose tokens requests may name.
+    pub(crate) fn with_owner(self, owner: Owner) -> Self {
+        Self { owner, ..self }
     }
 
     /// Names the prepared model; never used again (contract: ALLOC-9).
@@ -91,7 +99,7 @@ impl Interface {
     pub fn bind(&self, request: &Request, used_for: UsedFor) -> Result<Bindings, RequestError> {
         expect_count("inputs", request.inputs.len(), self.inputs.len())?;
         expect_count("outputs", request.outputs.len(), self.outputs.len())?;
-        let mut pools = Pools::new(&request.pools, self.version)?;
+        let mut pools = Pools::new(&request.pools, self.version, &self.owner)?;
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for (index, (argument, operand)) in request.inputs.iter().zip(&self.inputs).enumerate() {
             inputs.push(self.bind_input(index, argument, operand, &mut pools, used_for)?);

@@ -1,9 +1,8 @@
-//! [`Ledger`]: how much memory a model, and all models of the process, may take, and how much they
-//! take.
+//! [`Ledger`]: how much memory a model, a client and the process may take, and how much they take.
 //!
 //! Whatever a model's or a request's numbers decide the size of is charged before it is allocated,
 //! and stays charged for as long as it is held: constants, packed weights, plans, the memory of
-//! executions. A charge counts for the model and for the process.
+//! executions. A charge counts for the model, for its client and for the process.
 //!
 //! ```
 //! use nnhal_driver::{Ledger, MemoryUse};
@@ -19,6 +18,8 @@
 mod machine;
 
 use crate::error::{EngineError, MemoryUse};
+use nnhal_hal::Client;
+use nnhal_hal::client::{Held, Holding};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -43,9 +44,17 @@ pub struct Ledger(Arc<Inner>);
 struct Inner {
     holder: MemoryHolder,
     limit: u64,
-    live: AtomicU64,
+    live: Live,
     /// Counts everything that this one counts.
     parent: Option<Ledger>,
+}
+
+/// The bytes that are held.
+#[derive(Debug)]
+enum Live {
+    Here(AtomicU64),
+    /// All that the client holds, of which this is what was charged here.
+    Client(Held),
 }
 
 /// Whose memory a [`Ledger`] counts.
@@ -53,6 +62,8 @@ struct Inner {
 pub enum MemoryHolder {
     /// One prepared model, its executions included.
     Model,
+    /// All that is a client's.
+    Client,
     /// All models of the process.
     Process,
 }
@@ -61,6 +72,7 @@ impl fmt::Display for MemoryHolder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Model => "model",
+            Self::Client => "client",
             Self::Process => "process",
         })
     }
@@ -99,13 +111,32 @@ impl Ledger {
         Self::new(MemoryHolder::Model, limit, Some(self.clone()))
     }
 
+    /// One for what is this client's, wherever it is charged. It counts for the process too.
+    pub fn of_client(client: &Client) -> Self {
+        let limit = client.limit(Holding::Memory);
+        let parent = Some(Self::process().clone());
+        let live = match client.hold(Holding::Memory, 0) {
+            Ok(held) => Live::Client(held),
+            // It has left, and can have nothing.
+            Err(_) => {
+                let holder = MemoryHolder::Client;
+                let live = Live::Here(AtomicU64::new(0));
+                return Self(Arc::new(Inner { holder, limit: 0, live, parent }));
+            }
+        };
+        Self(Arc::new(Inner { holder: MemoryHolder::Client, limit, live, parent }))
+    }
+
     fn new(holder: MemoryHolder, limit: u64, parent: Option<Self>) -> Self {
-        Self(Arc::new(Inner { holder, limit, live: AtomicU64::new(0), parent }))
+        Self(Arc::new(Inner { holder, limit, live: Live::Here(AtomicU64::new(0)), parent }))
     }
 
     /// Bytes that are held.
     pub fn live(&self) -> u64 {
-        self.0.live.load(Ordering::Relaxed)
+        match &self.0.live {
+            Live::Here(live) => live.load(Ordering::Relaxed),
+            Live::Client(held) => held.client().held(Holding::Memory),
+        }
     }
 
     /// Bytes that may be held.
@@ -163,13 +194,26 @@ impl Ledger {
 
     /// Adds to what is held, here and above, or nowhere.
     fn add(&self, bytes: u64, user: MemoryUse) -> Result<(), EngineError> {
-        let fits = |live: u64| live.checked_add(bytes).filter(|sum| *sum <= self.limit());
-        let added = self.0.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        added.map_err(|live| self.refusal(user, bytes, live))?;
+        match &self.0.live {
+            Live::Here(live) => {
+                let fits = |live: u64| live.checked_add(bytes).filter(|sum| *sum <= self.limit());
+                let added = live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+                added.map_err(|live| self.refusal(user, bytes, live))?;
+            }
+            Live::Client(held) => {
+                held.grow(bytes).map_err(|_| self.refusal(user, bytes, self.live()))?;
+            }
+        }
         let above = self.0.parent.as_ref().map_or(Ok(()), |parent| parent.add(bytes, user));
-        above.inspect_err(|_| {
-            self.0.live.fetch_sub(bytes, Ordering::Relaxed);
-        })
+        above.inspect_err(|_| self.subtract(bytes))
+    }
+
+    /// Gives back what was added, here only.
+    fn subtract(&self, bytes: u64) {
+        match &self.0.live {
+            Live::Here(live) => drop(live.fetch_sub(bytes, Ordering::Relaxed)),
+            Live::Client(held) => held.shrink(bytes),
+        }
     }
 
     /// Room for elements of a vector, charged and allocated.
@@ -207,7 +251,7 @@ impl Charge {
     pub fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         for level in self.ledger.levels() {
-            level.0.live.fetch_sub(less, Ordering::Relaxed);
+            level.subtract(less);
         }
         self.bytes -= less;
     }
@@ -261,6 +305,27 @@ mod tests {
         assert!(charge.grow(1, MemoryUse::Constants).is_err());
         charge.shrink_to(2);
         assert_eq!((charge.bytes(), other.live(), process.live()), (2, 2, 2));
+    }
+
+    #[test]
+    fn all_that_is_charged_to_a_client_counts_together() {
+        let limits = nnhal_hal::ClientLimits { memory: 10, ..Default::default() };
+        let client = Client::new("test", limits);
+        let (one, other) = (Ledger::of_client(&client).model(8), Ledger::of_client(&client));
+        let charge = one.charge(6, MemoryUse::Constants).unwrap();
+        let error = other.charge(5, MemoryUse::Inputs).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "inputs: 5 more bytes beside 6 exceed the client's limit of 10"
+        );
+        assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
+        assert_eq!((client.held(Holding::Memory), other.room(), one.room()), (6, 4, 2));
+        drop(charge);
+        drop(other.charge(10, MemoryUse::Inputs).unwrap());
+        assert_eq!(client.held(Holding::Memory), 0);
+        client.leave();
+        assert!(other.charge(1, MemoryUse::Inputs).is_ok(), "what goes on may end as it began");
+        assert!(Ledger::of_client(&client).charge(1, MemoryUse::Inputs).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! [`Prepared`]: a [`nnhal_hal::PreparedModel`] over any program.
 
 use crate::bindings::Bindings;
-use crate::budget::Budget;
+use crate::budget::{Budget, Interruption};
 use crate::device::guarded;
 use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
@@ -10,15 +10,18 @@ use crate::fenced::pending::Pending;
 use crate::interface::{Interface, UsedFor};
 use crate::memory::Ledger;
 use crate::observer::Observer;
+use crate::owner::Owner;
 use crate::planned_step::PlannedStep;
 use crate::schedule::Scheduler;
+use nnhal_hal::client::{AtLeaving, Holding};
 use nnhal_hal::{
-    Burst, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution,
-    OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
+    Burst, Client, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
+    FencedExecution, OutputShape, PreparedModel, Priority, Request, SyncFence, Timing,
 };
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A prepared model of a [`DriverDevice`](crate::DriverDevice), whichever its engine. Clones are
@@ -28,21 +31,61 @@ pub struct Prepared(Arc<Inner>);
 
 struct Inner {
     interface: Interface,
-    program: Box<dyn Program>,
+    /// `None` when its client has left.
+    program: Mutex<Option<Arc<dyn Program>>>,
     priority: Priority,
-    scheduler: Scheduler,
-    pending: Pending,
+    client: Client,
+    owner: Owner,
+    memory: Ledger,
+    shared: Arc<Shared>,
+    /// Lets go of the program.
+    at_leaving: OnceLock<AtLeaving>,
+}
+
+/// What the prepared models of a device have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Of the device, among all there have been.
+    pub(crate) number: u64,
+    /// Who may execute.
+    pub(crate) executions: Scheduler,
+    /// Who may prepare.
+    pub(crate) preparations: Scheduler,
+    /// Executions that wait for fences.
+    pub(crate) pending: Pending,
+    /// Whether a fenced execution is waited for in the call, which then returns no fence.
+    pub(crate) ends_before_it_returns: AtomicBool,
 }
 
 impl Prepared {
     pub(crate) fn new(
         interface: Interface,
-        program: Box<dyn Program>,
+        program: Arc<dyn Program>,
         priority: Priority,
-        scheduler: Scheduler,
-        pending: Pending,
+        client: Client,
+        shared: Arc<Shared>,
     ) -> Self {
-        Self(Arc::new(Inner { interface, program, priority, scheduler, pending }))
+        let owner = Owner::new(shared.number, &client);
+        let prepared = Arc::new(Inner {
+            interface: interface.with_owner(owner.clone()),
+            program: Mutex::new(Some(program)),
+            priority,
+            memory: Ledger::of_client(&client),
+            client,
+            owner,
+            shared,
+            at_leaving: OnceLock::new(),
+        });
+        let weak = Arc::downgrade(&prepared);
+        let at_leaving = prepared.client.at_leaving(move || {
+            let prepared = weak.upgrade();
+            let program = prepared.and_then(|prepared| prepared.lock().take());
+            // Outside of the lock: it may take its time.
+            drop(program);
+        });
+        // Nobody has set it before.
+        let _ = prepared.at_leaving.set(at_leaving);
+        Self(prepared)
     }
 
     /// The prepared model behind the trait, if it is a driver's.
@@ -58,7 +101,7 @@ impl Prepared {
 
     /// The program's plan; empty if it has none.
     pub fn plan(&self) -> Vec<PlannedStep> {
-        self.0.program.plan()
+        self.0.lock().clone().map_or_else(Vec::new, |program| program.plan())
     }
 
     /// Rank among the client's prepared models.
@@ -66,14 +109,19 @@ impl Prepared {
         self.0.priority
     }
 
-    /// Who gives this model's executions their turns: its device's.
-    pub(crate) fn scheduler(&self) -> &Scheduler {
-        &self.0.scheduler
+    /// What it has in common with the others of its device.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
     }
 
-    /// The executions of its device that wait for fences.
-    pub(crate) fn pending(&self) -> &Pending {
-        &self.0.pending
+    /// Who may name its buffers.
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.0.owner
+    }
+
+    /// What an execution may take.
+    pub(crate) fn budget(&self, options: &ExecutionOptions) -> Budget {
+        Budget::for_execution(options, self.0.priority).with_client(self.0.client.clone())
     }
 
     /// As [`PreparedModel::execute`], with someone who watches.
@@ -98,7 +146,7 @@ impl Prepared {
         let called = Instant::now();
         // Arguments before deadlines (contract: GEN-4).
         let bindings = self.0.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
-        let budget = Budget::for_execution(options, self.0.priority);
+        let budget = self.budget(options);
         let (output_shapes, on_device) = self.compute(bindings, budget, observer)?;
         let timing = if options.measure {
             let in_driver = called.elapsed();
@@ -113,36 +161,38 @@ impl Prepared {
     /// program's.
     pub(crate) fn compute(
         &self,
-        mut bindings: Bindings,
+        bindings: Bindings,
         budget: Budget,
         observer: Option<&dyn Observer>,
     ) -> Result<(Vec<OutputShape>, Duration), ExecutionError> {
-        if let Err(error) = bindings.keep_files_out(Ledger::process()) {
-            bindings.uninitialise_buffers();
-            return Err(error.into());
-        }
-        let budget = budget.take_turn(&self.0.scheduler).map_err(EngineError::from)?;
-        let bindings = &bindings;
-        let mut buffers = OutputBuffers { bindings, hold_values: false };
+        // From here on every failure is the execution's, also one that never comes to its turn.
+        let mut execution = Outputs { bindings, hold_values: false };
+        let _held = self.0.client.hold(Holding::Executions, 1).map_err(Error::from)?;
+        execution.bindings.keep_files_out(&self.0.memory)?;
+        let budget = budget.take_turn(&self.0.shared.executions).map_err(EngineError::from)?;
+        let bindings = &execution.bindings;
+        // The client may have left since the request was looked at.
+        let program = self.0.lock().clone();
+        let program = program.ok_or(Interruption::Cancelled).map_err(EngineError::from)?;
         let launched = Instant::now();
-        self.0.program.run(bindings, &RunContext { budget: &budget, observer })?;
+        program.run(bindings, &RunContext { budget: &budget, observer })?;
         let on_device = launched.elapsed();
         // Others may compute while outputs are written into files.
         drop(budget);
         let output_shapes = conclude(bindings)?;
-        buffers.hold_values = true;
+        execution.hold_values = true;
         Ok((output_shapes, on_device))
     }
 }
 
 /// Settles, when dropped, whether the buffers that an execution writes hold values, also when the
 /// engine panics (contract: BUF-1).
-struct OutputBuffers<'a> {
-    bindings: &'a Bindings,
+struct Outputs {
+    bindings: Bindings,
     hold_values: bool,
 }
 
-impl Drop for OutputBuffers<'_> {
+impl Drop for Outputs {
     fn drop(&mut self) {
         if self.hold_values {
             self.bindings.initialise_buffers();
@@ -191,6 +241,10 @@ impl PreparedModel for Prepared {
         guarded(|| self.run(request, options, None))
     }
 
+    fn client(&self) -> Client {
+        self.0.client.clone()
+    }
+
     fn execute_fenced(
         &self,
         request: &Request,
@@ -213,12 +267,20 @@ impl PreparedModel for Prepared {
     }
 }
 
+impl Inner {
+    /// Nothing is left half done under the lock, so a panic elsewhere does not spoil it.
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Program>>> {
+        self.program.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl fmt::Debug for Prepared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Prepared")
             .field("interface", &self.0.interface)
             .field("priority", &self.0.priority)
+            .field("client", &self.0.client)
             .finish_non_exhaustive()
     }
 }

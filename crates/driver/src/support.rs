@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::error::OperationPlace;
 use crate::extension_types::{ExtensionObstacle, ExtensionTypes};
 use nnhal_hal::model::SubgraphName;
-use nnhal_hal::{OperandLifeTime, OperationType, Subgraph, Support};
+use nnhal_hal::{Memory, OperandLifeTime, OperationType, Subgraph, Support};
 use nnhal_ops::{CheckedModel, Defect, ValidModel};
 use std::fmt;
 
@@ -31,8 +31,10 @@ impl std::error::Error for UnsupportedOperations {}
 /// For each operation of the main subgraph whether the engine can run it.
 pub(crate) fn supported_operations<E: Engine>(engine: &E, model: &ValidModel) -> Vec<Support> {
     let types = ExtensionTypes::of(model.model(), &engine.extensions());
+    let unreadable: Vec<_> = model.model().pools.iter().map(why_unreadable).collect();
     let ask = |place| -> Result<(), String> {
         check_extensions(&types, model, place).map_err(|obstacle| obstacle.to_string())?;
+        check_pools(&unreadable, model, place)?;
         match engine.supports(model, place) {
             Support::Yes => Ok(()),
             Support::No(reason) => Err(reason),
@@ -112,6 +114,34 @@ fn check_extensions(
     operation.inputs.iter().chain(&operation.outputs).try_for_each(|&index| {
         types.check_operand(model.model(), index, &graph.operands[index as usize])
     })
+}
+
+/// Why a pool's constants cannot be read here; `None` if they can.
+fn why_unreadable(pool: &Memory) -> Option<String> {
+    match pool.view() {
+        Ok(_) if pool.protection().read => None,
+        Ok(_) => Some("it may not be read".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Whether an operation's constants can be read (contract: DEV-SUP-3).
+fn check_pools(
+    unreadable: &[Option<String>],
+    model: &ValidModel,
+    place: OperationPlace,
+) -> Result<(), String> {
+    let graph = model.subgraph(place.subgraph);
+    let inputs = graph.operations[place.index].inputs.iter();
+    let operands = inputs.map(|&index| (index, &graph.operands[index as usize]));
+    for (index, operand) in operands {
+        let pool = operand.location.pool_index;
+        let is_in_pool = operand.lifetime == OperandLifeTime::ConstantReference;
+        if let Some(Some(why)) = unreadable.get(pool as usize).filter(|_| is_in_pool) {
+            return Err(format!("operand {index} is in pool {pool}: {why}"));
+        }
+    }
+    Ok(())
 }
 
 fn place(model: &ValidModel, subgraph: SubgraphName, index: usize) -> OperationPlace {

@@ -5,12 +5,13 @@ mod engine;
 use engine::{Scripted, bare_status, execute, relu, vector};
 use nnhal_driver::{AllocationError, DriverDevice, EngineError, RequestError};
 use nnhal_hal::{
-    BufferDescription, BufferRole, DataLocation, Device, ErrorStatus, HalVersion, Memory,
-    OperandSpec, OutputShape, PrepareOptions, PreparedModel, Request, RequestArgument,
-    RequestMemoryPool,
+    Buffer, BufferDescription, BufferRole, DataLocation, Deadline, Device, ErrorStatus,
+    ExecutionOptions, HalVersion, Memory, OperandSpec, OutputShape, PrepareOptions, PreparedModel,
+    Request, RequestArgument, RequestMemoryPool, SyncFence,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Outputs are the inputs; inputs of more than 1000 in the first element are a failure.
 fn copying() -> DriverDevice<Scripted> {
@@ -460,6 +461,136 @@ fn buf_1_a_failed_execution_takes_the_old_value_and_a_refused_one_does_not() {
     let failed = execute(&*prepared, &request(At::Shared(&failing), At::Token(buffer.token())));
     assert_eq!(bare_status(failed), ErrorStatus::GeneralFailure);
     assert_eq!(buffer.copy_to(&good).unwrap_err().status(), ErrorStatus::GeneralFailure);
+}
+
+/// A buffer that holds a value, which an execution of this model may write.
+fn initialised(
+    device: &DriverDevice<Scripted>,
+    prepared: &Arc<dyn PreparedModel>,
+) -> Arc<dyn Buffer> {
+    let buffer = device.allocate(&both_ways(prepared)).unwrap();
+    buffer.copy_from(&memory(&[1.0, 2.0]), &[]).unwrap();
+    buffer
+}
+
+fn expect_uninitialised(buffer: &dyn Buffer) {
+    let refused = buffer.copy_to(&memory(&[0.0; 2])).unwrap_err();
+    assert_eq!(refused.status(), ErrorStatus::GeneralFailure);
+}
+
+fn until(deadline: Deadline) -> ExecutionOptions {
+    ExecutionOptions { deadline: Some(deadline), ..ExecutionOptions::default() }
+}
+
+fn is_missed(status: ErrorStatus) -> bool {
+    matches!(status, ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent)
+}
+
+#[test]
+fn buf_1_an_execution_whose_deadline_had_passed_takes_the_old_value() {
+    let device = copying();
+    let prepared = prepare(&device, vector(2), vector(2));
+    let input = memory(&[0.0; 2]);
+    let passed = until(Deadline::from_nanoseconds_since_epoch(0));
+
+    let buffer = initialised(&device, &prepared);
+    let request = request(At::Shared(&input), At::Token(buffer.token()));
+    assert!(is_missed(bare_status(prepared.execute(&request, &passed))));
+    expect_uninitialised(&*buffer);
+
+    let (_signal, fence) = SyncFence::pair().unwrap();
+    for wait_for in [vec![], vec![fence]] {
+        buffer.copy_from(&memory(&[1.0, 2.0]), &[]).unwrap();
+        let launched = prepared.execute_fenced(&request, &wait_for, &passed, None);
+        assert!(is_missed(launched.unwrap_err().status()));
+        expect_uninitialised(&*buffer);
+    }
+}
+
+#[test]
+fn buf_1_an_execution_that_missed_its_deadline_in_the_queue_takes_the_old_value() {
+    let (entered, leave) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (seen, wait) = (Arc::clone(&entered), Arc::clone(&leave));
+    let device = Scripted::running(move |bindings, _| {
+        seen.store(true, Ordering::Release);
+        while !wait.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let bytes = bindings.inputs()[0].value().unwrap().read_to_vec()?;
+        Ok(bindings.outputs()[0].deliver(&[2], &bytes)?)
+    })
+    .at_once(1)
+    .device();
+    let prepared = prepare(&device, vector(2), vector(2));
+    let (input, output) = (memory(&[0.0; 2]), memory(&[0.0; 2]));
+    let (waiting, launched) = (initialised(&device, &prepared), initialised(&device, &prepared));
+    let writing = |buffer: &dyn Buffer| request(At::Shared(&input), At::Token(buffer.token()));
+    let busy = request(At::Shared(&input), At::Shared(&output));
+    std::thread::scope(|scope| {
+        scope.spawn(|| execute(&*prepared, &busy).unwrap());
+        while !entered.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        let soon = || until(Deadline::after(Duration::from_millis(10)));
+        let missed = prepared.execute(&writing(&*waiting), &soon());
+        let fenced = prepared.execute_fenced(&writing(&*launched), &[], &soon(), None).unwrap();
+        fenced.sync_fence.unwrap().wait(Some(Duration::from_secs(60))).unwrap();
+        leave.store(true, Ordering::Release);
+        assert!(is_missed(bare_status(missed)));
+        assert!(is_missed(fenced.info.get().unwrap_err().status()));
+    });
+    expect_uninitialised(&*waiting);
+    expect_uninitialised(&*launched);
+}
+
+/// contract: FENCE-14
+#[test]
+fn dbuf_4_what_a_buffer_holds_at_launch_is_not_what_a_waiting_execution_reads() {
+    let device = copying();
+    let open = prepare(&device, vector(0), vector(3));
+    let writes = prepare(&device, vector(3), vector(0));
+    let description = BufferDescription {
+        prepared_models: vec![Arc::clone(&open), Arc::clone(&writes)],
+        input_roles: vec![role(0, 0)],
+        output_roles: vec![role(1, 0)],
+        ..BufferDescription::default()
+    };
+    let (input, output) = (memory(&[1.0, 2.0, 3.0]), memory(&[0.0; 3]));
+    let options = ExecutionOptions::default();
+    for held in [&[][..], &[7.0, 8.0]] {
+        let buffer = device.allocate(&description).unwrap();
+        if !held.is_empty() {
+            buffer.copy_from(&memory(held), &[2]).unwrap();
+        }
+        let token = buffer.token();
+        let (signal, fence) = SyncFence::pair().unwrap();
+        let first = request(At::Shared(&input), At::Shaped(token, &[3]));
+        let first = writes.execute_fenced(&first, &[fence], &options, None).unwrap();
+        let wait_for = [first.sync_fence.unwrap()];
+        let reads = |length: &[u32]| {
+            let request = request(At::Shaped(token, length), At::Shared(&output));
+            open.execute_fenced(&request, &wait_for, &options, None)
+        };
+        let second = reads(&[3]).unwrap();
+        // What the buffer will hold is seen when it is read.
+        let wrong = reads(&[2]).unwrap();
+        signal.signal();
+        let end = |execution: &nnhal_hal::FencedExecution| {
+            let fence = execution.sync_fence.as_ref().unwrap();
+            fence.wait(Some(Duration::from_secs(60))).unwrap();
+            execution.info.get().map_err(|error| error.status())
+        };
+        assert!(end(&second).is_ok(), "{held:?}");
+        assert_eq!(floats(&output), [1.0, 2.0, 3.0]);
+        assert_eq!(end(&wrong).unwrap_err(), ErrorStatus::GeneralFailure);
+    }
+    // What contradicts the allocated dimensions is wrong whatever will be in the buffer.
+    let buffer =
+        device.allocate(&BufferDescription { dimensions: vec![2], ..description }).unwrap();
+    let (_signal, fence) = SyncFence::pair().unwrap();
+    let wrong = request(At::Shaped(buffer.token(), &[3]), At::Shared(&output));
+    let refused = open.execute_fenced(&wrong, &[fence], &options, None).unwrap_err();
+    assert_eq!(refused.status(), ErrorStatus::InvalidArgument);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn saving_to(file: &File) -> PrepareOptions {
 }
 
 fn load(device: &impl Device, file: &File) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
-    device.prepare_model_from_cache(None, handle(file), vec![], &TOKEN)
+    device.prepare_model_from_cache(saving_to(file))
 }
 
 fn refusal(loaded: nnhal_hal::Result<Arc<dyn PreparedModel>>) -> Error {
@@ -177,7 +177,16 @@ fn cache_5_to_11_what_is_refused_is_a_failure_that_says_why() {
         assert_eq!(error.status(), ErrorStatus::GeneralFailure);
         assert!(error.reason().is_some_and(what), "{error}");
     };
-    let from = |model, data, token| device.prepare_model_from_cache(None, model, data, token);
+    let from = |model, data, token: &[u8; 32]| {
+        let (model_cache, data_cache, token) = (model, data, *token);
+        let options =
+            PrepareOptions { model_cache, data_cache, token, ..PrepareOptions::default() };
+        // A check beforehand says the same.
+        let checked = device.check_cache(&options).unwrap_err().to_string();
+        let loaded = device.prepare_model_from_cache(options);
+        assert_eq!(loaded.as_ref().err().unwrap().to_string(), checked);
+        loaded
+    };
     let file = named.as_file();
     expect(from(vec![], vec![], &TOKEN), |it| matches!(it, CacheError::Count { .. }));
     expect(from(handle(file), handle(file), &TOKEN), |it| matches!(it, CacheError::Count { .. }));
@@ -198,10 +207,13 @@ fn cache_5_a_deadline_that_has_passed_is_missed_but_after_the_file_was_checked()
     let file = tempfile().unwrap();
     device().prepare_model(&model(), HalVersion::V1_3, saving_to(&file)).unwrap();
     let passed = Some(Deadline::from_nanoseconds_since_epoch(0));
-    let load = |model| refusal(device().prepare_model_from_cache(passed, model, vec![], &TOKEN));
-    assert_eq!(load(handle(&file)).status(), ErrorStatus::MissedDeadlinePersistent);
+    let late = || PrepareOptions { deadline: passed, ..saving_to(&file) };
+    let load = || refusal(device().prepare_model_from_cache(late()));
+    assert_eq!(load().status(), ErrorStatus::MissedDeadlinePersistent);
+    assert!(device().check_cache(&late()).is_ok());
     file.write_all_at(&[0xFF], 70).unwrap();
-    assert_eq!(load(handle(&file)).status(), ErrorStatus::GeneralFailure);
+    assert_eq!(load().status(), ErrorStatus::GeneralFailure);
+    assert_eq!(device().check_cache(&late()).unwrap_err().status(), ErrorStatus::GeneralFailure);
 }
 
 /// Stores programs in a form of its own: the byte that its outputs are filled with.

@@ -314,3 +314,29 @@ fn conc_3_an_execution_keeps_what_it_needs() {
     assert_eq!(end(&execution), FenceState::Signalled);
     assert_eq!(RequestBuilder::read_output(&kept, 0).unwrap(), [4; 8]);
 }
+
+#[test]
+fn fence_4_a_device_may_return_no_fence_when_the_execution_has_ended() {
+    use nnhal_driver::ReturnedFences;
+    let device = copying().device().with_fences(ReturnedFences::NoneAfterTheEnd);
+    let model = engine::relu(vector(2), vector(2));
+    let prepared = device.prepare_model(&model, HalVersion::V1_3, PrepareOptions::default());
+    let (prepared, request) = (prepared.unwrap(), request([7; 8]));
+    let (signal, fence) = pending();
+    std::thread::scope(|scope| {
+        let launched = scope.spawn(|| launch(&*prepared, &request, &[fence]));
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!launched.is_finished(), "it has ended before its fence has signalled");
+        signal.signal();
+        let execution = launched.join().unwrap();
+        assert!(execution.sync_fence.is_none());
+        assert_eq!(status(&execution), ErrorStatus::None);
+    });
+    assert_eq!(RequestBuilder::read_output(&request, 0).unwrap(), [7; 8]);
+    // What goes wrong on the way is the call's own status.
+    let (_signal, fence) = pending();
+    let deadline = Some(Deadline::after(Duration::from_millis(10)));
+    let options = ExecutionOptions { deadline, ..ExecutionOptions::default() };
+    let missed = prepared.execute_fenced(&request, &[fence], &options, None).unwrap_err();
+    assert_eq!(missed.status(), ErrorStatus::MissedDeadlineTransient);
+}

@@ -6,8 +6,9 @@ mod engine;
 use engine::{Scripted, relu, vector};
 use nnhal_hal::fence::{FenceSignal, FenceState};
 use nnhal_hal::{
-    Cancellation, Deadline, Device, ErrorStatus, ExecutionOptions, FencedExecution, HalVersion,
-    PrepareOptions, PreparedModel, Priority, Request, RequestBuilder, SyncFence,
+    Cancellation, Client, ClientLimits, Deadline, Device, ErrorStatus, ExecutionOptions,
+    FencedExecution, HalVersion, PrepareOptions, PreparedModel, Priority, Request, RequestBuilder,
+    SyncFence,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -182,15 +183,19 @@ fn sec_3_many_fences_are_waited_for_by_one_thread() {
 #[test]
 fn sec_3_more_than_the_limit_are_refused_until_some_have_ended() {
     let _alone = alone();
-    let device = echo().device().with_pending_executions(3);
-    let prepared = prepare(&device, Priority::Medium);
+    let device = echo().device();
+    let limits = ClientLimits { fenced_executions: 3, ..ClientLimits::default() };
+    let client = Client::new("test", limits);
+    let options = PrepareOptions { client, ..PrepareOptions::default() };
+    let model = relu(vector(2), vector(2));
+    let prepared = device.prepare_model(&model, HalVersion::V1_3, options).unwrap();
     let (signal, fence) = SyncFence::pair().unwrap();
     let all: Vec<_> = (0..3).map(|_| launch(&*prepared, std::slice::from_ref(&fence))).collect();
     let options = ExecutionOptions::default();
     for wait_for in [vec![fence], vec![]] {
         let refused = prepared.execute_fenced(&request(), &wait_for, &options, None).unwrap_err();
         assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
-        assert!(refused.to_string().contains("3 fenced executions are pending"), "{refused}");
+        assert!(refused.to_string().contains("client test has 3 fenced executions"), "{refused}");
     }
     signal.signal();
     assert!(all.iter().all(|execution| end(execution) == FenceState::Signalled));

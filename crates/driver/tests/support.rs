@@ -4,8 +4,9 @@ mod engine;
 
 use engine::{Scripted, relu, vector};
 use nnhal_driver::UnsupportedOperations;
+use nnhal_hal::memory::Protection;
 use nnhal_hal::{
-    Device, ErrorStatus, HalVersion, Model, ModelBuilder, OperandSpec, OperationType,
+    Device, ErrorStatus, HalVersion, Memory, Model, ModelBuilder, OperandSpec, OperationType,
     PrepareOptions, SubgraphBuilder, Support,
 };
 use std::sync::Arc;
@@ -185,4 +186,60 @@ fn model_29_operations_with_a_defect_are_not_supported_and_no_engine_sees_them()
     let expected =
         ["operation 0 (RELU) of main subgraph", "operation 1 (RELU) of referenced subgraph 1"];
     assert_eq!(places, expected);
+}
+
+/// Adds a constant in a pool to a vector.
+fn adding_from(pool: Memory) -> Model {
+    let mut builder = ModelBuilder::new();
+    let pool = builder.pool(pool);
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", vector(2));
+    let constant = graph.constant_in_pool(vector(2), pool, 0, 8);
+    let none = graph.scalar_i32(0);
+    let y = graph.operation(OperationType::Relu, [x], vector(2));
+    let z = graph.operation(OperationType::Add, [y, constant, none], vector(2));
+    graph.output(z);
+    builder.build(graph).unwrap()
+}
+
+#[test]
+fn dev_sup_3_constants_that_cannot_be_read_are_not_supported_and_not_prepared() {
+    let fd = || Memory::allocate(8).unwrap().parts().0[0].try_clone().unwrap();
+    let blob = |fds, size| Memory::from_parts("hardware_buffer_blob", fds, &[], size).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(8).unwrap();
+    let file = std::fs::File::options().write(true).open(file.path()).unwrap();
+    let only_written = Protection { read: false, write: true };
+    for (pool, readable) in [
+        (blob(vec![fd()], 8), true),
+        (blob(vec![fd(), fd()], 8), false),
+        (blob(vec![fd()], 9), false),
+        (blob(vec![std::fs::File::open("/dev/null").unwrap().into()], 8), false),
+        (Memory::from_parts("hardware_buffer", vec![fd()], &[], 8).unwrap(), false),
+        (Memory::from_file(file.into(), only_written, 0, 8).unwrap(), false),
+    ] {
+        let model = adding_from(pool);
+        // An engine that computes, so that constants are wanted.
+        let device = nnhal_driver::DriverDevice::new(nnhal_reference::ReferenceEngine::new());
+        let support = device.supported_operations(&model, HalVersion::V1_3).unwrap();
+        assert_eq!(support[0], Support::Yes);
+        let prepared = device.prepare_model(&model, HalVersion::V1_3, PrepareOptions::default());
+        match (&support[1], prepared) {
+            (Support::Yes, Ok(_)) => assert!(readable),
+            (Support::No(reason), Err(error)) => {
+                assert!(!readable && reason.contains("pool 0"), "{reason}");
+                assert_eq!(error.status(), ErrorStatus::GeneralFailure);
+                assert!(error.reason::<UnsupportedOperations>().is_some());
+            }
+            (support, prepared) => panic!("{support:?}, prepared: {}", prepared.is_ok()),
+        }
+    }
+}
+
+#[test]
+fn dev_info_1_the_version_string_names_the_engine_and_the_build() {
+    let version = Scripted::idle().device().version_string();
+    let (engine, build) = version.split_once(" build ").expect("a build");
+    assert_eq!(engine, "1");
+    assert!(build.len() == 16 && build.chars().all(|digit| digit.is_ascii_hexdigit()), "{build}");
 }

@@ -7,6 +7,7 @@
 
 use crate::cancellation::Cancellation;
 use crate::capabilities::Capabilities;
+use crate::client::Client;
 use crate::codes::{DeviceStatus, DeviceType, ExecutionPreference, HalVersion, Priority};
 use crate::error::{Error, ExecutionError, Result};
 use crate::extension::Extension;
@@ -74,6 +75,8 @@ pub struct PrepareOptions {
     pub token: CacheToken,
     /// Gives the preparation up when it is thrown.
     pub cancellation: Option<Cancellation>,
+    /// Whose prepared model it is to be; unless it is said, the process's.
+    pub client: Client,
 }
 
 impl Default for PrepareOptions {
@@ -86,6 +89,7 @@ impl Default for PrepareOptions {
             data_cache: Vec::new(),
             token: [0; BYTE_SIZE_OF_CACHE_TOKEN],
             cancellation: None,
+            client: Client::in_process(),
         }
     }
 }
@@ -207,17 +211,24 @@ pub trait Device: Send + Sync {
         options: PrepareOptions,
     ) -> Result<Arc<dyn PreparedModel>>;
 
-    /// Loads what an earlier preparation saved (contract: section 6).
+    /// Checks what [`Device::prepare_model_from_cache`] is about to load without loading it, so that
+    /// an asynchronous call can refuse it before it returns (contract: CACHE-5): the number of files,
+    /// their access modes, their integrity. What passes may still fail to load: files change. Who
+    /// cannot tell beforehand accepts.
     ///
     /// # Errors
-    /// `GENERAL_FAILURE` if the device does not cache, or the files are not what it saved.
-    fn prepare_model_from_cache(
-        &self,
-        _deadline: Option<Deadline>,
-        _model_cache: Vec<OwnedFd>,
-        _data_cache: Vec<OwnedFd>,
-        _token: &CacheToken,
-    ) -> Result<Arc<dyn PreparedModel>> {
+    /// As [`Device::prepare_model_from_cache`], but for deadlines.
+    fn check_cache(&self, _options: &PrepareOptions) -> Result<()> {
+        Ok(())
+    }
+
+    /// Loads what an earlier preparation saved (contract: section 6). Preference and priority are
+    /// those of that preparation, not those of the options (contract: CACHE-18).
+    ///
+    /// # Errors
+    /// `GENERAL_FAILURE` if the device does not cache, or the files are not what it saved;
+    /// `MISSED_DEADLINE_*`.
+    fn prepare_model_from_cache(&self, _options: PrepareOptions) -> Result<Arc<dyn PreparedModel>> {
         Err(Error::failure(format!("{} does not cache compilations", self.name())))
     }
 
@@ -242,6 +253,11 @@ pub trait PreparedModel: Send + Sync + Any {
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError>;
+
+    /// Whose it is. All that comes of it is the client's: executions, bursts, buffers.
+    fn client(&self) -> Client {
+        Client::in_process()
+    }
 
     /// Checks a request without running it, so that an asynchronous call can refuse it before it
     /// returns (contract: EXEC-1). A request that passes may still fail when it runs: memory and
@@ -292,6 +308,10 @@ pub trait Buffer: Send + Sync {
     /// # Errors
     /// `INVALID_ARGUMENT` if size or dimensions do not fit.
     fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> Result<()>;
+
+    /// Makes it uninitialised, as a [`Buffer::copy_from`] that fails does: for whoever was asked for
+    /// a copy from something that is not even a [`Memory`] (contract: BUF-1).
+    fn discard(&self);
 }
 
 /// A channel for many executions in close succession.

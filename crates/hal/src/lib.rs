@@ -14,6 +14,7 @@
 //! | [`request`] | the arguments of one execution |
 //! | [`memory`] | shared memory that others may write while we read |
 //! | [`time`], [`fence`], [`cancellation`] | deadlines, timings, sync fences, giving up |
+//! | [`client`] | who uses a device, and how much of it they hold |
 //! | [`device`] | the traits [`Device`], [`PreparedModel`], [`Buffer`], [`Burst`] |
 //! | [`capabilities`], [`extension`] | what a device says of itself |
 //! | [`error`] | a status for the wire and a reason for the person |
@@ -41,6 +42,7 @@
 pub mod builder;
 pub mod cancellation;
 pub mod capabilities;
+pub mod client;
 pub mod codes;
 pub mod compliance;
 pub mod device;
@@ -57,6 +59,7 @@ pub mod time;
 pub use builder::{BuildError, Mistake, ModelBuilder, OperandId, OperandSpec, SubgraphBuilder};
 pub use cancellation::Cancellation;
 pub use capabilities::{Capabilities, OperandPerformance, PerformanceInfo};
+pub use client::{Client, ClientLimits};
 pub use codes::{
     DeviceStatus, DeviceType, ErrorStatus, ExecutionPreference, FusedActivation, HalVersion,
     MeasureTiming, OperandLifeTime, Priority, UnknownCode,

@@ -345,6 +345,28 @@ fn hardware_buffers_are_kept_but_not_read_here() {
     assert!(matches!(refused, MemoryError::NotMappable { .. }));
 }
 
+#[test]
+fn mem_5_a_hardware_buffer_of_bytes_is_read_and_written_where_its_descriptor_is_plain() {
+    let of = |fds: Vec<OwnedFd>, size| {
+        Memory::from_parts("hardware_buffer_blob", fds, &[1, 2], size).unwrap()
+    };
+    let fd = memfd(&[7; 8]);
+    let view = of(vec![share(&fd)], 8).view().unwrap();
+    assert_eq!(view.read_to_vec(0, 8).unwrap(), [7; 8]);
+    view.write(2, &[9]).unwrap();
+    assert_eq!(of(vec![share(&fd)], 4).view().unwrap().read_to_vec(0, 4).unwrap(), [7, 7, 9, 7]);
+    // It is kept as it is said to be, and refused where its bytes are wanted.
+    let refused = |fds, size| of(fds, size).view().unwrap_err();
+    assert_eq!(refused(vec![share(&fd)], 9), MemoryError::Size { declared: 9, held: 8 });
+    assert!(matches!(refused(vec![share(&fd)], 0), MemoryError::Empty { .. }));
+    let several = refused(vec![share(&fd), share(&fd)], 8);
+    assert!(matches!(several, MemoryError::NotMappable { .. }));
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    assert_eq!(refused(vec![socket.into()], 8), MemoryError::NotMemory);
+    let read_only = File::open(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap();
+    assert!(!of(vec![read_only.into()], 8).is_writable());
+}
+
 /// Each through a mapping of its own, as processes would.
 #[test]
 fn sec_1_threads_may_read_and_write_at_once() {

@@ -4,8 +4,9 @@
 //! beyond it tasks wait in the order in which they came, and beyond a second limit they are refused.
 //! Threads that have had nothing to do for a while end.
 //!
-//! Each priority has threads of its own, so that no crowd of low tasks, each waiting for its turn
-//! at the processor, keeps a high one from even asking for it. Who computes is the driver's affair.
+//! Each [`Kind`] and priority has threads of its own, so that no crowd of low tasks, or of models that
+//! are prepared, each waiting for its turn at the processor, keeps a high one, or an execution, from
+//! even asking for it (contract: CONC-4). Who computes is the driver's affair.
 
 use nnhal_hal::Priority;
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How much goes on at once, for each priority.
+/// How much goes on at once, for each kind and priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Threads.
@@ -45,10 +46,26 @@ pub enum Refused {
 
 type Task = Box<dyn FnOnce() + Send>;
 
+/// What a task is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Preparing or loading a model.
+    Preparing,
+    /// An execution.
+    Executing,
+}
+
 /// Runs tasks in the background. Dropping it waits for nothing: what was started goes on, and what
 /// waits gets its turn (contract: CONC-3).
 #[derive(Debug)]
 pub struct Tasks {
+    preparing: Rooms,
+    executing: Rooms,
+}
+
+/// The threads of one kind of tasks.
+#[derive(Debug)]
+struct Rooms {
     low: Room,
     medium: Room,
     high: Room,
@@ -64,7 +81,8 @@ impl Tasks {
     /// No threads yet.
     pub fn new(limits: Limits) -> Self {
         let room = || Room(Arc::new(Shared::new(limits)));
-        Self { low: room(), medium: room(), high: room() }
+        let rooms = || Rooms { low: room(), medium: room(), high: room() };
+        Self { preparing: rooms(), executing: rooms() }
     }
 
     /// Runs a task in the background. One that panics ends, and harms nobody.
@@ -73,13 +91,18 @@ impl Tasks {
     /// See [`Refused`]. The task is dropped before this returns.
     pub fn spawn(
         &self,
+        kind: Kind,
         priority: Priority,
         task: impl FnOnce() + Send + 'static,
     ) -> Result<(), Refused> {
+        let rooms = match kind {
+            Kind::Preparing => &self.preparing,
+            Kind::Executing => &self.executing,
+        };
         let room = match priority {
-            Priority::Low => &self.low,
-            Priority::Medium => &self.medium,
-            Priority::High => &self.high,
+            Priority::Low => &rooms.low,
+            Priority::Medium => &rooms.medium,
+            Priority::High => &rooms.high,
         };
         room.0.spawn(Box::new(task))
     }
@@ -227,14 +250,14 @@ mod tests {
                 now.fetch_sub(1, Ordering::SeqCst);
                 sender.send(number).unwrap();
             };
-            tasks.spawn(Priority::Medium, task).unwrap();
+            tasks.spawn(Kind::Executing, Priority::Medium, task).unwrap();
         }
         let mut seen: Vec<i32> =
             (0..10_000).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..10_000));
         assert!(most.load(Ordering::SeqCst) <= 4);
-        assert!(tasks.medium.0.lock().threads <= 4);
+        assert!(tasks.executing.medium.0.lock().threads <= 4);
     }
 
     #[test]
@@ -243,9 +266,9 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..2 {
             let sender = sender.clone();
-            tasks.spawn(Priority::Low, move || sender.send(()).unwrap()).unwrap();
+            tasks.spawn(Kind::Executing, Priority::Low, move || sender.send(()).unwrap()).unwrap();
             receiver.recv_timeout(LONG).unwrap();
-            while tasks.low.0.lock().threads > 0 {
+            while tasks.executing.low.0.lock().threads > 0 {
                 thread::sleep(Duration::from_millis(5));
             }
         }
@@ -261,7 +284,7 @@ mod tests {
             entered.send(()).unwrap();
             waiting.wait();
         };
-        tasks.spawn(Priority::Medium, blocks).unwrap();
+        tasks.spawn(Kind::Executing, Priority::Medium, blocks).unwrap();
         has_entered.recv_timeout(LONG).unwrap();
         let (sender, receiver) = mpsc::channel();
         let held = Arc::new(());
@@ -272,11 +295,12 @@ mod tests {
                 let _held = held;
                 sender.send(()).unwrap();
             };
-            refused += usize::from(tasks.spawn(Priority::Medium, task).is_err());
+            refused += usize::from(tasks.spawn(Kind::Executing, Priority::Medium, task).is_err());
         }
         assert_eq!((refused, Arc::strong_count(&held)), (1, 3));
-        // The other priorities have room.
-        tasks.spawn(Priority::High, || ()).unwrap();
+        // The other priorities and kinds have room.
+        tasks.spawn(Kind::Executing, Priority::High, || ()).unwrap();
+        tasks.spawn(Kind::Preparing, Priority::Medium, || ()).unwrap();
         gate.wait();
         for _ in 0..2 {
             receiver.recv_timeout(LONG).unwrap();
@@ -287,8 +311,8 @@ mod tests {
     fn a_panic_ends_the_task_and_nothing_else() {
         let tasks = Tasks::new(limits(1, 10));
         let (sender, receiver) = mpsc::channel();
-        tasks.spawn(Priority::Medium, || panic!("on purpose")).unwrap();
-        tasks.spawn(Priority::Medium, move || sender.send(()).unwrap()).unwrap();
+        tasks.spawn(Kind::Executing, Priority::Medium, || panic!("on purpose")).unwrap();
+        tasks.spawn(Kind::Executing, Priority::Medium, move || sender.send(()).unwrap()).unwrap();
         receiver.recv_timeout(LONG).unwrap();
     }
 
@@ -302,7 +326,7 @@ mod tests {
                 thread::sleep(Duration::from_millis(2));
                 sender.send(()).unwrap();
             };
-            tasks.spawn(Priority::Medium, task).unwrap();
+            tasks.spawn(Kind::Executing, Priority::Medium, task).unwrap();
         }
         drop(tasks);
         for _ in 0..5 {

@@ -50,7 +50,13 @@ pub(crate) fn load(
     let Some((token, path)) = entry(folder, model, device, options)? else { return Ok(None) };
     // The device also writes to it when it finds it spoilt, so it is opened for both.
     let Ok(file) = File::options().read(true).write(true).open(path) else { return Ok(None) };
-    let loaded = device.prepare_model_from_cache(deadline, vec![file.into()], Vec::new(), &token);
+    let model_cache = vec![file.into()];
+    let loaded = device.prepare_model_from_cache(PrepareOptions {
+        deadline,
+        model_cache,
+        token,
+        ..PrepareOptions::default()
+    });
     Ok(loaded.ok())
 }
 
@@ -119,8 +125,8 @@ impl<'a> LoadedFrom<'a> {
         let path = Path::new("a temporary file");
         let file: OwnedFd = self.file.try_clone().map_err(Error::file(path))?.into();
         let device = &self.prepared.device;
-        device
-            .prepare_model_from_cache(None, vec![file], Vec::new(), &ONLY)
-            .map_err(|error| self.prepared.error(error))
+        let options =
+            PrepareOptions { model_cache: vec![file], token: ONLY, ..PrepareOptions::default() };
+        device.prepare_model_from_cache(options).map_err(|error| self.prepared.error(error))
     }
 }

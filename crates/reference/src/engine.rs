@@ -3,7 +3,7 @@
 use crate::DEVICE_NAME;
 use crate::program::ReferenceProgram;
 use nnhal_driver::memory::default_model_limit;
-use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, Ledger, OperationPlace};
+use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
 use nnhal_hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
 use nnhal_ops::{Signature, ValidModel};
 
@@ -100,6 +100,6 @@ impl Engine for ReferenceEngine {
         _options: &CompileOptions,
         budget: &Budget,
     ) -> Result<ReferenceProgram, EngineError> {
-        ReferenceProgram::new(model, &Ledger::of_model(self.memory_limit), budget)
+        ReferenceProgram::new(model, &budget.memory().model(self.memory_limit), budget)
     }
 }

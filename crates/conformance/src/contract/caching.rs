@@ -95,8 +95,16 @@ impl Files {
         device: &dyn Device,
     ) -> Result<nnhal_hal::Result<Arc<dyn PreparedModel>>, Violation> {
         let [model, data] = self.open_both(&read_write())?;
-        Ok(device.prepare_model_from_cache(None, model, data, &TOKEN))
+        Ok(device.prepare_model_from_cache(loading(model, data, TOKEN)))
     }
+}
+
+fn loading(
+    model_cache: Vec<OwnedFd>,
+    data_cache: Vec<OwnedFd>,
+    token: CacheToken,
+) -> PrepareOptions {
+    PrepareOptions { model_cache, data_cache, token, ..PrepareOptions::default() }
 }
 
 fn read_write() -> OpenOptions {
@@ -158,7 +166,7 @@ fn other_token(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         let mut token = TOKEN;
         token[byte] ^= 1;
         let [model, data] = files.open_both(&read_write())?;
-        let loaded = device.prepare_model_from_cache(None, model, data, &token);
+        let loaded = device.prepare_model_from_cache(loading(model, data, token));
         demand_refusal("another token", loaded, &[GeneralFailure])?;
     }
     Ok(Verdict::Kept)
@@ -167,17 +175,17 @@ fn other_token(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
 fn wrong_files(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     let refused = [GeneralFailure, InvalidArgument];
     let Some(files) = Files::of(&**device)? else {
-        let loaded = device.prepare_model_from_cache(None, vec![], vec![], &TOKEN);
+        let loaded = device.prepare_model_from_cache(loading(vec![], vec![], TOKEN));
         demand_refusal("loading without caching", loaded, &[GeneralFailure])?;
         return Ok(not_offered());
     };
     files.save(&**device)?;
-    let loaded = device.prepare_model_from_cache(None, vec![], vec![], &TOKEN);
+    let loaded = device.prepare_model_from_cache(loading(vec![], vec![], TOKEN));
     demand_refusal("no files", loaded, &refused)?;
     let [mut model, data] = files.open_both(&read_write())?;
     model.extend(files.open("model", &read_write())?);
     model.extend(files.open("data", &read_write())?);
-    let loaded = device.prepare_model_from_cache(None, model, data, &TOKEN);
+    let loaded = device.prepare_model_from_cache(loading(model, data, TOKEN));
     demand_refusal("too many files", loaded, &refused)?;
     let mut write_only = OpenOptions::new();
     write_only.write(true);
@@ -188,7 +196,7 @@ fn wrong_files(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         ("read-only files", read_only, &refused[..]),
     ] {
         let [model, data] = files.open_both(&options)?;
-        let loaded = device.prepare_model_from_cache(None, model, data, &TOKEN);
+        let loaded = device.prepare_model_from_cache(loading(model, data, TOKEN));
         demand_refusal(what, loaded, allowed)?;
     }
     Ok(Verdict::Kept)

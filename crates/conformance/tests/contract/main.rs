@@ -5,12 +5,11 @@ mod drivers;
 
 use nnhal_conformance::contract::{self, Verdict};
 use nnhal_hal::{
-    Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
+    Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Deadline, Device,
     DeviceStatus, DeviceType, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
     FencedExecution, HalVersion, Model, OperandType, PrepareOptions, PreparedModel, Request,
     Result, Support, SyncFence, Timing,
 };
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -183,13 +182,7 @@ impl Device for Broken {
         Ok(self.wrap(self.device.prepare_model(model, version, options)?))
     }
 
-    fn prepare_model_from_cache(
-        &self,
-        deadline: Option<Deadline>,
-        model_cache: Vec<OwnedFd>,
-        data_cache: Vec<OwnedFd>,
-        token: &CacheToken,
-    ) -> Result<Arc<dyn PreparedModel>> {
+    fn prepare_model_from_cache(&self, options: PrepareOptions) -> Result<Arc<dyn PreparedModel>> {
         if self.breach == Breach::LoadsAnything {
             let mut graph = nnhal_hal::SubgraphBuilder::new();
             let spec = nnhal_hal::OperandSpec::tensor_float32([2, 2]);
@@ -201,7 +194,7 @@ impl Device for Broken {
             let options = PrepareOptions::default();
             return self.device.prepare_model(&model, HalVersion::LATEST, options);
         }
-        self.device.prepare_model_from_cache(deadline, model_cache, data_cache, token)
+        self.device.prepare_model_from_cache(options)
     }
 
     fn allocate(&self, description: &BufferDescription) -> Result<Arc<dyn Buffer>> {
@@ -229,6 +222,8 @@ impl Buffer for Nothing {
     fn copy_from(&self, _source: &nnhal_hal::Memory, _dimensions: &[u32]) -> Result<()> {
         Ok(())
     }
+
+    fn discard(&self) {}
 }
 
 /// A buffer whose every failure is the client's fault, and whose token is another's.
@@ -245,6 +240,10 @@ impl Buffer for Strict {
 
     fn copy_from(&self, source: &nnhal_hal::Memory, dimensions: &[u32]) -> Result<()> {
         self.0.copy_from(source, dimensions).map_err(nnhal_hal::Error::invalid)
+    }
+
+    fn discard(&self) {
+        self.0.discard();
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a client may wish of a buffer (contract: ALLOC-2 to ALLOC-7).
 
-use super::{BufferHandle, Direction, ManagedBuffer, Role, State, memory_failure, tokens};
+use super::{BufferHandle, Direction, ManagedBuffer, Role, State, Storage, tokens};
 use crate::prepared::Prepared;
-use nnhal_hal::{Buffer, BufferDescription, BufferRole, Error, Memory, Operand, PreparedModel};
+use nnhal_hal::client::Holding;
+use nnhal_hal::{Buffer, BufferDescription, BufferRole, Client, Error, Operand, PreparedModel};
 use nnhal_ops::Shape;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,6 +22,12 @@ pub enum AllocationError {
     /// A prepared model of another device (contract: ALLOC-2).
     #[error("prepared model {model} was not made by this device")]
     ForeignModel {
+        /// Its index.
+        model: usize,
+    },
+    /// Prepared models of two clients (contract: SEC-4).
+    #[error("prepared model {model} is of another client than those before it")]
+    OtherClient {
         /// Its index.
         model: usize,
     },
@@ -113,7 +120,9 @@ pub(crate) fn allocate(
     description: &BufferDescription,
     is_ours: impl Fn(&Prepared) -> bool,
 ) -> nnhal_hal::Result<Arc<dyn Buffer>> {
-    let wish = Wish::new(description, is_ours)?;
+    let models = own_models(&description.prepared_models, is_ours)?;
+    let client = one_client(&models)?;
+    let wish = Wish::new(description, &models)?;
     let operand_type = wish.operand.operand_type;
     if operand_type.element_size().is_none_or(|size| size == 0) {
         // Allowed to ask, but of a vendor's types nobody here knows how long they are (ALLOC-6).
@@ -130,15 +139,25 @@ pub(crate) fn allocate(
             })?)
         }
     };
+    let held = client.hold(Holding::Buffers, 1)?;
     // What is not known yet is allocated with the first value (contract: ALLOC-7).
-    let storage = size.map(|size| Memory::allocate(size.max(1))).transpose();
-    let storage = storage.map_err(memory_failure)?;
+    let storage = size.map(|size| Storage::new(&client, size)).transpose()?;
     let Wish { operand, shape, roles } = wish;
     let state = Mutex::new(State { storage, dimensions: None });
     let roles = roles.into_iter().collect();
-    tokens::register(|token| ManagedBuffer { token, operand, shape, roles, state })
-        .map(|buffer| Arc::new(BufferHandle(buffer)) as Arc<dyn Buffer>)
+    let owner = models[0].owner().clone();
+    tokens::register(|token| ManagedBuffer { token, owner, client, operand, shape, roles, state })
+        .map(|buffer| Arc::new(BufferHandle::new(buffer, held)) as Arc<dyn Buffer>)
         .ok_or_else(|| Error::failure("no token is free"))
+}
+
+/// The client that all of the models belong to, of which there is one at least.
+fn one_client(models: &[&Prepared]) -> Result<Client, AllocationError> {
+    let first = models.first().ok_or(AllocationError::NoPreparedModels)?.client();
+    match models.iter().position(|model| !model.client().is_same(&first)) {
+        None => Ok(first),
+        Some(model) => Err(AllocationError::OtherClient { model }),
+    }
 }
 
 /// A description that makes sense.
@@ -149,11 +168,7 @@ struct Wish {
 }
 
 impl Wish {
-    fn new(
-        description: &BufferDescription,
-        is_ours: impl Fn(&Prepared) -> bool,
-    ) -> Result<Self, AllocationError> {
-        let models = own_models(&description.prepared_models, is_ours)?;
+    fn new(description: &BufferDescription, models: &[&Prepared]) -> Result<Self, AllocationError> {
         let inputs = description.input_roles.iter().enumerate();
         let outputs = description.output_roles.iter().enumerate();
         let all = inputs
@@ -161,7 +176,7 @@ impl Wish {
             .chain(outputs.map(|(index, role)| (RoleName::Output(index), role)));
         let mut wish: Option<Self> = None;
         for (name, role) in all {
-            let (role, operand) = resolve(name, role, &models)?;
+            let (role, operand) = resolve(name, role, models)?;
             let wish = match &mut wish {
                 Some(wish) => wish,
                 None => wish.insert(Self::first(operand, &description.dimensions)?),

@@ -16,8 +16,12 @@ pub(crate) mod tokens;
 
 pub use allocation::{AllocationError, RoleName};
 
+use crate::error::MemoryUse;
+use crate::memory::{Charge, Ledger};
+use crate::owner::Owner;
+use nnhal_hal::client::{AtLeaving, Held};
 use nnhal_hal::memory::MemoryError;
-use nnhal_hal::{Error, Memory, Operand, Result};
+use nnhal_hal::{Client, Error, Memory, Operand, Result};
 use nnhal_ops::Shape;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,6 +48,8 @@ pub(crate) enum Direction {
 #[derive(Debug)]
 pub(crate) struct ManagedBuffer {
     token: u32,
+    owner: Owner,
+    client: Client,
     /// An operand of one of its roles; the others are of the same type.
     operand: Operand,
     /// What description and roles say together (contract: ALLOC-7).
@@ -56,15 +62,31 @@ pub(crate) struct ManagedBuffer {
 #[derive(Debug, Default)]
 struct State {
     /// As long as the value, and at least one byte.
-    storage: Option<Memory>,
+    storage: Option<Storage>,
     /// The value's; `None`: uninitialised.
     dimensions: Option<Vec<u32>>,
+}
+
+/// Memory for a value, which counts as the client's while anybody uses it.
+#[derive(Debug, Clone)]
+pub(crate) struct Storage {
+    pub memory: Memory,
+    _charge: Arc<Charge>,
+}
+
+impl Storage {
+    fn new(client: &Client, size: u64) -> Result<Self> {
+        let size = size.max(1);
+        let charge = Ledger::of_client(client).charge(size, MemoryUse::Buffer)?;
+        let memory = Memory::allocate(size).map_err(memory_failure)?;
+        Ok(Self { memory, _charge: Arc::new(charge) })
+    }
 }
 
 /// What a buffer holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
-    pub storage: Memory,
+    pub storage: Storage,
     pub dimensions: Vec<u32>,
 }
 
@@ -92,21 +114,32 @@ impl ManagedBuffer {
     }
 
     /// A place for a value of so many bytes.
-    pub(crate) fn storage(&self, size: u64) -> Result<Memory, MemoryError> {
+    pub(crate) fn storage(&self, size: u64) -> Result<Storage> {
         let mut state = self.state();
-        let size = size.max(1);
-        if let Some(storage) = state.storage.as_ref().filter(|storage| storage.size() == size) {
+        let fits = |storage: &&Storage| storage.memory.size() == size.max(1);
+        if let Some(storage) = state.storage.as_ref().filter(fits) {
             return Ok(storage.clone());
         }
-        let storage = Memory::allocate(size)?;
+        let storage = Storage::new(&self.client, size)?;
         // The old value has lost its place.
         *state = State { storage: Some(storage.clone()), dimensions: None };
         Ok(storage)
     }
 
     /// The value in this storage is whole.
-    pub(crate) fn initialise(&self, storage: &Memory, dimensions: Vec<u32>) {
-        *self.state() = State { storage: Some(storage.clone()), dimensions: Some(dimensions) };
+    pub(crate) fn initialise(&self, storage: &Storage, dimensions: Vec<u32>) {
+        let mut state = self.state();
+        // Who has left holds nothing any more. This is looked at under the lock, which `release` takes
+        // after the client has left.
+        if !self.client.has_left() {
+            *state = State { storage: Some(storage.clone()), dimensions: Some(dimensions) };
+        }
+    }
+
+    /// Forgets token and value, because the client has left.
+    fn release(&self) {
+        tokens::forget(self.token);
+        *self.state() = State::default();
     }
 
     /// The value is of no use any more (contract: BUF-1).
@@ -148,8 +181,8 @@ impl ManagedBuffer {
         let dimensions = self.effective_dimensions(dimensions)?;
         let size = self.byte_size(&dimensions);
         expect_size("source", source, size.unwrap_or(u64::MAX))?;
-        let storage = self.storage(source.size()).map_err(memory_failure)?;
-        copy(source, &storage)?;
+        let storage = self.storage(source.size())?;
+        copy(source, &storage.memory)?;
         self.initialise(&storage, dimensions);
         Ok(())
     }
@@ -157,33 +190,54 @@ impl ManagedBuffer {
 
 /// A client's handle; its token is forgotten with it.
 #[derive(Debug)]
-pub(crate) struct BufferHandle(Arc<ManagedBuffer>);
+pub(crate) struct BufferHandle {
+    buffer: Arc<ManagedBuffer>,
+    _held: Held,
+    _at_leaving: AtLeaving,
+}
+
+impl BufferHandle {
+    /// `held` counts the buffer.
+    fn new(buffer: Arc<ManagedBuffer>, held: Held) -> Self {
+        let weak = Arc::downgrade(&buffer);
+        let _at_leaving = buffer.client.at_leaving(move || {
+            if let Some(buffer) = weak.upgrade() {
+                buffer.release();
+            }
+        });
+        Self { buffer, _held: held, _at_leaving }
+    }
+}
 
 impl nnhal_hal::Buffer for BufferHandle {
     fn token(&self) -> u32 {
-        self.0.token
+        self.buffer.token
     }
 
     fn copy_to(&self, destination: &Memory) -> Result<()> {
-        let Some(content) = self.0.content() else {
+        let Some(content) = self.buffer.content() else {
             return Err(Error::failure("the buffer is uninitialised"));
         };
-        let size = self.0.byte_size(&content.dimensions);
+        let size = self.buffer.byte_size(&content.dimensions);
         expect_size("destination", destination, size.unwrap_or(u64::MAX))?;
         if !destination.is_writable() {
             return Err(Error::invalid("the destination is read-only"));
         }
-        copy(&content.storage, destination)
+        copy(&content.storage.memory, destination)
     }
 
     fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> Result<()> {
-        self.0.copy_in(source, dimensions).inspect_err(|_| self.0.uninitialise())
+        self.buffer.copy_in(source, dimensions).inspect_err(|_| self.buffer.uninitialise())
+    }
+
+    fn discard(&self) {
+        self.buffer.uninitialise();
     }
 }
 
 impl Drop for BufferHandle {
     fn drop(&mut self) {
-        tokens::forget(self.0.token);
+        tokens::forget(self.buffer.token);
     }
 }
 

@@ -1,6 +1,8 @@
-//! Which token stands for which buffer, over all devices of the process (contract: ALLOC-8).
+//! Which token stands for which buffer, over all devices of the process (contract: ALLOC-8). To all
+//! but its owner it stands for nothing (SEC-4).
 
 use super::ManagedBuffer;
+use crate::owner::Owner;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,9 +30,9 @@ pub(crate) fn register(make: impl FnOnce(u32) -> ManagedBuffer) -> Option<Arc<Ma
     Some(buffer)
 }
 
-/// The buffer that a token stands for.
-pub(crate) fn find(token: u32) -> Option<Arc<ManagedBuffer>> {
-    tokens().buffers.get(&token).cloned()
+/// The buffer that a token of this owner stands for.
+pub(crate) fn find(token: u32, owner: &Owner) -> Option<Arc<ManagedBuffer>> {
+    tokens().buffers.get(&token).filter(|buffer| buffer.owner == *owner).cloned()
 }
 
 /// The buffer's client has let go of it; executions that use it keep it.

@@ -168,6 +168,23 @@ impl ModelCache {
         sealed::write(&file, &self.code_key, files.token, content, &description)
     }
 
+    /// Checks all of what [`ModelCache::load`] would load but the model inside, if it is one: that the
+    /// files are as they must be, and whole, and saved by this driver under this token.
+    ///
+    /// # Errors
+    /// As [`ModelCache::load`].
+    pub fn check(&self, files: CacheFiles<'_>) -> Result<(), CacheError> {
+        self.open(files).map(drop)
+    }
+
+    fn open(&self, files: CacheFiles<'_>) -> Result<(Bytes, CompileOptions, Parts), CacheError> {
+        let file = files.only_model_file()?;
+        let (content, description) = sealed::read(&file, &self.code_key, files.token)?;
+        let (options, parts) =
+            Description::from_bytes(&description, &self.identity)?.into_parts()?;
+        Ok((content, options, parts))
+    }
+
     /// Loads what [`ModelCache::save`] saved under the same token. `offered` are the extensions of
     /// the device.
     ///
@@ -175,10 +192,7 @@ impl ModelCache {
     /// [`CacheError`]; whichever, for the client it is a `GENERAL_FAILURE` (contract: CACHE-5 to
     /// CACHE-11).
     pub fn load(&self, files: CacheFiles<'_>, offered: &[Extension]) -> Result<Stored, CacheError> {
-        let file = files.only_model_file()?;
-        let (content, description) = sealed::read(&file, &self.code_key, files.token)?;
-        let (options, parts) =
-            Description::from_bytes(&description, &self.identity)?.into_parts()?;
+        let (content, options, parts) = self.open(files)?;
         match parts {
             Parts::Program { version, inputs, outputs, extension_name_to_prefix } => {
                 let table = Model { extension_name_to_prefix, ..Model::default() };

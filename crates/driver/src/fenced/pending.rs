@@ -2,27 +2,24 @@
 //!
 //! One thread waits for the fences of all of them, with epoll. It also ends those whose deadline
 //! passes or that are cancelled. What has nothing left to wait for is run by a few threads for each
-//! priority, as many as the engine computes executions at a time: a crowd of low ones, each waiting
-//! for its turn to compute, then keeps no high one from asking for its own. Threads start when there
-//! is something for them and end when there has been nothing for a while.
+//! client and priority ([`Class`]), as many as the engine computes executions at a time: a crowd of
+//! low ones, or of another client's, each waiting for its turn to compute, then keeps no high one
+//! from asking for its own. Threads start when there is something for them and end when there has
+//! been nothing for a while.
 
 use super::Task;
 use crate::budget::Interruption;
 use crate::error::EngineError;
 use nnhal_hal::fence::{FenceState, FenceWaitError};
-use nnhal_hal::{Deadline, Error, ErrorStatus, Priority, Result, SyncFence};
+use nnhal_hal::{Deadline, Error, ErrorStatus, PreparedModel as _, Priority, Result, SyncFence};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How many executions may be pending unless a device says otherwise.
-pub const MOST_PENDING: usize = 100_000;
 
 /// How long a thread without work stays.
 const IDLE: Duration = Duration::from_millis(500);
@@ -37,16 +34,10 @@ pub(crate) struct Pending(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Executions that may be pending.
-    most: usize,
-    /// Threads of each priority that run executions.
+    /// Threads of each class that run executions.
     threads: usize,
-    /// Executions that are pending.
-    count: AtomicUsize,
     poller: OnceLock<Poller>,
     state: Mutex<State>,
-    /// By priority: something is ready.
-    ready: [Condvar; 3],
 }
 
 #[derive(Debug)]
@@ -63,14 +54,30 @@ struct State {
     /// By descriptor.
     watches: HashMap<RawFd, Watch>,
     deadlines: BTreeSet<(Deadline, u64)>,
-    /// By priority.
-    queues: [Queue; 3],
+    /// Those that have executions or threads.
+    queues: BTreeMap<Class, Queue>,
     is_polling: bool,
 }
 
-/// Executions of one priority that are ready to run.
+/// Executions with the same claim to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Class {
+    /// The client's id.
+    client: u64,
+    priority: Priority,
+}
+
+impl Class {
+    fn of(task: &Task) -> Self {
+        Self { client: task.prepared.client().id(), priority: task.prepared.priority() }
+    }
+}
+
+/// Executions of one class that are ready to run.
 #[derive(Debug, Default)]
 struct Queue {
+    /// Something is ready.
+    wake: Arc<Condvar>,
     /// In the order in which they became ready.
     ready: BTreeMap<u64, u64>,
     next: u64,
@@ -107,44 +114,14 @@ enum Role {
     Stop,
 }
 
-/// A place among the pending executions, given up when dropped.
-#[derive(Debug)]
-pub(super) struct Place(Arc<Shared>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 impl Pending {
-    /// None yet. `threads` of each priority run executions; of more than `most` the next are
-    /// refused.
-    pub(crate) fn new(threads: usize, most: usize) -> Self {
+    /// None yet. `threads` of each client and priority run executions.
+    pub(crate) fn new(threads: usize) -> Self {
         Self(Arc::new(Shared {
-            most,
             threads: threads.max(1),
-            count: AtomicUsize::new(0),
             poller: OnceLock::new(),
             state: Mutex::default(),
-            ready: [const { Condvar::new() }; 3],
         }))
-    }
-
-    /// A place for one more.
-    ///
-    /// # Errors
-    /// `RESOURCE_EXHAUSTED_TRANSIENT`: there is none left.
-    pub(super) fn place(&self) -> Result<Place> {
-        let shared = &self.0;
-        let more = |count| if count < shared.most { Some(count + 1) } else { None };
-        match shared.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
-            Ok(_) => Ok(Place(Arc::clone(shared))),
-            Err(count) => Err(Error::new(
-                ErrorStatus::ResourceExhaustedTransient,
-                format!("{count} fenced executions are pending, which is the limit"),
-            )),
-        }
     }
 
     /// Runs an execution when these of its fences have signalled, which are given with their
@@ -176,7 +153,7 @@ impl Shared {
     }
 
     fn start(self: &Arc<Self>, task: Box<Task>, fences: Vec<(usize, SyncFence)>) -> Result<()> {
-        let class = class(task.priority());
+        let class = Class::of(&task);
         let (unsignalled, deadline) = (fences.len(), task.options.deadline);
         let mut state = self.lock();
         let id = state.next_id;
@@ -186,8 +163,10 @@ impl Shared {
         // Dropped after the lock, if it is refused.
         let mut refused = None;
         let begun = (|| {
-            let queue = &state.queues[class];
-            let has_worker = queue.idle > queue.ready.len() || queue.workers < self.threads;
+            let has_worker = state
+                .queues
+                .get(&class)
+                .is_none_or(|queue| queue.idle > queue.ready.len() || queue.workers < self.threads);
             if unsignalled > 0 || !has_worker {
                 self.watch(&mut state, id, fences)?;
                 state.set_deadline(id, deadline);
@@ -208,10 +187,11 @@ impl Shared {
     /// Has epoll look at the fences of an execution, and at what cancels it.
     fn watch(&self, state: &mut State, id: u64, fences: Vec<(usize, SyncFence)>) -> Result<()> {
         let Some(entry) = state.entries.get_mut(&id) else { return Ok(()) };
-        let stop = entry.task.options.cancellation.as_ref().map(|it| it.fence()).transpose()?;
-        let stop = stop.map(|fence| (Role::Stop, fence));
-        let fences = fences.into_iter().map(|(index, fence)| (Role::Fence(index), fence));
-        for (role, fence) in fences.chain(stop) {
+        let stops: Vec<Result<_>> =
+            entry.task.switches().map(|switch| Ok((Role::Stop, switch.fence()?))).collect();
+        let fences = fences.into_iter().map(|(index, fence)| Ok((Role::Fence(index), fence)));
+        for watched in fences.chain(stops) {
+            let (role, fence) = watched?;
             let fd = fence.as_fd().as_raw_fd();
             let watch = match state.watches.get_mut(&fd) {
                 Some(watch) => watch,
@@ -250,8 +230,10 @@ impl Shared {
         if let Some(deadline) = entry.deadline {
             state.deadlines.remove(&(deadline, id));
         }
-        if let Some((place, _)) = entry.ready {
-            state.queues[class(entry.task.priority())].ready.remove(&place);
+        if let Some((place, _)) = entry.ready
+            && let Some(queue) = state.queues.get_mut(&Class::of(&entry.task))
+        {
+            queue.ready.remove(&place);
         }
         if state.has_nothing_to_poll() && state.is_polling {
             self.wake();
@@ -262,8 +244,8 @@ impl Shared {
     /// Has an execution run, whose last fence has just signalled.
     fn enqueue(self: &Arc<Self>, state: &mut State, id: u64, signalled: Instant) -> Result<()> {
         let Some(entry) = state.entries.get_mut(&id) else { return Ok(()) };
-        let class = class(entry.task.priority());
-        let queue = &mut state.queues[class];
+        let class = Class::of(&entry.task);
+        let queue = state.queues.entry(class).or_default();
         entry.ready = Some((queue.next, signalled));
         queue.ready.insert(queue.next, id);
         queue.next += 1;
@@ -271,7 +253,7 @@ impl Shared {
         let has_deadline = entry.deadline.is_some();
         // A worker that has been woken counts as idle until it runs.
         let has_worker = if queue.ready.len() <= queue.idle {
-            self.ready[class].notify_one();
+            queue.wake.notify_one();
             true
         } else if queue.workers < self.threads {
             let shared = Arc::clone(self);
@@ -285,6 +267,7 @@ impl Shared {
                 }
                 Err(_) if queue.workers > 0 => false,
                 Err(error) => {
+                    state.queues.remove(&class);
                     return Err(Error::new(ErrorStatus::ResourceExhaustedTransient, error));
                 }
             }
@@ -444,10 +427,12 @@ impl Shared {
     }
 
     /// What a thread that runs executions does.
-    fn work(&self, class: usize) {
+    fn work(&self, class: Class) {
         let mut state = self.lock();
         loop {
-            let next = state.queues[class].ready.first_key_value().map(|(_, id)| *id);
+            // It is there as long as it has a thread.
+            let Some(queue) = state.queues.get_mut(&class) else { return };
+            let next = queue.ready.first_key_value().map(|(_, id)| *id);
             if let Some(entry) = next.and_then(|id| self.take(&mut state, id)) {
                 drop(state);
                 let signalled = entry.ready.map_or_else(Instant::now, |(_, signalled)| signalled);
@@ -455,13 +440,19 @@ impl Shared {
                 state = self.lock();
                 continue;
             }
-            state.queues[class].idle += 1;
-            let waited = self.ready[class].wait_timeout(state, IDLE);
+            let Some(queue) = state.queues.get_mut(&class) else { return };
+            queue.idle += 1;
+            let wake = Arc::clone(&queue.wake);
+            let waited = wake.wait_timeout(state, IDLE);
             let timeout;
             (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state.queues[class].idle -= 1;
-            if timeout.timed_out() && state.queues[class].ready.is_empty() {
-                state.queues[class].workers -= 1;
+            let Some(queue) = state.queues.get_mut(&class) else { return };
+            queue.idle -= 1;
+            if timeout.timed_out() && queue.ready.is_empty() {
+                queue.workers -= 1;
+                if queue.workers == 0 {
+                    state.queues.remove(&class);
+                }
                 return;
             }
         }
@@ -483,14 +474,6 @@ impl State {
         if let Some(deadline) = deadline {
             self.deadlines.insert((deadline, id));
         }
-    }
-}
-
-fn class(priority: Priority) -> usize {
-    match priority {
-        Priority::Low => 0,
-        Priority::Medium => 1,
-        Priority::High => 2,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::error::{RequestError, Subject};
 use crate::bindings::Region;
 use crate::buffers::{ManagedBuffer, Role, tokens};
+use crate::owner::Owner;
 use nnhal_hal::memory::MemoryView;
 use nnhal_hal::{DataLocation, HalVersion, Memory, RequestArgument, RequestMemoryPool};
 use nnhal_ops::Shape;
@@ -30,13 +31,14 @@ impl<'a> Pools<'a> {
     pub(super) fn new(
         pools: &'a [RequestMemoryPool],
         version: HalVersion,
+        owner: &Owner,
     ) -> Result<Self, RequestError> {
         let check = |(index, pool): (usize, &'a RequestMemoryPool)| match pool {
             RequestMemoryPool::Memory(memory) if memory.kind().since() > version => {
                 Err(RequestError::PoolKind { pool: index, kind: memory.kind(), version })
             }
             RequestMemoryPool::Memory(memory) => Ok(Pool::Memory(memory)),
-            RequestMemoryPool::Token(token) => tokens::find(*token)
+            RequestMemoryPool::Token(token) => tokens::find(*token, owner)
                 .map(Pool::Buffer)
                 .ok_or(RequestError::UnknownToken { pool: index, token: *token }),
         };
@@ -90,8 +92,9 @@ impl<'a> Pools<'a> {
         Ok(region)
     }
 
-    /// The value that a buffer holds, with its dimensions; `None` if it holds none and may
-    /// (`may_wait`). `shape` is what model and request say (contract: DBUF-2 to DBUF-4).
+    /// The value that a buffer holds, with its dimensions; `None` for an execution that still waits
+    /// (`may_wait`): what the buffer holds now, if anything, is not what will be read. `shape` is
+    /// what model and request say (contract: DBUF-2 to DBUF-4).
     pub(super) fn read_buffer(
         &mut self,
         subject: Subject,
@@ -102,21 +105,28 @@ impl<'a> Pools<'a> {
         may_wait: bool,
     ) -> Result<Option<(Shape, Region)>, RequestError> {
         expect_whole_and_role(subject, argument, &buffer, role)?;
-        let content = buffer.content();
+        self.buffers.push(Arc::clone(&buffer));
+        if may_wait {
+            // No value will ever contradict the dimensions that it was allocated with.
+            let expected = buffer.shape().clone();
+            return match shape.merge(&expected) {
+                Some(_) => Ok(None),
+                None => Err(RequestError::BufferShape { subject, found: shape.clone(), expected }),
+            };
+        }
+        let value = buffer.content().and_then(|content| {
+            let size = buffer.byte_size(&content.dimensions)?;
+            Some((content, size))
+        });
         let token = buffer.token();
-        let expected_size =
-            content.as_ref().and_then(|content| buffer.byte_size(&content.dimensions));
-        self.buffers.push(buffer);
-        let (Some(content), Some(size)) = (content, expected_size) else {
-            let uninitialised = RequestError::Uninitialised { subject, token };
-            return if may_wait { Ok(None) } else { Err(uninitialised) };
-        };
+        let (content, size) = value.ok_or(RequestError::Uninitialised { subject, token })?;
         let expected = Shape::known(content.dimensions.iter().copied());
         if shape.merge(&expected).is_none() {
             return Err(RequestError::BufferShape { subject, found: shape.clone(), expected });
         }
         let pool = argument.location.pool_index as usize;
-        let view = content.storage.view().map_err(|error| RequestError::Memory { pool, error })?;
+        let view =
+            content.storage.memory.view().map_err(|error| RequestError::Memory { pool, error })?;
         Ok(Some((expected, Region::new(view, 0, size))))
     }
 

@@ -23,6 +23,7 @@ pub struct Scripted {
     run: Arc<Run>,
     supports: Box<Supports>,
     compile: Box<Compile>,
+    at_once: usize,
 }
 
 pub struct ScriptedProgram(Arc<Run>);
@@ -36,6 +37,7 @@ impl Scripted {
             run: Arc::new(run),
             supports: Box::new(|_, _| Support::Yes),
             compile: Box::new(|_, _, _| Ok(())),
+            at_once: 2,
         }
     }
 
@@ -61,6 +63,11 @@ impl Scripted {
     ) -> Self {
         self.compile = Box::new(compile);
         self
+    }
+
+    /// Computes so many executions at a time; 2 unless it is said.
+    pub fn at_once(self, at_once: usize) -> Self {
+        Self { at_once, ..self }
     }
 
     pub fn device(self) -> DriverDevice<Self> {
@@ -92,6 +99,10 @@ impl Engine for Scripted {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::uniform(PerformanceInfo::AS_CPU)
+    }
+
+    fn executions_at_once(&self) -> usize {
+        self.at_once
     }
 
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {

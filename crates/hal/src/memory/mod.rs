@@ -8,15 +8,16 @@
 //! |---|---|---|---|
 //! | `ashmem` | 1.0 | 1 descriptor | the first `size` bytes, read and written |
 //! | `mmap_fd` | 1.0 | 1 descriptor, 3 integers | protection, offset (low and high 32 bits) |
-//! | `hardware_buffer_blob` | 1.2 | an `AHardwareBuffer` | bytes; Android only |
+//! | `hardware_buffer_blob` | 1.2 | an `AHardwareBuffer` | bytes; mapped where the handle has one descriptor |
 //! | `hardware_buffer` | 1.2 | an `AHardwareBuffer` | not accessible to a general driver |
 //!
 //! Descriptors become the memory's own, are marked close-on-exec, and are closed with its last
 //! clone, or at once where a constructor refuses them (contract: SEC-6).
 //!
-//! What is not here: hardware buffers can be named and passed on, but not read or written, because
-//! only Android can lock them; a dma-buf is accessed without the calls that bracket CPU use, which
-//! buffers of some devices need.
+//! What is not here: only Android's allocator can lock a hardware buffer. A BLOB whose handle has one
+//! descriptor is taken for what its allocator makes of bytes, a dma-buf or a file that holds them from
+//! the beginning; any other can be named and passed on, but not read or written. A dma-buf is accessed
+//! without the calls that bracket CPU use, which buffers of some devices need.
 //!
 //! Source: contract, section 15.
 //!
@@ -234,8 +235,9 @@ impl Memory {
     }
 
     /// Memory out of the pieces of a `hidl_memory`: name, descriptors and integers of the handle,
-    /// size in bytes. A hardware buffer is kept as it is, with whatever size it is said to have. A
-    /// null handle has no descriptors. Whether the version of the interface knows the kind is for
+    /// size in bytes. A hardware buffer is kept as it is, with whatever size it is said to have:
+    /// whether there are as many bytes is seen when they are wanted ([`Memory::view`]). A null handle
+    /// has no descriptors. Whether the version of the interface knows the kind is for
     /// the caller to ask ([`MemoryKind::since`]).
     ///
     /// # Errors
@@ -262,7 +264,11 @@ impl Memory {
                 for fd in &fds {
                     fcntl_setfd(fd, FdFlags::CLOEXEC).map_err(MemoryError::system("fcntl"))?;
                 }
-                Ok(Self::new(kind, fds, integers.to_vec(), 0, size, Protection::READ_WRITE))
+                let protection = match (kind, &fds[..]) {
+                    (MemoryKind::HardwareBufferBlob, [fd]) => descriptor::allowed(fd)?,
+                    _ => Protection::READ_WRITE,
+                };
+                Ok(Self::new(kind, fds, integers.to_vec(), 0, size, protection))
             }
             _ => Err(MemoryError::Handle {
                 kind,
@@ -325,8 +331,10 @@ impl Memory {
     /// nothing behind.
     ///
     /// # Errors
-    /// [`MemoryError::NotMappable`] for hardware buffers; [`MemoryError::Size`] if the file has
-    /// been cut short since; [`MemoryError::System`] if the system refuses.
+    /// [`MemoryError::NotMappable`] for hardware buffers, but for those of bytes with one descriptor;
+    /// [`MemoryError::Size`] if the file has been cut short since, or a hardware buffer has fewer
+    /// bytes than it is said to have; [`MemoryError::NotMemory`] if it is no memory at all;
+    /// [`MemoryError::System`] if the system refuses.
     pub fn view(&self) -> Result<MemoryView, MemoryError> {
         if let Some(view) = self.0.view.get() {
             return Ok(view.clone());
@@ -338,9 +346,11 @@ impl Memory {
     fn make_view(&self) -> Result<MemoryView, MemoryError> {
         let Inner { kind, ref fds, offset, size, protection, .. } = *self.0;
         let why = match kind {
-            MemoryKind::HardwareBufferBlob => "hardware buffers are Android's",
             MemoryKind::HardwareBuffer => "its format is not bytes",
-            MemoryKind::Ashmem | MemoryKind::MmapFd => {
+            MemoryKind::HardwareBufferBlob if fds.len() > 1 => {
+                "its handle has several descriptors, which only Android's allocator can tell apart"
+            }
+            MemoryKind::HardwareBufferBlob | MemoryKind::Ashmem | MemoryKind::MmapFd => {
                 // Once more: a file that was open to all may have been cut short, then sealed.
                 let nature = descriptor::check_size(&fds[0], kind, offset, size)?;
                 return MemoryView::new(Arc::clone(fds), nature, offset, size, protection);

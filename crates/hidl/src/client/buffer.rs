@@ -2,6 +2,7 @@
 
 use super::answer::{ask, expect_none};
 use crate::convert::Convert;
+use crate::memory::HidlMemory;
 use crate::v1_3::IBuffer;
 use nnhal_hal::Memory;
 use std::sync::Arc;
@@ -29,7 +30,14 @@ impl nnhal_hal::Buffer for Buffer {
     }
 
     fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> nnhal_hal::Result<()> {
-        let memory = Convert::from_canonical(source)?;
+        let memory = Convert::from_canonical(source).inspect_err(|_| self.discard())?;
         expect_none("copyFrom", ask("copyFrom", || self.buffer.copy_from(&memory, dimensions))?)
+    }
+
+    /// There is no method for it, but there is memory that no driver can copy from.
+    fn discard(&self) {
+        let nothing = HidlMemory::default();
+        let refused = ask("copyFrom", || self.buffer.copy_from(&nothing, &[]));
+        tracing::debug!(?refused, "a buffer was made uninitialised");
     }
 }

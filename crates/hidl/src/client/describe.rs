@@ -1,43 +1,14 @@
 //! [`Description`]: what a driver says of itself, asked once and checked.
 
-use super::answer::{Misbehaviour, ask, expect_none};
+use super::answer::{ask, expect_none};
 use super::interface::{At, Interface};
+use crate::checks;
 use crate::convert::Convert;
 use crate::v1_2;
-use nnhal_hal::extension::{ExtensionMistake, check_offered};
 use nnhal_hal::{CacheFilesNeeded, Capabilities, DeviceType, Error, Extension, HalVersion};
 
 /// What drivers older than 1.2 say of their build: nothing.
 const NO_VERSION_STRING: &str = "UNKNOWN";
-
-/// What a driver says of itself that no client could work with.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(super) enum DescriptionError {
-    /// Contract: DEV-INFO-1.
-    #[error("the version string is empty")]
-    NoVersionString,
-    /// Contract: DEV-CAP-1 to DEV-CAP-3, DEV-CAP-6.
-    #[error("a cost is not above 0")]
-    Cost,
-    /// Contract: DEV-CAP-4.
-    #[error("the costs of operand types are not sorted, or state one twice")]
-    Order,
-    /// Contract: DEV-CAP-5, DEV-CAP-6.
-    #[error("the cost of {0} is stated, which {1} cannot")]
-    Type(nnhal_hal::OperandType, HalVersion),
-    /// Contract: DEV-EXT-2, DEV-EXT-3.
-    #[error(transparent)]
-    Extension(#[from] ExtensionMistake),
-    /// Contract: DEV-CACHE-1.
-    #[error("too many cache files: {0:?}")]
-    CacheFiles(CacheFilesNeeded),
-}
-
-impl From<DescriptionError> for Error {
-    fn from(error: DescriptionError) -> Self {
-        Self::failure(error)
-    }
-}
 
 /// What a driver says of itself.
 #[derive(Debug, Clone)]
@@ -51,8 +22,7 @@ pub(super) struct Description {
 
 impl Description {
     pub(super) fn ask(interface: &Interface) -> nnhal_hal::Result<Self> {
-        let capabilities = capabilities(interface)?;
-        check_capabilities(&capabilities, interface.version())?;
+        let capabilities = checks::capabilities(capabilities(interface)?, interface.version())?;
         let device: &dyn v1_2::IDevice = match interface {
             Interface::V1_0(_) | Interface::V1_1(_) => {
                 return Ok(Self {
@@ -67,22 +37,17 @@ impl Description {
             Interface::V1_3(device) => &**device,
         };
         let version_string = say("getVersionString", || device.get_version_string())?;
-        if version_string.is_empty() {
-            return Err(DescriptionError::NoVersionString.into());
-        }
+        let version_string = checks::version_string(version_string)?;
         let code = say("getType", || device.get_type())?;
         let device_type = DeviceType::from_code(code).map_err(Error::failure)?;
         let extensions = say("getSupportedExtensions", || device.get_supported_extensions())?;
         let extensions: Vec<Extension> =
             extensions.iter().map(Convert::to_canonical).collect::<Result<_, _>>()?;
-        check_offered(&extensions).map_err(DescriptionError::from)?;
+        let extensions = checks::extensions(extensions)?;
         let method = "getNumberOfCacheFilesNeeded";
         let (status, model, data) = ask(method, || device.get_number_of_cache_files_needed())?;
         expect_none(method, status)?;
-        let cache_files_needed = CacheFilesNeeded { model, data };
-        if !cache_files_needed.is_valid() {
-            return Err(DescriptionError::CacheFiles(cache_files_needed).into());
-        }
+        let cache_files_needed = checks::cache_files_needed(CacheFilesNeeded { model, data })?;
         Ok(Self { version_string, device_type, capabilities, extensions, cache_files_needed })
     }
 }
@@ -114,36 +79,6 @@ fn capabilities(interface: &Interface) -> nnhal_hal::Result<Capabilities> {
     stated.map_err(Error::failure)
 }
 
-fn check_capabilities(
-    capabilities: &Capabilities,
-    version: HalVersion,
-) -> Result<(), DescriptionError> {
-    let rows = &capabilities.operand_performance;
-    for row in rows {
-        let operand_type = row.operand_type;
-        let strange = matches!(
-            operand_type,
-            nnhal_hal::OperandType::Subgraph | nnhal_hal::OperandType::Extension(_)
-        );
-        if strange || operand_type.since() > version {
-            return Err(DescriptionError::Type(operand_type, version));
-        }
-    }
-    if !rows.is_sorted_by(|one, next| one.operand_type.code() < next.operand_type.code()) {
-        return Err(DescriptionError::Order);
-    }
-    let single = [
-        capabilities.relaxed_float32_to_float16_scalar,
-        capabilities.relaxed_float32_to_float16_tensor,
-        capabilities.if_performance,
-        capabilities.while_performance,
-    ];
-    if !rows.iter().map(|row| row.info).chain(single).all(nnhal_hal::PerformanceInfo::is_valid) {
-        return Err(DescriptionError::Cost);
-    }
-    Ok(())
-}
-
 /// For each operation of a model whether the driver supports it.
 pub(super) fn supported(
     method: &'static str,
@@ -152,11 +87,7 @@ pub(super) fn supported(
 ) -> nnhal_hal::Result<Vec<nnhal_hal::Support>> {
     let (status, supported) = answer;
     expect_none(method, status)?;
-    if supported.len() != operations {
-        let found = supported.len();
-        let what = "operations";
-        return Err(Misbehaviour::Count { method, what, found, expected: operations }.into());
-    }
+    let supported = checks::supported(method, operations, supported)?;
     let support = |yes| match yes {
         true => nnhal_hal::Support::Yes,
         false => nnhal_hal::Support::No("the driver does not support it".to_owned()),

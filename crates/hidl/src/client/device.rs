@@ -13,8 +13,8 @@ use crate::handle::Handle;
 use crate::transport::Return;
 use crate::v1_3;
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, CacheToken, Cancellation, Capabilities, Deadline,
-    DeviceStatus, DeviceType, Error, Extension, HalVersion, Model, PrepareOptions, Support,
+    BufferDescription, CacheFilesNeeded, Cancellation, Capabilities, DeviceStatus, DeviceType,
+    Error, Extension, HalVersion, Model, PrepareOptions, Support,
 };
 use std::any::Any;
 use std::os::fd::OwnedFd;
@@ -223,11 +223,9 @@ impl nnhal_hal::Device for Device {
     /// 1.2 has no words for the deadline, which is ignored.
     fn prepare_model_from_cache(
         &self,
-        deadline: Option<Deadline>,
-        model_cache: Vec<OwnedFd>,
-        data_cache: Vec<OwnedFd>,
-        token: &CacheToken,
+        options: PrepareOptions,
     ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
+        let PrepareOptions { model_cache, data_cache, token, deadline, cancellation, .. } = options;
         let (callback, wait) = PreparedModelCallback::new();
         let (model_cache, data_cache) = (handles(model_cache), handles(data_cache));
         let (method, launched) = match self.interface.at_most(HalVersion::LATEST) {
@@ -240,7 +238,7 @@ impl nnhal_hal::Device for Device {
                     device.prepare_model_from_cache(
                         &model_cache,
                         &data_cache,
-                        token,
+                        &token,
                         Some(callback),
                     )
                 };
@@ -254,14 +252,14 @@ impl nnhal_hal::Device for Device {
                         deadline,
                         &model_cache,
                         &data_cache,
-                        token,
+                        &token,
                         Some(callback),
                     )
                 };
                 (method, ask(method, launch)?)
             }
         };
-        self.receive(method, launched, wait, None, None)
+        self.receive(method, launched, wait, None, cancellation.as_ref())
     }
 
     fn allocate(

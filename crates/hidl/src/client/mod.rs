@@ -114,7 +114,7 @@ pub fn from_newest(
 
 /// A device behind the interfaces of a version and in front of them again, which ought to behave as
 /// the device itself as far as the version goes: so whatever judges devices judges the interfaces
-/// and adapters too. A version newer than 1.3 counts as 1.3.
+/// and adapters too. A version newer than 1.3, or than the device's, counts as that.
 ///
 /// ```
 /// let device = nnhal_hidl::client::through(nnhal_reference::device(), nnhal_hal::HalVersion::V1_2, Default::default())?;
@@ -131,6 +131,7 @@ pub fn through(
     options: Options,
 ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Device>> {
     let name = device.name().to_owned();
+    let version = version.min(device.version());
     let served = serve::Device::new(device);
     let interface = match version {
         HalVersion::V1_0 => Interface::V1_0(served),

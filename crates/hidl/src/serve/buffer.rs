@@ -24,7 +24,11 @@ impl IBuffer for Buffer {
     }
 
     fn copy_from(&self, src: &HidlMemory, dimensions: &[u32]) -> Return<i32> {
-        Ok(answer(guarded(|| self.0.copy_from(&src.to_canonical()?, dimensions))))
+        Ok(answer(guarded(|| {
+            // What fails here never comes to the device, but its buffer must know (contract: BUF-1).
+            let memory = src.to_canonical().inspect_err(|_| self.0.discard())?;
+            self.0.copy_from(&memory, dimensions)
+        })))
     }
 }
 

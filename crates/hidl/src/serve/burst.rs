@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Begins a burst (contract: BURST-1).
 pub(super) fn configure(
-    model: &Arc<dyn nnhal_hal::PreparedModel>,
+    model: Arc<dyn nnhal_hal::PreparedModel>,
     callback: Option<Arc<dyn IBurstCallback>>,
     requests: &MQDescriptor,
     results: &MQDescriptor,
@@ -21,7 +21,7 @@ pub(super) fn configure(
         let callback = callback.ok_or_else(|| Error::invalid("the callback is null"))?;
         let requests = MessageQueue::open(requests.to_burst()?)?;
         let results = MessageQueue::open(results.to_burst()?)?;
-        BurstServer::new(Arc::clone(model), Arc::new(Callback(callback)), requests, results)
+        BurstServer::new(model, Arc::new(Callback(callback)), requests, results)
     });
     match server {
         Ok(server) => (NONE, Some(Arc::new(Context(server)))),

@@ -6,15 +6,16 @@ use super::callbacks::{Preparation, PreparedModelCallback};
 use super::prepared::PreparedModel;
 use super::status::{Answer, NONE};
 use super::{Origin, guarded};
+use crate::checks::{self, Outputs};
 use crate::convert::Convert;
 use crate::handle::Handle;
-use crate::tasks::{Limits, Tasks};
+use crate::tasks::{Kind, Limits, Tasks};
 use crate::transport::Return;
 use crate::v1_2::CacheToken;
 use crate::v1_3::{IBuffer, OptionalTimePoint};
 use crate::{v1_0, v1_1, v1_2, v1_3};
 use nnhal_hal::{
-    BufferDescription, CacheFilesNeeded, Deadline, DeviceStatus, Error, ErrorStatus,
+    BufferDescription, CacheFilesNeeded, Client, Deadline, DeviceStatus, Error,
     ExecutionPreference, HalVersion, Model, PrepareOptions, Priority,
 };
 use std::any::Any;
@@ -33,7 +34,17 @@ impl Device {
 
     /// Serves a device with other limits to what goes on in the background.
     pub fn with_limits(device: Arc<dyn nnhal_hal::Device>, limits: Limits) -> Arc<Self> {
-        Arc::new(Self { origin: Arc::new(Origin { device, tasks: Tasks::new(limits) }) })
+        Self::for_client(device, Client::in_process(), limits)
+    }
+
+    /// Serves a device to one client. A service makes one of these for each of its clients, which
+    /// then has threads of its own, and calls [`Client::leave`] when the client is gone.
+    pub fn for_client(
+        device: Arc<dyn nnhal_hal::Device>,
+        client: Client,
+        limits: Limits,
+    ) -> Arc<Self> {
+        Arc::new(Self { origin: Arc::new(Origin { device, client, tasks: Tasks::new(limits) }) })
     }
 
     /// The device behind the interface.
@@ -41,20 +52,32 @@ impl Device {
         &self.origin.device
     }
 
-    /// Asks the device to describe itself, in a version's words.
-    fn describe<T: Convert>(
+    /// What the device says of itself by a method of this version, if it is such as the method may
+    /// say.
+    fn describe<T: Default>(
         &self,
-        ask: impl FnOnce(&dyn nnhal_hal::Device) -> T::Canonical,
-    ) -> Result<T, i32> {
-        guarded(|| Ok(T::from_canonical(&ask(&*self.origin.device))?))
-            .map_err(|error| Answer::Description.refuse(&error))
+        version: HalVersion,
+        ask: impl FnOnce(&dyn nnhal_hal::Device) -> nnhal_hal::Result<T>,
+    ) -> (i32, T) {
+        let described = guarded(|| {
+            self.origin.expect_version(version)?;
+            ask(&*self.origin.device)
+        });
+        match described {
+            Ok(description) => (NONE, description),
+            Err(error) => (Answer::Description.refuse(&error), T::default()),
+        }
     }
 
-    fn capabilities<C: Convert<Canonical = nnhal_hal::Capabilities> + Default>(&self) -> (i32, C) {
-        match self.describe(|device| device.capabilities()) {
-            Ok(capabilities) => (NONE, capabilities),
-            Err(status) => (status, C::default()),
-        }
+    fn capabilities<C: Convert<Canonical = nnhal_hal::Capabilities> + Default>(
+        &self,
+        version: HalVersion,
+    ) -> (i32, C) {
+        self.describe(version, |device| {
+            // Of newer types than the method's it is then silent (contract: DEV-CAP-5).
+            let capabilities = checks::capabilities(device.capabilities(), HalVersion::LATEST)?;
+            Ok(C::from_canonical(&capabilities)?)
+        })
     }
 
     fn supported_operations<M: Convert<Canonical = Model>>(
@@ -62,8 +85,13 @@ impl Device {
         model: &M,
         version: HalVersion,
     ) -> (i32, Vec<bool>) {
-        let answer =
-            guarded(|| self.origin.device.supported_operations(&model.to_canonical()?, version));
+        let answer = guarded(|| {
+            self.origin.expect_version(version)?;
+            let model = model.to_canonical()?;
+            let supported = self.origin.device.supported_operations(&model, version)?;
+            let count = model.main.operations.len();
+            Ok::<_, Error>(checks::supported("supported_operations", count, supported)?)
+        });
         match answer {
             Ok(supported) => (NONE, supported.iter().map(nnhal_hal::Support::is_yes).collect()),
             Err(error) => (Answer::Plain.refuse(&error), Vec::new()),
@@ -71,11 +99,9 @@ impl Device {
     }
 
     fn cache_files_needed(&self) -> nnhal_hal::Result<CacheFilesNeeded> {
-        let needed = guarded(|| Ok::<_, Error>(self.origin.device.cache_files_needed()))?;
-        if needed.is_valid() {
-            return Ok(needed);
-        }
-        Err(Error::failure(format!("the device wants too many cache files: {needed:?}")))
+        Ok(checks::cache_files_needed(guarded(|| {
+            Ok::<_, Error>(self.origin.device.cache_files_needed())
+        })?)?)
     }
 
     /// Launches a preparation (contract: PREP-1 to PREP-6).
@@ -91,6 +117,7 @@ impl Device {
         };
         let preparation = Preparation::new(callback);
         let checked = guarded(|| {
+            self.origin.expect_version(version)?;
             let model = model.to_canonical()?;
             let options = options()?;
             // It says whether the model is valid. What cannot be run is the task's to say (PREP-5).
@@ -105,16 +132,18 @@ impl Device {
         let origin = Arc::clone(&self.origin);
         let task = move || {
             let prepared = guarded(|| origin.device.prepare_model(&model, version, options));
+            let outputs = Outputs::of(Some(&model));
             // Before the client is told: its memory is its own again.
             drop(model);
-            preparation
-                .deliver(prepared.map(|prepared| PreparedModel::new(origin, prepared, priority)));
+            preparation.deliver(
+                prepared.map(|prepared| PreparedModel::new(origin, prepared, outputs, priority)),
+            );
         };
-        match self.origin.tasks.spawn(priority, task) {
-            Ok(()) => NONE,
-            // The task was dropped, and the callback with it: the client knows (contract: PREP-4).
-            Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
-        }
+        self.origin.spawn(Kind::Preparing, priority, task)
+    }
+
+    fn options(&self) -> PrepareOptions {
+        PrepareOptions { client: self.origin.client.clone(), ..PrepareOptions::default() }
     }
 
     /// Options with cache files, if these are as they must be (contract: PREP-7).
@@ -133,15 +162,15 @@ impl Device {
             model_cache: files.model,
             data_cache: files.data,
             token: *token,
-            ..PrepareOptions::default()
+            ..self.options()
         })
     }
 
-    /// Loads a model before it returns, so that what is wrong with the files is returned as well as
-    /// notified (contract: CACHE-5). A missed deadline counts as found by a task, as when
-    /// preparing.
+    /// Launches a loading. What is wrong with the files is returned as well as notified; restoring or
+    /// compiling what is in them is a task (contract: CACHE-5).
     fn load(
         &self,
+        version: HalVersion,
         deadline: impl FnOnce() -> nnhal_hal::Result<Option<Deadline>>,
         model_cache: &[Handle],
         data_cache: &[Handle],
@@ -152,27 +181,37 @@ impl Device {
             return Answer::Plain.refuse(&Error::invalid("the callback is null"));
         };
         let preparation = Preparation::new(callback);
-        let origin = &self.origin;
-        let loaded = guarded(|| {
+        let checked = guarded(|| {
+            self.origin.expect_version(version)?;
             let deadline = deadline()?;
             let files = CacheFiles::to_load(self.cache_files_needed()?, model_cache, data_cache)?;
-            origin.device.prepare_model_from_cache(deadline, files.model, files.data, token)
+            let CacheFiles { model: model_cache, data: data_cache } = files;
+            let (token, options) = (*token, self.options());
+            let options = PrepareOptions { deadline, model_cache, data_cache, token, ..options };
+            self.origin.device.check_cache(&options)?;
+            Ok(options)
         });
-        let missed = loaded.as_ref().is_err_and(|error| {
-            let status = error.status();
-            status == ErrorStatus::MissedDeadlineTransient
-                || status == ErrorStatus::MissedDeadlinePersistent
-        });
-        let prepared = loaded
-            .map(|prepared| PreparedModel::new(Arc::clone(origin), prepared, Priority::Medium));
-        let status = preparation.deliver(prepared);
-        if missed { NONE } else { status }
+        let options = match checked {
+            Ok(options) => options,
+            Err(error) => return preparation.deliver(Err(error)),
+        };
+        // Which one the model has is in the files.
+        let priority = Priority::Medium;
+        let origin = Arc::clone(&self.origin);
+        let task = move || {
+            let loaded = guarded(|| origin.device.prepare_model_from_cache(options));
+            let outputs = Outputs::of(None);
+            preparation.deliver(
+                loaded.map(|prepared| PreparedModel::new(origin, prepared, outputs, priority)),
+            );
+        };
+        self.origin.spawn(Kind::Preparing, priority, task)
     }
 }
 
 impl v1_0::IDevice for Device {
     fn get_capabilities(&self) -> Return<(i32, v1_0::Capabilities)> {
-        Ok(self.capabilities())
+        Ok(self.capabilities(HalVersion::V1_0))
     }
 
     fn get_supported_operations(&self, model: &v1_0::Model) -> Return<(i32, Vec<bool>)> {
@@ -187,7 +226,7 @@ impl v1_0::IDevice for Device {
         Ok(self.prepare(
             model,
             HalVersion::V1_0,
-            || Ok(PrepareOptions::default()),
+            || Ok(self.options()),
             callback.map(PreparedModelCallback::V1_0),
         ))
     }
@@ -198,21 +237,21 @@ impl v1_0::IDevice for Device {
     }
 
     fn cast_to_1_1(self: Arc<Self>) -> Option<Arc<dyn v1_1::IDevice>> {
-        Some(self)
+        self.origin.has(HalVersion::V1_1).then_some(self as _)
     }
 
     fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IDevice>> {
-        Some(self)
+        self.origin.has(HalVersion::V1_2).then_some(self as _)
     }
 
     fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IDevice>> {
-        Some(self)
+        self.origin.has(HalVersion::V1_3).then_some(self as _)
     }
 }
 
 impl v1_1::IDevice for Device {
     fn get_capabilities_1_1(&self) -> Return<(i32, v1_1::Capabilities)> {
-        Ok(self.capabilities())
+        Ok(self.capabilities(HalVersion::V1_1))
     }
 
     fn get_supported_operations_1_1(&self, model: &v1_1::Model) -> Return<(i32, Vec<bool>)> {
@@ -236,34 +275,24 @@ impl v1_1::IDevice for Device {
 
 impl v1_2::IDevice for Device {
     fn get_version_string(&self) -> Return<(i32, String)> {
-        let version = guarded(|| Ok::<_, Error>(self.origin.device.version_string()));
-        Ok(match version {
-            Ok(version) => (NONE, version),
-            Err(error) => (Answer::Description.refuse(&error), String::new()),
-        })
+        Ok(self.describe(HalVersion::V1_2, |device| {
+            Ok(checks::version_string(device.version_string())?)
+        }))
     }
 
     fn get_type(&self) -> Return<(i32, v1_2::DeviceType)> {
-        let device_type = guarded(|| Ok::<_, Error>(self.origin.device.device_type()));
-        Ok(match device_type {
-            Ok(device_type) => (NONE, device_type.code()),
-            Err(error) => (Answer::Description.refuse(&error), 0),
-        })
+        Ok(self.describe(HalVersion::V1_2, |device| Ok(device.device_type().code())))
     }
 
     fn get_capabilities_1_2(&self) -> Return<(i32, v1_2::Capabilities)> {
-        Ok(self.capabilities())
+        Ok(self.capabilities(HalVersion::V1_2))
     }
 
     fn get_supported_extensions(&self) -> Return<(i32, Vec<v1_2::Extension>)> {
-        let extensions = guarded(|| {
-            let extensions = self.origin.device.supported_extensions();
+        Ok(self.describe(HalVersion::V1_2, |device| {
+            let extensions = checks::extensions(device.supported_extensions())?;
             extensions.iter().map(|one| Ok(Convert::from_canonical(one)?)).collect()
-        });
-        Ok(match extensions {
-            Ok(extensions) => (NONE, extensions),
-            Err(error) => (Answer::Description.refuse(&error), Vec::new()),
-        })
+        }))
     }
 
     fn get_supported_operations_1_2(&self, model: &v1_2::Model) -> Return<(i32, Vec<bool>)> {
@@ -271,10 +300,8 @@ impl v1_2::IDevice for Device {
     }
 
     fn get_number_of_cache_files_needed(&self) -> Return<(i32, u32, u32)> {
-        Ok(match self.cache_files_needed() {
-            Ok(needed) => (NONE, needed.model, needed.data),
-            Err(error) => (Answer::Description.refuse(&error), 0, 0),
-        })
+        let (status, needed) = self.describe(HalVersion::V1_2, |_| self.cache_files_needed());
+        Ok((status, needed.model, needed.data))
     }
 
     fn prepare_model_1_2(
@@ -302,13 +329,13 @@ impl v1_2::IDevice for Device {
         callback: Option<Arc<dyn v1_2::IPreparedModelCallback>>,
     ) -> Return<i32> {
         let callback = callback.map(PreparedModelCallback::V1_2);
-        Ok(self.load(|| Ok(None), model_cache, data_cache, token, callback))
+        Ok(self.load(HalVersion::V1_2, || Ok(None), model_cache, data_cache, token, callback))
     }
 }
 
 impl v1_3::IDevice for Device {
     fn get_capabilities_1_3(&self) -> Return<(i32, v1_3::Capabilities)> {
-        Ok(self.capabilities())
+        Ok(self.capabilities(HalVersion::V1_3))
     }
 
     fn get_supported_operations_1_3(&self, model: &v1_3::Model) -> Return<(i32, Vec<bool>)> {
@@ -345,7 +372,7 @@ impl v1_3::IDevice for Device {
     ) -> Return<i32> {
         let deadline = || Ok(deadline.to_canonical()?);
         let callback = callback.map(PreparedModelCallback::V1_3);
-        Ok(self.load(deadline, model_cache, data_cache, token, callback))
+        Ok(self.load(HalVersion::V1_3, deadline, model_cache, data_cache, token, callback))
     }
 
     fn allocate(
@@ -356,6 +383,7 @@ impl v1_3::IDevice for Device {
         output_roles: &[v1_3::BufferRole],
     ) -> Return<(i32, Option<Arc<dyn IBuffer>>, u32)> {
         let allocated = guarded(|| {
+            self.origin.expect_version(HalVersion::V1_3)?;
             let description = BufferDescription {
                 dimensions: desc.dimensions.clone(),
                 prepared_models: self.own_models(prepared_models)?,

@@ -11,6 +11,8 @@
 //! - **Launch and task.** A model or request is checked before an asynchronous method returns, so
 //!   that what is wrong with it is returned as well as notified (contract: PREP-1, EXEC-1); what
 //!   goes wrong later is notified only. A missed deadline always counts as later (PREP-6, EXEC-5).
+//! - **Answers are checked.** A device is not believed what contradicts the model, the request, its
+//!   version or itself; the client gets `GENERAL_FAILURE` instead (`checks`).
 //! - **One-way calls.** A client that panics in its callback, or cannot be reached, is ignored
 //!   (contract: CB-2). One that blocks in it blocks one background thread.
 //!
@@ -30,7 +32,10 @@ mod status;
 pub use device::Device;
 pub use prepared::PreparedModel;
 
-use crate::tasks::Tasks;
+use crate::tasks::{Kind, Tasks};
+use nnhal_hal::client::Holding;
+use nnhal_hal::{Client, Error, HalVersion, Priority};
+use status::{Answer, NONE};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -38,11 +43,49 @@ use std::sync::Arc;
 /// exactly if this is the same object.
 struct Origin {
     device: Arc<dyn nnhal_hal::Device>,
+    /// Whose all of it is.
+    client: Client,
     tasks: Tasks,
 }
 
+impl Origin {
+    /// Whether the device offers this version of the interface.
+    fn has(&self, version: HalVersion) -> bool {
+        guarded(|| Ok::<_, Error>(self.device.version())).is_ok_and(|offered| offered >= version)
+    }
+
+    /// Refuses a method of a version that the device does not offer, also where nobody asked.
+    fn expect_version(&self, version: HalVersion) -> nnhal_hal::Result<()> {
+        let offered = self.device.version();
+        if offered >= version {
+            return Ok(());
+        }
+        Err(Error::failure(format!("the method is of {version}, the device of {offered}")))
+    }
+
+    /// Does something in the background, and answers a launch. A task that cannot be started is
+    /// dropped, and its callback with it, so that the client is told as well (contract: PREP-4).
+    fn spawn(&self, kind: Kind, priority: Priority, task: impl FnOnce() + Send + 'static) -> i32 {
+        let held = match self.client.hold(Holding::Tasks, 1) {
+            Ok(held) => held,
+            Err(refused) => {
+                drop(task);
+                return Answer::Plain.refuse(&Error::failure(refused));
+            }
+        };
+        let counted = move || {
+            let _held = held;
+            task();
+        };
+        match self.tasks.spawn(kind, priority, counted) {
+            Ok(()) => NONE,
+            Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
+        }
+    }
+}
+
 /// Asks a device something and turns a panic into an error (contract: GEN-8).
-fn guarded<T, E: From<nnhal_hal::Error>>(ask: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+fn guarded<T, E: From<Error>>(ask: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(ask))
-        .unwrap_or_else(|_| Err(nnhal_hal::Error::failure("the device has panicked").into()))
+        .unwrap_or_else(|_| Err(Error::failure("the device has panicked").into()))
 }

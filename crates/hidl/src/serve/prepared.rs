@@ -5,14 +5,19 @@ use super::fenced::{Info, fences, handle_of};
 use super::outcome::{Measurement, Outcome};
 use super::status::{Answer, NONE};
 use super::{Origin, burst, guarded};
+use crate::checks::Outputs;
 use crate::convert::{Convert, expect_expressible};
 use crate::fmq::MQDescriptor;
 use crate::handle::Handle;
+use crate::tasks::Kind;
 use crate::transport::Return;
 use crate::v1_2::{OutputShape, Timing};
 use crate::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
 use crate::{v1_0, v1_2, v1_3};
-use nnhal_hal::{Error, ExecutionOptions, HalVersion, MeasureTiming, Priority, Request};
+use nnhal_hal::{
+    Client, Error, Execution, ExecutionError, ExecutionOptions, HalVersion, MeasureTiming,
+    PreparedModel as _, Priority, Request,
+};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,16 +25,40 @@ use std::time::Instant;
 pub struct PreparedModel {
     origin: Arc<Origin>,
     model: Arc<dyn nnhal_hal::PreparedModel>,
+    /// The same, whose answers are checked.
+    checked: Arc<Checked>,
     priority: Priority,
+}
+
+/// A prepared model whose answers are checked before they are anybody's.
+struct Checked {
+    model: Arc<dyn nnhal_hal::PreparedModel>,
+    outputs: Outputs,
+}
+
+impl nnhal_hal::PreparedModel for Checked {
+    fn execute(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> Result<Execution, ExecutionError> {
+        self.outputs.check("execute", request, self.model.execute(request, options))
+    }
+
+    fn client(&self) -> Client {
+        self.model.client()
+    }
 }
 
 impl PreparedModel {
     pub(super) fn new(
         origin: Arc<Origin>,
         model: Arc<dyn nnhal_hal::PreparedModel>,
+        outputs: Outputs,
         priority: Priority,
     ) -> Arc<Self> {
-        Arc::new(Self { origin, model, priority })
+        let checked = Arc::new(Checked { model: Arc::clone(&model), outputs });
+        Arc::new(Self { origin, model, checked, priority })
     }
 
     /// The prepared model behind the interface.
@@ -62,7 +91,7 @@ impl PreparedModel {
             Ok(checked) => checked,
             Err(error) => return running.refuse(&error),
         };
-        let model = Arc::clone(&self.model);
+        let model = Arc::clone(&self.checked);
         let task = move || {
             let measurement = Measurement { wanted: options.measure, since };
             let result = guarded(|| model.execute(&request, &options));
@@ -71,11 +100,7 @@ impl PreparedModel {
             let outcome = Outcome::of(running.version(), result, measurement);
             running.deliver(outcome);
         };
-        match self.origin.tasks.spawn(self.priority, task) {
-            Ok(()) => NONE,
-            // The task was dropped, and the callback with it: the client knows.
-            Err(refused) => Answer::Plain.refuse(&Error::failure(refused)),
-        }
+        self.origin.spawn(Kind::Executing, self.priority, task)
     }
 
     /// Runs an execution (contract: SYNC-1, SYNC-2).
@@ -87,7 +112,7 @@ impl PreparedModel {
         let since = Instant::now();
         let outcome = match guarded(arguments) {
             Ok((request, options)) => {
-                let result = guarded(|| self.model.execute(&request, &options));
+                let result = guarded(|| self.checked.execute(&request, &options));
                 let measurement = Measurement { wanted: options.measure, since };
                 Outcome::of(version, result, measurement)
             }
@@ -145,11 +170,11 @@ impl v1_0::IPreparedModel for PreparedModel {
     }
 
     fn cast_to_1_2(self: Arc<Self>) -> Option<Arc<dyn v1_2::IPreparedModel>> {
-        Some(self)
+        self.origin.has(HalVersion::V1_2).then_some(self as _)
     }
 
     fn cast_to_1_3(self: Arc<Self>) -> Option<Arc<dyn v1_3::IPreparedModel>> {
-        Some(self)
+        self.origin.has(HalVersion::V1_3).then_some(self as _)
     }
 }
 
@@ -181,7 +206,12 @@ impl v1_2::IPreparedModel for PreparedModel {
         request_channel: &MQDescriptor,
         result_channel: &MQDescriptor,
     ) -> Return<(i32, Option<Arc<dyn v1_2::IBurstContext>>)> {
-        Ok(burst::configure(&self.model, callback, request_channel, result_channel))
+        Ok(burst::configure(
+            Arc::clone(&self.checked) as _,
+            callback,
+            request_channel,
+            result_channel,
+        ))
     }
 }
 

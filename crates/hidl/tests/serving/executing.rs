@@ -291,3 +291,25 @@ fn fence_1_and_3_handles_that_are_no_fences_are_invalid() {
         model.execute_fenced(&request, &[], NO, NO_DEADLINE, NO_DURATION, NO_DURATION).unwrap();
     assert!(status == INVALID && callback.is_none());
 }
+
+/// What does not even arrive as memory has failed to be copied.
+#[test]
+fn buf_1_a_copy_from_memory_that_is_none_takes_the_old_value() {
+    let device = served();
+    let sample = add_constant();
+    let model = prepared(&device, &sample.model);
+    let role = v1_3::BufferRole { model_index: 0, io_index: 0, frequency: 1.0 };
+    let desc = v1_3::BufferDesc::default();
+    let (status, buffer, _) = device.allocate(&desc, &[Some(model)], &[role], &[]).unwrap();
+    let buffer = buffer.unwrap();
+    assert_eq!(status, NONE);
+    let memory: HidlMemory = to(&Memory::allocate(8).unwrap());
+    let strange = HidlMemory { name: "strange".to_owned(), ..memory.clone() };
+    let too_long = HidlMemory { size: 1 << 30, ..memory.clone() };
+    for wrong in [HidlMemory::default(), strange, too_long] {
+        assert_eq!(buffer.copy_from(&memory, &[]).unwrap(), NONE);
+        assert_eq!(buffer.copy_to(&memory).unwrap(), NONE);
+        assert_eq!(buffer.copy_from(&wrong, &[]).unwrap(), INVALID);
+        assert_eq!(buffer.copy_to(&memory).unwrap(), FAILURE, "{wrong:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! What a served device owes those who call it by the interfaces themselves.
 
+mod believing;
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;

@@ -8,6 +8,8 @@ struct Stub {
     saved: Mutex<Vec<(usize, usize, CacheToken)>>,
     /// How it loads.
     load: fn() -> nnhal_hal::Result<Arc<dyn PreparedModel>>,
+    /// What it says of cache files before it loads them.
+    check: fn() -> nnhal_hal::Result<()>,
     /// Preparing waits while this is `true`.
     held: Arc<(Mutex<bool>, Condvar)>,
     panics: bool,
@@ -19,6 +21,7 @@ impl Stub {
         Self {
             saved: Mutex::default(),
             load: || Ok(Arc::new(StubModel)),
+            check: || Ok(()),
             held: Arc::default(),
             panics: false,
             cache_files_needed: CacheFilesNeeded { model: 1, data: 2 },
@@ -64,14 +67,19 @@ impl Device for Stub {
         self.saved.lock().unwrap().push((model_cache.len(), data_cache.len(), token));
         Ok(Arc::new(StubModel))
     }
+    fn check_cache(&self, options: &PrepareOptions) -> nnhal_hal::Result<()> {
+        let PrepareOptions { model_cache, data_cache, token, .. } = options;
+        assert_eq!((model_cache.len(), data_cache.len(), *token), (1, 2, TOKEN));
+        (self.check)()
+    }
     fn prepare_model_from_cache(
         &self,
-        _: Option<Deadline>,
-        model_cache: Vec<OwnedFd>,
-        data_cache: Vec<OwnedFd>,
-        token: &CacheToken,
+        options: PrepareOptions,
     ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
-        assert_eq!((model_cache.len(), data_cache.len(), *token), (1, 2, TOKEN));
+        let PrepareOptions { model_cache, data_cache, token, .. } = options;
+        assert_eq!((model_cache.len(), data_cache.len(), token), (1, 2, TOKEN));
+        let (held, changed) = &*self.held;
+        drop(changed.wait_while(held.lock().unwrap(), |held| *held).unwrap());
         (self.load)()
     }
     fn allocate(&self, _: &BufferDescription) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Buffer>> {
@@ -154,7 +162,12 @@ fn cache_2_files_go_through_the_interface() {
         };
         device.prepare_model(&add_constant().model, HalVersion::LATEST, options).unwrap();
         let (model, data, token) = stub.saved.lock().unwrap().pop().unwrap();
-        let loaded = device.prepare_model_from_cache(None, fds(1), fds(2), &TOKEN);
+        let loaded = device.prepare_model_from_cache(PrepareOptions {
+            model_cache: fds(1),
+            data_cache: fds(2),
+            token: TOKEN,
+            ..PrepareOptions::default()
+        });
         if version >= HalVersion::V1_2 {
             assert_eq!((model, data, token), (1, 2, TOKEN));
             assert!(loaded.is_ok());
@@ -167,32 +180,46 @@ fn cache_2_files_go_through_the_interface() {
 }
 
 #[test]
-fn cache_5_and_7_a_load_is_told_and_returned() {
-    let served =
-        |load| serve::Device::new(Arc::new(Stub { load, ..Stub::new() }) as Arc<dyn Device>);
+fn cache_5_and_7_what_is_wrong_with_the_files_is_told_and_returned() {
     let load = |device: &serve::Device, model: &[Handle], data: &[Handle]| {
         let told = Told::<Prepared>::new();
         let status =
             device.prepare_model_from_cache(model, data, &TOKEN, Some(told.clone())).unwrap();
-        assert_eq!(told.count(), 1);
         let (told, model) = told.only();
         assert_eq!(model.is_some(), told == NONE);
         (status, told)
     };
-    let good = served(|| Ok(Arc::new(StubModel)));
+    let good = serve::Device::new(Arc::new(Stub::new()));
     assert_eq!(load(&good, &files(1), &files(2)), (NONE, NONE));
     assert_eq!(load(&good, &files(1), &files(1)), (INVALID, INVALID));
     assert_eq!(load(&good, &[Handle::NULL], &files(2)), (INVALID, INVALID));
-    let corrupt = served(|| Err(Error::failure("corrupt")));
-    assert_eq!(load(&corrupt, &files(1), &files(2)), (FAILURE, FAILURE));
+    let corrupt = Stub { check: || Err(Error::failure("corrupt")), ..Stub::new() };
+    assert_eq!(
+        load(&serve::Device::new(Arc::new(corrupt)), &files(1), &files(2)),
+        (FAILURE, FAILURE)
+    );
     // CACHE-8
     let named = tempfile::NamedTempFile::new().unwrap();
     let reading = Handle::of_fd(std::fs::File::open(named.path()).unwrap().into());
     assert_eq!(load(&good, &[reading], &files(2)), (FAILURE, FAILURE));
+}
 
+#[test]
+fn cache_5_what_goes_wrong_while_loading_is_told_only() {
+    let served =
+        |load| serve::Device::new(Arc::new(Stub { load, ..Stub::new() }) as Arc<dyn Device>);
+    let fails = served(|| Err(Error::failure("not to be restored")));
+    let told = Told::<Prepared>::new();
+    let status = fails
+        .prepare_model_from_cache(&files(1), &files(2), &TOKEN, Some(told.clone() as _))
+        .unwrap();
+    assert_eq!((status, told.only().0), (NONE, FAILURE));
     let late = served(|| Err(Error::new(ErrorStatus::MissedDeadlinePersistent, "late")));
-    // GEN-2 in 1.2; launched all the same.
-    assert_eq!(load(&late, &files(1), &files(2)), (NONE, FAILURE));
+    let told = Told::<Prepared>::new();
+    let callback = Some(told.clone() as _);
+    let status = late.prepare_model_from_cache(&files(1), &files(2), &TOKEN, callback).unwrap();
+    // GEN-2: 1.2 has no words for it.
+    assert_eq!((status, told.only().0), (NONE, FAILURE));
     let told = Told::<Prepared>::new();
     let callback = Some(told.clone() as _);
     let status = late
@@ -200,6 +227,90 @@ fn cache_5_and_7_a_load_is_told_and_returned() {
         .unwrap();
     assert_eq!(status, NONE);
     assert!(is_missed(told.only().0));
+}
+
+/// A device that takes its time with what is in the files keeps no client waiting in the call.
+#[test]
+fn cache_5_loading_is_a_task() {
+    let stub = Stub::new();
+    let held = Arc::clone(&stub.held);
+    *held.0.lock().unwrap() = true;
+    let device = serve::Device::new(Arc::new(stub));
+    let (told, told_1_3) = (Told::<Prepared>::new(), Told::<Prepared>::new());
+    let (model, data) = (files(1), files(2));
+    let status =
+        device.prepare_model_from_cache(&model, &data, &TOKEN, Some(told.clone())).unwrap();
+    let callback = Some(told_1_3.clone() as _);
+    let status_1_3 =
+        device.prepare_model_from_cache_1_3(NO_DEADLINE, &model, &data, &TOKEN, callback).unwrap();
+    assert_eq!((status, status_1_3), (NONE, NONE));
+    assert_eq!((told.count(), told_1_3.count()), (0, 0));
+    *held.0.lock().unwrap() = false;
+    held.1.notify_all();
+    for told in [told, told_1_3] {
+        let (status, model) = told.only();
+        assert!(status == NONE && model.is_some());
+    }
+}
+
+/// CONC-4: as many preparations as there may be threads, and executions go on.
+#[test]
+fn conc_4_a_crowd_that_prepares_keeps_no_execution_waiting_for_a_thread() {
+    let stub = Stub::new();
+    let held = Arc::clone(&stub.held);
+    let limits = Limits { threads: 2, ..Limits::default() };
+    let device = serve::Device::with_limits(Arc::new(stub), limits);
+    let ready = prepared(&device, &add_constant().model);
+    *held.0.lock().unwrap() = true;
+    let model: v1_0::Model = to(&add_constant().model);
+    let crowd: Vec<_> = (0..5)
+        .map(|_| {
+            let told = Told::<Prepared>::new();
+            assert_eq!(device.prepare_model(&model, Some(told.clone())).unwrap(), NONE);
+            told
+        })
+        .collect();
+    let told = Told::<Executed>::new();
+    let request = to(&add_constant().request());
+    assert_eq!(ready.execute(&request, Some(told.clone())).unwrap(), NONE);
+    assert_eq!(told.only().0, FAILURE, "the stub's model panics");
+    *held.0.lock().unwrap() = false;
+    held.1.notify_all();
+    for told in crowd {
+        assert_eq!(told.only().0, NONE);
+    }
+}
+
+/// A client by itself, which leaves: its tasks are counted, refused beyond a limit, and end.
+#[test]
+fn conc_5_tasks_are_the_clients_and_end_when_it_leaves() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let client = Client::new("test", ClientLimits { tasks: 2, ..ClientLimits::default() });
+    let device =
+        serve::Device::for_client(nnhal_reference::device(), client.clone(), Limits::default());
+    let model = prepared(&device, &endless().model);
+    let request: v1_3::Request = to(&endless().request());
+    let fifteen = OptionalTimeoutDuration::Nanoseconds(15_000_000_000);
+    let execute = || {
+        let told = Told::<Executed>::new();
+        let callback = Some(told.clone() as _);
+        (model.execute_1_3(&request, NO, NO_DEADLINE, fifteen, callback).unwrap(), told)
+    };
+    let mut begun = Vec::new();
+    for expected in [NONE, NONE, FAILURE] {
+        let (status, told) = execute();
+        assert_eq!(status, expected);
+        begun.push(told);
+    }
+    assert_eq!(client.held(Holding::Tasks), 2);
+    let begin = std::time::Instant::now();
+    client.leave();
+    for told in begun {
+        assert_eq!(told.only().0, FAILURE);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    let (status, told) = execute();
+    assert_eq!((status, told.only().0), (FAILURE, FAILURE));
 }
 
 #[test]

@@ -117,8 +117,8 @@ fn an_error_is_an_invalid_argument_that_keeps_its_reason() {
 
 /// ADD of `x` and a constant in a pool that cannot be mapped here.
 fn constants_in_a_hardware_buffer(activation_too: bool) -> Model {
-    let fd = Memory::allocate(8).unwrap().parts().0[0].try_clone().unwrap();
-    let memory = Memory::from_parts("hardware_buffer_blob", vec![fd], &[], 8).unwrap();
+    let fd = || Memory::allocate(8).unwrap().parts().0[0].try_clone().unwrap();
+    let memory = Memory::from_parts("hardware_buffer_blob", vec![fd(), fd()], &[], 8).unwrap();
     let mut builder = ModelBuilder::new();
     let pool = builder.pool(memory);
     let spec = || OperandSpec::tensor_float32([1]);

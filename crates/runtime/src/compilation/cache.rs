@@ -111,8 +111,16 @@ impl StepKey {
         device: &Device,
         deadline: Option<Deadline>,
     ) -> Option<Arc<dyn PreparedModel>> {
-        let CacheFiles { model, data } = self.files(device, |name| open(&name))?;
-        let loaded = device.hal().prepare_model_from_cache(deadline, model, data, &self.token);
+        let CacheFiles { model: model_cache, data: data_cache } =
+            self.files(device, |name| open(&name))?;
+        let options = PrepareOptions {
+            deadline,
+            model_cache,
+            data_cache,
+            token: self.token,
+            ..PrepareOptions::default()
+        };
+        let loaded = device.hal().prepare_model_from_cache(options);
         loaded.inspect_err(|error| tracing::debug!(%error, "nothing in the cache")).ok()
     }
 

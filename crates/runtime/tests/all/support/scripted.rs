@@ -1,12 +1,10 @@
 //! [`Scripted`]: the reference device with limits, and faults on demand.
 
 use nnhal_hal::{
-    Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
-    DeviceType, Error, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
-    Model, OperationType, PerformanceInfo, PrepareOptions, PreparedModel, Request, Result, Support,
-    SyncFence,
+    Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Device, DeviceType, Error,
+    Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion, Model, OperationType,
+    PerformanceInfo, PrepareOptions, PreparedModel, Request, Result, Support, SyncFence,
 };
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -160,15 +158,12 @@ impl Device for Scripted {
         Ok(self.prepared(self.inner.prepare_model(model, version, options)?))
     }
 
-    fn prepare_model_from_cache(
-        &self,
-        deadline: Option<Deadline>,
-        model_cache: Vec<OwnedFd>,
-        data_cache: Vec<OwnedFd>,
-        token: &CacheToken,
-    ) -> Result<Arc<dyn PreparedModel>> {
-        let loaded =
-            self.inner.prepare_model_from_cache(deadline, model_cache, data_cache, token)?;
+    fn check_cache(&self, options: &PrepareOptions) -> Result<()> {
+        self.inner.check_cache(options)
+    }
+
+    fn prepare_model_from_cache(&self, options: PrepareOptions) -> Result<Arc<dyn PreparedModel>> {
+        let loaded = self.inner.prepare_model_from_cache(options)?;
         self.faults.loads.fetch_add(1, Ordering::Relaxed);
         Ok(self.prepared(loaded))
     }
