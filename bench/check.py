@@ -11,7 +11,7 @@ outputs, in the model's order: {"outputs": [{"file": ...}, ...]}.
 LiteRT computes each model twice: with XNNPACK, which is its default, and with
 its built-in kernels alone.  How far these two lie apart is shown beside how far
 the command's outputs are from the nearer one of them.  Floats: the largest
-difference, relative to the largest output.  Quantised: steps.
+difference, relative to the largest output.  Quantized: steps.
 
 The exit status is 1 if a model fails, or is further away than --relative, or by
 more than --steps further than LiteRT's two ways are from each other: every
@@ -93,7 +93,7 @@ def main():
     parser.add_argument("--threads", default="1,2", help="thread counts (default 1,2)")
     parser.add_argument("--relative", type=float, default=1e-3, help="most, of floats")
     parser.add_argument("--steps", type=int, default=3,
-                        help="most, of quantised outputs, beyond LiteRT's own")
+                        help="most, of quantized outputs, beyond LiteRT's own")
     args = parser.parse_args()
     failed = 0
     print("| model | threads | from LiteRT | LiteRT's two ways | |\n|---|--:|--:|--:|---|")

@@ -7,7 +7,7 @@
 
 Engines (--engines)
   litert          LiteRT interpreter, XNNPACK on (its default)
-  litert_builtin  the same without delegates: its own optimised kernels
+  litert_builtin  the same without delegates: its own optimized kernels
   litert_ref      its plain reference kernels; slow, not in the default set
   openvino        reads .tflite itself; LATENCY hint, f32 arithmetic (no bf16)
   onnxruntime     on the model converted by tf2onnx, so NCHW inside
@@ -50,7 +50,7 @@ import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Differences of outputs beyond these are no rounding: relative, and in steps of
-# the quantised output (8-bit engines round every layer in ways of their own).
+# the quantized output (8-bit engines round every layer in ways of their own).
 FAR = {"rel": 0.01, "steps": 32}
 DEFAULT_ENGINES = "litert,litert_builtin,openvino,onnxruntime"
 
@@ -718,7 +718,7 @@ def markdown(report):
           load)
     table(f"Outputs against {names[0]}'s",
           "Largest difference on random input: relative to the largest output, or in steps "
-          "of the quantised one.", difference_cell, report["threads"][0])
+          "of the quantized one.", difference_cell, report["threads"][0])
     errors = {(entry["name"], n): r["error"] for entry, _, results, _ in rows_of(report)
               for n, r in results.items() if "error" in r}
     if errors:

@@ -46,7 +46,7 @@ def load_data():
     return pixels[~held_out], labels[~held_out], pixels[held_out], labels[held_out]
 
 
-def normalise(pixels):
+def normalize(pixels):
     """Bytes to what the network takes."""
     return pixels.astype(np.float32) / np.float32(255)
 
@@ -54,7 +54,7 @@ def normalise(pixels):
 def build():
     """Keras model from [n, 8, 8, 1] to ten probabilities.
 
-    Batch normalisation disappears at conversion: it is folded into the
+    Batch normalization disappears at conversion: it is folded into the
     convolution before it."""
     layers = tf.keras.layers
 
@@ -96,7 +96,7 @@ def train(model, pixels, labels, epochs):
         order = rng.permutation(len(labels))
         moved = rng.random(len(labels)) < 0.5
         batch = np.where(moved[:, None, None, None], shifted(pixels, rng), pixels)
-        history = model.fit(normalise(batch[order]), labels[order], BATCH,
+        history = model.fit(normalize(batch[order]), labels[order], BATCH,
                             epochs=1, shuffle=False, verbose=0).history
         if epoch % 10 == 9:
             print(f"epoch {epoch + 1}: loss {history['loss'][0]:.4f}, training accuracy "
@@ -126,7 +126,7 @@ def classify(model, pixels):
     interpreter.allocate_tensors()
     inputs, outputs = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
     answers = []
-    for picture in normalise(pixels):
+    for picture in normalize(pixels):
         if inputs["dtype"] == np.int8:
             scale, zero_point = inputs["quantization"]
             picture = np.clip(np.round(picture / np.float32(scale)) + zero_point, -128, 127)
@@ -161,7 +161,7 @@ def main():
         first = held_pixels[np.flatnonzero(held_labels == label)[0], ..., 0]
         Image.fromarray(first).save(args.out / f"digit_{label}.png", optimize=True)
 
-    for name, calibration in (("float32", None), ("int8", normalise(train_pixels))):
+    for name, calibration in (("float32", None), ("int8", normalize(train_pixels))):
         data = convert(model, calibration)
         (args.out / f"digits_{name}.tflite").write_bytes(data)
         answers = classify(data, held_pixels)

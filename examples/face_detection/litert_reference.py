@@ -27,7 +27,7 @@ POINTS = ("right eye", "left eye", "nose tip", "mouth", "right ear", "left ear")
 
 
 def preprocess(photo):
-    """Letterboxed, bilinearly resized, normalised: uint8 [h, w, 3] to [1, 128, 128, 3]."""
+    """Letterboxed, bilinearly resized, normalized: uint8 [h, w, 3] to [1, 128, 128, 3]."""
     height, width, _ = photo.shape
     side = max(height, width)
     square = np.zeros((side, side, 3), np.float32)

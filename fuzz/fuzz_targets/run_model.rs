@@ -219,7 +219,7 @@ fn run(model: &Model, inputs: Option<&[Input]>) {
     for (index, shape) in model.main.outputs.iter().zip(&shapes) {
         known.main.operands[*index as usize].dimensions.clone_from(shape);
     }
-    // With seeds of 0 nobody can foretell what it draws.
+    // With seeds of 0 no one can foretell what it draws.
     let is_random = model
         .subgraphs()
         .flat_map(|(_, graph)| &graph.operations)

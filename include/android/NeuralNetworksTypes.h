@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /*
- * Types of operands. A quantised value stands for a real number:
+ * Types of operands. A quantized value stands for a real number:
  * real = scale * (stored - zeroPoint).
  */
 typedef enum {
@@ -278,7 +278,7 @@ typedef enum {
 /*
  * The objects. All of them may be used from any thread. A model, a compilation, an execution or a
  * description that is still being set up is to be set up by one thread at a time; the library
- * serialises threads that do not keep to that. Freeing an object that others were made of is fine:
+ * serializes threads that do not keep to that. Freeing an object that others were made of is fine:
  * what they need of it lives on.
  *
  * The pointers are names, they lead nowhere: do not follow them. One that was freed, or that the
@@ -311,7 +311,7 @@ typedef struct ANeuralNetworksOperandType {
     uint32_t dimensionCount;
     /* Their lengths, 0 where one is not known yet; null if dimensionCount is 0. */
     const uint32_t* dimensions;
-    /* For quantised types, else 0. */
+    /* For quantized types, else 0. */
     float scale;
     int32_t zeroPoint;
 } ANeuralNetworksOperandType;

@@ -299,7 +299,7 @@ class Runner:
         """None, or what went wrong in words."""
         try:
             if suite == "quantization_coupling":
-                case = vectors.with_signed_quantisation(case)
+                case = vectors.with_signed_quantization(case)
             elif suite in ("dynamic_output_shape", "short_output"):
                 case = vectors.with_unknown_output_shapes(case)
             if suite in ("validation", "timeout"):

@@ -110,7 +110,7 @@ def distribution(logits, samples, tolerance):
     return f"class {outside[0]} does not exist" if outside else None
 
 
-def with_signed_quantisation(case):
+def with_signed_quantization(case):
     """Each TENSOR_QUANT8_ASYMM turned into TENSOR_QUANT8_ASYMM_SIGNED."""
     operands = []
     for operand in case["main"]["operands"]:

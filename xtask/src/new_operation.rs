@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const TYPES: &str = "crates/hal/src/operation_type.rs";
 const LIST: &str = "crates/ops/src/operations/mod.rs";
 const OPERATIONS: &str = "crates/ops/src/operations";
-const SAMPLES: &str = "crates/reference/tests/calls/specimens/mod.rs";
+const SAMPLES: &str = "crates/reference/tests/calls/samples/mod.rs";
 
 /// The versions that an operation may come with, by their short names.
 const VERSIONS: &[(&str, &str)] = &[

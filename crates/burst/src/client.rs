@@ -19,7 +19,7 @@ const BETWEEN_SIGNS_OF_LIFE: Duration = Duration::from_millis(500);
 /// the request, or not sent a result; the same request may succeed by another path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// A request is under way (contract: BURST-15).
+    /// A request is running (contract: BURST-15).
     #[error("the burst is executing another request")]
     Busy,
     /// A pool is a buffer of the driver, which bursts do not know (contract: BURST-14).

@@ -1,4 +1,4 @@
-//! What lies in the queues of a burst: [`FmqRequestDatum`] and [`FmqResultDatum`], 24 bytes each.
+//! What is in the queues of a burst: [`FmqRequestDatum`] and [`FmqResultDatum`], 24 bytes each.
 //!
 //! Both are tagged unions. The types with the names of the interface are the bytes, as they come
 //! from a stranger; [`RequestDatum`] and [`ResultDatum`] are what they mean, if they mean anything.
@@ -72,7 +72,7 @@ pub enum RequestDatum {
     OutputDimension(u32),
     /// A pool, by the slot that the client gave it.
     Pool(i32),
-    /// Whether to measure, as a code of `MeasureTiming` that nobody has looked at.
+    /// Whether to measure, as a code of `MeasureTiming` that no one has looked at.
     MeasureTiming(i32),
 }
 
@@ -94,7 +94,7 @@ pub enum ResultDatum {
     PacketInformation {
         /// Data in the packet, this one too.
         packet_size: u32,
-        /// A code of `ErrorStatus` that nobody has looked at.
+        /// A code of `ErrorStatus` that no one has looked at.
         status: i32,
         /// Output shapes that follow.
         outputs: u32,
@@ -125,7 +125,7 @@ macro_rules! datum {
         pub struct $Name([u64; DATUM_BYTES / 8]);
 
         impl $Name {
-            /// The datum that lies in these bytes.
+            /// The datum that is in these bytes.
             pub fn from_bytes(bytes: [u8; DATUM_BYTES]) -> Self {
                 let mut words = [0; DATUM_BYTES / 8];
                 for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
@@ -205,11 +205,11 @@ macro_rules! datum {
 }
 
 datum! {
-    /// A datum of a request as it lies in the queue. Nothing in it has been checked.
+    /// A datum of a request as it is in the queue. Nothing in it has been checked.
     FmqRequestDatum, 4
 }
 datum! {
-    /// A datum of a result as it lies in the queue. Nothing in it has been checked.
+    /// A datum of a result as it is in the queue. Nothing in it has been checked.
     FmqResultDatum, 8
 }
 

@@ -3,8 +3,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`queue`] | synchronised fast message queues, laid out and used as libfmq's |
-//! | [`datum`] | the 24 bytes that lie in them |
+//! | [`queue`] | synchronized fast message queues, laid out and used as libfmq's |
+//! | [`datum`] | the 24 bytes that are in them |
 //! | [`packet`] | requests and results as rows of such data |
 //! | [`server`] | [`BurstServer`], the service's end: a thread that executes what comes |
 //! | [`client`] | [`BurstClient`], the other end, which is a [`nnhal_hal::Burst`] |

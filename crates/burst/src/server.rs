@@ -33,7 +33,7 @@ const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
 /// once needs a newer system (`futex_waitv`, Linux 5.16) and cannot wait for single bits, as those do
 /// who wake at the other end. So the number of bursts that a client may have is limited.
 ///
-/// Dropping it, or its client's leaving, ends the burst: an execution that is under way is given up, and nobody waits for the
+/// Dropping it, or its client's leaving, ends the burst: an execution that is running is given up, and no one waits for the
 /// client (BURST-16). The thread keeps alive what it needs until it has ended.
 pub struct BurstServer {
     slots: Arc<Slots>,

@@ -348,7 +348,7 @@ fn ipc_5_a_client_is_released_when_the_service_ends_by_itself() {
         file.write_all_at(&1_u64.to_ne_bytes(), 8).unwrap();
         drop(go_on);
         // Its result may come alone, or with the failure for the counter behind it. The next
-        // request finds nobody.
+        // request finds no one.
         let _ = waiting.join().unwrap();
         until(|| ended.load(Ordering::SeqCst));
         let begin = Instant::now();

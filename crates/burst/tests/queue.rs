@@ -302,7 +302,7 @@ fn burst_1_descriptors_of_other_queues_are_refused() {
     assert!(Queue::create(MAXIMUM_CAPACITY + 1).is_err());
 }
 
-/// Parts may lie in several files, behind the first page, and in any order.
+/// Parts may be in several files, behind the first page, and in any order.
 #[test]
 fn parts_may_lie_anywhere() {
     let files = vec![file(8192, SealFlags::SHRINK), file(4096, SealFlags::SHRINK)];

@@ -204,7 +204,7 @@ fn burst_7_answers_that_are_errors_or_have_another_length_are_failures() {
         assert_eq!(result, failed(ErrorStatus::GeneralFailure));
     }
     client.check_usable();
-    // A callback that panics harms nobody.
+    // A callback that panics harms no one.
     assert_eq!(client.exchange(&packet(&[2], false)), failed(ErrorStatus::GeneralFailure));
     client.check_usable();
 }

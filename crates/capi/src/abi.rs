@@ -12,9 +12,9 @@ pub struct ANeuralNetworksOperandType {
     pub dimension_count: u32,
     /// Their lengths, 0 where unknown; null if there are none.
     pub dimensions: *const u32,
-    /// For quantised types, else 0.
+    /// For quantized types, else 0.
     pub scale: f32,
-    /// For quantised types, else 0.
+    /// For quantized types, else 0.
     pub zero_point: i32,
 }
 

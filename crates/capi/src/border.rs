@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the inside of a C function that answers a result code.
 pub(crate) fn result_code(name: &str, body: impl FnOnce() -> Outcome) -> i32 {
-    // What a panic leaves half done is behind a lock that is poisoned: nobody sees it afterwards.
+    // What a panic leaves half done is behind a lock that is poisoned: no one sees it afterwards.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => NO_ERROR,
         Ok(Err(error)) => {

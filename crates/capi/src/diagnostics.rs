@@ -1,6 +1,6 @@
 //! What a support library tells whoever watches: each compilation and each execution that has ended.
 //!
-//! Watching costs nothing while nobody does. An execution that was started asynchronously is told of
+//! Watching costs nothing while no one does. An execution that was started asynchronously is told of
 //! when its event is waited for, or freed.
 
 use crate::border::inner;
@@ -264,7 +264,7 @@ parts! {
 }
 
 inner! {
-    /// Whom to tell from now on; null: nobody.
+    /// Whom to tell from now on; null: no one.
     fn SL_ANeuralNetworksDiagnostic_registerCallbacks(
         compilation: Option<CompilationCallback>,
         execution: Option<ExecutionCallback>,

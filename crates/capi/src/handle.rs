@@ -1,6 +1,6 @@
 //! What C gets to hold of an object: a handle that only looks like a pointer.
 //!
-//! A pointer that a C program has kept too long leads nobody knows where. So the pointers that the
+//! A pointer that a C program has kept too long leads no one knows where. So the pointers that the
 //! library hands out lead nowhere: each carries the kind of its object, a place in a [`Table`] and
 //! how often that place has been used before. Whatever a program passes is looked up, never
 //! followed; an object that was freed, one of another kind and an invented one are refused, always,

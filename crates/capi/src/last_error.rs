@@ -19,7 +19,7 @@ pub(crate) fn keep(function: &str, error: &Error) {
     let _ = log::begin();
     tracing::error!(target: "neuralnetworks", "{sentence}");
     let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
-    // While a thread ends there is nobody left to ask.
+    // While a thread ends there is no one left to ask.
     let _ = LAST.try_with(|last| *last.borrow_mut() = sentence);
 }
 

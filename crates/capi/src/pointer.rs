@@ -1,7 +1,7 @@
 //! The caller's memory: every place where the library follows a pointer that C passed.
 //!
 //! C promises what the header says of each argument: what is not null is there, for as many
-//! elements as the count beside it says, for as long as the header says, and nobody else touches it
+//! elements as the count beside it says, for as long as the header says, and no one else touches it
 //! meanwhile. No more is relied upon: not alignment, not that a `bool` is 0 or 1.
 
 #![allow(unsafe_code, reason = "pointers from C are followed here, and only here")]
@@ -201,8 +201,8 @@ impl ReadBytes for Lent {
     }
 
     fn lend(&self, read: &mut dyn FnMut(&[u8])) {
-        // SAFETY: not null, and C promises `size` bytes there that nobody changes until the model
-        // is finished or the computation has ended; nobody asks after that.
+        // SAFETY: not null, and C promises `size` bytes there that no one changes until the model
+        // is finished or the computation has ended; no one asks after that.
         read(unsafe { std::slice::from_raw_parts(self.start, self.size) });
     }
 }
@@ -215,7 +215,7 @@ pub(crate) struct Room {
     size: usize,
 }
 
-// SAFETY: C promises that the room stays, and that nobody else uses it, whichever thread writes.
+// SAFETY: C promises that the room stays, and that no one else uses it, whichever thread writes.
 unsafe impl Send for Room {}
 // SAFETY: as above; the runtime lends a room to one writer at a time.
 unsafe impl Sync for Room {}
@@ -236,7 +236,7 @@ impl WriteBytes for Room {
     }
 
     fn lend(&self, write: &mut dyn FnMut(&mut [u8])) {
-        // SAFETY: not null, and C promises room for `size` bytes that nobody else uses until the
+        // SAFETY: not null, and C promises room for `size` bytes that no one else uses until the
         // computation has ended. Its bytes may never have been written, which the runtime does not
         // look at before it writes them. It lends one room at a time.
         write(unsafe { std::slice::from_raw_parts_mut(self.start, self.size) });

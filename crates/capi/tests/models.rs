@@ -55,7 +55,7 @@ fn operand_types_are_checked_when_they_are_added() {
             "a float tensor with a zero point",
             OperandType { zero_point: 1, ..tensor(TENSOR_FLOAT32, &[1]) },
         ),
-        ("a quantised tensor without a scale", tensor(5, &[1])),
+        ("a quantized tensor without a scale", tensor(5, &[1])),
         ("a zero point above 255", OperandType { scale: 1.0, zero_point: 256, ..tensor(5, &[1]) }),
         ("more bytes than 32 bits count", tensor(TENSOR_FLOAT32, &[1 << 16, 1 << 16])),
     ];

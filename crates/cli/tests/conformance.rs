@@ -175,7 +175,7 @@ fn through_an_older_version_what_it_lacks_is_skipped_with_the_reason() {
         assert_eq!(report["failures"][0]["failure"], json!(DIFFERENCE));
         assert_eq!(report["suites"]["compliance"], tally(1, 0, 0));
         assert_eq!(report["rules"]["MODEL-25"], tally(2, 0, 0));
-        // Nobody can say the shape of an output that is not known before 1.2.
+        // No one can say the shape of an output that is not known before 1.2.
         let skipped = |suite: &str| json!({ "case": "relu_right", "spec": "V1_0/relu", "suite": suite, "needs": "1.2" });
         let all = json!([skipped("dynamic_output_shape"), skipped("short_output")]);
         assert_eq!(report["skipped"], all);

@@ -53,8 +53,8 @@ fn count_right<T: PartialOrd + Copy>(outputs: &[Vec<T>]) -> usize {
 
 #[test]
 fn the_float32_network_is_as_accurate_as_stated_and_agrees_with_litert() {
-    let normalised = |pixel: u8| (f32::from(pixel) / 255.0).to_le_bytes().to_vec();
-    let outputs: Vec<Vec<f32>> = classify("digits_float32.tflite", normalised, CLASSES * 4)
+    let normalized = |pixel: u8| (f32::from(pixel) / 255.0).to_le_bytes().to_vec();
+    let outputs: Vec<Vec<f32>> = classify("digits_float32.tflite", normalized, CLASSES * 4)
         .iter()
         .map(|bytes| bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
         .collect();

@@ -29,7 +29,7 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// The elements of an output as real numbers; quantised ones as they are stored, truth values as
+/// The elements of an output as real numbers; quantized ones as they are stored, truth values as
 /// 0 or 1.
 pub fn elements(operand_type: OperandType, bytes: &[u8]) -> Vec<f64> {
     fn each<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Vec<f64> {

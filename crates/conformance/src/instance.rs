@@ -135,7 +135,7 @@ impl Instance {
 
 /// The case with each `TENSOR_QUANT8_ASYMM` turned into `TENSOR_QUANT8_ASYMM_SIGNED`: zero point
 /// and every value less 128.
-pub fn with_signed_quantisation(case: &Case) -> Case {
+pub fn with_signed_quantization(case: &Case) -> Case {
     let mut case = case.clone();
     for operand in &mut case.main.operands {
         if operand.operand_type == OperandType::TensorQuant8Asymm {

@@ -41,7 +41,7 @@ pub enum Outcome {
 }
 
 /// The longest that a fence may take to signal.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Path {
     /// All of them.
@@ -175,7 +175,7 @@ fn check_timing(timing: Timing, measure: bool) -> Result<(), String> {
 /// Waits for the end of a fenced execution. Its outputs are of known size, so it tells no shapes.
 fn ended(launched: &FencedExecution, instance: &Instance) -> Result<Execution, String> {
     if let Some(fence) = &launched.sync_fence {
-        match fence.wait(Some(PATIENCE)) {
+        match fence.wait(Some(TIMEOUT)) {
             Ok(FenceState::Signalled) => {}
             Ok(state) => {
                 let info = launched.info.get().err();
@@ -234,21 +234,19 @@ fn saved_and_loaded(
         let again = |file: &std::fs::File| file.try_clone().map(OwnedFd::from);
         files.iter().map(again).collect::<Result<Vec<_>, _>>().map_err(own)
     };
-    let options = PrepareOptions {
-        model_cache: open(&model)?,
-        data_cache: open(&data)?,
-        token: TOKEN,
-        ..PrepareOptions::default()
+    let options = || -> Result<_, String> {
+        let (model_cache, data_cache) = (open(&model)?, open(&data)?);
+        Ok(PrepareOptions { model_cache, data_cache, token: TOKEN, ..PrepareOptions::default() })
     };
     device
-        .prepare_model(&instance.model, HalVersion::LATEST, options)
+        .prepare_model(&instance.model, HalVersion::LATEST, options()?)
         .map_err(|error| format!("saving failed: {error}"))?;
     let is_empty = |file: &std::fs::File| file.metadata().is_ok_and(|it| it.len() == 0);
     // Nothing need be saved (contract: PREP-8).
     if model.iter().chain(&data).all(is_empty) {
         return Ok(Err("it did not save the model".into()));
     }
-    let loaded = device.prepare_model_from_cache(None, open(&model)?, open(&data)?, &TOKEN);
+    let loaded = device.prepare_model_from_cache(options()?);
     loaded.map(Ok).map_err(|error| format!("what was saved does not load: {error}"))
 }
 

@@ -1,7 +1,7 @@
 //! The [`Suite`]s: the forms in which a vector is run.
 
 use crate::compare::{self, elements};
-use crate::instance::{Instance, with_signed_quantisation};
+use crate::instance::{Instance, with_signed_quantization};
 use crate::mutation;
 use crate::paths::{self, Path};
 use crate::vectors::Case;
@@ -23,7 +23,7 @@ pub enum Suite {
     /// Unknown output dimensions, and a buffer one byte too short: it must be said which, with the
     /// right shape.
     ShortOutput,
-    /// The same with unsigned quantised tensors made signed.
+    /// The same with unsigned quantized tensors made signed.
     QuantizationCoupling,
     /// The model validates for the version it claims, and for nothing older.
     Compliance,
@@ -94,7 +94,7 @@ impl Suite {
     }
 
     /// The oldest version of the interfaces in which a vector can be run in this form. What the
-    /// vector claims counts; of a vector without a claim, and of its signed twin, what the `ops`
+    /// vector claims counts; of a vector without a claim, and of its signed counterpart, what the `ops`
     /// crate knows. Any version can be asked whether it has what a model needs.
     pub fn needs(self, case: &Case) -> HalVersion {
         let oldest = |case: &Case| {
@@ -105,7 +105,7 @@ impl Suite {
             Self::Compliance => HalVersion::V1_0,
             Self::Generated | Self::Validation | Self::Timeout | Self::Mutation => plain(),
             Self::DynamicOutputShape | Self::ShortOutput => plain().max(HalVersion::V1_2),
-            Self::QuantizationCoupling => oldest(&with_signed_quantisation(case)),
+            Self::QuantizationCoupling => oldest(&with_signed_quantization(case)),
         }
     }
 
@@ -186,7 +186,7 @@ impl Suite {
                 short_output(device, case, &instance(case)?.with_unknown_output_shapes())
             }
             Self::QuantizationCoupling => {
-                let case = with_signed_quantisation(case);
+                let case = with_signed_quantization(case);
                 run_and_compare(device, &case, &instance(&case)?)
             }
             Self::Compliance => compliance(device, case, &instance(case)?),

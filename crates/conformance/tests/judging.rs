@@ -5,13 +5,11 @@ use nnhal_conformance::report::Judgement;
 use nnhal_conformance::suites::Audience;
 use nnhal_conformance::{Case, Path as Way, Report, Selection, Suite, Vectors};
 use nnhal_hal::{
-    Buffer, BufferDescription, Burst, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device,
-    DeviceType, Error, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
-    Model, PerformanceInfo, PrepareOptions, PreparedModel, Request, RequestMemoryPool, Support,
-    SyncFence,
+    Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Device, DeviceType, Error,
+    Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion, Model,
+    PerformanceInfo, PrepareOptions, PreparedModel, Request, RequestMemoryPool, Support, SyncFence,
 };
 use serde_json::{Value, json};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -245,7 +243,7 @@ impl PreparedModel for FailingModel {
             Way::Asynchronous => true,
             Way::DeviceMemory => in_buffers,
             Way::Cached => self.is_loaded,
-            // It computes, and tells times that nobody asked for.
+            // It computes, and tells times that no one asked for.
             Way::Synchronous => {
                 let mut execution = self.inner.execute(request, options)?;
                 execution.timing.time_on_device = Some(std::time::Duration::from_micros(1));
@@ -322,13 +320,9 @@ impl Device for Failing {
 
     fn prepare_model_from_cache(
         &self,
-        deadline: Option<Deadline>,
-        model_cache: Vec<OwnedFd>,
-        data_cache: Vec<OwnedFd>,
-        token: &CacheToken,
+        options: PrepareOptions,
     ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
-        let loaded =
-            reference().prepare_model_from_cache(deadline, model_cache, data_cache, token)?;
+        let loaded = reference().prepare_model_from_cache(options)?;
         Ok(FailingModel::of(loaded, self.0, true))
     }
 
@@ -366,7 +360,7 @@ fn a_device_that_fails_by_one_path_is_found_out_by_it_alone() {
                 continue;
             }
             let result = Suite::Generated.run_by(*path, &device, &case);
-            // Times that nobody asked for are also told of what was loaded.
+            // Times that no one asked for are also told of what was loaded.
             let is_plain = matches!(path, Way::Cached | Way::DeviceMemory);
             let expected = path == fails || (*fails == Way::Synchronous && is_plain);
             assert_eq!(result.is_err(), expected, "{fails} by {path}: {result:?}");

@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long one device is asked again.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A model of one or a few operations while it is written.
 #[derive(Default)]
-struct Sketch {
+struct GraphBuilder {
     graph: SubgraphBuilder,
     request: RequestBuilder,
     state: u32,
 }
 
-impl Sketch {
+impl GraphBuilder {
     /// Bytes without a pattern.
     fn bytes(&mut self, count: usize) -> Vec<u8> {
         let next = || {
@@ -95,91 +95,91 @@ fn floats(dimensions: &[u32]) -> OperandSpec {
 }
 
 fn binary(operation: Op, inputs: [OperandSpec; 2], output: OperandSpec, fused: bool) -> Case {
-    let mut sketch = Sketch::default();
-    let mut inputs: Vec<OperandId> = inputs.into_iter().map(|it| sketch.input(it)).collect();
+    let mut builder = GraphBuilder::default();
+    let mut inputs: Vec<OperandId> = inputs.into_iter().map(|it| builder.input(it)).collect();
     if fused {
-        inputs.push(sketch.graph.scalar_i32(0));
+        inputs.push(builder.graph.scalar_i32(0));
     }
-    sketch.end(operation, &inputs, &[output])
+    builder.end(operation, &inputs, &[output])
 }
 
 fn select() -> Case {
-    let mut sketch = Sketch::default();
+    let mut builder = GraphBuilder::default();
     let shape = [1, 56, 56, 64];
     let inputs = [OperandSpec::tensor_bool8(shape), bytes(&shape, 0.05), bytes(&shape, 0.04)];
-    let inputs = inputs.map(|it| sketch.input(it));
-    sketch.end(Op::Select, &inputs, &[bytes(&shape, 0.05)])
+    let inputs = inputs.map(|it| builder.input(it));
+    builder.end(Op::Select, &inputs, &[bytes(&shape, 0.05)])
 }
 
 fn concatenation() -> Case {
-    let mut sketch = Sketch::default();
+    let mut builder = GraphBuilder::default();
     let mut inputs: Vec<OperandId> =
-        [0.05, 0.04, 0.05].map(|scale| sketch.input(bytes(&[1, 28, 28, 96], scale))).to_vec();
-    inputs.push(sketch.graph.scalar_i32(3));
-    sketch.end(Op::Concatenation, &inputs, &[bytes(&[1, 28, 28, 288], 0.05)])
+        [0.05, 0.04, 0.05].map(|scale| builder.input(bytes(&[1, 28, 28, 96], scale))).to_vec();
+    inputs.push(builder.graph.scalar_i32(3));
+    builder.end(Op::Concatenation, &inputs, &[bytes(&[1, 28, 28, 288], 0.05)])
 }
 
 fn mirror_pad() -> Case {
-    let mut sketch = Sketch::default();
+    let mut builder = GraphBuilder::default();
     let inputs = [
-        sketch.input(floats(&[1, 128, 128, 32])),
-        sketch.ints(&[4, 2], &[0, 0, 1, 1, 1, 1, 0, 0]),
-        sketch.graph.scalar_i32(0),
+        builder.input(floats(&[1, 128, 128, 32])),
+        builder.ints(&[4, 2], &[0, 0, 1, 1, 1, 1, 0, 0]),
+        builder.graph.scalar_i32(0),
     ];
-    sketch.end(Op::MirrorPad, &inputs, &[floats(&[1, 130, 130, 32])])
+    builder.end(Op::MirrorPad, &inputs, &[floats(&[1, 130, 130, 32])])
 }
 
 fn l2_normalization(spec: OperandSpec, output: OperandSpec, axis: i32) -> Case {
-    let mut sketch = Sketch::default();
-    let inputs = [sketch.input(spec), sketch.graph.scalar_i32(axis)];
-    sketch.end(Op::L2Normalization, &inputs, &[output])
+    let mut builder = GraphBuilder::default();
+    let inputs = [builder.input(spec), builder.graph.scalar_i32(axis)];
+    builder.end(Op::L2Normalization, &inputs, &[output])
 }
 
 /// Between DEQUANTIZE and QUANTIZE.
 fn through_floats(operation: Op) -> Case {
-    let mut sketch = Sketch::default();
+    let mut builder = GraphBuilder::default();
     let shape = [1, 14, 14, 576];
-    let input = sketch.input(bytes(&shape, 0.05));
-    let real = sketch.graph.operation(Op::Dequantize, [input], floats(&shape));
+    let input = builder.input(bytes(&shape, 0.05));
+    let real = builder.graph.operation(Op::Dequantize, [input], floats(&shape));
     let (inputs, dimensions) = match operation {
         Op::Mean => {
-            let axes = sketch.ints(&[2], &[1, 2]);
-            (vec![real, axes, sketch.graph.scalar_i32(1)], vec![1, 1, 1, 576])
+            let axes = builder.ints(&[2], &[1, 2]);
+            (vec![real, axes, builder.graph.scalar_i32(1)], vec![1, 1, 1, 576])
         }
         _ => (vec![real], shape.to_vec()),
     };
-    let result = sketch.graph.operation(operation, inputs, floats(&dimensions));
-    sketch.end(Op::Quantize, &[result], &[bytes(&dimensions, 0.03)])
+    let result = builder.graph.operation(operation, inputs, floats(&dimensions));
+    builder.end(Op::Quantize, &[result], &[bytes(&dimensions, 0.03)])
 }
 
 fn reduce_max() -> Case {
-    let mut sketch = Sketch::default();
+    let mut builder = GraphBuilder::default();
     let inputs = [
-        sketch.input(bytes(&[1, 56, 56, 64], 0.05)),
-        sketch.ints(&[2], &[1, 2]),
-        sketch.graph.scalar_bool(false),
+        builder.input(bytes(&[1, 56, 56, 64], 0.05)),
+        builder.ints(&[2], &[1, 2]),
+        builder.graph.scalar_bool(false),
     ];
-    sketch.end(Op::ReduceMax, &inputs, &[bytes(&[1, 64], 0.05)])
+    builder.end(Op::ReduceMax, &inputs, &[bytes(&[1, 64], 0.05)])
 }
 
 fn embedding() -> Case {
-    let mut sketch = Sketch::default();
-    let lookups = sketch.input(OperandSpec::tensor_int32([128]));
-    let table = sketch.constant(OperandSpec::tensor_float16([30_000, 128]));
-    sketch.end(Op::EmbeddingLookup, &[lookups, table], &[OperandSpec::tensor_float16([128, 128])])
+    let mut builder = GraphBuilder::default();
+    let lookups = builder.input(OperandSpec::tensor_int32([128]));
+    let table = builder.constant(OperandSpec::tensor_float16([30_000, 128]));
+    builder.end(Op::EmbeddingLookup, &[lookups, table], &[OperandSpec::tensor_float16([128, 128])])
 }
 
 /// With the sizes of SSD.
 fn detection(is_regular: bool) -> Case {
-    let mut sketch = Sketch::default();
+    let mut builder = GraphBuilder::default();
     let (anchors, classes, limit) = (1917, 91, 10);
     let tensors = [floats(&[1, anchors, classes]), floats(&[1, anchors, 4]), floats(&[anchors, 4])];
-    let mut inputs: Vec<OperandId> = tensors.into_iter().map(|it| sketch.input(it)).collect();
-    inputs.extend([10.0, 10.0, 5.0, 5.0].map(|it| sketch.graph.scalar_f32(it)));
-    inputs.push(sketch.graph.scalar_bool(is_regular));
-    inputs.extend([limit, 1, 100].map(|it| sketch.graph.scalar_i32(it)));
-    inputs.extend([1e-8, 0.6].map(|it| sketch.graph.scalar_f32(it)));
-    inputs.push(sketch.graph.scalar_bool(false));
+    let mut inputs: Vec<OperandId> = tensors.into_iter().map(|it| builder.input(it)).collect();
+    inputs.extend([10.0, 10.0, 5.0, 5.0].map(|it| builder.graph.scalar_f32(it)));
+    inputs.push(builder.graph.scalar_bool(is_regular));
+    inputs.extend([limit, 1, 100].map(|it| builder.graph.scalar_i32(it)));
+    inputs.extend([1e-8, 0.6].map(|it| builder.graph.scalar_f32(it)));
+    inputs.push(builder.graph.scalar_bool(false));
     let limit = limit.cast_unsigned();
     let outputs = [
         floats(&[1, limit]),
@@ -187,26 +187,26 @@ fn detection(is_regular: bool) -> Case {
         OperandSpec::tensor_int32([1, limit]),
         OperandSpec::tensor_int32([1]),
     ];
-    sketch.end(Op::DetectionPostprocessing, &inputs, &outputs)
+    builder.end(Op::DetectionPostprocessing, &inputs, &outputs)
 }
 
 /// The regions of a second stage.
 fn roi_align() -> Case {
-    let mut sketch = Sketch::default();
-    let image = sketch.input(floats(&[1, 50, 68, 256]));
+    let mut builder = GraphBuilder::default();
+    let image = builder.input(floats(&[1, 50, 68, 256]));
     let numbers: Vec<u8> = (0..100_u8)
         .flat_map(|it| [it, it, it + 30, it + 60])
         .flat_map(|it| f32::from(it).to_le_bytes())
         .collect();
-    sketch.request.input_shaped(&numbers, &[100, 4]);
-    let regions = sketch.graph.input("", floats(&[100, 4]));
-    let batch = sketch.ints(&[100], &[0; 100]);
-    let bins = [7, 7].map(|it| sketch.graph.scalar_i32(it));
-    let strides = [4.0, 4.0].map(|it| sketch.graph.scalar_f32(it));
-    let samples = [2, 2].map(|it| sketch.graph.scalar_i32(it));
-    let nchw = sketch.graph.scalar_bool(false);
+    builder.request.input_shaped(&numbers, &[100, 4]);
+    let regions = builder.graph.input("", floats(&[100, 4]));
+    let batch = builder.ints(&[100], &[0; 100]);
+    let bins = [7, 7].map(|it| builder.graph.scalar_i32(it));
+    let strides = [4.0, 4.0].map(|it| builder.graph.scalar_f32(it));
+    let samples = [2, 2].map(|it| builder.graph.scalar_i32(it));
+    let nchw = builder.graph.scalar_bool(false);
     let inputs = [&[image, regions, batch][..], &bins, &strides, &samples, &[nchw]].concat();
-    sketch.end(Op::RoiAlign, &inputs, &[floats(&[100, 7, 7, 256])])
+    builder.end(Op::RoiAlign, &inputs, &[floats(&[100, 7, 7, 256])])
 }
 
 fn cases() -> Vec<(&'static str, Case)> {
@@ -262,14 +262,13 @@ fn run(model: &dyn PreparedModel, case: &Case) -> Duration {
 }
 
 fn main() {
-    let patience =
-        if std::env::args().any(|it| it == "--test") { Duration::ZERO } else { PATIENCE };
+    let timeout = if std::env::args().any(|it| it == "--test") { Duration::ZERO } else { TIMEOUT };
     let fast = nnhal_cpu::device(Settings::default().with_threads(NonZeroUsize::MIN));
     let reference = nnhal_reference::device();
     for (name, case) in cases() {
         let models = [prepare(&*fast, &case), prepare(&*reference, &case)];
         let times = models.map(|model| {
-            let end = Instant::now() + patience;
+            let end = Instant::now() + timeout;
             let mut least = run(&*model, &case);
             while Instant::now() < end {
                 least = least.min(run(&*model, &case));

@@ -31,7 +31,7 @@ impl Teams {
         Self { threads, idle: Mutex::default() }
     }
 
-    /// A team that nobody else uses.
+    /// A team that no one else uses.
     pub(crate) fn borrow(&self) -> Team {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.unwrap_or_else(|| Team::new(self.threads))

@@ -29,7 +29,7 @@ pub struct CpuProgram {
     /// What the only plan there can be was made of.
     origins: Option<(Subgraph, Origins)>,
     /// The most recently used one last.
-    plans: Mutex<Vec<Arc<Specialised>>>,
+    plans: Mutex<Vec<Arc<Specialized>>>,
     /// For what cannot be planned as a whole; `None` if there is a plan for every request.
     interpreted: Option<Interpreted>,
 }
@@ -43,10 +43,10 @@ struct Interpreted {
 
 /// A plan for inputs of certain dimensions.
 #[derive(Debug)]
-struct Specialised {
+struct Specialized {
     inputs: Vec<Vec<u32>>,
     plan: Plan,
-    /// Used by nobody at the moment.
+    /// Used by no one at the moment.
     workspaces: Mutex<Vec<Workspace>>,
 }
 
@@ -118,7 +118,7 @@ impl CpuProgram {
         budget: &Budget,
         packed: Option<&[Bytes]>,
     ) -> Result<(), EngineError> {
-        if let Some((plan, origins)) = self.specialise(&source, inputs, budget, packed)? {
+        if let Some((plan, origins)) = self.specialize(&source, inputs, budget, packed)? {
             self.plans = Mutex::new(vec![Arc::new(plan)]);
             self.origins = Some((source.subgraph, origins));
         }
@@ -126,13 +126,13 @@ impl CpuProgram {
     }
 
     /// A plan for inputs of these dimensions, and what it was made of; `None` if there can be none.
-    fn specialise(
+    fn specialize(
         &self,
         source: &Source,
         inputs: Vec<Vec<u32>>,
         budget: &Budget,
         packed: Option<&[Bytes]>,
-    ) -> Result<Option<(Specialised, Origins)>, EngineError> {
+    ) -> Result<Option<(Specialized, Origins)>, EngineError> {
         match Graph::build(source, &inputs, &self.ledger, budget) {
             Ok(graph) => {
                 let mut team = self.teams.borrow_for(budget);
@@ -140,7 +140,7 @@ impl CpuProgram {
                     Plan::new(graph, &self.settings, &self.ledger, &mut team, budget, packed);
                 self.teams.give_back_after(budget, team);
                 let (plan, origins) = plan?;
-                Ok(Some((Specialised { inputs, plan, workspaces: Mutex::default() }, origins)))
+                Ok(Some((Specialized { inputs, plan, workspaces: Mutex::default() }, origins)))
             }
             Err(NoGraph::NotStatic) => Ok(None),
             Err(NoGraph::Error(error)) => Err(error),
@@ -179,8 +179,8 @@ impl CpuProgram {
         &self,
         bindings: &Bindings,
         budget: &Budget,
-    ) -> Result<Option<Arc<Specialised>>, EngineError> {
-        let fits = |plan: &Arc<Specialised>| plan.fits(bindings);
+    ) -> Result<Option<Arc<Specialized>>, EngineError> {
+        let fits = |plan: &Arc<Specialized>| plan.fits(bindings);
         let mut plans = lock(&self.plans);
         if let Some(at) = plans.iter().position(fits) {
             let last = plans.len() - 1;
@@ -195,8 +195,8 @@ impl CpuProgram {
         let dimensions: Option<Vec<_>> =
             bindings.inputs().iter().map(|input| input.shape().to_known()).collect();
         let Some(dimensions) = dimensions else { return Ok(None) };
-        let specialise = || self.specialise(source, dimensions.clone(), budget, None);
-        let Some((plan, _)) = self.with_memory(specialise)? else { return Ok(None) };
+        let specialize = || self.specialize(source, dimensions.clone(), budget, None);
+        let Some((plan, _)) = self.with_memory(specialize)? else { return Ok(None) };
         let plan = Arc::new(plan);
         let mut plans = lock(&self.plans);
         if plans.len() == MOST_PLANS {
@@ -235,7 +235,7 @@ fn inputs_may_be_left_out(subgraph: &Subgraph) -> bool {
     })
 }
 
-impl Specialised {
+impl Specialized {
     fn fits(&self, bindings: &Bindings) -> bool {
         self.inputs
             .iter()
@@ -254,7 +254,7 @@ fn is(shape: &Shape, dimensions: &[u32]) -> bool {
 
 impl Program for CpuProgram {
     fn run(&self, bindings: &Bindings, context: &RunContext<'_>) -> Result<(), EngineError> {
-        let Some(specialised) = self.plan(bindings, context.budget)? else {
+        let Some(specialized) = self.plan(bindings, context.budget)? else {
             return match &self.interpreted {
                 Some(interpreted) => interpreted.program.run(bindings, context),
                 None => Err(nnhal_hal::Error::invalid(
@@ -263,15 +263,15 @@ impl Program for CpuProgram {
                 .into()),
             };
         };
-        let idle = lock(&specialised.workspaces).pop();
+        let idle = lock(&specialized.workspaces).pop();
         let mut workspace = match idle {
             Some(workspace) => workspace,
-            None => self.with_memory(|| Workspace::new(&specialised.plan))?,
+            None => self.with_memory(|| Workspace::new(&specialized.plan))?,
         };
         let mut team = self.teams.borrow();
-        let result = specialised.plan.run(bindings, context, &mut workspace, &mut team);
+        let result = specialized.plan.run(bindings, context, &mut workspace, &mut team);
         self.teams.give_back(team);
-        lock(&specialised.workspaces).push(workspace);
+        lock(&specialized.workspaces).push(workspace);
         result
     }
 
@@ -287,7 +287,7 @@ impl Program for CpuProgram {
     fn plan(&self) -> Vec<PlannedStep> {
         let plans = lock(&self.plans);
         match (plans.last(), &self.interpreted) {
-            (Some(specialised), _) => specialised.plan.describe(),
+            (Some(specialized), _) => specialized.plan.describe(),
             (None, Some(interpreted)) => interpreted.stretches.describe(),
             (None, None) => Vec::new(),
         }

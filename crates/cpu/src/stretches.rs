@@ -1,6 +1,6 @@
 //! [`Stretches`]: plans for parts of a model that cannot be planned as a whole.
 //!
-//! The interpreter runs control flow and operations whose shapes data decide. What lies between has
+//! The interpreter runs control flow and operations whose shapes data decide. What is between has
 //! shapes that are known when it is reached, and a plan for those is kept for the next time: for the
 //! next round of a loop, or the next request.
 
@@ -67,7 +67,7 @@ struct PlannedStretch {
     outputs: Vec<u32>,
     operations: usize,
     plan: Plan,
-    /// Used by nobody at the moment.
+    /// Used by no one at the moment.
     workspaces: Mutex<Vec<Workspace>>,
 }
 

@@ -13,14 +13,14 @@ use std::time::Duration;
 use support::{AT_ONCE, Around, Numbers, device_around, execute, network, prepare};
 
 /// How long executions wait for each other before they give up: a test that fails must end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn settings(threads: usize) -> Settings {
     let threads = NonZeroUsize::new(threads).expect("a number above 0");
     Settings::default().with_threads(threads)
 }
 
-/// A place where executions meet: nobody goes on before as many as are expected are there.
+/// A place where executions meet: no one goes on before as many as are expected are there.
 #[derive(Default)]
 struct Meeting {
     there: Mutex<usize>,
@@ -34,7 +34,7 @@ impl Meeting {
         let mut there = self.there.lock().unwrap();
         *there += 1;
         self.changed.notify_all();
-        let waited = self.changed.wait_timeout_while(there, PATIENCE, |it| *it < expected);
+        let waited = self.changed.wait_timeout_while(there, TIMEOUT, |it| *it < expected);
         if waited.unwrap().1.timed_out() {
             self.alone.fetch_add(1, Ordering::Relaxed);
         }

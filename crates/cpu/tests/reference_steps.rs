@@ -7,10 +7,10 @@
 #[path = "../../reference/tests/calls/mod.rs"]
 mod calls;
 
-use calls::dice::Dice;
 use calls::model::{Constants, Shapes, alone};
-use calls::specimen::Specimen;
-use calls::specimens;
+use calls::random::Random;
+use calls::sample::Sample;
+use calls::samples;
 use nnhal_cpu::{CpuEngine, Settings};
 use nnhal_driver::{Budget, CompileOptions, Engine, Program};
 use nnhal_hal::{ExecutionPreference, HalVersion, OperationType, Priority};
@@ -32,9 +32,9 @@ enum Way {
 }
 
 /// How a model of one operation runs.
-fn way(engine: &CpuEngine, specimen: &Specimen, row: &Row, dice: &mut Dice) -> Way {
-    let call = specimen.typed(row);
-    let (model, _) = alone(&call, Shapes::OfInputs, Constants::AllButFirst, dice).unwrap();
+fn way(engine: &CpuEngine, sample: &Sample, row: &Row, random: &mut Random) -> Way {
+    let call = sample.typed(row);
+    let (model, _) = alone(&call, Shapes::OfInputs, Constants::AllButFirst, random).unwrap();
     let model = nnhal_ops::validate(&model, HalVersion::LATEST).unwrap();
     let options = CompileOptions {
         preference: ExecutionPreference::FastSingleAnswer,
@@ -56,17 +56,17 @@ fn survey(operation: OperationType) -> BTreeMap<String, BTreeMap<Way, u32>> {
     let engine = CpuEngine::new(Settings::default());
     let mut ways: BTreeMap<String, BTreeMap<Way, u32>> = BTreeMap::new();
     for seed in 0..SPECIMENS {
-        let mut dice = Dice::new(seed);
-        let specimen = specimens::draw(operation, &mut dice).expect("a specimen");
-        let channels_first = specimen.channels_first();
-        let layouts = [Some(specimen), channels_first];
-        for (specimen, layout) in layouts.iter().zip(["", " NCHW"]) {
-            let Some(specimen) = specimen else { continue };
-            for row in specimen.rows() {
+        let mut random = Random::new(seed);
+        let sample = samples::draw(operation, &mut random).expect("a sample");
+        let channels_first = sample.channels_first();
+        let layouts = [Some(sample), channels_first];
+        for (sample, layout) in layouts.iter().zip(["", " NCHW"]) {
+            let Some(sample) = sample else { continue };
+            for row in sample.rows() {
                 let types: Vec<String> =
                     row.types.iter().map(|it| short(&it.to_string())).collect();
                 let case = format!("{operation}{layout} {}", types.join(" "));
-                let way = way(&engine, specimen, row, &mut dice);
+                let way = way(&engine, sample, row, &mut random);
                 *ways.entry(case).or_default().entry(way).or_default() += 1;
             }
         }
@@ -92,7 +92,7 @@ fn line(case: &str, ways: &BTreeMap<Way, u32>) -> Option<String> {
 
 #[test]
 fn what_has_no_fast_kernel_is_known() {
-    let cases = specimens::operations().flat_map(survey);
+    let cases = samples::operations().flat_map(survey);
     let found: BTreeSet<String> = cases.filter_map(|(case, ways)| line(&case, &ways)).collect();
     let known: BTreeSet<String> = KNOWN.lines().map(str::to_owned).collect();
     let list = |lines: Vec<&String>| lines.into_iter().cloned().collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! Models that cannot be planned as a whole: what lies between control flow and shapes that data
+//! Models that cannot be planned as a whole: what is between control flow and shapes that data
 //! decide runs by plans, and gives what the reference device gives.
 
 use nnhal_cpu::Settings;

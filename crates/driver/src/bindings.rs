@@ -18,11 +18,11 @@ pub struct Bindings {
     inputs: Vec<BoundInput>,
     outputs: Vec<BoundOutput>,
     written: Vec<MemoryView>,
-    /// Counts copies of what lies in files.
+    /// Counts copies of what is in files.
     charges: Vec<Charge>,
 }
 
-/// Bytes in the client's memory, which lie within it.
+/// Bytes in the client's memory, which are within it.
 #[derive(Debug, Clone)]
 pub struct Region {
     view: MemoryView,
@@ -143,7 +143,7 @@ pub enum DeliveryError {
 }
 
 impl Bindings {
-    /// `written` is the memory that outputs lie in, each once.
+    /// `written` is the memory that outputs are in, each once.
     pub(crate) fn new(
         inputs: Vec<BoundInput>,
         outputs: Vec<BoundOutput>,
@@ -176,7 +176,7 @@ impl Bindings {
             .collect()
     }
 
-    /// Copies inputs that lie in files, and makes room for outputs that do, so that an engine, which
+    /// Copies inputs that are in files, and makes room for outputs that do, so that an engine, which
     /// holds a turn, does not wait for a file system.
     pub(crate) fn keep_files_out(&mut self, ledger: &Ledger) -> Result<(), EngineError> {
         for input in &mut self.inputs {
@@ -222,29 +222,29 @@ impl Bindings {
     }
 
     /// The execution has succeeded: buffers hold what was delivered (contract: BUF-1, BUF-2).
-    pub(crate) fn initialise_buffers(&self) {
+    pub(crate) fn initialize_buffers(&self) {
         for output in &self.outputs {
             if let (Place::Buffer(buffer), Some(delivered)) =
                 (&output.place, output.delivered.get())
                 && let Some(storage) = &delivered.storage
             {
-                buffer.initialise(storage, delivered.shape.dimensions.clone());
+                buffer.initialize(storage, delivered.shape.dimensions.clone());
             }
         }
     }
 
     /// The execution has failed: what its buffers held is lost (contract: BUF-1).
-    pub(crate) fn uninitialise_buffers(&self) {
+    pub(crate) fn uninitialize_buffers(&self) {
         for output in &self.outputs {
             if let Place::Buffer(buffer) = &output.place {
-                buffer.uninitialise();
+                buffer.uninitialize();
             }
         }
     }
 }
 
 impl Region {
-    /// The caller has checked that the bytes lie within the view.
+    /// The caller has checked that the bytes are within the view.
     pub(crate) fn new(view: MemoryView, offset: u64, length: u64) -> Self {
         Self { view, offset, length }
     }
@@ -259,7 +259,7 @@ impl Region {
         !self.view.is_mapped() && self.length > 0
     }
 
-    /// The memory that the bytes lie in.
+    /// The memory that the bytes are in.
     pub fn view(&self) -> &MemoryView {
         &self.view
     }

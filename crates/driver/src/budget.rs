@@ -25,7 +25,7 @@ pub enum Interruption {
     /// The deadline had passed before the work began.
     #[error("the deadline had passed before the work began")]
     TooLateToStart,
-    /// The deadline passed while the work was under way.
+    /// The deadline passed while the work was running.
     #[error("the deadline passed while the work was under way")]
     DeadlinePassed,
     /// A WHILE's condition was still true when its time was over (contract: QOS-7).
@@ -34,7 +34,7 @@ pub enum Interruption {
         /// For how long it was allowed to run.
         limit: Duration,
     },
-    /// Nobody wants the result any more.
+    /// No one wants the result any more.
     #[error("the work was cancelled")]
     Cancelled,
 }

@@ -1,7 +1,7 @@
 //! Which build this is (contract: DEV-INFO-1).
 //!
 //! An engine and the driver over it are linked into one file, an executable or a library. Its bytes
-//! are what differs between builds, so their hash names the build, and nobody has to remember to
+//! are what differs between builds, so their hash names the build, and no one has to remember to
 //! change a version.
 
 use blake3::Hasher;

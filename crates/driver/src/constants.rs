@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A model's constants in memory that nobody else can write.
+/// A model's constants in memory that no one else can write.
 ///
 /// Constants may overlap each other. What several of them share is read once, so a small model
 /// cannot make us copy one pool a thousand times (contract: SEC-3).
@@ -33,7 +33,7 @@ enum Place {
     Block { block: Arc<Vec<u8>>, range: Range<usize> },
 }
 
-/// A constant that still lies in a pool.
+/// A constant that still is in a pool.
 #[derive(Debug, Clone, Copy)]
 struct InPool {
     key: Key,

@@ -201,7 +201,7 @@ pub struct RunContext<'a> {
 }
 
 impl<'a> RunContext<'a> {
-    /// Nobody watches.
+    /// No one watches.
     pub fn new(budget: &'a Budget) -> Self {
         Self { budget, observer: None }
     }

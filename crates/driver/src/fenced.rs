@@ -43,7 +43,7 @@ pub(crate) fn launch(
     let budget = prepared.budget(options);
     if let Err(interruption) = budget.check_before_start() {
         // The request was right, so this is an execution that failed (contract: BUF-1).
-        launched.uninitialise_buffers();
+        launched.uninitialize_buffers();
         return Err(EngineError::from(interruption).into());
     }
 
@@ -115,7 +115,7 @@ impl FencedExecutionInfo for InfoOf {
     }
 }
 
-/// An execution under way.
+/// An execution running.
 #[derive(Debug)]
 pub(crate) struct Task {
     prepared: Prepared,
@@ -156,7 +156,7 @@ impl Task {
         let result = result.map_err(as_info);
         if result.is_err() {
             // Also where it never came to computing (contract: BUF-1).
-            self.launched.uninitialise_buffers();
+            self.launched.uninitialize_buffers();
         }
         // A loop that takes too long ends like any other execution (contract: FENCE-15).
         let failure = match &result {
@@ -166,7 +166,7 @@ impl Task {
         let Self { outcome, signal, held, prepared, request, launched, options, .. } = self;
         // Memory and fences are let go of before anybody is told.
         drop((prepared, request, launched, options, held));
-        // Nobody else sets it.
+        // No one else sets it.
         let _ = outcome.0.set(result);
         match failure {
             None => signal.signal(),

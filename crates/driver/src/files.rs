@@ -3,7 +3,7 @@
 //!
 //! - A request's inputs are copied before its execution takes a turn, and its outputs when it has given
 //!   the turn back (`Bindings::keep_files_out`).
-//! - A model's constants are copied before it is compiled, unless they lie on a disk of this
+//! - A model's constants are copied before it is compiled, unless they are on a disk of this
 //!   machine, where engines read them piece by piece without another copy.
 
 use crate::error::{EngineError, MemoryUse};
@@ -36,7 +36,7 @@ fn is_local(memory: &Memory) -> bool {
     })
 }
 
-/// The model with copies of constants that lie in files elsewhere; the charge counts the copies.
+/// The model with copies of constants that are in files elsewhere; the charge counts the copies.
 /// What cannot be read is left as it is, for whoever reads it.
 ///
 /// # Errors

@@ -40,7 +40,7 @@ pub struct ObservedOutput<'a> {
     pub bytes: &'a [u8],
 }
 
-/// An IF or WHILE that is under way.
+/// An IF or WHILE that is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Round {
     /// The IF or WHILE.

@@ -26,7 +26,7 @@ impl Owner {
         Self { device, client: client.id() }
     }
 
-    /// Nobody's device, for interfaces without one.
+    /// No one's device, for interfaces without one.
     pub(crate) fn none() -> Self {
         Self::new(0, &Client::in_process())
     }

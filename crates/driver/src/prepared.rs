@@ -83,7 +83,7 @@ impl Prepared {
             // Outside of the lock: it may take its time.
             drop(program);
         });
-        // Nobody has set it before.
+        // No one has set it before.
         let _ = prepared.at_leaving.set(at_leaving);
         Self(prepared)
     }
@@ -195,9 +195,9 @@ struct Outputs {
 impl Drop for Outputs {
     fn drop(&mut self) {
         if self.hold_values {
-            self.bindings.initialise_buffers();
+            self.bindings.initialize_buffers();
         } else {
-            self.bindings.uninitialise_buffers();
+            self.bindings.uninitialize_buffers();
         }
     }
 }

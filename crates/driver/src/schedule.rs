@@ -190,7 +190,7 @@ impl Line {
 }
 
 impl State {
-    /// Sees how far those that want turns have come at least. Where nobody wants any, there is nothing
+    /// Sees how far those that want turns have come at least. Where no one wants any, there is nothing
     /// to be made up for.
     fn catch_up(&mut self) {
         let active = self.lines.values().filter(|line| line.is_active());
@@ -267,7 +267,7 @@ impl Inner {
         deadline: Option<Deadline>,
         cancellation: Option<&Cancellation>,
     ) -> Result<(), Interruption> {
-        // Turns are handed over directly, so one that is free has nobody waiting for it.
+        // Turns are handed over directly, so one that is free has no one waiting for it.
         if state.free > 0 {
             state.free -= 1;
             state.line(client).turns += 1;

@@ -166,13 +166,13 @@ fn alloc_3_a_role_stands_once_through_whatever_index() {
 fn alloc_4_operands_must_be_alike() {
     let device = copying();
     let spec = |scale, zero| OperandSpec::tensor_quant8_asymm([2], scale, zero);
-    let quantised = prepare(&device, spec(0.5, 10), spec(0.5, 10));
+    let quantized = prepare(&device, spec(0.5, 10), spec(0.5, 10));
     for (other, what) in
         [(vector(2), "type"), (spec(0.25, 10), "scale"), (spec(0.5, 11), "zero point")]
     {
         let other = prepare(&device, other.clone(), other);
         let description = BufferDescription {
-            prepared_models: vec![Arc::clone(&quantised), other],
+            prepared_models: vec![Arc::clone(&quantized), other],
             input_roles: vec![role(0, 0), role(1, 0)],
             ..BufferDescription::default()
         };
@@ -353,7 +353,7 @@ fn dbuf_2_a_buffer_serves_only_as_what_it_was_allocated_for() {
 }
 
 #[test]
-fn dbuf_3_reading_an_uninitialised_buffer_is_a_failure() {
+fn dbuf_3_reading_an_uninitialized_buffer_is_a_failure() {
     let device = copying();
     let prepared = prepare(&device, vector(2), vector(2));
     let buffer = device.allocate(&both_ways(&prepared)).unwrap();
@@ -423,7 +423,7 @@ fn dbuf_8_a_buffer_s_role_is_looked_at_before_its_state_and_that_before_its_shap
     let empty = device.allocate(&sized).unwrap();
     let wrong_shape = request(At::Shaped(empty.token(), &[2]), At::Shared(&output));
     let (error, status) = request_refusal(&*open, &wrong_shape);
-    assert!(matches!(error, RequestError::Uninitialised { .. }));
+    assert!(matches!(error, RequestError::Uninitialized { .. }));
     assert_eq!(status, ErrorStatus::GeneralFailure);
     // Inputs come before outputs.
     let both = request(At::Shaped(only_written.token(), &[2]), At::Shaped(empty.token(), &[2]));
@@ -464,7 +464,7 @@ fn buf_1_a_failed_execution_takes_the_old_value_and_a_refused_one_does_not() {
 }
 
 /// A buffer that holds a value, which an execution of this model may write.
-fn initialised(
+fn initialized(
     device: &DriverDevice<Scripted>,
     prepared: &Arc<dyn PreparedModel>,
 ) -> Arc<dyn Buffer> {
@@ -473,7 +473,7 @@ fn initialised(
     buffer
 }
 
-fn expect_uninitialised(buffer: &dyn Buffer) {
+fn expect_uninitialized(buffer: &dyn Buffer) {
     let refused = buffer.copy_to(&memory(&[0.0; 2])).unwrap_err();
     assert_eq!(refused.status(), ErrorStatus::GeneralFailure);
 }
@@ -493,17 +493,17 @@ fn buf_1_an_execution_whose_deadline_had_passed_takes_the_old_value() {
     let input = memory(&[0.0; 2]);
     let passed = until(Deadline::from_nanoseconds_since_epoch(0));
 
-    let buffer = initialised(&device, &prepared);
+    let buffer = initialized(&device, &prepared);
     let request = request(At::Shared(&input), At::Token(buffer.token()));
     assert!(is_missed(bare_status(prepared.execute(&request, &passed))));
-    expect_uninitialised(&*buffer);
+    expect_uninitialized(&*buffer);
 
     let (_signal, fence) = SyncFence::pair().unwrap();
     for wait_for in [vec![], vec![fence]] {
         buffer.copy_from(&memory(&[1.0, 2.0]), &[]).unwrap();
         let launched = prepared.execute_fenced(&request, &wait_for, &passed, None);
         assert!(is_missed(launched.unwrap_err().status()));
-        expect_uninitialised(&*buffer);
+        expect_uninitialized(&*buffer);
     }
 }
 
@@ -523,7 +523,7 @@ fn buf_1_an_execution_that_missed_its_deadline_in_the_queue_takes_the_old_value(
     .device();
     let prepared = prepare(&device, vector(2), vector(2));
     let (input, output) = (memory(&[0.0; 2]), memory(&[0.0; 2]));
-    let (waiting, launched) = (initialised(&device, &prepared), initialised(&device, &prepared));
+    let (waiting, launched) = (initialized(&device, &prepared), initialized(&device, &prepared));
     let writing = |buffer: &dyn Buffer| request(At::Shared(&input), At::Token(buffer.token()));
     let busy = request(At::Shared(&input), At::Shared(&output));
     std::thread::scope(|scope| {
@@ -539,8 +539,8 @@ fn buf_1_an_execution_that_missed_its_deadline_in_the_queue_takes_the_old_value(
         assert!(is_missed(bare_status(missed)));
         assert!(is_missed(fenced.info.get().unwrap_err().status()));
     });
-    expect_uninitialised(&*waiting);
-    expect_uninitialised(&*launched);
+    expect_uninitialized(&*waiting);
+    expect_uninitialized(&*launched);
 }
 
 /// contract: FENCE-14

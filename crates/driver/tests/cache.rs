@@ -144,7 +144,7 @@ fn cache_15_a_program_is_kept_as_the_engine_gave_it() {
 }
 
 /// Constants of every origin: in the model, in two pools, overlapping, the same bytes twice, long
-/// and short integers; quantisation by channel; relaxed.
+/// and short integers; quantization by channel; relaxed.
 fn many_constants() -> Model {
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", OperandSpec::tensor_float32([0, 4]));
@@ -261,13 +261,13 @@ fn cache_15_subgraphs_and_extensions_come_along() {
 }
 
 #[test]
-fn cache_15_quantisation_by_channel_comes_along() {
+fn cache_15_quantization_by_channel_comes_along() {
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", OperandSpec::tensor_float32([0; 4]));
     let y = graph.operation(OperationType::Relu, [x], OperandSpec::tensor_float32([0; 4]));
     graph.output(y);
     let mut model = graph.into_model().unwrap();
-    // A constant that nobody reads may be of any type.
+    // A constant that no one reads may be of any type.
     let mut operand = model.main.operands[0].clone();
     operand.operand_type = OperandType::TensorQuant8SymmPerChannel;
     operand.lifetime = OperandLifeTime::ConstantCopy;

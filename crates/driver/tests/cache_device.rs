@@ -46,7 +46,7 @@ fn refusal(loaded: nnhal_hal::Result<Arc<dyn PreparedModel>>) -> Error {
     loaded.err().expect("a refusal")
 }
 
-/// x + constant, rectified; the number of rows is open; the constant lies in a pool.
+/// x + constant, rectified; the number of rows is open; the constant is in a pool.
 fn model() -> Model {
     let spec = || OperandSpec::tensor_float32([0, 2]);
     let mut graph = SubgraphBuilder::new();

@@ -146,7 +146,7 @@ fn conc_5_executions_that_wait_or_run_are_counted_and_limited() {
     assert_eq!(client.held(Holding::Executions), 0);
 }
 
-/// One of each is under way or waits when the client leaves.
+/// One of each is running or waits when the client leaves.
 #[test]
 fn conc_5_all_that_a_client_holds_is_released_when_it_leaves() {
     let running = Arc::new(AtomicUsize::new(0));
@@ -234,7 +234,7 @@ fn conc_5_preparing_ends_when_its_client_leaves() {
     });
 }
 
-/// Also where no argument lies in the buffer, which has no role to be asked for then.
+/// Also where no argument is in the buffer, which has no role to be asked for then.
 #[test]
 fn sec_4_a_token_is_nothing_to_another_client_or_device() {
     let (device, elsewhere) = (copying().device(), copying().device());

@@ -265,7 +265,7 @@ fn fence_14_a_chain_through_a_buffer_of_the_driver() {
     let (signal, start) = pending();
     let writing = in_buffer(request([6; 8]), true);
     let reading = in_buffer(request([0; 8]), false);
-    // Uninitialised still, but there is something to wait for.
+    // Uninitialized still, but there is something to wait for.
     let first = launch(&*prepared, &writing, &[start]);
     let second = launch(&*prepared, &reading, &[first.sync_fence.clone().unwrap()]);
     signal.signal();

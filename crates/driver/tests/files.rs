@@ -1,4 +1,4 @@
-//! Arguments that lie in files: how long a file system takes is nothing that others wait for.
+//! Arguments that are in files: how long a file system takes is nothing that others wait for.
 
 mod engine;
 

@@ -31,7 +31,7 @@ use half::f16;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Type, shape and quantisation of an operand to be.
+/// Type, shape and quantization of an operand to be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperandSpec {
     /// See [`Operand::operand_type`].
@@ -47,7 +47,7 @@ pub struct OperandSpec {
 }
 
 impl OperandSpec {
-    /// An operand of any type without quantisation. Dimension 0 means unknown.
+    /// An operand of any type without quantization. Dimension 0 means unknown.
     pub fn new(operand_type: OperandType, dimensions: impl Into<Vec<u32>>) -> Self {
         Self {
             operand_type,
@@ -364,7 +364,7 @@ impl SubgraphBuilder {
         operand
     }
 
-    /// A constant that lies in a pool of the model.
+    /// A constant that is in a pool of the model.
     pub fn constant_in_pool(
         &mut self,
         spec: OperandSpec,
@@ -476,7 +476,7 @@ impl SubgraphBuilder {
         &self.names
     }
 
-    /// Type, shape and quantisation of an operand of this builder.
+    /// Type, shape and quantization of an operand of this builder.
     ///
     /// # Panics
     /// If the operand belongs to another builder.

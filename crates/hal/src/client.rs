@@ -4,7 +4,7 @@
 //! holds is counted and limited here, wherever it is: tasks, executions, buffers, bursts, memory.
 //! When the client goes, [`Client::leave`] ends and releases all of it together.
 //!
-//! In a process that uses devices itself there is one client, [`Client::in_process`], and nobody has
+//! In a process that uses devices itself there is one client, [`Client::in_process`], and no one has
 //! to name it.
 //!
 //! ```
@@ -64,7 +64,7 @@ pub enum Holding {
     Executions,
     /// Fenced executions that were launched and have not ended.
     FencedExecutions,
-    /// Work of asynchronous methods, under way or waiting for a thread.
+    /// Work of asynchronous methods, running or waiting for a thread.
     Tasks,
     /// Bursts.
     Bursts,

@@ -96,7 +96,7 @@ pub enum Obstacle {
         /// Which pool.
         pool: usize,
     },
-    /// An output whose shape nobody knows, which only 1.2 brought.
+    /// An output whose shape no one knows, which only 1.2 brought.
     #[error("output {output} has an unknown dimension, which 1.2 first allowed")]
     UnknownOutput {
         /// Which output.

@@ -309,7 +309,7 @@ pub trait Buffer: Send + Sync {
     /// `INVALID_ARGUMENT` if size or dimensions do not fit.
     fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> Result<()>;
 
-    /// Makes it uninitialised, as a [`Buffer::copy_from`] that fails does: for whoever was asked for
+    /// Makes it uninitialized, as a [`Buffer::copy_from`] that fails does: for whoever was asked for
     /// a copy from something that is not even a [`Memory`] (contract: BUF-1).
     fn discard(&self);
 }

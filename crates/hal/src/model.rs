@@ -7,7 +7,7 @@ use crate::operand_type::OperandType;
 use crate::operation_type::OperationType;
 use std::sync::Arc;
 
-/// Where bytes lie in a pool.
+/// Where bytes are in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataLocation {
     /// Index of the pool.
@@ -57,7 +57,7 @@ pub struct Operand {
     /// How often the operand appears among the inputs of operations (contract: MODEL-24). AIDL
     /// dropped this number; the canonical model keeps it because HIDL checks it.
     pub number_of_consumers: u32,
-    /// The step of a quantised type; 0 where the type has none.
+    /// The step of a quantized type; 0 where the type has none.
     pub scale: f32,
     /// The stored value that stands for 0; 0 where the type has none.
     pub zero_point: i32,
@@ -87,7 +87,7 @@ impl Operand {
     }
 }
 
-/// Type and quantisation of an operand: equal for operands that can stand for each other.
+/// Type and quantization of an operand: equal for operands that can stand for each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuantizedAs<'a> {
     /// The element type.

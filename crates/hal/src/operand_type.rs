@@ -5,7 +5,7 @@ use crate::codes::extensible;
 extensible! {
     /// The type of an operand: one of the interface's own, or one of an extension.
     ///
-    /// Quantised values stand for `real = scale * (stored - zero_point)`.
+    /// Quantized values stand for `real = scale * (stored - zero_point)`.
     OperandType, "OperandType" {
         ///
         Float32 = 0, "FLOAT32", V1_0;
@@ -96,7 +96,7 @@ impl OperandType {
         matches!(self, Self::Oem | Self::TensorOemByte)
     }
 
-    /// The least and greatest stored value of a quantised tensor type.
+    /// The least and greatest stored value of a quantized tensor type.
     pub const fn quantized_range(self) -> Option<(i32, i32)> {
         match self {
             Self::TensorQuant8Asymm => Some((0, 255)),

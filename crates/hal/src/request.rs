@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::model::DataLocation;
 
-/// Memory that a request's arguments lie in.
+/// Memory that a request's arguments are in.
 #[derive(Debug, Clone)]
 pub enum RequestMemoryPool {
     /// Shared memory.
@@ -114,7 +114,7 @@ impl RequestBuilder {
         self
     }
 
-    /// The request. Inputs and outputs lie in one pool.
+    /// The request. Inputs and outputs are in one pool.
     ///
     /// # Errors
     /// If all arguments together exceed 2^32 - 1 bytes, or memory cannot be had.
@@ -138,7 +138,7 @@ impl RequestBuilder {
     /// The bytes of an output's whole buffer, after execution.
     ///
     /// # Errors
-    /// If there is no such output, or it is not in shared memory, or lies outside of it.
+    /// If there is no such output, or it is not in shared memory, or is outside of it.
     pub fn read_output(request: &Request, index: usize) -> Result<Vec<u8>> {
         let no_output = || Error::invalid(format!("no output {index} in shared memory"));
         let argument = request.outputs.get(index).ok_or_else(no_output)?;

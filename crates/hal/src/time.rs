@@ -63,7 +63,7 @@ impl Deadline {
         self.nanoseconds_since_epoch
     }
 
-    /// Whether it lies in the past.
+    /// Whether it is in the past.
     pub fn has_passed(self) -> bool {
         now() >= self.nanoseconds_since_epoch
     }

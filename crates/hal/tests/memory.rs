@@ -260,7 +260,7 @@ fn bytes_are_copied_between_memories_of_any_backing() {
             assert_eq!(copied[..3], [0xFF; 3]);
             assert_eq!(copied[3..18_993], bytes[1000..19_990]);
             assert_eq!(copied[18_993..], [0xFF; 7]);
-            // Neither range may lie outside, and nothing is copied if one does.
+            // Neither range may be outside, and nothing is copied if one does.
             let refused = target.copy_from(0, &source, 19_000, 1001).unwrap_err();
             assert_eq!(refused, MemoryError::Range { offset: 19_000, length: 1001, size: 20_000 });
             let refused = target.copy_from(18_000, &source, 0, 1001).unwrap_err();

@@ -10,7 +10,7 @@ use nnhal_burst::queue::Grantor;
 pub struct GrantorDescriptor {
     /// Means nothing.
     pub flags: u32,
-    /// Which descriptor of the handle it lies in.
+    /// Which descriptor of the handle it is in.
     pub fd_index: u32,
     /// Its first byte there.
     pub offset: u32,
@@ -23,7 +23,7 @@ pub struct GrantorDescriptor {
 pub struct MQDescriptor {
     /// The parts: read counter, write counter, ring, event flag.
     pub grantors: Vec<GrantorDescriptor>,
-    /// The memory they lie in.
+    /// The memory they are in.
     pub handle: Handle,
     /// Bytes of a datum.
     pub quantum: u32,

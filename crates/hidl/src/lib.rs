@@ -20,7 +20,7 @@
 //!
 //! - **Enumerations are plain integers here**, as they are on the wire: a stranger sends any
 //!   number. [`convert`] is where numbers become values and unknown ones are refused (contract:
-//!   GEN-7). Likewise a safe union has a variant for tags that nobody knows.
+//!   GEN-7). Likewise a safe union has a variant for tags that no one knows.
 //! - **What is passed is lent for the call**: models, requests and handles are taken by reference,
 //!   and an implementation that wants to keep a descriptor duplicates it.
 //! - **There is no wire.** The traits are called within one process; a transport implements them on

@@ -85,7 +85,7 @@ impl Tasks {
         Self { preparing: rooms(), executing: rooms() }
     }
 
-    /// Runs a task in the background. One that panics ends, and harms nobody.
+    /// Runs a task in the background. One that panics ends, and harms no one.
     ///
     /// # Errors
     /// See [`Refused`]. The task is dropped before this returns.

@@ -1,5 +1,5 @@
 //! Nothing piles up, however often models are prepared and run by the interfaces. Alone in its
-//! process, so that nobody else opens files meanwhile.
+//! process, so that no one else opens files meanwhile.
 
 mod common;
 

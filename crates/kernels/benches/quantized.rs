@@ -1,4 +1,4 @@
-//! Quantised convolutions in the shapes of well-known networks: the least time of many turns, and its
+//! Quantized convolutions in the shapes of well-known networks: the least time of many turns, and its
 //! share of the most multiplications and additions of 8-bit numbers that a thread can do.
 //!
 //! `cargo bench -p nnhal-kernels --bench quantized -- [--threads N] [--set NAME] [--zero-point N]

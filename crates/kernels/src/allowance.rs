@@ -39,7 +39,7 @@ pub struct TooLarge {
     pub what: &'static str,
     /// How many bytes; none if they are more than can be addressed.
     pub wanted: Option<usize>,
-    /// How many may be taken; none if nobody forbids more, but the system does not give so many.
+    /// How many may be taken; none if no one forbids more, but the system does not give so many.
     pub left: Option<usize>,
 }
 

@@ -29,7 +29,7 @@ impl<'a, T> DisjointOutput<'a, T> {
     /// If there are not so many.
     ///
     /// # Safety
-    /// Nobody else holds a slice that overlaps this one, or writes there through [`Self::pointer`].
+    /// No one else holds a slice that overlaps this one, or writes there through [`Self::pointer`].
     #[allow(clippy::mut_from_ref)] // What the caller promises.
     pub(crate) unsafe fn slice(&self, offset: usize, length: usize) -> &mut [T] {
         assert!(offset <= self.length && length <= self.length - offset, "outside of the output");
@@ -42,7 +42,7 @@ impl<'a, T> DisjointOutput<'a, T> {
     /// What is stored there obeys the same rules as [`Self::slice`].
     ///
     /// # Panics
-    /// If it lies outside.
+    /// If it is outside.
     pub(crate) fn pointer(&self, offset: usize) -> *mut T {
         assert!(offset <= self.length, "outside of the output");
         self.start.wrapping_add(offset)

@@ -1,7 +1,7 @@
 //! [`Image`] and [`ImageMut`]: pixels with channels, at a distance from each other.
 
 /// Values of `[batch, height, width, channels]`, where a pixel begins `pixel_stride` values after the
-/// one before it: channel `c` of pixel `p = (n * height + y) * width + x` lies at
+/// one before it: channel `c` of pixel `p = (n * height + y) * width + x` is at
 /// `p * pixel_stride + c`. With a stride larger than the channels it is a part of a deeper image.
 #[derive(Debug, Clone, Copy)]
 pub struct Image<'a, T> {
@@ -11,7 +11,7 @@ pub struct Image<'a, T> {
     pub pixel_stride: usize,
 }
 
-/// As [`Image`], to be written. What lies between one pixel's channels and the next pixel is left
+/// As [`Image`], to be written. What is between one pixel's channels and the next pixel is left
 /// as it is.
 #[derive(Debug)]
 pub struct ImageMut<'a, T> {

@@ -6,7 +6,7 @@
 //! for an instruction set and cuts the work into tasks; *running* reads and writes slices, allocates
 //! nothing, and shares its tasks among the threads of a [`Team`].
 //!
-//! Every kernel has a twin in plain Rust ([`InstructionSet::Portable`]), which runs everywhere and
+//! Every kernel has a counterpart in plain Rust ([`InstructionSet::Portable`]), which runs everywhere and
 //! which the others are tested against.
 
 #![cfg_attr(nnhal_only_avx2, allow(dead_code))] // Of other instruction sets.

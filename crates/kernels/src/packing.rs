@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 /// What kernels are prepared for, and where their packed weights go.
 ///
-/// Packed weights of many kernels lie in a few large pieces of memory. They can be kept
+/// Packed weights of many kernels are in a few large pieces of memory. They can be kept
 /// ([`Self::take_packed`]) and given to the preparation of the same kernels another time
 /// ([`Self::restore`]), which then does not look at weights: only sizes, and what is small, must be
 /// given again. Weights are given empty then.
@@ -343,7 +343,7 @@ pub(crate) fn product(sizes: &[usize]) -> Option<usize> {
 /// From here on a chunk is read.
 fn close(chunk: &mut Option<OpenChunk>) {
     if let Some(OpenChunk { to_be, lines, .. }) = chunk.take() {
-        // Nobody else fills it.
+        // No one else fills it.
         let _ = to_be.set(Chunk::Packed(lines));
     }
 }

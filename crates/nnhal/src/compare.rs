@@ -148,7 +148,7 @@ impl Observer for Recorder {
 
 /// Runs a model once in two sessions with the same inputs, and looks for the first result that
 /// differs, in the order in which the second session computes them. The first one is right. Quantized
-/// results are compared as they are stored. What lies within operations that one device computes as
+/// results are compared as they are stored. What is within operations that one device computes as
 /// one is not compared.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! [`Fill`]: values for inputs that nobody gives.
+//! [`Fill`]: values for inputs that no one gives.
 
 use crate::data_type::DataType;
 use crate::error::{Error, Result};

@@ -206,7 +206,7 @@ pub struct Session {
     names: Arc<[String]>,
 }
 
-/// A prepared model, and memory for runs that nobody uses at the moment.
+/// A prepared model, and memory for runs that no one uses at the moment.
 #[derive(Debug)]
 struct Program {
     shapes: Vec<Vec<usize>>,
@@ -220,7 +220,7 @@ impl Program {
         Ok(Self { shapes, prepared, idle: Mutex::default() })
     }
 
-    /// Calls with a runner that nobody else uses.
+    /// Calls with a runner that no one else uses.
     fn with_runner<T>(&self, call: impl FnOnce(&mut Runner) -> Result<T>) -> Result<T> {
         let idle = lock(&self.idle).pop();
         let mut runner = match idle {

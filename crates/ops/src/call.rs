@@ -71,7 +71,7 @@ const WORK_BETWEEN_CHECKS: usize = 1 << 16;
 /// do.
 const PIECE: usize = 1 << 13;
 
-/// Says whether an operation under way is to stop, for instance at a deadline.
+/// Says whether an operation running is to stop, for instance at a deadline.
 #[derive(Clone, Copy)]
 pub struct Interrupt<'a>(pub &'a dyn Fn() -> bool);
 
@@ -137,7 +137,7 @@ impl Bounds<'_> {
 /// What goes into a [`Call`]: an operand, its shape, and its value.
 #[derive(Debug, Clone)]
 pub struct ArgumentSource<'a> {
-    /// Type and quantisation.
+    /// Type and quantization.
     pub operand: &'a nnhal_hal::Operand,
     /// The dimensions known by now; see [`Argument::shape`].
     pub shape: Shape,
@@ -511,7 +511,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// The stored integers of a quantised, integer or boolean tensor, or of an `INT32`.
+    /// The stored integers of a quantized, integer or boolean tensor, or of an `INT32`.
     ///
     /// # Errors
     /// As [`Argument::i32s`].
@@ -699,12 +699,12 @@ impl<'a> Argument<'a> {
         matches!(self.operand_type, OperandType::TensorFloat32 | OperandType::TensorFloat16)
     }
 
-    /// Whether the elements are quantised integers.
+    /// Whether the elements are quantized integers.
     pub fn is_quantized(&self) -> bool {
         self.operand_type.quantized_range().is_some()
     }
 
-    /// The real numbers that the elements stand for: floats as they are, quantised ones as
+    /// The real numbers that the elements stand for: floats as they are, quantized ones as
     /// `scale * (stored - zero_point)`.
     ///
     /// # Errors
@@ -840,7 +840,7 @@ impl<'a> Argument<'a> {
     ///
     /// # Panics
     /// If there are not as many bytes as the dimensions say: a kernel is wrong. Of an extension's
-    /// type nobody here knows.
+    /// type no one here knows.
     pub fn with_bytes(&self, dimensions: Vec<u32>, bytes: Vec<u8>) -> Output {
         if let Some(element) = self.operand_type.element_size() {
             let expected = self.count(&dimensions).map(|count| count * element as usize);

@@ -11,7 +11,7 @@
 //! | [`signature`] | argument types by version, as data |
 //! | [`call`] | an operation with its actual arguments, as far as they are known |
 //! | [`shape`] | dimensions, as far as they are known |
-//! | [`rules`] | rules that several operations share: padding, broadcasting, requantisation |
+//! | [`rules`] | rules that several operations share: padding, broadcasting, requantization |
 //! | [`simplify`] | leaving out arguments that hold their default |
 //! | [`mod@validate`] | [`Model`](nnhal_hal::Model) to [`ValidModel`] |
 //! | [`error`] | what is wrong with an operation |

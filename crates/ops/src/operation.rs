@@ -14,7 +14,7 @@ use nnhal_hal::OperationType;
 /// The functions are asked in this order, each relying on the ones before:
 ///
 /// 1. [`signature`](Self::signature) fits the argument types;
-/// 2. [`since`](Self::since) and [`validate`](Self::validate) look at ranks and quantisation;
+/// 2. [`since`](Self::since) and [`validate`](Self::validate) look at ranks and quantization;
 /// 3. [`decode`](Self::decode) reads the values that are arguments;
 /// 4. [`output_shapes`](Self::output_shapes) relates shapes and values;
 /// 5. [`reference`](Self::reference) computes.

@@ -1,8 +1,8 @@
 //! [`Signature`]: which argument types an operation takes, and since which version, as data.
 //!
 //! An operation is written as a few *forms* of its argument list (CONV_2D with explicit padding,
-//! CONV_2D with a padding scheme) and a few *rows* of tensor types (all float32; quantised input
-//! with quantised filter and int32 bias). Forms name a column of the rows where a type varies. A
+//! CONV_2D with a padding scheme) and a few *rows* of tensor types (all float32; quantized input
+//! with quantized filter and int32 bias). Forms name a column of the rows where a type varies. A
 //! call fits the signature if it fits one form with one row; the version it needs is the latest
 //! of the form's, the row's and those of the trailing arguments it uses.
 //!

@@ -16,9 +16,9 @@ const MOST_ELEMENTS: u64 = 4096;
 const MOST_RESULTS: u64 = 1 << 16;
 
 /// Draws numbers from a seed (SplitMix64).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -87,46 +87,46 @@ struct Habits {
     is_all_known: bool,
 }
 
-fn dimensions(dice: &mut Dice, parameter: &Parameter, habits: &Habits) -> Vec<u32> {
+fn dimensions(random: &mut Random, parameter: &Parameter, habits: &Habits) -> Vec<u32> {
     let rank = u32::try_from(habits.lengths.len()).unwrap_or(1);
     if parameter.parameter_type == ParameterType::Fixed(OperandType::TensorInt32) {
         // Numbers for each axis, paddings, or anything.
-        return match dice.below(5) {
+        return match random.below(5) {
             0 | 1 => vec![rank],
             2 => vec![rank, 2],
             3 => vec![2],
-            _ => vec![dice.length(), dice.length()],
+            _ => vec![random.length(), random.length()],
         };
     }
     let mut lengths = habits.lengths.clone();
-    if dice.one_in(3) {
-        let axis = dice.below(lengths.len());
-        lengths[axis] = dice.length();
+    if random.one_in(3) {
+        let axis = random.below(lengths.len());
+        lengths[axis] = random.length();
     }
-    if dice.one_in(8) {
-        lengths = (0..=dice.below(5)).map(|_| dice.length()).collect();
+    if random.one_in(8) {
+        lengths = (0..=random.below(5)).map(|_| random.length()).collect();
     }
     lengths
 }
 
-fn element(dice: &mut Dice, operand_type: OperandType) -> Vec<u8> {
+fn element(random: &mut Random, operand_type: OperandType) -> Vec<u8> {
     match operand_type {
-        OperandType::TensorFloat32 | OperandType::Float32 => dice.real().to_le_bytes().to_vec(),
+        OperandType::TensorFloat32 | OperandType::Float32 => random.real().to_le_bytes().to_vec(),
         OperandType::TensorInt32 | OperandType::Int32 | OperandType::Uint32 => {
-            dice.integer().to_le_bytes().to_vec()
+            random.integer().to_le_bytes().to_vec()
         }
-        OperandType::Bool => vec![u8::from(dice.one_in(2))],
+        OperandType::Bool => vec![u8::from(random.one_in(2))],
         _ => {
             let size = operand_type.element_size().unwrap_or(0) as usize;
-            dice.next().to_le_bytes()[..size].to_vec()
+            random.next().to_le_bytes()[..size].to_vec()
         }
     }
 }
 
-fn argument(dice: &mut Dice, parameter: &Parameter, row: &Row, habits: &Habits) -> Argument {
+fn argument(random: &mut Random, parameter: &Parameter, row: &Row, habits: &Habits) -> Argument {
     let operand_type = parameter.type_in(row).unwrap_or(OperandType::TensorFloat32);
     let is_scalar = operand_type.is_scalar();
-    let dimensions = if is_scalar { vec![] } else { dimensions(dice, parameter, habits) };
+    let dimensions = if is_scalar { vec![] } else { dimensions(random, parameter, habits) };
     let range = operand_type.quantized_range();
     let is_by_channel = operand_type == OperandType::TensorQuant8SymmPerChannel;
     let is_symmetric = is_by_channel
@@ -137,8 +137,8 @@ fn argument(dice: &mut Dice, parameter: &Parameter, row: &Row, habits: &Habits) 
         number_of_consumers: 0,
         scale: match range {
             Some(_) if !is_by_channel => {
-                if dice.one_in(8) {
-                    dice.pick(&[1.0, 1e-30, 1e30])
+                if random.one_in(8) {
+                    random.pick(&[1.0, 1e-30, 1e30])
                 } else {
                     habits.scale
                 }
@@ -159,41 +159,41 @@ fn argument(dice: &mut Dice, parameter: &Parameter, row: &Row, habits: &Habits) 
     };
     let known = Shape::known(dimensions.iter().copied());
     let count = if dimensions.contains(&0) { Some(0) } else { known.element_count() };
-    let has_value = habits.is_all_known || !dice.one_in(3);
+    let has_value = habits.is_all_known || !random.one_in(3);
     let value = count
         .filter(|count| *count <= MOST_ELEMENTS && has_value)
-        .map(|count| (0..count).flat_map(|_| element(dice, operand_type)).collect());
+        .map(|count| (0..count).flat_map(|_| element(random, operand_type)).collect());
     let shape = if value.is_some() { known } else { Shape::of_model(&dimensions) };
-    let is_omitted = parameter.may_be_omitted() && dice.one_in(3);
+    let is_omitted = parameter.may_be_omitted() && random.one_in(3);
     Argument { operand, shape: if is_scalar { Shape::known([]) } else { shape }, value, is_omitted }
 }
 
 /// Parameters as often as they are given.
-fn given(dice: &mut Dice, parameters: &'static [Parameter]) -> Vec<&'static Parameter> {
+fn given(random: &mut Random, parameters: &'static [Parameter]) -> Vec<&'static Parameter> {
     let mut given = Vec::new();
     for parameter in parameters {
         match parameter.presence {
             Presence::Repeated(least) => {
-                given.extend(std::iter::repeat_n(parameter, least + dice.below(3)));
+                given.extend(std::iter::repeat_n(parameter, least + random.below(3)));
             }
-            Presence::Trailing(_) | Presence::TrailingOmittable(_) if dice.one_in(4) => break,
+            Presence::Trailing(_) | Presence::TrailingOmittable(_) if random.one_in(4) => break,
             _ => given.push(parameter),
         }
     }
     given
 }
 
-fn arguments(dice: &mut Dice, form: &Form, row: &Row) -> (Vec<Argument>, Vec<Argument>) {
-    let rank = dice.pick(&[1, 2, 3, 4, 4, 4]);
+fn arguments(random: &mut Random, form: &Form, row: &Row) -> (Vec<Argument>, Vec<Argument>) {
+    let rank = random.pick(&[1, 2, 3, 4, 4, 4]);
     let habits = Habits {
-        lengths: (0..rank).map(|_| dice.length()).collect(),
-        scale: dice.pick(&[0.5, 1.0, 0.25]),
-        zero_point: dice.pick(&[0, 0, 1, 127, 128, -128]),
-        is_all_known: !dice.one_in(4),
+        lengths: (0..rank).map(|_| random.length()).collect(),
+        scale: random.pick(&[0.5, 1.0, 0.25]),
+        zero_point: random.pick(&[0, 0, 1, 127, 128, -128]),
+        is_all_known: !random.one_in(4),
     };
     let mut made = |parameters| {
-        let parameters = given(dice, parameters).into_iter();
-        parameters.map(|parameter| argument(dice, parameter, row, &habits)).collect::<Vec<_>>()
+        let parameters = given(random, parameters).into_iter();
+        parameters.map(|parameter| argument(random, parameter, row, &habits)).collect::<Vec<_>>()
     };
     let (inputs, mut outputs) = (made(form.inputs), made(form.outputs));
     for output in &mut outputs {
@@ -237,9 +237,9 @@ proptest! {
                 continue;
             }
             let Some(signature) = Signature::of(operation) else { continue };
-            let mut dice = Dice(seed);
-            let (form, row) = (dice.pick(signature.forms), dice.pick(signature.rows));
-            let (inputs, outputs) = arguments(&mut dice, &form, &row);
+            let mut random = Random(seed);
+            let (form, row) = (random.pick(signature.forms), random.pick(signature.rows));
+            let (inputs, outputs) = arguments(&mut random, &form, &row);
             let source = Argument::source;
             let call = Call::new(operation, inputs.iter().map(source), outputs.iter().map(source));
             let shown = || inputs.iter().map(|it| it.shape.to_string()).collect::<Vec<_>>();
@@ -257,9 +257,9 @@ fn many_calls_are_accepted() {
     let mut accepted = 0;
     for seed in 0..200 {
         let signature = Signature::of(OperationType::Concatenation).expect("an operation");
-        let mut dice = Dice(seed);
-        let (form, row) = (dice.pick(signature.forms), dice.pick(signature.rows));
-        let (inputs, outputs) = arguments(&mut dice, &form, &row);
+        let mut random = Random(seed);
+        let (form, row) = (random.pick(signature.forms), random.pick(signature.rows));
+        let (inputs, outputs) = arguments(&mut random, &form, &row);
         let source = Argument::source;
         let call = Call::new(
             OperationType::Concatenation,

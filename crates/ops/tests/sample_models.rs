@@ -26,8 +26,8 @@ fn model_25_alternative_types_are_accepted() {
             let mut model = sample.model.clone();
             let operand = &mut model.main.operands[index];
             operand.operand_type = operand_type;
-            let is_quantised = operand_type == OperandType::TensorQuant8Asymm;
-            operand.scale = if is_quantised { 0.25 } else { 0.0 };
+            let is_quantized = operand_type == OperandType::TensorQuant8Asymm;
+            operand.scale = if is_quantized { 0.25 } else { 0.0 };
             let result = nnhal_ops::validate(&model, sample.version);
             assert!(result.is_ok(), "{}: {operand_type}: {result:?}", sample.name);
             count += 1;

@@ -101,7 +101,7 @@ pub(crate) fn pieces<E>(
         return Ok(());
     }
     let (shape, strides) = (array.shape(), array.strides());
-    // Trailing axes that lie together are one run of bytes.
+    // Trailing axes that are together are one run of bytes.
     let mut run = array.dtype().itemsize();
     let mut outer = shape.len();
     while outer > 0 && (shape[outer - 1] == 1 || usize::try_from(strides[outer - 1]) == Ok(run)) {

@@ -1,6 +1,6 @@
 //! [`Interpreter`]: one execution.
 //!
-//! Subgraphs under way are a list of [`Frame`]s, not calls of calls: a model may nest them deeper
+//! Subgraphs running are a list of [`Frame`]s, not calls of calls: a model may nest them deeper
 //! than a stack is (contract: GEN-8).
 
 use crate::accelerator::{ComputedOutput, InRounds, Stretch};
@@ -28,12 +28,12 @@ pub(crate) struct Interpreter<'run> {
     rounds: Vec<Round>,
 }
 
-/// A subgraph under way.
+/// A subgraph running.
 struct Frame<'run> {
     graph: &'run Graph,
     /// By operand: what inputs hold and what operations have computed, while it is still wanted.
     values: Vec<Option<Value<'run>>>,
-    /// Index of the step under way.
+    /// Index of the step running.
     step: usize,
     purpose: Purpose<'run>,
 }
@@ -50,7 +50,7 @@ enum Purpose<'run> {
     Body(Loop<'run>),
 }
 
-/// A WHILE under way (contract: CF-9).
+/// A WHILE running (contract: CF-9).
 struct Loop<'run> {
     /// The inputs of condition and body: first those that the body computes anew, then those that
     /// never change.
@@ -409,7 +409,7 @@ impl<'run> Frame<'run> {
         Self { graph, values: vec![None; graph.operands.len()], step: 0, purpose }
     }
 
-    /// Frees values that nobody reads any more.
+    /// Frees values that no one reads any more.
     fn forget(&mut self, operands: &[u32]) {
         for operand in operands {
             self.values[*operand as usize] = None;

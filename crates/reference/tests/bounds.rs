@@ -96,7 +96,7 @@ fn floats(dimensions: &[u32]) -> Given {
     given(operand(OperandType::TensorFloat32, dimensions), bytes)
 }
 
-/// Quantised numbers of one byte, or truth values.
+/// Quantized numbers of one byte, or truth values.
 fn small(operand_type: OperandType, dimensions: &[u32]) -> Given {
     let count: u32 = dimensions.iter().product();
     given(operand(operand_type, dimensions), (0..count).map(|index| (index % 2) as u8).collect())

@@ -12,14 +12,14 @@ pub struct OperandDescription {
     /// Of a tensor: the length of each axis, 0 where unknown; empty if the rank is unknown too. Of a
     /// scalar: empty.
     pub dimensions: Vec<u32>,
-    /// The step of a quantised type; 0 where the type has none.
+    /// The step of a quantized type; 0 where the type has none.
     pub scale: f32,
     /// The stored value that stands for 0; 0 where the type has none.
     pub zero_point: i32,
 }
 
 impl OperandDescription {
-    /// A tensor of a type without quantisation.
+    /// A tensor of a type without quantization.
     pub fn tensor(operand_type: OperandType, dimensions: impl Into<Vec<u32>>) -> Self {
         Self::quantized(operand_type, dimensions, 0.0, 0)
     }
@@ -34,7 +34,7 @@ impl OperandDescription {
         Self::tensor(operand_type, [])
     }
 
-    /// A tensor of a quantised type.
+    /// A tensor of a quantized type.
     pub fn quantized(
         operand_type: OperandType,
         dimensions: impl Into<Vec<u32>>,

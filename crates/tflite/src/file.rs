@@ -98,7 +98,7 @@ pub(crate) struct Tensor<'a> {
     pub(crate) declared: Option<Vec<Option<u32>>>,
     pub(crate) buffer: usize,
     pub(crate) quantization: Option<Quantization>,
-    /// Whether it is quantised in a way that [`Quantization`] does not describe.
+    /// Whether it is quantized in a way that [`Quantization`] does not describe.
     pub(crate) has_other_quantization: bool,
     pub(crate) is_variable: bool,
     pub(crate) sparsity: Option<schema::SparsityParametersRef<'a>>,
@@ -123,7 +123,7 @@ pub(crate) struct Quantization {
     pub(crate) dimension: u32,
 }
 
-/// Where a constant's bytes lie in the file.
+/// Where a constant's bytes are in the file.
 pub(crate) type Buffer = Range<usize>;
 
 /// A named set of inputs and outputs of a subgraph: names and tensor indexes.
@@ -518,7 +518,7 @@ fn read_quantization(
     let zero_points = table.zero_point().map_err(malformed(place))?;
     let dimension = table.quantized_dimension().map_err(malformed(place))?;
     let dimension = u32::try_from(dimension)
-        .map_err(|_| malformed(place)(format!("the quantised axis is {dimension}")))?;
+        .map_err(|_| malformed(place)(format!("the quantized axis is {dimension}")))?;
     meter.take(scales.map_or(0, |it| it.len()) + zero_points.map_or(0, |it| it.len()))?;
     let quantization = Quantization {
         scales: scales.map(|scales| scales.iter().collect()).unwrap_or_default(),

@@ -18,7 +18,7 @@
 //!
 //! - a tensor of rank 0 becomes one of shape `[1]`, since the HAL's empty shape means unknown rank;
 //! - 64-bit integers become 32-bit ones; constants that do not fit are refused;
-//! - weights of 8 bits beside float activations are dequantised first, which is more exact than
+//! - weights of 8 bits beside float activations are dequantized first, which is more exact than
 //!   TensorFlow Lite's own kernels for them;
 //! - of equal values, TOPK_V2 gives the one with the greater index first, as the HAL defines it; in
 //!   TensorFlow Lite it is the other way round;
@@ -100,7 +100,7 @@ pub struct Metadata {
     pub stored: Range<usize>,
 }
 
-/// A value that goes from one execution to the next. At first it is 0: the zero point of a quantised
+/// A value that goes from one execution to the next. At first it is 0: the zero point of a quantized
 /// tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {

@@ -5,7 +5,7 @@ use image::{Rgb, RgbImage};
 const COLOUR: Rgb<u8> = Rgb([255, 64, 64]);
 const THICKNESS: i64 = 3;
 
-/// Draws a frame; what lies outside the picture is left out.
+/// Draws a frame; what is outside the picture is left out.
 pub fn draw(picture: &mut RgbImage, corners: [[f32; 2]; 2]) {
     let [[left, top], [right, bottom]] = corners.map(|corner| corner.map(to_pixel));
     for inset in 0..THICKNESS {

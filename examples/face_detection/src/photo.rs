@@ -56,7 +56,7 @@ pub fn to_input(picture: &RgbImage) -> Vec<f32> {
     input
 }
 
-/// The two pixels that an index of the input lies between, and how far it is from the first.
+/// The two pixels that an index of the input is between, and how far it is from the first.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn neighbours(index: u16, side: u32) -> (u32, u32, f32) {
     let step = (f64::from(side) / f64::from(SIZE)) as f32;

@@ -62,7 +62,7 @@
 //!
 //! | | is checked by |
 //! |---|---|
-//! | the table of names and prefixes; that a prefix has a name; that operands of the extension have no scale, zero point or channel quantisation; indexes and order | `nnhal_ops::validate`, before the driver's engine is asked anything |
+//! | the table of names and prefixes; that a prefix has a name; that operands of the extension have no scale, zero point or channel quantization; indexes and order | `nnhal_ops::validate`, before the driver's engine is asked anything |
 //! | that the device offers the extension; that scalars have no dimensions; lengths of constants; lengths of a request's buffers | the driver, by what [`Engine::extensions`](nnhal_driver::Engine::extensions) says of the types |
 //! | argument types, ranks, values: all that only the extension knows | the engine, in [`Engine::supports`](nnhal_driver::Engine::supports) as far as it is known before running, the rest while it runs |
 //!
@@ -74,7 +74,7 @@
 //!
 //! A model without operations of the extension is the reference engine's as a whole. In others the
 //! interface's operations are run by the reference kernels in `ops`, one by one. Control flow is
-//! supported only in models of the first kind, and nobody can watch the operations of the second
+//! supported only in models of the first kind, and no one can watch the operations of the second
 //! kind run ([`Observer`](nnhal_driver::Observer)): interpreting subgraphs is more than an example needs.
 
 mod engine;

@@ -216,7 +216,7 @@ fn ext_3_a_prefix_needs_a_name() {
 }
 
 #[test]
-fn ext_4_operands_of_the_extension_are_not_quantised() {
+fn ext_4_operands_of_the_extension_are_not_quantized() {
     let tensor = words().tensor_uint64();
     let invalid: [fn(&mut Operand); 3] = [
         |operand| operand.scale = 0.5,
@@ -369,7 +369,7 @@ fn exec_7_and_sec_3_what_a_request_says_is_looked_at_before_it_is_used() {
     };
     assert_eq!(run(-1, 10), ErrorStatus::GeneralFailure);
     assert_eq!(run(5, 0), ErrorStatus::GeneralFailure);
-    // 16 GiB, which nobody asked for memory for.
+    // 16 GiB, which no one asked for memory for.
     assert_eq!(run(i32::MAX, 10), ErrorStatus::ResourceExhaustedPersistent);
 
     // The modulus may be left out, and then the numbers must fit.

@@ -232,7 +232,7 @@ def passing_through(file):
 
 
 def unused(file):
-    """An input that nobody reads, a constant that nobody reads, a dead operator."""
+    """An input that no one reads, a constant that no one reads, a dead operator."""
     main = file.graph()
     x, _ = main.input("x", SHAPE), main.input("unused", (4,))
     main.const("unused_constant", np.zeros(7, np.float32))

@@ -80,7 +80,7 @@ def buffer_for_each_tensor(model):
 
 
 def data_behind(model):
-    """Constants lie behind the flatbuffer, as in files beyond 2 GB: Buffer.offset and
+    """Constants are behind the flatbuffer, as in files beyond 2 GB: Buffer.offset and
     Buffer.size instead of Buffer.data."""
     parts = [(buffer, np.asarray(buffer.data).tobytes()) for buffer in model.buffers
              if buffer.data is not None]

@@ -57,7 +57,7 @@ class Quant:
     def per_tensor(scale, zero_point=0):
         return Quant((float(np.float32(scale)),), (int(zero_point),))
 
-    def quantise(self, real, dtype):
+    def quantize(self, real, dtype):
         """Array of `dtype`; "int4" comes as int8 in -8..7."""
         limits = np.iinfo("int8" if dtype == "int4" else dtype)
         low, high = (-8, 7) if dtype == "int4" else (limits.min, limits.max)
@@ -65,7 +65,7 @@ class Quant:
         stored = np.round(np.asarray(real, np.float64) / scale) + zero
         return np.clip(stored, low, high).astype(limits.dtype)
 
-    def dequantise(self, stored):
+    def dequantize(self, stored):
         scale, zero = self._broadcast(np.ndim(stored))
         return ((np.asarray(stored, np.float64) - zero) * scale).astype(np.float32)
 

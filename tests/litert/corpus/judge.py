@@ -2,7 +2,7 @@
 
 The outputs come from LiteRT's built-in kernels without delegate.  Its other ways,
 the reference kernels and XNNPACK, are run too: how far they lie apart widens the
-suggested tolerance, and where a case knows the real answer of a quantised
+suggested tolerance, and where a case knows the real answer of a quantized
 operator, the way that is nearest to it is taken.
 """
 
@@ -17,11 +17,11 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from . import graph
 
 REFERENCE = OpResolverType.BUILTIN_REF
-OPTIMISED = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+OPTIMIZED = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
 XNNPACK = OpResolverType.AUTO
-WAYS = {"optimised": OPTIMISED, "reference": REFERENCE, "xnnpack": XNNPACK}
+WAYS = {"optimized": OPTIMIZED, "reference": REFERENCE, "xnnpack": XNNPACK}
 
-# Steps of the output's scale beyond which a quantised answer is taken for wrong.
+# Steps of the output's scale beyond which a quantized answer is taken for wrong.
 MISLED = 10
 
 # Kernels of LiteRT that are wrong in float too: the reference one of this leaves
@@ -55,10 +55,10 @@ class Made:
     exact: bool = False     # data movement: outputs must be the same to the bit
     keeps_state: bool = False   # the runs follow each other in one interpreter
     notes: str = ""
-    real: list = None       # what the outputs of the first run are without quantisation
+    real: list = None       # what the outputs of the first run are without quantization
 
 
-def execute(model, runs, way=OPTIMISED, keep_state=False):
+def execute(model, runs, way=OPTIMIZED, keep_state=False):
     """For each run, (details, value) of every output.  With `keep_state` one
     interpreter does all of them, without it each begins afresh."""
     results, interpreter = [], None
@@ -107,7 +107,7 @@ def _value(interpreter, details):
 def answers(model, run):
     """Output values, of the first of LiteRT's ways that has the operators."""
     try:
-        return [value for _, value in execute(model, [run], OPTIMISED)[0]]
+        return [value for _, value in execute(model, [run], OPTIMIZED)[0]]
     except (RuntimeError, ValueError):
         return [value for _, value in execute(model, [run], REFERENCE)[0]]
 
@@ -133,8 +133,8 @@ def magnitude(value):
 
 
 def steps_apart(answer, real):
-    """Largest distance of a run's quantised outputs from the real ones, in steps of the
-    output's scale; what lies beyond the type's ends counts as being there."""
+    """Largest distance of a run's quantized outputs from the real ones, in steps of the
+    output's scale; what is beyond the type's ends counts as being there."""
     worst = 0.0
     for (details, value), truth in zip(answer, real):
         scale, zero = details["quantization"]
@@ -176,7 +176,7 @@ def with_float_weights(data):
                                     tuple(tensor.quantization.zeroPoint),
                                     tensor.quantization.quantizedDimension)
                 buffer = graph.schema.BufferT()
-                buffer.data = np.frombuffer(quant.dequantise(stored).tobytes(), np.uint8)
+                buffer.data = np.frombuffer(quant.dequantize(stored).tobytes(), np.uint8)
                 model.buffers.append(buffer)
                 tensor.buffer, tensor.type = len(model.buffers) - 1, float32
                 tensor.quantization, found = None, True
@@ -186,8 +186,8 @@ def with_float_weights(data):
 def tolerance(details, value, spread, step, off, made, names):
     """Suggested tolerance of one output, as a dict for meta.json.
 
-    `step` is the scale of the quantised tensor that a float output comes from, `off`
-    how far a quantised one lies from the real answer, in steps."""
+    `step` is the scale of the quantized tensor that a float output comes from, `off`
+    how far a quantized one lies from the real answer, in steps."""
     few = sum(name not in MOVES for name in names) <= 1
     if made.exact or all(name in MOVES for name in names):
         return {"exact": True}
@@ -200,8 +200,8 @@ def tolerance(details, value, spread, step, off, made, names):
     return {"exact": True}
 
 
-def quantised_step(model, index):
-    """Scale of what the main graph's output number `index` is dequantised from, or None."""
+def quantized_step(model, index):
+    """Scale of what the main graph's output number `index` is dequantized from, or None."""
     main = model.subgraphs[0]
     for op in main.operators or ():
         code = model.operatorCodes[op.opcodeIndex].builtinCode
@@ -223,21 +223,21 @@ def save(folder, name, made):
         except (RuntimeError, ValueError) as error:
             errors[way] = error
     if not results:
-        raise errors["optimised"]
+        raise errors["optimized"]
     for operator, way in WRONG:
         if operator in names:
             results.pop(way, None)
     judge, off = nearest(results, made.real)
     expected = results.pop(judge)
     again = execute(made.model, made.runs, WAYS[judge], made.keeps_state)
-    if any(distance(value, other[1]) != 0 for run, twin in zip(expected, again)
-           for (_, value), other in zip(run, twin)):
+    if any(distance(value, other[1]) != 0 for run, counterpart in zip(expected, again)
+           for (_, value), other in zip(run, counterpart)):
         raise ValueError("LiteRT does not give the same answer twice")
     if off is not None and off < MISLED:
         results = {way: result for way, result in results.items()
                    if steps_apart(result[0], made.real) < MISLED}
     if float_weights:
-        results["float_weights"] = execute(float_weights, made.runs, OPTIMISED, made.keeps_state)
+        results["float_weights"] = execute(float_weights, made.runs, OPTIMIZED, made.keeps_state)
     runs = []
     for number, (run, answer) in enumerate(zip(made.runs, expected)):
         spreads = {way: [distance(value, other[number][i][1]) for i, (_, value) in enumerate(answer)]
@@ -245,7 +245,7 @@ def save(folder, name, made):
         runs.append(_write_run(folder, number, run, answer))
         for i, (details, value) in enumerate(answer):
             spread = max([way[i] or 0.0 for way in spreads.values()], default=0.0)
-            step = None if run.signature else quantised_step(model, i)
+            step = None if run.signature else quantized_step(model, i)
             runs[-1]["outputs"][i]["tolerance"] = tolerance(details, value, spread, step, off, made,
                                                             names)
         runs[-1]["spread"] = spreads
@@ -301,7 +301,7 @@ def _write_run(folder, number, run, answer):
 
 
 def _write_float_weights(folder, entry, answer):
-    """Writes what the model gives with its weights dequantised first, beside each output."""
+    """Writes what the model gives with its weights dequantized first, beside each output."""
     for output, (_, value) in zip(entry["outputs"], answer):
         output["float_weights"] = output["file"].replace("outputs/", "float_weights/")
         path = folder / output["float_weights"]

@@ -1,4 +1,4 @@
-"""Small networks made by TensorFlow's converter, in each of its quantisations.
+"""Small networks made by TensorFlow's converter, in each of its quantizations.
 
 Variants:
   float32
@@ -9,7 +9,7 @@ Variants:
   int8_io    int8 inside, float32 input and output (QUANTIZE and DEQUANTIZE at the edges)
   uint8_io   int8 inside, uint8 input and output
   int16      int16 activations, int8 weights
-  uint8      the uint8 scheme of 2018, from fake quantisation and the TensorFlow 1 converter
+  uint8      the uint8 scheme of 2018, from fake quantization and the TensorFlow 1 converter
 """
 
 import tempfile
@@ -68,7 +68,7 @@ class Net:
         return self.act(tf.nn.bias_add(x, self.vector(units)), act)
 
     def norm(self, x):
-        """Batch normalisation at inference, which the converter folds."""
+        """Batch normalization at inference, which the converter folds."""
         size = x.shape[-1]
         return tf.nn.batch_normalization(x, self.vector(size), self.vector(size, 0.5, 1.5),
                                          self.vector(size), self.vector(size, 0.5, 1.5), 1e-3)
@@ -331,11 +331,11 @@ def converted(name, function, inputs, variant):
     converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete], tf.Module())
     rng = random(name + " calibration")
     calibration = [sample(rng, inputs) for _ in range(SAMPLES)]
-    quantise(converter, variant, calibration)
+    quantize(converter, variant, calibration)
     return converter.convert()
 
 
-def quantise(converter, variant, calibration):
+def quantize(converter, variant, calibration):
     """Sets a converter up for a variant."""
     if variant == "float32":
         return
@@ -399,7 +399,7 @@ def dynamic(name, function, shapes, runs, variant="float32"):
         concrete = tf.function(lambda *x: function(net, *x),
                                autograph=False).get_concrete_function(*specs)
         converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete], tf.Module())
-        quantise(converter, variant, [[draw(random(name), shape) for shape in runs[0]]] * 2)
+        quantize(converter, variant, [[draw(random(name), shape) for shape in runs[0]]] * 2)
         data = converter.convert()
         values = [values_for(data, [draw(random(f"{name} {i}"), shape) for shape in run])
                   for i, run in enumerate(runs)]

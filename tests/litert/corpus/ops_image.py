@@ -1,11 +1,11 @@
-"""Resizing, normalising and changing quantisation."""
+"""Resizing, normalizing and changing quantization."""
 
 import numpy as np
 
 from . import graph, judge
 from .single import BYTES, QUANT, Const, In, Single, draw, random
 
-QUANTISATIONS = {"uint8": (0.02, 120), "int8": (0.02, -5), "int16": (0.0001, 0)}
+QUANTIZATIONS = {"uint8": (0.02, 120), "int8": (0.02, -5), "int16": (0.0001, 0)}
 
 
 def resizing():
@@ -27,7 +27,7 @@ def resizing():
                      [In((1, 4, 4, 2)), In((2,), dtype="int32", values=[6, 3])], dynamic=True)
 
 
-def normalising():
+def normalizing():
     for name, shape in (("4d", (2, 3, 4, 8)), ("2d", (3, 6)), ("1d", (7,))):
         yield Single(f"l2_normalization_{name}", "L2_NORMALIZATION", [In(shape, -2, 2)], types=BYTES)
     for radius, bias, alpha, beta in ((2, 1.0, 1.0, 0.5), (5, 1.0, 0.0001, 0.75), (0, 2.0, 0.5, 1.0),
@@ -46,19 +46,19 @@ def convert(name, op, source, source_quant, target, target_quant):
         main.outputs(*main.op(op, [x], [y]))
         value = draw(random(name), (2, 3, 5), -4, 4)
         if source_quant:
-            value = source_quant.quantise(value, source)
+            value = source_quant.quantize(value, source)
         return judge.Made(file.finish(), [judge.Run([value])], "schema",
                           source if source_quant else target)
     return name, make
 
 
-def requantising():
+def requantizing():
     """QUANTIZE from float and between types, DEQUANTIZE of each type."""
-    for source, (scale, zero_point) in QUANTISATIONS.items():
+    for source, (scale, zero_point) in QUANTIZATIONS.items():
         quant = graph.Quant.per_tensor(scale, zero_point)
         yield convert(f"quantize_float32_to_{source}", "QUANTIZE", "float32", None, source, quant)
         yield convert(f"dequantize_{source}", "DEQUANTIZE", source, quant, "float32", None)
-        for target, (other, other_zero) in QUANTISATIONS.items():
+        for target, (other, other_zero) in QUANTIZATIONS.items():
             if (source, target) == ("int16", "uint8"):      # LiteRT refuses it
                 continue
             for factor in (1.0, 1.7):
@@ -72,5 +72,5 @@ def float16():
 
 
 def all_cases():
-    for group in (resizing, normalising, requantising, float16):
+    for group in (resizing, normalizing, requantizing, float16):
         yield from group()

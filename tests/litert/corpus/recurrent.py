@@ -26,7 +26,7 @@ class Cell:
         if not self.int8:
             return self.main.const(f"weights{self.count}", value)
         quant = graph.Quant.per_tensor(np.abs(value).max() / 127)
-        return self.main.const(f"weights{self.count}", quant.quantise(value, "int8"), quant=quant)
+        return self.main.const(f"weights{self.count}", quant.quantize(value, "int8"), quant=quant)
 
     def peephole(self, size):
         """A diagonal, which is typed as the weights are."""
@@ -144,14 +144,14 @@ def lstm_basic_uint8():
                main.tensor("output1", (BATCH, CELLS), "int16", state_quant),
                main.tensor("output2", (BATCH, SIZE + CELLS), "uint8", activations),
                main.tensor("output3", (BATCH, 4 * CELLS), "int16", graph.Quant.per_tensor(8 / 32768))]
-    main.op("LSTM", [x, activation, main.const("weights", matrix.quantise(real, "uint8"), quant=matrix),
-                     main.const("bias", bias_quant.quantise(bias, "int32"), quant=bias_quant), state],
+    main.op("LSTM", [x, activation, main.const("weights", matrix.quantize(real, "uint8"), quant=matrix),
+                     main.const("bias", bias_quant.quantize(bias, "int32"), quant=bias_quant), state],
             outputs, kernelType=1, fusedActivationFunction="TANH")
     main.outputs(*outputs[:2])
     rng = random("lstm_basic_uint8 values")
-    values = [activations.quantise(draw(rng, (BATCH, SIZE)), "uint8"),
-              activations.quantise(draw(rng, (BATCH, CELLS)), "uint8"),
-              state_quant.quantise(draw(rng, (BATCH, CELLS)), "int16")]
+    values = [activations.quantize(draw(rng, (BATCH, SIZE)), "uint8"),
+              activations.quantize(draw(rng, (BATCH, CELLS)), "uint8"),
+              state_quant.quantize(draw(rng, (BATCH, CELLS)), "int16")]
     return judge.Made(file.finish(), [judge.Run(values)], "schema", "uint8")
 
 
@@ -244,16 +244,16 @@ def svdf_int8():
     bias = graph.Quant.per_tensor(np.float32(state.scale[0]) * np.float32(time_quant.scale[0]))
     out = graph.Quant.per_tensor(4 / 127, 2)
     x = main.input("input", (BATCH, SIZE), "int8", activations)
-    inputs = [x, main.const("feature", feature.quantise(
+    inputs = [x, main.const("feature", feature.quantize(
         weights("svdf feature", (filters, SIZE), 0.8), "int8"), quant=feature),
-        main.const("time", time_quant.quantise(weights("svdf time", (filters, memory), 0.8), "int16"),
+        main.const("time", time_quant.quantize(weights("svdf time", (filters, memory), 0.8), "int16"),
                    quant=time_quant),
-        main.const("bias", bias.quantise(draw(random("svdf bias"), (units,)), "int32"), quant=bias),
+        main.const("bias", bias.quantize(draw(random("svdf bias"), (units,)), "int32"), quant=bias),
         main.tensor("state", (BATCH, memory * filters), "int16", state, variable=True)]
     y = main.tensor("output", (BATCH, units), "int8", out)
     main.outputs(*main.op("SVDF", inputs, [y], rank=rank, fusedActivationFunction="RELU"))
     rng = random("svdf int8")
-    runs = [judge.Run([activations.quantise(draw(rng, (BATCH, SIZE)), "int8")]) for _ in range(RUNS)]
+    runs = [judge.Run([activations.quantize(draw(rng, (BATCH, SIZE)), "int8")]) for _ in range(RUNS)]
     return judge.Made(file.finish(), runs, "schema", "int8", keeps_state=True)
 
 

@@ -1,11 +1,11 @@
 """Cases of one operator, made in many element types from one description.
 
 A description gives real-valued inputs and constants.  The float32 model is made
-and run first; its output's range then sets the scales of the quantised ones.
+and run first; its output's range then sets the scales of the quantized ones.
 
 Types of a case:
   float32 int32 int64 bool ...  plain: every `In` and "data" constant has the type
-  uint8 int8 int16              quantised: activations of the type; weights int8 with a scale
+  uint8 int8 int16              quantized: activations of the type; weights int8 with a scale
                                 for each channel (uint8: one scale), bias int32 (int16: int64)
   float16w                      float16 constants behind DEQUANTIZE
   hybrid, hybrid_channel        int8 weights, one scale or one for each channel, float activations
@@ -27,10 +27,10 @@ INTS = ("int32", "int64")
 MOVED = ("float32", "uint8", "int8", "int16", "int32", "int64", "bool")
 NUMBERS = ("float32", "uint8", "int8", "int16", "int32", "int64")
 WEIGHTS = ("float32", "uint8", "int8", "int16", "float16w", "hybrid", "hybrid_channel")
-QUANTISED = ("uint8", "int8", "int16", "int4w")
+QUANTIZED = ("uint8", "int8", "int16", "int4w")
 HYBRID = ("hybrid", "hybrid_channel", "hybrid_asym")
 
-# Output quantisation that the operator fixes: scale and zero point by type.
+# Output quantization that the operator fixes: scale and zero point by type.
 FIXED = {
     "LOGISTIC": {"uint8": (1 / 256, 0), "int8": (1 / 256, -128), "int16": (1 / 32768, 0)},
     "SOFTMAX": {"uint8": (1 / 256, 0), "int8": (1 / 256, -128), "int16": (1 / 32768, 0)},
@@ -38,7 +38,7 @@ FIXED = {
     "TANH": {"uint8": (1 / 128, 128), "int8": (1 / 128, 0), "int16": (1 / 32768, 0)},
     "L2_NORMALIZATION": {"uint8": (1 / 128, 128), "int8": (1 / 128, 0)},
 }
-# The output has the first input's quantisation.
+# The output has the first input's quantization.
 SAME = judge.MOVES | {"AVERAGE_POOL_2D", "RESIZE_BILINEAR", "CONCATENATION", "MAXIMUM",
                       "MINIMUM", "CUMSUM"}
 
@@ -51,7 +51,7 @@ class In:
     high: float = 1.0
     dtype: str = None       # None: the type of the case
     values: object = None
-    share: int = None       # quantisation of that input
+    share: int = None       # quantization of that input
     signature: tuple = None  # shape in the file, None for unknown sizes
 
 
@@ -74,7 +74,7 @@ class Single:
     types: tuple = FLOAT
     outputs: int = 1
     out_dtypes: tuple = None    # None: the type of the case
-    out: str = None             # quantisation: same, fixed, range; None: as the operator has it
+    out: str = None             # quantization: same, fixed, range; None: as the operator has it
     dynamic: bool = False       # the output's size depends on values
     data_input: int = 0         # which input the bias' scale comes from
     more: list = dataclasses.field(default_factory=list)    # further runs' input lists
@@ -115,15 +115,15 @@ def make(single, kind):
     rng = random(single.name)
     values = [_value(entry, kind, rng) for entry in single.inputs]
     answers = None
-    if kind in QUANTISED:
+    if kind in QUANTIZED:
         answers = judge.answers(_assemble(single, "float32", values),
                                 judge.Run(_given(single, values)))
         quants = _quants(single, kind, values, answers)
         data = _assemble(single, kind, values, [a.shape for a in answers], quants)
-        inputs = [quant.quantise(value, activation_type(kind)) if quant else value
+        inputs = [quant.quantize(value, activation_type(kind)) if quant else value
                   for entry, value, quant in zip(single.inputs, values, quants[0])
                   if isinstance(entry, In)]
-        rounded = [quant.dequantise(quant.quantise(value, _stored_type(entry, kind))) if quant else value
+        rounded = [quant.dequantize(quant.quantize(value, _stored_type(entry, kind))) if quant else value
                    for entry, value, quant in zip(single.inputs, values, quants[0])]
         answers = judge.answers(_assemble(single, "float32", rounded),
                                 judge.Run(_given(single, rounded)))
@@ -146,11 +146,11 @@ def _value(entry, kind, rng):
         return None
     if isinstance(entry, Const):
         value = np.asarray(entry.value)
-        if entry.role == "data" and kind not in QUANTISED:
+        if entry.role == "data" and kind not in QUANTIZED:
             value = value.astype(activation_type(kind))
         return value
     dtype = entry.dtype or activation_type(kind)
-    if entry.dtype is None and kind in QUANTISED:
+    if entry.dtype is None and kind in QUANTIZED:
         dtype = "float32"
     if entry.values is not None:
         return np.asarray(entry.values).astype(dtype)
@@ -168,7 +168,7 @@ def _value(entry, kind, rng):
 
 
 def _range_quant(value, dtype):
-    """Per-tensor quantisation that covers the value and zero."""
+    """Per-tensor quantization that covers the value and zero."""
     low = min(0.0, float(value.min(initial=0)))
     high = max(0.0, float(value.max(initial=0)))
     if low == high:
@@ -181,13 +181,13 @@ def _range_quant(value, dtype):
 
 
 def _group(single, values, index):
-    """All values that share the quantisation of an input."""
+    """All values that share the quantization of an input."""
     return np.concatenate([value.ravel() for i, (entry, value) in enumerate(zip(single.inputs, values))
                            if i == index or entry is not None and entry.share == index])
 
 
 def _weight_quant(value, kind, axis):
-    """Symmetric quantisation of weights: per channel, per tensor, or per-tensor uint8."""
+    """Symmetric quantization of weights: per channel, per tensor, or per-tensor uint8."""
     if kind == "uint8":
         return _range_quant(value, "uint8")
     top = 7 if kind == "int4w" else 127
@@ -200,8 +200,8 @@ def _weight_quant(value, kind, axis):
 
 
 def _quants(single, kind, values, answers):
-    """Quantisation of the inputs and of the outputs of a quantised model; None where
-    the type is not quantised."""
+    """Quantization of the inputs and of the outputs of a quantized model; None where
+    the type is not quantized."""
     dtype = activation_type(kind)
     quants = []
     for entry, value in zip(single.inputs, values):
@@ -236,7 +236,7 @@ def _quants(single, kind, values, answers):
 
 
 def _stored_type(entry, kind):
-    """Element type of a quantised input or constant."""
+    """Element type of a quantized input or constant."""
     role = getattr(entry, "role", "data")
     if role == "bias":
         return "int64" if kind == "int16" else "int32"
@@ -261,10 +261,10 @@ def _assemble(single, kind, values, shapes=None, quants=None):
             tensors.append(main.input(name, entry.signature or entry.shape, kept, quant))
         elif quants and quant:
             stored = _stored_type(entry, kind)
-            tensors.append(main.const(name, quant.quantise(value, stored), stored, quant))
+            tensors.append(main.const(name, quant.quantize(value, stored), stored, quant))
         elif kind in HYBRID and entry.role == "weights":
             quant = _weight_quant(value, kind, entry.axis)
-            tensors.append(main.const(name, quant.quantise(value, "int8"), "int8", quant))
+            tensors.append(main.const(name, quant.quantize(value, "int8"), "int8", quant))
         elif kind == "float16w" and value.dtype == np.float32:
             half = main.const(name + "_half", value.astype(np.float16))
             tensors.append(main.tensor(name, value.shape))

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// of each, so a caller who makes new memory for each request would use up its descriptors.
 pub const KEPT_SLOTS: usize = 64;
 
-/// The table of slots. Only one request is under way at a time.
+/// The table of slots. Only one request is running at a time.
 #[derive(Debug, Default)]
 pub(super) struct Slots(Mutex<Table>);
 
@@ -28,7 +28,7 @@ struct Entry {
     memory: Memory,
     /// The last request that used it.
     used: u64,
-    /// Whether the request that uses it is under way.
+    /// Whether the request that uses it is running.
     in_use: bool,
     /// To be freed when that request is over.
     unwanted: bool,

@@ -9,7 +9,7 @@
 //! | either counter published, or read before the ring is touched, `Relaxed` | a race for a word of the ring |
 //! | a counter published before the ring is read or written | the same |
 //! | a bit of the event flag set or cleared `Relaxed` | an end that sleeps for ever |
-//! | nobody woken; woken only if the bit was set already; the wrong bit woken, or waited for | the same |
+//! | no one woken; woken only if the bit was set already; the wrong bit woken, or waited for | the same |
 //! | woken before the counter is published, by either end | the same |
 //! | sleeping though the bit was set, or on a value of the word read again | the same |
 //! | a bit not cleared before sleeping | an end that goes round and round |

@@ -19,12 +19,12 @@ pub struct MqDescriptor {
     pub grantors: Vec<Grantor>,
     /// Bytes of a datum.
     pub quantum: u32,
-    /// 1: a synchronised queue, the only kind that is known here.
+    /// 1: a synchronized queue, the only kind that is known here.
     pub flags: u32,
 }
 
 impl MqDescriptor {
-    /// The flags of a synchronised queue: one reader, and nothing is overwritten that it has not
+    /// The flags of a synchronized queue: one reader, and nothing is overwritten that it has not
     /// read.
     pub const SYNCHRONIZED: u32 = 1;
 }
@@ -34,7 +34,7 @@ impl MqDescriptor {
 pub struct Grantor {
     /// Means nothing; 0.
     pub flags: u32,
-    /// Which of the descriptors it lies in.
+    /// Which of the descriptors it is in.
     pub file: u32,
     /// Its first byte there.
     pub offset: u32,

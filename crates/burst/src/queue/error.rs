@@ -6,8 +6,8 @@ use nnhal_hal::memory::MemoryError;
 /// Why a queue cannot be opened or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    /// The descriptor is not that of a synchronised queue.
-    #[error("the queue's flags are {found}, expected 1 (synchronised)")]
+    /// The descriptor is not that of a synchronized queue.
+    #[error("the queue's flags are {found}, expected 1 (synchronized)")]
     Flavor {
         /// The flags.
         found: u32,
@@ -84,7 +84,7 @@ pub enum QueueError {
     /// The memory cannot be written.
     #[error("the queue's memory may not be written")]
     ReadOnly,
-    /// Nobody can wait for this queue.
+    /// No one can wait for this queue.
     #[error("the queue has no event flag")]
     NoEventFlag,
     /// A packet does not fit even when the queue is empty.

@@ -3,7 +3,7 @@
 //! As libfmq's `EventFlag` does it, so that its users can be on the other side: to wake is to set
 //! bits and to wake by futex those who wait for them, unless the bits were all set already; to wait
 //! is to clear one's bits and, if none was set, to sleep by futex. A bit that is set stands for a
-//! wake-up that nobody has slept for yet.
+//! wake-up that no one has slept for yet.
 
 use super::error::QueueError;
 use super::shared::Shared;
@@ -41,7 +41,7 @@ fn sleep(flag: &EventWord, bit: NonZeroU32, deadline: Option<Instant>) -> Result
 }
 
 /// Ends the waiting of one end of a queue from outside: because the process on the other side died,
-/// say, or because nobody is interested any more. Clones are the same switch.
+/// say, or because no one is interested any more. Clones are the same switch.
 ///
 /// Throwing it never blocks. It stays thrown: whoever waits later does not wait.
 #[derive(Debug, Clone)]

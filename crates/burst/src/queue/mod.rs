@@ -2,10 +2,10 @@
 //! one end and a [`Writer`] at the other, in one process or in two.
 //!
 //! A queue is a ring of data of one size and two counters, of the bytes read and written ever; who
-//! wants to wait does so by the event flag. Its layout is that of a synchronised queue of libfmq,
+//! wants to wait does so by the event flag. Its layout is that of a synchronized queue of libfmq,
 //! so that either end can be libfmq's.
 //!
-//! Who opens a queue trusts nobody. Where the parts lie is checked, memory that could shrink is
+//! Who opens a queue trusts no one. Where the parts lie is checked, memory that could shrink is
 //! refused, and whatever is found in counters, ring and event flag is looked at as a copy
 //! (contract: GEN-8, SEC-1). What the other side can do is to make its own queue useless.
 //!

@@ -95,7 +95,7 @@ impl Shared {
     pub(super) fn ring(&self) -> &[RingWord] {
         // SAFETY: `ring_words` times 8 mapped bytes at a multiple of 8, apart from the other parts,
         // accessed by these atomics only and mapped while `self` is borrowed. A slice of atomics
-        // does not promise that nobody else writes.
+        // does not promise that no one else writes.
         unsafe { NonNull::slice_from_raw_parts(self.ring, self.ring_words).as_ref() }
     }
 }
@@ -158,7 +158,7 @@ impl Mapping {
     /// Where a part begins.
     ///
     /// # Panics
-    /// If it does not lie within the range that was mapped, or not at a multiple of 8.
+    /// If it does not are within the range that was mapped, or not at a multiple of 8.
     fn at(&self, part: Part) -> NonNull<u8> {
         let end = usize::try_from(part.range().end - self.begin);
         assert!(part.offset >= self.begin && end.is_ok_and(|end| end <= self.length));

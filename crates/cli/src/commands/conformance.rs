@@ -182,7 +182,7 @@ fn interface(name: &str) -> std::result::Result<HalVersion, String> {
     version.ok_or_else(|| "the interfaces have the versions 1.0, 1.1, 1.2 and 1.3".into())
 }
 
-/// Where vectors are looked for if nobody says where they are: beside the repository.
+/// Where vectors are looked for if no one says where they are: beside the repository.
 const USUAL_FOLDER: &str = "../shared/conformance";
 
 fn folder(arguments: &Arguments) -> Result<PathBuf> {

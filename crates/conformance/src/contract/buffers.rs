@@ -167,7 +167,7 @@ fn misuse(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         |request: &Request| execute(&*prepared, request).map(|_| ()).map_err(|failed| failed.error);
     let token = buffer.token();
     let empty = in_buffer(sum_request()?, token, first_input);
-    demand_refusal("an uninitialised input", answer(&empty), &[GeneralFailure])?;
+    demand_refusal("an uninitialized input", answer(&empty), &[GeneralFailure])?;
     let other = in_buffer(sum_request()?, token, second_input);
     demand_refusal("another input", answer(&other), &[InvalidArgument])?;
     buffer.copy_from(&memory(&sum())?, &[])?;

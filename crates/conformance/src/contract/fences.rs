@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// How long a check waits for a fence.
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(30));
 
 fn launch(
     prepared: &dyn PreparedModel,
@@ -64,7 +64,7 @@ fn launch(
 
 fn end(execution: &FencedExecution) -> Result<FenceState, Violation> {
     let Some(fence) = &execution.sync_fence else { return Ok(FenceState::Signalled) };
-    let state = fence.wait(PATIENCE)?;
+    let state = fence.wait(TIMEOUT)?;
     demand!(state != FenceState::Unsignalled, "the fence does not signal");
     Ok(state)
 }

@@ -40,7 +40,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// The longest that a check may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A check of one or several requirements.
 #[derive(Debug, Clone, Copy)]
@@ -189,12 +189,12 @@ fn guarded(subject: &Arc<Subject>, check: Check) -> Result<Verdict, Violation> {
             Run::Device(run) => run(&subject.device),
             Run::Driver(run) => run(&subject.driver),
         }));
-        // Nobody may be listening any more.
+        // No one may be listening any more.
         drop(sender.send(result.unwrap_or_else(|_| Err(Violation("the device panics".into())))));
     };
     std::thread::spawn(work);
-    receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-        Err(Violation(format!("the device does not answer within {PATIENCE:?}")))
+    receiver.recv_timeout(TIMEOUT).unwrap_or_else(|_| {
+        Err(Violation(format!("the device does not answer within {TIMEOUT:?}")))
     })
 }
 

@@ -42,7 +42,7 @@ pub(super) fn rectifier(spec: &OperandSpec) -> Model {
     whole(graph)
 }
 
-/// `sum = x + 10` of 2 by 2 floats, where the 10 lie in a pool.
+/// `sum = x + 10` of 2 by 2 floats, where the 10 are in a pool.
 pub(super) fn pool_addition() -> Result<Model, Violation> {
     let spec = || OperandSpec::tensor_float32([2, 2]);
     let mut builder = ModelBuilder::new();

@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// An addition whose result nobody writes.
+/// An addition whose result no one writes.
 fn broken() -> Model {
     let mut model = addition([2, 2]);
     model.main.operations[0].outputs.clear();

@@ -76,7 +76,7 @@ impl<'source> Graph<'source> {
 
     /// A graph of the operations from `first` on, as many as have shapes that are known by those of
     /// operands that `dimensions` tells. It holds no other operands than theirs, so that it takes as
-    /// much time as it has operations. `last_reads` tells by operand behind which operation nobody
+    /// much time as it has operations. `last_reads` tells by operand behind which operation no one
     /// reads it any more.
     pub(crate) fn stretch<'a>(
         source: &'source Source,
@@ -137,7 +137,7 @@ impl<'source> Graph<'source> {
 }
 
 /// By operand of a subgraph the index of the last operation that reads it; a number beyond all of them
-/// for what the subgraph gives out, and 0 for what nobody reads.
+/// for what the subgraph gives out, and 0 for what no one reads.
 pub(crate) fn last_reads(subgraph: &nnhal_hal::Subgraph) -> Vec<usize> {
     let mut last_reads = vec![0; subgraph.operands.len()];
     for (index, operation) in subgraph.operations.iter().enumerate() {

@@ -22,7 +22,7 @@ pub(crate) struct Constant<'source> {
 /// Where the bytes of a constant are.
 #[derive(Debug)]
 pub(crate) enum ConstantOrigin<'source> {
-    /// In memory that nobody else writes.
+    /// In memory that no one else writes.
     Here(Cow<'source, [u8]>),
     /// In a pool that the client may write.
     InPool(&'source nnhal_ops::validate::Constant),
@@ -134,7 +134,7 @@ impl<'source> Constant<'source> {
     }
 }
 
-/// Reads a constant that lies in a pool.
+/// Reads a constant that is in a pool.
 fn read_pool(
     constant: &nnhal_ops::validate::Constant,
     bytes: &mut [u8],

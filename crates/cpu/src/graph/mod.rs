@@ -36,7 +36,7 @@ pub(crate) struct Graph<'source> {
 /// What flows between nodes.
 #[derive(Debug)]
 pub(crate) struct Value<'source> {
-    /// Type and quantisation. Its dimensions are not to be used: they cannot say 0.
+    /// Type and quantization. Its dimensions are not to be used: they cannot say 0.
     pub(crate) operand: Cow<'source, Operand>,
     /// The exact lengths.
     pub(crate) dimensions: Vec<u32>,

@@ -11,7 +11,7 @@ use nnhal_ops::rules::layout::Layout;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Where axes of NHWC lie in NCHW, and the other way round.
+/// Where axes of NHWC are in NCHW, and the other way round.
 const OF_NHWC: [usize; 4] = [0, 2, 3, 1];
 const OF_NCHW: [usize; 4] = [0, 3, 1, 2];
 

@@ -284,7 +284,7 @@ fn write_moved(graph: &mut Graph<'_>, readers: &Readers, index: usize) {
     }
 }
 
-/// Removes what only moves elements that nobody reads there any more.
+/// Removes what only moves elements that no one reads there any more.
 fn remove_unread_moves(graph: &mut Graph<'_>) {
     let mut reads = graph.reads();
     let mut is_kept = vec![true; graph.nodes.len()];

@@ -18,8 +18,8 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     super::remove_absorbed(graph);
 }
 
-/// The nodes of a MEAN and of a QUANTIZE behind a DEQUANTIZE, and the axes, if nobody else reads what
-/// lies between.
+/// The nodes of a MEAN and of a QUANTIZE behind a DEQUANTIZE, and the axes, if no one else reads what
+/// is between.
 fn means(graph: &Graph<'_>, readers: &Readers, first: usize) -> Option<(usize, usize, Vec<usize>)> {
     let next = |node: usize| readers.only_reader(*graph.nodes[node].outputs.first()?);
     let Work::Operation(AnyOperation::Dequantize(_)) = &graph.nodes[first].work else {

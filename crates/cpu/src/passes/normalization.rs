@@ -1,4 +1,4 @@
-//! Layer normalisation, as converters write it in operations by element and means, becomes one node.
+//! Layer normalization, as converters write it in operations by element and means, becomes one node.
 //!
 //! With `m` the means of `x` along its last axis, `d = x - m`, and `f = 1 / sqrt(mean(d * d) + epsilon)`,
 //! they write one of
@@ -42,7 +42,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     super::remove_absorbed(graph);
 }
 
-/// Whether nobody else reads what these nodes compute, but for the last one's results.
+/// Whether no one else reads what these nodes compute, but for the last one's results.
 pub(super) fn is_closed(graph: &Graph<'_>, found: &[usize], reads: &[usize]) -> bool {
     let Some((_, before)) = found.split_last() else { return false };
     let read_here = |value: ValueId| {
@@ -73,7 +73,7 @@ impl Search<'_, '_> {
             _ => return None,
         };
         self.found.push(root);
-        // Backwards, to what is normalised.
+        // Backwards, to what is normalized.
         let [a, b] = self.produced_by(node.inputs[0], Operator::Add)?;
         let (variance, epsilon) =
             match [a, b].map(|value| self.graph.values[value].constant_float()) {

@@ -1,4 +1,4 @@
-//! An ADD of floats of one shape whose one summand is a convolution that nobody else reads becomes
+//! An ADD of floats of one shape whose one summand is a convolution that no one else reads becomes
 //! the convolution's end.
 
 use super::Readers;

@@ -83,7 +83,7 @@ fn beside_a_number(graph: &Graph<'_>, node: &Node) -> Option<usize> {
 }
 
 /// What is done with 8-bit numbers as floats, one by one, between DEQUANTIZE and QUANTIZE becomes a table;
-/// nothing at all brings them to another quantisation.
+/// nothing at all brings them to another quantization.
 fn through_floats(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);
     for first in 0..graph.nodes.len() {
@@ -100,7 +100,7 @@ fn through_floats(graph: &mut Graph<'_>) {
 }
 
 /// The nodes between a DEQUANTIZE and its QUANTIZE, the latter, and what they make of all numbers there
-/// are, if nobody else reads what lies between.
+/// are, if no one else reads what is between.
 fn table_through_floats(
     graph: &Graph<'_>,
     readers: &Readers,

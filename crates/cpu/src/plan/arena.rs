@@ -9,7 +9,7 @@ pub(super) const MOST_WRITTEN: usize = 8;
 
 /// The operands of a step: slices of one arena, of which those to be written overlap nothing.
 pub(crate) struct Operands<'run> {
-    /// What lies between the written ranges, with where it begins.
+    /// What is between the written ranges, with where it begins.
     readable: [(usize, &'run [u8]); MOST_WRITTEN + 1],
     /// The outputs, in their order, then the scratch memory.
     written: [&'run mut [u8]; MOST_WRITTEN],

@@ -5,14 +5,14 @@ use crate::graph::{Graph, Node, Origin, ValueId, Work};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::rules::layout as images;
 
-/// Which buffer each value lies in, and how.
+/// Which buffer each value is in, and how.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// By value.
     pub(crate) places: Vec<Place>,
 }
 
-/// How a value lies in its buffer.
+/// How a value is in its buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) buffer: BufferId,
@@ -26,7 +26,7 @@ impl Layout {
     /// Every value has a buffer of its own, except for
     ///
     /// - views, which lie where what they show lies;
-    /// - what is concatenated and read by nobody else, which lies where it is to be, if what
+    /// - what is concatenated and read by no one else, which lies where it is to be, if what
     ///   computes it can write it there. Such a CONCATENATION has nothing left to do.
     pub(crate) fn new(graph: &Graph<'_>) -> Self {
         let own = |buffer| Place { buffer, offset: 0, stride: None };
@@ -57,12 +57,12 @@ impl Layout {
         layout
     }
 
-    /// Whether a value lies within another one's buffer.
+    /// Whether a value is within another one's buffer.
     pub(crate) fn is_placed_in(&self, value: ValueId, other: ValueId) -> bool {
         value != other && self.places[value].buffer == self.places[other].buffer
     }
 
-    /// A view that has got its place gives it to what it shows, if nobody else looks at that.
+    /// A view that has got its place gives it to what it shows, if no one else looks at that.
     fn see_through(&mut self, graph: &Graph<'_>, node: &Node, reads: &[usize]) {
         let (shown, view) = (node.inputs[0], node.outputs[0]);
         let is_computed = matches!(graph.values[shown].origin, Origin::Computed);
@@ -120,7 +120,7 @@ impl Layout {
     }
 }
 
-/// Whether a value, or what it is a view of, is computed by a node and read by nobody else than the
+/// Whether a value, or what it is a view of, is computed by a node and read by no one else than the
 /// views that lead to it.
 fn is_written_once(
     graph: &Graph<'_>,

@@ -1,4 +1,4 @@
-//! Where buffers lie in the arena.
+//! Where buffers are in the arena.
 
 use super::layout::Layout;
 use crate::graph::{Graph, Origin, ValueId};

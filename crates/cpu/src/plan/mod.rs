@@ -78,7 +78,7 @@ pub(crate) enum Location {
 
 #[derive(Debug)]
 struct Input {
-    /// Where it goes; `None` if nobody reads it.
+    /// Where it goes; `None` if no one reads it.
     range: Option<Range<usize>>,
     is_float16: bool,
 }

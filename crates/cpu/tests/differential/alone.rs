@@ -1,14 +1,14 @@
 //! Every operation alone, in the types of every row of its signature.
 
-use crate::calls::dice::Dice;
 use crate::calls::model::{Constants, Shapes, Tensor, alone, execute};
-use crate::calls::specimen::Call;
-use crate::calls::{each_specimen, specimens};
+use crate::calls::random::Random;
+use crate::calls::sample::Call;
+use crate::calls::{each_sample, samples};
 use crate::compare::{Tolerance, compare};
 use crate::devices;
 use nnhal_hal::OperationType;
 
-/// Where the definition leaves the rounding of quantised results open.
+/// Where the definition leaves the rounding of quantized results open.
 fn tolerance(operation: OperationType) -> Tolerance {
     use OperationType as Op;
     match operation {
@@ -33,12 +33,12 @@ fn ways(outputs: &[Tensor]) -> Vec<(&'static str, Shapes<'_>, Constants)> {
     ways
 }
 
-fn check(call: &Call, dice: &mut Dice) -> Result<(), String> {
-    let (model, request) = alone(call, Shapes::OfInputs, Constants::Some, dice)?;
+fn check(call: &Call, random: &mut Random) -> Result<(), String> {
+    let (model, request) = alone(call, Shapes::OfInputs, Constants::Some, random)?;
     let expected = execute(devices::reference(), &model, &request)?;
     let tolerances = vec![tolerance(call.operation); call.outputs.len()];
     for (way, shapes, constants) in ways(&expected) {
-        let (model, request) = alone(call, shapes, constants, dice)?;
+        let (model, request) = alone(call, shapes, constants, random)?;
         for candidate in devices::candidates() {
             let about = |error: String| format!("{way}; {}: {error}", candidate.name);
             let found = execute(&*candidate.device, &model, &request).map_err(about)?;
@@ -50,12 +50,12 @@ fn check(call: &Call, dice: &mut Dice) -> Result<(), String> {
 
 #[test]
 fn every_operation_alone_is_as_by_reference() {
-    each_specimen(4, specimens::operations(), |specimen, dice| {
-        let channels_first = specimen.channels_first();
-        for specimen in [Some(specimen), channels_first.as_ref()].into_iter().flatten() {
-            for row in specimen.rows() {
-                let call = specimen.typed(row);
-                check(&call, dice).map_err(|error| format!("{:?}: {error}", row.types))?;
+    each_sample(4, samples::operations(), |sample, random| {
+        let channels_first = sample.channels_first();
+        for sample in [Some(sample), channels_first.as_ref()].into_iter().flatten() {
+            for row in sample.rows() {
+                let call = sample.typed(row);
+                check(&call, random).map_err(|error| format!("{:?}: {error}", row.types))?;
             }
         }
         Ok(())
@@ -70,11 +70,11 @@ fn wide_recurrent_layers_are_as_by_reference() {
     let operations = [Op::Lstm, Op::Rnn, Op::Svdf, Op::QuantizedLstm, Op::Quantized16bitLstm];
     for operation in operations {
         for seed in 0..12 {
-            let dice = &mut Dice::new(seed);
+            let random = &mut Random::new(seed);
             let most = 21 + 12 * u32::try_from(seed % 3).expect("a small number");
-            let specimen = specimens::recurrent::draw(operation, dice, most).expect("a specimen");
-            for row in specimen.rows() {
-                let outcome = check(&specimen.typed(row), dice);
+            let sample = samples::recurrent::draw(operation, random, most).expect("a sample");
+            for row in sample.rows() {
+                let outcome = check(&sample.typed(row), random);
                 outcome.unwrap_or_else(|error| panic!("{operation}, {:?}: {error}", row.types));
             }
         }

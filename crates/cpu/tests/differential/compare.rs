@@ -1,7 +1,7 @@
 //! How far results may lie apart.
 
 use crate::calls::model::Tensor;
-use crate::calls::specimen::{reals, stored};
+use crate::calls::sample::{reals, stored};
 use nnhal_hal::{OperandSpec, OperandType};
 
 /// How far results may lie from those of the reference engine.
@@ -13,17 +13,17 @@ pub struct Tolerance {
     pub float16: f64,
     /// What counts as the magnitude where the tensor's is less: of 32 bits, of 16 bits.
     pub least_magnitude: [f64; 2],
-    /// Of quantised numbers, in stored steps.
+    /// Of quantized numbers, in stored steps.
     pub steps: u32,
 }
 
 impl Tolerance {
     /// Sums of floats may be taken in any order, and float16 may be kept wider between operations.
-    /// Quantised numbers are equal.
+    /// Quantized numbers are equal.
     pub const STRICT: Self =
         Self { float32: 1e-5, float16: 5e-3, least_magnitude: [1.0, 1.0], steps: 0 };
 
-    /// The same, but for one step of quantised numbers.
+    /// The same, but for one step of quantized numbers.
     pub const ONE_STEP: Self = Self { steps: 1, ..Self::STRICT };
 
     /// The same for graphs, in which the reference engine rounds to float16 between operations,

@@ -6,7 +6,7 @@
 //! | graphs of many layers, as passes and the layout of memory meet them | [`graphs`] |
 //!
 //! Each model runs with every instruction set that this processor has, on one thread and on two.
-//! Integers and quantised numbers must be equal, but for one step where the definition leaves the
+//! Integers and quantized numbers must be equal, but for one step where the definition leaves the
 //! rounding open; floats may differ as far as [`compare::Tolerance`] says.
 //!
 //! `NNHAL_TEST_OPERATION` names a single operation to test, `NNHAL_TEST_CASES` says how often,

@@ -44,7 +44,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "CONV_2Ds of NCHW and SOFTMAXes", model: |n| convolutions(n, true) },
     Kind { name: "FULLY_CONNECTEDs", model: fully_connected },
     Kind { name: "BATCH_MATMULs", model: |n| products(n, 1) },
-    Kind { name: "layer normalisations", model: normalizations },
+    Kind { name: "layer normalizations", model: normalizations },
     Kind { name: "constants that are folded", model: folded },
     Kind { name: "constants that share bytes", model: shared_constants },
     Kind { name: "PADs and reductions", model: pads },

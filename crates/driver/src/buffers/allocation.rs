@@ -125,7 +125,7 @@ pub(crate) fn allocate(
     let wish = Wish::new(description, &models)?;
     let operand_type = wish.operand.operand_type;
     if operand_type.element_size().is_none_or(|size| size == 0) {
-        // Allowed to ask, but of a vendor's types nobody here knows how long they are (ALLOC-6).
+        // Allowed to ask, but of a vendor's types no one here knows how long they are (ALLOC-6).
         return Err(Error::failure(format!("buffers of {operand_type} are not supported")));
     }
     let size = match wish.shape.to_known() {

@@ -6,7 +6,7 @@
 //! | `tokens` | which token stands for which buffer |
 //! | here | the buffer itself and its states |
 //!
-//! A buffer is uninitialised until something is copied in or an execution that writes it succeeds.
+//! A buffer is uninitialized until something is copied in or an execution that writes it succeeds.
 //! Its storage appears when its size is known: at once, or with the first value. A value never
 //! changes its storage's size, so an execution that still reads an older value of another shape
 //! keeps what it was given (contract: ALLOC-8, CONC-3).
@@ -63,7 +63,7 @@ pub(crate) struct ManagedBuffer {
 struct State {
     /// As long as the value, and at least one byte.
     storage: Option<Storage>,
-    /// The value's; `None`: uninitialised.
+    /// The value's; `None`: uninitialized.
     dimensions: Option<Vec<u32>>,
 }
 
@@ -106,7 +106,7 @@ impl ManagedBuffer {
         &self.shape
     }
 
-    /// What it holds; `None` while it is uninitialised.
+    /// What it holds; `None` while it is uninitialized.
     pub(crate) fn content(&self) -> Option<Content> {
         let state = self.state();
         let (storage, dimensions) = (state.storage.clone()?, state.dimensions.clone()?);
@@ -127,7 +127,7 @@ impl ManagedBuffer {
     }
 
     /// The value in this storage is whole.
-    pub(crate) fn initialise(&self, storage: &Storage, dimensions: Vec<u32>) {
+    pub(crate) fn initialize(&self, storage: &Storage, dimensions: Vec<u32>) {
         let mut state = self.state();
         // Who has left holds nothing any more. This is looked at under the lock, which `release` takes
         // after the client has left.
@@ -143,7 +143,7 @@ impl ManagedBuffer {
     }
 
     /// The value is of no use any more (contract: BUF-1).
-    pub(crate) fn uninitialise(&self) {
+    pub(crate) fn uninitialize(&self) {
         self.state().dimensions = None;
     }
 
@@ -183,7 +183,7 @@ impl ManagedBuffer {
         expect_size("source", source, size.unwrap_or(u64::MAX))?;
         let storage = self.storage(source.size())?;
         copy(source, &storage.memory)?;
-        self.initialise(&storage, dimensions);
+        self.initialize(&storage, dimensions);
         Ok(())
     }
 }
@@ -216,7 +216,7 @@ impl nnhal_hal::Buffer for BufferHandle {
 
     fn copy_to(&self, destination: &Memory) -> Result<()> {
         let Some(content) = self.buffer.content() else {
-            return Err(Error::failure("the buffer is uninitialised"));
+            return Err(Error::failure("the buffer is uninitialized"));
         };
         let size = self.buffer.byte_size(&content.dimensions);
         expect_size("destination", destination, size.unwrap_or(u64::MAX))?;
@@ -227,11 +227,11 @@ impl nnhal_hal::Buffer for BufferHandle {
     }
 
     fn copy_from(&self, source: &Memory, dimensions: &[u32]) -> Result<()> {
-        self.buffer.copy_in(source, dimensions).inspect_err(|_| self.buffer.uninitialise())
+        self.buffer.copy_in(source, dimensions).inspect_err(|_| self.buffer.uninitialize())
     }
 
     fn discard(&self) {
-        self.buffer.uninitialise();
+        self.buffer.uninitialize();
     }
 }
 

@@ -193,7 +193,7 @@ fn flatten(
     // By address: slices that overlap are parts of one allocation.
     values.sort_by_key(|value| (value.bytes.as_ptr().addr(), value.bytes.len()));
     let mut flat = Vec::new();
-    // Where the run of overlapping slices begins and ends, and where it lies in `flat`.
+    // Where the run of overlapping slices begins and ends, and where it is in `flat`.
     let (mut start, mut end, mut at) = (0, 0, 0);
     for Value { graph, operand, bytes } in values {
         let address = bytes.as_ptr().addr();

@@ -231,7 +231,7 @@ fn create(directory: &OwnedFd, path: &Path) -> Result<(), KeyError> {
             Err(error) => Err(system("link", path)(error)),
         }
     });
-    // A draft that stays behind is no key, and hurts nobody.
+    // A draft that stays behind is no key, and hurts no one.
     let _ = unlinkat(directory, &*draft, AtFlags::empty());
     named
 }

@@ -27,7 +27,7 @@
 //! on a processor that can do the same ([`Identity`]). Anything else is a miss: a [`CacheError`]
 //! that says what was found, and a `GENERAL_FAILURE` for the client.
 //!
-//! A file is read once, into memory that nobody else can write; that copy is what is checked and
+//! A file is read once, into memory that no one else can write; that copy is what is checked and
 //! used, so rewriting the file at the same time is harmless (contract: CACHE-13).
 //!
 //! ```

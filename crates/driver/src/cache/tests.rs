@@ -164,14 +164,14 @@ fn of_a_strangers_file_little_is_read() {
 fn what_is_saved_has_a_limit() {
     let file = tempfile::tempfile().unwrap();
     let long = usize::try_from(LENGTH_LIMIT).unwrap() - 127;
-    // Zeros that nobody touches take no memory.
+    // Zeros that no one touches take no memory.
     let content = vec![0; long];
     let error = sealed::write(&file, &[0; KEY_LENGTH], &TOKEN, &content, &[]).unwrap_err();
     assert!(matches!(error, CacheError::TooLong { found, limit } if found == limit + 1));
     assert_eq!(file.metadata().unwrap().len(), 0);
 }
 
-/// Where a device's key lies in a directory for state.
+/// Where a device's key is in a directory for state.
 fn key_file(state: &TempDir) -> std::path::PathBuf {
     state.path().join("nnhal/a-b/cache.key")
 }

@@ -85,7 +85,7 @@ struct Queue {
     idle: usize,
 }
 
-/// An execution that nobody runs yet.
+/// An execution that no one runs yet.
 #[derive(Debug)]
 struct Entry {
     task: Box<Task>,
@@ -464,7 +464,7 @@ impl State {
         self.watches.is_empty() && self.deadlines.is_empty()
     }
 
-    /// Ends an execution that nobody runs by then.
+    /// Ends an execution that no one runs by then.
     fn set_deadline(&mut self, id: u64, deadline: Option<Deadline>) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let before = std::mem::replace(&mut entry.deadline, deadline);

@@ -98,8 +98,8 @@ pub enum RequestError {
         token: u32,
     },
     /// A buffer that is read before it holds anything (contract: DBUF-3).
-    #[error("{subject} is in token {token}, which is uninitialised")]
-    Uninitialised {
+    #[error("{subject} is in token {token}, which is uninitialized")]
+    Uninitialized {
         /// The input.
         subject: Subject,
         /// The buffer's token.
@@ -201,7 +201,7 @@ impl RequestError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             Self::Memory { error, .. } => error.status(),
-            Self::Uninitialised { .. } => ErrorStatus::GeneralFailure,
+            Self::Uninitialized { .. } => ErrorStatus::GeneralFailure,
             _ => ErrorStatus::InvalidArgument,
         }
     }

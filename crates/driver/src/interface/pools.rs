@@ -1,4 +1,4 @@
-//! [`Pools`]: the memory that a request's arguments lie in (contract: REQ-3 to REQ-5, section 14).
+//! [`Pools`]: the memory that a request's arguments are in (contract: REQ-3 to REQ-5, section 14).
 
 use super::error::{RequestError, Subject};
 use crate::bindings::Region;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The pools of a request, and what has been bound of them.
 pub(super) struct Pools<'a> {
     pools: Vec<Pool<'a>>,
-    /// For each pool whether an output lies in it.
+    /// For each pool whether an output is in it.
     written: Vec<bool>,
     buffers: Vec<Arc<ManagedBuffer>>,
 }
@@ -119,7 +119,7 @@ impl<'a> Pools<'a> {
             Some((content, size))
         });
         let token = buffer.token();
-        let (content, size) = value.ok_or(RequestError::Uninitialised { subject, token })?;
+        let (content, size) = value.ok_or(RequestError::Uninitialized { subject, token })?;
         let expected = Shape::known(content.dimensions.iter().copied());
         if shape.merge(&expected).is_none() {
             return Err(RequestError::BufferShape { subject, found: shape.clone(), expected });
@@ -150,7 +150,7 @@ impl<'a> Pools<'a> {
         combined.ok_or(RequestError::BufferShape { subject, found: shape.clone(), expected })
     }
 
-    /// Views of the memory that outputs lie in.
+    /// Views of the memory that outputs are in.
     pub(super) fn written(&self) -> Vec<MemoryView> {
         let written = self.pools.iter().zip(&self.written).filter(|(_, written)| **written);
         let views = written.filter_map(|(pool, _)| match pool {

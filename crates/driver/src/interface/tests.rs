@@ -393,7 +393,7 @@ mod laws {
     }
 
     proptest! {
-        /// Whatever is taken lies in its pool, and is as long as it should be (contract: GEN-8).
+        /// Whatever is taken is in its pool, and is as long as it should be (contract: GEN-8).
         #[test]
         fn req_3_and_9_hold_for_all_that_is_taken(
             inputs in prop::collection::vec(any_argument(), 1..2),

@@ -59,7 +59,7 @@ pub enum FenceState {
     Failed,
 }
 
-/// Why a fence failed, where nobody of this process gave a reason: the reason of the
+/// Why a fence failed, where no one of this process gave a reason: the reason of the
 /// `GENERAL_FAILURE` that [`SyncFence::error`] then is.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

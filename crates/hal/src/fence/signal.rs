@@ -17,7 +17,7 @@
 //!
 //! Whoever holds the fence's descriptor shares the open socket and can spoil it for the others, as
 //! they could an event descriptor. Two things are seen to: the fence's end is shut for writing, so
-//! nobody can put more bytes before the producer; and in the producer's own process the producer's
+//! no one can put more bytes before the producer; and in the producer's own process the producer's
 //! word counts, not the descriptor's.
 
 use super::{FenceFailure, Inner, SyncFence};
@@ -71,7 +71,7 @@ impl FenceSignal {
         debug_assert!(taken.is_ok(), "{taken:?}");
         // The closing that follows makes the fence ready too, but not at once where a child of
         // this process, about to become another program, still holds a copy of this end. This
-        // fails if nobody has the fence any more, and then does not matter.
+        // fails if no one has the fence any more, and then does not matter.
         let _ = (&self.end).write(&byte);
     }
 

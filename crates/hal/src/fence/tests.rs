@@ -90,7 +90,7 @@ fn fence_3_a_fence_that_has_failed_already_is_told_apart() {
 
 #[test]
 fn fence_8_an_error_is_a_failure() {
-    // The writing end of a pipe that nobody reads polls as an error.
+    // The writing end of a pipe that no one reads polls as an error.
     let (reading, writing) = rustix::pipe::pipe().unwrap();
     let fence = SyncFence::from_fd(writing).unwrap();
     drop(reading);

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 const DMA_BUF_MAGIC: u64 = 0x444d_4142;
 
-/// What lies behind a descriptor, as far as it decides how the bytes are to be reached.
+/// What is behind a descriptor, as far as it decides how the bytes are to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nature {
     /// By mapping and in no other way: device memory.

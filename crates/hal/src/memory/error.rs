@@ -67,7 +67,7 @@ pub enum MemoryError {
         /// Why.
         why: &'static str,
     },
-    /// A range lies outside the memory.
+    /// A range is outside the memory.
     #[error("{length} bytes at {offset} lie outside of {size}")]
     Range {
         /// First byte.

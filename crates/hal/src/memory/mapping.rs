@@ -67,7 +67,7 @@ impl Mapping {
     /// Where `length` bytes at `offset` begin.
     ///
     /// # Panics
-    /// If they do not lie within the range: the view checks first.
+    /// If they do not be within the range: the view checks first.
     fn at(&self, offset: usize, length: usize) -> *mut u8 {
         assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
         // SAFETY: `skipped + offset` is within the pages, as just checked.
@@ -242,7 +242,7 @@ mod tests {
                     let (range, name) = (offset..offset + length, (way, offset, length));
                     let shared = Shared::new(&original);
                     let mut copied = vec![0xFF; length + 2];
-                    // SAFETY: the range lies within `shared`, which nothing else accesses.
+                    // SAFETY: the range is within `shared`, which nothing else accesses.
                     unsafe { out_of(shared.at(offset), &mut copied[1..=length]) };
                     assert_eq!(copied[1..=length], original[range.clone()], "{name:?}");
                     assert_eq!((copied[0], copied[length + 1]), (0xFF, 0xFF), "{name:?}");

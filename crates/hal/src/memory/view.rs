@@ -28,7 +28,7 @@ const PORTION: usize = 8192;
 ///   no longer has kills the process by a signal (contract: MEM-5). With a file that is cut short,
 ///   accesses to the missing part fail with [`MemoryError::CutShort`].
 ///
-/// Every range is checked: one that lies outside gives [`MemoryError::Range`], and nothing is read,
+/// Every range is checked: one that is outside gives [`MemoryError::Range`], and nothing is read,
 /// written or allocated.
 #[derive(Debug, Clone)]
 pub struct MemoryView(Arc<Inner>);
@@ -100,7 +100,7 @@ impl MemoryView {
         matches!(self.0.backing, Backing::Mapped(_) | Backing::MappedFile { .. })
     }
 
-    /// Refuses a range that lies outside.
+    /// Refuses a range that is outside.
     ///
     /// # Errors
     /// [`MemoryError::Range`]
@@ -139,7 +139,7 @@ impl MemoryView {
         }
     }
 
-    /// Copies bytes out into a new vector; nothing is allocated for a range that lies outside.
+    /// Copies bytes out into a new vector; nothing is allocated for a range that is outside.
     ///
     /// # Errors
     /// As [`MemoryView::read`], and [`MemoryError::NoRoom`].
@@ -222,7 +222,7 @@ impl MemoryView {
     }
 }
 
-/// Fills `destination` with what lies at `position`, in as many steps as the system wants.
+/// Fills `destination` with what is at `position`, in as many steps as the system wants.
 fn read_at(fd: &OwnedFd, position: u64, destination: &mut [u8]) -> Result<(), MemoryError> {
     let expected = position.saturating_add(destination.len() as u64);
     let mut done = 0;

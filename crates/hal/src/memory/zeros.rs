@@ -1,4 +1,4 @@
-//! [`zeros`]: memory that is nobody else's.
+//! [`zeros`]: memory that is no one else's.
 
 use super::MemoryError;
 use memmap2::MmapMut;
@@ -6,7 +6,7 @@ use memmap2::MmapMut;
 /// Zero bytes that begin on a page.
 pub type Zeros = MmapMut;
 
-/// So many zero bytes. Pages that nobody touches take no memory.
+/// So many zero bytes. Pages that no one touches take no memory.
 ///
 /// # Errors
 /// [`MemoryError::NoRoom`].

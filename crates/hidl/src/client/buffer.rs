@@ -38,6 +38,6 @@ impl nnhal_hal::Buffer for Buffer {
     fn discard(&self) {
         let nothing = HidlMemory::default();
         let refused = ask("copyFrom", || self.buffer.copy_from(&nothing, &[]));
-        tracing::debug!(?refused, "a buffer was made uninitialised");
+        tracing::debug!(?refused, "a buffer was made uninitialized");
     }
 }

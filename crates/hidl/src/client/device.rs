@@ -71,7 +71,7 @@ impl Device {
         cancellation: Option<&Cancellation>,
     ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         expect_none(method, launched)?;
-        let (told, prepared) = wait.wait(method, self.options.patience, cancellation)?;
+        let (told, prepared) = wait.wait(method, self.options.timeout, cancellation)?;
         // A number that is no status belongs to the method; what it says, to the callback.
         status(method, told)?;
         expect_none(NOTIFY, told)?;

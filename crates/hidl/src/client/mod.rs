@@ -14,7 +14,7 @@
 //! with `NONE`, shapes that are too few, times that contradict each other. It may notify a callback
 //! twice (the first counts), from any thread, before or after it returns. If it lets go of a
 //! callback without having notified it, the wait ends; if it keeps it for ever, the wait ends after
-//! [`Options::patience`]. A driver that panics fails the call. All these are `GENERAL_FAILURE`, with
+//! [`Options::timeout`]. A driver that panics fails the call. All these are `GENERAL_FAILURE`, with
 //! a [`Misbehaviour`] as the reason.
 
 mod answer;
@@ -45,13 +45,13 @@ pub struct Options {
     /// others.
     pub asynchronous: bool,
     /// How long to wait for a callback that the driver neither notifies nor lets go.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Options {
     /// Synchronous; an hour, which no preparation should take.
     fn default() -> Self {
-        Self { asynchronous: false, patience: Duration::from_secs(3600) }
+        Self { asynchronous: false, timeout: Duration::from_secs(3600) }
     }
 }
 

@@ -92,8 +92,8 @@ impl PreparedModel {
             |method, launch: &dyn Fn(Arc<ExecutionCallback>) -> nnhal_hal::Result<i32>| {
                 let (callback, wait) = ExecutionCallback::new();
                 expect_none(method, launch(callback)?)?;
-                let patience = self.options.patience;
-                Ok((method, wait.wait(method, patience, options.cancellation.as_ref())?))
+                let timeout = self.options.timeout;
+                Ok((method, wait.wait(method, timeout, options.cancellation.as_ref())?))
             };
         match &self.interface {
             PreparedInterface::V1_0(model) => {

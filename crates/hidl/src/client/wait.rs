@@ -75,11 +75,11 @@ impl<T> Wait<T> {
     pub(super) fn wait(
         self,
         method: &'static str,
-        patience: Duration,
+        timeout: Duration,
         cancellation: Option<&Cancellation>,
     ) -> nnhal_hal::Result<T> {
         // A time so far away that the clock cannot say it never comes.
-        let until = Instant::now().checked_add(patience);
+        let until = Instant::now().checked_add(timeout);
         let mut state = self.0.lock();
         loop {
             match std::mem::replace(&mut *state, State::Closed) {
@@ -92,7 +92,7 @@ impl<T> Wait<T> {
             }
             let remaining = until.map(|until| until.saturating_duration_since(Instant::now()));
             if remaining == Some(Duration::ZERO) {
-                return Err(Misbehaviour::NotInTime { method, seconds: patience.as_secs() }.into());
+                return Err(Misbehaviour::NotInTime { method, seconds: timeout.as_secs() }.into());
             }
             let interval = if cancellation.is_some() { CANCELLATION_INTERVAL } else { LONG };
             let interval = remaining.map_or(interval, |remaining| remaining.min(interval));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends() {
+    fn timeout_ends() {
         let (_answer, wait) = channel::<()>();
         let lost = wait.wait(METHOD, Duration::from_millis(20), None).unwrap_err();
         assert_eq!(misbehaviour(&lost), &Misbehaviour::NotInTime { method: METHOD, seconds: 0 });

@@ -4,7 +4,7 @@
 //! Coming from an older one fills the gaps as Android's runtime does:
 //!
 //! - 1.0 and 1.1 price two kinds of data. The float price goes to `FLOAT32` and `TENSOR_FLOAT32`,
-//!   the quantised one to every other type of those versions. What is not said of relaxed float is
+//!   the quantized one to every other type of those versions. What is not said of relaxed float is
 //!   the float price.
 //! - before 1.3, IF and WHILE are [`PerformanceInfo::UNLISTED`].
 

@@ -10,7 +10,7 @@ pub enum ConversionError {
     /// A number that is no code of its enumeration (contract: GEN-7).
     #[error(transparent)]
     UnknownCode(#[from] UnknownCode),
-    /// A safe union with a tag that nobody knows (contract: GEN-7).
+    /// A safe union with a tag that no one knows (contract: GEN-7).
     #[error("{union} has tag {found}, which nobody knows")]
     UnknownTag {
         /// Name of the union in the interface files.

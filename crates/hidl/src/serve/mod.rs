@@ -54,7 +54,7 @@ impl Origin {
         guarded(|| Ok::<_, Error>(self.device.version())).is_ok_and(|offered| offered >= version)
     }
 
-    /// Refuses a method of a version that the device does not offer, also where nobody asked.
+    /// Refuses a method of a version that the device does not offer, also where no one asked.
     fn expect_version(&self, version: HalVersion) -> nnhal_hal::Result<()> {
         let offered = self.device.version();
         if offered >= version {

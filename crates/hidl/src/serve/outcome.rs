@@ -45,7 +45,7 @@ impl Outcome {
                 if outcome.status == ErrorStatus::OutputInsufficientSize.code() {
                     outcome.output_shapes = shapes(&output_shapes);
                     if outcome.output_shapes.is_empty() && version >= HalVersion::V1_2 {
-                        // Nobody could read it (contract: CB-7).
+                        // No one could read it (contract: CB-7).
                         outcome.status = ErrorStatus::GeneralFailure.code();
                     }
                 }

@@ -65,7 +65,7 @@ pub trait IPreparedModel: Send + Sync + Any {
 
 /// Who is told when a model is prepared (contract: section 7).
 pub trait IPreparedModelCallback: Send + Sync {
-    /// The outcome: a prepared model exactly with `NONE`. One way: nobody waits for an answer.
+    /// The outcome: a prepared model exactly with `NONE`. One way: no one waits for an answer.
     fn notify(
         &self,
         status: ErrorStatus,
@@ -75,6 +75,6 @@ pub trait IPreparedModelCallback: Send + Sync {
 
 /// Who is told when an execution has ended (contract: section 7).
 pub trait IExecutionCallback: Send + Sync {
-    /// The outcome. One way: nobody waits for an answer.
+    /// The outcome. One way: no one waits for an answer.
     fn notify(&self, status: ErrorStatus) -> Return<()>;
 }

@@ -32,7 +32,7 @@ pub struct Capabilities {
     pub quantized8_performance: PerformanceInfo,
 }
 
-/// Where bytes lie in a pool.
+/// Where bytes are in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataLocation {
     /// Index of the pool.
@@ -52,7 +52,7 @@ pub struct Operand {
     pub dimensions: Vec<u32>,
     /// How often operations read it.
     pub number_of_consumers: u32,
-    /// The step of a quantised type.
+    /// The step of a quantized type.
     pub scale: f32,
     /// The stored value that stands for 0.
     pub zero_point: i32,

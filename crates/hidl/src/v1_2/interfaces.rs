@@ -99,7 +99,7 @@ pub trait IBurstContext: Send + Sync {
 
 /// Who is told when a model is prepared (contract: section 7).
 pub trait IPreparedModelCallback: v1_0::IPreparedModelCallback {
-    /// The outcome: a prepared model exactly with `NONE`. One way: nobody waits for an answer.
+    /// The outcome: a prepared model exactly with `NONE`. One way: no one waits for an answer.
     fn notify_1_2(
         &self,
         status: ErrorStatus,
@@ -109,7 +109,7 @@ pub trait IPreparedModelCallback: v1_0::IPreparedModelCallback {
 
 /// Who is told when an execution has ended (contract: section 7).
 pub trait IExecutionCallback: v1_0::IExecutionCallback {
-    /// The outcome, with output shapes and times. One way: nobody waits for an answer.
+    /// The outcome, with output shapes and times. One way: no one waits for an answer.
     fn notify_1_2(
         &self,
         status: ErrorStatus,

@@ -48,7 +48,7 @@ pub enum ExtraParams {
     ChannelQuant(SymmPerChannelQuantParams),
     /// Tag 2: for an extension's type.
     Extension(Arc<[u8]>),
-    /// A tag that nobody knows (contract: GEN-7).
+    /// A tag that no one knows (contract: GEN-7).
     Unknown {
         /// The tag.
         tag: u8,
@@ -64,7 +64,7 @@ pub struct Operand {
     pub dimensions: Vec<u32>,
     /// How often operations read it.
     pub number_of_consumers: u32,
-    /// The step of a quantised type.
+    /// The step of a quantized type.
     pub scale: f32,
     /// The stored value that stands for 0.
     pub zero_point: i32,

@@ -78,7 +78,7 @@ pub enum MemoryPool {
     HidlMemory(HidlMemory),
     /// Tag 1: a buffer that the driver manages.
     Token(u32),
-    /// A tag that nobody knows (contract: GEN-7).
+    /// A tag that no one knows (contract: GEN-7).
     Unknown {
         /// The tag.
         tag: u8,
@@ -104,7 +104,7 @@ pub enum OptionalTimePoint {
     None,
     /// Tag 1: nanoseconds since the clock's epoch.
     NanosecondsSinceEpoch(u64),
-    /// A tag that nobody knows (contract: GEN-7).
+    /// A tag that no one knows (contract: GEN-7).
     Unknown {
         /// The tag.
         tag: u8,
@@ -119,7 +119,7 @@ pub enum OptionalTimeoutDuration {
     None,
     /// Tag 1: nanoseconds.
     Nanoseconds(u64),
-    /// A tag that nobody knows (contract: GEN-7).
+    /// A tag that no one knows (contract: GEN-7).
     Unknown {
         /// The tag.
         tag: u8,

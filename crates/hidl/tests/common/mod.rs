@@ -71,7 +71,7 @@ pub fn add_constant() -> Sample {
     }
 }
 
-/// `y = x * c` of quantised bytes, where `c` lies in a pool.
+/// `y = x * c` of quantized bytes, where `c` is in a pool.
 fn multiply_pool() -> Sample {
     let mut builder = ModelBuilder::new();
     let pool = builder.pool(Memory::from_bytes(&[0, 0, 4, 6]).unwrap());
@@ -113,7 +113,7 @@ fn relaxed_subtract() -> Sample {
     }
 }
 
-/// `y = |x|`, where nobody says how long `y` is.
+/// `y = |x|`, where no one says how long `y` is.
 pub fn unknown_output() -> Sample {
     let mut graph = SubgraphBuilder::new();
     let x = graph.input("x", OperandSpec::tensor_float32([3]));
@@ -273,7 +273,7 @@ impl<T> Told<T> {
         self.told.lock().unwrap().len()
     }
 
-    /// The only thing it is told. Whatever came second would be seen only for a moment, so nobody
+    /// The only thing it is told. Whatever came second would be seen only for a moment, so no one
     /// else may hold it any more: then nothing can come.
     pub fn only(self: Arc<Self>) -> T {
         let told = self.told.lock().unwrap();

@@ -129,7 +129,7 @@ fn executions_whose_callback_is_lost_end() {
     assert_eq!(misbehaviour(&lost), &Misbehaviour::NeverNotified { method });
     let panicked = execute(Model::executing(|_| panic!("on purpose")));
     assert_eq!(misbehaviour(&panicked), &Misbehaviour::Panicked { method });
-    // 1.0's method carries no shapes, without which nobody can use what it says.
+    // 1.0's method carries no shapes, without which no one can use what it says.
     let small = execute(Model::executing(|callback| callback.notify(SMALL).map(|()| NONE)));
     let status = ErrorStatus::OutputInsufficientSize;
     let expected = Misbehaviour::Shapes { method, status, what: "there are none" };

@@ -317,7 +317,7 @@ impl v1_2::IPreparedModel for Model {
     }
 }
 
-/// A burst that nobody serves.
+/// A burst that no one serves.
 struct DeadContext;
 
 impl v1_2::IBurstContext for DeadContext {

@@ -44,18 +44,18 @@ fn ipc_5_a_callback_that_is_let_go_ends_the_wait() {
 }
 
 #[test]
-fn a_callback_that_is_kept_for_ever_ends_the_wait_when_patience_does() {
+fn a_callback_that_is_kept_for_ever_ends_the_wait_when_timeout_does() {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keeps = Arc::clone(&kept);
     let driver = Driver::preparing(move |callback| {
         keeps.lock().unwrap().push(callback);
         Ok(NONE)
     });
-    let options = Options { patience: Duration::from_millis(30), ..Options::default() };
+    let options = Options { timeout: Duration::from_millis(30), ..Options::default() };
     let device = driver.clone().device_with(options);
     let refused = prepare(&*device).err().unwrap();
     assert_eq!(misbehaviour(&refused), &Misbehaviour::NotInTime { method: PREPARE, seconds: 0 });
-    // What comes too late harms nobody.
+    // What comes too late harms no one.
     kept.lock().unwrap().pop().unwrap().notify_1_3(NONE, Some(Arc::new(Model::new()))).unwrap();
 
     // A client can give up before.
@@ -99,7 +99,7 @@ fn a_launch_error_counts_whatever_the_callback_says() {
     });
     let refused = prepare(&*driver.device()).err().unwrap();
     assert_eq!(refused.status(), ErrorStatus::DeviceUnavailable);
-    // And nobody waits for a callback after it.
+    // And no one waits for a callback after it.
     let kept = Mutex::new(Vec::new());
     let driver = Driver::preparing(move |callback| {
         kept.lock().unwrap().push(callback);

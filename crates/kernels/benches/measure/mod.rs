@@ -19,7 +19,7 @@ pub struct Settings {
 }
 
 /// For how long each kernel is run.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// More than the caches hold.
 pub const COLD_BYTES: usize = 64 << 20;
@@ -67,7 +67,7 @@ impl Settings {
         let begin = Instant::now();
         let mut least = Duration::MAX;
         let mut turns = 0_u32;
-        while turns < 5 || begin.elapsed() < PATIENCE {
+        while turns < 5 || begin.elapsed() < TIMEOUT {
             let start = Instant::now();
             turn();
             least = least.min(start.elapsed());

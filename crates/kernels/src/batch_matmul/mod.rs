@@ -62,7 +62,7 @@ pub struct BatchMatmul {
 /// A panel is packed anew for each part of the rows; with so many rows that hardly matters.
 const ROWS_OF_PART: usize = 112;
 
-/// Values of scratch memory that nobody minds.
+/// Values of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 18;
 
 /// A task should take a few microseconds at least.
@@ -267,7 +267,7 @@ impl BatchMatmul {
 }
 
 /// # Panics
-/// If two elements of the output may lie at the same place.
+/// If two elements of the output may be at the same place.
 fn check_disjoint(output: &Layout, [rows, columns, _]: [usize; 3]) {
     if rows == 0 || columns == 0 {
         return;

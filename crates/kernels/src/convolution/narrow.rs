@@ -1,8 +1,8 @@
 //! [`Narrow`]: convolutions of images with few channels, as the first ones of networks are.
 //!
-//! What an output pixel sees in one row of the image lies side by side, and the next pixel sees the
+//! What an output pixel sees in one row of the image is side by side, and the next pixel sees the
 //! same some values on. So a tile of pixels needs no table of addresses: its rows are those of the
-//! image with padding at both ends, copied while they are in use, and its columns lie at a distance.
+//! image with padding at both ends, copied while they are in use, and its columns are at a distance.
 #![allow(unsafe_code)]
 
 use super::Shape;
@@ -42,7 +42,7 @@ const MOST_ROWS: usize = 16;
 const LEAST_PRODUCTS: usize = 500_000;
 
 impl Narrow {
-    /// Whether it can be done so. `dense` says whether pixels lie side by side without gaps.
+    /// Whether it can be done so. `dense` says whether pixels are side by side without gaps.
     pub(super) fn suits(shape: &Shape, dense: bool) -> bool {
         shape.groups == 1
             && dense
@@ -165,7 +165,7 @@ impl Pass<'_> {
         let shape = self.shape;
         let (height, row_values) = (shape.filter[0], self.narrow.row_values);
         // Rows that have been copied, counted from the first row of padding of an image; row `y`
-        // lies at the remainder of `y`.
+        // is at the remainder of `y`.
         let mut copied = (usize::MAX, 0);
         let products = shape.output[1].saturating_mul(shape.filter_values());
         for line in lines {
@@ -380,7 +380,7 @@ unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
 /// Each row has `offset + (pixels - 1) * step + span` values at least; the panel is `vectors` vectors
 /// wide, with the biases and a row for each of the rows' span; `columns` is more than those of all
 /// vectors but the last and at most those of all; output and residual have as many values for each
-/// pixel, and nobody else touches those of the output.
+/// pixel, and no one else touches those of the output.
 unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
     macro_rules! choose {
         ($(($pixels:literal, $vectors:literal))*) => {

@@ -190,7 +190,7 @@ impl Shape {
     }
 
     /// The input row (`axis` 0) or column (`axis` 1) that an output position sees through a tap, or
-    /// none if it lies in the padding.
+    /// none if it is in the padding.
     pub fn input_position(&self, axis: usize, output: usize, tap: usize) -> Option<usize> {
         let position = output * self.stride[axis] + tap * self.dilation[axis];
         position.checked_sub(self.padding_before[axis]).filter(|&p| p < self.input[axis])
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_that_outweighs_the_input_is_recognised() {
+    fn padding_that_outweighs_the_input_is_recognized() {
         let good = plain(9, 3);
         assert!(!good.is_mostly_padding());
         assert!(!plain(1, 3).is_mostly_padding());

@@ -15,7 +15,7 @@ use std::ops::Range;
 pub(crate) enum Access {
     /// A segment for each tap, the channels of one pixel, read in place.
     Pixels,
-    /// A segment for each row of the filter, pixels that lie side by side, read in place where none
+    /// A segment for each row of the filter, pixels that are side by side, read in place where none
     /// of them is padding, otherwise copied. For images of few channels.
     Spans,
     /// One segment, into which all is copied. For filters of very many taps.
@@ -27,7 +27,7 @@ pub(crate) enum Access {
 const FEW_CHANNELS: usize = 16;
 
 impl Access {
-    /// The one that suits a shape. `dense` says whether pixels lie side by side without gaps.
+    /// The one that suits a shape. `dense` says whether pixels are side by side without gaps.
     pub(crate) fn of(shape: &Shape, dense: bool) -> Self {
         let spans = shape.groups == 1
             && dense

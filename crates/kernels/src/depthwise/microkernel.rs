@@ -226,7 +226,7 @@ pub(super) const fn most_vectors(registers: usize) -> usize {
 /// At the address of each tap and pixel there are `channel + channels` values. The panels are
 /// `vectors` vectors wide, `panel_stride` apart, as many as the channels fill or begin, and each has
 /// a row for the biases and for each tap of the filter, the skipped ones among them. Output and
-/// residual have `channels` values for each pixel, and those of the output nobody else touches.
+/// residual have `channels` values for each pixel, and those of the output no one else touches.
 pub(super) unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
     macro_rules! choose {
         ($(($pixels:literal, $vectors:literal))*) => {

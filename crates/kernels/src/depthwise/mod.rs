@@ -56,7 +56,7 @@ pub(crate) struct Direct {
     panels: Panels,
     epilogue: Epilogue,
     input_pixel_stride: usize,
-    /// For each tap, how far what it sees lies behind the first tap's.
+    /// For each tap, how far what it sees is behind the first tap's.
     distances: Vec<isize>,
     zeros: Vec<f32>,
     /// The tasks: parts of the output's lines times parts of the panels.
@@ -251,7 +251,7 @@ impl Direct {
         let distances = (0..shape.taps())
             .map(|tap| {
                 let (i, j) = (tap / shape.filter[1], tap % shape.filter[1]);
-                // Not used if it lies outside of the input, where the products may not fit.
+                // Not used if it is outside of the input, where the products may not fit.
                 let rows = (i * shape.dilation[0]).wrapping_mul(shape.input[1]);
                 let pixels = rows.wrapping_add(j * shape.dilation[1]);
                 pixels.wrapping_mul(pixel_stride).cast_signed()
@@ -323,7 +323,7 @@ impl Pass<'_> {
         let [height, width] = shape.output;
         let (n, y) = (line / height, line % height);
         let [filter_height, filter_width] = shape.filter;
-        // Rows of the filter that see the input at all lie side by side.
+        // Rows of the filter that see the input at all are side by side.
         let sees = |i: &usize| shape.input_position(0, y, *i).is_some();
         let first = (0..filter_height).find(sees).unwrap_or(0);
         let count = (first..filter_height).take_while(sees).count();
@@ -420,7 +420,7 @@ impl Pass<'_> {
             };
             // SAFETY: addresses are of pixels within the input, of which `Direct::run` has seen that
             // all channels are there, or of as many zeros. Tiles of the interior see nothing but the
-            // input: their rows were found to lie in it, their columns by `Shape::interior`; and the
+            // input: their rows were found to be in it, their columns by `Shape::interior`; and the
             // distances were computed for this pixel stride, which `Direct::run` has compared. Panels of
             // one width are contiguous, and `values_from_to` has checked that all of them exist.
             // Output and residual have all pixels and channels, and each is one tile's only.

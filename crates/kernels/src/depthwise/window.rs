@@ -11,7 +11,7 @@ use crate::vector::{Isa, Kernel, Simd};
 /// Some output rows of an image, all columns of them and all channels of some panels.
 ///
 /// The columns of the input are those that the filter's taps can see from these columns of the
-/// output; with a dilation they, and the rows, do not lie side by side.
+/// output; with a dilation they, and the rows, do not be side by side.
 pub(super) struct Strip<'a> {
     /// Where the first output row's first tap would see the first of the columns.
     pub(super) input: *const f32,
@@ -152,7 +152,7 @@ unsafe fn slide<
         let mut output = strip.output.wrapping_add(channel);
         let mut residual = strip.residual.map(|residual| residual.wrapping_add(channel));
         // The column that the last tap of the output column `1 - ahead` sees. In columns before the
-        // first one, sums that nobody wants are made while those that are wanted begin.
+        // first one, sums that no one wants are made while those that are wanted begin.
         let mut column =
             FILTER.cast_signed() - (STRIDE * ahead).cast_signed() - strip.padding.cast_signed();
         for step in 1 - ahead.cast_signed()..strip.width.cast_signed() {
@@ -332,7 +332,7 @@ unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
 /// # Safety
 /// In each row that is seen each column has `channels` values of the input; the panels, one vector
 /// wide each and side by side, are those of these channels; and output and residual have `channels`
-/// values for each row and column, which in the output nobody else touches.
+/// values for each row and column, which in the output no one else touches.
 pub(super) unsafe fn run_strip(isa: Isa, [filter, stride, rows]: [usize; 3], strip: &Strip<'_>) {
     macro_rules! choose {
         ($(($filter:literal, $stride:literal, $rows:literal))*) => {

@@ -296,7 +296,7 @@ pub(super) unsafe fn finish_partial<S: Simd>(
         value = simd.add(value, simd.load_partial(from, 0.0));
     }
     value = tile.epilogue.apply(simd, value);
-    // SAFETY: as many columns of the output are there, and nobody else's.
+    // SAFETY: as many columns of the output are there, and no one else's.
     let to = unsafe {
         std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_stride + column), wanted)
     };
@@ -317,7 +317,7 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
 /// # Safety
 /// Each segment is a multiple of `rows` addresses of at least `offset + segment_depth` values; the
 /// panel has `vectors * lanes` values for the biases and for each value of the depth; the output has
-/// `columns` values in each of its `rows` rows that nobody else touches meanwhile, and the residual,
+/// `columns` values in each of its `rows` rows that no one else touches meanwhile, and the residual,
 /// if there is one, has as many; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`.
 pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {

@@ -70,7 +70,7 @@ pub(crate) const MOST_SEGMENTS: usize = 64;
 pub(crate) struct RowsPlan {
     /// How many rows.
     pub(crate) count: usize,
-    /// Rows of a line, whose outputs lie at equal distances. The count is a multiple of it.
+    /// Rows of a line, whose outputs are at equal distances. The count is a multiple of it.
     pub(crate) line: usize,
     /// Different values of the left side, in bytes.
     pub(crate) bytes: usize,
@@ -110,7 +110,7 @@ const MOST_COLUMNS_BY_ROW: usize = 6;
 /// Tasks for each thread, so that one that is interrupted does not hold up the rest.
 const TASKS_BY_THREAD: usize = 4;
 
-/// Values of scratch memory that nobody minds.
+/// Values of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 18;
 
 /// Tiles with fewer rows than this load weights more often than they are worth.
@@ -270,7 +270,7 @@ impl Gemm {
     /// If the output or the residual is too small.
     ///
     /// # Safety
-    /// Of the output, nobody else touches the columns of the rows, wherever they are placed, until
+    /// Of the output, no one else touches the columns of the rows, wherever they are placed, until
     /// all tasks have run.
     pub(crate) unsafe fn product<'a>(
         &'a self,

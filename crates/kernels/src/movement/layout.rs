@@ -39,7 +39,7 @@ impl StridedCopy {
     /// one, and how many there are. The output is dense.
     ///
     /// # Panics
-    /// If an index lies outside of the input.
+    /// If an index is outside of the input.
     pub fn slice(lengths: &[usize], begin: &[usize], steps: &[isize], counts: &[usize]) -> Self {
         let rank = lengths.len();
         assert!(
@@ -110,7 +110,7 @@ impl StridedCopy {
         let padded: Vec<usize> =
             all.clone().map(|(length, [before, behind])| before + length + behind).collect();
         let (of_input, of_output) = (dense(lengths), dense(&padded));
-        // By axis, what lies before, in and behind the tensor: where it begins in the input and in
+        // By axis, what is before, in and behind the tensor: where it begins in the input and in
         // the output, how many elements, and in which direction.
         let stretches: Vec<[(usize, usize, usize, isize); 3]> = all
             .map(|(length, [before, behind])| {

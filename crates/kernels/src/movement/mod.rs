@@ -63,7 +63,7 @@ pub struct StridedCopy {
 enum Inner {
     /// Nothing is to be copied.
     Nothing,
-    /// One axis whose elements lie one after the other on both sides.
+    /// One axis whose elements are one after the other on both sides.
     Run,
     /// Two axes: one dense in the input, and then one dense in the output.
     Squares,
@@ -75,7 +75,7 @@ impl StridedCopy {
     /// A copy along axes.
     ///
     /// # Panics
-    /// If an element lies before the start of the input or beyond any memory, or if it is not plain
+    /// If an element is before the start of the input or beyond any memory, or if it is not plain
     /// that no output element is written twice: every output stride must be as large as what the
     /// axes of smaller strides reach.
     pub fn prepare(axes: &[Axis], input_start: usize, output_start: usize) -> Self {
@@ -185,7 +185,7 @@ fn goes_on(inner: &Axis, outer: &Axis) -> bool {
 /// How many elements input and output must have, for axes that are not empty.
 ///
 /// # Panics
-/// If an element lies before the input's first one, or beyond any memory.
+/// If an element is before the input's first one, or beyond any memory.
 fn reached(axes: &[Axis], input_start: usize, output_start: usize) -> [usize; 2] {
     let too_far = "elements beyond memory";
     let start = i128::try_from(input_start).expect(too_far);

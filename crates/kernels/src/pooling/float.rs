@@ -56,7 +56,7 @@ struct Pixels<'a> {
     input: Image<'a, f32>,
     row: Row<'a>,
     channels: Range<usize>,
-    /// Of which this row's pixels and these channels are nobody else's.
+    /// Of which this row's pixels and these channels are no one else's.
     output: &'a DisjointOutput<'a, f32>,
     pixel: usize,
     stride: usize,
@@ -81,7 +81,7 @@ impl Pixels<'_> {
     fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
         for (x, window) in self.row.windows().enumerate() {
             let first = (self.pixel + x) * self.stride + self.channels.start;
-            // SAFETY: pixels of this row and channels of this range are nobody else's.
+            // SAFETY: pixels of this row and channels of this range are no one else's.
             let output = unsafe { self.output.slice(first, self.channels.len()) };
             let mut groups = output.chunks_exact_mut(4 * S::LANES);
             let mut channel = self.channels.start;

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Windows up to so many elements have sums below 2^24, which are exact in f32.
 const LARGEST_WINDOW: usize = 1 << 16;
 
-/// Prepared pooling of `u8` or `i8` images; input and output are quantised alike.
+/// Prepared pooling of `u8` or `i8` images; input and output are quantized alike.
 #[derive(Debug, Clone)]
 pub struct QuantizedPooling<T> {
     isa: Isa,
@@ -76,7 +76,7 @@ struct Pixels<'a, T> {
     input: Image<'a, T>,
     row: Row<'a>,
     channels: Range<usize>,
-    /// Of which this row's pixels and these channels are nobody else's.
+    /// Of which this row's pixels and these channels are no one else's.
     output: &'a DisjointOutput<'a, T>,
     pixel: usize,
     stride: usize,
@@ -100,7 +100,7 @@ impl<T: Byte + Ord> Pixels<'_, T> {
         let mut taps: Option<Taps> = None;
         for (x, window) in self.row.windows().enumerate() {
             let first = (self.pixel + x) * self.stride + self.channels.start;
-            // SAFETY: pixels of this row and channels of this range are nobody else's.
+            // SAFETY: pixels of this row and channels of this range are no one else's.
             let output = unsafe { self.output.slice(first, self.channels.len()) };
             let mut channel = self.channels.start;
             if !IS_MAX && window.count() > LARGEST_WINDOW {

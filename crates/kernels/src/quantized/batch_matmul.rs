@@ -11,10 +11,10 @@ use crate::{InstructionSet, LINE_BYTES, Line, Team};
 /// Tasks for each thread, at most.
 const TASKS_PER_THREAD: usize = 4;
 
-/// Bytes of scratch memory that nobody minds.
+/// Bytes of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 20;
 
-/// Products `output[M][N] = x[M][K] * y[K][N]` of matrices that lie one behind the other.
+/// Products `output[M][N] = x[M][K] * y[K][N]` of matrices that are one behind the other.
 #[derive(Debug)]
 pub struct BatchMatmul {
     /// Of each product the numbers of its x and its y.

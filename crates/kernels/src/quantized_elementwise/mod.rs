@@ -1,4 +1,4 @@
-//! Quantised tensors of 8 bits, element by element: sums, products, choices, tables,
+//! Quantized tensors of 8 bits, element by element: sums, products, choices, tables,
 //! conversions.
 //!
 //! Results are equal to the bit to gemmlowp's arithmetic, with which the operations are defined.

@@ -1,4 +1,4 @@
-//! [`QuantizedPrelu`]: PRELU of quantised tensors.
+//! [`QuantizedPrelu`]: PRELU of quantized tensors.
 
 use super::product::Exact;
 use super::sum::for_each_vector;
@@ -10,7 +10,7 @@ use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 
 /// Prepared PRELU of `u8` or `i8` tensors that broadcast: `x` where it is 0 or more, otherwise `alpha * x`,
-/// each requantised by a factor of its own.
+/// each requantized by a factor of its own.
 #[derive(Debug, Clone)]
 pub struct QuantizedPrelu<T> {
     isa: Isa,

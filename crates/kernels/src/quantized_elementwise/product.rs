@@ -1,4 +1,4 @@
-//! [`QuantizedProduct`]: MUL of quantised tensors.
+//! [`QuantizedProduct`]: MUL of quantized tensors.
 
 use super::Quantization;
 use super::sum::for_each_vector;

@@ -1,4 +1,4 @@
-//! [`RecodedPairs`]: two 8-bit tensors that are brought to one quantisation and then combined.
+//! [`RecodedPairs`]: two 8-bit tensors that are brought to one quantization and then combined.
 
 use super::TableMap;
 use crate::InstructionSet;
@@ -16,7 +16,7 @@ pub enum Choice {
 }
 
 /// Prepared MAXIMUM or MINIMUM of `u8` or `i8` tensors that broadcast. Each may be looked up in a table
-/// first, which brings it to the output's quantisation.
+/// first, which brings it to the output's quantization.
 #[derive(Debug, Clone)]
 pub struct RecodedPairs {
     isa: Isa,

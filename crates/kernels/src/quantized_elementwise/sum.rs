@@ -1,4 +1,4 @@
-//! ADD and SUB of quantised tensors.
+//! ADD and SUB of quantized tensors.
 //!
 //! By definition both operands are brought to a common scale, with 20 more bits to round in, and
 //! their sum to the output's: three multiplications in integers, of which two need 64 bits. The same

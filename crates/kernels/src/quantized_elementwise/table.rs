@@ -150,7 +150,7 @@ mod x86 {
         let count = input.len().min(output.len());
         if count > 0 {
             let mask = u64::MAX >> (64 - count);
-            // SAFETY: the mask leaves out what lies behind the slices.
+            // SAFETY: the mask leaves out what is behind the slices.
             unsafe {
                 let index = _mm512_maskz_loadu_epi8(mask, input.as_ptr().cast());
                 _mm512_mask_storeu_epi8(output.as_mut_ptr().cast(), mask, look_up(index));

@@ -68,7 +68,7 @@ pub(super) fn run<L: Layer>(
     let width = layer.output_size();
     check_output(output, layer.sequences(), width);
     let output = DisjointOutput::new(output);
-    // SAFETY: nobody else has the output.
+    // SAFETY: no one else has the output.
     let rows = unsafe { Rows::new(&output, width, [0, width]) };
     let (contributions, scratch) = scratch.split_at_mut(layer.contributions());
     layer.contribute(team, steps, contributions);
@@ -109,7 +109,7 @@ pub(super) fn run_both<L: Layer>(
             (DisjointOutput::new(output), None, [width; 2], sizes[0])
         }
     };
-    // SAFETY: nobody else has the outputs, and the two write different ones or different parts of
+    // SAFETY: no one else has the outputs, and the two write different ones or different parts of
     // each row.
     let rows = unsafe {
         let behind = second.as_ref().unwrap_or(&first);

@@ -8,7 +8,7 @@
 //! h' = o * g(c'), or clip(Wp (o * g(c')) + bp) with a projection
 //! ```
 //!
-//! `a` is an auxiliary input and `n` layer normalisation with an epsilon of 1e-8; they, the peepholes
+//! `a` is an auxiliary input and `n` layer normalization with an epsilon of 1e-8; they, the peepholes
 //! P and the projection are left out where there are no weights for them.
 #![allow(unsafe_code)]
 
@@ -119,7 +119,7 @@ pub struct Lstm {
     isa: Isa,
     pub(super) shape: Shape,
     pub(super) settings: Settings,
-    /// Of the inputs to the gates, with the biases unless they come after a normalisation; none of an
+    /// Of the inputs to the gates, with the biases unless they come after a normalization; none of an
     /// input gate that is coupled.
     pub(super) contributions: [Option<Contribution>; GATES],
     pub(super) recurrent: Packed,
@@ -275,7 +275,7 @@ impl Layer for Lstm {
 
     fn step_scratch(&self) -> usize {
         let Shape { sequences, units, output, .. } = self.shape;
-        // The outputs of two steps; what comes out of the cells; sums to be normalised.
+        // The outputs of two steps; what comes out of the cells; sums to be normalized.
         let by_sequence = 2 * output + units + GATES * units;
         sequences.batch.saturating_mul(by_sequence)
     }

@@ -210,7 +210,7 @@ struct Step<'a> {
     /// `[rows, units]`
     contributions: &'a [f32],
     before: &'a [f32],
-    /// `[batch, units]`, of which those of these panels are nobody else's.
+    /// `[batch, units]`, of which those of these panels are no one else's.
     after: &'a DisjointOutput<'a, f32>,
 }
 

@@ -4,7 +4,7 @@
 use crate::disjoint::DisjointOutput;
 use crate::team::{Stop, Team};
 
-/// How the steps of all sequences lie in a tensor, whose rows are steps, and in which order they are
+/// How the steps of all sequences are in a tensor, whose rows are steps, and in which order they are
 /// taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sequences {

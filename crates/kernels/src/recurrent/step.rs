@@ -7,7 +7,7 @@ use crate::disjoint::DisjointOutput;
 use crate::vector::{Kernel, Simd, functions};
 use std::ops::Range;
 
-/// What keeps layer normalisation from dividing by 0.
+/// What keeps layer normalization from dividing by 0.
 const LEAST_VARIANCE: f32 = 1e-8;
 
 /// A step of all sequences, for the units of some panels.
@@ -19,10 +19,10 @@ pub(super) struct Step<'a> {
     /// `[gates, rows, units]`
     pub(super) contributions: &'a [f32],
     pub(super) before: &'a [f32],
-    /// `[batch, units]`, of which those of these panels are nobody else's; as are the next ones.
+    /// `[batch, units]`, of which those of these panels are no one else's; as are the next ones.
     pub(super) cells: &'a DisjointOutput<'a, f32>,
     pub(super) hiddens: &'a DisjointOutput<'a, f32>,
-    /// `[gates, batch, units]`, for normalisation.
+    /// `[gates, batch, units]`, for normalization.
     pub(super) sums: &'a DisjointOutput<'a, f32>,
 }
 
@@ -93,12 +93,12 @@ impl Step<'_> {
     }
 }
 
-/// Normalises the sums of all gates and updates the cells.
+/// Normalizes the sums of all gates and updates the cells.
 pub(super) struct Normalized<'a> {
     pub(super) lstm: &'a Lstm,
     /// By gate.
     pub(super) weights: &'a [Vec<f32>; GATES],
-    /// Nobody else's, as are the next ones.
+    /// No one else's, as are the next ones.
     pub(super) sums: &'a DisjointOutput<'a, f32>,
     pub(super) cells: &'a DisjointOutput<'a, f32>,
     pub(super) hiddens: &'a DisjointOutput<'a, f32>,
@@ -116,7 +116,7 @@ impl Kernel for Normalized<'_> {
                 if gate == GATES - 1 {
                     for panel in 0..lstm.recurrent.panels() {
                         let gates = self.load(simd, sequence, panel);
-                        // SAFETY: nobody else has the cells, and no other slice of them is held.
+                        // SAFETY: no one else has the cells, and no other slice of them is held.
                         unsafe { lstm.update_cell(simd, sequence, panel, &gates, cells) };
                     }
                 }
@@ -134,13 +134,13 @@ impl Kernel for Normalized<'_> {
 }
 
 impl Normalized<'_> {
-    /// Adds what a gate sees of the cell, and normalises.
+    /// Adds what a gate sees of the cell, and normalizes.
     #[inline(always)]
     fn normalize<S: Simd>(&self, simd: S, sequence: usize, gate: usize) {
         let Self { lstm, weights, sums, cells, .. } = *self;
         let (batch, units) = (lstm.shape.sequences.batch, lstm.shape.units);
         let start = (gate * batch + sequence) * units;
-        // SAFETY: nobody else has the sums and the cells, and no other slice of them is held.
+        // SAFETY: no one else has the sums and the cells, and no other slice of them is held.
         let (sums, cells) =
             unsafe { (sums.slice(start, units), cells.slice(sequence * units, units)) };
         if let Some(peephole) = &lstm.peephole[gate] {
@@ -227,7 +227,7 @@ impl Lstm {
         cell: S::F,
     ) -> S::F {
         match &self.peephole[gate] {
-            // With normalisation they have been added before.
+            // With normalization they have been added before.
             Some(peephole) if self.layer_norm.is_none() => {
                 let (start, count) = self.units_of::<S>(0, panel, vector);
                 simd.fma(simd.load_partial(&peephole[start..start + count], 0.0), cell, sum)
@@ -332,7 +332,7 @@ pub(super) struct Project<'a> {
     pub(super) projection: &'a Packed,
     pub(super) panels: Range<usize>,
     pub(super) hidden: &'a [f32],
-    /// `[batch, output]`, of which those of these panels are nobody else's.
+    /// `[batch, output]`, of which those of these panels are no one else's.
     pub(super) output: &'a DisjointOutput<'a, f32>,
 }
 

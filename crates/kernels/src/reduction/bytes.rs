@@ -200,7 +200,7 @@ fn along<S: Simd, T: Byte, const WHAT: u8>(simd: S, row: &[T]) -> i32 {
     lanes.into_iter().chain(rest).fold(nothing(WHAT), combined::<WHAT>)
 }
 
-/// Columns that lie next to each other, each reduced over all reduced axes: `N` vectors, of which a
+/// Columns that are next to each other, each reduced over all reduced axes: `N` vectors, of which a
 /// single one has `count` columns.
 #[inline(always)]
 fn side_by_side<S: Simd, T: Byte, const WHAT: u8, const N: usize>(

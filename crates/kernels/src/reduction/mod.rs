@@ -1,4 +1,4 @@
-//! Reductions over any set of axes, and the normalisations that are made of them.
+//! Reductions over any set of axes, and the normalizations that are made of them.
 
 mod arg;
 mod bytes;
@@ -16,7 +16,7 @@ pub use normalization::{
 };
 pub use sum::{Reduce, Reduction};
 
-/// One axis of an input, or several that lie next to each other.
+/// One axis of an input, or several that are next to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Axis {
     length: usize,

@@ -1,4 +1,4 @@
-//! Normalisations of float32.
+//! Normalizations of float32.
 #![allow(unsafe_code)]
 
 use crate::InstructionSet;
@@ -13,7 +13,7 @@ const ELEMENTS_OF_TASK: usize = 8192;
 /// What a row is divided by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Normalization {
-    /// Layer normalisation: `(x - mean) / sqrt(variance + epsilon)`.
+    /// Layer normalization: `(x - mean) / sqrt(variance + epsilon)`.
     Layer {
         /// What is added to the variance.
         epsilon: f32,
@@ -25,7 +25,7 @@ pub enum Normalization {
     },
 }
 
-/// A prepared normalisation of rows.
+/// A prepared normalization of rows.
 #[derive(Debug, Clone)]
 pub struct RowNormalization {
     isa: Isa,
@@ -45,7 +45,7 @@ impl RowNormalization {
         Self { isa: Isa::of(set), normalization, rows, length }
     }
 
-    /// Normalises rows; then multiplies with `scale` and adds `offset`, an element for each column,
+    /// Normalizes rows; then multiplies with `scale` and adds `offset`, an element for each column,
     /// if they are given.
     ///
     /// # Panics

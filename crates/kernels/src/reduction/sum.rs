@@ -206,7 +206,7 @@ fn across_lanes<S: Simd, const WHAT: u8>(simd: S, all: S::F) -> f32 {
     lanes.into_iter().fold(nothing(WHAT), choose)
 }
 
-/// Columns that lie next to each other, `count` of them, each reduced over all reduced axes.
+/// Columns that are next to each other, `count` of them, each reduced over all reduced axes.
 #[inline(always)]
 fn side_by_side<S: Simd, const WHAT: u8, const N: usize>(
     simd: S,

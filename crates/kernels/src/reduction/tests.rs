@@ -1,4 +1,4 @@
-//! Reductions and normalisations against their definitions in double precision.
+//! Reductions and normalizations against their definitions in double precision.
 
 use super::*;
 use crate::InstructionSet;

@@ -1,6 +1,6 @@
 //! RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: images of another size.
 //!
-//! Where an output pixel lies in the input is the caller's to say, as a [`Place`] for each row and
+//! Where an output pixel is in the input is the caller's to say, as a [`Place`] for each row and
 //! each column; the nearest neighbour is a place whose weight is 0.
 #![allow(unsafe_code)]
 
@@ -22,7 +22,7 @@ const ELEMENTS_OF_TASK: usize = 8192;
 /// Bits of weights that are exact in the integer arithmetic of 8-bit images.
 const WEIGHT_BITS: u32 = 11;
 
-/// Where an index of the output lies on an axis of the input.
+/// Where an index of the output is on an axis of the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
     /// The index before, or there.
@@ -53,7 +53,7 @@ impl Resize {
     /// of the output.
     ///
     /// # Panics
-    /// If a place lies outside of the input, or a weight is not from 0 to 1.
+    /// If a place is outside of the input, or a weight is not from 0 to 1.
     pub fn prepare(
         set: InstructionSet,
         batch: usize,

@@ -6,7 +6,7 @@ use crate::vector::{Byte, Kernel, Simd, load_bytes_partial, store_bytes_partial}
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Pixels of an output row that lie between the same two columns of the input.
+/// Pixels of an output row that are between the same two columns of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Span {
     pixels: Range<usize>,

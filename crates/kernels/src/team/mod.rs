@@ -21,7 +21,7 @@ use sync::{
 
 /// How long an idle helper looks for work before it sleeps. Steps of one execution follow each other
 /// within a microsecond or two, executions within some tens; waking a sleeper costs about as much.
-const PATIENCE: Duration = Duration::from_micros(100);
+const TIMEOUT: Duration = Duration::from_micros(100);
 
 /// Looks at the clock once in so many looks for work.
 #[cfg(not(loom))]
@@ -209,13 +209,13 @@ impl Team {
     }
 
     /// To be called before an execution: wakes those who sleep, and tells them which processor to
-    /// leave to the caller. Nobody is woken for a small execution, which would be over before they
+    /// leave to the caller. No one is woken for a small execution, which would be over before they
     /// come, unless executions follow each other closely.
     pub fn begin(&mut self, is_small: bool) {
         if self.helpers.is_empty() {
             return;
         }
-        let is_close = self.ended.is_some_and(|ended| ended.elapsed() < PATIENCE);
+        let is_close = self.ended.is_some_and(|ended| ended.elapsed() < TIMEOUT);
         let sleeps = |state: &Apart<State>| state.0.asleep.load(Ordering::Relaxed);
         self.is_alone = is_small && !is_close && self.shared.states.iter().any(sleeps);
         if !self.is_alone {
@@ -267,7 +267,7 @@ impl Team {
     }
 
     fn ask(&mut self, question: Option<Question<'static>>) {
-        // SAFETY: no round is on, and so nobody reads it.
+        // SAFETY: no round is on, and so no one reads it.
         self.shared.stop.0.question.with_mut(|place| unsafe { *place = question });
     }
 
@@ -443,17 +443,17 @@ fn wait_for_round(shared: &Shared, index: usize, seen: u64, allowed: &Allowed) -
         let word = shared.round.0.word.load(Ordering::SeqCst);
         (word != seen).then_some(word)
     };
-    let mut patience = Patience::default();
+    let mut timeout = Timeout::default();
     loop {
         if let Some(word) = news() {
             return word;
         }
-        if !patience.looks_at_clock() {
+        if !timeout.looks_at_clock() {
             pause();
             continue;
         }
         allowed.leave(shared.round.0.processor.load(Ordering::Relaxed));
-        if !patience.is_at_end() {
+        if !timeout.is_at_end() {
             continue;
         }
         let asleep = &shared.states[index].0.asleep;
@@ -463,20 +463,20 @@ fn wait_for_round(shared: &Shared, index: usize, seen: u64, allowed: &Allowed) -
         }
         asleep.store(false, Ordering::SeqCst);
         // Who was woken is about to get work.
-        patience = Patience::default();
+        timeout = Timeout::default();
     }
 }
 
 /// How long somebody has been looking for work.
 #[derive(Default)]
-struct Patience {
+struct Timeout {
     #[cfg(not(loom))]
     looks: u32,
     #[cfg(not(loom))]
     since: Option<Instant>,
 }
 
-impl Patience {
+impl Timeout {
     /// Counts a look; says whether it is time for one at the clock.
     #[cfg(not(loom))]
     fn looks_at_clock(&mut self) -> bool {
@@ -487,7 +487,7 @@ impl Patience {
     /// Whether it is time to sleep.
     #[cfg(not(loom))]
     fn is_at_end(&mut self) -> bool {
-        self.since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE
+        self.since.get_or_insert_with(Instant::now).elapsed() >= TIMEOUT
     }
 
     /// Time does not pass in a model.

@@ -24,7 +24,7 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    /// Where the calling thread may run; nobody knows if the system does not say.
+    /// Where the calling thread may run; no one knows if the system does not say.
     pub(super) fn of_this_thread() -> Self {
         Self {
             #[cfg(not(any(miri, loom)))]

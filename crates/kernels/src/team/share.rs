@@ -1,4 +1,4 @@
-//! [`Share`]: the tasks of a round that are one thread's, as long as nobody takes them from it.
+//! [`Share`]: the tasks of a round that are one thread's, as long as no one takes them from it.
 
 use super::sync::{AtomicU64, Ordering};
 use crate::gemm::part;
@@ -14,8 +14,8 @@ pub(super) struct Round {
     pub(super) tasks: usize,
 }
 
-/// Which of a share's tasks nobody has begun yet: the number of a round, the first task, and the one
-/// behind the last. A word of an older round means: all of them. So nobody has to write what each
+/// Which of a share's tasks no one has begun yet: the number of a round, the first task, and the one
+/// behind the last. A word of an older round means: all of them. So no one has to write what each
 /// thread's share is before a round begins.
 #[derive(Debug)]
 pub(super) struct Share(AtomicU64);
@@ -93,7 +93,7 @@ mod tests {
         let take = |number, end| share.take(round(number), (1, 2), end);
         assert_eq!(take(1, End::First), Some(5));
         assert_eq!(take(1, End::Last), Some(9));
-        // Nobody came for what was left; a new round has all tasks again.
+        // No one came for what was left; a new round has all tasks again.
         assert_eq!(take(3, End::Last), Some(9));
         assert_eq!(take(2, End::First), None);
         assert_eq!([(); 4].map(|()| take(3, End::First)), [Some(5), Some(6), Some(7), Some(8)]);

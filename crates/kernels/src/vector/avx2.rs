@@ -130,7 +130,7 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn store_partial(self, value: __m256, to: &mut [f32]) {
         let mask = first(to.len());
-        // SAFETY: the mask leaves out what lies behind the slice; `self` proves the instructions.
+        // SAFETY: the mask leaves out what is behind the slice; `self` proves the instructions.
         unsafe {
             let mask = _mm256_loadu_si256(mask.as_ptr().cast());
             _mm256_maskstore_ps(to.as_mut_ptr(), mask, value);

@@ -109,7 +109,7 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn load_partial(self, from: &[f32], fill: f32) -> __m512 {
-        // SAFETY: the mask leaves out what lies behind the slice; `self` proves the instruction.
+        // SAFETY: the mask leaves out what is behind the slice; `self` proves the instruction.
         unsafe { _mm512_mask_loadu_ps(_mm512_set1_ps(fill), first(from.len()), from.as_ptr()) }
     }
     #[inline(always)]
@@ -120,7 +120,7 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn store_partial(self, value: __m512, to: &mut [f32]) {
-        // SAFETY: the mask leaves out what lies behind the slice; `self` proves the instruction.
+        // SAFETY: the mask leaves out what is behind the slice; `self` proves the instruction.
         unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first(to.len()), value) }
     }
     #[inline(always)]

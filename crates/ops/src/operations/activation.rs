@@ -2,20 +2,20 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 4 at most | float32, float16, quantised |
+//! | input 0 | input | any of rank 4 at most | float32, float16, quantized |
 //! | output 0 | output | as the input | as the input |
 //!
-//! | operation | value | quantised output |
+//! | operation | value | quantized output |
 //! |---|---|---|
 //! | RELU, RELU1, RELU6 | the input clamped to `[0, inf)`, `[-1, 1]`, `[0, 6]` | as the input |
 //! | TANH | `tanh(x)` | scale 1/128, zero point 128 (signed: 0) |
 //! | LOGISTIC | `1 / (1 + exp(-x))` | scale 1/256, zero point 0 (signed: -128) |
 //!
-//! The definition of the quantised TANH and LOGISTIC is the function of the real input, so their
+//! The definition of the quantized TANH and LOGISTIC is the function of the real input, so their
 //! result here is the stored value nearest to it. Implementations in fixed-point arithmetic may be
 //! one step away.
 //!
-//! Source: `types.hal` 1.0, 1.2 (float16, quantised TANH, zero batch), 1.3 (signed).
+//! Source: `types.hal` 1.0, 1.2 (float16, quantized TANH, zero batch), 1.3 (signed).
 
 use crate::call::{Call, Output};
 use crate::error::Fault;

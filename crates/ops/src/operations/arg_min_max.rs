@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any; the axis not empty | float32, float16, int32, quantised |
+//! | input 0 | input | any; the axis not empty | float32, float16, int32, quantized |
 //! | input 1 | axis | scalar | INT32, negative from the end |
 //! | output 0 | output | the input's without the axis; `[1]` if nothing is left | int32 |
 //!

@@ -2,11 +2,11 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0, 1 | input | any two of rank 4 at most that broadcast | float32, float16, quantised, int32 |
+//! | input 0, 1 | input | any two of rank 4 at most that broadcast | float32, float16, quantized, int32 |
 //! | input 2 | activation | scalar | INT32, see [`nnhal_hal::FusedActivation`] |
 //! | output 0 | output | the common shape | as the inputs |
 //!
-//! Quantised (not DIV): `output = requantise(input0 op input1)`. For MUL the output's scale must be
+//! Quantized (not DIV): `output = requantize(input0 op input1)`. For MUL the output's scale must be
 //! above the product of the inputs' scales.
 //!
 //! Integers take no activation. Sums and products that 32 bits cannot hold wrap. Dividing rounds
@@ -432,7 +432,7 @@ mod tests {
     }
 
     proptest! {
-        /// Requantising rounds twice.
+        /// Requantizing rounds twice.
         #[test]
         fn a_quantized_result_is_within_three_quarters_of_a_step(
             operation in prop::sample::select(vec![Add, Sub, Mul]),

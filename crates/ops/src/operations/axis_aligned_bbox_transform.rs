@@ -4,7 +4,7 @@
 //! | operand | name | shape | types |
 //! |---|---|---|---|
 //! | input 0 | regions | `[regions, 4]`: x1, y1, x2, y2 | float32, float16, quant16 of scale 1/8 |
-//! | input 1 | deltas | `[regions, classes * 4]`: dx, dy, dw, dh | as the regions; quant8 if quantised |
+//! | input 1 | deltas | `[regions, classes * 4]`: dx, dy, dw, dh | as the regions; quant8 if quantized |
 //! | input 2 | batch indexes | `[regions]` | int32 |
 //! | input 3 | images | `[batches, 2]`: height, width | as the regions |
 //! | output 0 | output | as the deltas: x1, y1, x2, y2 | as the regions |

@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | x | `[..., rows, inner]`; `[..., inner, rows]` if transposed | float32, float16, signed quantised, int32 |
+//! | input 0 | x | `[..., rows, inner]`; `[..., inner, rows]` if transposed | float32, float16, signed quantized, int32 |
 //! | input 1 | y | `[..., inner, columns]`; `[..., columns, inner]` if transposed | as x |
 //! | input 2, 3 | transpose x, y | scalar | BOOL; left out: false |
 //! | output 0 | output | `[..., rows, columns]` | as x |
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn quantised_values_by_hand() {
+    fn quantized_values_by_hand() {
         let signed = |dimensions: [u32; 2], scale, zero| {
             OperandSpec::tensor_quant8_asymm_signed(dimensions, scale, zero)
         };

@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, channels]`, or in NCHW | float32, float16, quantised |
+//! | input 0 | input | `[batch, height, width, channels]`, or in NCHW | float32, float16, quantized |
 //! | input 1 | block size | `[2]` | TENSOR_INT32: rows and columns, 1 or more |
 //! | input 2 (SPACE_TO_BATCH_ND) | paddings | `[2, 2]` | TENSOR_INT32: before and behind, of height and width |
 //! | last input | NCHW? (1.2) | scalar | BOOL, true for NCHW |

@@ -3,8 +3,8 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | scores | `[boxes, classes]`, two classes or more | float32, float16, quantised |
-//! | input 1 | boxes | `[boxes, classes * 4]`: x1, y1, x2, y2 | as the scores; quant16 of scale 1/8 if quantised |
+//! | input 0 | scores | `[boxes, classes]`, two classes or more | float32, float16, quantized |
+//! | input 1 | boxes | `[boxes, classes * 4]`: x1, y1, x2, y2 | as the scores; quant16 of scale 1/8 if quantized |
 //! | input 2 | batch indexes | `[boxes]`, equal ones in a row | int32, 0 or more |
 //! | input 3 | score threshold | scalar | FLOAT32; FLOAT16 if the scores are |
 //! | input 4 | limit | scalar, boxes of an image; negative: no limit | INT32 |

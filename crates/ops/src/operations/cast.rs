@@ -8,7 +8,7 @@
 //! Of `float32`, `float16`, `int32` and `TENSOR_QUANT8_ASYMM` each becomes each. Since 1.3 `bool8`,
 //! the 16-bit types, `TENSOR_QUANT8_ASYMM_SIGNED` and `TENSOR_QUANT8_SYMM` become themselves.
 //!
-//! Scales and zero points do not count: a quantised element is its stored integer. Floats lose
+//! Scales and zero points do not count: a quantized element is its stored integer. Floats lose
 //! their fraction. What the type cannot hold becomes the nearest that it can, infinity for floats;
 //! NaN becomes 0.
 //!

@@ -1,8 +1,8 @@
-//! CHANNEL_SHUFFLE: channels that lie in groups, ordered by their place in the group.
+//! CHANNEL_SHUFFLE: channels that are in groups, ordered by their place in the group.
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 4 at most | float32, float16, quantised |
+//! | input 0 | input | any of rank 4 at most | float32, float16, quantized |
 //! | input 1 | groups | scalar; divides the number of channels | INT32 |
 //! | input 2 | axis | scalar, negative from the end | INT32 |
 //! | output 0 | output | as the input | as the input; same scale, zero point |

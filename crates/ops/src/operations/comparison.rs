@@ -3,13 +3,13 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0, 1 | input | any two that broadcast | float32, float16, int32, quantised, bool8 |
+//! | input 0, 1 | input | any two that broadcast | float32, float16, int32, quantized, bool8 |
 //! | output 0 | output | the common shape | bool8 |
 //!
-//! Quantised values are compared by the real numbers that they stand for, each computed as float32;
+//! Quantized values are compared by the real numbers that they stand for, each computed as float32;
 //! truth values as 0 and 1. A NaN is unequal to everything and neither less nor greater.
 //!
-//! Source: `types.hal` 1.2, 1.3 (signed quantised).
+//! Source: `types.hal` 1.2, 1.3 (signed quantized).
 
 use crate::call::{Call, Output};
 use crate::error::Fault;

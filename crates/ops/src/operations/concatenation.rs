@@ -2,11 +2,11 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 to n-1 | input | rank 4 at most; equal but for the length of the axis | float32, float16, quantised; own scales and zero points |
+//! | input 0 to n-1 | input | rank 4 at most; equal but for the length of the axis | float32, float16, quantized; own scales and zero points |
 //! | input n | axis | scalar, from the front | INT32 |
 //! | output 0 | output | the inputs' with the sum of their lengths | as the inputs; its own scale and zero point |
 //!
-//! Elements of an input that is quantised otherwise than the output are quantised anew; until 1.2
+//! Elements of an input that is quantized otherwise than the output are quantized anew; until 1.2
 //! `TENSOR_QUANT8_ASYMM` knew no such inputs.
 //!
 //! Source: `types.hal` 1.0, 1.2, 1.3 (signed).
@@ -65,7 +65,7 @@ impl Operation for Concatenation {
             (parts(call).map_or(&[][..], |(tensors, _)| tensors), call.output(0));
         let differs = output.operand_type == TensorQuant8Asymm
             && !tensors.iter().all(|input| is_quantized_alike(input, output));
-        let reason = "an input that is quantised otherwise than the output";
+        let reason = "an input that is quantized otherwise than the output";
         Since::ALWAYS.and(HalVersion::V1_2, reason, differs)
     }
 
@@ -132,7 +132,7 @@ impl Concatenation {
     }
 }
 
-/// The elements of an input, quantised as the output is.
+/// The elements of an input, quantized as the output is.
 fn as_output<'a>(input: &Argument<'a>, output: &Argument<'_>) -> Result<Cow<'a, [u8]>, Fault> {
     if is_quantized_alike(input, output) {
         return Ok(input.bytes()?.into());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn model_25_inputs_quantised_otherwise_came_with_1_2() {
+    fn model_25_inputs_quantized_otherwise_came_with_1_2() {
         let vector = |scale, zero_point| {
             (OperandSpec::tensor_quant8_asymm([1], scale, zero_point), &[0.0][..])
         };
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_quantised_as_the_output() {
+    fn elements_are_quantized_as_the_output() {
         // 0.5 * (q - 10) of 10, 13, 255 is 0, 1.5, 122.5; in steps of 2 from 100: 0, 0.75, 61.25.
         let vector = OperandSpec::tensor_quant8_asymm([3], 0.5, 10);
         let output = OperandSpec::tensor_quant8_asymm([], 2.0, 100);
@@ -278,7 +278,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn requantised_elements_are_the_nearest(
+        fn requantized_elements_are_the_nearest(
             stored in 0..256_u32,
             scales in (0.01..4.0_f32, 0.01..4.0_f32),
             zero_points in (0..256_i32, 0..256_i32),

@@ -3,9 +3,9 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, depth_in]`, or NCHW | float32, float16, quantised |
+//! | input 0 | input | `[batch, height, width, depth_in]`, or NCHW | float32, float16, quantized |
 //! | input 1 | filter | `[depth_out, height, width, depth_in]` | as the input, or per channel along axis 0 |
-//! | input 2 | bias | `[depth_out]` | as the input; int32 if quantised |
+//! | input 2 | bias | `[depth_out]` | as the input; int32 if quantized |
 //! | explicit 3 to 6 | padding left, right, top, bottom | scalar | INT32, from 0 to less than the window |
 //! | implicit 3 | padding scheme | scalar | INT32: 0 NONE, 1 SAME, 2 VALID |
 //! | next two | stride width, height | scalar | INT32, above 0 |
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn quantised_values_by_hand() {
+    fn quantized_values_by_hand() {
         // Real: input (1, 2), filter (2, -1), bias 0.25; 1*2 - 2*1 + 0.25 = 0.25 = 1/4 step of 1.
         let example = |output: OperandSpec| {
             Example::new(OperationType::Conv2d)
@@ -256,16 +256,16 @@ mod tests {
     #[test]
     fn channel_scales_weigh_each_channel() {
         let filter = OperandSpec::tensor_quant8_symm_per_channel([2, 1, 1, 1], &[0.5, 2.0], 0);
-        let example = |quantised, zero| {
+        let example = |quantized, zero| {
             Example::new(OperationType::Conv2d)
                 .input(
-                    OperandSpec::new(quantised, [1, 1, 1, 1]).quantized(0.5, zero),
+                    OperandSpec::new(quantized, [1, 1, 1, 1]).quantized(0.5, zero),
                     &[f64::from(zero) + 10.0],
                 )
                 .input(filter.clone(), &[3.0, -3.0])
                 .input(OperandSpec::tensor_int32([2]), &[2.0, 2.0])
                 .int32s([2, 1, 1, 0])
-                .output(OperandSpec::new(quantised, [0; 4]).quantized(1.0, zero))
+                .output(OperandSpec::new(quantized, [0; 4]).quantized(1.0, zero))
         };
         // Sums 32 and -28, in steps of 1/4 and 1.
         assert_eq!(example(TensorQuant8Asymm, 128).result().1, [136.0, 100.0]);
@@ -340,7 +340,7 @@ mod tests {
     fn what_the_definition_excludes_is_refused() {
         let example = || explicit(image_of_nine(), [0; 4], [1, 1]);
         let scheme = || implicit(image_of_nine(), 1, [1, 1]);
-        let quantised = |filter: OperandSpec, bias: OperandSpec| {
+        let quantized = |filter: OperandSpec, bias: OperandSpec| {
             Example::new(OperationType::Conv2d)
                 .input(tensor(TensorQuant8Asymm, [1; 4]), &[0.0])
                 .input(filter, &[0.0])
@@ -351,7 +351,7 @@ mod tests {
         let symmetric =
             |scales, axis| OperandSpec::tensor_quant8_symm_per_channel([1; 4], scales, axis);
         let int32 = |scale, zero| OperandSpec::tensor_int32([1]).quantized(scale, zero);
-        let quarter = || quantised(tensor(TensorQuant8Asymm, [1; 4]), int32(0.25, 0));
+        let quarter = || quantized(tensor(TensorQuant8Asymm, [1; 4]), int32(0.25, 0));
         quarter().run().unwrap();
         let table = [
             (example().with_int32(3, -1), "value of input 3 (padding left) is -1"),
@@ -386,15 +386,15 @@ mod tests {
             (quarter().with_input(2, int32(f32::NAN, 0), &[0.0]), "scale of input 2 (bias) is NaN"),
             (quarter().with_input(2, int32(0.25, 1), &[0.0]), "zero point of input 2 (bias) is 1"),
             (
-                quantised(symmetric(&[0.5], 3), int32(0.0, 0)),
+                quantized(symmetric(&[0.5], 3), int32(0.0, 0)),
                 "channel dimension of input 1 (filter) is 3, expected 0",
             ),
             (
-                quantised(symmetric(&[0.5, 0.5], 0), int32(0.0, 0)),
+                quantized(symmetric(&[0.5, 0.5], 0), int32(0.0, 0)),
                 "number of scales of input 1 (filter) is 2, expected 1",
             ),
             (
-                quantised(symmetric(&[0.5], 0), int32(0.25, 0)),
+                quantized(symmetric(&[0.5], 0), int32(0.25, 0)),
                 "scale of input 2 (bias) is 0.25, expected 0",
             ),
             (
@@ -422,7 +422,7 @@ mod tests {
                 .int32s([dilation; 2])
                 .output(float([0; 4]))
         };
-        // With SAME padding half of a dilated window lies before the image.
+        // With SAME padding half of a dilated window is before the image.
         assert_eq!(example(largest, 1).result().0, [1, 1, 1, 1]);
         assert_eq!(example(1, largest).result(), (vec![1, 3, 3, 1], vec![10.0; 9]));
         let padded = explicit(image_of_nine(), [largest; 4], [1, 1]);
@@ -455,7 +455,7 @@ mod tests {
 
     proptest! {
         /// The sum as the definition writes it, element by element, against the reference; in
-        /// both layouts, for floats and for quantised numbers.
+        /// both layouts, for floats and for quantized numbers.
         #[test]
         fn the_definition_holds(
             (images, [out, high, wide], padding, [sx, sy, dx, dy], activation) in any_arguments(),
@@ -519,7 +519,7 @@ mod tests {
             let signed = |dimensions, scale| {
                 OperandSpec::tensor_quant8_asymm_signed(dimensions, scale, 0)
             };
-            let quantised = example(
+            let quantized = example(
                 signed(shape, 0.125),
                 OperandSpec::tensor_quant8_symm_per_channel(filter, &vec![0.25; out as usize], 0),
                 OperandSpec::tensor_int32([out]),
@@ -532,7 +532,7 @@ mod tests {
                 .iter()
                 .map(|sum| f64::from(half.apply(*sum as i32)).max(stored(least)).min(stored(greatest)))
                 .collect();
-            prop_assert_eq!(quantised.result().1, expected);
+            prop_assert_eq!(quantized.result().1, expected);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, channels]`, or in NCHW | float32, float16, quantised |
+//! | input 0 | input | `[batch, height, width, channels]`, or in NCHW | float32, float16, quantized |
 //! | input 1 | block size | scalar, 1 or more | INT32 |
 //! | input 2 | NCHW? (1.2) | scalar | BOOL, true for NCHW |
 //! | output 0 | output | see below, in the input's layout | as the input; same scale, zero point |

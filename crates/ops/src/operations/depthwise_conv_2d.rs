@@ -4,9 +4,9 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, depth_in]`, or NCHW | float32, float16, quantised |
+//! | input 0 | input | `[batch, height, width, depth_in]`, or NCHW | float32, float16, quantized |
 //! | input 1 | filter | `[1, height, width, depth_in * multiplier]` | as the input, or per channel along axis 3 |
-//! | input 2 | bias | `[depth_in * multiplier]` | as the input; int32 if quantised |
+//! | input 2 | bias | `[depth_in * multiplier]` | as the input; int32 if quantized |
 //! | explicit 3 to 6 | padding left, right, top, bottom | scalar | INT32, from 0 to less than the window |
 //! | implicit 3 | padding scheme | scalar | INT32: 0 NONE, 1 SAME, 2 VALID |
 //! | next two | stride width, height | scalar | INT32, above 0 |
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn quantised_values_by_hand() {
+    fn quantized_values_by_hand() {
         // Sums of stored values less zero points: 2 * 4 + 1 = 9 and 2 * -6 + 1 = -11 quarters.
         let example = |operand_type, zero: f64| {
             Example::new(OperationType::DepthwiseConv2d)

@@ -11,13 +11,13 @@
 //! | EXP, LOG, SIN | natural exponential, natural logarithm, sine of radians | |
 //! | FLOOR | the greatest integer that is not above it | |
 //! | NEG | the negative | int32; that of the least integer wraps to itself |
-//! | RSQRT | `1 / sqrt(x)` | quantised (feature level 7), with its own output scale |
+//! | RSQRT | `1 / sqrt(x)` | quantized (feature level 7), with its own output scale |
 //! | SQRT | `sqrt(x)` | |
 //!
-//! Outside a function's domain the result is NaN or infinite as IEEE 754 says; quantised, a NaN
+//! Outside a function's domain the result is NaN or infinite as IEEE 754 says; quantized, a NaN
 //! becomes the zero point.
 //!
-//! Source: `types.hal` 1.0 (FLOOR), 1.2, 1.3 (int32), `OperationType.aidl` (quantised).
+//! Source: `types.hal` 1.0 (FLOOR), 1.2, 1.3 (int32), `OperationType.aidl` (quantized).
 
 use crate::call::{Call, Output};
 use crate::error::Fault;

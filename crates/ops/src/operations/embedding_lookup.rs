@@ -3,7 +3,7 @@
 //! | operand | name | shape | types |
 //! |---|---|---|---|
 //! | input 0 | lookups | `[k]` | TENSOR_INT32, from 0 to the number of rows |
-//! | input 1 | values | any of rank 2 or more; the first axis counts rows | float32, float16, quantised, int32 |
+//! | input 1 | values | any of rank 2 or more; the first axis counts rows | float32, float16, quantized, int32 |
 //! | output 0 | output | the values', with `k` as first length | as the values; same scale, zero point |
 //!
 //! Source: `types.hal` 1.0, 1.2, 1.3 (float16, signed).

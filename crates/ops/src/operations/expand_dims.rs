@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any, of rank n | float32, float16, quantised, int32 |
+//! | input 0 | input | any, of rank n | float32, float16, quantized, int32 |
 //! | input 1 | axis | scalar | INT32, from -(n + 1) to n, negative from the end |
 //! | output 0 | output | the input's with a 1 at the axis | as the input; same scale, zero point |
 //!
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_is_quantised_as_the_input() {
+    fn the_output_is_quantized_as_the_input() {
         let output = tensor(TensorQuant8Asymm, []).quantized(1.0, 128);
         assert_eq!(
             example(TensorQuant8Asymm, &[1], 0).with_output(output).refusal(),

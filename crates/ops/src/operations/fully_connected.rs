@@ -2,9 +2,9 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 2 to 4 with a multiple of `input_size` elements | float32, float16, quantised |
+//! | input 0 | input | any of rank 2 to 4 with a multiple of `input_size` elements | float32, float16, quantized |
 //! | input 1 | weights | `[num_units, input_size]`, none 0 | as the input |
-//! | input 2 | bias | `[num_units]` | as the input; int32 if quantised |
+//! | input 2 | bias | `[num_units]` | as the input; int32 if quantized |
 //! | input 3 | activation | scalar | INT32 |
 //! | output 0 | output | `[batch, num_units]` | as the input |
 //!
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn quantised_values_by_hand() {
+    fn quantized_values_by_hand() {
         let run = |operand_type, zero: f64, output_scale| {
             Example::new(OperationType::FullyConnected)
                 .input(tensor(operand_type, [1, 2]), &[zero + 2.0, zero + 4.0])
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_the_definition_excludes_is_refused() {
-        let quantised = |bias: OperandSpec| {
+        let quantized = |bias: OperandSpec| {
             Example::new(OperationType::FullyConnected)
                 .input(tensor(TensorQuant8Asymm, [1, 1]), &[0.0])
                 .input(tensor(TensorQuant8Asymm, [1, 1]), &[0.0])
@@ -259,7 +259,7 @@ mod tests {
                 .output(tensor(TensorQuant8Asymm, [0, 0]))
         };
         let int32 = |scale, zero| OperandSpec::tensor_int32([1]).quantized(scale, zero);
-        quantised(int32(0.25, 0)).run().unwrap();
+        quantized(int32(0.25, 0)).run().unwrap();
         let symmetric = OperandSpec::tensor_quant8_symm_per_channel([1, 1], &[0.5], 0);
         let table = [
             (example().with_int32(3, 4), "value of input 3 (activation) is 4"),
@@ -291,10 +291,10 @@ mod tests {
                 example().with_input(2, float([2, 1]), &[0.0; 2]),
                 "rank of input 2 (bias) is 2, expected 1",
             ),
-            (quantised(int32(0.2, 0)), "scale of input 2 (bias) is 0.2, expected 0.25"),
-            (quantised(int32(0.25, 3)), "zero point of input 2 (bias) is 3, expected 0"),
+            (quantized(int32(0.2, 0)), "scale of input 2 (bias) is 0.2, expected 0.25"),
+            (quantized(int32(0.25, 3)), "zero point of input 2 (bias) is 3, expected 0"),
             (
-                quantised(int32(0.25, 0)).with_input(1, symmetric, &[0.0]),
+                quantized(int32(0.25, 0)).with_input(1, symmetric, &[0.0]),
                 "type of input 1 (weights) is TENSOR_QUANT8_SYMM_PER_CHANNEL",
             ),
             (

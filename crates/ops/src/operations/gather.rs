@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any | float32, float16, quantised, int32 |
+//! | input 0 | input | any | float32, float16, quantized, int32 |
 //! | input 1 | axis | scalar, negative from the end | INT32 |
 //! | input 2 | indexes | any | TENSOR_INT32, from 0 to the length of the axis |
 //! | output 0 | output | the input's, with the shape of the indexes in place of the axis | as the input; same scale, zero point |

@@ -3,10 +3,10 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | scores | `[batch, height, width, anchors]`, or NCHW | float32, float16, quantised |
+//! | input 0 | scores | `[batch, height, width, anchors]`, or NCHW | float32, float16, quantized |
 //! | input 1 | deltas | `[batch, height, width, anchors * 4]`: dx, dy, dw, dh, or NCHW | as the scores |
-//! | input 2 | anchors | `[anchors, 4]`: x1, y1, x2, y2 | as the scores; signed quant16 of scale 1/8 if quantised |
-//! | input 3 | images | `[batch, 2]`: height, width | as the scores; quant16 of scale 1/8 if quantised |
+//! | input 2 | anchors | `[anchors, 4]`: x1, y1, x2, y2 | as the scores; signed quant16 of scale 1/8 if quantized |
+//! | input 3 | images | `[batch, 2]`: height, width | as the scores; quant16 of scale 1/8 if quantized |
 //! | inputs 4, 5 | height, width stride | scalar: the image's size by the feature map's | FLOAT32; FLOAT16 if the scores are |
 //! | input 6 | limit before suppression | scalar, boxes of an image; below 1: no limit | INT32 |
 //! | input 7 | limit | scalar, boxes of an image; below 1: no limit | INT32 |

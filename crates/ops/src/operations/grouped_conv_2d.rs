@@ -5,9 +5,9 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, groups * depth_group]`, or NCHW | float32, float16, quantised |
+//! | input 0 | input | `[batch, height, width, groups * depth_group]`, or NCHW | float32, float16, quantized |
 //! | input 1 | filter | `[depth_out, height, width, depth_group]` | as the input, or per channel along axis 0 |
-//! | input 2 | bias | `[depth_out]` | as the input; int32 if quantised |
+//! | input 2 | bias | `[depth_out]` | as the input; int32 if quantized |
 //! | explicit 3 to 6 | padding left, right, top, bottom | scalar | INT32, from 0 to less than the window |
 //! | implicit 3 | padding scheme | scalar | INT32: 0 NONE, 1 SAME, 2 VALID |
 //! | next two | stride width, height | scalar | INT32, above 0 |
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn quantised_values_by_hand() {
+    fn quantized_values_by_hand() {
         let filter = OperandSpec::tensor_quant8_symm_per_channel([2, 1, 1, 1], &[1.0, 2.0], 0);
         let example = |operand_type, zero: f64, filter, stored: &[f64], scale| {
             Example::new(OperationType::GroupedConv2d)

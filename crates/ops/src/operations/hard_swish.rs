@@ -2,10 +2,10 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any | float32, float16, quantised |
+//! | input 0 | input | any | float32, float16, quantized |
 //! | output 0 | output | as the input | as the input; its own scale and zero point |
 //!
-//! A quantised output is the stored value nearest to the formula's; implementations in fixed-point
+//! A quantized output is the stored value nearest to the formula's; implementations in fixed-point
 //! arithmetic may be one step away.
 //!
 //! Source: `types.hal` 1.3.

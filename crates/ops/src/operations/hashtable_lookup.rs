@@ -4,11 +4,11 @@
 //! |---|---|---|---|
 //! | input 0 | lookups | `[k]` | TENSOR_INT32 |
 //! | input 1 | keys | `[n]` | TENSOR_INT32, ascending |
-//! | input 2 | values | any; the first length is `n` | float32, int32, quantised |
+//! | input 2 | values | any; the first length is `n` | float32, int32, quantized |
 //! | output 0 | output | the values', with `k` as first length | as the values; same scale, zero point |
 //! | output 1 | hits | `[k]` | TENSOR_QUANT8_ASYMM with scale 1 and zero point 0: 1 or 0 |
 //!
-//! The row of a key that there is not consists of zero bytes, which for quantised values is the
+//! The row of a key that there is not consists of zero bytes, which for quantized values is the
 //! stored 0, whatever the zero point. Of equal keys the first counts. Keys that do not ascend are
 //! refused: what is found among them would depend on how it is searched.
 //!
@@ -158,9 +158,9 @@ mod tests {
             example(TensorFloat32, &[0.0], &[1.0, 2.0, 0.0], &[3, 1]).refusal(),
             "HASHTABLE_LOOKUP: order of input 1 (keys) is 2 before 0, expected ascending keys"
         );
-        let quantised = example(TensorQuant8Asymm, &[0.0], &[0.0], &[1, 1]);
+        let quantized = example(TensorQuant8Asymm, &[0.0], &[0.0], &[1, 1]);
         let output = tensor(TensorQuant8Asymm, []).quantized(0.25, 128);
-        assert!(quantised.with_output(output).refusal().contains("scale of output 0"));
+        assert!(quantized.with_output(output).refusal().contains("scale of output 0"));
         let base = Example::new(OperationType::HashtableLookup)
             .input(tensor(TensorInt32, [1]), &[0.0])
             .input(tensor(TensorInt32, [1]), &[0.0])

@@ -2,8 +2,8 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | heatmaps | `[boxes, size, size, keypoints]`, or NCHW; the size is 2 or more | float32, float16, quantised |
-//! | input 1 | boxes | `[boxes, 4]`: x1, y1, x2, y2 | as the heatmaps; quant16 of scale 1/8 if quantised |
+//! | input 0 | heatmaps | `[boxes, size, size, keypoints]`, or NCHW; the size is 2 or more | float32, float16, quantized |
+//! | input 1 | boxes | `[boxes, 4]`: x1, y1, x2, y2 | as the heatmaps; quant16 of scale 1/8 if quantized |
 //! | input 2 | NCHW? | scalar | BOOL |
 //! | output 0 | scores | `[boxes, keypoints]` | as the heatmaps, any scale |
 //! | output 1 | keypoints | `[boxes, keypoints, 2]`: x, y | as the boxes |

@@ -25,7 +25,7 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 /// INSTANCE_NORMALIZATION.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InstanceNormalization {
-    /// What the normalised elements are multiplied by.
+    /// What the normalized elements are multiplied by.
     pub gamma: f32,
     /// What is added then.
     pub beta: f32,

@@ -2,14 +2,14 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 4 at most; before 1.2 only of rank 4 | float32, float16, quantised |
+//! | input 0 | input | any of rank 4 at most; before 1.2 only of rank 4 | float32, float16, quantized |
 //! | input 1, from 1.2 | axis | scalar | INT32, from -rank to rank - 1, default -1 |
 //! | output 0 | output | as the input | as the input; scale 1/128, zero point 128 (signed: 0) |
 //!
 //! A slice of nothing but 0 stays 0, as 1.3 wants it; older versions leave that open. Lengths below
 //! 10^-6 count as 10^-6.
 //!
-//! Source: `types.hal` 1.0, 1.2 (axis, ranks, float16, quantised), 1.3 (signed).
+//! Source: `types.hal` 1.0, 1.2 (axis, ranks, float16, quantized), 1.3 (signed).
 
 use crate::call::{Call, Output, Since};
 use crate::error::Fault;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn quantised_values_by_hand() {
+    fn quantized_values_by_hand() {
         // 3 and 4 of length 5, in steps of 1/128: 76.8 and 102.4; and -1 is stored, 1 is not.
         let unsigned = example(TensorQuant8Asymm, &[2, 2], &[131.0, 132.0, 128.0, 120.0]);
         assert_eq!(unsigned.result().1, [205.0, 230.0, 128.0, 0.0]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     proptest! {
-        /// Stored results lie within a step of the real ones.
+        /// Stored results are within a step of the real ones.
         #[test]
         fn stored_results_are_close(values in prop::collection::vec(0..=255_i32, 1..9)) {
             let values: Vec<f64> = values.into_iter().map(f64::from).collect();

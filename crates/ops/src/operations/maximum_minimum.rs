@@ -2,10 +2,10 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0, 1 | input | any two that broadcast | float32, float16, int32, quantised; each its own scale |
+//! | input 0, 1 | input | any two that broadcast | float32, float16, int32, quantized; each its own scale |
 //! | output 0 | output | the common shape | as the inputs; its own scale and zero point |
 //!
-//! Quantised inputs are compared as they are once quantised as the output. A NaN on either side
+//! Quantized inputs are compared as they are once quantized as the output. A NaN on either side
 //! gives NaN.
 //!
 //! Source: `types.hal` 1.2, 1.3 (signed).

@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any | float32, float16, quantised, int32 |
+//! | input 0 | input | any | float32, float16, quantized, int32 |
 //! | input 1 | paddings | `[rank of the input, 2]` | TENSOR_INT32: elements before, elements behind, of each axis |
 //! | input 2 | mode | scalar | INT32: 0 REFLECT, 1 SYMMETRIC |
 //! | output 0 | output | `before + length + behind` along each axis | as the input; same scale, zero point |

@@ -3,7 +3,7 @@
 //! | operand | name | shape | types |
 //! |---|---|---|---|
 //! | input 0 | axis | scalar, from 0 to the inputs' rank | INT32 |
-//! | input 1 to n | input | any, all the same | float32, float16, quantised, int32 |
+//! | input 1 to n | input | any, all the same | float32, float16, quantized, int32 |
 //! | output 0 | output | the inputs' with a length of n at the axis | as the inputs; same scale, zero point |
 //!
 //! Source: `OperationType.aidl`, feature level 6.
@@ -144,9 +144,9 @@ mod tests {
                 format!("PACK: value of input 0 (axis) is {axis}, expected 0 to 1")
             );
         }
-        let quantised = (OperandSpec::tensor_quant8_asymm([1], 0.5, 3), &[0.0][..]);
+        let quantized = (OperandSpec::tensor_quant8_asymm([1], 0.5, 3), &[0.0][..]);
         let other = OperandSpec::tensor_quant8_asymm([], 0.25, 3);
-        assert!(example(&[quantised], 0).with_output(other).refusal().contains("scale of input 1"));
+        assert!(example(&[quantized], 0).with_output(other).refusal().contains("scale of input 1"));
         let none = Example::new(OperationType::Pack).int32s([0]).output(tensor(TensorFloat32, []));
         assert!(none.refusal().contains("expected 2 or more inputs"));
     }

@@ -2,9 +2,9 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 4 at most | float32, float16, quantised |
+//! | input 0 | input | any of rank 4 at most | float32, float16, quantized |
 //! | input 1 | paddings | `[rank of the input, 2]` | TENSOR_INT32: elements before, elements behind, of each axis |
-//! | input 2 | value (PAD_V2) | scalar | FLOAT32, FLOAT16 as the input; INT32, the stored value, for quantised inputs |
+//! | input 2 | value (PAD_V2) | scalar | FLOAT32, FLOAT16 as the input; INT32, the stored value, for quantized inputs |
 //! | output 0 | output | `before + length + behind` along each axis | as the input; same scale, zero point |
 //!
 //! PAD lays zeros: 0, or the zero point. Until 1.2 the elements around a `TENSOR_QUANT8_ASYMM` were

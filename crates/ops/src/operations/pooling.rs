@@ -2,14 +2,14 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, depth]`, or NCHW | float32, float16, quantised (not L2) |
+//! | input 0 | input | `[batch, height, width, depth]`, or NCHW | float32, float16, quantized (not L2) |
 //! | explicit 1 to 4 | padding left, right, top, bottom | scalar | INT32, from 0 to less than the window |
 //! | implicit 1 | padding scheme | scalar | INT32: 0 NONE, 1 SAME, 2 VALID |
 //! | next two | stride width, height | scalar | INT32, above 0 |
 //! | next two | filter width, height | scalar | INT32, above 0 |
 //! | next | activation | scalar | INT32 |
 //! | next, from 1.2 | NCHW? | scalar | BOOL, default false |
-//! | output 0 | output | `[batch, out height, out width, depth]`, or NCHW | as the input, quantised alike |
+//! | output 0 | output | `[batch, out height, out width, depth]`, or NCHW | as the input, quantized alike |
 //!
 //! | operation | value, over the elements that the window sees |
 //! |---|---|
@@ -355,14 +355,14 @@ mod tests {
         let floats = explicit(AveragePool2d, [0; 4], [1, 1]).with_int32(9, 3);
         assert_eq!(floats.result().1, [3.0, 4.0, 6.0, 6.0]);
         // Steps of 1/2 from 128: RELU6 lets 128 to 140 pass.
-        let quantised = image(
+        let quantized = image(
             MaxPool2d,
             TensorQuant8Asymm,
             &[100.0, 100.0, 130.0, 100.0, 100.0, 130.0, 200.0, 200.0, 139.0],
         )
         .int32s([2, 1, 1, 2, 2, 3])
         .output(tensor(TensorQuant8Asymm, [0; 4]));
-        assert_eq!(quantised.result().1, [128.0, 130.0, 140.0, 140.0]);
+        assert_eq!(quantized.result().1, [128.0, 130.0, 140.0, 140.0]);
     }
 
     #[test]
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn what_the_definition_excludes_is_refused() {
         let example = || explicit(AveragePool2d, [0; 4], [1, 1]);
-        let quantised = |output: OperandSpec| {
+        let quantized = |output: OperandSpec| {
             image(AveragePool2d, TensorQuant8Asymm, &[0.0; 9])
                 .int32s([1, 1, 1, 1, 1, 0])
                 .output(output)
@@ -448,11 +448,11 @@ mod tests {
                 "shape of input 0 (input) is [1, 3, 0, 1]",
             ),
             (
-                quantised(OperandSpec::tensor_quant8_asymm([0; 4], 0.25, 128)),
+                quantized(OperandSpec::tensor_quant8_asymm([0; 4], 0.25, 128)),
                 "scale of output 0 (output) is 0.25, expected 0.5",
             ),
             (
-                quantised(OperandSpec::tensor_quant8_asymm([0; 4], 0.5, 127)),
+                quantized(OperandSpec::tensor_quant8_asymm([0; 4], 0.5, 127)),
                 "zero point of output 0 (output) is 127, expected 128",
             ),
             (example().int32s([1]), "type of input 10 (NCHW) is INT32, expected BOOL"),

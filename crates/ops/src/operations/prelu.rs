@@ -2,11 +2,11 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any two that broadcast | float32, float16, quantised |
+//! | input 0 | input | any two that broadcast | float32, float16, quantized |
 //! | input 1 | alpha | | as the input; its own scale and zero point |
 //! | output 0 | output | the common shape | as the input; its own scale and zero point |
 //!
-//! Quantised: `output = requantise(input)`, or `requantise(input * alpha)`, in integers.
+//! Quantized: `output = requantize(input)`, or `requantize(input * alpha)`, in integers.
 //!
 //! Source: `types.hal` 1.2, 1.3 (signed).
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     proptest! {
-        /// Requantising rounds twice.
+        /// Requantizing rounds twice.
         #[test]
         fn a_quantized_result_is_within_three_quarters_of_a_step(
             scales in [0.01_f32..2.0, 0.01..2.0, 0.01..2.0],

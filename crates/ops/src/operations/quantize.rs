@@ -3,7 +3,7 @@
 //! | operand | name | shape | types |
 //! |---|---|---|---|
 //! | input 0 | input | any | float32, float16 |
-//! | output 0 | output | as the input | quantised |
+//! | output 0 | output | as the input | quantized |
 //!
 //! NaN becomes the zero point.
 //!

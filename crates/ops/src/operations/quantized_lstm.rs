@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn layer_norm_leaves_the_biases() {
         // A single unit is its own mean. Biases are in 2^-10 of the weights' scale, and no part of
-        // what is normalised.
+        // what is normalized.
         let normal = [20, 21, 22, 23]
             .into_iter()
             .fold(example(-11, 1024.0, [0.0, 0.0, 4096.0 * 1024.0, 0.0]), |it, index| {

@@ -11,7 +11,7 @@
 //! stream cipher ChaCha20 (RFC 8439) with the two seeds, little endian, as the first 8 bytes of an
 //! otherwise zero key, and the batch's index as nonce. A sample takes the next 64 bits, of which the
 //! upper 53 make a number in `[0, 1)`. The interface does not say which generator to use. If both
-//! seeds are 0, every execution uses others that nobody can foretell.
+//! seeds are 0, every execution uses others that no one can foretell.
 //!
 //! A class whose logit is not finite is never drawn.
 //!

@@ -10,12 +10,12 @@
 //!
 //! | operation | types | of no elements |
 //! |---|---|---|
-//! | MEAN | float32, float16, quantised | NaN; quantised 0 |
+//! | MEAN | float32, float16, quantized | NaN; quantized 0 |
 //! | REDUCE_ALL, REDUCE_ANY | bool8 | true, false |
-//! | REDUCE_MAX, REDUCE_MIN | float32, float16, quantised | the least, the greatest |
+//! | REDUCE_MAX, REDUCE_MIN | float32, float16, quantized | the least, the greatest |
 //! | REDUCE_PROD, REDUCE_SUM | float32, float16 | 1, 0 |
 //!
-//! Quantised inputs and outputs have the same scale and zero point. The mean is the stored value
+//! Quantized inputs and outputs have the same scale and zero point. The mean is the stored value
 //! nearest to the real one, halves away from the zero point. Floats are summed and multiplied in
 //! double precision; a product with a zero factor is 0, whatever the other factors are. The greatest
 //! and the least of anything with a NaN is NaN.

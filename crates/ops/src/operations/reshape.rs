@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 4 at most | float32, float16, quantised, int32 |
+//! | input 0 | input | any of rank 4 at most | float32, float16, quantized, int32 |
 //! | input 1 | shape | `[rank of the output]` | TENSOR_INT32, lengths; one may be -1 |
 //! | output 0 | output | as input 1 says | as the input; same scale, zero point |
 //!

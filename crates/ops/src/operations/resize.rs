@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, depth]`, or NCHW; only the batch may be 0 | float32, float16, quantised |
+//! | input 0 | input | `[batch, height, width, depth]`, or NCHW; only the batch may be 0 | float32, float16, quantized |
 //! | by size 1, 2 | width, height of the output | scalar, above 0 | INT32 |
 //! | by scale 1, 2, from 1.2 | scale of width, height | scalar, above 0 | FLOAT32; FLOAT16 with float16 |
 //! | 3, from 1.2 | NCHW? | scalar | BOOL; RESIZE_BILINEAR: default false |
@@ -10,13 +10,13 @@
 //! | 5, from 1.3 | half pixel centers? | scalar | BOOL, default false; not with aligned corners |
 //! | output 0 | output | `[batch, height, width, depth]`, or NCHW | as the input |
 //!
-//! By scale, a length is `floor(length * scale)`. Index `i` of the output lies at `i * ratio` of the
+//! By scale, a length is `floor(length * scale)`. Index `i` of the output is at `i * ratio` of the
 //! input, or at `(i + 0.5) * ratio - 0.5` with half pixel centers. The ratio is `in / out`, or
 //! `(in - 1) / (out - 1)` with aligned corners and more than one output. All this is float32
 //! arithmetic as in the reference implementation: where a position falls on an edge between two
 //! pixels, its rounding decides which one is the nearest.
 //!
-//! Source: `types.hal` 1.0, 1.2 (RESIZE_NEAREST_NEIGHBOR, by scale, layout, float16, quantised, zero
+//! Source: `types.hal` 1.0, 1.2 (RESIZE_NEAREST_NEIGHBOR, by scale, layout, float16, quantized, zero
 //! batch), 1.3 (corners, centers, signed).
 
 use crate::call::{Argument, Call, Output};
@@ -249,7 +249,7 @@ struct Sizes {
     output: [usize; 4],
 }
 
-/// Where an index of the output lies on an axis of the input.
+/// Where an index of the output is on an axis of the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
     /// The index before, or there.
@@ -281,7 +281,7 @@ impl Neighbors {
 }
 
 impl Resize {
-    /// Where index `index` of `output` many lies on an axis of `input` elements, above 0.
+    /// Where index `index` of `output` many is on an axis of `input` elements, above 0.
     /// For nearest neighbours both indexes are the one, and the weight is 0.
     // Float32 arithmetic on lengths is what the module's documentation promises; positions are not
     // negative where they become indexes, and cut off at the last one.

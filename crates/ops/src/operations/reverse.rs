@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 8 at most | float32, float16, quantised, int32 |
+//! | input 0 | input | any of rank 8 at most | float32, float16, quantized, int32 |
 //! | input 1 | axis | `[1]` | TENSOR_INT32, from the front |
 //! | output 0 | output | as the input | as the input; same scale, zero point |
 //!

@@ -3,8 +3,8 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, depth]`, or NCHW | float32, float16, quantised |
-//! | input 1 | regions | `[regions, 4]`: x1, y1, x2, y2 in the image | as the input; quant16 of scale 1/8 if quantised |
+//! | input 0 | input | `[batch, height, width, depth]`, or NCHW | float32, float16, quantized |
+//! | input 1 | regions | `[regions, 4]`: x1, y1, x2, y2 in the image | as the input; quant16 of scale 1/8 if quantized |
 //! | input 2 | batch indexes | `[regions]` | int32 |
 //! | inputs 3, 4 | output height, width | scalar | INT32, above 0 |
 //! | inputs 5, 6 | height, width stride | scalar, above 0: the image's size by the feature map's | FLOAT32; FLOAT16 if the input is |
@@ -139,7 +139,7 @@ impl Weights {
 
 impl RoiAlign {
     /// Interpolation is linear along each axis, so the average over a bin's grid of points is one
-    /// of rows by one of columns, and points that lie between the same two cells count as much as
+    /// of rows by one of columns, and points that are between the same two cells count as much as
     /// so many in their middle. That makes the work independent of the number of points.
     // Lengths and counts are below 2^32, and cells within the map: the conversions are exact.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]

@@ -3,8 +3,8 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, depth]`, or NCHW | float32, float16, quantised |
-//! | input 1 | regions | `[regions, 4]`: x1, y1, x2, y2 in the image | as the input; quant16 of scale 1/8 if quantised |
+//! | input 0 | input | `[batch, height, width, depth]`, or NCHW | float32, float16, quantized |
+//! | input 1 | regions | `[regions, 4]`: x1, y1, x2, y2 in the image | as the input; quant16 of scale 1/8 if quantized |
 //! | input 2 | batch indexes | `[regions]` | int32 |
 //! | inputs 3, 4 | output height, width | scalar | INT32, above 0 |
 //! | inputs 5, 6 | height, width stride | scalar, above 0: the image's size by the feature map's | FLOAT32; FLOAT16 if the input is |
@@ -13,7 +13,7 @@
 //!
 //! The first and the last cell of a region are those whose numbers are nearest to its edges, halves
 //! going up; both belong to it. Bins of `n` cells in `m` bins begin at `floor(bin * n / m)` and end
-//! at `ceil((bin + 1) * n / m)`. What lies beyond the feature map does not count; a bin of nothing
+//! at `ceil((bin + 1) * n / m)`. What is beyond the feature map does not count; a bin of nothing
 //! else is 0. There may be no regions.
 //!
 //! Source: `types.hal` 1.2, 1.3 (signed).

@@ -3,7 +3,7 @@
 //! | operand | name | shape | types |
 //! |---|---|---|---|
 //! | input 0 | condition | any | bool8 |
-//! | input 1 | chosen where true | as the condition | float32, float16, int32, quantised |
+//! | input 1 | chosen where true | as the condition | float32, float16, int32, quantized |
 //! | input 2 | chosen where false | as the condition | as input 1; its own scale and zero point |
 //! | output 0 | output | as the condition | as input 1; its own scale and zero point |
 //!

@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any, of rank n | float32, float16, quantised, int32 |
+//! | input 0 | input | any, of rank n | float32, float16, quantized, int32 |
 //! | input 1 | begins | `[n]` | TENSOR_INT32: the first element along each axis |
 //! | input 2 | sizes | `[n]` | TENSOR_INT32: how many from there; -1 for all |
 //! | output 0 | output | the sizes | as the input; same scale, zero point |

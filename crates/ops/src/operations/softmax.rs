@@ -3,12 +3,12 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | rank 4 at most; up to 1.1 rank 2 or 4 | float32, float16, quantised |
+//! | input 0 | input | rank 4 at most; up to 1.1 rank 2 or 4 | float32, float16, quantized |
 //! | input 1 | beta | scalar, above 0 | FLOAT32; FLOAT16 with float16 |
 //! | input 2, from 1.2 | axis | scalar | INT32, negative from the end, default -1 |
 //! | output 0 | output | as the input | as the input |
 //!
-//! A quantised output has scale 1/256 and zero point 0 (signed: -128), and is the stored value
+//! A quantized output has scale 1/256 and zero point 0 (signed: -128), and is the stored value
 //! nearest to the formula's; implementations in fixed-point arithmetic may be one step away.
 //!
 //! Source: `types.hal` 1.0, 1.2 (axis, ranks, float16, zero-sized), 1.3 (signed).

@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any | float32, float16, quantised, int32 |
+//! | input 0 | input | any | float32, float16, quantized, int32 |
 //! | input 1 | axis | scalar, negative from the end | INT32 |
 //! | input 2 | number of parts | scalar; divides the length of the axis | INT32 |
 //! | output 0 to n-1 | part | the input's with an n-th of the length | as the input; same scale, zero point |

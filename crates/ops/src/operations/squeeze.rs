@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 4 at most | float32, float16, quantised |
+//! | input 0 | input | any of rank 4 at most | float32, float16, quantized |
 //! | input 1 | axes, optional | `[number of axes]` | TENSOR_INT32, negative from the end, repetitions count once |
 //! | output 0 | output | the input's without the axes; `[1]` if nothing is left | as the input; same scale, zero point |
 //!
@@ -139,9 +139,9 @@ mod tests {
             refusal(&[1, 2], Some(&[1])),
             "SQUEEZE: shape of input 0 (input) is [1, 2], expected length 1 along axis 1"
         );
-        let quantised = example(TensorQuant8Asymm, &[1], None);
+        let quantized = example(TensorQuant8Asymm, &[1], None);
         let output = tensor(TensorQuant8Asymm, []).quantized(0.5, 1);
-        assert!(quantised.with_output(output).refusal().contains("zero point"));
+        assert!(quantized.with_output(output).refusal().contains("zero point"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any, of rank n, 4 at most | float32, float16, quantised |
+//! | input 0 | input | any, of rank n, 4 at most | float32, float16, quantized |
 //! | input 1 | begins | `[n]` | TENSOR_INT32: the first element, negative from the end |
 //! | input 2 | ends | `[n]` | TENSOR_INT32: what is no longer taken, negative from the end |
 //! | input 3 | strides | `[n]` | TENSOR_INT32: other than 0; negative ones go backwards |

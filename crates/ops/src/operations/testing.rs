@@ -9,7 +9,7 @@ use half::f16;
 use nnhal_hal::{HalVersion, OperandSpec, OperandType, OperationType};
 
 /// A call with its arguments. Elements are written as `f64`, whatever their type is: the stored
-/// number for quantised types and integers, 0 or 1 for truth values.
+/// number for quantized types and integers, 0 or 1 for truth values.
 #[derive(Debug, Clone)]
 pub struct Example {
     operation: OperationType,
@@ -69,7 +69,7 @@ impl Given {
     }
 }
 
-/// A tensor of any type. Quantised ones step by 1/2; the zero points are 128 and 0 where a type has
+/// A tensor of any type. Quantized ones step by 1/2; the zero points are 128 and 0 where a type has
 /// one. Channel scales need [`OperandSpec::tensor_quant8_symm_per_channel`].
 pub fn tensor(operand_type: OperandType, dimensions: impl Into<Vec<u32>>) -> OperandSpec {
     let spec = OperandSpec::new(operand_type, dimensions);

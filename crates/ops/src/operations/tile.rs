@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any, of rank n | float32, float16, quantised, int32 |
+//! | input 0 | input | any, of rank n | float32, float16, quantized, int32 |
 //! | input 1 | multiples | `[n]` | TENSOR_INT32: how often along each axis |
 //! | output 0 | output | the input's lengths times the multiples | as the input; same scale, zero point |
 //!

@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any | float32, float16, int32, quantised |
+//! | input 0 | input | any | float32, float16, int32, quantized |
 //! | input 1 | k | scalar, from 1 to the length of the last axis | INT32 |
 //! | output 0 | values | the input's with `k` as last length | as the input; same scale, zero point |
 //! | output 1 | indexes | as output 0 | int32 |

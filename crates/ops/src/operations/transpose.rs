@@ -2,7 +2,7 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | any of rank 4 at most | float32, float16, quantised |
+//! | input 0 | input | any of rank 4 at most | float32, float16, quantized |
 //! | input 1 | permutation, optional | `[rank of the input]` | TENSOR_INT32: for each axis of the output, that of the input |
 //! | output 0 | output | the input's lengths in that order | as the input; same scale, zero point |
 //!

@@ -5,9 +5,9 @@
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
-//! | input 0 | input | `[batch, height, width, depth_in]`, or NCHW | float32, float16, quantised |
+//! | input 0 | input | `[batch, height, width, depth_in]`, or NCHW | float32, float16, quantized |
 //! | input 1 | filter | `[depth_out, height, width, depth_in]` | as the input, or per channel along axis 0 |
-//! | input 2 | bias | `[depth_out]` | as the input; int32 if quantised |
+//! | input 2 | bias | `[depth_out]` | as the input; int32 if quantized |
 //! | explicit 3, 5 | padding left, top | scalar | INT32, 0 or more |
 //! | explicit 4, 6 | padding right, bottom | scalar | INT32; a negative one makes the output longer |
 //! | implicit 3 | output shape | `[4]` | TENSOR_INT32, ordered as the layout says |
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn quantised_values_by_hand() {
+    fn quantized_values_by_hand() {
         let example = |operand_type, zero: f64, filter, stored: [f64; 2], bias_scale| {
             Example::new(OperationType::TransposeConv2d)
                 .input(tensor(operand_type, [1, 1, 2, 1]), &[zero + 2.0, zero + 3.0])

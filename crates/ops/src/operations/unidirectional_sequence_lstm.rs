@@ -261,7 +261,7 @@ mod tests {
         let coupled =
             example(FLOAT32, false, true, &[], NO_NORM).with_input(13, float([1]), &[-1000.0]);
         assert_eq!(coupled.results()[2].1, [8.0, 20.0]);
-        // A single unit is its own mean: the input is normalised away.
+        // A single unit is its own mean: the input is normalized away.
         let normal = example(FLOAT32, false, true, &INPUT_GATE, [true; 4]);
         assert_eq!(normal.results()[2].1, [0.5, 0.0]);
         let coupled = example(FLOAT32, false, true, &[], [false, true, true, true]);

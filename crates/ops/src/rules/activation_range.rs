@@ -24,7 +24,7 @@ pub fn real(activation: FusedActivation) -> (f32, f32) {
     }
 }
 
-/// The stored numbers that an activation clamps a quantised output to.
+/// The stored numbers that an activation clamps a quantized output to.
 pub fn stored(activation: FusedActivation, output: &Argument<'_>) -> (i32, i32) {
     let range = output.operand_type.quantized_range().unwrap_or((i32::MIN, i32::MAX));
     let (least, greatest) = real(activation);

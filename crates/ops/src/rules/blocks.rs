@@ -1,7 +1,7 @@
-//! Blocks of an image: rectangles of elements that lie side by side in one tensor and one behind the
+//! Blocks of an image: rectangles of elements that are side by side in one tensor and one behind the
 //! other, along its batch or its channels, in another.
 //!
-//! With blocks of `rows` by `columns`, what lies at a row and column of its block in the wide tensor
+//! With blocks of `rows` by `columns`, what is at a row and column of its block in the wide tensor
 //! has, in the stacked one, index `(row * columns + column) * length + index` on the stacking axis,
 //! where `index` and `length` are those of that axis in the wide tensor.
 

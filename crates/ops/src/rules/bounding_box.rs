@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::rules::real;
 use nnhal_hal::OperandType;
 
-/// Scale of boxes, image sizes and anchors that are quantised to 16 bits. Zero points are 0.
+/// Scale of boxes, image sizes and anchors that are quantized to 16 bits. Zero points are 0.
 pub const QUANTIZED_SCALE: f32 = 0.125;
 
 /// A box by two opposite corners, in whatever unit its coordinates have.

@@ -201,7 +201,7 @@ pub struct Convolution<S> {
     pub activation: FusedActivation,
 }
 
-/// All lengths, in the order batch, height, width, channels; of the filter as it lies in memory.
+/// All lengths, in the order batch, height, width, channels; of the filter as it is in memory.
 struct Sizes {
     input: [usize; 4],
     filter: [usize; 4],
@@ -211,7 +211,7 @@ struct Sizes {
 impl<S: Slide> Convolution<S> {
     /// The output of a call whose first three inputs are input, filter and bias.
     ///
-    /// Floats are summed in double precision and rounded once. Quantised sums have 32 bits and
+    /// Floats are summed in double precision and rounded once. Quantized sums have 32 bits and
     /// wrap, then [`Requantizer`] rounds them.
     ///
     /// # Errors
@@ -325,7 +325,7 @@ impl<S: Slide> Products<'_, S> {
     }
 }
 
-/// The stored values of a quantised tensor, less its zero point.
+/// The stored values of a quantized tensor, less its zero point.
 ///
 /// # Errors
 /// [`Fault::NotKnown`], or the argument is left out.

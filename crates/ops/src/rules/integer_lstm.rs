@@ -2,13 +2,13 @@
 //! bits for input and output and of 16 bits inside. The formulas are those of
 //! [`lstm_cell`](crate::rules::lstm_cell), with TANH for the activation.
 //!
-//! Steps of what is inside: a gate before its activation 2^-12 (but before layer normalisation, its
+//! Steps of what is inside: a gate before its activation 2^-12 (but before layer normalization, its
 //! own scale), an activation 2^-15, the cell its operand's scale, which is a power of two.
 //!
 //! Every matrix product and every peephole is brought to the gate's scale, rounded, added, and
 //! saturated to 16 bits, in this order: input, output before, cell. The gate's bias is added to
-//! the first product before it is rounded; with layer normalisation it is added after that instead,
-//! in 1/1024 of the steps of the normalisation's weights.
+//! the first product before it is rounded; with layer normalization it is added after that instead,
+//! in 1/1024 of the steps of the normalization's weights.
 
 use crate::call::{Argument, Call};
 use crate::error::Fault;
@@ -23,7 +23,7 @@ const GATE_BITS: u32 = 3;
 /// What a cell has besides its weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scales {
-    /// Of what goes into each gate, before layer normalisation where there is one.
+    /// Of what goes into each gate, before layer normalization where there is one.
     pub gates: [f32; 4],
     /// Of the cell's output before the projection.
     pub hidden: f32,
@@ -171,7 +171,7 @@ impl GateWeights {
     }
 }
 
-/// Layer normalisation: of the mean 10 more bits are kept, and of the normalised numbers. The
+/// Layer normalization: of the mean 10 more bits are kept, and of the normalized numbers. The
 /// variance is in whole steps, at least 1.
 fn normalize(sums: &mut [i16], layer_norm: &Product, bias: &[i32]) {
     let count = i64::try_from(sums.len()).unwrap_or(i64::MAX).max(1);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn normalising_by_hand() {
+    fn normalizing_by_hand() {
         // Mean 0, variance 1000^2: 1 and -1, times weights of 1 in steps of 2^-12, and a bias of 1/4.
         let norm = |weights: &[i32]| Product {
             weights: weights.to_vec(),

@@ -1,5 +1,5 @@
 //! The inverse square root of an integer, with integer arithmetic: TensorFlow Lite's, to the bit,
-//! which quantised normalisations are defined by.
+//! which quantized normalizations are defined by.
 //!
 //! The number is brought to a fraction `a` from 1/4 to 1 by a power of four. Five steps of Newton's
 //! method from 1, `x = x * (3 - a * x * x) / 2`, find `1 / sqrt(a)` between 1 and 2, in fixed point

@@ -11,7 +11,7 @@
 //! h' = o * g(c'), or clip(Wp (o * g(c')) + bp) with a projection
 //! ```
 //!
-//! `a` is the auxiliary input and `n` layer normalisation, `(v - mean(v)) / sqrt(variance(v) + 1e-8)`
+//! `a` is the auxiliary input and `n` layer normalization, `(v - mean(v)) / sqrt(variance(v) + 1e-8)`
 //! times weights, over the units; each is left out where its weights are. `*` is by element.
 //!
 //! Everything is computed in double precision, and so are the states between two steps of the same
@@ -26,7 +26,7 @@ use crate::rules::recurrence::{
     Direction, Inputs, Rows, Sequences, add_products, clip, to_f64, write_row,
 };
 
-/// What keeps layer normalisation from dividing by 0.
+/// What keeps layer normalization from dividing by 0.
 const LEAST_VARIANCE: f64 = 1e-8;
 
 /// The activation of a cell.
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn normalising_by_hand() {
+    fn normalizing_by_hand() {
         let mut numbers = [1.0, 3.0];
         normalize(&mut numbers);
         assert!(numbers.iter().zip([-1.0, 1.0]).all(|(x, y)| (x - y).abs() < 1e-8));

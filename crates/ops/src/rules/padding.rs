@@ -171,7 +171,7 @@ impl Window2d {
     /// Height and width of the result, as far as they are known.
     ///
     /// # Errors
-    /// An explicit padding is as wide as the window or wider, so that the window could lie on
+    /// An explicit padding is as wide as the window or wider, so that the window could be on
     /// nothing else; or the window does not fit the padded input.
     pub fn output_lengths(
         &self,

@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::rules::requantize::quantize;
 
 /// A function of every element: of the element itself if it is a float, otherwise of the real
-/// number that it stands for, the result quantised as the output is.
+/// number that it stands for, the result quantized as the output is.
 ///
 /// # Errors
 /// [`Fault::NotKnown`], [`Fault::OutOfMemory`]
@@ -19,7 +19,7 @@ pub fn map(
     store(output, dimensions, input.reals()?.into_iter().map(function))
 }
 
-/// An output of real numbers: rounded to its type, quantised as it is.
+/// An output of real numbers: rounded to its type, quantized as it is.
 ///
 /// # Errors
 /// [`Fault::OutOfMemory`], or there are more than 2^32 - 1 bytes of them.

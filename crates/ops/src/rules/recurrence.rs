@@ -98,7 +98,7 @@ impl Extents {
     }
 }
 
-/// How the steps of all sequences of a batch lie in a tensor of rank 3: its rows are steps.
+/// How the steps of all sequences of a batch are in a tensor of rank 3: its rows are steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sequences {
     /// Number of sequences.

@@ -40,7 +40,7 @@ pub struct Region {
     pub extent: [f64; 2],
 }
 
-/// Ranks and the quantisation of the regions.
+/// Ranks and the quantization of the regions.
 ///
 /// # Errors
 /// One is another than the definition asks for.

@@ -1,6 +1,6 @@
-//! Requantisation: multiplying an integer by a real number with integer arithmetic.
+//! Requantization: multiplying an integer by a real number with integer arithmetic.
 //!
-//! The definition of the quantised operations is the arithmetic of TensorFlow Lite's reference
+//! The definition of the quantized operations is the arithmetic of TensorFlow Lite's reference
 //! kernels, which is gemmlowp's: a real factor becomes a 32-bit mantissa and a power of two, and the
 //! product is rounded twice. The first rounding, to the bits that the power of two will shift out,
 //! sends halves up; the second one, to the result, sends them away from zero. So the result can be
@@ -98,8 +98,8 @@ pub fn quantize(real: f32, scale: f32, zero_point: i32, range: (i32, i32)) -> i3
     steps.saturating_add(zero_point).clamp(range.0, range.1)
 }
 
-/// The elements of an argument, quantised as another one is: what they stand for, stored anew. The
-/// stored values of a type without quantisation stay what they are.
+/// The elements of an argument, quantized as another one is: what they stand for, stored anew. The
+/// stored values of a type without quantization stay what they are.
 ///
 /// # Errors
 /// [`Fault::NotKnown`], or the argument is left out.

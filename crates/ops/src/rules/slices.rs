@@ -1,4 +1,4 @@
-//! Slices along an axis: what SOFTMAX normalises, ARGMAX searches and TOPK_V2 sorts.
+//! Slices along an axis: what SOFTMAX normalizes, ARGMAX searches and TOPK_V2 sorts.
 
 /// A tensor cut along one axis: for each index of all other axes, one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

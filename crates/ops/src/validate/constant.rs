@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Up to so many bytes the value of a constant is looked at while the model is validated; and if
-/// it lies in a pool and can decide an index, a branch or a shape, it is copied then. Far above
+/// it is in a pool and can decide an index, a branch or a shape, it is copied then. Far above
 /// what any list of axes or lengths needs, and it bounds copies and work by the size of the model,
 /// whatever the pools hold and however many operations read the same constant (contract: SEC-3).
 pub const PARAMETER_BYTES: u32 = 4096;
@@ -20,7 +20,7 @@ pub struct Constant(Source);
 
 #[derive(Debug, Clone)]
 enum Source {
-    /// Bytes that nobody else can change: those of the model itself, or a copy.
+    /// Bytes that no one else can change: those of the model itself, or a copy.
     Private { bytes: Arc<[u8]>, start: usize, end: usize },
     /// Bytes that the client may change at any time.
     Pool { memory: Memory, offset: u32, length: u32 },
@@ -91,7 +91,7 @@ impl Constant {
         }
     }
 
-    /// The bytes as they are now; copied if they lie in a pool. Two readings of a pool can differ.
+    /// The bytes as they are now; copied if they are in a pool. Two readings of a pool can differ.
     ///
     /// # Errors
     /// The pool cannot be read.

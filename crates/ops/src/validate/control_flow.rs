@@ -293,7 +293,7 @@ impl Member<'_> {
         Err(ControlFlowError::Condition { party, operand_type, dimensions: dimensions.clone() })
     }
 
-    /// Contract: CF-4. Of an extension's type nobody here knows.
+    /// Contract: CF-4. Of an extension's type no one here knows.
     fn expect_known_size(&self) -> Result<(), ControlFlowError> {
         let is_extension = matches!(self.operand.operand_type, OperandType::Extension(_));
         if is_extension || self.operand.has_known_dimensions() {

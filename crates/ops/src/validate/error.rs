@@ -69,7 +69,7 @@ pub enum ValidationError {
         /// What is wrong with it.
         error: Box<OperationMistake>,
     },
-    /// A subgraph refers to itself, perhaps by way of others (contract: CF-5).
+    /// A subgraph refers to itself, perhaps through others (contract: CF-5).
     #[error("the {subgraph} refers to itself, perhaps by way of others")]
     Cycle {
         /// One that does.

@@ -1,4 +1,4 @@
-//! From a [`Model`] that a client hands over to a [`ValidModel`] (contract: section 8), by way of a
+//! From a [`Model`] that a client hands over to a [`ValidModel`] (contract: section 8), through a
 //! [`CheckedModel`], in which operations may break what their definitions say of values.
 //!
 //! Validation first looks at what needs no meaning: words of newer versions, the table of

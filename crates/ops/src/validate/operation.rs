@@ -35,7 +35,7 @@ pub enum OperationMistake {
     /// Number, types or presence of the arguments (contract: MODEL-25, MODEL-26).
     #[error(transparent)]
     Signature(Fault),
-    /// Ranks, quantisation, values or lengths of the arguments (contract: MODEL-29).
+    /// Ranks, quantization, values or lengths of the arguments (contract: MODEL-29).
     #[error(transparent)]
     Definition(Fault),
     /// An output is declared otherwise than the operation makes it (contract: MODEL-29).

@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
 
 /// An argument to be.
 pub struct Made {
-    /// Type and quantisation.
+    /// Type and quantization.
     pub operand: Operand,
     /// As far as it is known.
     pub shape: Shape,

@@ -6,7 +6,7 @@ Everything is computed here a second time, from the definitions and in double pr
 the file is to be read.
 
 A `Kind` is a row of types. The numbers of a case are drawn so that each kind holds them exactly: scores and
-maps are multiples of their quantised step, coordinates of 1/8, deltas of 1/32.
+maps are multiples of their quantized step, coordinates of 1/8, deltas of 1/32.
 """
 
 import numpy as np
@@ -66,8 +66,8 @@ class Kind:
 KINDS = [
     Kind("float32", "TENSOR_FLOAT32", "TENSOR_FLOAT32", "FLOAT32", tolerance=1e-5),
     Kind("float16", "TENSOR_FLOAT16", "TENSOR_FLOAT16", "FLOAT16", tolerance=1e-3),
-    Kind("quantised", "TENSOR_QUANT8_ASYMM", "TENSOR_QUANT16_ASYMM", "FLOAT32", zero=100),
-    Kind("quantised, signed", "TENSOR_QUANT8_ASYMM_SIGNED", "TENSOR_QUANT16_ASYMM", "FLOAT32", zero=-28),
+    Kind("quantized", "TENSOR_QUANT8_ASYMM", "TENSOR_QUANT16_ASYMM", "FLOAT32", zero=100),
+    Kind("quantized, signed", "TENSOR_QUANT8_ASYMM_SIGNED", "TENSOR_QUANT16_ASYMM", "FLOAT32", zero=-28),
 ]
 DELTA_STEP = 1 / 32
 

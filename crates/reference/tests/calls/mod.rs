@@ -1,22 +1,22 @@
 //! Calls of every operation, drawn by chance, and models of them.
 //!
-//! [`specimens`] draws calls in real numbers; a [`specimen::Specimen`] writes itself down in the
+//! [`samples`] draws calls in real numbers; a [`sample::Sample`] writes itself down in the
 //! types of any row of the operation's signature; [`model`] makes a model of such a call and runs it
 //! on a device. Test crates that use it, also those of other engines, include this folder at their
 //! root as `calls`.
 #![allow(dead_code)] // Every test crate uses a part.
 
-pub mod dice;
 pub mod model;
 pub mod perturbed;
-pub mod specimen;
-pub mod specimens;
+pub mod random;
+pub mod sample;
+pub mod samples;
 
-use dice::Dice;
 use nnhal_hal::OperationType;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use specimen::Specimen;
+use random::Random;
+use sample::Sample;
 
 /// So many cases, unless the environment says how many. A smaller seed makes no smaller case, so
 /// nothing is shrunk.
@@ -26,12 +26,12 @@ pub fn config(cases: u32) -> Config {
     Config { max_shrink_iters: 0, failure_persistence: None, ..Config::with_cases(cases) }
 }
 
-/// Holds a law against `cases` specimens of each operation. All operations that break it are named,
-/// each with one specimen.
-pub fn each_specimen(
+/// Holds a law against `cases` samples of each operation. All operations that break it are named,
+/// each with one sample.
+pub fn each_sample(
     cases: u32,
     operations: impl Iterator<Item = OperationType>,
-    law: impl Fn(&Specimen, &mut Dice) -> Result<(), String>,
+    law: impl Fn(&Sample, &mut Random) -> Result<(), String>,
 ) {
     let only = std::env::var("NNHAL_TEST_OPERATION").ok();
     let mut failures = Vec::new();
@@ -40,10 +40,10 @@ pub fn each_specimen(
             continue;
         }
         let outcome = TestRunner::new(config(cases)).run(&any::<u64>(), |seed| {
-            let mut dice = Dice::new(seed);
-            let specimen = specimens::draw(operation, &mut dice).expect("a specimen");
-            law(&specimen, &mut dice)
-                .map_err(|error| TestCaseError::fail(format!("{error}\nof {specimen:?}")))
+            let mut random = Random::new(seed);
+            let sample = samples::draw(operation, &mut random).expect("a sample");
+            law(&sample, &mut random)
+                .map_err(|error| TestCaseError::fail(format!("{error}\nof {sample:?}")))
         });
         if let Err(failure) = outcome {
             failures.push(format!("{operation}: {failure}"));

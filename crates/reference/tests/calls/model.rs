@@ -1,7 +1,7 @@
 //! A [`Call`] as a model of its own, what is known of it when, and running it on a device.
 
-use super::dice::Dice;
-use super::specimen::{Call, Typed};
+use super::random::Random;
+use super::sample::{Call, Typed};
 use nnhal_hal::memory::MemoryError;
 use nnhal_hal::{
     Device, ExecutionOptions, HalVersion, Model, OperandId, OperandSpec, OperandType,
@@ -11,7 +11,7 @@ use nnhal_hal::{
 /// Dimensions and bytes.
 pub type Tensor = (Vec<u32>, Vec<u8>);
 
-/// Room that every output gets: more than any specimen needs.
+/// Room that every output gets: more than any sample needs.
 pub const ROOM: usize = 1 << 16;
 
 /// What a model says of its shapes.
@@ -65,9 +65,9 @@ fn declared_output(call: &Call, index: usize, shapes: Shapes<'_>) -> OperandSpec
 }
 
 /// Places inputs in a subgraph, and those that are not constants in a request.
-pub struct Arguments<'dice> {
+pub struct Arguments<'random> {
     /// What decides which are constants.
-    pub dice: &'dice mut Dice,
+    pub random: &'random mut Random,
     /// Which are.
     pub constants: Constants,
 }
@@ -92,7 +92,7 @@ impl Arguments<'_> {
             return graph.input("", spec);
         }
         let is_constant = match self.constants {
-            Constants::Some => is_scalar || (index > 0 && self.dice.coin()),
+            Constants::Some => is_scalar || (index > 0 && self.random.coin()),
             Constants::AllButFirst => is_scalar || index > 0,
             Constants::None => false,
         };
@@ -109,11 +109,11 @@ pub fn alone(
     call: &Call,
     shapes: Shapes<'_>,
     constants: Constants,
-    dice: &mut Dice,
+    random: &mut Random,
 ) -> Result<(Model, Request), String> {
     let mut graph = SubgraphBuilder::new();
     let mut request = RequestBuilder::new();
-    let mut arguments = Arguments { dice, constants };
+    let mut arguments = Arguments { random, constants };
     let inputs: Vec<OperandId> = call
         .inputs
         .iter()

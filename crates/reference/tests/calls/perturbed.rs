@@ -2,10 +2,10 @@
 //! call, execution may; nothing panics, whatever is known of it when. Whether it can be computed is
 //! not a matter of the engine.
 
-use super::dice::Dice;
 use super::model::{Constants, Shapes, alone};
-use super::specimen::{Call, Typed};
-use super::{each_specimen, specimens};
+use super::random::Random;
+use super::sample::{Call, Typed};
+use super::{each_sample, samples};
 use nnhal_hal::{
     DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Memory, Model,
     OperandLifeTime, OperandType, PrepareOptions, Request,
@@ -173,10 +173,10 @@ fn check(
     devices: &[(&str, Arc<dyn Device>)],
     call: &Call,
     way: usize,
-    dice: &mut Dice,
+    random: &mut Random,
 ) -> Result<(), String> {
     let (name, shapes, constants, in_pool) = WAYS[way];
-    let Ok((model, request)) = alone(call, shapes, constants, dice) else { return Ok(()) };
+    let Ok((model, request)) = alone(call, shapes, constants, random) else { return Ok(()) };
     let model = if in_pool { with_pool(model) } else { model };
     let mut outcomes = Vec::new();
     for (device, it) in devices {
@@ -195,14 +195,14 @@ fn check(
 /// signature, and fails if an engine panics, or if one computes what another refuses.
 pub fn each_is_computed_or_refused(devices: &[(&str, Arc<dyn Device>)]) {
     std::panic::set_hook(Box::new(|_| {}));
-    each_specimen(1, specimens::operations(), |specimen, dice| {
-        let channels_first = specimen.channels_first();
+    each_sample(1, samples::operations(), |sample, random| {
+        let channels_first = sample.channels_first();
         let mut failures: Vec<String> = Vec::new();
-        for specimen in [Some(specimen), channels_first.as_ref()].into_iter().flatten() {
-            for row in specimen.rows() {
-                for (index, changed) in perturbations(&specimen.typed(row)).iter().enumerate() {
-                    for way in [index % WAYS.len(), dice.length(0, 4) as usize] {
-                        if let Err(error) = check(devices, &changed.call, way, dice) {
+        for sample in [Some(sample), channels_first.as_ref()].into_iter().flatten() {
+            for row in sample.rows() {
+                for (index, changed) in perturbations(&sample.typed(row)).iter().enumerate() {
+                    for way in [index % WAYS.len(), random.length(0, 4) as usize] {
+                        if let Err(error) = check(devices, &changed.call, way, random) {
                             failures.push(format!("{:?}, {}, {error}", row.types, changed.what));
                         }
                     }

@@ -1,17 +1,17 @@
 //! Dynamic shape equals static shape: whatever a model leaves for the request to say, the results
 //! are the same bytes (contract: PREP-10, SHAPE-3).
 
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::run::{Constants, Shapes, run, run_before_another};
-use crate::{each_specimen, specimens};
+use crate::{each_sample, samples};
 
 #[test]
 fn prep_10_what_a_model_leaves_open_changes_nothing() {
-    each_specimen(16, specimens::operations(), |specimen, dice| {
-        for row in specimen.rows() {
-            let call = specimen.typed(row);
+    each_sample(16, samples::operations(), |sample, random| {
+        for row in sample.rows() {
+            let call = sample.typed(row);
             let about = |what: &str, error: String| format!("{:?}, {what}: {error}", row.types);
-            let open = run(&call, Shapes::OfInputs, Constants::Some, dice)
+            let open = run(&call, Shapes::OfInputs, Constants::Some, random)
                 .map_err(|error| about("shapes of outputs unknown", error))?;
             let mut ways = vec![
                 ("only ranks known", Shapes::Ranks(&open), Constants::Some),
@@ -25,13 +25,13 @@ fn prep_10_what_a_model_leaves_open_changes_nothing() {
                 ways.push(("no value known", Shapes::Known(&open), Constants::None));
             }
             for (what, shapes, constants) in ways {
-                let found = run(&call, shapes, constants, &mut Dice::new(7))
+                let found = run(&call, shapes, constants, &mut Random::new(7))
                     .map_err(|error| about(what, error))?;
                 if found != open {
                     return Err(about(what, format!("{found:?} instead of {open:?}")));
                 }
             }
-            let found = run_before_another(&call, dice)
+            let found = run_before_another(&call, random)
                 .map_err(|error| about("results not known before another operation", error))?;
             if let Some(found) = found.filter(|it| it.1 != open[0].1) {
                 let error = format!("{found:?} instead of {:?}", open[0]);

@@ -1,9 +1,9 @@
 //! float16 is float32, rounded: on inputs that float16 has, an operation in float16 gives what it
 //! gives in float32, rounded once. Kernels compute in float32 or better and round when they store.
 
-use crate::each_specimen;
+use crate::each_sample;
 use crate::run::{Constants, Shapes, run};
-use crate::specimen::{Call, reals};
+use crate::sample::{Call, reals};
 use half::f16;
 use nnhal_hal::{OperandType, OperationType};
 use nnhal_ops::{Row, Signature};
@@ -76,19 +76,19 @@ fn compare(
 #[test]
 fn float16_is_float32_rounded() {
     let operations = OperationType::FUNDAMENTAL.iter().copied().filter(has_half);
-    each_specimen(48, operations, |specimen, dice| {
-        for row in specimen.rows() {
+    each_sample(48, operations, |sample, random| {
+        for row in sample.rows() {
             let wide: Vec<_> = row.types.iter().copied().map(widened).collect();
-            if wide == row.types || is_exception(specimen.operation, row) {
+            if wide == row.types || is_exception(sample.operation, row) {
                 continue;
             }
             let about = |error: String| format!("{:?}: {error}", row.types);
-            let wide = specimen.rows().iter().find(|it| it.types == wide);
+            let wide = sample.rows().iter().find(|it| it.types == wide);
             let wide = wide.ok_or_else(|| about("no float32 row".to_owned()))?;
-            let narrow = specimen.typed(row);
-            let wide = specimen.retyped(&narrow, wide);
-            let expected = run(&wide, Shapes::OfInputs, Constants::Some, dice).map_err(about)?;
-            let found = run(&narrow, Shapes::OfInputs, Constants::Some, dice).map_err(about)?;
+            let narrow = sample.typed(row);
+            let wide = sample.retyped(&narrow, wide);
+            let expected = run(&wide, Shapes::OfInputs, Constants::Some, random).map_err(about)?;
+            let found = run(&narrow, Shapes::OfInputs, Constants::Some, random).map_err(about)?;
             compare(&narrow, &found, &wide, &expected).map_err(about)?;
         }
         Ok(())

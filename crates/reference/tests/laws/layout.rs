@@ -1,9 +1,9 @@
 //! NCHW is NHWC transposed: with the flag set and images turned, the results are the same bytes,
 //! turned likewise, in every type.
 
-use crate::each_specimen;
+use crate::each_sample;
 use crate::run::{Constants, Shapes, run};
-use crate::specimen::{Layout, transpose};
+use crate::sample::{Layout, transpose};
 use nnhal_hal::OperationType;
 use nnhal_ops::{Parameter, Signature};
 
@@ -20,15 +20,15 @@ fn operations_with_flag() -> impl Iterator<Item = OperationType> {
 fn nchw_is_nhwc_transposed() {
     // As many as `types.hal` 1.3 has.
     assert_eq!(operations_with_flag().count(), 18);
-    each_specimen(48, operations_with_flag(), |specimen, dice| {
-        let turned = specimen.channels_first().ok_or("the specimen has no flag")?;
-        for row in specimen.rows() {
+    each_sample(48, operations_with_flag(), |sample, random| {
+        let turned = sample.channels_first().ok_or("the sample has no flag")?;
+        for row in sample.rows() {
             let about = |error: String| format!("{:?}: {error}", row.types);
-            let (last, first) = (specimen.typed(row), turned.typed(row));
-            let expected = run(&last, Shapes::OfInputs, Constants::Some, dice).map_err(about)?;
-            let found = run(&first, Shapes::OfInputs, Constants::Some, dice).map_err(about)?;
+            let (last, first) = (sample.typed(row), turned.typed(row));
+            let expected = run(&last, Shapes::OfInputs, Constants::Some, random).map_err(about)?;
+            let found = run(&first, Shapes::OfInputs, Constants::Some, random).map_err(about)?;
             for (index, (expected, found)) in expected.into_iter().zip(found).enumerate() {
-                let expected = if specimen.outputs[index].layout == Layout::Image {
+                let expected = if sample.outputs[index].layout == Layout::Image {
                     let size = last.outputs[index].operand_type.element_size().unwrap() as usize;
                     let elements: Vec<&[u8]> = expected.1.chunks(size).collect();
                     let (dimensions, elements) = transpose(&expected.0, &elements, [0, 3, 1, 2]);

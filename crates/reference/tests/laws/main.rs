@@ -5,7 +5,7 @@
 //!
 //! | law | file |
 //! |---|---|
-//! | a quantised operation is within a step of the float one | [`quantized`] |
+//! | a quantized operation is within a step of the float one | [`quantized`] |
 //! | NCHW is NHWC transposed | [`layout`] |
 //! | float16 is float32, rounded | [`half_precision`] |
 //! | what a model leaves open changes nothing | [`dynamic`] |
@@ -24,4 +24,4 @@ mod layout;
 mod quantized;
 mod run;
 
-use calls::{config, dice, each_specimen, specimen, specimens};
+use calls::{config, each_sample, random, sample, samples};

@@ -1,16 +1,16 @@
-//! Quantised is float, rounded: an operation on quantised tensors gives what the float32 operation
+//! Quantized is float, rounded: an operation on quantized tensors gives what the float32 operation
 //! gives on the reals that they stand for, to within a step of the output.
 //!
 //! Most keep closer to it, and [`Closeness`] says how close and why.
 
-use crate::each_specimen;
+use crate::each_sample;
 use crate::run::{Constants, Shapes, run};
-use crate::specimen::{reals, stored};
+use crate::sample::{reals, stored};
 use nnhal_hal::{OperandSpec, OperandType, OperationType};
 use nnhal_ops::{Row, Signature};
 use std::collections::BTreeSet;
 
-/// Operations with quantised types of which the law says nothing, and why.
+/// Operations with quantized types of which the law says nothing, and why.
 const EXCEPTIONS: [(OperationType, &str); 5] = [
     (OperationType::Dequantize, "is what the law is stated with"),
     (
@@ -22,16 +22,16 @@ const EXCEPTIONS: [(OperationType, &str); 5] = [
     (OperationType::QuantizedLstm, "its float form, LSTM, rounds nothing on the way"),
 ];
 
-/// How close the result of a quantised operation is to the real one.
+/// How close the result of a quantized operation is to the real one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Closeness {
-    /// Elements are moved or told apart, not computed.
+    /// Elements are moved or distinguished, not computed.
     Equal,
     /// Computed and rounded once, or rounded again in steps much finer than the output's.
     RoundedOnce,
     /// Multiplied by a factor in gemmlowp's fixed-point arithmetic, which rounds when it multiplies
     /// and again when it shifts: half a step, and a quarter if it shifts by one bit. (L2
-    /// normalisation takes an inverse root in such arithmetic.)
+    /// normalization takes an inverse root in such arithmetic.)
     RoundedTwice,
 }
 
@@ -104,35 +104,36 @@ fn operations(is_kind: impl Fn(&Row) -> bool) -> BTreeSet<OperationType> {
     OperationType::FUNDAMENTAL.iter().copied().filter(has_kind).collect()
 }
 
-/// Operations that have a quantised row and a float32 one.
+/// Operations that have a quantized row and a float32 one.
 fn with_both() -> BTreeSet<OperationType> {
     &operations(is_quantized) & &operations(is_float32)
 }
 
 #[test]
-fn every_quantised_operation_is_compared_or_excused() {
+fn every_quantized_operation_is_compared_or_excused() {
     let quantized = operations(|row| row.types.iter().any(|it| it.quantized_range().is_some()));
     let excused = EXCEPTIONS.iter().map(|(operation, _)| *operation).collect();
     assert_eq!(&quantized - &with_both(), excused);
 }
 
 #[test]
-fn quantised_is_float_rounded() {
-    each_specimen(64, with_both().into_iter(), |specimen, dice| {
-        let float32 = specimen.rows().iter().find(|row| is_float32(row)).ok_or("no float32 row")?;
-        let closeness = Closeness::of(specimen.operation);
-        for row in specimen.rows().iter().filter(|row| is_quantized(row)) {
+fn quantized_is_float_rounded() {
+    each_sample(64, with_both().into_iter(), |sample, random| {
+        let float32 = sample.rows().iter().find(|row| is_float32(row)).ok_or("no float32 row")?;
+        let closeness = Closeness::of(sample.operation);
+        for row in sample.rows().iter().filter(|row| is_quantized(row)) {
             let about = |error: String| format!("{:?}: {error}", row.types);
-            let mut call = specimen.typed(row);
-            let float32 = specimen.retyped(&call, float32);
-            let expected = run(&float32, Shapes::OfInputs, Constants::Some, dice).map_err(about)?;
+            let mut call = sample.typed(row);
+            let float32 = sample.retyped(&call, float32);
+            let expected =
+                run(&float32, Shapes::OfInputs, Constants::Some, random).map_err(about)?;
             let numbers: Vec<Vec<f64>> = expected
                 .iter()
                 .zip(&float32.outputs)
                 .map(|((_, bytes), spec)| reals(spec, bytes))
                 .collect();
-            call.fit(specimen, &numbers);
-            let found = run(&call, Shapes::OfInputs, Constants::Some, dice).map_err(about)?;
+            call.fit(sample, &numbers);
+            let found = run(&call, Shapes::OfInputs, Constants::Some, random).map_err(about)?;
             for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
                 if found.0 != expected.0 {
                     let error = format!("output {index}: {:?}, not {:?}", found.0, expected.0);

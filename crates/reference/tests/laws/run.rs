@@ -3,8 +3,8 @@
 pub use crate::calls::model::{Arguments, Constants, ROOM, Shapes, Tensor, declared};
 
 use crate::calls::model::{self, alone};
-use crate::dice::Dice;
-use crate::specimen::Call;
+use crate::random::Random;
+use crate::sample::Call;
 use nnhal_hal::{Model, OperandId, OperationType, Request, RequestBuilder, SubgraphBuilder};
 use nnhal_ops::Signature;
 
@@ -18,15 +18,15 @@ pub fn run(
     call: &Call,
     shapes: Shapes<'_>,
     constants: Constants,
-    dice: &mut Dice,
+    random: &mut Random,
 ) -> Result<Vec<Tensor>, String> {
-    let (model, request) = alone(call, shapes, constants, dice)?;
+    let (model, request) = alone(call, shapes, constants, random)?;
     execute(&model, &request)
 }
 
 /// Runs a call whose first result is a temporary without a shape, which gets another axis then and
 /// is the model's only output. `None` if no operation can do that for its type.
-pub fn run_before_another(call: &Call, dice: &mut Dice) -> Result<Option<Tensor>, String> {
+pub fn run_before_another(call: &Call, random: &mut Random) -> Result<Option<Tensor>, String> {
     let result = &call.outputs[0];
     let rows = Signature::of(OperationType::ExpandDims).expect("an operation").rows;
     if !rows.iter().any(|row| row.types == [result.operand_type]) {
@@ -34,7 +34,7 @@ pub fn run_before_another(call: &Call, dice: &mut Dice) -> Result<Option<Tensor>
     }
     let mut graph = SubgraphBuilder::new();
     let mut request = RequestBuilder::new();
-    let mut arguments = Arguments { dice, constants: Constants::Some };
+    let mut arguments = Arguments { random, constants: Constants::Some };
     let inputs: Vec<OperandId> = call
         .inputs
         .iter()

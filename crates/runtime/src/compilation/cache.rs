@@ -186,7 +186,7 @@ fn open(name: &Path) -> Option<OwnedFd> {
     file.metadata().ok()?.is_file().then(|| file.into())
 }
 
-/// Files that are being written. Each has a name of its own until it is whole, so that nobody loads
+/// Files that are being written. Each has a name of its own until it is whole, so that no one loads
 /// half of it, and nothing that has its final name now is opened, followed or cut short. What is not
 /// published is removed.
 #[derive(Debug, Default)]

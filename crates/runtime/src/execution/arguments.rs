@@ -62,7 +62,7 @@ impl<B: ?Sized> Clone for Argument<B> {
     }
 }
 
-/// A part of memory that an argument is to lie in.
+/// A part of memory that an argument is to be in.
 pub(super) struct Part<'a> {
     pub(super) memory: &'a Memory,
     pub(super) offset: usize,
@@ -129,7 +129,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Says to memory that outputs lie in what it holds now. `None`: nothing.
+    /// Says to memory that outputs are in what it holds now. `None`: nothing.
     pub(super) fn settle_memories(&self, shapes: Option<&[OutputShape]>) -> Result<()> {
         for (index, output) in self.outputs.iter().enumerate() {
             let Argument::Memory { memory, .. } = output else { continue };

@@ -156,7 +156,7 @@ impl DeviceWork<'_> {
         })
     }
 
-    /// Where the outputs go; `None` for those that nobody wants.
+    /// Where the outputs go; `None` for those that no one wants.
     fn places(
         &self,
         inputs: &[&Value],

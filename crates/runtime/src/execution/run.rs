@@ -24,7 +24,7 @@ pub(super) struct RunOptions<'a> {
 /// An output after a run.
 #[derive(Clone)]
 pub(super) struct Produced {
-    /// Where it lies; left out if nobody wanted it.
+    /// Where it lies; left out if no one wanted it.
     pub(super) value: Value,
     /// Its exact dimensions, as far as the device tells.
     pub(super) shape: OutputShape,
@@ -273,7 +273,7 @@ impl<'a> Frame<'a> {
                     Target::At { place, .. } => {
                         output.shape.is_sufficient = copy_into(&output.value, place)?;
                     }
-                    // The value may lie in the scratch memory of this run.
+                    // The value may be in the scratch memory of this run.
                     Target::Free => output.value = copy_out(&output.value)?,
                 }
             }

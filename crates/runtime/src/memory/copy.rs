@@ -33,7 +33,7 @@ pub(super) fn copy(source: &Memory, destination: &Memory) -> Result<()> {
 fn value_of(source: &Memory) -> Result<Vec<u32>> {
     let Some(opaque) = &source.0.opaque else { return Ok(Vec::new()) };
     let content = opaque.lock();
-    if !content.initialised {
+    if !content.initialized {
         return Err(Error::bad_data("the source holds no value"));
     }
     Ok(content.dimensions.clone())

@@ -27,7 +27,7 @@ struct Inner {
     opaque: Option<Opaque>,
 }
 
-/// What is known of memory whose layout is nobody's business: it holds one operand's value.
+/// What is known of memory whose layout is no one's business: it holds one operand's value.
 struct Opaque {
     roles: HashSet<Role>,
     operand: OperandKind,
@@ -36,7 +36,7 @@ struct Opaque {
     content: Mutex<Content>,
 }
 
-/// Type and quantisation of the operand that memory is made for.
+/// Type and quantization of the operand that memory is made for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OperandKind {
     pub(crate) operand_type: OperandType,
@@ -74,7 +74,7 @@ impl OperandKind {
 #[derive(Debug, Clone)]
 struct Content {
     /// Whether it holds a value.
-    initialised: bool,
+    initialized: bool,
     /// Of the value.
     dimensions: Vec<u32>,
 }
@@ -129,13 +129,13 @@ impl Memory {
         operand: OperandKind,
         dimensions: Vec<u32>,
     ) -> Self {
-        let content = Content { initialised: false, dimensions: dimensions.clone() };
+        let content = Content { initialized: false, dimensions: dimensions.clone() };
         let content = Mutex::new(content);
         let opaque = Some(Opaque { roles, operand, dimensions, content });
         Self(Arc::new(Inner { backing, opaque }))
     }
 
-    /// Checks that a constant may lie there.
+    /// Checks that a constant may be there.
     pub(crate) fn expect_constant(
         &self,
         offset: usize,
@@ -150,7 +150,7 @@ impl Memory {
         }
     }
 
-    /// Checks that an argument may lie there, whose type the execution says to have these
+    /// Checks that an argument may be there, whose type the execution says to have these
     /// dimensions, and returns its length.
     pub(crate) fn expect_argument(
         &self,
@@ -192,7 +192,7 @@ impl Memory {
     pub(crate) fn expect_value(&self, dimensions: &[u32]) -> Result<()> {
         let Some(opaque) = &self.0.opaque else { return Ok(()) };
         let content = opaque.lock();
-        if !content.initialised {
+        if !content.initialized {
             return Err(Error::failed("memory is used as input, but holds no value"));
         }
         if content.dimensions == dimensions {
@@ -211,7 +211,7 @@ impl Memory {
     pub(crate) fn settle(&self, dimensions: Option<&[u32]>) -> Result<()> {
         let Some(opaque) = &self.0.opaque else { return Ok(()) };
         let mut content = opaque.lock();
-        content.initialised = false;
+        content.initialized = false;
         if let Some(dimensions) = dimensions {
             let Some(combined) = combine_dimensions(dimensions, &opaque.dimensions) else {
                 return Err(Error::failed(format!(
@@ -220,7 +220,7 @@ impl Memory {
                 )));
             };
             content.dimensions = combined;
-            content.initialised = true;
+            content.initialized = true;
         }
         Ok(())
     }
@@ -233,7 +233,7 @@ impl Opaque {
     }
 }
 
-/// A part of the client's memory must be named, and lie within it.
+/// A part of the client's memory must be named, and are within it.
 fn expect_range(memory: &nnhal_hal::Memory, offset: usize, length: usize) -> Result<()> {
     let size = memory.size();
     if (offset, length) == (0, 0) {

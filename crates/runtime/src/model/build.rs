@@ -127,7 +127,7 @@ impl ModelBuilder {
         Ok(())
     }
 
-    /// Gives an operand a constant value that lies in memory.
+    /// Gives an operand a constant value that is in memory.
     ///
     /// # Errors
     /// `BAD_DATA` as [`ModelBuilder::set_operand_value`], or if the range is not within the memory,

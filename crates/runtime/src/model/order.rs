@@ -3,7 +3,7 @@
 use nnhal_hal::{Operand, OperandLifeTime, Operation};
 
 /// An order in which the operations can run, as indexes; `None` if there is none, because they wait
-/// for each other or for an operand that nobody writes. Operations that can run in the order given
+/// for each other or for an operand that no one writes. Operations that can run in the order given
 /// stay in it. Indexes of operands are in range.
 pub(super) fn run_order(operands: &[Operand], operations: &[Operation]) -> Option<Vec<usize>> {
     // For each operand, the operations that wait for it.

@@ -260,11 +260,11 @@ mod tests {
     fn dev_cap_8_an_operation_costs_what_its_first_operand_and_its_subgraphs_cost() {
         use OperandType::{TensorBool8, TensorFloat32, TensorInt32, TensorQuant8Asymm};
         const FAST: ExecutionPreference = ExecutionPreference::FastSingleAnswer;
-        let (float, quantised) = (Ok(TensorFloat32), Ok(TensorQuant8Asymm));
+        let (float, quantized) = (Ok(TensorFloat32), Ok(TensorQuant8Asymm));
         let mut model = HalModel {
             main: graph(&[
                 (OperationType::Relu, &[float]),
-                (OperationType::Add, &[quantised, float]),
+                (OperationType::Add, &[quantized, float]),
                 (OperationType::If, &[Ok(TensorBool8), Err(0), Err(1)]),
                 (OperationType::While, &[Err(0), Err(2), float]),
                 (OperationType::Abs, &[Ok(TensorInt32)]),
@@ -272,9 +272,9 @@ mod tests {
             referenced: vec![
                 graph(&[
                     (OperationType::Relu, &[float]),
-                    (OperationType::Add, &[quantised, float]),
+                    (OperationType::Add, &[quantized, float]),
                 ]),
-                graph(&[(OperationType::Relu, &[quantised])]),
+                graph(&[(OperationType::Relu, &[quantized])]),
                 graph(&[(OperationType::If, &[Ok(TensorBool8), Err(0), Err(1)])]),
             ],
             ..HalModel::default()

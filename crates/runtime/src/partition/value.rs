@@ -35,7 +35,7 @@ pub(crate) enum Value {
 /// Where an output is to go.
 #[derive(Clone)]
 pub(crate) enum Target {
-    /// Nobody wants it.
+    /// No one wants it.
     Omitted,
     At {
         place: Place,

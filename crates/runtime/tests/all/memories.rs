@@ -136,7 +136,7 @@ fn a_device_keeps_values_between_executions() {
     two.wait().unwrap();
     Memory::copy(&third, &out).unwrap();
     assert_eq!(floats(&out), [0.0, 2.0]);
-    // The same with bytes of the caller behind it, while nobody has waited for the first.
+    // The same with bytes of the caller behind it, while no one has waited for the first.
     let fourth = allocate(&compilation, &[]).unwrap();
     let one = start(&third, &fourth, &[]).unwrap();
     let execution = Execution::new(&compilation);

@@ -19,7 +19,7 @@ const SUITES: [Suite; 6] = [
     Suite::Timeout,
 ];
 
-/// Every vector where this is optimised, otherwise some specifications.
+/// Every vector where this is optimized, otherwise some specifications.
 fn judge(device: &ThroughRuntime) -> Option<usize> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
     let Ok(vectors) = Vectors::open(&folder) else {
@@ -27,7 +27,7 @@ fn judge(device: &ThroughRuntime) -> Option<usize> {
         return None;
     };
     let filters: &[&str] = if cfg!(debug_assertions) {
-        eprintln!("not optimised: some specifications only");
+        eprintln!("not optimized: some specifications only");
         &["lstm_float", "conv2d_v1_2", "while_", "if_", "add_v1_2", "box_with_nms", "split_u8"]
     } else {
         &[""]

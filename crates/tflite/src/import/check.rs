@@ -5,7 +5,7 @@ use crate::error::Reason;
 use nnhal_hal::{Operand, OperandLifeTime, Subgraph};
 use nnhal_ops::{ArgumentSource, Call, Shape, Signature, Value};
 
-/// Checks types, ranks and quantisation of all operations from `first` on. Values are left to the
+/// Checks types, ranks and quantization of all operations from `first` on. Values are left to the
 /// validator; operations that this build does not define pass.
 pub(super) fn operations(subgraph: &Subgraph, first: usize) -> Imported {
     for operation in subgraph.operations.get(first..).unwrap_or_default() {

@@ -133,7 +133,7 @@ impl GraphImporter<'_, '_> {
         Ok(vec![input_operand, filter_operand, bias_operand])
     }
 
-    /// Weights in the type that goes with the input: dequantised beside floats.
+    /// Weights in the type that goes with the input: dequantized beside floats.
     fn weights(&mut self, input: usize, filter: usize) -> Imported<OperandId> {
         match (self.element(input)?, self.element(filter)?) {
             (Element::Float32, Element::Float32)

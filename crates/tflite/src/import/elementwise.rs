@@ -84,8 +84,8 @@ impl GraphImporter<'_, '_> {
         let (a, b) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
         let activation_operand = self.activation_operand(activation);
-        let is_quantised = self.element(output)?.is_quantised();
-        if is_quantised && !self.suits_quantised(operation, a, b, output)? {
+        let is_quantized = self.element(output)?.is_quantized();
+        if is_quantized && !self.suits_quantized(operation, a, b, output)? {
             if activation == Activation::Tanh {
                 return Err(Reason::new("the range before a fused TANH is not known"));
             }
@@ -110,8 +110,8 @@ impl GraphImporter<'_, '_> {
         self.emit_activated(operator, operation, &inputs, activation)
     }
 
-    /// Whether the HAL does this operation on these quantised tensors as they are.
-    fn suits_quantised(&self, operation: O, a: usize, b: usize, output: usize) -> Imported<bool> {
+    /// Whether the HAL does this operation on these quantized tensors as they are.
+    fn suits_quantized(&self, operation: O, a: usize, b: usize, output: usize) -> Imported<bool> {
         let element = self.element(output)?;
         let (a, b, output) = (self.spec(a)?, self.spec(b)?, self.spec(output)?);
         Ok(element != Element::Int16
@@ -141,7 +141,7 @@ impl GraphImporter<'_, '_> {
         let (a, b) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
         let none = self.builder.scalar_i32(0);
-        if self.element(output)?.is_quantised() {
+        if self.element(output)?.is_quantized() {
             let inputs = [self.as_float32(a)?, self.as_float32(b)?, none];
             let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
             let difference = self.builder.operation(O::Sub, inputs, spec.clone());
@@ -194,7 +194,7 @@ impl GraphImporter<'_, '_> {
         self.through_float(operator, operation)
     }
 
-    /// Dequantises, computes, quantises.
+    /// Dequantizes, computes, quantizes.
     fn through_float(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let float = self.as_float32(input)?;
@@ -213,7 +213,7 @@ impl GraphImporter<'_, '_> {
         self.emit_float32(result, output)
     }
 
-    /// TANH and LOGISTIC, whose quantised output the HAL gives one scale only.
+    /// TANH and LOGISTIC, whose quantized output the HAL gives one scale only.
     fn fixed_scale(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
         let output = self.output_tensor(operator, 0)?;
         let spec = self.spec(output)?;
@@ -284,7 +284,7 @@ impl GraphImporter<'_, '_> {
             _ => 0.0,
         };
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
-        if self.element(output)?.is_quantised() {
+        if self.element(output)?.is_quantized() {
             let float = self.as_float32(input)?;
             let slope = self.builder.constant(OperandSpec::tensor_float32([1]), &[alpha]);
             let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
@@ -322,7 +322,7 @@ impl GraphImporter<'_, '_> {
         match self.element(input)? {
             Element::Float32 | Element::Float16 => self.unary(operator, operation),
             Element::Int32 | Element::Int64 if integers => self.unary(operator, operation),
-            element if element.is_quantised() => self.through_float(operator, operation),
+            element if element.is_quantized() => self.through_float(operator, operation),
             other => Err(Reason::new(format!("the HAL has no form for {other:?}"))),
         }
     }
@@ -431,7 +431,7 @@ impl GraphImporter<'_, '_> {
         let shape = self.shape(output)?;
         let spec = self.spec_with(output, shape)?;
         if spec.operand_type.quantized_range().is_some() {
-            return Err(Reason::new("the stored zero of a quantised tensor is not its zero point"));
+            return Err(Reason::new("the stored zero of a quantized tensor is not its zero point"));
         }
         let element = spec.operand_type.element_size().unwrap_or(4) as usize;
         let size = (elements(&spec.dimensions)? as usize).saturating_mul(element);

@@ -9,11 +9,11 @@ mod convolution;
 mod elementwise;
 mod fold;
 mod movement;
-mod normalisation;
+mod normalization;
 mod operand;
 mod pooling;
-mod quantisation;
-mod quantised_lstm;
+mod quantization;
+mod quantized_lstm;
 mod recurrent;
 mod reduction;
 mod resize;
@@ -462,10 +462,10 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             Self::pooling,
             Self::elementwise,
             Self::movement,
-            Self::normalisation,
+            Self::normalization,
             Self::reduction,
             Self::resize,
-            Self::quantisation,
+            Self::quantization,
             Self::recurrent,
         ]
         .iter()

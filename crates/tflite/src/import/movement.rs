@@ -520,7 +520,7 @@ impl GraphImporter<'_, '_> {
         let operand = self.operand(indices)?;
         let operand = self.reshape(operand, OperandSpec::tensor_int32(others))?;
         if self.element(output)? == Element::Bool {
-            // The comparison is the result; values that are equal to each other nobody asks for.
+            // The comparison is the result; values that are equal to each other no one asks for.
             let truth = |at: usize| -> Imported<bool> {
                 let bytes = self.constant_bytes(self.input_tensor(operator, at)?)?;
                 Ok(bytes.first().is_some_and(|byte| *byte != 0))

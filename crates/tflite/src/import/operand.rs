@@ -59,7 +59,7 @@ impl<'f> GraphImporter<'f, '_> {
         let tensor = self.tensor(index);
         if tensor.has_other_quantization {
             return Err(Reason::new(format!(
-                "{} is quantised by blocks, or in a way of its own",
+                "{} is quantized by blocks, or in a way of its own",
                 tensor.shown_name()
             )));
         }
@@ -132,7 +132,7 @@ impl<'f> GraphImporter<'f, '_> {
         self.spec_with(index, self.dimensions(index, false))
     }
 
-    /// The tensor's type and quantisation with these dimensions.
+    /// The tensor's type and quantization with these dimensions.
     pub(super) fn spec_with(&self, index: usize, dimensions: Vec<u32>) -> Imported<OperandSpec> {
         let operand_type = match self.element(index)? {
             Element::Float32 => OperandType::TensorFloat32,
@@ -407,7 +407,7 @@ impl<'f> GraphImporter<'f, '_> {
         }
     }
 
-    /// The tensor as float32: dequantised if need be.
+    /// The tensor as float32: dequantized if need be.
     pub(super) fn as_float32(&mut self, index: usize) -> Imported<OperandId> {
         let operand = self.operand(index)?;
         let spec = self.builder.spec(operand);
@@ -420,7 +420,7 @@ impl<'f> GraphImporter<'f, '_> {
         Ok(self.builder.operation(operation, [operand], float))
     }
 
-    /// Gives a tensor the value of a float32 operand: quantised if need be.
+    /// Gives a tensor the value of a float32 operand: quantized if need be.
     pub(super) fn emit_float32(&mut self, float: OperandId, output: usize) -> Imported {
         let spec = self.spec(output)?;
         let operation = match spec.operand_type {
@@ -432,7 +432,7 @@ impl<'f> GraphImporter<'f, '_> {
             OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned => {
                 OperationType::Quantize
             }
-            other => return Err(Reason::new(format!("the HAL does not quantise to {other}"))),
+            other => return Err(Reason::new(format!("the HAL does not quantize to {other}"))),
         };
         let operand = self.builder.operation(operation, [float], spec);
         self.set(output, operand);

@@ -3,7 +3,7 @@
 //! Weights beside float activations become float32. States are variable tensors in the file: their
 //! new value becomes an output of the model (see [`crate::State`]).
 
-use super::quantised_lstm::is_quantised_lstm;
+use super::quantized_lstm::is_quantized_lstm;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -142,7 +142,7 @@ impl GraphImporter<'_, '_> {
         Ok(())
     }
 
-    /// The four weights of layer normalisation, from input `first` on.
+    /// The four weights of layer normalization, from input `first` on.
     fn push_layer_norm(
         &mut self,
         inputs: &mut Vec<OperandId>,
@@ -168,9 +168,9 @@ impl GraphImporter<'_, '_> {
         if options.kernel_type()? == LstmKernelType::Basic {
             return self.basic_lstm(operator);
         }
-        if is_quantised_lstm(self, operator)? {
+        if is_quantized_lstm(self, operator)? {
             let clips = [settings.cell_clip, settings.projection_clip];
-            return self.quantised_lstm(operator, None, clips);
+            return self.quantized_lstm(operator, None, clips);
         }
         let mut inputs = self.lstm_inputs(operator)?;
         self.push_settings(&mut inputs, &settings)?;
@@ -206,9 +206,9 @@ impl GraphImporter<'_, '_> {
             cell_clip: options.cell_clip()?,
             projection_clip: options.proj_clip()?,
         };
-        if is_quantised_lstm(self, operator)? {
+        if is_quantized_lstm(self, operator)? {
             let clips = [settings.cell_clip, settings.projection_clip];
-            return self.quantised_lstm(operator, Some(options.time_major()?), clips);
+            return self.quantized_lstm(operator, Some(options.time_major()?), clips);
         }
         let mut inputs = self.lstm_inputs(operator)?;
         self.push_settings(&mut inputs, &settings)?;
@@ -250,7 +250,7 @@ impl GraphImporter<'_, '_> {
         let merged = options.merge_outputs()?;
         inputs.push(self.builder.scalar_bool(merged));
         inputs.push(self.builder.scalar_bool(options.time_major()?));
-        // The format has no layer normalisation here.
+        // The format has no layer normalization here.
         for _ in 0..8 {
             inputs.push(self.builder.omitted(OperandSpec::tensor_float32([0])));
         }

@@ -61,7 +61,7 @@ impl GraphImporter<'_, '_> {
         let element = self.element(input)?;
         match element {
             Element::Int32 | Element::Int64 => Err(Reason::new("the HAL does not reduce integers")),
-            _ if float_only && element.is_quantised() => {
+            _ if float_only && element.is_quantized() => {
                 let float = self.as_float32(input)?;
                 let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
                 let result = self.builder.operation(operation, [float, axes, keep], spec);

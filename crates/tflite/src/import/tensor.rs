@@ -48,7 +48,7 @@ impl Element {
         matches!(self, Self::Float32 | Self::Float16)
     }
 
-    pub(super) fn is_quantised(self) -> bool {
+    pub(super) fn is_quantized(self) -> bool {
         matches!(self, Self::Uint8 | Self::Int8 | Self::Int4 | Self::Int16)
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn dynamic_range_layer() -> Draft {
 }
 
 #[test]
-fn weights_beside_floats_are_dequantised_and_a_missing_bias_is_zero() {
+fn weights_beside_floats_are_dequantized_and_a_missing_bias_is_zero() {
     let import = import(&dynamic_range_layer());
     assert_eq!(operations(&import), [O::Dequantize, O::FullyConnected]);
 }
@@ -260,7 +260,7 @@ fn an_rnn_of_one_step_with_tanh_gives_state_and_result() {
     assert_eq!(import(&draft).states.len(), 1);
 }
 
-/// An LSTM over 2 steps without projection, peepholes or layer normalisation.
+/// An LSTM over 2 steps without projection, peepholes or layer normalization.
 pub(super) fn sequence_lstm() -> Draft {
     let mut draft = Draft::new();
     let input = draft.tensor(T::Float32, &[1, 2, 3]);

@@ -87,7 +87,7 @@ fn run_all(folder: &Path, import: &Import, prepared: &dyn PreparedModel) -> Resu
         let outputs = execute(import, prepared, &inputs, &states)
             .map_err(|error| Outcome::Fails(format!("run {number}: {error}")))?;
         states = import.states.iter().map(|state| outputs[state.output].1.clone()).collect();
-        // With weights dequantised first, as the importer does it, where the corpus has that.
+        // With weights dequantized first, as the importer does it, where the corpus has that.
         let directory = folder.join("float_weights");
         for (index, expected) in arrays("outputs")?.into_iter().enumerate() {
             let closer = directory.join(format!("{index}.npy"));
@@ -114,7 +114,7 @@ fn byte_size(operand: &Operand, dimensions: &[u32]) -> usize {
     dimensions.iter().fold(element, |size, length| size * *length as usize)
 }
 
-/// Zeros: quantised states hold the zero point.
+/// Zeros: quantized states hold the zero point.
 fn initial_states(import: &Import) -> Vec<Vec<u8>> {
     let zeros = import.states.iter().map(|state| {
         let operand = operand(&import.model, &import.model.main.inputs, state.input);

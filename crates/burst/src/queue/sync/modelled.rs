@@ -1,6 +1,6 @@
 //! What queues are made of under `loom`. It is stricter than what it stands for: words of the ring
 //! are no atomics, so a read that the counters do not order after its write is an error even if the
-//! value is right; and nobody who sleeps wakes by itself, so a lost wake-up never ends.
+//! value is right; and no one who sleeps wakes by itself, so a lost wake-up never ends.
 
 #![allow(unsafe_code)]
 

@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// For how long a result is waited for.
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
 /// For how long one that ought not to come is waited for.
 const SUSPICION: Option<Duration> = Some(Duration::from_millis(50));
 
@@ -185,9 +185,9 @@ impl Burst {
 
     /// Sends a packet and waits for its result, which must be the only one.
     fn exchange(&mut self, packet: &[FmqRequestDatum]) -> Result<ResultPacket, Violation> {
-        self.writer.write(packet, PATIENCE).map_err(own)?;
+        self.writer.write(packet, TIMEOUT).map_err(own)?;
         let mut data = Vec::new();
-        let received = self.reader.read(&mut data, PATIENCE);
+        let received = self.reader.read(&mut data, TIMEOUT);
         received.map_err(|error| Violation(format!("there is no result: {error}")))?;
         let result = ResultPacket::decode(&data);
         result.map_err(|error| Violation(format!("what was sent is no result: {error}")))

@@ -135,7 +135,7 @@ fn good(driver: &Driver) -> Result<Verdict, Violation> {
     Ok(Verdict::Kept)
 }
 
-/// An addition whose result nobody writes.
+/// An addition whose result no one writes.
 fn broken() -> Model {
     let mut model = addition([2, 2]);
     model.main.operations[0].outputs.clear();

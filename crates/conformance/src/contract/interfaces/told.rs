@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// For how long the first notification is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// For how long a second one is waited for, while the driver keeps the callback.
 const SUSPICION: Duration = Duration::from_millis(200);
 
@@ -63,7 +63,7 @@ impl<T> Told<T> {
     /// The only thing that it is told (contract: CB-1). A driver that has let go of the callback
     /// cannot tell anything more; one that keeps it is given a little time to.
     pub(super) fn only(self: Arc<Self>) -> Result<T, Violation> {
-        self.wait(PATIENCE, |told| told == 1);
+        self.wait(TIMEOUT, |told| told == 1);
         self.wait(SUSPICION, |told| told > 1);
         let mut told = self.lock();
         match (told.len(), told.pop()) {
@@ -71,7 +71,7 @@ impl<T> Told<T> {
             (0, _) if Arc::strong_count(&self) == 1 => {
                 Err(Violation("CB-1: the driver lets go of the callback and never tells it".into()))
             }
-            (0, _) => Err(Violation(format!("CB-1: nothing is told within {PATIENCE:?}"))),
+            (0, _) => Err(Violation(format!("CB-1: nothing is told within {TIMEOUT:?}"))),
             (times, _) => Err(Violation(format!("CB-1: the callback is told {times} times"))),
         }
     }

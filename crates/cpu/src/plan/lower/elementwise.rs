@@ -180,8 +180,8 @@ impl Kernel for QuantizedArithmetic {
 
     fn name(&self) -> String {
         match self {
-            Self::UnsignedSum(_) | Self::SignedSum(_) => "quantised sum".to_owned(),
-            Self::UnsignedProduct(_) | Self::SignedProduct(_) => "quantised product".to_owned(),
+            Self::UnsignedSum(_) | Self::SignedSum(_) => "quantized sum".to_owned(),
+            Self::UnsignedProduct(_) | Self::SignedProduct(_) => "quantized product".to_owned(),
         }
     }
 }
@@ -226,7 +226,7 @@ impl Kernel for Extreme {
     }
 
     fn name(&self) -> String {
-        "quantised choice".to_owned()
+        "quantized choice".to_owned()
     }
 }
 
@@ -267,6 +267,6 @@ impl Kernel for Prelu {
     }
 
     fn name(&self) -> String {
-        "quantised PRELU".to_owned()
+        "quantized PRELU".to_owned()
     }
 }

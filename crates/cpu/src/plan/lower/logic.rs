@@ -225,7 +225,7 @@ impl Kernel for Not {
 #[derive(Debug)]
 struct Choice {
     element_size: usize,
-    /// What brings 8-bit numbers to the output's quantisation, where they have another.
+    /// What brings 8-bit numbers to the output's quantization, where they have another.
     tables: [Option<TableMap>; 2],
     elements: usize,
 }

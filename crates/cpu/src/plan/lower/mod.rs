@@ -142,7 +142,7 @@ fn is_joined(builder: &Builder<'_, '_>, node: &Node) -> bool {
     parts(builder.graph, node).iter().all(is_there)
 }
 
-/// The stored numbers that an activation clamps a quantised output to.
+/// The stored numbers that an activation clamps a quantized output to.
 fn stored_range(output: &Value<'_>, activation: FusedActivation) -> Option<(i32, i32)> {
     let source = ArgumentSource {
         operand: &output.operand,

@@ -1,4 +1,4 @@
-//! Normalisations of floats.
+//! Normalizations of floats.
 
 use super::elementwise::is_signed;
 use super::softmax::around;
@@ -15,7 +15,7 @@ use nnhal_ops::operations::{InstanceNormalization, L2Normalization, LocalRespons
 use nnhal_ops::rules::inverse_square_root::inverse_square_root;
 use nnhal_ops::rules::layout;
 
-/// Layer normalisation. Inputs: the rows, and a factor and an offset, as far as there are any.
+/// Layer normalization. Inputs: the rows, and a factor and an offset, as far as there are any.
 #[derive(Debug)]
 struct Layer {
     kernel: RowNormalization,
@@ -121,7 +121,7 @@ impl Kernel for Instance {
     }
 
     fn name(&self) -> String {
-        "instance normalisation".to_owned()
+        "instance normalization".to_owned()
     }
 }
 
@@ -148,7 +148,7 @@ impl OfRows {
     }
 }
 
-/// A normalisation along any axis: of rows, to which slices along other axes than the last are brought.
+/// A normalization along any axis: of rows, to which slices along other axes than the last are brought.
 #[derive(Debug)]
 struct Along {
     kernel: OfRows,
@@ -186,8 +186,8 @@ impl Kernel for Along {
 
     fn name(&self) -> String {
         match &self.kernel {
-            OfRows::L2(_) => "L2 normalisation".to_owned(),
-            OfRows::LocalResponse { .. } => "local response normalisation".to_owned(),
+            OfRows::L2(_) => "L2 normalization".to_owned(),
+            OfRows::LocalResponse { .. } => "local response normalization".to_owned(),
         }
     }
 
@@ -250,7 +250,7 @@ impl Kernel for QuantizedL2 {
     }
 
     fn name(&self) -> String {
-        "quantised L2 normalisation".to_owned()
+        "quantized L2 normalization".to_owned()
     }
 }
 
@@ -265,6 +265,6 @@ impl Kernel for Layer {
     }
 
     fn name(&self) -> String {
-        "layer normalisation".to_owned()
+        "layer normalization".to_owned()
     }
 }

@@ -25,7 +25,7 @@ struct QuantizedConvolution {
 /// The kernels there are.
 #[derive(Debug)]
 enum Quantized {
-    Full(Convolution),
+    Full(Box<Convolution>),
     Depthwise(Box<Depthwise>),
 }
 
@@ -139,7 +139,7 @@ pub(super) fn lower(
     let kernel = if convolution.is_depthwise {
         Quantized::Depthwise(Box::new(prepared!(Depthwise)))
     } else {
-        Quantized::Full(prepared!(Convolution))
+        Quantized::Full(Box::new(prepared!(Convolution)))
     };
     let strides = Strides::of(builder, node, shape);
     Some(Draft {

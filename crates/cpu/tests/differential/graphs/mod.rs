@@ -1,37 +1,37 @@
 //! Graphs of many layers, as passes and the layout of memory meet them.
 //!
-//! [`sketch`] is what a graph is drawn on, [`layers`] are single operations with their weights,
+//! [`builder`] is what a graph is drawn on, [`layers`] are single operations with their weights,
 //! [`decoders`] are those that enlarge images, [`patterns`] are the groups of operations that converters write for one layer.
 
+mod builder;
 mod decoders;
 mod layers;
 mod patterns;
-mod sketch;
 mod windows;
 
 use crate::calls::config;
-use crate::calls::dice::Dice;
 use crate::calls::model::execute;
+use crate::calls::random::Random;
 use crate::compare::compare;
 use crate::devices;
+use builder::{Finished, GraphBuilder, Kind, Said};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use sketch::{Finished, Kind, Said, Sketch};
 
 /// Most layers of a graph.
 const MOST_LAYERS: u32 = 10;
 
 /// The graph of a seed, or what its first layers are.
 fn draw(kind: Kind, seed: u64, most_layers: u32) -> Result<Finished, String> {
-    let mut dice = Dice::new(seed);
-    let said = dice.pick(&[Said::Everything, Said::Everything, Said::Inputs, Said::Ranks]);
-    let layers = dice.length(2, MOST_LAYERS).min(most_layers);
-    let mut sketch = Sketch::new(&mut dice, kind, said);
-    layers::image_input(&mut sketch);
+    let mut random = Random::new(seed);
+    let said = random.pick(&[Said::Everything, Said::Everything, Said::Inputs, Said::Ranks]);
+    let layers = random.length(2, MOST_LAYERS).min(most_layers);
+    let mut builder = GraphBuilder::new(&mut random, kind, said);
+    layers::image_input(&mut builder);
     for _ in 0..layers {
-        layers::draw(&mut sketch);
+        layers::draw(&mut builder);
     }
-    sketch.finish()
+    builder.finish()
 }
 
 fn check(graph: &Finished) -> Result<(), String> {

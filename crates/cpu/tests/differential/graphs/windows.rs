@@ -1,6 +1,6 @@
 //! How filters move over images, and in which order the axes of images are.
 
-use super::sketch::Sketch;
+use super::builder::GraphBuilder;
 use nnhal_hal::OperandId;
 
 /// The paddings that have names.
@@ -50,23 +50,24 @@ pub struct Window {
 impl Window {
     /// For an image of this height and width. With a scheme that is given, or any.
     pub fn draw(
-        sketch: &mut Sketch<'_>,
+        builder: &mut GraphBuilder<'_>,
         image: [u32; 2],
         scheme: Option<i32>,
         dilated: bool,
     ) -> Self {
-        let dice = &mut sketch.dice;
+        let random = &mut builder.random;
         loop {
-            let drawn = dice.pick(&[Some(SAME), Some(SAME), Some(VALID), None]);
+            let drawn = random.pick(&[Some(SAME), Some(SAME), Some(VALID), None]);
             let scheme = scheme.or(drawn);
-            let taps = dice.pick(&[[1, 1], [1, 1], [3, 3], [3, 3], [3, 3], [5, 5], [1, 3], [2, 4]]);
-            let stride = dice.pick(&[[1, 1], [1, 1], [2, 2], [1, 2]]);
-            let dilation = if dilated { dice.pick(&[1, 1, 1, 2]) } else { 1 };
+            let taps =
+                random.pick(&[[1, 1], [1, 1], [3, 3], [3, 3], [3, 3], [5, 5], [1, 3], [2, 4]]);
+            let stride = random.pick(&[[1, 1], [1, 1], [2, 2], [1, 2]]);
+            let dilation = if dilated { random.pick(&[1, 1, 1, 2]) } else { 1 };
             let axes = [0, 1].map(|axis: usize| {
                 let alone =
                     Axis { taps: taps[axis], stride: stride[axis], dilation, before: 0, after: 0 };
                 let most = alone.reach() - 1;
-                Axis { before: dice.length(0, most), after: dice.length(0, most), ..alone }
+                Axis { before: random.length(0, most), after: random.length(0, most), ..alone }
             });
             let output = [0, 1].map(|axis: usize| axes[axis].output(image[axis], scheme));
             if let [Some(height), Some(width)] = output {
@@ -93,22 +94,22 @@ impl Window {
     }
 
     /// What follows the activation, if anything needs to.
-    pub fn dilations(&self, sketch: &mut Sketch<'_>, order: Order) -> Vec<OperandId> {
+    pub fn dilations(&self, builder: &mut GraphBuilder<'_>, order: Order) -> Vec<OperandId> {
         let [height, width] = self.axes;
         let is_dilated = height.dilation > 1 || width.dilation > 1;
         if !is_dilated && order == Order::Nhwc {
             return vec![];
         }
-        let mut operands = vec![sketch.bool(order == Order::Nchw)];
+        let mut operands = vec![builder.bool(order == Order::Nchw)];
         if is_dilated {
-            operands.extend(self.dilation_factors(sketch));
+            operands.extend(self.dilation_factors(builder));
         }
         operands
     }
 
-    fn dilation_factors(&self, sketch: &mut Sketch<'_>) -> Vec<OperandId> {
+    fn dilation_factors(&self, builder: &mut GraphBuilder<'_>) -> Vec<OperandId> {
         let [height, width] = self.axes;
-        sketch.ints(&[width.dilation, height.dilation].map(int))
+        builder.ints(&[width.dilation, height.dilation].map(int))
     }
 }
 
@@ -121,8 +122,8 @@ pub enum Order {
 
 impl Order {
     /// Mostly that of NHWC.
-    pub fn draw(sketch: &mut Sketch<'_>) -> Self {
-        if sketch.dice.one_in(4) { Self::Nchw } else { Self::Nhwc }
+    pub fn draw(builder: &mut GraphBuilder<'_>) -> Self {
+        if builder.random.one_in(4) { Self::Nchw } else { Self::Nhwc }
     }
 
     /// Batch, height, width and channels of a value's dimensions.

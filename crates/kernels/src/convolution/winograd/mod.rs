@@ -42,7 +42,7 @@ pub(super) struct Winograd {
 const LEAST_CHANNELS: usize = 32;
 /// Fewer tiles, and reading the filter, which has grown fourfold, takes longer than multiplying.
 const LEAST_TILES: usize = 12;
-/// What lies between the transforms may take so much room.
+/// What is between the transforms may take so much room.
 const BETWEEN_BYTES: usize = 1536 << 10;
 /// A larger filter would not stay in any cache.
 const MOST_FILTER_BYTES: usize = 16 << 20;

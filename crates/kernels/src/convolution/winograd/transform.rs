@@ -83,7 +83,7 @@ unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
 }
 
 /// # Safety
-/// There is room for a vector, which nobody else touches.
+/// There is room for a vector, which no one else touches.
 #[inline(always)]
 unsafe fn store<S: Simd>(simd: S, value: S::F, to: *mut f32) {
     // SAFETY: as the caller promises.

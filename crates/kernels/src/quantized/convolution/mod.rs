@@ -194,7 +194,7 @@ impl Convolution {
     /// Computes the part of a task.
     ///
     /// # Safety
-    /// The images were [checked](Self::check), each task is run once, and nobody else touches the
+    /// The images were [checked](Self::check), each task is run once, and no one else touches the
     /// pixels of the output.
     pub(super) unsafe fn task(
         &self,
@@ -233,7 +233,7 @@ impl Target<'_> {
         self.places.stride()
     }
 
-    /// How many pixels lie at equal distances from a pixel on.
+    /// How many pixels are at equal distances from a pixel on.
     fn in_line(&self, pixel: usize) -> usize {
         match &self.places {
             Places::Even(_) => usize::MAX,

@@ -280,7 +280,7 @@ impl Work<'_> {
                         let start = &copy[at + group * shape.group_input_channels()..];
                         let offsets = run_offsets.iter().copied();
                         table.fill_regular(start, step, count, offsets);
-                        // SAFETY: runs lie inside of the copy: `Stage::end` is where the last of
+                        // SAFETY: runs are inside of the copy: `Stage::end` is where the last of
                         // these rows' ends, and was compared with the copy. There are as many
                         // addresses as `fill_regular` entered, one for each run of each pixel.
                         unsafe {
@@ -323,7 +323,7 @@ impl Work<'_> {
                 return;
             }
             let channel = group * self.shape.group_output_channels() + block.channel;
-            // The last byte that is written lies in the output, which was checked to be so large.
+            // The last byte that is written is in the output, which was checked to be so large.
             assert!(
                 start + (count - 1) * output_step + channel + block.channels
                     <= self.output.values.len()

@@ -1,4 +1,4 @@
-//! The definition in plain loops: the twin of all others, and what runs where they do not.
+//! The definition in plain loops: the counterpart of all others, and what runs where they do not.
 #![allow(unsafe_code)]
 
 use super::super::{Activations, Requantization, Weights};
@@ -46,7 +46,7 @@ impl Portable {
     /// Computes a row of output pixels.
     ///
     /// # Safety
-    /// Nobody else touches the row.
+    /// No one else touches the row.
     pub(super) unsafe fn task(
         &self,
         shape: &Shape,

@@ -17,7 +17,7 @@ pub(in crate::quantized) struct Table {
 /// Output pixels next to each other in a row.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// Row and column of the first pixel's first tap, which may lie before the image.
+    /// Row and column of the first pixel's first tap, which may be before the image.
     y: isize,
     x: isize,
     /// The distance of that tap from the image's beginning, in bytes.
@@ -33,7 +33,7 @@ pub(in crate::quantized) struct Pixels<'a> {
     pub pixel_stride: usize,
     /// What is added to each address inside of the image, in bytes.
     pub channel: usize,
-    /// What lies in the padding: as many bytes as a run has.
+    /// What is in the padding: as many bytes as a run has.
     pub padding: &'a [u8],
 }
 
@@ -123,7 +123,7 @@ impl Table {
         }
     }
 
-    /// Enters the rows that so many output pixels lie in; gives how many there are.
+    /// Enters the rows that so many output pixels are in; gives how many there are.
     fn enter_parts(
         &mut self,
         shape: &Shape,
@@ -141,7 +141,7 @@ impl Table {
             let pixels = left.min(out_width - x);
             let in_y = signed(y * shape.stride[0]) - signed(shape.padding_before[0]);
             let in_x = signed(x * shape.stride[1]) - signed(shape.padding_before[1]);
-            // In the padding it may be beyond what can be addressed; it is right for what lies in the
+            // In the padding it may be beyond what can be addressed; it is right for what is in the
             // image, wherever that begins.
             let row = (signed(batch) * height).wrapping_add(in_y);
             let offset = row.wrapping_mul(width).wrapping_add(in_x);
@@ -158,7 +158,7 @@ impl Table {
         parts
     }
 
-    /// Enters `count` output pixels whose first run lies at `start` and `step` bytes farther on for
+    /// Enters `count` output pixels whose first run is at `start` and `step` bytes farther on for
     /// each pixel; the other runs at `offsets` behind.
     pub(in crate::quantized) fn fill_regular(
         &mut self,

@@ -20,7 +20,7 @@ struct Case {
 }
 
 impl Case {
-    /// The output for an instruction set, with what lies between pixels.
+    /// The output for an instruction set, with what is between pixels.
     fn output(&self, set: InstructionSet, threads: usize) -> Vec<u8> {
         let weights = Weights {
             values: &self.weights,

@@ -27,7 +27,7 @@ pub struct UnpackedConvolution {
 /// Operations that are worth a task of their own.
 const OPERATIONS_PER_TASK: u64 = 200_000;
 
-/// Values of scratch memory that nobody minds.
+/// Values of scratch memory that no one minds.
 const SMALL_SCRATCH: usize = 1 << 18;
 
 /// Tasks for each thread, so that all end at about the same time.
@@ -209,7 +209,7 @@ struct Pixel<'a> {
 }
 
 impl<'a> Pixel<'a> {
-    /// What it sees: taps that lie in the image, and the input pixel's channels of each.
+    /// What it sees: taps that are in the image, and the input pixel's channels of each.
     #[inline(always)]
     fn taps(self) -> impl Iterator<Item = (usize, &'a [u8])> + Clone {
         let shape = &self.convolution.shape;

@@ -138,7 +138,7 @@ impl Vectors for Bytes32 {
 #[inline(always)]
 unsafe fn load_some(from: *const u8, count: usize) -> __m128i {
     let words = count / 4;
-    // SAFETY: the caller's promises; all parts lie within the bytes, and what the mask leaves out is not
+    // SAFETY: the caller's promises; all parts are within the bytes, and what the mask leaves out is not
     // accessed.
     unsafe {
         let of_four = _mm_set1_epi32(i32::try_from(words).unwrap_unchecked());
@@ -181,7 +181,7 @@ unsafe fn store_some(to: *mut u8, bytes: __m128i, count: usize) {
     }
 }
 
-/// Requantises one by one.
+/// Requantizes one by one.
 #[cold]
 #[target_feature(enable = "avx2")]
 fn scalar(packed: &Packed, run: &Run<'_>, sums: [__m256i; 4]) -> __m256i {

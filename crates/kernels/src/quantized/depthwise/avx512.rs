@@ -130,7 +130,7 @@ impl Vectors for Bytes64 {
     }
 }
 
-/// Requantises one by one.
+/// Requantizes one by one.
 #[cold]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn scalar(packed: &Packed, run: &Run<'_>, sums: [__m512i; 4]) -> __m512i {
@@ -161,7 +161,7 @@ impl Arithmetic for Vnni {
 
     #[inline(always)]
     unsafe fn multiply(sums: __m512i, inputs: __m512i, weights: *const u8) -> __m512i {
-        // SAFETY: the caller's promise; weights lie in whole lines.
+        // SAFETY: the caller's promise; weights are in whole lines.
         unsafe { _mm512_dpbusd_epi32(sums, inputs, _mm512_load_si512(weights.cast())) }
     }
 
@@ -195,7 +195,7 @@ impl Arithmetic for Pairs {
 
     #[inline(always)]
     unsafe fn multiply(sums: __m512i, [evens, odds]: [__m512i; 2], weights: *const u8) -> __m512i {
-        // SAFETY: the caller's promise; weights lie in whole lines.
+        // SAFETY: the caller's promise; weights are in whole lines.
         unsafe {
             let of_evens = _mm512_load_si512(weights.cast());
             let of_odds = _mm512_load_si512(weights.add(64).cast());

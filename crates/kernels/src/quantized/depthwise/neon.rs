@@ -81,7 +81,7 @@ unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
     }
 }
 
-/// Requantises and stores the sums of the first `P` pixels of a run.
+/// Requantizes and stores the sums of the first `P` pixels of a run.
 ///
 /// # Safety
 /// The block's channels of the pixels' outputs can be written, 16 of them if `FULL`.

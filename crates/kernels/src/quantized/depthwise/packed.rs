@@ -69,7 +69,7 @@ pub(super) struct Packed {
 /// Output pixels of a row, of a block, to be computed.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
-    /// The address of the first tap of the first pixel, in a [`Columns`]. Of what lies at each address
+    /// The address of the first tap of the first pixel, in a [`Columns`]. Of what is at each address
     /// the block's channels are read.
     pub table: *const *const u8,
     /// Addresses of a row of the filter.

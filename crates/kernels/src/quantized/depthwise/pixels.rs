@@ -70,7 +70,7 @@ pub(super) trait Vectors {
     /// There are as many lanes as the vectors of a block have.
     unsafe fn first(lanes: &[ChannelLanes], quarter: usize) -> Self::Sums;
 
-    /// Requantises and stores the first `P` pixels of a run.
+    /// Requantizes and stores the first `P` pixels of a run.
     ///
     /// # Safety
     /// As of [`compute`], and the run has so many pixels.
@@ -191,7 +191,7 @@ pub(super) unsafe fn pixels<
     packed: &Packed,
     run: &Run<'_>,
 ) {
-    // SAFETY: the caller's promises; groups of pixels lie within the run.
+    // SAFETY: the caller's promises; groups of pixels are within the run.
     unsafe {
         let mut first = 0;
         while first + P <= run.count {

@@ -136,7 +136,7 @@ impl Variant {
         if self.lanes() > LANES && channels <= self.lanes() / 2 { 2 } else { 1 }
     }
 
-    /// Whether sums can be requantised in floats.
+    /// Whether sums can be requantized in floats.
     pub(super) fn has_floats(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -240,7 +240,7 @@ impl Variant {
         }
     }
 
-    /// What is added to all sums; on x86, so that they can be requantised as unsigned numbers.
+    /// What is added to all sums; on x86, so that they can be requantized as unsigned numbers.
     pub(super) fn sum_offset(self) -> i32 {
         if cfg!(target_arch = "x86_64") { i32::MIN } else { 0 }
     }

@@ -202,7 +202,7 @@ macro_rules! for_vectors {
     )+};
 }
 
-/// Requantises in floats.
+/// Requantizes in floats.
 ///
 /// # Safety
 /// The caller has AVX-512 BW, DQ and VL.
@@ -223,7 +223,7 @@ unsafe fn in_floats<const R: usize, const W: usize, const SIGNED: bool>(
     sums
 }
 
-/// Requantises in integers.
+/// Requantizes in integers.
 ///
 /// # Safety
 /// The caller has AVX-512 BW, DQ and VL.
@@ -334,7 +334,7 @@ unsafe fn store_rows<const W: usize>(
     }
 }
 
-/// Requantises one by one and stores.
+/// Requantizes one by one and stores.
 ///
 /// # Safety
 /// The processor has AVX-512 BW, DQ and VL; the block's channels of so many rows may be written.

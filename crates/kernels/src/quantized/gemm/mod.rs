@@ -1,6 +1,6 @@
 //! Products of 8-bit rows with a packed 8-bit matrix, to 8-bit outputs.
 //!
-//! A row of the left side lies in memory as a number of *runs* of the same length, each anywhere: the
+//! A row of the left side is in memory as a number of *runs* of the same length, each anywhere: the
 //! taps of a convolution's window, or the one row of a plain matrix. A table holds the addresses. The
 //! right side is packed once ([`Matrix`]) into blocks of 64, 32 or 16 output channels.
 

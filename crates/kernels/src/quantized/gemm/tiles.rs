@@ -23,7 +23,7 @@ pub(super) trait Sums: Copy {
     /// Adds the same number to all.
     unsafe fn add(self, term: i32) -> Self;
 
-    /// Requantises and stores.
+    /// Requantizes and stores.
     ///
     /// # Safety
     /// The block has `W` vectors and at least a channel. Its channels of `R` rows may be written, from

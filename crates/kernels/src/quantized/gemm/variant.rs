@@ -198,7 +198,7 @@ impl Variant {
         if self.has_signed_inputs() { 128 } else { 0 }
     }
 
-    /// What is added to all sums that are requantised in integers, which on x86 are unsigned.
+    /// What is added to all sums that are requantized in integers, which on x86 are unsigned.
     pub(super) fn sum_offset(self) -> i32 {
         if self.has_signed_inputs() { 0 } else { i32::MIN }
     }
@@ -212,7 +212,7 @@ impl Variant {
         }
     }
 
-    /// Whether sums can be requantised in floats.
+    /// Whether sums can be requantized in floats.
     pub(super) fn has_floats(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Requantising 8 sums at a time.
+//! Requantizing 8 sums at a time.
 #![allow(unsafe_code)]
 
 use super::ChannelLanes;

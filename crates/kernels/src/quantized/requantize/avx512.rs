@@ -1,4 +1,4 @@
-//! Requantising 16 sums at a time.
+//! Requantizing 16 sums at a time.
 #![allow(unsafe_code)]
 
 use super::ChannelLanes;

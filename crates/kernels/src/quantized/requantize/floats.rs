@@ -1,4 +1,4 @@
-//! Requantising in floats, to the bit as [`Multiplier::apply`](crate::Multiplier::apply).
+//! Requantizing in floats, to the bit as [`Multiplier::apply`](crate::Multiplier::apply).
 //!
 //! With the mantissa `m = 128 a + b` and `r = -exponent`, a sum `v` becomes
 //!

@@ -57,7 +57,7 @@ impl ChannelLanes {
     }
 }
 
-/// How vectors requantise.
+/// How vectors requantize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::quantized) enum Form {
     /// In floats, where all results below the zero point are clamped to it.
@@ -82,7 +82,7 @@ impl Form {
     }
 }
 
-/// How one channel is requantised.
+/// How one channel is requantized.
 struct Channel {
     doubled: u32,
     rounding: u64,
@@ -133,7 +133,7 @@ fn channel(
     })
 }
 
-/// Constants of channels that are requantised together.
+/// Constants of channels that are requantized together.
 pub(in crate::quantized) struct ChannelGroup<'a> {
     pub requantization: &'a Requantization,
     /// The first channel.
@@ -141,7 +141,7 @@ pub(in crate::quantized) struct ChannelGroup<'a> {
     pub channels: usize,
     /// Vectors that they take.
     pub vectors: usize,
-    /// How much more sums begin with that are requantised in integers.
+    /// How much more sums begin with that are requantized in integers.
     pub sum_offset: i32,
     /// Whether floats may be used.
     pub with_floats: bool,

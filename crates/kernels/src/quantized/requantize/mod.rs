@@ -1,4 +1,4 @@
-//! Requantisation: from 32-bit sums of products to 8-bit outputs, to the bit as TensorFlow Lite's
+//! Requantization: from 32-bit sums of products to 8-bit outputs, to the bit as TensorFlow Lite's
 //! reference kernels (which is gemmlowp's arithmetic) and so NNAPI.
 //!
 //! The product of a sum and a real factor is rounded twice: first halves go up, then away from zero

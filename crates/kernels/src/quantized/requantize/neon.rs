@@ -1,4 +1,4 @@
-//! Requantising 4 sums at a time.
+//! Requantizing 4 sums at a time.
 //!
 //! NEON has an instruction for each of the definition's two roundings, so sums stay signed and nothing
 //! of [`ChannelLanes`] but the mantissa and the shift is wanted. `SQRDMULH` doubles a product and takes

@@ -1,12 +1,12 @@
 //! [`Lstm8`]: signed numbers of 8 bits in and out, and 16 bits within. The formulas are those of
 //! [`Lstm`](crate::recurrent::Lstm) with the hyperbolic tangent for the activation.
 //!
-//! Steps of what is inside: a gate before its activation 2^-12 (but before layer normalisation, its
+//! Steps of what is inside: a gate before its activation 2^-12 (but before layer normalization, its
 //! own scale), an activation 2^-15, the cell a power of two.
 //!
 //! Every matrix product and every peephole is brought to the gate's scale, rounded, added, and
 //! saturated to 16 bits, in this order: input, output before, cell. The gate's bias is added to the
-//! first product before it is rounded; with layer normalisation it is added after that instead.
+//! first product before it is rounded; with layer normalization it is added after that instead.
 #![allow(unsafe_code)]
 
 use super::fixed_point::{logistic, tanh};
@@ -332,7 +332,7 @@ impl Gate {
         }
     }
 
-    /// What goes into the gate's activation: what it sees of the cell, and the normalisation.
+    /// What goes into the gate's activation: what it sees of the cell, and the normalization.
     fn finish(&self, cell: &[i16], sums: &mut [i32]) {
         if let Some((weights, multiplier)) = &self.peephole {
             for ((sum, weight), cell) in sums.iter_mut().zip(weights).zip(cell) {

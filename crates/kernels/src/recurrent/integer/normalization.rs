@@ -1,9 +1,9 @@
-//! Layer normalisation of integers: TensorFlow Lite's, to the bit.
+//! Layer normalization of integers: TensorFlow Lite's, to the bit.
 
 use super::saturate_16;
 use crate::Multiplier;
 
-/// Of the mean 10 more bits are kept, and of the normalised numbers. The variance is in whole steps,
+/// Of the mean 10 more bits are kept, and of the normalized numbers. The variance is in whole steps,
 /// at least 1. Weights are multiplied and biases added in steps of 2^-10 of the weights' scale, which
 /// is the factor.
 #[allow(clippy::cast_possible_truncation)] // Clamped.

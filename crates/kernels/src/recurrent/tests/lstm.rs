@@ -131,7 +131,7 @@ struct Case {
 }
 
 impl Case {
-    /// Which parts a cell has, by bits: an input gate, peepholes, layer normalisation, a projection,
+    /// Which parts a cell has, by bits: an input gate, peepholes, layer normalization, a projection,
     /// its bias, clips, an auxiliary input.
     fn draw(shape: Shape, parts: u8, activation: Activation, seed: u64) -> Self {
         let has = |bit: u8| parts >> bit & 1 == 1;
@@ -323,7 +323,7 @@ proptest! {
         is_backward: bool,
         seed: u64,
     ) {
-        // Few units have sums that layer normalisation makes anything of.
+        // Few units have sums that layer normalization makes anything of.
         let parts = if units < 5 { parts & !4 } else { parts };
         let sequences = sequences(batch, time, is_time_major, is_backward);
         let shape = Shape { sequences, input, auxiliary, units, output };

@@ -154,7 +154,7 @@ fn model_8_types_without_scale_refuse_one() {
 }
 
 #[test]
-fn model_8_quantised_types_have_a_scale_above_zero() {
+fn model_8_quantized_types_have_a_scale_above_zero() {
     for operand_type in TENSORS.into_iter().filter(|it| it.quantized_range().is_some()) {
         if operand_type == OperandType::TensorQuant8SymmPerChannel {
             continue;
@@ -411,7 +411,7 @@ fn sec_3_ranks_are_bounded() {
 }
 
 #[test]
-fn model_28_vendors_operands_may_be_quantised_in_any_way() {
+fn model_28_vendors_operands_may_be_quantized_in_any_way() {
     for operand_type in [OperandType::Oem, OperandType::TensorOemByte] {
         let operand = change(valid(operand_type), |it| {
             it.scale = f32::NAN;
@@ -432,7 +432,7 @@ fn ext_3_prefixes_need_a_name() {
 }
 
 #[test]
-fn ext_4_extension_operands_have_no_quantisation_of_the_interfaces_kind() {
+fn ext_4_extension_operands_have_no_quantization_of_the_interfaces_kind() {
     let blob = ExtraParams::Extension([1, 2].as_slice().into());
     assert_eq!(check_one(&change(valid(EXTENSION), |it| it.extra_params = blob)), Ok(()));
     let broken = [
@@ -442,7 +442,7 @@ fn ext_4_extension_operands_have_no_quantisation_of_the_interfaces_kind() {
         change(valid(EXTENSION), |it| it.extra_params = channels(&[1.0], 0)),
     ];
     for operand in broken {
-        let error = check_one(&operand).expect_err("quantised");
+        let error = check_one(&operand).expect_err("quantized");
         assert_eq!(error.rule(EXTENSION), "EXT-4", "{error}");
     }
 }

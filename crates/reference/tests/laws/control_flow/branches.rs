@@ -1,9 +1,9 @@
 //! IF equals its taken branch: trees of IFs, with calls of any operation as leaves.
 
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::run::{Constants, ROOM, Shapes, Tensor, declared, execute, run};
-use crate::specimen::{Call, Typed};
-use crate::specimens;
+use crate::sample::{Call, Typed};
+use crate::samples;
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
     ModelBuilder, OperandId, OperandSpec, OperationType, RequestBuilder, SubgraphBuilder,
@@ -21,15 +21,15 @@ enum Tree {
 
 impl Tree {
     /// A tree with these leaves, each choice with a condition of its own.
-    fn grow(leaves: &[usize], conditions: &mut usize, dice: &mut Dice) -> Self {
+    fn grow(leaves: &[usize], conditions: &mut usize, random: &mut Random) -> Self {
         if let [leaf] = leaves {
             return Self::Leaf(*leaf);
         }
         let condition = *conditions;
         *conditions += 1;
         let most = u32::try_from(leaves.len() - 1).unwrap();
-        let (then, otherwise) = leaves.split_at(dice.length(1, most) as usize);
-        let mut grow = |leaves| Box::new(Self::grow(leaves, conditions, dice));
+        let (then, otherwise) = leaves.split_at(random.length(1, most) as usize);
+        let mut grow = |leaves| Box::new(Self::grow(leaves, conditions, random));
         Self::Choice(condition, grow(then), grow(otherwise))
     }
 
@@ -43,20 +43,20 @@ impl Tree {
     }
 }
 
-/// Calls that can stand for each other: results of the same types, none quantised, since scales
+/// Calls that can stand for each other: results of the same types, none quantized, since scales
 /// would have to be the same too.
-fn exchangeable_calls(count: usize, dice: &mut Dice) -> Vec<Call> {
+fn exchangeable_calls(count: usize, random: &mut Random) -> Vec<Call> {
     let is_plain =
         |row: &&Row| row.types.iter().all(|operand_type| operand_type.quantized_range().is_none());
-    let operations: Vec<OperationType> = specimens::operations().collect();
+    let operations: Vec<OperationType> = samples::operations().collect();
     let mut calls: Vec<Call> = Vec::new();
     while calls.len() < count {
-        let specimen = specimens::draw(dice.pick(&operations), dice).unwrap();
-        let rows: Vec<&Row> = specimen.rows().iter().filter(is_plain).collect();
+        let sample = samples::draw(random.pick(&operations), random).unwrap();
+        let rows: Vec<&Row> = sample.rows().iter().filter(is_plain).collect();
         if rows.is_empty() {
             continue;
         }
-        let call = specimen.typed(dice.pick(&rows));
+        let call = sample.typed(random.pick(&rows));
         let has_channels = call.inputs.iter().any(|input| {
             input.spec.operand_type == nnhal_hal::OperandType::TensorQuant8SymmPerChannel
         });
@@ -177,16 +177,16 @@ proptest! {
 
     #[test]
     fn cf_9_an_if_is_its_taken_branch(seed: u64, unknown: bool) {
-        let dice = &mut Dice::new(seed);
-        let count = dice.length(2, 4) as usize;
-        let calls = exchangeable_calls(count, dice);
+        let random = &mut Random::new(seed);
+        let count = random.length(2, 4) as usize;
+        let calls = exchangeable_calls(count, random);
         let mut choices = 0;
         let leaves: Vec<usize> = (0..count).collect();
-        let tree = Tree::grow(&leaves, &mut choices, dice);
-        let conditions: Vec<u8> = (0..choices).map(|_| dice.pick(&[0, 1, 0x80])).collect();
+        let tree = Tree::grow(&leaves, &mut choices, random);
+        let conditions: Vec<u8> = (0..choices).map(|_| random.pick(&[0, 1, 0x80])).collect();
         let taken = &calls[tree.taken(&conditions)];
         let shapes = if unknown { Shapes::Unknown } else { Shapes::OfInputs };
-        let expected = run(taken, Shapes::OfInputs, Constants::Some, dice).unwrap();
+        let expected = run(taken, Shapes::OfInputs, Constants::Some, random).unwrap();
         let found = run_tree(&tree, &calls, &conditions, shapes);
         prop_assert_eq!(found, Ok(expected), "{}", taken.operation);
     }

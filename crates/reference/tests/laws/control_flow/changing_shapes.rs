@@ -20,7 +20,7 @@ fn integers(dimensions: &[u32]) -> OperandSpec {
     OperandSpec::tensor_int32(dimensions)
 }
 
-/// A subgraph under way, with a tensor `[n]` that counts rounds from 1.
+/// A subgraph running, with a tensor `[n]` that counts rounds from 1.
 struct Round<'a> {
     graph: &'a mut SubgraphBuilder,
     builder: &'a mut ModelBuilder,

@@ -1,7 +1,7 @@
 //! WHILE of n rounds equals its body n times: programs of loops in loops and choices in them, once
 //! with subgraphs, once written out.
 
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::run::{ROOM, Tensor, execute};
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
@@ -25,18 +25,18 @@ enum Step {
     Choice(i32, Vec<Step>, Vec<Step>),
 }
 
-fn steps(dice: &mut Dice, depth: u32) -> Vec<Step> {
+fn steps(random: &mut Random, depth: u32) -> Vec<Step> {
     use OperationType as Op;
-    (0..dice.length(1, 3))
-        .map(|_| match dice.int(0, if depth == 0 { 2 } else { 5 }) {
-            0 => Step::Unary(dice.pick(&[Op::Tanh, Op::Abs, Op::Floor, Op::Relu6, Op::Logistic])),
+    (0..random.length(1, 3))
+        .map(|_| match random.int(0, if depth == 0 { 2 } else { 5 }) {
+            0 => Step::Unary(random.pick(&[Op::Tanh, Op::Abs, Op::Floor, Op::Relu6, Op::Logistic])),
             1 => {
-                let constant = f32::from(i16::try_from(dice.int(-8, 8)).unwrap()) / 4.0;
-                Step::Binary(dice.pick(&[Op::Add, Op::Sub, Op::Mul]), constant)
+                let constant = f32::from(i16::try_from(random.int(-8, 8)).unwrap()) / 4.0;
+                Step::Binary(random.pick(&[Op::Add, Op::Sub, Op::Mul]), constant)
             }
             2 => Step::AddCounter,
-            3 => Step::Choice(dice.int(0, 3), steps(dice, depth - 1), steps(dice, depth - 1)),
-            _ => Step::Loop(dice.int(0, 3), steps(dice, depth - 1)),
+            3 => Step::Choice(random.int(0, 3), steps(random, depth - 1), steps(random, depth - 1)),
+            _ => Step::Loop(random.int(0, 3), steps(random, depth - 1)),
         })
         .collect()
 }
@@ -198,10 +198,10 @@ proptest! {
 
     #[test]
     fn cf_9_a_while_is_its_body_as_many_times_as_it_has_rounds(seed: u64, is_half: bool) {
-        let dice = &mut Dice::new(seed);
-        let steps = steps(dice, 3);
-        let length = dice.length(1, 3);
-        let numbers = dice.reals(&[length], -4.0, 4.0);
+        let random = &mut Random::new(seed);
+        let steps = steps(random, 3);
+        let length = random.length(1, 3);
+        let numbers = random.reals(&[length], -4.0, 4.0);
         let (spec, bytes): (_, Vec<u8>) = if is_half {
             let bytes = numbers.iter().flat_map(|it| half::f16::from_f64(*it).to_le_bytes());
             (OperandSpec::tensor_float16([length]), bytes.collect())

@@ -8,7 +8,7 @@ use crate::schema::BuiltinOperator as B;
 use nnhal_hal::OperationType as O;
 
 impl GraphImporter<'_, '_> {
-    pub(super) fn quantisation(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
+    pub(super) fn quantization(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
         Some(match builtin {
             B::Quantize => self.quantize(operator),
             B::Dequantize => self.dequantize(operator),
@@ -19,10 +19,10 @@ impl GraphImporter<'_, '_> {
 
     fn quantize(&mut self, operator: &Operator<'_>) -> Imported {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
-        // From one scale to another the HAL goes by way of floats.
+        // From one scale to another the HAL goes through floats.
         let float = self.as_float32(input)?;
         if self.element(output)? == Element::Int16 {
-            return Err(Reason::new("the HAL does not quantise to 16 bits"));
+            return Err(Reason::new("the HAL does not quantize to 16 bits"));
         }
         self.emit_float32(float, output)
     }
@@ -40,7 +40,7 @@ impl GraphImporter<'_, '_> {
         let operand = self.operand(input)?;
         match self.element(input)? {
             Element::Float16 => self.emit_for(operator, O::Cast, &[operand]),
-            Element::Int16 => Err(Reason::new("the HAL does not dequantise 16 bits")),
+            Element::Int16 => Err(Reason::new("the HAL does not dequantize 16 bits")),
             _ => self.emit_for(operator, O::Dequantize, &[operand]),
         }
     }

@@ -1,7 +1,7 @@
-//! [`Sketch`]: a graph while it is drawn.
+//! [`GraphBuilder`]: a graph while it is drawn.
 
-use crate::calls::dice::Dice;
-use crate::calls::specimen::{Given, Quant, Typed};
+use crate::calls::random::Random;
+use crate::calls::sample::{Given, Quant, Typed};
 use crate::compare::Tolerance;
 use nnhal_hal::{
     Model, OperandId, OperandSpec, OperandType, OperationType, Request, RequestBuilder,
@@ -76,8 +76,8 @@ struct Drawn {
 }
 
 /// A graph while it is drawn: its values so far, and the request that goes with it.
-pub struct Sketch<'dice> {
-    pub dice: &'dice mut Dice,
+pub struct GraphBuilder<'random> {
+    pub random: &'random mut Random,
     pub kind: Kind,
     said: Said,
     graph: SubgraphBuilder,
@@ -98,10 +98,10 @@ pub struct Finished {
     pub story: String,
 }
 
-impl<'dice> Sketch<'dice> {
-    pub fn new(dice: &'dice mut Dice, kind: Kind, said: Said) -> Self {
+impl<'random> GraphBuilder<'random> {
+    pub fn new(random: &'random mut Random, kind: Kind, said: Said) -> Self {
         Self {
-            dice,
+            random,
             kind,
             said,
             graph: SubgraphBuilder::new(),
@@ -116,7 +116,7 @@ impl<'dice> Sketch<'dice> {
         self.values[value.0].spec.dimensions.clone()
     }
 
-    /// How a value is stored, if it is quantised.
+    /// How a value is stored, if it is quantized.
     pub fn steps(&self, value: Value) -> Steps {
         let spec = &self.values[value.0].spec;
         let (least, _) = spec.operand_type.quantized_range().unwrap_or_default();
@@ -125,7 +125,7 @@ impl<'dice> Sketch<'dice> {
 
     /// Any steps that hold numbers of ordinary size; mostly the same ones.
     pub fn any_steps(&mut self) -> Steps {
-        self.dice.pick(&[
+        self.random.pick(&[
             (0.05, 128),
             (0.05, 128),
             (0.05, 128),
@@ -144,10 +144,10 @@ impl<'dice> Sketch<'dice> {
     /// A value that there is: mostly one of the newest.
     pub fn any(&mut self) -> Value {
         let mut values = self.readable();
-        if self.dice.int(0, 9) < 6 {
+        if self.random.int(0, 9) < 6 {
             values = values.split_off(values.len().saturating_sub(2));
         }
-        self.dice.pick(&values)
+        self.random.pick(&values)
     }
 
     /// A new input of the graph.
@@ -182,13 +182,13 @@ impl<'dice> Sketch<'dice> {
     }
 
     fn typed(&mut self, dimensions: &[u32], most: f64, quant: Quant) -> Typed {
-        let numbers = self.dice.reals(dimensions, -most, most);
+        let numbers = self.random.reals(dimensions, -most, most);
         Given { quant, ..Given::tensor(dimensions, numbers) }.typed(self.kind.tensor(), &[])
     }
 
     fn push(&mut self, id: OperandId, spec: OperandSpec, is_computed: bool) -> Value {
         // An output in the middle of the graph.
-        let is_output = is_computed && self.dice.one_in(8);
+        let is_output = is_computed && self.random.one_in(8);
         let (is_read, is_last) = (false, false);
         self.values.push(Drawn { id, spec, is_computed, is_read, is_output, is_last });
         Value(self.values.len() - 1)
@@ -289,10 +289,10 @@ impl<'dice> Sketch<'dice> {
         may_have_channels: bool,
     ) -> [OperandId; 2] {
         let most = 1.7 / f64::from(summed).sqrt();
-        let numbers = self.dice.reals(dimensions, -most, most);
+        let numbers = self.random.reals(dimensions, -most, most);
         let depth = dimensions[channel_dim as usize];
-        let bias = self.dice.reals(&[depth], -0.5, 0.5);
-        let has_channels = self.kind.is_quantized() && may_have_channels && self.dice.coin();
+        let bias = self.random.reals(&[depth], -0.5, 0.5);
+        let has_channels = self.kind.is_quantized() && may_have_channels && self.random.coin();
         let weights_type = match self.kind {
             _ if has_channels => OperandType::TensorQuant8SymmPerChannel,
             kind => kind.tensor(),
@@ -309,7 +309,7 @@ impl<'dice> Sketch<'dice> {
         let bias = Given { quant: Quant::Product(0, 1), ..Given::tensor(&[depth], bias) };
         let bias = bias.typed(bias_type, &both);
         let [_, weights] = both;
-        let are_constant = !self.dice.one_in(12);
+        let are_constant = !self.random.one_in(12);
         [weights, bias].map(|typed| {
             if are_constant {
                 return self.graph.constant_bytes(typed.spec.clone(), &typed.bytes);

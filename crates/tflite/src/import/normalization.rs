@@ -9,7 +9,7 @@ use half::f16;
 use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
 impl GraphImporter<'_, '_> {
-    pub(super) fn normalisation(
+    pub(super) fn normalization(
         &mut self,
         builtin: B,
         operator: &Operator<'_>,

@@ -1,4 +1,4 @@
-//! Quantised LSTM: int8 with int16 states as QUANTIZED_LSTM, the basic kernel in uint8 as
+//! Quantized LSTM: int8 with int16 states as QUANTIZED_LSTM, the basic kernel in uint8 as
 //! QUANTIZED_16BIT_LSTM, and the basic kernel in float32 as LSTM.
 
 use super::recurrent::BYTES_OF_A_STEP;
@@ -11,8 +11,8 @@ use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 /// The scale of what goes into a gate, where the file does not give one.
 const SCALE_OF_GATES: f32 = 1.0 / 4096.0;
 
-/// Whether an LSTM is quantised.
-pub(super) fn is_quantised_lstm(
+/// Whether an LSTM is quantized.
+pub(super) fn is_quantized_lstm(
     importer: &GraphImporter<'_, '_>,
     operator: &Operator<'_>,
 ) -> Imported<bool> {
@@ -22,7 +22,7 @@ pub(super) fn is_quantised_lstm(
 
 impl GraphImporter<'_, '_> {
     /// An int8 LSTM; over a sequence it is unrolled, as the HAL has the single step only.
-    pub(super) fn quantised_lstm(
+    pub(super) fn quantized_lstm(
         &mut self,
         operator: &Operator<'_>,
         time_major: Option<bool>,
@@ -43,13 +43,13 @@ impl GraphImporter<'_, '_> {
             let gate = operator.inputs.get(at - 11).copied().flatten();
             let gate = gate.map(|gate| self.spec(gate)).transpose()?;
             let scale = gate.map_or(0.0, |gate| input_scale * gate.scale);
-            weights.push(self.quantised_bias(operator, at, scale)?);
+            weights.push(self.quantized_bias(operator, at, scale)?);
         }
         weights.push(self.symmetric_weights(operator, 16)?);
         let projection = operator.inputs.get(16).copied().flatten();
         let projection = projection.map(|tensor| self.spec(tensor)).transpose()?;
         let scale = projection.map_or(0.0, |projection| hidden_scale * projection.scale);
-        weights.push(self.quantised_bias(operator, 17, scale)?);
+        weights.push(self.quantized_bias(operator, 17, scale)?);
         let mut tail = Vec::new();
         for at in 20..=23 {
             tail.push(self.optional(operator, at, OperandType::TensorQuant16Symm, 1)?);
@@ -135,7 +135,7 @@ impl GraphImporter<'_, '_> {
         rank: usize,
     ) -> Imported<OperandId> {
         let Some(tensor) = operator.inputs.get(at).copied().flatten() else {
-            return Ok(self.omitted_quantised(operand_type, rank));
+            return Ok(self.omitted_quantized(operand_type, rank));
         };
         let operand = self.operand(tensor)?;
         let found = self.builder.spec(operand).operand_type;
@@ -146,7 +146,7 @@ impl GraphImporter<'_, '_> {
         }
     }
 
-    fn omitted_quantised(&mut self, operand_type: OperandType, rank: usize) -> OperandId {
+    fn omitted_quantized(&mut self, operand_type: OperandType, rank: usize) -> OperandId {
         let scale = if operand_type == OperandType::TensorInt32 { 0.0 } else { 1.0 };
         let spec = OperandSpec::new(operand_type, vec![0; rank]).quantized(scale, 0);
         self.builder.omitted(spec)
@@ -154,7 +154,7 @@ impl GraphImporter<'_, '_> {
 
     fn symmetric_weights(&mut self, operator: &Operator<'_>, at: usize) -> Imported<OperandId> {
         let Some(tensor) = operator.inputs.get(at).copied().flatten() else {
-            return Ok(self.omitted_quantised(OperandType::TensorQuant8Symm, 2));
+            return Ok(self.omitted_quantized(OperandType::TensorQuant8Symm, 2));
         };
         let spec = self.spec(tensor)?;
         if spec.operand_type != OperandType::TensorQuant8AsymmSigned || spec.zero_point != 0 {
@@ -166,14 +166,14 @@ impl GraphImporter<'_, '_> {
         )
     }
 
-    fn quantised_bias(
+    fn quantized_bias(
         &mut self,
         operator: &Operator<'_>,
         at: usize,
         scale: f32,
     ) -> Imported<OperandId> {
         let Some(tensor) = operator.inputs.get(at).copied().flatten() else {
-            return Ok(self.omitted_quantised(OperandType::TensorInt32, 1));
+            return Ok(self.omitted_quantized(OperandType::TensorInt32, 1));
         };
         if self.element(tensor)? != Element::Int32 {
             return Err(Reason::new(format!("the bias of input {at} is not int32")));
@@ -197,7 +197,7 @@ impl GraphImporter<'_, '_> {
         if units * 4 != rows || columns.checked_sub(units) != Some(width) {
             return Err(Reason::new("its weights do not fit its input and state"));
         }
-        let is_quantised = match self.element(input)? {
+        let is_quantized = match self.element(input)? {
             Element::Float32 => false,
             Element::Uint8 => true,
             other => return Err(Reason::new(format!("the HAL has no {other:?} form of it"))),
@@ -220,14 +220,14 @@ impl GraphImporter<'_, '_> {
                 parts.push(self.builder.constant_bytes(spec.clone(), &part));
             }
         }
-        let biases = self.biases_of_gates(bias, units, is_quantised, input, spec.scale)?;
+        let biases = self.biases_of_gates(bias, units, is_quantized, input, spec.scale)?;
         let output = self.output_tensor(operator, 0)?;
         let new_state = self.output_tensor(operator, 1)?;
         let (of_output, of_state) = (self.spec(output)?, self.spec(new_state)?);
         let (hidden, state) = (self.operand(hidden)?, self.operand(state)?);
         let mut inputs = vec![self.operand(input)?];
         inputs.extend(&parts);
-        let (state, result) = if is_quantised {
+        let (state, result) = if is_quantized {
             inputs.extend(&biases);
             inputs.extend([state, hidden]);
             let specs = [of_state, of_output];
@@ -261,7 +261,7 @@ impl GraphImporter<'_, '_> {
         &mut self,
         bias: usize,
         units: u32,
-        is_quantised: bool,
+        is_quantized: bool,
         input: usize,
         scale_of_weights: f32,
     ) -> Imported<Vec<OperandId>> {
@@ -269,7 +269,7 @@ impl GraphImporter<'_, '_> {
         if bytes.len() != units as usize * 16 {
             return Err(Reason::new("its bias does not fit its weights"));
         }
-        let spec = if is_quantised {
+        let spec = if is_quantized {
             let scale = self.spec(input)?.scale * scale_of_weights;
             OperandSpec::tensor_int32([units]).quantized(scale, 0)
         } else {

@@ -1,9 +1,9 @@
-//! [`Dice`]: what is left to chance in a test, all drawn from one seed.
+//! [`Random`]: what is left to chance in a test, all drawn from one seed.
 
 /// Draws numbers from a seed (SplitMix64).
-pub struct Dice(u64);
+pub struct Random(u64);
 
-impl Dice {
+impl Random {
     /// The same seed draws the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed)

@@ -1,4 +1,4 @@
-//! [`Specimen`]: a call of an operation in real numbers, which any row of its signature can write
+//! [`Sample`]: a call of an operation in real numbers, which any row of its signature can write
 //! down in its own types.
 
 use half::f16;
@@ -7,7 +7,7 @@ use nnhal_ops::{Form, Parameter, Presence, Row, Signature};
 
 /// A call of an operation, in real numbers and with images in NHWC.
 #[derive(Debug, Clone)]
-pub struct Specimen {
+pub struct Sample {
     /// What is called.
     pub operation: OperationType,
     /// Which of the signature's argument lists it has.
@@ -18,14 +18,14 @@ pub struct Specimen {
     pub outputs: Vec<Wanted>,
 }
 
-/// An input of a specimen.
+/// An input of a sample.
 #[derive(Debug, Clone)]
 pub struct Given {
     /// Of a tensor; empty for a scalar.
     pub dimensions: Vec<u32>,
     /// The elements as the reals that they stand for.
     pub numbers: Vec<f64>,
-    /// How they are stored, if the type is a quantised one.
+    /// How they are stored, if the type is a quantized one.
     pub quant: Quant,
     /// What the layout changes about it.
     pub layout: Layout,
@@ -35,10 +35,10 @@ pub struct Given {
     pub is_omitted: bool,
 }
 
-/// An output of a specimen.
+/// An output of a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// How it is stored, if the type is a quantised one.
+    /// How it is stored, if the type is a quantized one.
     pub quant: Quant,
     /// What the layout changes about it.
     pub layout: Layout,
@@ -61,7 +61,7 @@ pub enum Quant {
     Fixed(f32, i32),
     /// With this scale and the zero point 0.
     Scale(f32),
-    /// Not quantised; but 0 where an input is `TENSOR_INT32`, with which nothing else is allowed.
+    /// Not quantized; but 0 where an input is `TENSOR_INT32`, with which nothing else is allowed.
     ZeroWithInt32(usize),
 }
 
@@ -89,7 +89,7 @@ pub struct Typed {
     pub is_omitted: bool,
 }
 
-/// A specimen in the types of a row. Outputs have no shape.
+/// A sample in the types of a row. Outputs have no shape.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// What is called.
@@ -100,7 +100,7 @@ pub struct Call {
     pub outputs: Vec<OperandSpec>,
 }
 
-impl Specimen {
+impl Sample {
     /// A call without arguments, of the first form.
     pub fn new(operation: OperationType) -> Self {
         Self { operation, form: 0, inputs: Vec::new(), outputs: Vec::new() }
@@ -218,8 +218,8 @@ impl Specimen {
     }
 
     fn with_stored(&self, call: &Call) -> Self {
-        let mut specimen = self.clone();
-        for (given, typed) in specimen.inputs.iter_mut().zip(&call.inputs) {
+        let mut sample = self.clone();
+        for (given, typed) in sample.inputs.iter_mut().zip(&call.inputs) {
             given.numbers = match given.quant {
                 Quant::StoredAs(input) if typed.spec.operand_type == OperandType::Int32 => {
                     let like = &call.inputs[input].spec;
@@ -235,14 +235,14 @@ impl Specimen {
                 _ => reals(&typed.spec, &typed.bytes),
             };
         }
-        specimen
+        sample
     }
 
     /// The same call with images in NCHW; `None` if it has no flag.
     pub fn channels_first(&self) -> Option<Self> {
-        let mut specimen = self.clone();
+        let mut sample = self.clone();
         let mut has_flag = false;
-        for given in &mut specimen.inputs {
+        for given in &mut sample.inputs {
             match given.layout {
                 Layout::Same => {}
                 Layout::Image => {
@@ -258,7 +258,7 @@ impl Specimen {
                 }
             }
         }
-        has_flag.then_some(specimen)
+        has_flag.then_some(sample)
     }
 }
 
@@ -388,7 +388,7 @@ impl Given {
                 numbers.map(|number| u8::from(number.abs() >= 0.5)).collect()
             }
             operand_type => {
-                let range = operand_type.quantized_range().expect("a quantised type");
+                let range = operand_type.quantized_range().expect("a quantized type");
                 let size = operand_type.element_size().unwrap() as usize;
                 let scales: Vec<f64> = match &spec.extra_params {
                     ExtraParams::ChannelQuant(quant) => {
@@ -531,9 +531,8 @@ impl Quant {
 
 impl Call {
     /// Gives outputs that are to fit a scale and a zero point for these results.
-    pub fn fit(&mut self, specimen: &Specimen, results: &[Vec<f64>]) {
-        for ((wanted, output), numbers) in
-            specimen.outputs.iter().zip(&mut self.outputs).zip(results)
+    pub fn fit(&mut self, sample: &Sample, results: &[Vec<f64>]) {
+        for ((wanted, output), numbers) in sample.outputs.iter().zip(&mut self.outputs).zip(results)
         {
             if matches!(wanted.quant, Quant::Fit(_) | Quant::FitAbove(..)) {
                 let operand_type = output.operand_type;
