@@ -5,7 +5,7 @@
 //!
 //! - **Between clients** turns are shared fairly. The next turn is for the client that has the fewest
 //!   now, and of those for the one that has computed for the least time. A client that did not want
-//!   any for a while does not get that time back. Work that has computed for a time slice ([`SLICE`])
+//!   any for a while does not get that time back. Work that has computed for a time slice (4 ms)
 //!   gives its turn up for a client that is behind.
 //! - **Within a client** the highest priority that waits is next, and within a priority whoever came
 //!   first. Work gives its turn up when a higher priority of its own client waits. So a high priority
