@@ -108,10 +108,14 @@ fn measure(kind: Numbers, threads: usize, only_delivers: bool) -> Allocations {
     for _ in 0..3 {
         execute(&*prepared, &request);
     }
-    let before = ALLOCATIONS.load(Ordering::SeqCst);
-    execute(&*prepared, &request);
-    let whole = ALLOCATIONS.load(Ordering::SeqCst) - before;
-    Allocations { inside: count.inside.load(Ordering::SeqCst), whole }
+    let measured = (0..5).map(|_| {
+        let before = ALLOCATIONS.load(Ordering::SeqCst);
+        execute(&*prepared, &request);
+        let whole = ALLOCATIONS.load(Ordering::SeqCst) - before;
+        Allocations { inside: count.inside.load(Ordering::SeqCst), whole }
+    });
+    // A thread of the team, or one that prepared, may begin or end meanwhile, once.
+    measured.min_by_key(|it| (it.whole, it.inside)).expect("five of them")
 }
 
 // One test, because the count is of all threads.
