@@ -11,8 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 /// By how much less the operating system thinks of threads that prepare: what `nice` takes. Linux
-/// gives a thread about a tenth of a processor that it shares with one that executes.
-const NICE: i32 = 10;
+/// gives a thread a good quarter of a processor that it shares with one that executes, and with other
+/// processes: much less would make preparing slow wherever something else computes.
+const NICE: i32 = 4;
 
 /// How many models are prepared at once, by an engine that computes so many executions at once.
 pub(crate) fn turns(executions_at_once: usize) -> usize {
