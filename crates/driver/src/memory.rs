@@ -285,6 +285,17 @@ mod tests {
     }
 
     #[test]
+    fn room_that_the_system_does_not_have_is_refused_before_it_is_taken() {
+        let ledger = Ledger::with_process_limit(u64::MAX);
+        let wanted = u64::MAX / 2;
+        let refused = ledger.expect_room(wanted, MemoryUse::Constants).unwrap_err();
+        assert!(
+            matches!(refused, EngineError::Allocation { wanted: found, .. } if found == wanted)
+        );
+        assert_eq!(ledger.live(), 0);
+    }
+
+    #[test]
     fn models_share_the_limit_of_the_process() {
         let process = Ledger::with_process_limit(10);
         let (one, other) = (process.model(8), process.model(8));

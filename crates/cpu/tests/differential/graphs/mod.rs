@@ -1,6 +1,6 @@
 //! Graphs of many layers, as passes and the layout of memory meet them.
 //!
-//! [`builder`] is what a graph is drawn on, [`layers`] are single operations with their weights,
+//! [`builder`] makes a graph layer by layer, [`layers`] are single operations with their weights,
 //! [`decoders`] are those that enlarge images, [`patterns`] are the groups of operations that converters write for one layer.
 
 mod builder;
