@@ -244,6 +244,17 @@ impl Preparation {
         self.remembered(checked)
     }
 
+    /// Checks that so many values, the product of some numbers, are no more than can be addressed.
+    pub(crate) fn check_size<T>(
+        &mut self,
+        count: &[usize],
+        what: &'static str,
+    ) -> Result<(), TooLarge> {
+        let bytes = product(count).and_then(|count| count.checked_mul(size_of::<T>()));
+        let is_possible = bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok());
+        self.remembered(is_possible.then_some(()).ok_or(TooLarge::beyond_addresses(what)))
+    }
+
     /// A value for each of so many, which counts against the allowance.
     pub(crate) fn filled<T: Clone>(
         &mut self,
@@ -251,10 +262,26 @@ impl Preparation {
         count: usize,
         what: &'static str,
     ) -> Result<Vec<T>, TooLarge> {
-        self.take::<T>(count, what)?;
-        let mut values = self.remembered(room_for(count, what))?;
+        let mut values = self.room(count, what)?;
         values.resize(count, value);
         Ok(values)
+    }
+
+    /// A copy of values, which counts against the allowance.
+    pub(crate) fn copied<T: Clone>(
+        &mut self,
+        values: &[T],
+        what: &'static str,
+    ) -> Result<Vec<T>, TooLarge> {
+        let mut copy = self.room(values.len(), what)?;
+        copy.extend_from_slice(values);
+        Ok(copy)
+    }
+
+    /// Room for so many values, which counts against the allowance.
+    pub(crate) fn room<T>(&mut self, count: usize, what: &'static str) -> Result<Vec<T>, TooLarge> {
+        self.take::<T>(count, what)?;
+        self.remembered(room_for(count, what))
     }
 
     /// Keeps the first refusal.

@@ -93,16 +93,16 @@ impl DepthwiseConvolution {
             Panels::pack(preparation, blocking, taps, [1, channels], |c| bias[c], weight)
         };
         let method = if Sliding::suits(shape) {
-            let (set, threads) = (preparation.set(), preparation.threads());
-            let panels = panels(preparation, Sliding::blocking(set))?;
-            Method::Sliding(Sliding::new(shape, input_pixel_stride, panels, epilogue, set, threads))
+            let panels = panels(preparation, Sliding::blocking(preparation.set()))?;
+            let stride = input_pixel_stride;
+            Method::Sliding(Sliding::new(shape, stride, panels, epilogue, preparation)?)
         } else if Direct::suits(shape) {
             Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?)
         } else if Wide::suits(shape) {
             let weights =
                 preparation.pack(shape.filter_values(), |to| to.copy_from_slice(filter))?;
             let wide = Wide::new(shape, epilogue, preparation);
-            Method::Wide { wide, weights, bias: bias.to_vec() }
+            Method::Wide { wide, weights, bias: preparation.copied(bias, "a bias")? }
         } else {
             let values = shape.filter_values();
             let mut transposed = preparation.filled(0.0, values, "weights by channel")?;

@@ -8,7 +8,7 @@ use crate::gemm::{Blocking, Panels, part};
 use crate::parts::even_tasks;
 use crate::team::Pace;
 use crate::vector::Isa;
-use crate::{Image, ImageMut, InstructionSet, Team};
+use crate::{Image, ImageMut, InstructionSet, Preparation, Team, TooLarge};
 use std::ops::Range;
 
 /// A depthwise convolution cut into strips of rows.
@@ -80,9 +80,9 @@ impl Sliding {
         pixel_stride: usize,
         panels: Panels,
         epilogue: Epilogue,
-        set: InstructionSet,
-        threads: usize,
-    ) -> Self {
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        let (set, threads) = (preparation.set(), preparation.threads());
         panels.check(Self::blocking(set), shape.taps(), [1, shape.output_channels]);
         let [filter, stride] = [shape.filter[0], shape.stride[0]];
         let most = most_rows(Isa::of(set).registers(), filter, stride);
@@ -91,8 +91,11 @@ impl Sliding {
         let collide = (pixel_stride * size_of::<f32>()).is_multiple_of(SET_DISTANCE);
         let most = if collide { most.min(3) } else { most };
         let [row_dilation, column_dilation] = shape.dilation;
-        let mut strips = Vec::new();
-        for phase in 0..row_dilation.min(shape.output[0]) {
+        let phases = shape.dilation.map(|dilation| dilation.max(1));
+        let phases = [phases[0].min(shape.output[0]), phases[1].min(shape.output[1])];
+        let of_phase = shape.output[0].div_ceil(phases[0].max(1)).div_ceil(most);
+        let mut strips = preparation.room(phases[0] * of_phase, "strips of rows")?;
+        for phase in 0..phases[0] {
             let rows = (shape.output[0] - phase).div_ceil(row_dilation);
             let parts = rows.div_ceil(most);
             for rows in (0..parts).map(|index| part(rows, parts, index)) {
@@ -107,21 +110,20 @@ impl Sliding {
                 strips.push(Rows { first, count: rows.len(), input, seen });
             }
         }
-        let columns = (0..column_dilation.min(shape.output[1]))
-            .map(|first| {
-                let padding = shape.padding_before[1];
-                // The first tap of the first column sees the column `first - padding`.
-                let before = padding.saturating_sub(first).div_ceil(column_dilation);
-                let input = first + before * column_dilation - padding;
-                Columns {
-                    first,
-                    count: (shape.output[1] - first).div_ceil(column_dilation),
-                    input,
-                    seen: shape.input[1].saturating_sub(input).div_ceil(column_dilation),
-                    padding: before,
-                }
-            })
-            .collect();
+        let mut columns = preparation.room(phases[1], "strips of columns")?;
+        columns.extend((0..phases[1]).map(|first| {
+            let padding = shape.padding_before[1];
+            // The first tap of the first column sees the column `first - padding`.
+            let before = padding.saturating_sub(first).div_ceil(column_dilation);
+            let input = first + before * column_dilation - padding;
+            Columns {
+                first,
+                count: (shape.output[1] - first).div_ceil(column_dilation),
+                input,
+                seen: shape.input[1].saturating_sub(input).div_ceil(column_dilation),
+                padding: before,
+            }
+        }));
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
         let parts = match products / LEAST_PRODUCTS {
             0 if products < LEAST_PRODUCTS / 5 => 1,
@@ -136,7 +138,7 @@ impl Sliding {
             (1, parts.min(threads))
         };
         let isa = Isa::of(set);
-        Self {
+        Ok(Self {
             shape: *shape,
             isa,
             panels,
@@ -146,7 +148,7 @@ impl Sliding {
             pixel_stride,
             strip_parts,
             panel_parts,
-        }
+        })
     }
 
     /// How many rows a strip has, and channels a vector, for people.

@@ -105,9 +105,10 @@ impl FullyConnected {
                 Storage::Half => {
                     let panels = Panels::at_run_time(blocking, inputs, columns)?;
                     let weights = panels.pack_halves(preparation, weights)?;
-                    let mut bias = bias.to_vec();
-                    bias.resize(units.next_multiple_of(blocking.lanes), 0.0);
-                    (panels, Some(Halves { weights, bias }))
+                    let padded = units.next_multiple_of(blocking.lanes);
+                    let mut padded = preparation.filled(0.0, padded, "a bias")?;
+                    padded[..units].copy_from_slice(bias);
+                    (panels, Some(Halves { weights, bias: padded }))
                 }
             };
             Method::Stream(Row { isa: Isa::of(set), panels, halves, epilogue })

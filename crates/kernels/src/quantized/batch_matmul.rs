@@ -6,7 +6,7 @@ use super::gemm::{Block, Matrix, TILE_ROWS, Tile, Variant};
 use super::requantize::ChannelLanes;
 use super::{Activations, Requantization, Signedness};
 use crate::disjoint::DisjointOutput;
-use crate::{InstructionSet, LINE_BYTES, Line, Team};
+use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// Tasks for each thread, at most.
 const TASKS_PER_THREAD: usize = 4;
@@ -59,46 +59,57 @@ impl Parts {
 }
 
 impl BatchMatmul {
-    /// Cuts products of the sizes `[M, K, N]` into tasks for so many threads; `products` are, in the
-    /// order of the outputs, the numbers of x and y. Inputs and outputs are of one signedness;
-    /// `transposed` says whether x is stored as `[K][M]` and y as `[N][K]`.
+    /// Cuts `count` products of the sizes `[M, K, N]` into tasks; `products` are, in the order of the
+    /// outputs, the numbers of x and y. Inputs and outputs are of one signedness; `transposed` says
+    /// whether x is stored as `[K][M]` and y as `[N][K]`.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may, or the matrices are larger than memory.
     ///
     /// # Panics
-    /// If a number is out of its type's range, there is more than one multiplier, the matrices are
-    /// larger than memory, or this processor does not have the instruction set.
+    /// If a number is out of its type's range, there is more than one multiplier, or there are not
+    /// `count` products.
     #[allow(clippy::too_many_arguments)] // Sizes, types, and what all kernels take.
     pub fn prepare(
-        products: Vec<[usize; 2]>,
+        count: usize,
+        products: impl IntoIterator<Item = [usize; 2]>,
         sizes: [usize; 3],
         transposed: [bool; 2],
         signedness: Signedness,
         zero_points: [i32; 2],
         requantization: Requantization,
-        set: InstructionSet,
-        threads: usize,
-    ) -> Self {
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        let (set, threads) = (preparation.set(), preparation.threads());
         let [rows, inner, columns] = sizes;
+        let numbers = products;
+        let mut products = preparation.room(count, "pairs of matrices")?;
+        products.extend(numbers.into_iter().take(count));
+        assert_eq!(products.len(), count, "pairs of matrices");
         let batch = products.len();
         let operands =
             [0, 1].map(|operand| products.iter().map(|it| it[operand] + 1).max().unwrap_or(0));
         let matrices =
             [[operands[0], rows, inner], [operands[1], inner, columns], [batch, rows, columns]];
         for [count, a, b] in matrices {
-            let each = a.checked_mul(b).and_then(|each| each.checked_mul(count.max(1)));
-            assert!(
-                each.is_some_and(|all| all < isize::MAX.unsigned_abs() / 16),
-                "matrices larger than memory"
-            );
+            // As many lines: what follows rounds sizes up, and adds some.
+            preparation.check_size::<Line>(&[a, b, count.max(1)], "matrices")?;
         }
         for zero_point in zero_points {
             Activations { signedness, zero_point }.check();
         }
         assert_eq!(requantization.multipliers.len(), 1, "one multiplier");
         requantization.check(1, signedness);
-        let variant = Variant::of(set).filter(|_| batch * rows * inner * columns > 0);
-        let packed = variant.map(|variant| {
+        let variant = Variant::of(set).filter(|_| ![batch, rows, inner, columns].contains(&0));
+        let packed = |variant| -> Result<_, TooLarge> {
             let [x, y] = zero_points.map(|zero_point| Activations { signedness, zero_point });
-            let matrix = Matrix::at_run_time(variant, [inner, columns], [x, y], &requantization);
+            let matrix = Matrix::at_run_time(
+                variant,
+                [inner, columns],
+                [x, y],
+                &requantization,
+                preparation,
+            )?;
             let is_copied = transposed[0] || !inner.is_multiple_of(4);
             let lines = Parts {
                 weights: matrix.weight_bytes().div_ceil(LINE_BYTES),
@@ -115,9 +126,11 @@ impl BatchMatmul {
             let operands = (rows + columns).saturating_mul(inner).saturating_mul(batch);
             let affordable = SMALL_SCRATCH.max(operands.saturating_mul(4)) / LINE_BYTES;
             let tasks = tasks.min((affordable / lines.sum().max(1)).max(1));
-            Packed { matrix, tasks, lines }
-        });
-        Self {
+            preparation.check_scratch::<Line>(&[tasks, lines.sum()])?;
+            Ok(Packed { matrix, tasks, lines })
+        };
+        let packed = variant.map(packed).transpose()?;
+        Ok(Self {
             products,
             operands,
             sizes,
@@ -126,7 +139,7 @@ impl BatchMatmul {
             zero_points,
             requantization,
             packed,
-        }
+        })
     }
 
     /// Which kernel was chosen.
@@ -136,8 +149,9 @@ impl BatchMatmul {
 
     /// Multiplications and additions.
     pub fn operations(&self) -> u64 {
-        let [rows, inner, columns] = self.sizes;
-        2 * (self.products.len() * rows) as u64 * (inner * columns) as u64
+        let [rows, inner, columns] = self.sizes.map(|size| size as u64);
+        let factors = [2, self.products.len() as u64, rows, inner, columns];
+        factors.into_iter().fold(1, u64::saturating_mul)
     }
 
     /// Bytes of scratch memory that a run wants.
@@ -283,6 +297,7 @@ impl BatchMatmul {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InstructionSet;
     use crate::Multiplier;
     use proptest::prelude::*;
 
@@ -309,9 +324,9 @@ mod tests {
             let (x, y) = (bytes(3 * rows * inner), bytes(3 * inner * columns));
             let run = |set, threads| {
                 let product = BatchMatmul::prepare(
-                    products.clone(), [rows, inner, columns], transposed, signedness,
-                    zero_points.map(value), requantization.clone(), set, threads,
-                );
+                    products.len(), products.clone(), [rows, inner, columns], transposed, signedness,
+                    zero_points.map(value), requantization.clone(), &mut Preparation::new(set, threads),
+                ).unwrap();
                 let mut output = vec![0; products.len() * rows * columns];
                 let mut scratch = vec![bytemuck::Zeroable::zeroed(); product.scratch_bytes() / 64];
                 product.run(&mut Team::new(threads), &x, &y, &mut output, &mut scratch);
@@ -327,6 +342,38 @@ mod tests {
     }
 
     #[test]
+    fn sizes_beyond_memory_and_beyond_the_limit_are_refused() {
+        let requantization = Requantization {
+            multipliers: vec![Multiplier::from_real(1.0)],
+            zero_point: 0,
+            min: 0,
+            max: 255,
+        };
+        let try_it = |count, sizes, limit: usize| {
+            let mut preparation = Preparation::new(InstructionSet::best(), 2).with_limit(limit);
+            let refused = BatchMatmul::prepare(
+                count,
+                std::iter::repeat_n([0, 0], count),
+                sizes,
+                [false; 2],
+                Signedness::Unsigned,
+                [0, 0],
+                requantization.clone(),
+                &mut preparation,
+            )
+            .err();
+            assert_eq!(refused, preparation.take_refusal());
+            refused.map(|refused| refused.what)
+        };
+        let most = isize::MAX.unsigned_abs();
+        for sizes in [[1 << 40, 1, 1 << 40], [1 << 62, 4, 0], [1, 1 << 60, 1 << 60]] {
+            assert_eq!(try_it(2, sizes, most), Some("matrices"), "{sizes:?}");
+        }
+        assert_eq!(try_it(1000, [1, 1, 1], 15_999), Some("pairs of matrices"));
+        assert_eq!(try_it(1000, [1, 1, 1], 100_000), None);
+    }
+
+    #[test]
     fn values_by_hand() {
         // [1 2] * [3; 4] with zero points 1 and 2: 0*1 + 1*2 = 2; twice that, plus 5.
         let requantization = Requantization {
@@ -337,15 +384,16 @@ mod tests {
         };
         for set in InstructionSet::available() {
             let product = BatchMatmul::prepare(
-                vec![[0, 0]],
+                1,
+                [[0, 0]],
                 [1, 2, 1],
                 [false; 2],
                 Signedness::Unsigned,
                 [1, 2],
                 requantization.clone(),
-                set,
-                1,
-            );
+                &mut Preparation::new(set, 1),
+            )
+            .unwrap();
             let mut output = [0];
             let mut scratch = vec![bytemuck::Zeroable::zeroed(); product.scratch_bytes() / 64];
             product.run(&mut Team::alone(), &[1, 2], &[3, 4], &mut output, &mut scratch);

@@ -23,13 +23,17 @@ impl Contribution {
         auxiliary: Option<(&[f32], usize)>,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
+        let none = match auxiliary {
+            Some(_) => preparation.filled(0.0, bias.len(), "a bias")?,
+            None => Vec::new(),
+        };
         let mut layer = |(weights, inputs): (&[f32], usize), bias: &[f32]| {
             let sizes = Sizes { rows, inputs, units: bias.len() };
             let (storage, epilogue) = (Storage::Full, Epilogue::NONE);
             FullyConnected::prepare(sizes, weights, bias, storage, epilogue, preparation)
         };
         let input = layer(input, bias)?;
-        let auxiliary = auxiliary.map(|weights| layer(weights, &vec![0.0; bias.len()]));
+        let auxiliary = auxiliary.map(|weights| layer(weights, &none));
         Ok(Self { input, auxiliary: auxiliary.transpose()? })
     }
 

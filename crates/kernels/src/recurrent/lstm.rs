@@ -163,7 +163,7 @@ impl Lstm {
             }
         }
         let has_layer_norm = gates.iter().flatten().any(|gate| gate.layer_norm.is_some());
-        let none = vec![0.0; units];
+        let none = preparation.filled(0.0, units, "a bias")?;
         let mut contributions = [const { None }; GATES];
         for (gate, contribution) in gates.iter().zip(&mut contributions) {
             let Some(gate) = gate else { continue };
@@ -183,10 +183,23 @@ impl Lstm {
             None => None,
         };
         let projection_bias = match weights.projection {
-            Some((_, Some(bias))) => bias.to_vec(),
-            _ => vec![0.0; output],
+            Some((_, Some(bias))) => preparation.copied(bias, "a bias")?,
+            _ => preparation.filled(0.0, output, "a bias")?,
         };
-        let of = |vector: Option<&[f32]>| vector.map_or_else(|| none.clone(), <[f32]>::to_vec);
+        const OF_UNITS: &str = "weights of units";
+        let [mut bias, mut layer_norm] = [const { [const { Vec::new() }; GATES] }; 2];
+        let mut peephole = [const { None }; GATES];
+        for (index, gate) in gates.iter().enumerate() {
+            let of_gate = gate.map_or(&none[..], |it| it.bias);
+            bias[index] = preparation.copied(of_gate, OF_UNITS)?;
+            if has_layer_norm {
+                let of_gate = gate.and_then(|it| it.layer_norm).unwrap_or(&none);
+                layer_norm[index] = preparation.copied(of_gate, OF_UNITS)?;
+            }
+            if let Some(weights) = gate.and_then(|it| it.peephole) {
+                peephole[index] = Some(preparation.copied(weights, OF_UNITS)?);
+            }
+        }
         let prepared = Self {
             isa: Isa::of(preparation.set()),
             shape,
@@ -194,10 +207,9 @@ impl Lstm {
             contributions,
             recurrent,
             projection,
-            bias: gates.map(|gate| of(gate.map(|gate| gate.bias))),
-            peephole: gates.map(|gate| Some(gate?.peephole?.to_vec())),
-            layer_norm: has_layer_norm
-                .then(|| gates.map(|gate| of(gate.and_then(|gate| gate.layer_norm)))),
+            bias,
+            peephole,
+            layer_norm: has_layer_norm.then_some(layer_norm),
             projection_bias,
         };
         preparation.check_scratch::<f32>(&[prepared.scratch_elements()])?;

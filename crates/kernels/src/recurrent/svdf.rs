@@ -65,22 +65,25 @@ impl Svdf {
         assert!(memory > 0, "nothing is remembered");
         assert!(bias.is_none_or(|bias| bias.len() == units), "not a bias for each unit");
         let sizes = Sizes { rows: batch, inputs: input, units: filters };
+        let none = preparation.filled(0.0, filters, "a bias")?;
         let features = FullyConnected::prepare(
             sizes,
             feature_weights,
-            &vec![0.0; filters],
+            &none,
             Storage::Full,
             Epilogue::NONE,
             preparation,
         )?;
-        let mut kept = preparation.filled(0.0, time_weights.len(), "time weights")?;
-        kept.copy_from_slice(time_weights);
+        let bias = match bias {
+            Some(bias) => preparation.copied(bias, "a bias")?,
+            None => preparation.filled(0.0, units, "a bias")?,
+        };
         let prepared = Self {
             isa: Isa::of(preparation.set()),
             shape,
             features,
-            time_weights: kept,
-            bias: bias.map_or_else(|| vec![0.0; units], <[f32]>::to_vec),
+            time_weights: preparation.copied(time_weights, "time weights")?,
+            bias,
             range,
         };
         preparation.check_scratch::<f32>(&[batch, filters])?;

@@ -6,6 +6,7 @@ use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use nnhal_driver::EngineError;
 use nnhal_hal::FusedActivation;
+use nnhal_kernels::Preparation;
 use nnhal_kernels::batch_matmul::{self, Layout};
 use nnhal_kernels::quantized::{Requantization, batch_matmul as quantized};
 use nnhal_ops::operations::BatchMatmul;
@@ -44,6 +45,7 @@ pub(super) fn quantized(
     builder: &Builder<'_, '_>,
     node: &Node,
     matmul: &BatchMatmul,
+    preparation: &mut Preparation,
 ) -> Option<Draft> {
     let values = &builder.graph.values;
     let [x, y] = [0, 1].map(|position| &values[node.inputs[position]]);
@@ -69,17 +71,17 @@ pub(super) fn quantized(
     let batch = lengths(batch);
     let x_of_product = broadcast::positions(&lengths(of_x), &batch);
     let y_of_product = broadcast::positions(&lengths(of_y), &batch);
-    let settings = builder.settings;
     let product = quantized::BatchMatmul::prepare(
-        x_of_product.zip(y_of_product).map(|(x, y)| [x, y]).collect(),
+        batch.iter().try_fold(1, |count: usize, length| count.checked_mul(*length))?,
+        x_of_product.zip(y_of_product).map(|(x, y)| [x, y]),
         [rows, inner, columns].map(|length| *length as usize),
         [matmul.transpose_x, matmul.transpose_y],
         signedness,
         [x, y].map(|value| value.operand.zero_point),
         requantization,
-        settings.instruction_set,
-        settings.threads.get(),
-    );
+        preparation,
+    )
+    .ok()?;
     Some(Draft {
         place: node.place,
         kernel: Box::new(QuantizedProduct(product)),

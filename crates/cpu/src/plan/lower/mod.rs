@@ -89,7 +89,7 @@ pub(crate) fn lower(
         Work::Operation(AnyOperation::Resize(it)) => resize::lower(builder, node, it),
         Work::Operation(AnyOperation::Slice(it)) => movement::slice(builder, node, it),
         Work::Operation(operation) => recurrent::lower(builder, node, operation, preparation)
-            .or_else(|| other(builder, node, operation)),
+            .or_else(|| other(builder, node, operation, preparation)),
     };
     match fast {
         Some(draft) => Ok(vec![draft]),
@@ -98,9 +98,14 @@ pub(crate) fn lower(
 }
 
 /// What is most often a small part of a model.
-fn other(builder: &Builder<'_, '_>, node: &Node, operation: &AnyOperation) -> Option<Draft> {
+fn other(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &AnyOperation,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
     match operation {
-        AnyOperation::BatchMatmul(it) => matmul::quantized(builder, node, it),
+        AnyOperation::BatchMatmul(it) => matmul::quantized(builder, node, it, preparation),
         AnyOperation::StridedSlice(it) => rearrange::strided_slice(builder, node, it),
         AnyOperation::Tile(it) => rearrange::tile(builder, node, it),
         AnyOperation::Reverse(it) => rearrange::reverse(builder, node, it),

@@ -115,12 +115,12 @@ impl Winograd {
             shape: *shape,
             isa: Isa::of(set),
             panels,
-            bias: bias.to_vec(),
+            bias: preparation.copied(bias, "a bias")?,
             epilogue,
             grid,
             tiles,
             block: tiles.div_ceil(blocks),
-            zeros: vec![0.0; inputs],
+            zeros: preparation.filled(0.0, inputs, "a pixel of zeros")?,
             threads: preparation.threads(),
         };
         preparation.check_scratch::<u8>(&[prepared.scratch_bytes(shape)])?;

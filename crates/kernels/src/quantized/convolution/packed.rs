@@ -109,7 +109,10 @@ impl Packed {
                 // Not all of them for each group: there may be as many of these.
                 let multipliers = match &requantization.multipliers[..] {
                     [one] => vec![*one],
-                    each => each[first..][..group_channels].to_vec(),
+                    each => {
+                        let each = &each[first..][..group_channels];
+                        preparation.copied(each, "multipliers of channels")?
+                    }
                 };
                 let requantization = Requantization { multipliers, ..*requantization };
                 Matrix::new(variant, &source, activations, requantization, preparation)
@@ -120,7 +123,7 @@ impl Packed {
         let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
         let (pieces, block_pieces) = cut(shape, rows, blocks, is_staged, preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
-        let padding = vec![zero_point; depth.max(1)];
+        let padding = preparation.filled(zero_point, depth.max(1), "a run of padding")?;
         let stage_lines = stage.map_or(0, |stage: Stage| stage.bytes.div_ceil(LINE_BYTES));
         preparation.check_scratch::<Line>(&[pieces, block_pieces, stage_lines])?;
         Ok(Some(Self { matrices, stage, run_offsets, padding, pieces, block_pieces, blocks }))

@@ -32,7 +32,8 @@ impl Portable {
                 *centred = weights.centred(k) as i16;
             }
         })?;
-        Ok(Self { weights, bias: bias.to_vec(), activations, requantization })
+        let bias = preparation.copied(bias, "a bias")?;
+        Ok(Self { weights, bias, activations, requantization })
     }
 
     /// A task is a row of output pixels.

@@ -169,7 +169,7 @@ impl Packed {
         let order = variant.order(shape, activations.signedness, are_bytes);
         let steps = taps.div_ceil(variant.taps());
         let vectors = variant.lanes() / LANES;
-        let mut blocks = Vec::new();
+        let mut blocks = preparation.room(channels.div_ceil(LANES), "blocks of channels")?;
         let (mut channel, mut bytes, mut lanes) = (0, 0, 0);
         while channel < channels {
             let left = channels - channel;
@@ -260,7 +260,7 @@ impl Packed {
             blocks,
             weights: packed,
             lanes: all_lanes,
-            padding: vec![zero_point; channels],
+            padding: preparation.filled(zero_point, channels, "a pixel of padding")?,
             pieces,
             block_pieces,
         }))

@@ -87,6 +87,7 @@ impl Matrix {
         let sizes = runs.checked_mul(run_steps).and_then(|steps| variant.blocks(channels, steps));
         let too_large = TooLarge::beyond_addresses("packed weights");
         let (mut blocks, bytes, lanes) = sizes.ok_or(too_large)?;
+        preparation.take::<Block>(blocks.len(), "blocks of channels")?;
         preparation.take::<ChannelLanes>(lanes, "constants of channels")?;
         let of_run = |channel: usize, run: usize| {
             let from = (source.first)(channel) + (source.run_offset)(run);
@@ -196,9 +197,12 @@ impl Matrix {
         [inner, columns]: [usize; 2],
         [left, right]: [Activations; 2],
         requantization: &Requantization,
-    ) -> Self {
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
         let blocks = variant.blocks(columns, inner.div_ceil(DEPTH));
-        let (mut blocks, _, _) = blocks.expect("a matrix larger than memory");
+        let too_large = TooLarge::beyond_addresses("packed weights");
+        let (mut blocks, _, _) = blocks.ok_or(too_large)?;
+        preparation.take::<Block>(blocks.len(), "blocks of channels")?;
         let bound = i64::try_from(inner).unwrap_or(i64::MAX);
         let bound = bound.saturating_mul(left.greatest() * right.greatest());
         // What is the same for all columns; the bias is not.
@@ -218,7 +222,7 @@ impl Matrix {
             is_signed: left.signedness == Signedness::Signed,
             limits: (requantization.min, requantization.max),
         };
-        Self {
+        Ok(Self {
             variant,
             common,
             blocks,
@@ -228,7 +232,7 @@ impl Matrix {
             weight_zero_point: right.zero_point + right.signedness.offset() - 128,
             input_zero_point: left.zero_point + left.signedness.offset() - variant.input_offset(),
             has_least_weight: true,
-        }
+        })
     }
 
     /// Bytes of packed weights.

@@ -104,12 +104,14 @@ impl Lstm16 {
                 *to = i16::from(*from) - zero_point;
             }
         })?;
+        let mut bias = preparation.room(size(gates.len(), units), "a bias")?;
+        bias.extend(gates.iter().flat_map(|gate| gate.bias));
         let prepared = Self {
             isa: Isa::of(preparation.set()),
             shape,
             multiplier: settings.multiplier,
             matrix,
-            bias: gates.iter().flat_map(|gate| gate.bias).copied().collect(),
+            bias,
         };
         preparation.check_scratch::<i32>(&[prepared.scratch_elements()])?;
         Ok(prepared)

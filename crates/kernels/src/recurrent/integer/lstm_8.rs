@@ -184,26 +184,30 @@ impl Lstm8 {
         let mut prepared = [const { None }; GATES];
         for (gate, prepared) in gates.iter().zip(&mut prepared) {
             let Some(gate) = gate else { continue };
-            let vector = |term: Option<Term<'_, i16>>| {
-                let Term { weights, multiplier } = term?;
+            let vector = |preparation: &mut Preparation, term: Option<Term<'_, i16>>| {
+                let Some(Term { weights, multiplier }) = term else { return Ok(None) };
                 assert_eq!(weights.len(), units, "not a weight for each unit");
-                Some((weights.to_vec(), multiplier))
+                Ok(Some((preparation.copied(weights, "weights of units")?, multiplier)))
             };
             assert_eq!(gate.bias.len(), units, "not a bias for each unit");
             let (of_input, of_output) = ([units, input], [units, output]);
             *prepared = Some(Gate {
                 input: Weighted::new(preparation, gate.input, of_input, "weights")?,
                 recurrent: Weighted::new(preparation, gate.recurrent, of_output, "weights")?,
-                peephole: vector(gate.peephole),
-                layer_norm: vector(gate.layer_norm),
-                bias: gate.bias.to_vec(),
+                peephole: vector(preparation, gate.peephole)?,
+                layer_norm: vector(preparation, gate.layer_norm)?,
+                bias: preparation.copied(gate.bias, "a bias")?,
             });
         }
         let projection = match weights.projection {
             Some(Projection8 { weights, bias }) => {
                 assert!(bias.is_none_or(|bias| bias.len() == output), "a bias of another size");
                 let weights = Weighted::new(preparation, weights, [output, units], "weights")?;
-                Some((weights, bias.map_or_else(|| vec![0; output], <[i32]>::to_vec)))
+                let bias = match bias {
+                    Some(bias) => preparation.copied(bias, "a bias")?,
+                    None => preparation.filled(0, output, "a bias")?,
+                };
+                Some((weights, bias))
             }
             None => None,
         };
