@@ -23,6 +23,7 @@ const TANH: i32 = 28;
 const PAD: i32 = 32;
 const STRIDED_SLICE: i32 = 35;
 const TRANSPOSE: i32 = 37;
+const CAST: i32 = 45;
 const AXIS_ALIGNED_BBOX_TRANSFORM: i32 = 41;
 const LESS: i32 = 58;
 const QUANTIZED_16BIT_LSTM: i32 = 73;
@@ -30,6 +31,7 @@ const SLICE: i32 = 86;
 const IF: i32 = 96;
 const WHILE: i32 = 97;
 const PACK: i32 = 103;
+const MIRROR_PAD: i32 = 104;
 const REVERSE: i32 = 105;
 
 /// An operand of a model.
@@ -345,6 +347,39 @@ fn ranks_are_refused_when_they_are_added() {
     let five = |code| of(code, &[1, 1, 1, 1, 2]);
     let scales_to_come = [five(TENSOR_QUANT8_SYMM_PER_CHANNEL), five(TENSOR_FLOAT32)];
     refused(DEQUANTIZE, &scales_to_come, 1, "rank of input 0");
+}
+
+/// Of these four operations Android's runtime looks at lengths when they are added.
+#[test]
+fn lengths_of_some_operations_are_refused_when_they_are_added() {
+    let x = || float(&[2, 2]);
+    refused(CAST, &[x(), float(&[2, 3])], 1, "shape of output 0");
+    let two_axes = [x(), ints(&[2], &[0, 1]), float(&[2, 2])];
+    refused(REVERSE, &two_axes, 1, "shape of input 1");
+    let paddings = |dimensions: [u32; 2]| {
+        let count = dimensions.iter().product::<u32>() as usize;
+        [x(), ints(&dimensions, &vec![0; count]), int(0), float(&[0, 0])]
+    };
+    refused(MIRROR_PAD, &paddings([3, 2]), 1, "shape of input 1");
+    refused(MIRROR_PAD, &paddings([2, 3]), 1, "shape of input 1");
+    let connected = |input: [u32; 2], bias: u32| {
+        let (weights, bias) = (float(&[3, 2]).zeros(), float(&[bias]).zeros());
+        [float(&input), weights, bias, int(0), float(&[0, 3])]
+    };
+    refused(FULLY_CONNECTED, &connected([1, 3], 3), 1, "shape of input 0");
+    refused(FULLY_CONNECTED, &connected([1, 2], 4), 1, "input 2 (bias)");
+    // What is not known yet may still fit.
+    for (code, operands) in [
+        (CAST, vec![x(), float(&[0, 0])]),
+        (CAST, vec![float(&[0, 2]), x()]),
+        (FULLY_CONNECTED, connected([0, 3], 3).to_vec()),
+    ] {
+        let model = with_operands(&operands);
+        let all: Vec<u32> = (0..u32::try_from(operands.len()).unwrap()).collect();
+        let (inputs, outputs) = all.split_at(operands.len() - 1);
+        works(add(model, code, inputs, outputs));
+        ANeuralNetworksModel_free(model);
+    }
 }
 
 #[test]

@@ -50,7 +50,9 @@ pub enum Concern {
     Rank,
     /// Scales and zero points.
     Quantization,
-    /// Values, lengths, and how they go together.
+    /// Lengths of axes.
+    Lengths,
+    /// Values, and how they go together.
     Values,
 }
 
@@ -60,6 +62,7 @@ impl OperationError {
         match self.what {
             "rank" | "channel dimension" => Concern::Rank,
             "scale" | "zero point" | "number of scales" => Concern::Quantization,
+            "shape" => Concern::Lengths,
             _ => Concern::Values,
         }
     }

@@ -67,6 +67,15 @@ impl Operation for Cast {
         &SIGNATURE
     }
 
+    fn validate(call: &Call<'_>) -> Result<(), Fault> {
+        let (input, output) = (call.input(0), call.output(0));
+        if input.shape.merge(&output.shape).is_none() {
+            let expected = format!("{} as the input", input.shape);
+            return Err(output.wrong("shape", &output.shape, expected));
+        }
+        Ok(())
+    }
+
     fn decode(_call: &Call<'_>) -> Result<Self, Fault> {
         Ok(Self)
     }

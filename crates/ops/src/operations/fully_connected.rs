@@ -67,7 +67,8 @@ impl Operation for FullyConnected {
         call.input(0).expect_rank_in(2..=4)?;
         call.input(1).expect_rank(2)?;
         // No type that a row allows has channel scales, so the axis is of no account.
-        convolution::validate_quantization(call, 0)
+        convolution::validate_quantization(call, 0)?;
+        rows_and_units(call).map(drop)
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
@@ -75,25 +76,7 @@ impl Operation for FullyConnected {
     }
 
     fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
-        let (input, weights, bias) = (call.input(0), call.input(1), call.input(2));
-        input.expect_rank_in(2..=4)?;
-        let [units, input_size] = filter_lengths(weights)?;
-        let units = output_channels(weights, bias, units)?;
-        let batch = match input_size {
-            Some(input_size) if input.shape.to_known().is_some() => {
-                let whole_rows = |count: u64| {
-                    let input_size = u64::from(input_size);
-                    count.is_multiple_of(input_size).then_some(count / input_size)
-                };
-                let rows = input.shape.element_count().and_then(whole_rows);
-                Some(rows.and_then(|rows| u32::try_from(rows).ok()).ok_or_else(|| {
-                    let expected = format!("rows of {input_size} elements, below 2^32 of them");
-                    input.wrong("shape", &input.shape, expected)
-                })?)
-            }
-            _ => None,
-        };
-        Ok(vec![Shape::new([batch, units])])
+        Ok(vec![Shape::new(rows_and_units(call)?)])
     }
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
@@ -133,6 +116,27 @@ impl Operation for FullyConnected {
         }
         Ok(vec![output.with_integers(dimensions, &elements)?])
     }
+}
+
+/// The lengths of the output's two axes, as far as they are known.
+fn rows_and_units(call: &Call<'_>) -> Result<[Option<u32>; 2], Fault> {
+    let (input, weights, bias) = (call.input(0), call.input(1), call.input(2));
+    input.expect_rank_in(2..=4)?;
+    let [units, input_size] = filter_lengths(weights)?;
+    let units = output_channels(weights, bias, units)?;
+    let Some(input_size) = input_size.filter(|_| input.shape.to_known().is_some()) else {
+        return Ok([None, units]);
+    };
+    let whole_rows = |count: u64| {
+        let input_size = u64::from(input_size);
+        count.is_multiple_of(input_size).then_some(count / input_size)
+    };
+    let rows = input.shape.element_count().and_then(whole_rows);
+    let rows = rows.and_then(|rows| u32::try_from(rows).ok()).ok_or_else(|| {
+        let expected = format!("rows of {input_size} elements, below 2^32 of them");
+        input.wrong("shape", &input.shape, expected)
+    })?;
+    Ok([Some(rows), units])
 }
 
 #[cfg(test)]

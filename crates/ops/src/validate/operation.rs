@@ -109,6 +109,14 @@ impl OperationMistake {
 const QUANTIZATION_AT_ONCE: [OperationType; 4] =
     [OperationType::MirrorPad, OperationType::Mul, OperationType::Pack, OperationType::Reverse];
 
+/// The operations of whose arguments it looks at lengths as well.
+const LENGTHS_AT_ONCE: [OperationType; 4] = [
+    OperationType::Cast,
+    OperationType::FullyConnected,
+    OperationType::MirrorPad,
+    OperationType::Reverse,
+];
+
 /// Whether an application's model is refused as soon as an operation's arguments break its definition
 /// like this, before it is known whether the rest is right: see
 /// [`check_for_application`](super::check_for_application).
@@ -116,6 +124,7 @@ pub fn refused_at_once(error: &OperationError) -> bool {
     match error.concern() {
         Concern::Rank => true,
         Concern::Quantization => QUANTIZATION_AT_ONCE.contains(&error.operation),
+        Concern::Lengths => LENGTHS_AT_ONCE.contains(&error.operation),
         Concern::Values => false,
     }
 }
@@ -124,14 +133,16 @@ impl Rules {
     /// Whether a model with this mistake is refused. If not, the operation cannot be run, and the
     /// model is valid (contract: MODEL-29).
     ///
-    /// An application's model is not refused for scales or sizes either: Android's runtime finds
-    /// out about them when it computes, and devices are never shown such an operation.
+    /// An application's model is not refused for most scales and sizes either: Android's runtime
+    /// finds out about them when it computes, and devices are never shown such an operation.
     fn refuse(self, mistake: &OperationMistake) -> bool {
         match mistake {
-            OperationMistake::Definition(Fault::Invalid(error)) => {
-                let is_strict = self == Self::Interface;
-                refused_at_once(error) || (is_strict && error.concern() == Concern::Quantization)
-            }
+            OperationMistake::Definition(Fault::Invalid(error)) => match self {
+                Self::Interface => {
+                    matches!(error.concern(), Concern::Rank | Concern::Quantization)
+                }
+                Self::Application => refused_at_once(error),
+            },
             OperationMistake::OutputShape { .. } => false,
             OperationMistake::OutputTooLarge { .. } => self == Self::Interface,
             _ => true,
