@@ -1,5 +1,5 @@
 //! Gives this build a number, so that programs that another build saved are not restored: their
-//! packed weights lie as its kernels read them.
+//! packed weights are as its kernels read them.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

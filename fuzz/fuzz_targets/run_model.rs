@@ -29,8 +29,8 @@ use nnhal_reference::ReferenceEngine;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Bytes of a model's constants, and of the values alive at once. A convolution of so many
-/// by so many elements takes far less than a second.
+/// Bytes of a model's constants, and of the values alive at once. A convolution of this many
+/// by this many elements takes far less than a second.
 const MEMORY_LIMIT: u64 = 64 << 10;
 
 /// For an execution.

@@ -63,7 +63,7 @@ impl GraphBuilder {
         self.graph.constant(OperandSpec::tensor_int32(dimensions), numbers)
     }
 
-    /// Ends with an operation.
+    /// Endpoints with an operation.
     fn end(mut self, operation: Op, inputs: &[OperandId], outputs: &[OperandSpec]) -> Case {
         let results: Vec<OperandId> =
             outputs.iter().map(|spec| self.graph.temporary(spec.clone())).collect();

@@ -18,7 +18,7 @@ mod plan;
 mod program;
 mod saved;
 mod settings;
-mod stretches;
+mod static_subgraphs;
 
 pub use engine::CpuEngine;
 pub use nnhal_kernels::InstructionSet;

@@ -5,7 +5,7 @@ use crate::graph::{Graph, NoGraph, Source, declared};
 use crate::plan::{Origins, Plan, Workspace};
 use crate::saved::{self, Saved};
 use crate::settings::Settings;
-use crate::stretches::Stretches;
+use crate::static_subgraphs::StaticSubgraphs;
 use bytes::Bytes;
 use nnhal_driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
 use nnhal_hal::Subgraph;
@@ -38,7 +38,7 @@ pub struct CpuProgram {
 struct Interpreted {
     program: ReferenceProgram,
     /// What it leaves to us.
-    stretches: Arc<Stretches>,
+    static_subgraphs: Arc<StaticSubgraphs>,
 }
 
 /// A plan for inputs of certain dimensions.
@@ -74,10 +74,10 @@ impl CpuProgram {
                 let (name, main) = (SubgraphName::Main, model.main().clone());
                 program.source = Some(Source::read(name, main, constants));
             }
-            let stretches =
-                Arc::new(Stretches::new(model, constants, settings, &program.ledger, teams));
-            let program_with = interpreted.with_accelerator(Arc::clone(&stretches) as _);
-            program.interpreted = Some(Interpreted { program: program_with, stretches });
+            let static_subgraphs =
+                Arc::new(StaticSubgraphs::new(model, constants, settings, &program.ledger, teams));
+            let program_with = interpreted.with_accelerator(Arc::clone(&static_subgraphs) as _);
+            program.interpreted = Some(Interpreted { program: program_with, static_subgraphs });
         }
         Ok(program)
     }
@@ -170,7 +170,7 @@ impl CpuProgram {
         }
         drop(plans);
         if let Some(interpreted) = &self.interpreted {
-            interpreted.stretches.let_go();
+            interpreted.static_subgraphs.let_go();
         }
     }
 
@@ -288,7 +288,7 @@ impl Program for CpuProgram {
         let plans = lock(&self.plans);
         match (plans.last(), &self.interpreted) {
             (Some(specialized), _) => specialized.plan.describe(),
-            (None, Some(interpreted)) => interpreted.stretches.describe(),
+            (None, Some(interpreted)) => interpreted.static_subgraphs.describe(),
             (None, None) => Vec::new(),
         }
     }

@@ -56,7 +56,7 @@ impl Settings {
         })
     }
 
-    /// The same with so many threads.
+    /// The same with this many threads.
     #[must_use]
     pub fn with_threads(self, threads: NonZeroUsize) -> Self {
         Self { threads, ..self }

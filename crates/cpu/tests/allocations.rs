@@ -14,7 +14,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use support::{Around, Numbers, device_around, execute, network, prepare};
+use support::{Around, Numbers, execute, instrumented_device, network, prepare};
 
 /// Allocations of all threads, whoever they belong to.
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -98,7 +98,7 @@ fn measure(kind: Numbers, threads: usize, only_delivers: bool) -> Allocations {
     });
     let threads = NonZeroUsize::new(threads).expect("a number above 0");
     let settings = Settings::default().with_threads(threads);
-    let device = device_around(settings, Arc::<Count>::clone(&count));
+    let device = instrumented_device(settings, Arc::<Count>::clone(&count));
     let prepared = prepare(&*device, &network.model);
     let plan = Prepared::of(&*prepared).expect("a driver's prepared model").plan();
     let slow = plan.iter().find(|step| step.kernel == "reference");

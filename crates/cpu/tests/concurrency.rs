@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
-use support::{AT_ONCE, Around, Numbers, device_around, execute, network, prepare};
+use support::{AT_ONCE, Around, Numbers, execute, instrumented_device, network, prepare};
 
 /// How long executions wait for each other before they give up: a test that fails must end.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -74,7 +74,8 @@ impl Around for MeetInside {
 fn executions_of_one_prepared_model_do_not_wait_for_each_other() {
     for (threads, is_open) in [(1, false), (2, false), (1, true)] {
         let meeting = Arc::new(Meeting::default());
-        let device = device_around(settings(threads), Arc::new(MeetInside(Arc::clone(&meeting))));
+        let device =
+            instrumented_device(settings(threads), Arc::new(MeetInside(Arc::clone(&meeting))));
         let network = network(Numbers::Float32, is_open, 1);
         let prepared = prepare(&*device, &network.model);
         thread::scope(|scope| {

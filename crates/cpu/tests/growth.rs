@@ -14,7 +14,7 @@ fn now() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Seconds of preparing a model of so many operations and executing it once.
+/// Seconds of preparing a model of this many operations and executing it once.
 fn seconds(device: &dyn Device, kind: &Kind, number: usize) -> f64 {
     let model = (kind.model)(number);
     let request = long::request(&model);

@@ -63,7 +63,7 @@ fn what_has_no_height_and_width_left_is_not_transposed_back() {
 }
 
 #[test]
-fn one_pixel_lies_as_it_does_in_nhwc() {
+fn one_pixel_is_laid_out_as_in_nhwc() {
     let mut graph = SubgraphBuilder::new();
     let image = graph.input("image", float(&[1, 3, 8, 8]));
     let mut inputs = vec![image];

@@ -21,18 +21,18 @@ use std::collections::{BTreeMap, BTreeSet};
 const KNOWN: &str = include_str!("reference_steps.txt");
 
 /// Drawn of each operation.
-const SPECIMENS: u64 = 24;
+const SAMPLES: u64 = 24;
 
 /// How a model runs, from the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum Execution {
     Fast,
     Reference,
     Interpreted,
 }
 
 /// How a model of one operation runs.
-fn way(engine: &CpuEngine, sample: &Sample, row: &Row, random: &mut Random) -> Way {
+fn way(engine: &CpuEngine, sample: &Sample, row: &Row, random: &mut Random) -> Execution {
     let call = sample.typed(row);
     let (model, _) = alone(&call, Shapes::OfInputs, Constants::AllButFirst, random).unwrap();
     let model = nnhal_ops::validate(&model, HalVersion::LATEST).unwrap();
@@ -43,19 +43,19 @@ fn way(engine: &CpuEngine, sample: &Sample, row: &Row, random: &mut Random) -> W
     let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();
     let steps = program.plan();
     if steps.iter().any(|step| step.kernel == "reference") {
-        Way::Reference
+        Execution::Reference
     } else if steps.is_empty() && program.save().is_none() {
-        Way::Interpreted
+        Execution::Interpreted
     } else {
-        Way::Fast
+        Execution::Fast
     }
 }
 
 /// By what a line begins with, how often a model runs which way.
-fn survey(operation: OperationType) -> BTreeMap<String, BTreeMap<Way, u32>> {
+fn survey(operation: OperationType) -> BTreeMap<String, BTreeMap<Execution, u32>> {
     let engine = CpuEngine::new(Settings::default());
-    let mut ways: BTreeMap<String, BTreeMap<Way, u32>> = BTreeMap::new();
-    for seed in 0..SPECIMENS {
+    let mut ways: BTreeMap<String, BTreeMap<Execution, u32>> = BTreeMap::new();
+    for seed in 0..SAMPLES {
         let mut random = Random::new(seed);
         let sample = samples::draw(operation, &mut random).expect("a sample");
         let channels_first = sample.channels_first();
@@ -79,13 +79,13 @@ fn short(name: &str) -> String {
 }
 
 /// What stands in the list about a case; nothing of one that is always fast.
-fn line(case: &str, ways: &BTreeMap<Way, u32>) -> Option<String> {
+fn line(case: &str, ways: &BTreeMap<Execution, u32>) -> Option<String> {
     let (worst, count) = ways.last_key_value()?;
     let how_often = if *count == ways.values().sum() { "always" } else { "sometimes" };
     let what = match worst {
-        Way::Fast => return None,
-        Way::Reference => "reference",
-        Way::Interpreted => "interpreted",
+        Execution::Fast => return None,
+        Execution::Reference => "reference",
+        Execution::Interpreted => "interpreted",
     };
     Some(format!("{case}: {how_often} {what}"))
 }

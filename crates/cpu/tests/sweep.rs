@@ -28,7 +28,7 @@ const ROOM: usize = 8 << 20;
 const LATENESS: f64 = 0.05;
 const PART: f64 = 0.1;
 
-/// The fast engine may be so many times as slow as the reference, and so many seconds more.
+/// The fast engine may be this many times as slow as the reference, and this many seconds more.
 const SLOWER: f64 = 3.0;
 const FLOOR: f64 = 0.01;
 

@@ -26,9 +26,9 @@ fn main() {
         let product = BatchMatmul::prepare(
             [rows, columns, depth],
             [
-                Layout::dense(count, [rows, depth], false),
-                Layout::dense(count, right, transposed),
-                Layout::dense(count, [rows, columns], false),
+                Layout::contiguous(count, [rows, depth], false),
+                Layout::contiguous(count, right, transposed),
+                Layout::contiguous(count, [rows, columns], false),
             ],
             Epilogue::NONE,
             settings.set,

@@ -103,9 +103,9 @@ fn main() {
             turn += 1;
             kernels[turn % copies].run(
                 &mut team,
-                Image::dense(input.elements(), input_channels),
+                Image::contiguous(input.elements(), input_channels),
                 None,
-                ImageMut::dense(output.elements_mut(), output_channels),
+                ImageMut::contiguous(output.elements_mut(), output_channels),
                 scratch.lines_mut(),
             );
         });

@@ -63,9 +63,9 @@ fn main() {
         settings.measure(name, &kernel.kernel(), shape.operations(), || {
             kernel.run(
                 &mut team,
-                Image::dense(input.elements(), channels),
+                Image::contiguous(input.elements(), channels),
                 None,
-                ImageMut::dense(output.elements_mut(), channels),
+                ImageMut::contiguous(output.elements_mut(), channels),
                 scratch.lines_mut(),
             );
         });

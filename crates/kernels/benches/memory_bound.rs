@@ -117,8 +117,8 @@ fn pool(bencher: Bencher<'_, '_>, set: InstructionSet, shape: Shape, reduction: 
     let range = (f32::NEG_INFINITY, f32::INFINITY);
     let pooling = FloatPooling::prepare(set, shape, reduction, range);
     bencher.counter(BytesCount::new(4 * (input.len() + output.len()))).bench_local(|| {
-        let output = ImageMut::dense(&mut output, shape.channels);
-        pooling.run(&mut team, Image::dense(&input, shape.channels), output);
+        let output = ImageMut::contiguous(&mut output, shape.channels);
+        pooling.run(&mut team, Image::contiguous(&input, shape.channels), output);
     });
 }
 
@@ -128,8 +128,8 @@ fn pool_bytes(bencher: Bencher<'_, '_>, set: InstructionSet, shape: Shape, reduc
     let (mut output, mut team) = (vec![0; count(shape.output)], Team::alone());
     let pooling = QuantizedPooling::prepare(set, shape, reduction, (-128, 127));
     bencher.counter(BytesCount::new(input.len() + output.len())).bench_local(|| {
-        let output = ImageMut::dense(&mut output, shape.channels);
-        pooling.run(&mut team, Image::dense(&input, shape.channels), output);
+        let output = ImageMut::contiguous(&mut output, shape.channels);
+        pooling.run(&mut team, Image::contiguous(&input, shape.channels), output);
     });
 }
 
@@ -284,7 +284,11 @@ fn resize(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let (resize, input) = (deeplab(set), floats(33 * 33 * 21));
     let (mut output, mut team) = (vec![0.0; 257 * 257 * 21], Team::alone());
     bencher.counter(BytesCount::new(4 * output.len())).bench_local(|| {
-        resize.run_f32(&mut team, Image::dense(&input, 21), ImageMut::dense(&mut output, 21));
+        resize.run_f32(
+            &mut team,
+            Image::contiguous(&input, 21),
+            ImageMut::contiguous(&mut output, 21),
+        );
     });
 }
 
@@ -293,7 +297,11 @@ fn resize_bytes(bencher: Bencher<'_, '_>, set: InstructionSet) {
     let (resize, input) = (deeplab(set), bytes(33 * 33 * 21));
     let (mut output, mut team) = (vec![0; 257 * 257 * 21], Team::alone());
     bencher.counter(BytesCount::new(output.len())).bench_local(|| {
-        resize.run_8bit(&mut team, Image::dense(&input, 21), ImageMut::dense(&mut output, 21));
+        resize.run_8bit(
+            &mut team,
+            Image::contiguous(&input, 21),
+            ImageMut::contiguous(&mut output, 21),
+        );
     });
 }
 

@@ -173,8 +173,8 @@ fn main() {
         measure(&settings, name, convolution.kernel(), shape.operations(), || {
             convolution.run(
                 &mut team,
-                Image::dense(input.elements(), shape.input_channels),
-                ImageMut::dense(output.elements_mut(), shape.output_channels),
+                Image::contiguous(input.elements(), shape.input_channels),
+                ImageMut::contiguous(output.elements_mut(), shape.output_channels),
                 scratch.elements_mut(),
             );
         });
@@ -202,8 +202,8 @@ fn main() {
         measure(&settings, name, depthwise.kernel(), shape.operations(), || {
             depthwise.run(
                 &mut team,
-                Image::dense(input.elements(), channels),
-                ImageMut::dense(output.elements_mut(), channels),
+                Image::contiguous(input.elements(), channels),
+                ImageMut::contiguous(output.elements_mut(), channels),
                 &mut [],
             );
         });

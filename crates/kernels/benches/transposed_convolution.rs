@@ -56,8 +56,8 @@ fn main() {
             let mut output = vec![0.0; shape.output_pixels() * output_channels];
             let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
             settings.measure(name, &kernel.kernel(), shape.operations(), || {
-                let input = Image::dense(&input, input_channels);
-                let output = ImageMut::dense(&mut output, output_channels);
+                let input = Image::contiguous(&input, input_channels);
+                let output = ImageMut::contiguous(&mut output, output_channels);
                 kernel.run(&mut team, input, output, scratch.lines_mut());
             });
         }
@@ -91,8 +91,8 @@ fn main() {
             let mut output = vec![0; shape.output_pixels() * output_channels];
             let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
             settings.measure(&name, &kernel.kernel(), shape.operations(), || {
-                let input = Image::dense(&input, input_channels);
-                let output = ImageMut::dense(&mut output, output_channels);
+                let input = Image::contiguous(&input, input_channels);
+                let output = ImageMut::contiguous(&mut output, output_channels);
                 kernel.run(&mut team, input, output, scratch.lines_mut());
             });
         }

@@ -39,7 +39,7 @@ pub struct TooLarge {
     pub what: &'static str,
     /// How many bytes; none if they are more than can be addressed.
     pub wanted: Option<usize>,
-    /// How many may be taken; none if no one forbids more, but the system does not give so many.
+    /// How many may be taken; none if no one forbids more, but the system does not give that many.
     pub left: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ impl Allowance {
     /// Takes bytes; `None` are more than can be addressed.
     ///
     /// # Errors
-    /// If there are not so many left. Then none are taken.
+    /// If there are fewer left. Then none are taken.
     pub fn take(&self, bytes: Option<usize>, what: &'static str) -> Result<(), TooLarge> {
         let wanted = bytes.ok_or(TooLarge::beyond_addresses(what))?;
         self.0.take(wanted).map_err(|left| TooLarge::new(what, wanted, left))
@@ -71,7 +71,7 @@ impl Allowance {
     /// As [`Self::take`], without taking them.
     ///
     /// # Errors
-    /// If there are not so many left.
+    /// If there are fewer left.
     pub fn check(&self, bytes: Option<usize>, what: &'static str) -> Result<(), TooLarge> {
         let wanted = bytes.ok_or(TooLarge::beyond_addresses(what))?;
         let left = self.left();
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_that_nobody_has_is_refused() {
+    fn room_that_does_not_exist_is_refused() {
         let what = "weights";
         assert_eq!(room_for::<u64>(usize::MAX, what), Err(TooLarge::beyond_addresses(what)));
         let bytes = isize::MAX.unsigned_abs();

@@ -14,7 +14,7 @@ pub(crate) const BLOCK: usize = 2048;
 /// Operands of one operation at most.
 pub(crate) const MOST_OPERANDS: usize = 6;
 
-/// Elements that are worth a second thread's while.
+/// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8192;
 
 /// How the elements of operands that broadcast to a common shape are walked.
@@ -176,7 +176,7 @@ impl Walk {
         operands: &[&[T]],
         work: impl Fn(usize, &[Operand<'_, T>], usize),
     ) {
-        let mut rooms = [const { MaybeUninit::uninit() }; MOST_OPERANDS];
+        let mut slots = [const { MaybeUninit::uninit() }; MOST_OPERANDS];
         // The offset and number of steps of what was gathered there.
         let mut gathered = [None; MOST_OPERANDS];
         let blocks_per_row = self.steps.div_ceil(self.steps_per_block).max(1);
@@ -186,14 +186,14 @@ impl Walk {
             let steps = self.steps_per_block.min(self.steps - first);
             let length = steps * self.unit;
             let mut contributions = [const { Operand::Elements(&[] as &[T]) }; MOST_OPERANDS];
-            let places = contributions.iter_mut().zip(rooms.iter_mut().zip(&mut gathered));
+            let places = contributions.iter_mut().zip(slots.iter_mut().zip(&mut gathered));
             for ((operand, strides), (contribution, (room, gathered))) in
                 operands.iter().zip(&self.operands).zip(places)
             {
                 let offset = strides.offset(&self.outer, row) + first * strides.step;
-                let is_dense =
+                let is_contiguous =
                     strides.step == self.unit && (strides.within_unit == 1 || self.unit == 1);
-                *contribution = if is_dense {
+                *contribution = if is_contiguous {
                     Operand::Elements(&operand[offset..offset + length])
                 } else if strides.step == 0 && strides.within_unit == 0 {
                     Operand::Same(operand[offset])

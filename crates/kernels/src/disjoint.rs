@@ -26,7 +26,7 @@ impl<'a, T> DisjointOutput<'a, T> {
     /// `length` elements from `offset` on.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer.
     ///
     /// # Safety
     /// No one else holds a slice that overlaps this one, or writes there through [`Self::pointer`].

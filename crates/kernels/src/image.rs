@@ -22,20 +22,20 @@ pub struct ImageMut<'a, T> {
 }
 
 impl<'a, T> Image<'a, T> {
-    /// Pixels of so many channels without gaps.
-    pub fn dense(values: &'a [T], channels: usize) -> Self {
+    /// Pixels of this many channels without gaps.
+    pub fn contiguous(values: &'a [T], channels: usize) -> Self {
         Self { values, pixel_stride: channels }
     }
 }
 
 impl<'a, T> ImageMut<'a, T> {
-    /// Pixels of so many channels without gaps.
-    pub fn dense(values: &'a mut [T], channels: usize) -> Self {
+    /// Pixels of this many channels without gaps.
+    pub fn contiguous(values: &'a mut [T], channels: usize) -> Self {
         Self { values, pixel_stride: channels }
     }
 }
 
-/// Where pixels lie that are some of those of a larger image, in rows and columns at equal distances.
+/// Where pixels are that are some of those of a larger image, in rows and columns at equal distances.
 /// Distances are in values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placement {
@@ -60,7 +60,7 @@ impl Placement {
         self.first + image * self.image_stride + y * self.row_stride + x * self.pixel_stride
     }
 
-    /// How many values there must be for so many images, from the first one of all to the last one of
+    /// How many values there must be for this many images, from the first one of all to the last one of
     /// the last pixel.
     pub(crate) fn values_needed(&self, images: usize, channels: usize) -> usize {
         let pixels = images * self.size[0] * self.size[1];
@@ -68,10 +68,10 @@ impl Placement {
     }
 }
 
-/// Where the pixels of an output lie, or the rows of a matrix.
+/// Where the pixels of an output are, or the rows of a matrix.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Places {
-    /// So many values from one to the next.
+    /// This many values from one to the next.
     Even(usize),
     /// In lines, whose pixels are at equal distances.
     Lines(Placement),
@@ -102,7 +102,7 @@ impl Places {
 pub(crate) fn values_needed(pixels: usize, channels: usize, pixel_stride: usize) -> usize {
     assert!(
         pixel_stride >= channels,
-        "pixels of {channels} channels cannot be {pixel_stride} values apart"
+        "pixels of {channels} channels cannot have a stride of {pixel_stride} values"
     );
     if pixels == 0 || channels == 0 {
         return 0;

@@ -25,7 +25,7 @@ enum Memory {
     Mapped { pages: MmapMut, bytes: usize },
 }
 
-/// From so many bytes on, memory is mapped by itself: it is zero without being written.
+/// From this many bytes on, memory is mapped by itself: it is zero without being written.
 const MAPPED_BYTES: usize = 128 << 10;
 
 /// Bytes of the pages that the system may have for large memory: they are there four times as soon as
@@ -39,7 +39,7 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Room for at least so many bytes.
+    /// Room for at least this many bytes.
     ///
     /// # Errors
     /// If the system does not give so much.
@@ -55,7 +55,7 @@ impl Lines {
         Ok(Self(Memory::Heap(lines.map_err(|()| TooLarge::no_memory(WHAT, bytes))?)))
     }
 
-    /// Room for at least so many bytes, which are known to be few.
+    /// Room for at least this many bytes, which are known to be few.
     ///
     /// # Panics
     /// If the system does not give so much.
@@ -63,7 +63,7 @@ impl Lines {
         Self::try_with_bytes(bytes).unwrap_or_else(|refusal| panic!("{refusal}"))
     }
 
-    /// Room for at least so many elements, which are known to be few.
+    /// Room for at least this many elements, which are known to be few.
     ///
     /// # Panics
     /// If the system does not give so much.
@@ -110,7 +110,7 @@ impl Lines {
     }
 }
 
-/// Zeros in pages of their own, at least so many; `None` if they are too few, or the system gives none.
+/// Zeros in pages of their own, at least this many; `None` if they are too few, or the system gives none.
 fn mapped(bytes: usize) -> Option<MmapMut> {
     // Miri knows no advice.
     if bytes < MAPPED_BYTES || cfg!(miri) {

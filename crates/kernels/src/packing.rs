@@ -130,7 +130,7 @@ impl fmt::Display for OtherWeights {
 impl std::error::Error for OtherWeights {}
 
 impl Preparation {
-    /// For an instruction set and so many threads.
+    /// For an instruction set and this many threads.
     pub fn new(set: InstructionSet, threads: usize) -> Self {
         Self::of(set, threads, Memory::New { room: 0, open: None })
     }
@@ -155,7 +155,7 @@ impl Preparation {
         self
     }
 
-    /// The same, that takes memory for so many bytes of packed weights at a time.
+    /// The same, that takes memory for this many bytes of packed weights at a time.
     #[must_use]
     pub fn with_room(mut self, bytes: usize) -> Self {
         if let Memory::New { room, .. } = &mut self.memory {
@@ -225,7 +225,7 @@ impl Preparation {
     }
 
     /// # Panics
-    /// If there are not so many weights, where weights are looked at.
+    /// If there are fewer weights, where weights are looked at.
     pub(crate) fn check_count(&self, found: usize, expected: usize, what: &str) {
         assert!(self.is_restoring() || found == expected, "{found} and not {expected} {what}");
     }
@@ -236,7 +236,7 @@ impl Preparation {
         self.remembered(taken)
     }
 
-    /// Checks that scratch memory for so many values, the product of some numbers, could be taken.
+    /// Checks that scratch memory for this many values, the product of some numbers, could be taken.
     /// It is not, because steps share it.
     pub(crate) fn check_scratch<T>(&mut self, count: &[usize]) -> Result<(), TooLarge> {
         let bytes = product(count).and_then(|count| count.checked_mul(size_of::<T>()));
@@ -244,7 +244,7 @@ impl Preparation {
         self.remembered(checked)
     }
 
-    /// Checks that so many values, the product of some numbers, are no more than can be addressed.
+    /// Checks that this many values, the product of some numbers, are no more than can be addressed.
     pub(crate) fn check_size<T>(
         &mut self,
         count: &[usize],
@@ -255,7 +255,7 @@ impl Preparation {
         self.remembered(is_possible.then_some(()).ok_or(TooLarge::beyond_addresses(what)))
     }
 
-    /// A value for each of so many, which counts against the allowance.
+    /// A value for each of this many, which counts against the allowance.
     pub(crate) fn filled<T: Clone>(
         &mut self,
         value: T,
@@ -278,7 +278,7 @@ impl Preparation {
         Ok(copy)
     }
 
-    /// Room for so many values, which counts against the allowance.
+    /// Room for this many values, which counts against the allowance.
     pub(crate) fn room<T>(&mut self, count: usize, what: &'static str) -> Result<Vec<T>, TooLarge> {
         self.take::<T>(count, what)?;
         self.remembered(room_for(count, what))
@@ -292,7 +292,7 @@ impl Preparation {
         result
     }
 
-    /// Room for so many values, zero at first, that `fill` fills, unless they have been packed before.
+    /// Room for this many values, zero at first, that `fill` fills, unless they have been packed before.
     pub(crate) fn pack<T: Pod>(
         &mut self,
         count: usize,
@@ -345,7 +345,7 @@ impl Preparation {
         Ok(PackedValues { packed, count, of: PhantomData })
     }
 
-    /// What follows from weights and is wanted while kernels are prepared: so many values, zero at
+    /// What follows from weights and is wanted while kernels are prepared: this many values, zero at
     /// first, that `fill` fills, unless that was done before.
     pub(crate) fn derive<T: Pod>(
         &mut self,

@@ -6,7 +6,7 @@ use crate::gemm::part;
 use crate::team::Team;
 use std::ops::Range;
 
-/// Into how many tasks work is cut that would be worth so many: as many for each thread, `by_thread`
+/// Into how many tasks work is cut that would be worth this many: the same number for each thread, `by_thread`
 /// at most.
 pub(crate) fn even_tasks(worth: usize, threads: usize, by_thread: usize) -> usize {
     let threads = threads.max(1);
@@ -16,7 +16,7 @@ pub(crate) fn even_tasks(worth: usize, threads: usize, by_thread: usize) -> usiz
     threads * (worth / threads).min(by_thread)
 }
 
-/// Tasks take no longer than so many that are just worth it: then it is asked whether to go on.
+/// Tasks take no longer than this many that are just worth it: then it is asked whether to go on.
 const MOST_WORTH: usize = 64;
 
 /// As [`even_tasks`], and more if tasks would take long.
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_thread_gets_as_many_tasks() {
+    fn threads_get_equal_numbers_of_tasks() {
         let tasks = |worth| even_tasks(worth, 2, 4);
         assert_eq!([0, 1, 2, 3, 5, 7, 8, 100].map(tasks), [1, 1, 2, 2, 4, 6, 8, 8]);
         assert_eq!(even_tasks(100, 1, 4), 1);

@@ -20,7 +20,7 @@ pub enum Numbers {
 const SUMS: usize = 12;
 /// Products of each sum in a turn, which takes some microseconds.
 const PRODUCTS: u32 = 5_000;
-/// The fastest of so many turns counts.
+/// The fastest of this many turns counts.
 const TURNS: u32 = 60;
 
 /// Multiplications and additions that a thread does in a nanosecond with this instruction set when
@@ -45,7 +45,7 @@ pub fn operations_per_nanosecond(set: InstructionSet, numbers: Numbers) -> Optio
     best
 }
 
-/// Bytes that are read or written in a nanosecond when so many bytes are copied again and again, half of
+/// Bytes that are read or written in a nanosecond when this many bytes are copied again and again, half of
 /// them to the other half: how fast that is depends on the caches that hold them. Measured in about as
 /// long as two of these copies take, a tenth of a millisecond at least.
 #[allow(clippy::cast_precision_loss)] // Counts and times.

@@ -22,7 +22,7 @@ struct Slot {
 }
 
 impl Arena {
-    /// With room for so many bytes in each slot, all 0.
+    /// With room for this many bytes in each slot, all 0.
     pub(crate) fn new(capacities: &[usize]) -> Result<Self> {
         let mut slots = Vec::with_capacity(capacities.len());
         let mut end = 0_u64;

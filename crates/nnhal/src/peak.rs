@@ -24,7 +24,7 @@ pub struct Peaks {
 
 #[allow(clippy::cast_precision_loss)] // Counts of operations and bytes, for people.
 impl Peaks {
-    /// Measures, for some tenths of a second, what so many threads can do; `None`: as many as are used
+    /// Measures, for some tenths of a second, what this many threads can do; `None`: as many as are used
     /// unless said otherwise.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Peaks {
     }
 
     /// Nanoseconds that a step takes at least: its arithmetic at the processor's peak, or its bytes as
-    /// fast as so many can be moved, whichever takes longer. Small steps take parts of one.
+    /// fast as this many can be moved, whichever takes longer. Small steps take parts of one.
     pub fn least_nanoseconds(&self, step: &PlannedStep) -> f64 {
         let arithmetic =
             self.operations(step).map_or(0.0, |operations| step.arithmetic as f64 / operations);

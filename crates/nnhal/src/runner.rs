@@ -76,7 +76,8 @@ impl Runner {
         let room = |operand: &Operand| {
             known(operand).and_then(|shape| byte_size(operand, &shape)).unwrap_or(FIRST_GUESS)
         };
-        let rooms = |operands: &[Operand]| -> Vec<usize> { operands.iter().map(room).collect() };
+        let capacities =
+            |operands: &[Operand]| -> Vec<usize> { operands.iter().map(room).collect() };
         let states: Vec<usize> = model
             .states()
             .iter()
@@ -84,8 +85,8 @@ impl Runner {
             .collect();
         let arguments = |count: usize| vec![RequestArgument::default(); count];
         let mut runner = Self {
-            inputs: Arena::new(&rooms(&prepared.inputs[..inputs]))?,
-            outputs: Arena::new(&rooms(&prepared.outputs[..outputs]))?,
+            inputs: Arena::new(&capacities(&prepared.inputs[..inputs]))?,
+            outputs: Arena::new(&capacities(&prepared.outputs[..outputs]))?,
             states: Arena::new(&states)?,
             request: Request {
                 inputs: arguments(prepared.inputs.len()),

@@ -223,8 +223,8 @@ fn a_failure_names_the_operation() {
 
 #[test]
 fn an_unknown_device_is_refused_with_those_there_are() {
-    let refused = sum().session(options().device("nobody")).unwrap_err().to_string();
-    assert_eq!(refused, "there is no device \"nobody\"; there are: nnhal-cpu, nnhal-reference");
+    let refused = sum().session(options().device("missing")).unwrap_err().to_string();
+    assert_eq!(refused, "there is no device \"missing\"; there are: nnhal-cpu, nnhal-reference");
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_file_says_what_its_tensors_are() {
     let name = signature.signature().inputs[0].0.clone();
     let outputs = signature.run([(name.as_str(), &[0.0_f32; 64])]).unwrap();
     assert_eq!(outputs.names(), [signature.signature().outputs[0].0.clone()]);
-    assert!(session.signature("nobody").is_err());
+    assert!(session.signature("missing").is_err());
 }
 
 #[test]

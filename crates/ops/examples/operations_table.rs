@@ -23,7 +23,7 @@ const TENSOR_TYPES: [OperandType; 10] = [
     OperandType::TensorBool8,
 ];
 
-/// So many names beside the first are not written out.
+/// This many names beside the first are not written out.
 const MANY_NAMES: usize = 5;
 
 const INTRODUCTION: &str = "\

@@ -81,7 +81,7 @@ impl fmt::Debug for Interrupt<'_> {
     }
 }
 
-/// Asked before an operation takes memory: says whether it may take so many bytes more. What it has
+/// Asked before an operation takes memory: says whether it may take this many bytes more. What it has
 /// taken counts until it ends, its results included.
 #[derive(Clone, Copy)]
 pub struct Allowance<'a>(pub &'a dyn Fn(u64) -> bool);
@@ -198,7 +198,7 @@ impl<'a> Call<'a> {
         call
     }
 
-    /// The same call, that may be told to stop while it computes.
+    /// The same call, that may be interrupted while it computes.
     #[must_use]
     pub fn with_interrupt(self, interrupt: Interrupt<'a>) -> Self {
         let bounds = Bounds { interrupt: Some(interrupt), ..self.bounds };
@@ -228,9 +228,9 @@ impl<'a> Call<'a> {
         self.bounds.check(self.operation)
     }
 
-    /// Told by kernels before they take so many steps. A step is an element that is read or written,
+    /// Called by kernels before they take this many steps. A step is an element that is read or written,
     /// or a product. Now and then it asks whether to stop. Loops of more steps than fit a few
-    /// milliseconds are told piece by piece: [`Call::each`].
+    /// milliseconds are counted piece by piece: [`Call::each`].
     ///
     /// # Errors
     /// [`Fault::Interrupted`]
@@ -290,7 +290,7 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// Counts elements that a kernel takes and frees again as it goes, so many at once at most.
+    /// Counts elements that a kernel takes and frees again as it goes, this many at once at most.
     ///
     /// # Errors
     /// As [`Call::room`].

@@ -93,7 +93,7 @@ pub enum Fault {
         /// How many bytes were wanted.
         bytes: u64,
     },
-    /// It was told to stop, see [`Call::check_interrupt`](crate::Call::check_interrupt).
+    /// It was interrupted, see [`Call::check_interrupt`](crate::Call::check_interrupt).
     #[error("{operation} was interrupted")]
     Interrupted {
         /// The operation.

@@ -1,4 +1,4 @@
-//! [`Operation`]: the drawers that every operation has.
+//! [`Operation`]: the functions that every operation has.
 
 use crate::call::{Call, Output, Since};
 use crate::error::Fault;

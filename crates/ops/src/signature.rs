@@ -78,7 +78,7 @@ pub enum Presence {
     Trailing(HalVersion),
     /// As `Trailing`, and the value may be left out.
     TrailingOmittable(HalVersion),
-    /// This place stands for any number of arguments, at least so many.
+    /// This place stands for any number of arguments, at least this many.
     Repeated(usize),
 }
 
@@ -171,7 +171,7 @@ impl Parameter {
         Self { default: Some(value), ..self }
     }
 
-    /// The same place, standing for any number of arguments, at least so many.
+    /// The same place, standing for any number of arguments, at least this many.
     #[must_use]
     pub const fn repeated(self, at_least: usize) -> Self {
         Self { presence: Presence::Repeated(at_least), ..self }
@@ -192,7 +192,7 @@ impl Parameter {
     }
 }
 
-/// How an argument list of some length lies over a form's parameters.
+/// How an argument list of some length is over a form's parameters.
 struct Alignment {
     /// For each argument the parameter it fills.
     parameters: Vec<&'static Parameter>,

@@ -44,7 +44,7 @@ pub(crate) fn data_type(array: &Bound<'_, PyUntypedArray>) -> Outcome<DataType> 
     })
 }
 
-/// Calls with the elements of an array, if they lie row by row without gaps.
+/// Calls with the elements of an array, if they are row by row without gaps.
 pub(crate) fn with_bytes<T>(
     array: &Bound<'_, PyUntypedArray>,
     call: impl FnOnce(&[u8]) -> T,
@@ -66,7 +66,7 @@ pub(crate) fn with_bytes<T>(
     Some(call(bytes))
 }
 
-/// Calls with the elements of an array that may be written, if they lie row by row without gaps.
+/// Calls with the elements of an array that may be written, if they are row by row without gaps.
 pub(crate) fn with_bytes_mut<T>(
     array: &Bound<'_, PyUntypedArray>,
     call: impl FnOnce(&mut [u8]) -> T,

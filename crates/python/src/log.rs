@@ -116,7 +116,7 @@ pub(crate) fn start_log(filter: &str) -> PyResult<bool> {
     Ok(tracing::subscriber::set_global_default(subscriber).is_ok())
 }
 
-/// Takes the lines that there are; waits for one at most so many seconds.
+/// Takes the lines that there are; waits for one at most this many seconds.
 #[pyfunction]
 pub(crate) fn log_lines(py: Python<'_>, wait: f64) -> Vec<Line> {
     let wait = Duration::try_from_secs_f64(wait).unwrap_or_default();

@@ -6,10 +6,10 @@ use nnhal_hal::model::SubgraphName;
 use std::fmt;
 use std::time::Duration;
 
-/// Computes stretches of operations in the interpreter's place, which keeps what it is there for:
+/// Computes sequences of operations in the interpreter's place, which keeps what it is there for:
 /// control flow, and shapes that data decide.
 pub trait Accelerator: fmt::Debug + Send + Sync {
-    /// Computes operations from the first one of the stretch on, as many as it wants to, without IF
+    /// Computes operations from the first of the remaining ones on, as many as it chooses, without IF
     /// and WHILE among them. `None` leaves that first one to the interpreter.
     ///
     /// # Errors
@@ -17,13 +17,13 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
     /// interpreter.
     fn compute(
         &self,
-        stretch: &Stretch<'_>,
+        remaining: &Remaining<'_>,
         context: &RunContext<'_>,
     ) -> Result<Option<Computed>, EngineError>;
 }
 
-/// Operations that could be computed.
-pub struct Stretch<'run> {
+/// The operations of a subgraph that are yet to be computed.
+pub struct Remaining<'run> {
     /// The subgraph they are in.
     pub subgraph: SubgraphName,
     /// Index of the first one.
@@ -31,7 +31,7 @@ pub struct Stretch<'run> {
     pub(crate) values: &'run [Option<Value<'run>>],
 }
 
-impl Stretch<'_> {
+impl Remaining<'_> {
     /// Dimensions and bytes of an operand of the subgraph that is one of its inputs, or was computed
     /// by an operation before the first one; `None` if it is left out, or something else.
     pub fn value(&self, operand: u32) -> Option<(&[u32], &[u8])> {
@@ -60,7 +60,7 @@ pub struct ComputedOutput {
     pub bytes: Vec<u8>,
 }
 
-/// Tells an observer what an accelerator tells, with the control flow that led to it.
+/// Passes on to an observer what an accelerator reports, with the control flow that led to it.
 pub(crate) struct InRounds<'run> {
     pub(crate) observer: &'run dyn Observer,
     pub(crate) rounds: &'run [Round],

@@ -25,7 +25,7 @@ impl ReferenceEngine {
         Self::with_memory_limit(default_model_limit())
     }
 
-    /// An engine whose models may each take so many bytes: constants, and the values of their
+    /// An engine whose models may each take this many bytes: constants, and the values of their
     /// executions that are alive at once. Beyond that they end with `RESOURCE_EXHAUSTED_PERSISTENT`.
     pub fn with_memory_limit(memory_limit: u64) -> Self {
         Self { memory_limit }

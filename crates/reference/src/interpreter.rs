@@ -3,7 +3,7 @@
 //! Subgraphs running are a list of [`Frame`]s, not calls of calls: a model may nest them deeper
 //! than a stack is (contract: GEN-8).
 
-use crate::accelerator::{ComputedOutput, InRounds, Stretch};
+use crate::accelerator::{ComputedOutput, InRounds, Remaining};
 use crate::program::{Action, Graph, ReferenceProgram, Step};
 use crate::value::{Tensor, Value};
 use nnhal_driver::{
@@ -132,8 +132,8 @@ impl<'run> Interpreter<'run> {
         let observer = observer.as_ref().map(|observer| observer as &dyn Observer);
         let context = RunContext { observer, ..*self.context };
         let (subgraph, first) = (frame.graph.name, frame.step);
-        let stretch = Stretch { subgraph, first, values: &frame.values };
-        let Some(computed) = accelerator.compute(&stretch, &context)? else { return Ok(0) };
+        let remaining = Remaining { subgraph, first, values: &frame.values };
+        let Some(computed) = accelerator.compute(&remaining, &context)? else { return Ok(0) };
         let graph = frame.graph;
         let steps = &graph.steps[first..first + computed.operations];
         for step in steps {

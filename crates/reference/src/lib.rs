@@ -32,7 +32,7 @@ mod interpreter;
 mod program;
 mod value;
 
-pub use accelerator::{Accelerator, Computed, ComputedOutput, Stretch};
+pub use accelerator::{Accelerator, Computed, ComputedOutput, Remaining};
 pub use engine::ReferenceEngine;
 pub use program::ReferenceProgram;
 

@@ -132,7 +132,7 @@ fn omitted() -> Given {
     Given { operand: operand(OperandType::TensorFloat32, &[]), bytes: None }
 }
 
-/// Operations whose largest argument has about so many elements, a square number. `heavy` ones do
+/// Operations whose largest argument has about this many elements, a square number. `heavy` ones do
 /// much more work than that.
 fn cases(n: u32, heavy: bool) -> Vec<Case> {
     use OperandType::{TensorBool8 as B, TensorFloat32 as F, TensorInt32 as I};

@@ -1,4 +1,4 @@
-//! Many lives, one after the other, leave nothing behind (contract: section 17). Alone in its
+//! Many models and executions, one after the other, leave nothing behind (contract: section 17). Alone in its
 //! process, because it counts what the process holds.
 
 mod support;
@@ -6,9 +6,9 @@ mod support;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
-use support::lives::{one_round, sum_device};
+use support::rounds::{one_round, sum_device};
 
-/// As many rounds as the contract of the house asks for.
+/// The number of rounds that the contract asks for.
 const ROUNDS: usize = 10_000;
 
 /// What the process holds: descriptors, threads, KiB of resident memory.
@@ -22,7 +22,7 @@ fn holds() -> (usize, usize, usize) {
 
 /// contract: SEC-6, CONC-3
 #[test]
-fn ten_thousand_lives_leave_nothing_behind() {
+fn ten_thousand_rounds_leave_nothing_behind() {
     let (device, model) = sum_device();
     // Caches of the allocator and of the system's threads fill up first.
     for _ in 0..ROUNDS / 10 {

@@ -121,10 +121,10 @@ fn prep_11_constants_in_pools_are_read_while_preparing_and_may_overlap() {
     let mut graph = SubgraphBuilder::new();
     let a = graph.constant_in_pool(vector(2), id, 4, 8);
     let b = graph.constant_in_pool(vector(2), id, 8, 8);
-    let apart = graph.constant_in_pool(vector(1), id, 0, 4);
+    let other = graph.constant_in_pool(vector(1), id, 0, 4);
     let none = graph.scalar_i32(0);
     let sum = graph.operation(OperationType::Add, [a, b, none], vector(2));
-    let sum = graph.operation(OperationType::Add, [sum, apart, none], vector(2));
+    let sum = graph.operation(OperationType::Add, [sum, other, none], vector(2));
     graph.output(sum);
     let prepared = prepare(&builder.build(graph).unwrap());
     // The client's memory is its own again.

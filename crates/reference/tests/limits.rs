@@ -73,7 +73,7 @@ fn sec_3_constants_are_limited_and_overlapping_ones_count_once() {
 /// Where an output belongs, its dimensions and bytes.
 type Seen = (String, Vec<u32>, Vec<u8>);
 
-/// Writes down what it is told.
+/// Writes down what it is given.
 #[derive(Default)]
 struct Record {
     outputs: Mutex<Vec<Seen>>,
@@ -98,7 +98,7 @@ impl Observer for Record {
 }
 
 #[test]
-fn an_observer_is_told_every_result_and_where_it_belongs() {
+fn an_observer_is_given_every_result_and_where_it_belongs() {
     let mut builder = ModelBuilder::new();
     let add = builder.reference(binary(OperationType::Add, &vector(1), vector(1)));
     let mul = builder.reference(binary(OperationType::Mul, &vector(1), vector(1)));

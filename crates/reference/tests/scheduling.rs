@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use support::request;
 
-/// So many TANHs in a row on so many floats.
+/// This many TANHs in a row on this many floats.
 fn chain(operations: usize, length: u32) -> Model {
     let mut graph = SubgraphBuilder::new();
     let vector = || OperandSpec::tensor_float32([1, length]);

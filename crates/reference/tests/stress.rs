@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::lives::{execute, one_round, sum_device, sum_request};
+use support::rounds::{execute, one_round, sum_device, sum_request};
 use support::{f32s, vector};
 
 /// Pools that another thread changes all the time give wrong values at worst.
@@ -114,7 +114,7 @@ fn conc_1_and_2_all_paths_at_once_on_many_threads() {
                     let request = sum_request();
                     execute(&*shared, &request).unwrap();
                     let output = nnhal_hal::RequestBuilder::read_output(&request, 0).unwrap();
-                    assert_eq!(output, f32s(&[3.0; 4]), "CONC-2: nobody else's result");
+                    assert_eq!(output, f32s(&[3.0; 4]), "CONC-2: no other execution's result");
                 }
             });
         }

@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A private copy of a file. Blocks that are part of a large constant are left out, zero in the copy,
 /// and read when somebody wants them: most are not looked at before they are packed.
 ///
-/// Where constants lie is looked up first. If the file changes meanwhile, or has tables within its
+/// Where constants are is looked up first. If the file changes meanwhile, or has tables within its
 /// constants, then tables are zero: an error, as in any broken file.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
@@ -117,7 +117,7 @@ impl Excerpt {
         start..end
     }
 
-    /// Where constants lie. What is no such file, or breaks off, has none behind.
+    /// Where constants are. What is no such file, or breaks off, has none behind.
     fn constants(&mut self) -> Vec<Range<usize>> {
         let mut constants = Vec::new();
         // Whoever copies the rest learns why something cannot be read.

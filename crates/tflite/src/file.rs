@@ -283,7 +283,7 @@ impl<'a> File<'a> {
         self.excerpt.read(buffer.clone())
     }
 
-    /// Takes so many bytes from what the import may make; a short file must not become a huge
+    /// Takes this many bytes from what the import may make; a short file must not become a huge
     /// model.
     pub(crate) fn allow(&self, bytes: usize) -> Result<(), Reason> {
         let left = self.allowance.get().checked_sub(bytes);
@@ -345,7 +345,7 @@ fn read_buffers(
             let (from, to) = range.ok_or_else(|| {
                 let length = bytes.len();
                 malformed(place)(format!(
-                    "{size} bytes at {outside} lie outside of the file's {length}"
+                    "{size} bytes at {outside} are outside of the file's {length}"
                 ))
             })?;
             from..to
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_told_apart() {
+    fn other_files_are_distinguished() {
         for bytes in [&b"\0"[..], b"\0\0\0\0TFL2\0\0\0\0", b"\xFF\xFF\xFF\xFFTFL3"] {
             assert!(crate::import_bytes(bytes).is_err());
         }

@@ -31,7 +31,7 @@ impl From<Interruption> for NoGraph {
 
 /// A graph of some operations of a subgraph that follow each other.
 #[derive(Debug)]
-pub(crate) struct Stretch<'source> {
+pub(crate) struct StaticSubgraph<'source> {
     pub(crate) graph: Graph<'source>,
     /// By input of the graph: the operand and its dimensions.
     pub(crate) inputs: Vec<(u32, Vec<u32>)>,
@@ -40,7 +40,7 @@ pub(crate) struct Stretch<'source> {
     pub(crate) operations: usize,
 }
 
-/// A folded constant may be so many times as large as what it is computed from, and
+/// A folded constant may be this many times as large as what it is computed from, and
 /// [`FREE_TO_FOLD`] bytes more.
 const FOLDING_GROWTH: u64 = 8;
 const FREE_TO_FOLD: u64 = 1 << 16;
@@ -78,14 +78,14 @@ impl<'source> Graph<'source> {
     /// operands that `dimensions` tells. It holds no other operands than theirs, so that it takes as
     /// much time as it has operations. `last_reads` tells by operand behind which operation no one
     /// reads it any more.
-    pub(crate) fn stretch<'a>(
+    pub(crate) fn static_subgraph<'a>(
         source: &'source Source,
         first: usize,
         dimensions: impl Fn(u32) -> Option<&'a [u32]>,
         last_reads: &[usize],
         ledger: &Ledger,
         budget: &Budget,
-    ) -> Result<Stretch<'source>, NoGraph> {
+    ) -> Result<StaticSubgraph<'source>, NoGraph> {
         let operations = &source.subgraph.operations;
         let mut building = Building::new(source, ledger, budget)?;
         let mut is_there = BTreeSet::new();
@@ -132,7 +132,7 @@ impl<'source> Graph<'source> {
         }
         outputs.retain(|output| last_reads[*output as usize] >= end);
         building.graph.outputs = outputs.iter().map(|output| building.id(*output)).collect();
-        Ok(Stretch { graph: building.graph, inputs, outputs, operations: end - first })
+        Ok(StaticSubgraph { graph: building.graph, inputs, outputs, operations: end - first })
     }
 }
 

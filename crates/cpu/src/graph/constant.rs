@@ -33,7 +33,7 @@ pub(crate) enum ConstantOrigin<'source> {
 }
 
 impl<'source> Constant<'source> {
-    /// Of so many bytes.
+    /// Of this many bytes.
     pub(crate) fn new(origin: ConstantOrigin<'source>, length: usize) -> Self {
         Self { origin, length, kept: OnceLock::new(), failure: OnceLock::new() }
     }
@@ -146,7 +146,7 @@ fn read_pool(
     Ok(())
 }
 
-/// Bytes as floats of 32 bits, without a copy where they lie as floats do.
+/// Bytes as floats of 32 bits, without a copy where they are aligned as floats are.
 pub(super) fn floats(bytes: Cow<'_, [u8]>) -> Cow<'_, [f32]> {
     if cfg!(target_endian = "little")
         && let Cow::Borrowed(bytes) = bytes
@@ -165,7 +165,7 @@ pub(super) fn widened(halves: &[u8]) -> Vec<f32> {
     floats
 }
 
-/// The same, to where there is room for as many.
+/// The same, to where there is room for all.
 pub(super) fn widen_to(halves: &[u8], floats: &mut [f32]) {
     if cfg!(target_endian = "little")
         && let Ok(bits) = bytemuck::try_cast_slice::<u8, u16>(halves)

@@ -6,7 +6,7 @@ mod source;
 mod weights;
 mod work;
 
-pub(crate) use build::{NoGraph, Stretch, last_reads};
+pub(crate) use build::{NoGraph, StaticSubgraph, last_reads};
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};
@@ -100,7 +100,7 @@ impl Value<'_> {
         self.checked_elements().unwrap_or(usize::MAX)
     }
 
-    /// The same; `None` if no address space has room for so many.
+    /// The same; `None` if no address space has room for that many.
     fn checked_elements(&self) -> Option<usize> {
         if self.dimensions.contains(&0) {
             return Some(0);
@@ -122,7 +122,7 @@ impl Value<'_> {
         self.elements() * self.element_size()
     }
 
-    /// The same; `None` if no address space has room for so many.
+    /// The same; `None` if no address space has room for that many.
     pub(crate) fn checked_bytes(&self) -> Option<usize> {
         self.checked_elements()?.checked_mul(self.element_size())
     }

@@ -36,7 +36,7 @@ pub(crate) struct SavedConstant {
 }
 
 impl Source {
-    /// For one plan: it reads constants while the model is there. Those in pools may have so many
+    /// For one plan: it reads constants while the model is there. Those in pools may have this many
     /// bytes together.
     pub(crate) fn of_model(model: &ValidModel, ledger: &Ledger) -> Result<Self, EngineError> {
         let operands = 0..u32::try_from(model.main().operands.len()).unwrap_or(u32::MAX);

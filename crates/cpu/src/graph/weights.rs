@@ -30,14 +30,14 @@ enum Memory<'a> {
 /// Memory that goes back to where it came from.
 #[derive(Debug)]
 struct Buffer<'a> {
-    /// As many bytes or more.
+    /// This many bytes or more.
     memory: Lines,
     bytes: usize,
     home: &'a Scratch,
 }
 
 impl Scratch {
-    /// For weights that mostly have no more than so many bytes.
+    /// For weights that mostly have no more than this many bytes.
     pub(crate) fn new(at_once: usize) -> Self {
         Self { idle: Mutex::default(), at_once }
     }
@@ -121,7 +121,7 @@ impl<T: Pod> Deref for Weights<'_, T> {
 
     fn deref(&self) -> &[T] {
         match &self.0 {
-            // Nothing may lie anywhere.
+            // No bytes may be anywhere.
             Memory::There([]) => &[],
             Memory::There(bytes) => bytemuck::cast_slice(bytes),
             Memory::Read(buffer) => {

@@ -15,7 +15,7 @@ pub(crate) enum Work {
     /// Nothing: the output's bytes are the input's, under other lengths.
     View,
     /// CONV_2D, GROUPED_CONV_2D or DEPTHWISE_CONV_2D of NHWC images, or FULLY_CONNECTED, and what
-    /// could be merged into it. Inputs: image, filter, bias, and the summand, if it has one. To FULLY_CONNECTED every row of the input is a pixel.
+    /// could be merged into it. Inputs: image, filter, bias, and the residual, if it has one. To FULLY_CONNECTED every row of the input is a pixel.
     Convolution(Convolution),
     /// TRANSPOSE_CONV_2D of NHWC images with a constant filter and bias. Inputs: image, filter, bias.
     TransposedConvolution(TransposedConvolution),
@@ -42,11 +42,11 @@ pub(crate) enum Work {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Convolution {
     pub(crate) shape: Shape,
-    /// How the filter lies: `[1, height, width, depth_out]`, or `[depth_out, height, width, depth]`.
+    /// The layout of the filter: `[1, height, width, depth_out]`, or `[depth_out, height, width, depth]`.
     pub(crate) is_depthwise: bool,
     /// Whether a tensor of the output's shape is added to the result, before the activation. Floats
     /// only.
-    pub(crate) has_summand: bool,
+    pub(crate) has_residual: bool,
     pub(crate) finish: Finish,
 }
 

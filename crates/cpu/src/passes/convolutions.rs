@@ -135,7 +135,7 @@ fn finished(shape: Shape, is_depthwise: bool, activation: FusedActivation) -> Op
     (shape.is_valid() && !shape.is_mostly_padding()).then_some(Work::Convolution(Convolution {
         shape,
         is_depthwise,
-        has_summand: false,
+        has_residual: false,
         finish,
     }))
 }

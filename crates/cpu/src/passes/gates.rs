@@ -23,7 +23,7 @@ const X: Polynomial = [0.0, 1.0, 0.0, 0.0];
 /// Operations that a value is looked through at most.
 const MOST_STEPS: usize = 8;
 
-/// How far numbers may lie from those of the formula, in relation: they were rounded to 32 bits, some
+/// How far numbers may be from those of the formula, in relation: they were rounded to 32 bits, some
 /// of them after others.
 const TOLERANCE: f64 = 4e-7;
 

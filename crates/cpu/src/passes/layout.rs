@@ -24,7 +24,7 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
         return Ok(());
     }
     let nodes = std::mem::take(&mut graph.nodes);
-    let mut rewriting = Rewriting { graph, twins: HashMap::new(), pending: HashMap::new() };
+    let mut rewriting = Rewriting { graph, nhwc: HashMap::new(), pending: HashMap::new() };
     for node in nodes {
         budget.check()?;
         match rewriting.rewritten(&node) {
@@ -42,7 +42,7 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
 struct Rewriting<'g, 'source> {
     graph: &'g mut Graph<'source>,
     /// By value in NCHW, the same in NHWC.
-    twins: HashMap<ValueId, ValueId>,
+    nhwc: HashMap<ValueId, ValueId>,
     /// Values that are only there in NHWC so far, with the operation that computes them.
     pending: HashMap<ValueId, OperationPlace>,
 }
@@ -108,7 +108,7 @@ impl<'source> Rewriting<'_, 'source> {
             _ => return None,
         }
         let inputs = node.inputs.get(..images)?;
-        let is_wanted = inputs.iter().any(|input| self.twins.contains_key(input));
+        let is_wanted = inputs.iter().any(|input| self.nhwc.contains_key(input));
         let is_image = |value: &ValueId| self.graph.values[*value].dimensions.len() == 4;
         let outputs_fit = !are_outputs_images || node.outputs.iter().all(is_image);
         let fits = inputs.iter().all(|input| {
@@ -149,9 +149,9 @@ impl<'source> Rewriting<'_, 'source> {
         let mut outputs = node.outputs;
         if are_outputs_images {
             for output in &mut outputs {
-                let twin = self.add_twin(*output, Origin::Computed);
+                let nhwc_value = self.add_nhwc(*output, Origin::Computed);
                 self.pending.insert(*output, node.place);
-                *output = twin;
+                *output = nhwc_value;
             }
         }
         self.graph.nodes.push(Node { place: node.place, work, inputs, outputs });
@@ -160,8 +160,8 @@ impl<'source> Rewriting<'_, 'source> {
 
     /// A value in NHWC. `place` is the operation that wants it.
     fn in_nhwc(&mut self, value: ValueId, place: OperationPlace) -> Result<ValueId, EngineError> {
-        if let Some(twin) = self.twins.get(&value) {
-            return Ok(*twin);
+        if let Some(nhwc_value) = self.nhwc.get(&value) {
+            return Ok(*nhwc_value);
         }
         if is_scalar(&self.graph.values[value]) {
             return Ok(value);
@@ -170,32 +170,32 @@ impl<'source> Rewriting<'_, 'source> {
             self.graph.held.grow(constant.length() as u64, MemoryUse::Operation(place))?;
         }
         if let Some(transposed) = transposed_constant(&self.graph.values[value]) {
-            return Ok(self.add_twin(value, Origin::Constant(transposed)));
+            return Ok(self.add_nhwc(value, Origin::Constant(transposed)));
         }
-        let twin = self.add_twin(value, Origin::Computed);
-        self.transpose(value, twin, OF_NHWC, place);
-        Ok(twin)
+        let nhwc_value = self.add_nhwc(value, Origin::Computed);
+        self.transpose(value, nhwc_value, OF_NHWC, place);
+        Ok(nhwc_value)
     }
 
     /// Sees to it that a value is there in NCHW.
     fn bring_back(&mut self, value: ValueId) {
         if let Some(place) = self.pending.remove(&value) {
-            self.transpose(self.twins[&value], value, OF_NCHW, place);
+            self.transpose(self.nhwc[&value], value, OF_NCHW, place);
         }
     }
 
     /// A value that is another one in NHWC.
-    fn add_twin(&mut self, value: ValueId, origin: Origin<'source>) -> ValueId {
+    fn add_nhwc(&mut self, value: ValueId, origin: Origin<'source>) -> ValueId {
         let values = &mut self.graph.values;
         let of = &values[value];
         let dimensions = permuted(&of.dimensions, OF_NHWC);
         let is_widened = of.is_widened;
         let operand = of.operand.clone().into_owned();
         let operand = Cow::Owned(Operand { dimensions: dimensions.clone(), ..operand });
-        let twin = values.len();
+        let nhwc_value = values.len();
         values.push(Value { operand, dimensions, origin, is_widened, index: None });
-        self.twins.insert(value, twin);
-        twin
+        self.nhwc.insert(value, nhwc_value);
+        nhwc_value
     }
 
     fn transpose(&mut self, from: ValueId, to: ValueId, order: [usize; 4], place: OperationPlace) {

@@ -58,7 +58,7 @@ fn part_starts(graph: &Graph<'_>) -> HashMap<ValueId, usize> {
     starts
 }
 
-/// How a value's elements lie among those of another one, which is dense.
+/// How a value's elements are among those of another one, which is contiguous.
 #[derive(Debug, Clone)]
 struct Strided {
     base: ValueId,
@@ -71,7 +71,7 @@ fn lengths(graph: &Graph<'_>, value: ValueId) -> Vec<usize> {
     graph.values[value].dimensions.iter().map(|length| *length as usize).collect()
 }
 
-fn dense(lengths: &[usize]) -> Vec<(usize, usize)> {
+fn contiguous(lengths: &[usize]) -> Vec<(usize, usize)> {
     let mut stride = 1;
     let mut axes: Vec<(usize, usize)> = lengths
         .iter()
@@ -116,10 +116,10 @@ fn reshaped(axes: &[(usize, usize)], lengths: &[usize]) -> Option<Vec<(usize, us
 }
 
 impl Strided {
-    /// A value, looked at through at most so many of the nodes that compute it.
+    /// A value, looked at through at most this many of the nodes that compute it.
     fn of(sources: &Sources<'_, '_>, value: ValueId, most_moves: usize) -> Self {
         let Sources { graph, producers, splits } = sources;
-        let own = || Self { base: value, offset: 0, axes: dense(&lengths(graph, value)) };
+        let own = || Self { base: value, offset: 0, axes: contiguous(&lengths(graph, value)) };
         let Some(node) = producers[value].filter(|_| most_moves > 0) else { return own() };
         let node = &graph.nodes[node];
         let Some(input) = node.inputs.first() else { return own() };
@@ -182,7 +182,7 @@ impl Strided {
     }
 }
 
-/// From a row of so many elements to the next one; a single row has no next one.
+/// From a row of this many elements to the next one; a single row has no next one.
 fn row_stride((rows, stride): (usize, usize), columns: usize) -> usize {
     if rows == 1 { columns } else { stride }
 }
@@ -266,7 +266,7 @@ fn write_moved(graph: &mut Graph<'_>, readers: &Readers, index: usize) {
     };
     let Work::Matmul(matmul) = &graph.nodes[index].work else { return };
     let moved = graph.nodes[next].outputs[0];
-    let axes_of_moved = dense(&lengths(graph, moved));
+    let axes_of_moved = contiguous(&lengths(graph, moved));
     let mut axes = axes_of_moved.clone();
     for (axis, from) in axes_of_moved.iter().zip(&transpose.permutation) {
         axes[*from] = *axis;

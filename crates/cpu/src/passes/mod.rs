@@ -9,8 +9,8 @@ mod matmul;
 mod means;
 mod normalization;
 mod padding;
+mod residuals;
 mod softmax;
-mod summands;
 mod tables;
 mod views;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
         normalization::run,
         padding::run,
         activations::run,
-        summands::run,
+        residuals::run,
         // Of sums.
         activations::run,
         chains::run,

@@ -88,7 +88,7 @@ impl<'run> Inputs<'run> {
                     *start <= range.start && range.end <= start + bytes.len()
                 };
                 let (start, bytes) =
-                    self.readable.iter().find(inside).expect("inputs lie apart from outputs");
+                    self.readable.iter().find(inside).expect("inputs are disjoint from outputs");
                 Some(&bytes[range.start - start..range.end - start])
             }
         }

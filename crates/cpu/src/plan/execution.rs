@@ -35,7 +35,7 @@ impl Workspace {
 }
 
 /// Where a plan's inputs come from, and where its outputs go.
-pub(crate) trait Ends {
+pub(crate) trait Endpoints {
     /// Copies the bytes of an input, as models have them.
     fn read(&self, input: usize, bytes: &mut [u8], team: &mut Team) -> Result<(), EngineError>;
 
@@ -67,7 +67,7 @@ impl OutputBytes<'_> {
 }
 
 /// Of a request.
-impl Ends for &Bindings {
+impl Endpoints for &Bindings {
     fn read(&self, input: usize, bytes: &mut [u8], team: &mut Team) -> Result<(), EngineError> {
         self.inputs()[input].value().map_or(Ok(()), |region| read(region, bytes, team))
     }
@@ -90,7 +90,7 @@ impl Plan {
     /// Computes the outputs for inputs that have the dimensions that the plan is for.
     pub(crate) fn run(
         &self,
-        ends: impl Ends,
+        endpoints: impl Endpoints,
         context: &RunContext<'_>,
         workspace: &mut Workspace,
         team: &mut Team,
@@ -98,7 +98,8 @@ impl Plan {
         // While others wake up, the inputs are copied.
         team.begin(self.is_small());
         let is_over = || context.budget.check_inside().is_err();
-        let result = team.until(&is_over, |team| self.run_awake(ends, context, workspace, team));
+        let result =
+            team.until(&is_over, |team| self.run_awake(endpoints, context, workspace, team));
         team.end();
         result
     }
@@ -112,7 +113,7 @@ impl Plan {
 
     fn run_awake(
         &self,
-        mut ends: impl Ends,
+        mut endpoints: impl Endpoints,
         context: &RunContext<'_>,
         workspace: &mut Workspace,
         team: &mut Team,
@@ -123,10 +124,10 @@ impl Plan {
             let bytes = &mut arena[range.clone()];
             if input.is_float16 {
                 let half = bytes.len() / 2;
-                ends.read(index, &mut bytes[half..], team)?;
+                endpoints.read(index, &mut bytes[half..], team)?;
                 widen(bytes);
             } else {
-                ends.read(index, bytes, team)?;
+                endpoints.read(index, bytes, team)?;
             }
         }
         let mut run = Run { team, budget: context.budget, ledger: &self.ledger };
@@ -152,7 +153,7 @@ impl Plan {
                 Location::Arena(range) => &arena[range.clone()],
             };
             let of = if output.is_float16 { OutputBytes::Wide } else { OutputBytes::Ready };
-            ends.deliver(index, &output.dimensions, of(bytes))?;
+            endpoints.deliver(index, &output.dimensions, of(bytes))?;
         }
         Ok(())
     }
@@ -161,18 +162,18 @@ impl Plan {
 impl Step {
     /// Tells an observer of the outputs.
     fn tell(&self, arena: &[u8], observer: &dyn nnhal_driver::Observer) {
-        for (output, (range, told)) in self.outputs.iter().zip(&self.told).enumerate() {
-            let Some(told) = told else { continue };
+        for (output, (range, observed)) in self.outputs.iter().zip(&self.observed).enumerate() {
+            let Some(observed) = observed else { continue };
             let bytes = &arena[range.clone()];
-            let is_float16 = told.operand_type == nnhal_hal::OperandType::TensorFloat16;
+            let is_float16 = observed.operand_type == nnhal_hal::OperandType::TensorFloat16;
             let narrowed = is_float16.then(|| narrowed(bytes));
             observer.output(&ObservedOutput {
                 place: self.place,
                 output,
-                operand: told.operand,
+                operand: observed.operand,
                 rounds: &[],
-                operand_type: told.operand_type,
-                dimensions: &told.dimensions,
+                operand_type: observed.operand_type,
+                dimensions: &observed.dimensions,
                 bytes: narrowed.as_deref().unwrap_or(bytes),
             });
         }

@@ -18,15 +18,15 @@ pub(crate) struct Place {
     pub(crate) buffer: BufferId,
     /// Bytes from the buffer's beginning.
     pub(crate) offset: usize,
-    /// Elements from one row along the last axis to the next, where they do not lie dense.
+    /// Elements from one row along the last axis to the next, where they are not contiguous.
     pub(crate) stride: Option<usize>,
 }
 
 impl Layout {
     /// Every value has a buffer of its own, except for
     ///
-    /// - views, which lie where what they show lies;
-    /// - what is concatenated and read by no one else, which lies where it is to be, if what
+    /// - views, which are where what they show is;
+    /// - what is concatenated and read by no one else, which is where it is to be, if what
     ///   computes it can write it there. Such a CONCATENATION has nothing left to do.
     pub(crate) fn new(graph: &Graph<'_>) -> Self {
         let own = |buffer| Place { buffer, offset: 0, stride: None };
@@ -38,7 +38,7 @@ impl Layout {
                 producers[*output] = Some(node);
             }
         }
-        // From the last one to the first: where the output lies is settled before its parts are.
+        // From the last one to the first: where the output goes is settled before its parts are.
         for node in graph.nodes.iter().rev() {
             match &node.work {
                 Work::View => layout.see_through(graph, node, &reads),
@@ -82,14 +82,14 @@ impl Layout {
     ) {
         let output = &graph.values[node.outputs[0]];
         let Some(lengths) = output.dimensions.get(axis..) else { return };
-        let is_dense = output.dimensions[..axis].iter().all(|length| *length == 1);
+        let is_contiguous = output.dimensions[..axis].iter().all(|length| *length == 1);
         let is_along_last = lengths.len() == 1;
         let place = self.places[node.outputs[0]].clone();
-        if !is_along_last && (!is_dense || place.stride.is_some()) {
+        if !is_along_last && (!is_contiguous || place.stride.is_some()) {
             return;
         }
         let row = lengths[0] as usize;
-        let stride = place.stride.or_else(|| (!is_dense).then_some(row));
+        let stride = place.stride.or_else(|| (!is_contiguous).then_some(row));
         let parts = parts(graph, node);
         for part in parts {
             let value = &graph.values[*part];

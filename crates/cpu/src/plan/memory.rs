@@ -13,7 +13,7 @@ pub(crate) type BufferId = usize;
 /// The arena.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// Where each buffer lies: those of values, then those of scratch memory by step.
+    /// Where each buffer is: those of values, then those of scratch memory by step.
     pub(crate) ranges: Vec<Range<usize>>,
     pub(crate) bytes: usize,
 }

@@ -9,7 +9,7 @@ mod lowering;
 mod memory;
 mod origins;
 
-pub(crate) use execution::{Ends, OutputBytes, Workspace};
+pub(crate) use execution::{Endpoints, OutputBytes, Workspace};
 pub(crate) use kernel::{Kernel, Run};
 pub(crate) use layout::parts;
 pub(crate) use origins::{KeptBytes, Origins};
@@ -51,15 +51,15 @@ pub(crate) struct Step {
     pub(crate) scratch: Range<usize>,
     /// The lengths of the first output.
     pub(crate) dimensions: Vec<u32>,
-    /// What is told of each output to those who watch; nothing of one that does not lie dense.
-    pub(crate) told: Vec<Option<Told>>,
+    /// What observers are given of each output; nothing of one that is not contiguous.
+    pub(crate) observed: Vec<Option<ObservedOutput>>,
     /// Of the weights that were packed for the kernel.
     weight_bytes: usize,
 }
 
-/// What those who watch are told of an output.
+/// What observers are given of an output.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ObservedOutput {
     pub(crate) operand: u32,
     pub(crate) operand_type: OperandType,
     pub(crate) dimensions: Vec<u32>,
@@ -157,7 +157,8 @@ fn size_of_steps(drafts: &[Draft]) -> u64 {
     const KERNEL: usize = 256;
     let bytes = |draft: &Draft| {
         let operands = draft.inputs.len() * size_of::<Location>()
-            + draft.outputs.len() * (size_of::<Range<usize>>() + size_of::<Option<Told>>());
+            + draft.outputs.len()
+                * (size_of::<Range<usize>>() + size_of::<Option<ObservedOutput>>());
         (size_of::<Step>() + KERNEL + operands) as u64
     };
     drafts.iter().map(bytes).sum()
@@ -199,7 +200,7 @@ pub(crate) struct Builder<'build, 'source> {
 
 impl Builder<'_, '_> {
     /// Elements from one row along the last axis of a value to the next, if there are gaps between.
-    pub(crate) fn gapped(&self, value: ValueId) -> Option<usize> {
+    pub(crate) fn row_stride(&self, value: ValueId) -> Option<usize> {
         self.layout.places[value].stride
     }
 
@@ -288,7 +289,7 @@ impl Builder<'_, '_> {
             let inputs: Result<_, EngineError> =
                 draft.inputs.iter().map(|it| self.location(*it, &memory.ranges)).collect();
             let scratch_buffer: BufferId = buffers + index;
-            let told = draft.outputs.iter().map(|id| self.told(*id)).collect();
+            let observed = draft.outputs.iter().map(|id| self.observed(*id)).collect();
             steps.push(Step {
                 place: draft.place,
                 dimensions: self.graph.values[draft.outputs[0]].dimensions.clone(),
@@ -297,7 +298,7 @@ impl Builder<'_, '_> {
                 scratch: memory.ranges[scratch_buffer].clone(),
                 kernel: draft.kernel,
                 weight_bytes,
-                told,
+                observed,
             });
         }
         let mut inputs = Vec::new();
@@ -333,9 +334,9 @@ impl Builder<'_, '_> {
         Ok((plan, self.constant_of))
     }
 
-    fn told(&self, id: ValueId) -> Option<Told> {
+    fn observed(&self, id: ValueId) -> Option<ObservedOutput> {
         let value = &self.graph.values[id];
-        Some(Told {
+        Some(ObservedOutput {
             operand: value.index.filter(|_| self.layout.places[id].stride.is_none())?,
             operand_type: value.operand_type(),
             dimensions: value.dimensions.clone(),

@@ -25,7 +25,7 @@ fn ways(outputs: &[Tensor]) -> Vec<(&'static str, Shapes<'_>, Constants)> {
         ("constants, no shape known", Shapes::Unknown, Constants::AllButFirst),
         ("nothing known", Shapes::Unknown, Constants::None),
     ];
-    // A length of 0 cannot be told from an unknown one.
+    // A length of 0 cannot be distinguished from an unknown one.
     if outputs.iter().all(|(dimensions, _)| !dimensions.contains(&0)) {
         ways.push(("constants, all shapes known", Shapes::Known(outputs), Constants::AllButFirst));
         ways.push(("all from the request", Shapes::Known(outputs), Constants::None));

@@ -1,10 +1,10 @@
-//! How far results may lie apart.
+//! How far results may be from each other.
 
 use crate::calls::model::Tensor;
 use crate::calls::sample::{reals, stored};
 use nnhal_hal::{OperandSpec, OperandType};
 
-/// How far results may lie from those of the reference engine.
+/// How far results may be from those of the reference engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {
     /// Of float32, relative to the greatest magnitude in the tensor.
@@ -69,12 +69,12 @@ fn tensor(
     let (numbers, results) = (reals(spec, &expected.1), reals(spec, &found.1));
     let finite = numbers.iter().copied().filter(|it| it.is_finite());
     let magnitude = finite.map(f64::abs).fold(least, f64::max);
-    let apart = |(expected, found): (&f64, &f64)| {
+    let distance = |(expected, found): (&f64, &f64)| {
         let is_same = expected == found || (expected.is_nan() && found.is_nan());
         if is_same { 0.0 } else { (expected - found).abs() / magnitude }
     };
     // Not a number is further than any.
-    let distances = numbers.iter().zip(&results).map(apart);
+    let distances = numbers.iter().zip(&results).map(distance);
     let far = |distance: f64| if distance.is_nan() { f64::INFINITY } else { distance };
     let distances = distances.map(far).enumerate();
     let worst = distances.max_by(|a, b| a.1.total_cmp(&b.1));

@@ -11,7 +11,7 @@ use nnhal_hal::{
 pub struct Kind {
     /// What there is much of.
     pub name: &'static str,
-    /// A model of about so many operations.
+    /// A model of about this many operations.
     pub model: fn(usize) -> Model,
 }
 
@@ -26,14 +26,14 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "TRANSPOSEs of one input", model: transposes_of_one },
     Kind { name: "RESHAPEs in a row", model: reshapes },
     Kind { name: "CONCATENATIONs of one view", model: concatenations_of_views },
-    Kind { name: "CONCATENATION of as many", model: concatenation },
+    Kind { name: "CONCATENATION of all", model: concatenation },
     Kind { name: "CONCATENATIONs within each other", model: nested_concatenations },
-    Kind { name: "SPLIT into as many", model: split },
-    Kind { name: "SPLIT into as many products", model: split_products },
+    Kind { name: "SPLIT into all", model: split },
+    Kind { name: "SPLIT into all products", model: split_products },
     Kind { name: "inputs", model: inputs },
     Kind { name: "outputs", model: outputs },
     Kind { name: "values that are needed late", model: late },
-    Kind { name: "a WHILE between as many", model: around_while },
+    Kind { name: "a WHILE in the middle", model: around_while },
     Kind { name: "WHILEs and ADDs by turns", model: whiles },
     Kind { name: "IFs", model: ifs },
     Kind { name: "RESHAPEs by a request and TANHs", model: data_decide },
@@ -287,7 +287,7 @@ fn whiles(n: usize) -> Model {
     with_whiles(n, 1)
 }
 
-/// A WHILE after each so many operations.
+/// A WHILE after each this many operations.
 fn with_whiles(n: usize, between: usize) -> Model {
     let mut builder = ModelBuilder::new();
     let [condition, body] = never(&mut builder);
@@ -384,7 +384,7 @@ fn fully_connected(n: usize) -> Model {
     })
 }
 
-/// Products of activations, so many each.
+/// Products of activations, this many each.
 pub fn products(n: usize, batch: u32) -> Model {
     let mut no = None;
     in_a_row(n, floats(&[batch, 1, 1]), |graph, x, _| {

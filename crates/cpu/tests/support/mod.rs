@@ -36,11 +36,11 @@ struct WrappedProgram {
     around: Arc<dyn Around>,
 }
 
-/// Executions that [`device_around`] computes at a time.
+/// Executions that [`instrumented_device`] computes at a time.
 pub const AT_ONCE: usize = 8;
 
 /// A device of the fast engine with something around its executions.
-pub fn device_around(settings: Settings, around: Arc<dyn Around>) -> Arc<dyn Device> {
+pub fn instrumented_device(settings: Settings, around: Arc<dyn Around>) -> Arc<dyn Device> {
     Arc::new(DriverDevice::new(Wrapped { engine: CpuEngine::new(settings), around }))
 }
 

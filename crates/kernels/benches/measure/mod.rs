@@ -57,7 +57,7 @@ impl Settings {
         self.filter.is_empty() || self.filter.iter().any(|part| name.contains(part))
     }
 
-    /// How many kernels with so many bytes of weights must take turns for them to be cold.
+    /// How many kernels with this many bytes of weights must take turns for them to be cold.
     pub fn copies(&self, bytes: usize) -> usize {
         if self.cold { (COLD_BYTES / bytes.max(1)).clamp(1, 500) } else { 1 }
     }

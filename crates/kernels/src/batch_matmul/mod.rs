@@ -15,7 +15,7 @@ use crate::vector::Isa;
 use crate::{InstructionSet, Line, Team};
 use std::ops::Range;
 
-/// Where the matrices of an operand lie.
+/// Where the matrices of an operand are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// For each product, where its matrix begins. Several products may use one matrix, but not as
@@ -29,7 +29,7 @@ pub struct Layout {
 
 impl Layout {
     /// Matrices of `rows` by `columns` as they are stored, one behind the other.
-    pub fn dense(count: usize, [rows, columns]: [usize; 2], transposed: bool) -> Self {
+    pub fn contiguous(count: usize, [rows, columns]: [usize; 2], transposed: bool) -> Self {
         let starts = (0..count).map(|index| index * rows * columns).collect();
         Self { starts, row_stride: columns, transposed }
     }
@@ -59,7 +59,7 @@ pub struct BatchMatmul {
     tasks: usize,
 }
 
-/// A panel is packed anew for each part of the rows; with so many rows that hardly matters.
+/// A panel is packed anew for each part of the rows; with that many rows it hardly matters.
 const ROWS_OF_PART: usize = 112;
 
 /// Values of scratch memory that no one minds.
@@ -69,7 +69,7 @@ const SMALL_SCRATCH: usize = 1 << 18;
 const LEAST_PRODUCTS: usize = 500_000;
 
 impl BatchMatmul {
-    /// Cuts the work for so many threads. The sizes are M, N and K.
+    /// Cuts the work for this number of threads. The sizes are M, N and K.
     ///
     /// # Panics
     /// If the operands have different numbers of matrices, or rows of the output overlap.
@@ -258,7 +258,7 @@ impl BatchMatmul {
                 columns: columns.len(),
                 epilogue: &self.epilogue,
             };
-            // SAFETY: each segment was taken from a slice of `depth` values, the panel has so many
+            // SAFETY: each segment was taken from a slice of `depth` values, the panel has this many
             // rows and the bias; `run` has seen that the output has all rows and columns of all
             // matrices, which `prepare` has seen to be disjoint; each tile is computed once.
             unsafe { run_tile(self.isa, rows.len(), vectors, &tile) };
@@ -281,7 +281,7 @@ fn check_disjoint(output: &Layout, [rows, columns, _]: [usize; 3]) {
     if starts.windows(2).all(|pair| pair[1] - pair[0] >= extent) {
         return;
     }
-    // or they lie beside each other, as the heads of an attention do: those that begin at the same
+    // or they are beside each other, as the heads of an attention do: those that begin at the same
     // place of a row follow each other, and between different such places there is room.
     assert!(stride >= columns, "matrices of the output overlap");
     starts.sort_unstable_by_key(|&start| (start % stride, start));

@@ -48,19 +48,19 @@ proptest! {
         let stored = |transposed, [rows, columns]: [usize; 2]| {
             if transposed { [columns, rows] } else { [rows, columns] }
         };
-        let left = Layout::dense(count, stored(transposed[0], [rows, depth]), transposed[0]);
-        let mut right = Layout::dense(count, stored(transposed[1], [depth, columns]), transposed[1]);
+        let left = Layout::contiguous(count, stored(transposed[0], [rows, depth]), transposed[0]);
+        let mut right = Layout::contiguous(count, stored(transposed[1], [depth, columns]), transposed[1]);
         if share_right {
             right.starts.fill(0);
         }
         let left = Layout { transposed: transposed[0], ..left };
-        let output = Layout::dense(count, [rows, columns], false);
+        let output = Layout::contiguous(count, [rows, columns], false);
         check([rows, columns, depth], &[left, right, output], threads, seed);
     }
 }
 
 #[test]
-fn heads_of_an_attention_lie_side_by_side() {
+fn heads_of_an_attention_are_side_by_side() {
     // [sequence, heads, depth], three heads.
     let heads = |columns: usize, transposed| Layout {
         starts: (0..3).map(|head| head * columns).collect(),

@@ -42,7 +42,7 @@ enum Method {
 impl Convolution {
     /// Packs the filter, `[output_channels, filter height, filter width, input channels of a group]`,
     /// and the bias, one for each output channel, and cuts the work. The input's pixels will be
-    /// `input_pixel_stride` values apart.
+    /// `input_pixel_stride` values from one to the next.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -71,8 +71,8 @@ impl Convolution {
         let columns = [shape.groups, shape.group_output_channels()];
         let bias = |n: usize| bias[n];
         let panels = Panels::pack_columns(preparation, blocking, depth, columns, bias, filter)?;
-        let dense = input_pixel_stride == shape.input_channels;
-        if !shape.is_matrix_product() && Narrow::suits(shape, dense) {
+        let contiguous = input_pixel_stride == shape.input_channels;
+        if !shape.is_matrix_product() && Narrow::suits(shape, contiguous) {
             let narrow = Narrow::new(shape, panels, epilogue, preparation)?;
             return Ok(Self { shape: *shape, set, method: Method::Narrow(narrow) });
         }
@@ -90,7 +90,7 @@ impl Convolution {
         let method = if shape.is_matrix_product() {
             Method::Pixels(gemm(0, preparation)?)
         } else {
-            let access = Access::of(shape, dense);
+            let access = Access::of(shape, contiguous);
             Method::Taps {
                 gemm: gemm(access.scratch_values(shape, blocking.rows)?, preparation)?,
                 access,
@@ -136,7 +136,7 @@ impl Convolution {
     ///
     /// # Panics
     /// If the input, the residual operand, the output or the scratch memory is smaller than the
-    /// shape says, or the input's pixels are not as far apart as was prepared for.
+    /// shape says, or the input's pixels are not at the stride that was prepared for.
     pub fn run(
         &self,
         team: &mut Team,

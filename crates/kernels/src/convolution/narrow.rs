@@ -42,10 +42,10 @@ const MOST_ROWS: usize = 16;
 const LEAST_PRODUCTS: usize = 500_000;
 
 impl Narrow {
-    /// Whether it can be done so. `dense` says whether pixels are side by side without gaps.
-    pub(super) fn suits(shape: &Shape, dense: bool) -> bool {
+    /// Whether it can be done so. `contiguous` says whether pixels are side by side without gaps.
+    pub(super) fn suits(shape: &Shape, contiguous: bool) -> bool {
         shape.groups == 1
-            && dense
+            && contiguous
             && (1..=FEW_CHANNELS).contains(&shape.input_channels)
             && (1..=MOST_ROWS).contains(&shape.filter[0])
             && shape.filter[1] > 0
@@ -359,7 +359,7 @@ impl<const PIXELS: usize, const VECTORS: usize> Kernel for Microkernel<'_, PIXEL
     }
 }
 
-/// Pixels of a tile whose sums fit in so many registers.
+/// Pixels of a tile whose sums fit in this many registers.
 const fn most_pixels(registers: usize) -> usize {
     if registers >= 32 { 14 } else { 5 }
 }
@@ -379,7 +379,7 @@ unsafe fn load<S: Simd>(simd: S, from: *const f32) -> S::F {
 /// # Safety
 /// Each row has `offset + (pixels - 1) * step + span` values at least; the panel is `vectors` vectors
 /// wide, with the biases and a row for each of the rows' span; `columns` is more than those of all
-/// vectors but the last and at most those of all; output and residual have as many values for each
+/// vectors but the last and at most those of all; output and residual have the same number of values for each
 /// pixel, and no one else touches those of the output.
 unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {
     macro_rules! choose {

@@ -32,7 +32,7 @@ pub struct Shape {
     pub dilation: [usize; 2],
     /// Rows above and columns left of the input that count as zero.
     pub padding_before: [usize; 2],
-    /// How many convolutions, each of its own channels, lie beside each other; at least 1.
+    /// How many convolutions, each of its own channels, are beside each other; at least 1.
     pub groups: usize,
 }
 
@@ -165,7 +165,7 @@ impl Shape {
         seen as f64 / (samples as f64 * more.0 as f64)
     }
 
-    /// Whether a copy of so many values, of the input with padding, is small beside what is read and written anyway.
+    /// Whether a copy of this many values, of the input with padding, is small beside what is read and written anyway.
     pub(crate) fn is_copy_small(&self, copied: usize) -> bool {
         let values = |pixels: usize, channels: usize| pixels.saturating_mul(channels);
         let operands = values(self.input_pixels(), self.input_channels)

@@ -22,15 +22,15 @@ pub(crate) enum Access {
     Copies,
 }
 
-/// Images with up to so many channels are read by [`Access::Spans`]: shorter segments would make the
+/// Images with up to this many channels are read by [`Access::Spans`]: shorter segments would make the
 /// loop over the depth too short.
 const FEW_CHANNELS: usize = 16;
 
 impl Access {
-    /// The one that suits a shape. `dense` says whether pixels are side by side without gaps.
-    pub(crate) fn of(shape: &Shape, dense: bool) -> Self {
+    /// The one that suits a shape. `contiguous` says whether pixels are side by side without gaps.
+    pub(crate) fn of(shape: &Shape, contiguous: bool) -> Self {
         let spans = shape.groups == 1
-            && dense
+            && contiguous
             && shape.input_channels <= FEW_CHANNELS
             && (shape.dilation[1] == 1 || shape.filter[1] == 1);
         if spans && shape.filter[0] <= MOST_SEGMENTS {

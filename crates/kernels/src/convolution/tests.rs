@@ -257,9 +257,9 @@ fn a_short_input_is_refused() {
     let mut output = vec![0.0; PLAIN.output_pixels() * 40];
     kernel.run(
         &mut Team::alone(),
-        Image::dense(&[0.0; 9 * 11 * 3 - 1], 3),
+        Image::contiguous(&[0.0; 9 * 11 * 3 - 1], 3),
         None,
-        ImageMut::dense(&mut output, 40),
+        ImageMut::contiguous(&mut output, 40),
         scratch.lines_mut(),
     );
 }

@@ -36,8 +36,8 @@ pub struct Filter<'a> {
 }
 
 impl UnpackedConvolution {
-    /// Cuts the work. The input's pixels will be `input_pixel_stride` values apart; `is_depthwise` is
-    /// how the filter will lie.
+    /// Cuts the work. The input's pixels have a stride of `input_pixel_stride` values; `is_depthwise` is
+    /// the layout of the filter.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -150,7 +150,7 @@ impl UnpackedConvolution {
     ///
     /// # Panics
     /// If the input, the filter, the residual operand, the output or the scratch memory is smaller
-    /// than the shape says, or the input's pixels are not as far apart as was prepared for.
+    /// than the shape says, or the input's pixels are not at the stride that was prepared for.
     pub fn run(
         &self,
         team: &mut Team,
@@ -163,7 +163,7 @@ impl UnpackedConvolution {
         let shape = &self.shape;
         let (panels, scratch) = scratch.split_at_mut(self.panel_lines());
         let panels: &mut [f32] = bytemuck::cast_slice_mut(panels);
-        // A depthwise filter lies by rows, of which those of all groups have the same taps.
+        // A depthwise filter is stored by rows, of which those of all groups have the same taps.
         let columns =
             Unpacked { weights: filter.weights, are_rows: self.is_depthwise, bias: filter.bias };
         if let Some(of_columns) = self.panels() {

@@ -8,7 +8,7 @@ use crate::vector::{Isa, Kernel, Simd};
 /// The most pixels of a tile.
 pub(super) const MOST_PIXELS: usize = 8;
 
-/// Where the input pixels of a tile's taps lie.
+/// Where the input pixels of a tile's taps are.
 #[derive(Clone, Copy)]
 pub(super) enum Taps<'a> {
     /// For each tap, the distance of what the first pixel sees from `origin`, which itself may be
@@ -224,7 +224,7 @@ pub(super) const fn most_vectors(registers: usize) -> usize {
 ///
 /// # Safety
 /// At the address of each tap and pixel there are `channel + channels` values. The panels are
-/// `vectors` vectors wide, `panel_stride` apart, as many as the channels fill or begin, and each has
+/// `vectors` vectors wide, `panel_stride` from one to the next, as many as the channels fill or begin, and each has
 /// a row for the biases and for each tap of the filter, the skipped ones among them. Output and
 /// residual have `channels` values for each pixel, and those of the output no one else touches.
 pub(super) unsafe fn run_tile(isa: Isa, pixels: usize, vectors: usize, tile: &Tile<'_>) {

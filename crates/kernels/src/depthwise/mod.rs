@@ -66,8 +66,8 @@ pub(crate) struct Direct {
 
 impl DepthwiseConvolution {
     /// Packs the filter, `[1, filter height, filter width, output_channels]`, and the bias, one for
-    /// each output channel, and cuts the work for so many threads. The shape has as many groups as
-    /// input channels. The input's pixels will be `input_pixel_stride` values apart.
+    /// each output channel, and cuts the work for this number of threads. The shape has as many groups as
+    /// input channels. The input's pixels have a stride of `input_pixel_stride` values.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -156,7 +156,7 @@ impl DepthwiseConvolution {
     ///
     /// # Panics
     /// If the input, the residual operand, the output or the scratch memory is smaller than the
-    /// shape says, or the input's pixels are not as far apart as was prepared for.
+    /// shape says, or the input's pixels are not at the stride that was prepared for.
     pub fn run(
         &self,
         team: &mut Team,
@@ -188,7 +188,7 @@ impl DepthwiseConvolution {
 /// Whether there is anything to compute.
 ///
 /// # Panics
-/// If an image is smaller than the shape says, or the input's pixels are not so far apart.
+/// If an image is smaller than the shape says, or the input's pixels have another stride.
 pub(crate) fn check(
     shape: &Shape,
     input_pixel_stride: usize,
@@ -419,7 +419,7 @@ impl Pass<'_> {
                 epilogue,
             };
             // SAFETY: addresses are of pixels within the input, of which `Direct::run` has seen that
-            // all channels are there, or of as many zeros. Tiles of the interior see nothing but the
+            // all channels are there, or of zeros. Tiles of the interior see nothing but the
             // input: their rows were found to be in it, their columns by `Shape::interior`; and the
             // distances were computed for this pixel stride, which `Direct::run` has compared. Panels of
             // one width are contiguous, and `values_from_to` has checked that all of them exist.

@@ -29,7 +29,7 @@ pub(super) struct Sliding {
     panel_parts: usize,
 }
 
-/// Rows of the output, `dilation` apart, that see the same rows of the input.
+/// Rows of the output, at distances of `dilation`, that see the same rows of the input.
 #[derive(Debug)]
 struct Rows {
     first: usize,
@@ -40,7 +40,7 @@ struct Rows {
     seen: u32,
 }
 
-/// Columns of the output, `dilation` apart, that see the same columns of the input.
+/// Columns of the output, at distances of `dilation`, that see the same columns of the input.
 #[derive(Debug)]
 struct Columns {
     first: usize,

@@ -133,9 +133,9 @@ fn fewer_weights_than_the_panels_have_are_refused() {
         &shape,
         &mut Team::alone(),
         &weights[..weights.len() - 1],
-        Image::dense(&[0.0; 96], 96),
+        Image::contiguous(&[0.0; 96], 96),
         None,
-        ImageMut::dense(&mut output, 96),
+        ImageMut::contiguous(&mut output, 96),
     );
 }
 
@@ -149,12 +149,13 @@ fn strips_of_a_short_input_are_refused() {
     let sliding = Sliding::new(&shape, 4, panels, Epilogue::NONE, &mut preparation).unwrap();
     drop(preparation);
     let (input, mut output) = ([0.0; 36], [0.0; 12]);
-    let (input, output) = (Image::dense(&input[..35], 4), ImageMut::dense(&mut output, 4));
+    let (input, output) =
+        (Image::contiguous(&input[..35], 4), ImageMut::contiguous(&mut output, 4));
     sliding.run(&shape, &mut Team::alone(), input, None, output);
 }
 
 #[test]
-#[should_panic(expected = "cannot be 3 values apart")]
+#[should_panic(expected = "cannot have a stride of 3 values")]
 fn output_pixels_that_overlap_are_refused() {
     let shape = one_row(4, [1, 65]);
     let preparation = Preparation::new(InstructionSet::best(), 1);
@@ -164,7 +165,7 @@ fn output_pixels_that_overlap_are_refused() {
         &shape,
         &mut Team::alone(),
         Weights { weights: &input, bias: &[0.0; 4] },
-        Image::dense(&input, 4),
+        Image::contiguous(&input, 4),
         None,
         ImageMut { values: &mut output, pixel_stride: 3 },
     );

@@ -1,4 +1,4 @@
-//! [`Wide`]: depthwise convolutions by filters of very many taps, as they lie.
+//! [`Wide`]: depthwise convolutions by filters of very many taps, read in place.
 #![allow(unsafe_code)]
 
 use super::MOST_TAPS;

@@ -53,7 +53,7 @@ const MOST_TAPS: usize = 5;
 /// The most rows of the input that a strip sees.
 const MOST_SEEN: usize = (MOST_ROWS - 1) * 2 + MOST_TAPS;
 
-/// So many rows that all sums fit in the registers, those of each column that sees the same column
+/// This many rows that all sums fit in the registers, those of each column that sees the same column
 /// of the input, beside the weights or the values of an input column.
 pub(super) const fn most_rows(registers: usize, filter: usize, stride: usize) -> usize {
     let columns = filter.div_ceil(stride);

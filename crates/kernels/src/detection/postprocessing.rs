@@ -10,7 +10,7 @@ use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 use std::cmp::Ordering;
 
-/// Anchors whose boxes are worth a second thread's while.
+/// Anchors from which on a second thread is worth waking.
 const ANCHORS_OF_TASK: usize = 512;
 
 /// Words that a box takes.
@@ -197,7 +197,7 @@ impl DetectionPostprocessing {
     ) {
         let [_, _, classes, _] = self.sizes;
         let (of_thread, order) = scratch.split_at_mut(self.words_of_thread());
-        let (candidates, mut kept) = self.rooms(of_thread);
+        let (candidates, mut kept) = self.split_scratch(of_thread);
         let mut competing = 0;
         if classes > 0 {
             let isa = Isa::of(self.set);
@@ -232,7 +232,7 @@ impl DetectionPostprocessing {
     }
 
     /// Room for candidates, and for what is kept of them.
-    fn rooms<'a>(&self, words: &'a mut [u64]) -> (&'a mut [u64], Kept<'a>) {
+    fn split_scratch<'a>(&self, words: &'a mut [u64]) -> (&'a mut [u64], Kept<'a>) {
         let (candidates, rest) = words.split_at_mut(self.sizes[1]);
         let (kept, boxes) = rest.split_at_mut(self.most_kept());
         let boxes = bytemuck::cast_slice_mut(&mut boxes[..BOX_WORDS * kept.len()]);
@@ -272,7 +272,7 @@ impl DetectionPostprocessing {
         team.run(tasks, &|task| {
             // SAFETY: every task has its own room.
             let of_thread = unsafe { of_threads.slice(task * words, words) };
-            let (candidates, mut kept) = self.rooms(of_thread);
+            let (candidates, mut kept) = self.split_scratch(of_thread);
             for class in (1..classes).skip(task).step_by(tasks) {
                 let mut competing = 0;
                 for (index, scores) in input.scores.chunks_exact(classes).enumerate() {

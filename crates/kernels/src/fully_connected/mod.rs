@@ -170,8 +170,8 @@ impl FullyConnected {
         match &self.method {
             Method::Gemm(gemm) => {
                 let rows = PlainRows::new(input, [rows, 1, inputs], inputs);
-                let residual = residual.map(|values| Image::dense(values, units));
-                gemm.run(team, &rows, residual, ImageMut::dense(output, units), scratch);
+                let residual = residual.map(|values| Image::contiguous(values, units));
+                gemm.run(team, &rows, residual, ImageMut::contiguous(output, units), scratch);
             }
             Method::Stream(row) => {
                 assert!(input.len() >= inputs, "the input is too small");

@@ -37,7 +37,7 @@ impl<const VECTORS: usize> Kernel for Panel<'_, VECTORS> {
     fn run<S: Simd>(self, simd: S) {
         let Stream { inputs, weights, bias, residual, output, epilogue } = self.0;
         let width = VECTORS * S::LANES;
-        // Products with even and with odd inputs are summed apart: twice as many sums in flight.
+        // Products with even and with odd inputs have sums of their own: twice as many sums in flight.
         let mut sums = [[simd.splat(0.0); VECTORS]; 2];
         match weights {
             Weights::Full(weights) => {
@@ -130,7 +130,7 @@ unsafe fn add_half<S: Simd, const VECTORS: usize>(
     *sums = [even, odd];
 }
 
-/// Computes the outputs of a panel of so many vectors.
+/// Computes the outputs of a panel of this many vectors.
 ///
 /// # Panics
 /// If there are too few weights or biases, or `vectors` is 0 or more than [`MOST_VECTORS`].

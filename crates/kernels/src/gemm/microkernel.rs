@@ -21,7 +21,7 @@ impl Blocking {
     /// The most rows of all instruction sets.
     pub(crate) const MOST_ROWS: usize = 14;
 
-    /// So many that the sums fill the registers, but for the vectors of a panel's row and one for
+    /// This many that the sums fill the registers, but for the vectors of a panel's row and one for
     /// the value that multiplies it. Of the vectors that this processor will really use, if it does
     /// not have the instruction set.
     pub(crate) fn of(set: InstructionSet) -> Self {
@@ -38,7 +38,7 @@ impl Blocking {
 
 /// A tile of the output, `ROWS` by as many columns as a panel has or fewer.
 pub(crate) struct Tile<'a> {
-    /// For each segment of the depth, where the `ROWS` rows of it lie.
+    /// For each segment of the depth, where the `ROWS` rows of it are.
     pub(crate) segments: &'a [*const f32],
     /// To be added to all of them.
     pub(crate) offset: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Tile<'a> {
     pub(crate) segment_depth: usize,
     /// The biases, and then a row for each value of the depth.
     pub(crate) panel: *const f32,
-    /// How far behind the panel's rows lies what will be read soon, to be brought near meanwhile; 0
+    /// How far behind the panel's rows is what will be read soon, to be brought near meanwhile; 0
     /// for nothing.
     pub(crate) ahead: usize,
     /// The first value of the tile.
@@ -245,7 +245,7 @@ unsafe fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
 /// Values of a cache line.
 const LINE: usize = 16;
 
-/// So many values of the panels before they are needed, they are fetched: processors that fetch
+/// This many values of the panels before they are needed, they are fetched: processors that fetch
 /// ahead by themselves stop at the ends of pages, which take longer to come than to be used up.
 const AHEAD: usize = 1024;
 
@@ -289,21 +289,21 @@ pub(super) unsafe fn finish_partial<S: Simd>(
     let column = vector * S::LANES;
     let wanted = S::LANES.min(tile.columns - column);
     if let Some(residual) = tile.residual {
-        // SAFETY: as many columns of the residual are there.
+        // SAFETY: all columns of the residual are there.
         let from = unsafe {
             std::slice::from_raw_parts(residual.add(row * tile.residual_stride + column), wanted)
         };
         value = simd.add(value, simd.load_partial(from, 0.0));
     }
     value = tile.epilogue.apply(simd, value);
-    // SAFETY: as many columns of the output are there, and no one else's.
+    // SAFETY: all columns of the output are there, and no one else's.
     let to = unsafe {
         std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_stride + column), wanted)
     };
     simd.store_partial(value, to);
 }
 
-/// Rows and vectors of the largest tile whose sums fit in so many registers.
+/// Rows and vectors of the largest tile whose sums fit in this many registers.
 pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
     match registers {
         32.. => [14, 2],
@@ -318,7 +318,7 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
 /// Each segment is a multiple of `rows` addresses of at least `offset + segment_depth` values; the
 /// panel has `vectors * lanes` values for the biases and for each value of the depth; the output has
 /// `columns` values in each of its `rows` rows that no one else touches meanwhile, and the residual,
-/// if there is one, has as many; `columns` is at most `vectors * lanes` and more than
+/// if there is one, has the same number; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`.
 pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
     #[cfg(target_arch = "aarch64")]

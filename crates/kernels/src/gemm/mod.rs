@@ -2,7 +2,7 @@
 //! activations come down to.
 //!
 //! `output[M][N] = epilogue(left[M][K] * right[K][N] + bias[N])`. The right side is packed into
-//! [`Panels`], a few vectors wide. The left side is read where it lies: a row of it may be in several
+//! [`Panels`], a few vectors wide. The left side is read in place: a row of it may be in several
 //! *segments* at different places ([`Rows`]), which is how a convolution is a matrix product without
 //! anything being copied. The output is computed in tiles of some rows by one panel, whose sums stay
 //! in registers over the whole depth K.
@@ -31,13 +31,13 @@ use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// The left side of a product: where its rows lie.
+/// The left side of a product: where its rows are.
 ///
 /// # Safety
 /// Each address that [`Self::locate`] writes is that of `(groups - 1) * group_stride + segment_depth`
 /// values, which stay there unchanged as long as the trait object and the scratch memory live.
 pub(crate) unsafe trait Rows: Sync {
-    /// In how many segments a row lies, at most [`MOST_SEGMENTS`].
+    /// In how many segments a row is stored, at most [`MOST_SEGMENTS`].
     fn segments(&self) -> usize;
 
     /// How many values of a group a segment has. Segments times this is the depth.
@@ -51,13 +51,13 @@ pub(crate) unsafe trait Rows: Sync {
         self.segment_depth()
     }
 
-    /// How many values of scratch memory [`Self::locate`] needs for so many rows.
+    /// How many values of scratch memory [`Self::locate`] needs for this many rows.
     fn scratch_values(&self, rows: usize) -> usize {
         let _ = rows;
         0
     }
 
-    /// Writes where the segments of some rows lie: those of all rows in the first segment, then those
+    /// Writes where the segments of some rows are: those of all rows in the first segment, then those
     /// in the second. At each there are the values of all groups.
     fn locate(&self, rows: Range<usize>, scratch: &mut [f32], to: &mut [MaybeUninit<*const f32>]);
 }
@@ -116,7 +116,7 @@ const SMALL_SCRATCH: usize = 1 << 18;
 /// Tiles with fewer rows than this load weights more often than they are worth.
 const LEAST_ROWS: usize = 8;
 
-/// Over how many tiles of at most so many rows to spread all: over as many for each thread, if they
+/// Over how many tiles of at most this many rows to spread all: over the same number for each thread, if they
 /// stay high enough.
 fn even_tiles(rows: usize, most: usize, threads: usize) -> usize {
     let least = rows.div_ceil(most).max(1);
@@ -125,7 +125,7 @@ fn even_tiles(rows: usize, most: usize, threads: usize) -> usize {
 }
 
 impl Gemm {
-    /// Cuts a product into tasks for so many threads. Its scratch memory is to be
+    /// Cuts a product into tasks for this number of threads. Its scratch memory is to be
     /// [checked](Self::check_scratch).
     pub(crate) fn new(
         set: InstructionSet,
@@ -307,7 +307,7 @@ impl Gemm {
     }
 }
 
-/// The range that is one of so many even parts of `0..length`.
+/// The range that is one of this many even parts of `0..length`.
 pub(crate) fn part(length: usize, parts: usize, index: usize) -> Range<usize> {
     // Without a product of the length, which may be any. That of two numbers of parts is small: nothing
     // is cut into 2^32.
@@ -453,7 +453,7 @@ impl<'a> PlainRows<'a> {
     /// `count` rows of `groups` times `depth` values.
     ///
     /// # Panics
-    /// If there are not so many values.
+    /// If there are fewer values.
     pub(crate) fn new(
         values: &'a [f32],
         [count, groups, depth]: [usize; 3],

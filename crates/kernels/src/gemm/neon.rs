@@ -14,7 +14,7 @@ use std::arch::aarch64::*;
 /// Columns of a register.
 const COLUMNS: usize = 4;
 
-/// Sums of `ROWS` rows, in so many registers each.
+/// Sums of `ROWS` rows, in this many registers each.
 type Sums<const ROWS: usize, const REGISTERS: usize> = [[float32x4_t; REGISTERS]; ROWS];
 
 /// Computes a tile of the vectors that `simd` has, two registers each.
@@ -102,7 +102,7 @@ unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: us
 /// Adds the products of one value of the depth, which is a lane of `values`.
 ///
 /// # Safety
-/// The panel has a row of so many registers.
+/// The panel has a row of this many registers.
 #[inline(always)]
 unsafe fn step<const LANE: i32, const ROWS: usize, const REGISTERS: usize>(
     panel: *const f32,

@@ -59,7 +59,7 @@ struct Turned<'a, 'm> {
     depth: usize,
     width: usize,
     stride: usize,
-    /// So many rows of so many values are there already.
+    /// This many rows of this many values are there already.
     done: [usize; 2],
     to: &'a mut [f32],
 }

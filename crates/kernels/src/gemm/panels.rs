@@ -54,7 +54,7 @@ pub(crate) struct Panel {
 
 impl Panels {
     /// Packs `weight(column, depth)` and `bias(column)`, columns counted through all groups. For weights
-    /// that lie row by row.
+    /// that are stored row by row.
     pub(crate) fn pack(
         preparation: &mut Preparation,
         blocking: Blocking,
@@ -90,7 +90,7 @@ impl Panels {
     /// Packs columns, each panel by one thread.
     ///
     /// # Panics
-    /// If there are not as many weights and biases, or less room than [`Self::count_values`].
+    /// If there are fewer weights or biases, or less room than [`Self::count_values`].
     pub(crate) fn fill(&self, isa: Isa, team: &mut Team, columns: Unpacked<'_>, to: &mut [f32]) {
         let Unpacked { weights, are_rows, bias } = columns;
         let depth = self.cut.depth;
@@ -208,7 +208,7 @@ impl Panels {
         panel.vectors * self.cut.blocking.lanes
     }
 
-    /// Where the weights of a panel lie among all values.
+    /// Where the weights of a panel are among all values.
     pub(crate) fn weights(&self, panel: &Panel) -> Range<usize> {
         panel.start + self.width(panel)..panel.start + self.cut.panel_values(panel)
     }

@@ -86,7 +86,7 @@ fn nan_stays_nan() {
         let gemm = Gemm::new(set, 1, plan, panels, Epilogue::RELU6);
         let mut output = [0.0];
         let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
-        gemm.run(&mut Team::alone(), &rows, None, ImageMut::dense(&mut output, 1), &mut []);
+        gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut output, 1), &mut []);
         assert!(output[0].is_nan(), "{set}");
     }
 }
@@ -107,7 +107,7 @@ fn a_short_output_is_refused() {
     let plan = RowsPlan { count: 2, line: 2, bytes: 8, scratch_values: 0 };
     let gemm = Gemm::new(set, 1, plan, panels, Epilogue::NONE);
     let rows = PlainRows::new(&[1.0; 2], [2, 1, 1], 1);
-    gemm.run(&mut Team::alone(), &rows, None, ImageMut::dense(&mut [0.0; 3], 2), &mut []);
+    gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut [0.0; 3], 2), &mut []);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn tiles_are_as_wide_as_the_vectors_that_there_are() {
 }
 
 #[test]
-fn each_thread_gets_as_many_tiles_if_they_stay_high() {
+fn threads_get_equal_shares_of_tiles_if_they_stay_high() {
     assert_eq!(even_tiles(169, 14, 1), 13);
     assert_eq!(even_tiles(169, 14, 2), 14);
     assert_eq!(even_tiles(14, 14, 2), 1, "two tiles of 7 rows are too low");
@@ -156,7 +156,7 @@ fn of_ones(set: InstructionSet, rows: [usize; 2], columns: [usize; 2]) -> Gemm {
 fn panels_of_more_groups_than_the_rows_have_are_refused() {
     let gemm = of_ones(InstructionSet::best(), [1, 1], [2, 1]);
     let rows = PlainRows::new(&[1.0], [1, 1, 1], 1);
-    gemm.run(&mut Team::alone(), &rows, None, ImageMut::dense(&mut [0.0; 2], 2), &mut []);
+    gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut [0.0; 2], 2), &mut []);
 }
 
 #[test]

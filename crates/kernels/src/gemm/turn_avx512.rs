@@ -68,7 +68,7 @@ fn turn(from: &[&[f32]; SIDE], column: usize, stride: usize, to: &mut [f32]) {
     }
 }
 
-/// Turns the four squares of four by four that lie beside each other.
+/// Turns the four squares of four by four that are beside each other.
 #[target_feature(enable = "avx512f")]
 fn turn_quarters([a, b, c, d]: [__m512; 4]) -> [__m512; 4] {
     let ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b));

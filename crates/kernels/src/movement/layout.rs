@@ -2,8 +2,8 @@
 
 use super::{Axis, StridedCopy};
 
-/// The strides of a dense tensor.
-fn dense(lengths: &[usize]) -> Vec<usize> {
+/// The strides of a contiguous tensor.
+fn contiguous(lengths: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; lengths.len()];
     for axis in (1..lengths.len()).rev() {
         // Overflows only where a length is 0 or the tensor is beyond memory.
@@ -13,7 +13,7 @@ fn dense(lengths: &[usize]) -> Vec<usize> {
 }
 
 impl StridedCopy {
-    /// TRANSPOSE: axis `k` of the output is axis `permutation[k]` of a dense input.
+    /// TRANSPOSE: axis `k` of the output is axis `permutation[k]` of a contiguous input.
     ///
     /// # Panics
     /// If it is no permutation of the axes.
@@ -21,11 +21,11 @@ impl StridedCopy {
         let mut sorted = permutation.to_vec();
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(0..lengths.len()), "{permutation:?} is no permutation");
-        let of_input = dense(lengths);
+        let of_input = contiguous(lengths);
         let output: Vec<usize> = permutation.iter().map(|axis| lengths[*axis]).collect();
         let axes: Vec<Axis> = permutation
             .iter()
-            .zip(dense(&output))
+            .zip(contiguous(&output))
             .map(|(axis, output_stride)| Axis {
                 length: lengths[*axis],
                 input_stride: of_input[*axis].cast_signed(),
@@ -35,8 +35,8 @@ impl StridedCopy {
         Self::prepare(&axes, 0, 0)
     }
 
-    /// SLICE and STRIDED_SLICE: for each axis of a dense input the first index, the step to the next
-    /// one, and how many there are. The output is dense.
+    /// SLICE and STRIDED_SLICE: for each axis of a contiguous input the first index, the step to the next
+    /// one, and how many there are. The output is contiguous.
     ///
     /// # Panics
     /// If an index is outside of the input.
@@ -46,7 +46,7 @@ impl StridedCopy {
             [begin.len(), steps.len(), counts.len()] == [rank; 3],
             "a begin, a step and a count for each of {rank} axes"
         );
-        let (of_input, of_output) = (dense(lengths), dense(counts));
+        let (of_input, of_output) = (contiguous(lengths), contiguous(counts));
         if !counts.contains(&0) {
             for axis in 0..rank {
                 let last = i128::try_from(counts[axis] - 1).unwrap_or(i128::MAX);
@@ -69,7 +69,7 @@ impl StridedCopy {
         Self::prepare(&axes, start.fold(0, usize::wrapping_add), 0)
     }
 
-    /// A dense tensor's place inside of a dense larger one of the same rank: an input of
+    /// A contiguous tensor's place inside of a contiguous larger one of the same rank: an input of
     /// CONCATENATION, or what PAD surrounds.
     ///
     /// # Panics
@@ -84,7 +84,7 @@ impl StridedCopy {
                 "a piece outside of the output"
             );
         }
-        let (of_input, of_output) = (dense(lengths), dense(output));
+        let (of_input, of_output) = (contiguous(lengths), contiguous(output));
         let axes: Vec<Axis> = (0..rank)
             .map(|axis| Axis {
                 length: lengths[axis],
@@ -96,7 +96,7 @@ impl StridedCopy {
         Self::prepare(&axes, 0, start.fold(0, usize::wrapping_add))
     }
 
-    /// MIRROR_PAD of a dense tensor: by axis how many elements go before and behind it, and how many
+    /// MIRROR_PAD of a contiguous tensor: by axis how many elements go before and behind it, and how many
     /// of those at its ends are not repeated. Copies that together write the output once.
     ///
     /// # Panics
@@ -109,10 +109,10 @@ impl StridedCopy {
         let all = lengths.iter().zip(borders);
         let padded: Vec<usize> =
             all.clone().map(|(length, [before, behind])| before + length + behind).collect();
-        let (of_input, of_output) = (dense(lengths), dense(&padded));
+        let (of_input, of_output) = (contiguous(lengths), contiguous(&padded));
         // By axis, what is before, in and behind the tensor: where it begins in the input and in
         // the output, how many elements, and in which direction.
-        let stretches: Vec<[(usize, usize, usize, isize); 3]> = all
+        let spans: Vec<[(usize, usize, usize, isize); 3]> = all
             .map(|(length, [before, behind])| {
                 assert!(before.max(behind) + skipped <= *length, "more than there is to mirror");
                 let first = (before + skipped).saturating_sub(1);
@@ -128,8 +128,8 @@ impl StridedCopy {
         (0..combinations)
             .filter_map(|mut number| {
                 let (mut from, mut to, mut axes) = (0, 0, Vec::with_capacity(lengths.len()));
-                for (axis, stretches) in stretches.iter().enumerate() {
-                    let (input, output, length, direction) = stretches[number % 3];
+                for (axis, spans) in spans.iter().enumerate() {
+                    let (input, output, length, direction) = spans[number % 3];
                     number /= 3;
                     if length == 0 {
                         return None;
@@ -147,7 +147,7 @@ impl StridedCopy {
             .collect()
     }
 
-    /// SPACE_TO_DEPTH of a dense `[batch, height, width, depth]`.
+    /// SPACE_TO_DEPTH of a contiguous `[batch, height, width, depth]`.
     ///
     /// # Panics
     /// If the block does not divide height and width.
@@ -160,7 +160,7 @@ impl StridedCopy {
         Self::transpose(&lengths, &[0, 1, 3, 2, 4, 5])
     }
 
-    /// DEPTH_TO_SPACE of a dense `[batch, height, width, depth]`.
+    /// DEPTH_TO_SPACE of a contiguous `[batch, height, width, depth]`.
     ///
     /// # Panics
     /// If the block's square does not divide the depth.

@@ -25,7 +25,7 @@ use crate::team::Team;
 pub use gather::{NoSuchRow, gather};
 use std::mem::MaybeUninit;
 
-/// Elements that are worth a second thread's while.
+/// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 32 * 1024;
 
 /// Side of the squares that a transposition is cut into: reads and writes of one stay in the first
@@ -65,7 +65,7 @@ enum Inner {
     Nothing,
     /// One axis whose elements are one after the other on both sides.
     Run,
-    /// Two axes: one dense in the input, and then one dense in the output.
+    /// Two axes: one contiguous in the input, and then one contiguous in the output.
     Squares,
     /// One axis of any strides.
     Elements,
@@ -108,15 +108,15 @@ impl StridedCopy {
         }
         merged.reverse();
         let mut axes = merged;
-        let dense_input = axes.iter().position(|axis| axis.input_stride == 1);
-        let inner = match (axes.last(), dense_input) {
+        let contiguous_input = axes.iter().position(|axis| axis.input_stride == 1);
+        let inner = match (axes.last(), contiguous_input) {
             (None, _) => {
                 axes.push(Axis { length: 1, input_stride: 1, output_stride: 1 });
                 Inner::Run
             }
             (Some(last), _) if last.input_stride == 1 && last.output_stride == 1 => Inner::Run,
-            (Some(last), Some(dense)) if last.output_stride == 1 => {
-                let axis = axes.remove(dense);
+            (Some(last), Some(contiguous)) if last.output_stride == 1 => {
+                let axis = axes.remove(contiguous);
                 axes.insert(axes.len() - 1, axis);
                 Inner::Squares
             }
@@ -290,7 +290,7 @@ unsafe fn copy_elements<T: Copy>(mut from: *const T, mut to: *mut T, axis: Axis)
     }
 }
 
-/// A transposition: `rows` are dense in the input, `columns` in the output.
+/// A transposition: `rows` are contiguous in the input, `columns` in the output.
 ///
 /// # Safety
 /// The elements of both axes may be read and written there.

@@ -46,7 +46,7 @@ pub struct Shape {
     pub padding_before: [usize; 2],
 }
 
-/// Elements that are looked at for one task to be worth a second thread's while.
+/// Elements that are looked at by one task from which on a second thread is worth waking.
 const WORK_OF_TASK: usize = 64 * 1024;
 
 /// # Panics

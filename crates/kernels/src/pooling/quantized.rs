@@ -11,7 +11,7 @@ use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_par
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Windows up to so many elements have sums below 2^24, which are exact in f32.
+/// Windows up to this many elements have sums below 2^24, which are exact in f32.
 const LARGEST_WINDOW: usize = 1 << 16;
 
 /// Prepared pooling of `u8` or `i8` images; input and output are quantized alike.

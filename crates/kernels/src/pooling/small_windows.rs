@@ -12,7 +12,7 @@ pub(super) const BLOCK: usize = 64;
 /// Elements of a window, at most.
 const TAPS: usize = 9;
 
-/// Where the elements of a window lie.
+/// Where the elements of a window are.
 #[derive(Clone, Copy)]
 pub(super) struct Taps {
     /// Of the first channel; behind the last one the first again.
@@ -52,7 +52,7 @@ impl Taps {
         Some(Self { starts, last, window, ..self })
     }
 
-    /// The first so many elements of a block of channels that begins at a channel.
+    /// The first this many elements of a block of channels that begins at a channel.
     #[inline(always)]
     fn blocks<T, const N: usize>(self, values: &[T], channel: usize) -> [&[T; BLOCK]; N] {
         assert!(self.last + channel + BLOCK <= values.len(), "an image smaller than was checked");

@@ -143,8 +143,8 @@ fn means_round_away_from_the_zero_point() {
         // Means of -10.5 and -9.5.
         pooling.run(
             &mut Team::alone(),
-            Image::dense(&[-10, -10, -11, -9], 2),
-            ImageMut::dense(&mut output, 2),
+            Image::contiguous(&[-10, -10, -11, -9], 2),
+            ImageMut::contiguous(&mut output, 2),
         );
         assert_eq!(output, [-11, -9]);
     }

@@ -92,7 +92,7 @@ impl BatchMatmul {
         let matrices =
             [[operands[0], rows, inner], [operands[1], inner, columns], [batch, rows, columns]];
         for [count, a, b] in matrices {
-            // As many lines: what follows rounds sizes up, and adds some.
+            // Counted as lines: what follows rounds sizes up, and adds some.
             preparation.check_size::<Line>(&[a, b, count.max(1)], "matrices")?;
         }
         for zero_point in zero_points {

@@ -113,7 +113,7 @@ impl Activations {
 
 impl Weights<'_> {
     /// # Panics
-    /// If there are not so many, or the zero point is out of range.
+    /// If there are fewer, or the zero point is out of range.
     fn check(&self, values: usize, preparation: &Preparation) {
         preparation.check_count(self.values.len(), values, "weights");
         let (min, max) = self.signedness.range();

@@ -21,7 +21,7 @@ pub struct TransposedConvolution {
 
 impl TransposedConvolution {
     /// Packs the weights `[output_channels, filter[0], filter[1], input_channels]` and cuts the work.
-    /// The output's pixels will be so many values apart.
+    /// The output's pixels have a stride of this many values.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -94,7 +94,7 @@ impl TransposedConvolution {
     /// Computes the output.
     ///
     /// # Panics
-    /// If an image or the scratch memory is too small, or the output's pixels are not as far apart as
+    /// If an image or the scratch memory is too small, or the output's pixels have not the stride that
     /// was prepared for.
     pub fn run(
         &self,

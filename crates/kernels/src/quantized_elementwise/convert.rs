@@ -8,7 +8,7 @@ use crate::parts::{for_each_part, for_each_slice};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 
-/// Elements that are worth a second thread's while.
+/// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 16 * 1024;
 
 /// Maps parts of the input to the same parts of the output, on several threads.

@@ -45,8 +45,8 @@ impl RecodedPairs {
     /// If a slice has not the size that was prepared for.
     pub fn run<T: Byte + Ord>(&self, team: &mut Team, a: &[T], b: &[T], output: &mut [T]) {
         self.walk.run(team, &[a, b], output, |operands, output| {
-            let mut rooms = [[T::zeroed(); BLOCK]; 2];
-            let [room_of_a, room_of_b] = &mut rooms;
+            let mut blocks = [[T::zeroed(); BLOCK]; 2];
+            let [room_of_a, room_of_b] = &mut blocks;
             let [table_of_a, table_of_b] = &self.tables;
             let a = recoded(table_of_a.as_ref(), operands[0], room_of_a);
             let b = recoded(table_of_b.as_ref(), operands[1], room_of_b);

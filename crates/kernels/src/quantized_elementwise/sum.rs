@@ -4,7 +4,7 @@
 //! their sum to the output's: three multiplications in integers, of which two need 64 bits. The same
 //! result nearly always comes out of `round(x * a + (y * b + c))` in f32, at a third of the cost.
 //! As there are only 65,536 pairs of operands, preparing tries whether it does, for all of them, and
-//! uses the short way only then.
+//! uses the short variant only then.
 
 use super::{Quantization, Sign};
 use crate::InstructionSet;
@@ -23,13 +23,13 @@ pub struct QuantizedSum<T> {
     isa: Isa,
     walk: Walk,
     exact: Exact,
-    way: Way,
+    variant: Variant,
     stored: PhantomData<T>,
 }
 
 /// How sums are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
+enum Variant {
     /// One by one; for scales that no real model has.
     Scalar,
     /// In vectors of integers.
@@ -64,13 +64,18 @@ impl<T: Byte> QuantizedSum<T> {
         let isa = Isa::of(set);
         let exact =
             Exact::new(inputs, output, sign, (range.0.max(T::RANGE.0), range.1.min(T::RANGE.1)));
-        let mut prepared =
-            Self { isa, walk: Walk::new(&shapes), exact, way: Way::Scalar, stored: PhantomData };
+        let mut prepared = Self {
+            isa,
+            walk: Walk::new(&shapes),
+            exact,
+            variant: Variant::Scalar,
+            stored: PhantomData,
+        };
         if exact.fits_vectors::<T>() {
-            prepared.way = Way::Integers;
+            prepared.variant = Variant::Integers;
             let scales = inputs.map(|input| f64::from(input.scale) / f64::from(output.scale));
             if let Some(floats) = prepared.search(scales) {
-                prepared.way = floats;
+                prepared.variant = floats;
             }
         }
         prepared
@@ -84,7 +89,7 @@ impl<T: Byte> QuantizedSum<T> {
         self.walk.run(team, &[a, b], output, |operands, output| {
             self.isa.run(Block {
                 exact: &self.exact,
-                way: self.way,
+                variant: self.variant,
                 a: operands[0],
                 b: operands[1],
                 output,
@@ -94,7 +99,7 @@ impl<T: Byte> QuantizedSum<T> {
 
     /// Factors for floats with which all sums are what they should be.
     #[allow(clippy::cast_possible_truncation)] // Rounded to the nearest.
-    fn search(&self, scales: [f64; 2]) -> Option<Way> {
+    fn search(&self, scales: [f64; 2]) -> Option<Variant> {
         // Results beyond 32 bits are not defined, and there are none with factors like these.
         if !scales.iter().all(|scale| *scale < 65_536.0) {
             return None;
@@ -103,7 +108,13 @@ impl<T: Byte> QuantizedSum<T> {
         let mut expected = vec![T::zeroed(); all.len() * all.len()];
         for (x, expected) in all.iter().zip(expected.chunks_exact_mut(all.len())) {
             let (a, b) = (Operand::Same(*x), Operand::Elements(&all[..]));
-            self.isa.run(Block { exact: &self.exact, way: Way::Integers, a, b, output: expected });
+            self.isa.run(Block {
+                exact: &self.exact,
+                variant: Variant::Integers,
+                a,
+                b,
+                output: expected,
+            });
         }
         let [zero_of_a, zero_of_b, zero] = self.exact.zero_points.map(f64::from);
         let mut found = vec![T::zeroed(); all.len()];
@@ -120,14 +131,14 @@ impl<T: Byte> QuantizedSum<T> {
             let sign = if self.exact.sign == Sign::Plus { 1.0 } else { -1.0 };
             let (of_a, of_b) = (nudge(1, scales[0]), nudge(3, scales[1] * sign));
             let rest = zero - zero_of_a * scales[0] - zero_of_b * scales[1] * sign;
-            let way = Way::Floats { of_a, of_b, rest: nudge(9, rest) };
+            let variant = Variant::Floats { of_a, of_b, rest: nudge(9, rest) };
             let agrees = all.iter().zip(expected.chunks_exact(all.len())).all(|(x, expected)| {
                 let (a, b) = (Operand::Same(*x), Operand::Elements(&all[..]));
-                self.isa.run(Block { exact: &self.exact, way, a, b, output: &mut found });
+                self.isa.run(Block { exact: &self.exact, variant, a, b, output: &mut found });
                 found == expected
             });
             if agrees {
-                return Some(way);
+                return Some(variant);
             }
         }
         None
@@ -207,7 +218,7 @@ impl Exact {
 /// What one block is made of.
 struct Block<'a, T> {
     exact: &'a Exact,
-    way: Way,
+    variant: Variant,
     a: Operand<'a, T>,
     b: Operand<'a, T>,
     output: &'a mut [T],
@@ -268,14 +279,14 @@ impl<T: Byte> Kernel for Block<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let exact = *self.exact;
-        match self.way {
-            Way::Scalar => {
+        match self.variant {
+            Variant::Scalar => {
                 for (index, output) in self.output.iter_mut().enumerate() {
                     *output = exact.scalar(self.a.at(index), self.b.at(index));
                 }
             }
-            Way::Integers => for_each_vector!(simd, self, |x, y| exact.vector(simd, x, y)),
-            Way::Floats { of_a, of_b, rest } => {
+            Variant::Integers => for_each_vector!(simd, self, |x, y| exact.vector(simd, x, y)),
+            Variant::Floats { of_a, of_b, rest } => {
                 let (of_a, of_b) = (simd.splat(of_a), simd.splat(of_b));
                 let rest = simd.splat(rest);
                 for_each_vector!(simd, self, |x, y| {
@@ -298,7 +309,7 @@ mod tests {
         output: Quantization,
         sign: Sign,
         range: (i32, i32),
-    ) -> Vec<Way> {
+    ) -> Vec<Variant> {
         let all: Vec<T> = (T::RANGE.0..=T::RANGE.1).map(T::nearest).collect();
         let expected = Exact::new(inputs, output, sign, range);
         let expected: Vec<T> =
@@ -308,17 +319,17 @@ mod tests {
                 let shapes = [&[256, 1][..], &[256][..]];
                 let mut prepared =
                     QuantizedSum::<T>::prepare(set, shapes, inputs, output, sign, range);
-                let way = prepared.way;
-                for way in [way, Way::Integers] {
-                    if way == Way::Integers && prepared.way == Way::Scalar {
+                let variant = prepared.variant;
+                for variant in [variant, Variant::Integers] {
+                    if variant == Variant::Integers && prepared.variant == Variant::Scalar {
                         continue;
                     }
-                    prepared.way = way;
+                    prepared.variant = variant;
                     let mut found = vec![T::zeroed(); expected.len()];
                     prepared.run(&mut Team::new(2), &all, &all, &mut found);
-                    assert!(found == expected, "{set} {way:?}");
+                    assert!(found == expected, "{set} {variant:?}");
                 }
-                way
+                variant
             })
             .collect()
     }
@@ -333,8 +344,8 @@ mod tests {
         let mut floats = 0;
         for _ in 0..20 {
             let mut any = || quantization(0.02 + 0.1 * random.f32(), random.i32(-128..20));
-            let ways = check::<i8>([any(), any()], any(), Sign::Plus, (-128, 127));
-            floats += usize::from(matches!(ways.last(), Some(Way::Floats { .. })));
+            let variants = check::<i8>([any(), any()], any(), Sign::Plus, (-128, 127));
+            floats += usize::from(matches!(variants.last(), Some(Variant::Floats { .. })));
         }
         println!("{floats} of 20");
         assert!(floats >= 10, "{floats} of 20");

@@ -6,7 +6,7 @@ use crate::disjoint::DisjointOutput;
 use crate::parts::for_each_part;
 use crate::team::Team;
 
-/// Bytes that are worth a second thread's while.
+/// Bytes from which on a second thread is worth waking.
 const BYTES_OF_TASK: usize = 32 * 1024;
 
 /// A function of 8-bit numbers: the result for each bit pattern.
@@ -37,12 +37,12 @@ impl Table {
 #[derive(Debug, Clone)]
 pub struct TableMap {
     table: Table,
-    way: Way,
+    variant: Variant,
 }
 
 /// How a table is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Variant {
     Portable,
     /// AVX-512 VBMI, which looks up 128 bytes in one instruction.
     #[cfg(target_arch = "x86_64")]
@@ -58,12 +58,12 @@ enum Way {
 impl TableMap {
     /// For a table.
     pub fn prepare(set: InstructionSet, table: Table) -> Self {
-        let way = match set {
+        let variant = match set {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512 | InstructionSet::Avx512Vnni
                 if set.is_available() && is_x86_feature_detected!("avx512vbmi") =>
             {
-                Way::Vbmi
+                Variant::Vbmi
             }
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx2
@@ -72,13 +72,13 @@ impl TableMap {
             | InstructionSet::Avx512Vnni
                 if set.is_available() =>
             {
-                Way::Avx2
+                Variant::Avx2
             }
             #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon | InstructionSet::NeonDotprod => Way::Neon,
-            _ => Way::Portable,
+            InstructionSet::Neon | InstructionSet::NeonDotprod => Variant::Neon,
+            _ => Variant::Portable,
         };
-        Self { table, way }
+        Self { table, variant }
     }
 
     /// Writes the function of every element.
@@ -101,17 +101,17 @@ impl TableMap {
 
     /// [`Self::run`] on this thread.
     pub(crate) fn map(&self, input: &[u8], output: &mut [u8]) {
-        match self.way {
-            Way::Portable => portable(&self.table, input, output),
+        match self.variant {
+            Variant::Portable => portable(&self.table, input, output),
             // SAFETY: `prepare` has seen that the processor has the instructions.
             #[cfg(target_arch = "x86_64")]
-            Way::Vbmi => unsafe { x86::vbmi(&self.table, input, output) },
+            Variant::Vbmi => unsafe { x86::vbmi(&self.table, input, output) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Way::Avx2 => unsafe { x86::avx2(&self.table, input, output) },
+            Variant::Avx2 => unsafe { x86::avx2(&self.table, input, output) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Way::Neon => unsafe { neon(&self.table, input, output) },
+            Variant::Neon => unsafe { neon(&self.table, input, output) },
         }
     }
 }
@@ -231,17 +231,17 @@ mod tests {
         let expected: Vec<u8> = input.iter().map(|index| table.0[usize::from(*index)]).collect();
         for set in InstructionSet::available() {
             let map = TableMap::prepare(set, table);
-            let ways = [
-                map.way,
+            let variants = [
+                map.variant,
                 #[cfg(target_arch = "x86_64")]
-                if map.way == Way::Vbmi { Way::Avx2 } else { Way::Portable },
+                if map.variant == Variant::Vbmi { Variant::Avx2 } else { Variant::Portable },
             ];
-            for way in ways {
-                let map = TableMap { way, ..map.clone() };
+            for variant in variants {
+                let map = TableMap { variant, ..map.clone() };
                 for length in (0..200).chain([input.len()]) {
                     let mut output = vec![0; length];
                     map.run(&mut Team::new(2), &input[..length], &mut output);
-                    assert!(output == expected[..length], "{set} {way:?} {length}");
+                    assert!(output == expected[..length], "{set} {variant:?} {length}");
                 }
             }
         }

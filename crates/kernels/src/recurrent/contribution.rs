@@ -12,7 +12,7 @@ pub(super) struct Contribution {
 }
 
 impl Contribution {
-    /// Packs weights `[units, inputs]`, given with the number of inputs, for so many rows.
+    /// Packs weights `[units, inputs]`, given with the number of inputs, for this many rows.
     ///
     /// # Errors
     /// If they are more than may be taken.

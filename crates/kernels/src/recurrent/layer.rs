@@ -43,7 +43,7 @@ pub(super) trait Layer: Sync {
 #[derive(Debug)]
 pub enum Outputs<'a> {
     /// Each to its own tensor.
-    Apart([&'a mut [f32]; 2]),
+    Separate([&'a mut [f32]; 2]),
     /// Beside each other in each row of one tensor.
     Merged(&'a mut [f32]),
 }
@@ -77,10 +77,10 @@ pub(super) fn run<L: Layer>(
 
 /// With more threads than these, or much to multiply in each step, threads are better used by one
 /// layer after the other.
-const MOST_THREADS_APART: usize = 3;
+const MOST_THREADS_SEPARATE: usize = 3;
 
 /// See above.
-const MOST_PRODUCTS_APART: usize = 1 << 19;
+const MOST_PRODUCTS_SEPARATE: usize = 1 << 19;
 
 /// Runs two layers, at the same time if that is sooner.
 ///
@@ -98,7 +98,7 @@ pub(super) fn run_both<L: Layer>(
     assert_eq!([first.batch, first.time], [second.batch, second.time], "other sequences");
     let sizes = layers.map(L::output_size);
     let (first, second, strides, offset) = match outputs {
-        Outputs::Apart([first, second]) => {
+        Outputs::Separate([first, second]) => {
             check_output(first, layers[0].sequences(), sizes[0]);
             check_output(second, layers[1].sequences(), sizes[1]);
             (DisjointOutput::new(first), Some(DisjointOutput::new(second)), sizes, 0)
@@ -129,8 +129,9 @@ pub(super) fn run_both<L: Layer>(
     };
     let jobs = [job(), job()];
     let products = layers.map(L::step_products).into_iter().max().unwrap_or(0);
-    let are_apart = team.threads() <= MOST_THREADS_APART && products <= MOST_PRODUCTS_APART;
-    if team.threads() > 1 && are_apart {
+    let are_separate =
+        team.threads() <= MOST_THREADS_SEPARATE && products <= MOST_PRODUCTS_SEPARATE;
+    if team.threads() > 1 && are_separate {
         let jobs = jobs.map(Mutex::new);
         team.run_long(jobs.len(), &|index, stop| {
             let job = jobs[index].lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -37,8 +37,8 @@ pub(super) fn lanes(isa: Isa) -> usize {
 }
 
 impl Packed {
-    /// Packs the rows of matrices, `[rows, inputs]` each, into panels of so many vectors. The columns
-    /// of a panel are as many rows of each matrix, one matrix after the other; those of a matrix that
+    /// Packs the rows of matrices, `[rows, inputs]` each, into panels of this many vectors. The columns
+    /// of a panel are the same number of rows of each matrix, one matrix after the other; those of a matrix that
     /// is not there are 0.
     ///
     /// # Errors

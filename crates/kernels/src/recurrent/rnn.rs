@@ -214,7 +214,7 @@ struct Step<'a> {
     after: &'a DisjointOutput<'a, f32>,
 }
 
-/// With panels of so many vectors.
+/// With panels of this many vectors.
 struct StepOf<'a, const VECTORS: usize>(Step<'a>);
 
 impl<const VECTORS: usize> Kernel for StepOf<'_, VECTORS> {

@@ -100,7 +100,7 @@ pub(super) enum Workers<'a> {
     Team(&'a mut Team),
 }
 
-/// A thread that helps with less of a step's multiplications is told of it when they could have been
+/// A thread that helps with less of a step's multiplications is notified of it when they could have been
 /// done.
 const LEAST_PRODUCTS: usize = 40_000;
 

@@ -8,10 +8,10 @@ use crate::parts::for_each_part;
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial};
 
-/// Elements that are worth a second thread's while.
+/// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 32 * 1024;
 
-/// So many bytes have a sum that fits into 32 bits.
+/// This many bytes have a sum that fits into 32 bits.
 const MOST_ELEMENTS: usize = 1 << 23;
 
 /// What stored numbers become together.
@@ -34,7 +34,7 @@ pub struct ReduceBytes {
 }
 
 impl ReduceBytes {
-    /// Of a dense tensor over the axes whose numbers are given. `None` if nothing would become an
+    /// Of a contiguous tensor over the axes whose numbers are given. `None` if nothing would become an
     /// element, or so much that sums leave 32 bits.
     ///
     /// # Panics
@@ -153,7 +153,7 @@ impl<T: Byte, U, F: Fn(i32) -> U> Part<'_, T, U, F> {
             }
             return;
         }
-        // The last kept axis is dense: neighbours are reduced side by side.
+        // The last kept axis is contiguous: neighbours are reduced side by side.
         let (last, outer) = axes.kept.split_last().unwrap_or((&none, &[]));
         let mut results = [0; 64];
         let mut done = 0;

@@ -6,7 +6,7 @@ use crate::disjoint::DisjointOutput;
 use crate::parts::for_each_part;
 use crate::team::Team;
 
-/// Elements that are worth a second thread's while.
+/// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8 * 1024;
 
 /// Prepared axes of a reduction whose step the caller gives: products, ALL, ANY, extremes of stored
@@ -17,7 +17,7 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Of a dense tensor over the axes whose numbers are given.
+    /// Of a contiguous tensor over the axes whose numbers are given.
     ///
     /// # Panics
     /// If there is no such axis.

@@ -40,7 +40,7 @@ struct Axes {
 }
 
 impl Axes {
-    /// The axes of a dense input; those whose number is in `reduced` become one element.
+    /// The axes of a contiguous input; those whose number is in `reduced` become one element.
     ///
     /// # Panics
     /// If there is no such axis.
@@ -83,7 +83,7 @@ impl Axes {
     }
 }
 
-/// Where the element of that number lies, counted along the axes.
+/// Where the element of that number is, counted along the axes.
 #[inline(always)]
 fn offset(axes: &[Axis], mut number: usize) -> usize {
     let mut offset = 0;

@@ -7,7 +7,7 @@ use crate::parts::for_each_part;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 
-/// Elements that are worth a second thread's while.
+/// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8192;
 
 /// What a row is divided by.
@@ -35,7 +35,7 @@ pub struct RowNormalization {
 }
 
 impl RowNormalization {
-    /// Of a dense tensor `[rows, length]`.
+    /// Of a contiguous tensor `[rows, length]`.
     pub fn prepare(
         set: InstructionSet,
         normalization: Normalization,

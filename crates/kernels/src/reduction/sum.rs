@@ -8,10 +8,10 @@ use crate::parts::for_each_part;
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 
-/// Elements that are worth a second thread's while.
+/// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 16 * 1024;
 
-/// So many elements are added up before their sum is added to that of the others: with that the
+/// This many elements are added up before their sum is added to that of the others: with that the
 /// error of long sums stays small.
 const PIECE: usize = 64;
 
@@ -37,7 +37,7 @@ pub struct Reduce {
 }
 
 impl Reduce {
-    /// Of a dense tensor over the axes whose numbers are given.
+    /// Of a contiguous tensor over the axes whose numbers are given.
     ///
     /// # Panics
     /// If there is no such axis.
@@ -138,7 +138,7 @@ impl Part<'_> {
             }
             return;
         }
-        // The last kept axis is dense: neighbours are reduced side by side.
+        // The last kept axis is contiguous: neighbours are reduced side by side.
         let (width, outer) = match axes.kept.split_last() {
             Some((last, outer)) => (last.length, outer),
             None => (1, &[][..]),

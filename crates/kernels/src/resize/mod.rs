@@ -16,7 +16,7 @@ use crate::team::Team;
 use crate::vector::{Byte, Isa};
 use row::{Floats, Rounded, Row, Span, Steps, spans};
 
-/// Output elements that are worth a second thread's while.
+/// Output elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8192;
 
 /// Bits of weights that are exact in the integer arithmetic of 8-bit images.
@@ -124,7 +124,7 @@ impl Resize {
             for row in part {
                 let (image, y) = (row / rows, row % rows);
                 let input = Image { values: input, pixel_stride: input_stride };
-                // SAFETY: rows begin `columns * stride` elements apart, which is no less than this
+                // SAFETY: rows begin at distances of `columns * stride` elements, which is no less than this
                 // one's length, and each is one task's alone.
                 let output = unsafe { values.slice(row * columns * stride, length) };
                 work(Row { resize: self, input, image, y, output, stride });

@@ -80,8 +80,8 @@ fn an_infinity_does_not_pass_a_weight_of_0() {
         {
             let resize = Resize::prepare(set, 1, [2, 2], 1, [place(vertical), place(horizontal)]);
             let mut output = [0.0];
-            let image = ImageMut::dense(&mut output, 1);
-            resize.run_f32(&mut Team::alone(), Image::dense(&inputs, 1), image);
+            let image = ImageMut::contiguous(&mut output, 1);
+            resize.run_f32(&mut Team::alone(), Image::contiguous(&inputs, 1), image);
             assert_eq!(output, [expected]);
         }
     }

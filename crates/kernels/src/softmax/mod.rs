@@ -12,7 +12,7 @@ use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd, functions};
 pub use quantized::QuantizedSoftmax;
 
-/// Elements that are worth a second thread's while; an exponential takes about half a nanosecond.
+/// Elements from which on a second thread is worth waking; an exponential takes about half a nanosecond.
 const ELEMENTS_OF_TASK: usize = 4096;
 
 /// Prepared SOFTMAX or LOG_SOFTMAX of float32.
@@ -31,7 +31,7 @@ pub struct Softmax {
 pub struct Adjustment {
     /// What every element is multiplied with.
     pub factor: f32,
-    /// Where the rows of the mask lie, which is as long as a slice, for each of them: lengths of the
+    /// Where the rows of the mask are, which is as long as a slice, for each of them: lengths of the
     /// axes before the last one, and by how many elements of the mask each goes on. `None` if there
     /// is no mask.
     pub mask: Option<Vec<(usize, usize)>>,
@@ -59,7 +59,7 @@ impl Softmax {
     /// The same of elements that are adjusted first.
     ///
     /// # Panics
-    /// If slices do not lie along the last axis, or the axes before it have not as many elements as
+    /// If slices are not along the last axis, or the axes before it have not as many elements as
     /// there are slices.
     #[must_use]
     pub fn adjusted(self, adjustment: Adjustment) -> Self {

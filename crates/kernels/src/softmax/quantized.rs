@@ -6,7 +6,7 @@ use crate::team::Team;
 use crate::vector::Byte;
 use std::marker::PhantomData;
 
-/// Elements that are worth a second thread's while.
+/// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8192;
 
 /// Prepared SOFTMAX of `u8` or `i8` tensors; the output has scale 1/256 and the type's least number
@@ -14,7 +14,7 @@ const ELEMENTS_OF_TASK: usize = 8192;
 #[derive(Debug, Clone)]
 pub struct QuantizedSoftmax<T> {
     sizes: [usize; 3],
-    /// The exponentials of so many steps below the greatest element.
+    /// The exponentials of this many steps below the greatest element.
     powers: Box<[f32; 256]>,
     stored: PhantomData<T>,
 }
@@ -58,7 +58,7 @@ impl<T: Byte> QuantizedSoftmax<T> {
         });
     }
 
-    /// One slice, whose elements are `inner` apart.
+    /// One slice, whose elements have a stride of `inner`.
     #[allow(clippy::cast_possible_truncation)] // 256 at most.
     fn slice(&self, input: &[T], output: &mut [T], inner: usize) {
         let elements = || input.iter().step_by(inner).map(|it| it.wide());

@@ -23,17 +23,17 @@ use sync::{
 /// within a microsecond or two, executions within some tens; waking a sleeper costs about as much.
 const TIMEOUT: Duration = Duration::from_micros(100);
 
-/// Looks at the clock once in so many looks for work.
+/// Looks at the clock once in this many looks for work.
 #[cfg(not(loom))]
 const LOOKS_PER_CLOCK: u32 = 64;
 
-/// A closure that lives as long as [`Team::run`] is inside it.
+/// A closure that exists as long as [`Team::run`] is inside it.
 type Work<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// Two cache lines, which processors fetch together: what different threads write lies apart.
+/// Two cache lines, which processors fetch together: what different threads write is not to share one.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct Padded<T>(T);
 
 /// What is asked whether to go on.
 type Question<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -47,9 +47,9 @@ pub(crate) struct Stop {
 
 impl Stop {
     #[allow(clippy::arc_with_non_send_sync)] // Threads share it as a part of `Shared` only.
-    fn new() -> Arc<Apart<Self>> {
+    fn new() -> Arc<Padded<Self>> {
         let stop = Self { question: UnsafeCell::new(None), is_stopped: AtomicBool::new(false) };
-        Arc::new(Apart(stop))
+        Arc::new(Padded(stop))
     }
 
     /// Whether what a task has still to do is no longer wanted. To be asked in tasks, once in some
@@ -78,7 +78,7 @@ pub(crate) struct Pace<'a> {
 /// Runs of a single task from one question to the next.
 const RUNS_BETWEEN: u32 = 16;
 
-/// So many multiplications take some tens of microseconds, or of plain code a millisecond.
+/// This many multiplications take some tens of microseconds, or of plain code a millisecond.
 const WORK_BETWEEN: usize = 1 << 20;
 
 impl<'a> Pace<'a> {
@@ -100,13 +100,13 @@ impl<'a> Pace<'a> {
 
 /// What the caller and the helpers share.
 struct Shared {
-    round: Apart<Announcement>,
+    round: Padded<Announcement>,
     /// What a team that follows this one keeps.
-    stop: Arc<Apart<Stop>>,
+    stop: Arc<Padded<Stop>>,
     /// By thread, the caller's first.
-    shares: Vec<Apart<Share>>,
+    shares: Vec<Padded<Share>>,
     /// By helper.
-    states: Vec<Apart<State>>,
+    states: Vec<Padded<State>>,
     /// What the first task that panicked said.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -171,23 +171,23 @@ impl Team {
         Self::with_helpers(0, Stop::new())
     }
 
-    /// So many threads, the calling one among them. Fewer if the system does not grant more.
+    /// This many threads, the calling one among them. Fewer if the system does not grant more.
     pub fn new(threads: usize) -> Self {
         Self::with_helpers(threads.saturating_sub(1), Stop::new())
     }
 
-    fn with_helpers(helpers: usize, stop: Arc<Apart<Stop>>) -> Self {
+    fn with_helpers(helpers: usize, stop: Arc<Padded<Stop>>) -> Self {
         let state = || State { done: AtomicU64::new(0), asleep: AtomicBool::new(false) };
         let helpers = helpers.min(usize::from(u16::MAX));
         let shared = Arc::new(Shared {
-            round: Apart(Announcement {
+            round: Padded(Announcement {
                 word: AtomicU64::new(0),
                 work: UnsafeCell::new(None),
                 processor: AtomicUsize::new(usize::MAX),
             }),
             stop,
-            shares: (0..=helpers).map(|_| Apart(Share::new())).collect(),
-            states: (0..helpers).map(|_| Apart(state())).collect(),
+            shares: (0..=helpers).map(|_| Padded(Share::new())).collect(),
+            states: (0..helpers).map(|_| Padded(state())).collect(),
             panic: Mutex::new(None),
         });
         let helpers = (0..helpers)
@@ -216,7 +216,7 @@ impl Team {
             return;
         }
         let is_close = self.ended.is_some_and(|ended| ended.elapsed() < TIMEOUT);
-        let sleeps = |state: &Apart<State>| state.0.asleep.load(Ordering::Relaxed);
+        let sleeps = |state: &Padded<State>| state.0.asleep.load(Ordering::Relaxed);
         self.is_alone = is_small && !is_close && self.shared.states.iter().any(sleeps);
         if !self.is_alone {
             self.shared.round.0.processor.store(processors::current(), Ordering::Relaxed);
@@ -242,7 +242,7 @@ impl Team {
         /// Takes the question away, also if the work panics.
         struct Asked<'a> {
             team: &'a mut Team,
-            stop: Arc<Apart<Stop>>,
+            stop: Arc<Padded<Stop>>,
         }
 
         impl Drop for Asked<'_> {
@@ -348,10 +348,10 @@ impl Team {
         }
     }
 
-    /// Until helpers have done so many tasks.
+    /// Until helpers have done this many tasks.
     fn wait_for_helpers(&self, round: Round, tasks: usize) {
         let done = || {
-            let done_by = |state: &Apart<State>| {
+            let done_by = |state: &Padded<State>| {
                 let word = state.0.done.load(Ordering::Acquire);
                 let is_of_round = word / ONE_ROUND == u64::from(round.number);
                 if is_of_round { word & TASKS } else { 0 }

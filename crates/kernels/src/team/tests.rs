@@ -152,7 +152,7 @@ fn round_numbers_may_run_out() {
 
 #[test]
 #[cfg_attr(miri, ignore = "looks at the clock")]
-fn small_executions_wake_nobody_unless_they_follow_closely() {
+fn small_executions_wake_no_thread_unless_they_follow_closely() {
     let mut team = Team::new(2);
     let wait_for_sleep = |team: &Team| {
         while !team.shared.states[0].0.asleep.load(Ordering::SeqCst) {

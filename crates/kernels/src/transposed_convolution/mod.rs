@@ -1,6 +1,6 @@
 //! Transposed convolution of float32 images, which decoders enlarge them by.
 //!
-//! Between two steps of the stride lie as many output pixels along each axis as the stride is long,
+//! Between two steps of the stride are as many output pixels along each axis as the stride is long,
 //! and those at one of these places are an ordinary convolution by the taps that reach them. Pixels
 //! beside each other that see the same of the input are computed together, as if they were channels:
 //! their channels do are side by side.
@@ -41,7 +41,7 @@ struct Packed {
 impl TransposedConvolution {
     /// Packs the filter, `[output_channels, filter height, filter width, input_channels]`, and the
     /// bias, one for each output channel, and cuts the work. The pixels of input and output will be
-    /// so many values apart.
+    /// this many values from one to the next.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -130,7 +130,7 @@ impl TransposedConvolution {
     ///
     /// # Panics
     /// If the input, the output or the scratch memory is smaller than the shape says, or pixels are
-    /// not as far apart as was prepared for.
+    /// not at the stride that was prepared for.
     pub fn run(
         &self,
         team: &mut Team,

@@ -55,7 +55,7 @@ struct AlongAxis {
     first: usize,
     /// How many positions from there on belong together, as if they were channels.
     joined: usize,
-    /// How many times they are repeated, a stride apart.
+    /// How many times they are repeated, at distances of a stride.
     count: usize,
     /// The filter's tap that is the last one of the phase, to the first of the joined positions. The
     /// one before it is a stride farther.
@@ -127,14 +127,14 @@ impl Shape {
         // Phases write at the same time, each its own pixels.
         assert!(
             output_pixel_stride >= self.output_channels,
-            "pixels of {} channels cannot be {output_pixel_stride} values apart",
+            "pixels of {} channels cannot have a stride of {output_pixel_stride} values",
             self.output_channels
         );
         let phases = self.phases(Some(output_pixel_stride));
         phases.unwrap_or_else(|| panic!("not the shape of a transposed convolution: {self:?}"))
     }
 
-    /// The phases, for an output whose pixels are so far apart.
+    /// The phases, for an output whose pixels have this stride.
     fn phases(&self, output_pixel_stride: Option<usize>) -> Option<Vec<Phase>> {
         // The sizes as those of a convolution that has the same operands, whose checks are the same.
         let sizes = convolution::Shape {
@@ -153,13 +153,14 @@ impl Shape {
             return None;
         }
         let pixel = output_pixel_stride.unwrap_or(self.output_channels);
-        let is_dense = pixel == self.output_channels;
+        let is_contiguous = pixel == self.output_channels;
         // Whether columns are joined depends on the output's pixels, what is valid does not.
         let [down, across] = [0, 1].map(|axis: usize| self.stride[axis].min(self.output[axis]));
         if down.checked_mul(across).is_none_or(|phases| phases > MOST_PHASES) {
             return None;
         }
-        let (rows, columns) = (AlongAxis::all(self, 0, false)?, AlongAxis::all(self, 1, is_dense)?);
+        let (rows, columns) =
+            (AlongAxis::all(self, 0, false)?, AlongAxis::all(self, 1, is_contiguous)?);
         let row = self.output[1].checked_mul(pixel)?;
         let image = self.output[0].checked_mul(row)?;
         self.batch.checked_mul(image).filter(|all| isize::try_from(*all).is_ok())?;
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_valid_is_so_whatever_lies_between_pixels() {
+    fn what_is_valid_is_so_whatever_is_between_pixels() {
         assert!(!square(1, 65, 65, 65, 0).is_valid());
         let most = square(1, 64, 64, 64, 0);
         assert!(most.is_valid());

@@ -59,16 +59,16 @@ proptest! {
     ) {
         prop_assume!(shape.is_valid());
         let (inputs, outputs) = (shape.input_channels, shape.output_channels);
-        let dense = numbers(seed, shape.input_pixels() * inputs);
+        let contiguous = numbers(seed, shape.input_pixels() * inputs);
         let strides = [inputs + gaps[0], outputs + gaps[1]];
         let mut input = numbers(seed ^ 4, shape.input_pixels() * strides[0]);
-        for (to, from) in input.chunks_mut(strides[0].max(1)).zip(dense.chunks(inputs.max(1))) {
+        for (to, from) in input.chunks_mut(strides[0].max(1)).zip(contiguous.chunks(inputs.max(1))) {
             to[..inputs].copy_from_slice(&from[..inputs]);
         }
         let filter = numbers(seed ^ 1, shape.filter_values());
         let bias = numbers(seed ^ 2, outputs);
         let epilogue = Epilogue { min: -30.0, max: 40.0, hard_swish: false };
-        let expected = defined(&shape, &dense, &filter, &bias);
+        let expected = defined(&shape, &contiguous, &filter, &bias);
         for set in InstructionSet::available() {
             let kernel = prepared_twice(set, threads, |preparation| {
                 TransposedConvolution::prepare(&shape, strides, &filter, &bias, epilogue, preparation)

@@ -18,7 +18,7 @@ impl Neon {
         Self(())
     }
 
-    /// Runs a kernel. NEON is always enabled, so it need not be compiled apart.
+    /// Runs a kernel. NEON is always enabled, so it need not be compiled separately.
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         kernel.run(self)
     }

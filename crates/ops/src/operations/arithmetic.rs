@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shapes = |a: &[u32], b: &[u32]| {
             let argument = |dimensions: &[u32]| tensor(TensorFloat32, dimensions);
             let call = Example::new(Add).input_to_come(argument(a)).input_to_come(argument(b));
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn float16_is_rounded_once() {
-        // 1 + 2^-11 lies half-way between 1 and the next float16: to the even one.
+        // 1 + 2^-11 is half-way between 1 and the next float16: to the even one.
         let vector = tensor(TensorFloat16, [2]);
         let found = example(
             Add,

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_shape_is_told() {
+    fn what_is_known_of_the_shape_is_inferred() {
         let shape = |x: &[u32], y: &[u32]| {
             plain(TensorFloat32)
                 .bool(false)

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |call: Example, dimensions: &[u32]| {
             let input = tensor(TensorFloat32, dimensions);
             call.with_input_to_come(0, input).shapes().unwrap().swap_remove(0)

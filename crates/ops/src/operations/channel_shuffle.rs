@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_groups_again_bring_everything_back() {
+    fn shuffling_by_the_other_factor_restores_the_order() {
         for (groups, size) in [(2, 3), (3, 2), (1, 6), (6, 1)] {
             let there = example(TensorFloat32, &[6], groups, 0).result();
             let back = example(TensorFloat32, &[6], size, 0)
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |dimensions: &[u32]| {
             let input = tensor(TensorFloat32, dimensions);
             example(TensorFloat32, &[1, 2], 2, 1).with_input_to_come(0, input).shapes()

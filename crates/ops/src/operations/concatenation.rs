@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |a: &[u32], b: &[u32]| {
             let input = |dimensions: &[u32]| tensor(TensorFloat32, dimensions);
             let call = Example::new(OperationType::Concatenation).input_to_come(input(a));

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn strides_are_told_apart() {
+    fn strides_are_distinguished() {
         let wide = explicit(image_of_nine(), [0; 4], [2, 1]);
         assert_eq!(wide.result(), (vec![1, 2, 1, 1], vec![47.0, 77.0]));
         let high = explicit(image_of_nine(), [0; 4], [1, 2]);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_shape_is_told() {
+    fn what_is_known_of_the_shape_is_inferred() {
         let example = explicit(image_of_nine(), [0; 4], [1, 1]);
         let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
         let unknown_height = example.clone().with_input_to_come(0, float([0, 0, 3, 1]));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |operation, dimensions: &[u32], is_nchw| {
             let input = tensor(TensorFloat32, dimensions);
             let call = example(operation, TensorFloat32, &[1; 4], 2).bool(is_nchw);

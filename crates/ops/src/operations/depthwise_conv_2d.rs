@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn channel_scales_lie_along_the_last_axis() {
+    fn channel_scales_are_along_the_last_axis() {
         let filter = |scales: &[f32], axis| {
             OperandSpec::tensor_quant8_symm_per_channel([1, 1, 1, 2], scales, axis)
         };
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_shape_is_told() {
+    fn what_is_known_of_the_shape_is_inferred() {
         let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
         let input = |dimensions: &[u32]| implicit(2).with_input_to_come(0, float(dimensions));
         assert_eq!(shape(input(&[0, 1, 0, 2])), Shape::new([None, Some(1), None, Some(4)]));

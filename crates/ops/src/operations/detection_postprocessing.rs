@@ -27,7 +27,7 @@
 //! - Regular: for each class on its own, up to the limit of a class; then the highest scores of all
 //!   classes. There is room for as many detections as the limit says.
 //! - Fast: once for all classes, each box with the highest of its scores; then each box is detected
-//!   with as many of its classes, highest scores first, as is allowed. There is room for the limit
+//!   with the allowed number of its classes, highest scores first. There is room for the limit
 //!   times the classes of a box.
 //!
 //! Detections descend by score (fast: boxes do, then the scores of a box); what is beyond their

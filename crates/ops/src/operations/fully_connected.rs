@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_shape_is_told() {
+    fn what_is_known_of_the_shape_is_inferred() {
         let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
         let input = |dimensions: &[u32]| example().with_input_to_come(0, float(dimensions));
         assert_eq!(shape(input(&[0, 3])), Shape::new([None, Some(2)]));

@@ -439,19 +439,19 @@ mod tests {
         let half = float([0.5, 0.75], [0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0]);
         assert_eq!(scores(with_scalar(half, 8, 1.0)), [0.75]);
 
-        let apart = float([0.5, 0.75], [0.0; 8]);
-        assert_eq!(scores(apart.clone().with_int32(7, 1)), [0.75]);
-        assert_eq!(scores(apart.clone().with_int32(7, -1)), [0.75, 0.5]);
-        assert_eq!(scores(apart.clone().with_int32(6, 1)), [0.75]);
-        assert_eq!(scores(apart.clone().with_int32(6, -1)), [0.75, 0.5]);
+        let disjoint = float([0.5, 0.75], [0.0; 8]);
+        assert_eq!(scores(disjoint.clone().with_int32(7, 1)), [0.75]);
+        assert_eq!(scores(disjoint.clone().with_int32(7, -1)), [0.75, 0.5]);
+        assert_eq!(scores(disjoint.clone().with_int32(6, 1)), [0.75]);
+        assert_eq!(scores(disjoint.clone().with_int32(6, -1)), [0.75, 0.5]);
         // The limit before suppression counts boxes that are dropped afterwards.
         assert_eq!(scores(both.with_int32(6, 1)), [0.75]);
         let flat = float([0.5, 0.75], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -9.0]);
         assert_eq!(scores(flat.clone().with_int32(6, 1)), [0.0; 0]);
         assert_eq!(scores(flat), [0.5]);
         // A box of exactly the least size is too small.
-        assert_eq!(scores(with_scalar(apart.clone(), 9, 4.0)), [0.0; 0]);
-        assert_eq!(scores(with_scalar(apart.clone(), 9, 3.75)), [0.75, 0.5]);
+        assert_eq!(scores(with_scalar(disjoint.clone(), 9, 4.0)), [0.0; 0]);
+        assert_eq!(scores(with_scalar(disjoint.clone(), 9, 3.75)), [0.75, 0.5]);
         // Width and height each have to be greater: the first box is 6 wide, 6 high, or both.
         let ln_2 = 2.0_f64.ln();
         for ([dw, dh], proposed) in
@@ -464,7 +464,7 @@ mod tests {
         let below = float([0.5, 0.75], [0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(scores(with_scalar(below, 9, -1.0)), [0.75]);
         // In an image that ends where the second box begins it has no centre within.
-        let narrow = apart.with_input(3, tensor(TensorFloat32, [1, 2]), &[8.0, 4.0]);
+        let narrow = disjoint.with_input(3, tensor(TensorFloat32, [1, 2]), &[8.0, 4.0]);
         assert_eq!(scores(with_scalar(narrow, 9, -1.0)), [0.5]);
     }
 
@@ -534,7 +534,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn proposals_lie_within_the_image_in_descending_order(
+        fn proposals_are_within_the_image_in_descending_order(
             scores in prop::array::uniform2(0.0..1.0_f64),
             deltas in prop::array::uniform8(-1.0..1.0_f64),
         ) {

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_shape_is_told() {
+    fn what_is_known_of_the_shape_is_inferred() {
         let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
         let input = implicit(2).with_input_to_come(0, float([0, 1, 0, 4]));
         assert_eq!(shape(input), Shape::new([None, Some(1), None, Some(4)]));
@@ -300,7 +300,7 @@ mod tests {
         /// One group is CONV_2D; as many groups as channels are DEPTHWISE_CONV_2D with the filter's
         /// first axis moved behind the others.
         #[test]
-        fn it_lies_between_its_relatives(x in images(), w in images(), is_nchw: bool, scheme in 0..3_i32) {
+        fn it_is_between_its_relatives(x in images(), w in images(), is_nchw: bool, scheme in 0..3_i32) {
             let layout = Layout::from_flag(is_nchw);
             let example = |operation, filter: [u32; 4], w: &[f64], extra: &[i32]| {
                 let bias = if filter[0] == 1 { filter[3] } else { filter[0] };

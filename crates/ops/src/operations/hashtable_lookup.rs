@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shapes = |lookups: &[u32], values: &[u32]| {
             example(TensorFloat32, &[], &[], &[0, 1])
                 .with_input_to_come(0, tensor(TensorInt32, lookups))

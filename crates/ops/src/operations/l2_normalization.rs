@@ -25,7 +25,7 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 /// L2_NORMALIZATION.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct L2Normalization {
-    /// The axis that slices lie along.
+    /// The axis that slices are along.
     pub axis: usize,
 }
 

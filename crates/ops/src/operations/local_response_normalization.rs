@@ -35,7 +35,7 @@ pub struct LocalResponseNormalization {
     pub alpha: f32,
     /// The exponent.
     pub beta: f32,
-    /// The axis that neighbours lie along.
+    /// The axis that neighbours are along.
     pub axis: usize,
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_lie_along_the_axis() {
+    fn neighbours_are_along_the_axis() {
         let square = example(&[2, 2], &[1.0, 2.0, 3.0, 4.0], 5, [1.0, 1.0, 1.0]);
         let rows = [1.0 / 6.0, 2.0 / 6.0, 3.0 / 26.0, 4.0 / 26.0];
         let columns = [1.0 / 11.0, 2.0 / 21.0, 3.0 / 11.0, 4.0 / 21.0];

@@ -113,7 +113,7 @@ impl Operation for LshProjection {
                 .ok_or_else(|| seeds.wrong("shape", &seeds.shape, "less than 2^32 bits in all"))?;
             return Ok(vec![Shape::known([length])]);
         }
-        // Bits that tell the functions apart, which only the offsets need.
+        // Bits that distinguish the functions, which only the offsets need.
         let for_functions = match (self.projection, functions) {
             (Projection::Sparse, Some(functions @ 1..)) => {
                 u32::BITS - (functions - 1).leading_zeros()
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |dimensions: &[u32], projection| {
             let seeds = tensor(TensorFloat32, dimensions);
             let call = integers(projection).with_input_to_come(0, seeds);

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_shapes_is_told() {
+    fn what_is_known_of_the_shapes_is_inferred() {
         let shapes = |example: Example| example.shapes().unwrap();
         let known = [[2, 20], [2, 5], [2, 5], [2, 5]].map(Shape::known);
         let wide = || example(FLOAT32, [3, 5, 5], &INPUT_GATE, [0.0; 2]);

@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(result(Maximum), (vec![2, 2], vec![-1.0, 4.0, 1.0, 2.0]));
             assert_eq!(result(Minimum), (vec![2, 2], vec![-3.0, 2.0, -1.0, 0.0]));
         }
-        // Neighbours that a float32 cannot tell apart.
+        // Neighbours that a float32 cannot distinguish.
         let integers = tensor(TensorInt32, [1]);
         let a = (integers.clone(), &[f64::from(i32::MAX)][..]);
         let b = (integers, &[f64::from(i32::MAX - 1)][..]);

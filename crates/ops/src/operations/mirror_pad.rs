@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |dimensions: &[u32]| {
             example(TensorFloat32, &[9, 9], &[[1, 2], [3, 4]], REFLECT)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))

@@ -22,7 +22,7 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 /// PACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pack {
-    /// The axis of the output that tells the inputs apart.
+    /// The axis of the output that distinguishes the inputs.
     pub axis: usize,
 }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |a: &[u32], b: &[u32]| {
             let input = |dimensions: &[u32]| tensor(TensorFloat32, dimensions);
             let call = Example::new(OperationType::Pack).int32s([1]);

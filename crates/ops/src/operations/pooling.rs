@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn width_and_height_are_told_apart() {
+    fn width_and_height_are_distinguished() {
         let wide = implicit(MaxPool2d, 2, [3, 1]);
         assert_eq!(wide.result(), (vec![1, 3, 1, 1], vec![3.0, 6.0, 9.0]));
         let high = explicit(MaxPool2d, [0; 4], [2, 1]).with_int32(7, 1);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_shape_is_told() {
+    fn what_is_known_of_the_shape_is_inferred() {
         let example = implicit(MaxPool2d, 1, [2, 2]);
         let with = |dimensions: &[u32]| {
             let spec = OperandSpec::tensor_float32(dimensions);
@@ -482,7 +482,7 @@ mod tests {
     proptest! {
         /// Stored means are the real mean of the stored numbers, rounded.
         #[test]
-        fn the_mean_lies_within_half_a_step(values in prop::collection::vec(-128..128_i32, 9)) {
+        fn the_mean_is_within_half_a_step(values in prop::collection::vec(-128..128_i32, 9)) {
             let values: Vec<f64> = values.into_iter().map(f64::from).collect();
             let mean = image(AveragePool2d, TensorQuant8AsymmSigned, &values)
                 .int32s([2, 1, 1, 3, 3, 0])

@@ -192,7 +192,7 @@ impl Operation for Quantized16bitLstm {
                 let kept = product(staying[unit], cells[unit]);
                 let cell = scale_by_power_of_two(candidate, -CELL_BITS).saturating_add(kept);
                 new_cells.push(i32::from(cell));
-                // As much as tanh wants to tell apart fits 3 integer bits.
+                // As much as tanh wants to distinguish fits 3 integer bits.
                 let in_gate_bits = scale_by_power_of_two(cell, 1);
                 let result = product(leaving[unit], tanh(in_gate_bits, GATE_BITS));
                 let stored = divide_by_power_of_two(result.into(), 8).clamp(-128, 127);

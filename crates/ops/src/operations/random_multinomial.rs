@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let good = || example(tensor(TensorFloat32, [1, 2]), &[0.0; 2], 5, [1.0, 2.0]);
         let open = good().with_input_to_come(2, tensor(TensorInt32, [2]));
         assert_eq!(open.shapes(), Ok(vec![Shape::known([1, 5])]));

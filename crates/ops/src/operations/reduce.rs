@@ -1,5 +1,5 @@
 //! MEAN, REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM: one element of
-//! all that lie along some axes.
+//! all that are along some axes.
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
@@ -57,7 +57,7 @@ pub enum Reduction {
 pub struct Reduce {
     /// What becomes of the elements.
     pub reduction: Reduction,
-    /// The axes they lie along, from the front, ascending.
+    /// The axes they are along, from the front, ascending.
     pub axes: Vec<usize>,
     /// Whether the axes stay, with length 1.
     pub keep_dims: bool,
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shapes = |dimensions: &[u32], keep_dims| {
             example(ReduceSum, tensor(TensorFloat32, [1, 1, 1]), &[0.0], &[-1], keep_dims)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_do_not_lose_small_summands() {
+    fn sums_do_not_lose_small_terms() {
         let elements = [1e8, 1.0, 1.0, 1.0, -1e8, 1.0];
         let input = tensor(TensorFloat32, [6]);
         let sum = |operation| example(operation, input.clone(), &elements, &[0], false).result().1;

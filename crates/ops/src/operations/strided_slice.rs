@@ -28,12 +28,12 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StridedSlice {
     /// What is taken along each axis of the input.
-    pub axes: Vec<Stretch>,
+    pub axes: Vec<Span>,
 }
 
 /// What is taken along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Stretch {
+pub struct Span {
     /// The first element, negative from the end; `None` for the axis's own.
     pub begin: Option<i32>,
     /// The element before which it ends, negative from the end; `None` for the axis's own end.
@@ -86,7 +86,7 @@ impl Operation for StridedSlice {
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let begins = call.input(1).i32s()?;
         let (ends, strides) =
-            (as_many(call.input(2), begins.len())?, as_many(call.input(3), begins.len())?);
+            (of_length(call.input(2), begins.len())?, of_length(call.input(3), begins.len())?);
         let (begin_mask, end_mask) = (call.input(4).i32()?, call.input(5).i32()?);
         let shrink_mask = call.input(6).i32()?;
         let mut axes = Vec::with_capacity(begins.len());
@@ -99,7 +99,7 @@ impl Operation for StridedSlice {
                 let expected = if shrinks { "above 0 where an axis shrinks" } else { "not 0" };
                 return Err(call.input(3).wrong("value", stride, expected));
             }
-            axes.push(Stretch {
+            axes.push(Span {
                 begin: (!is_in(begin_mask)).then_some(begin),
                 end: (!is_in(end_mask)).then_some(end),
                 stride,
@@ -115,9 +115,9 @@ impl Operation for StridedSlice {
             return Err(input.wrong("shape", &input.shape, format!("rank {}", self.axes.len())));
         }
         let mut lengths = Vec::with_capacity(self.axes.len());
-        for (axis, stretch) in self.axes.iter().enumerate() {
-            let count = input.shape.length(axis).map(|length| stretch.on(length).1);
-            if !stretch.shrinks {
+        for (axis, span) in self.axes.iter().enumerate() {
+            let count = input.shape.length(axis).map(|length| span.on(length).1);
+            if !span.shrinks {
                 lengths.push(count);
             } else if count.is_some_and(|count| count != 1) {
                 let found = format!("{} elements of axis {axis}", count.unwrap_or_default());
@@ -134,8 +134,8 @@ impl Operation for StridedSlice {
         let lengths = input.dimensions()?;
         // First with all axes, then without those that go: they have one element each.
         let (mut counts, mut firsts) = (Vec::new(), Vec::new());
-        for (stretch, length) in self.axes.iter().zip(&lengths) {
-            let (first, count) = stretch.on(*length);
+        for (span, length) in self.axes.iter().zip(&lengths) {
+            let (first, count) = span.on(*length);
             firsts.push(first);
             counts.push(count);
         }
@@ -150,11 +150,11 @@ impl Operation for StridedSlice {
     }
 }
 
-impl Stretch {
+impl Span {
     /// The first element that is taken on an axis of a length, and how many are.
     pub fn on(&self, length: u32) -> (i64, u32) {
         let (length, stride) = (i64::from(length), i64::from(self.stride));
-        // Where a stretch can begin and end; going backwards it ends before the first element.
+        // Where a span can begin and end; going backwards it ends before the first element.
         let (least, most) = if stride > 0 { (0, length) } else { (-1, length - 1) };
         let place = |given: i32| {
             let from_front = if given < 0 { i64::from(given) + length } else { given.into() };
@@ -171,7 +171,7 @@ impl Stretch {
 }
 
 /// The numbers of an argument that has as many as the one before.
-fn as_many(argument: &Argument<'_>, count: usize) -> Result<Vec<i32>, Fault> {
+fn of_length(argument: &Argument<'_>, count: usize) -> Result<Vec<i32>, Fault> {
     let numbers = argument.i32s()?;
     if numbers.len() != count {
         return Err(argument.wrong("shape", &argument.shape, format!("[{count}] as begins")));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_by_hand() {
+    fn spans_by_hand() {
         assert_eq!(of_five(1, 4, 1), [1.0, 2.0, 3.0]);
         assert_eq!(of_five(0, 5, 2), [0.0, 2.0, 4.0]);
         assert_eq!(of_five(0, 4, 3), [0.0, 3.0]);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shape = |dimensions: &[u32], shrink_mask| {
             example(TensorFloat32, &[1, 1], &[0, 1], &[9, 2], &[2, 1])
                 .with_int32(6, shrink_mask)
@@ -341,13 +341,13 @@ mod tests {
     proptest! {
         /// Against a walk from the begin, element by element.
         #[test]
-        fn a_stretch_is_what_a_walk_finds(
+        fn a_span_is_what_a_walk_finds(
             length in 0..9_u32,
             begin in prop::option::of(-12..12_i32),
             end in prop::option::of(-12..12_i32),
             stride in (-4..5_i32).prop_filter("not 0", |stride| *stride != 0),
         ) {
-            let (first, count) = Stretch { begin, end, stride, shrinks: false }.on(length);
+            let (first, count) = Span { begin, end, stride, shrinks: false }.on(length);
             let length = length.cast_signed();
             let wrap = |given: i32| if given < 0 { given + length } else { given };
             let end = end.map(wrap);

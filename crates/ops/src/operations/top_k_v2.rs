@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_far_as_they_are_known() {
+    fn shapes_are_inferred_as_far_as_they_are_known() {
         let shapes = |dimensions: &[u32]| {
             example(tensor(TensorFloat32, [2]), &[0.0; 2], 2)
                 .with_input_to_come(0, tensor(TensorFloat32, dimensions))

@@ -38,11 +38,11 @@ use nnhal_hal::{FusedActivation, HalVersion, OperationType};
 /// What is cut off the elements that the filter's copies cover along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Trim {
-    /// So many elements before and behind.
+    /// This many elements before and behind.
     Explicit {
         /// Before the first element.
         before: u32,
-        /// Behind the last one. Where it is negative, so many elements are added that no copy of
+        /// Behind the last one. Where it is negative, this many elements are added that no copy of
         /// the filter reaches.
         after: i32,
     },
@@ -55,7 +55,7 @@ pub enum Trim {
     },
 }
 
-/// How copies of a filter lie over an axis of the output.
+/// How copies of a filter are over an axis of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Spread {
     /// What is cut off.
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_the_shape_is_told() {
+    fn what_is_known_of_the_shape_is_inferred() {
         let shape = |example: Example| example.shapes().unwrap().swap_remove(0);
         let unknown = |example: Example| example.with_input_to_come(0, float([0, 1, 0, 1]));
         assert_eq!(shape(unknown(explicit([0; 4]))), Shape::new([None, Some(1), None, Some(1)]));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_rows_lie_side_by_side() {
+    fn merged_rows_are_side_by_side() {
         let output = || OperandSpec::tensor_float32([]);
         let example = Example::new(OperationType::Relu).output(output()).output(output());
         let run = |dimensions: &[Vec<u32>], is_merged| {
@@ -213,8 +213,8 @@ mod tests {
         };
         let merged = run(&[vec![2, 1, 3]], true);
         assert_eq!(merged, [[0.0, 2.0, 3.0, 1.0, 0.0, 0.0]]);
-        let apart = run(&[vec![2, 1, 1], vec![2, 1, 2]], false);
-        assert_eq!(apart, [vec![0.0, 1.0], vec![2.0, 3.0, 0.0, 0.0]]);
+        let separate = run(&[vec![2, 1, 1], vec![2, 1, 2]], false);
+        assert_eq!(separate, [vec![0.0, 1.0], vec![2.0, 3.0, 0.0, 0.0]]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub fn shape(
     Ok(Shape::new(bordered.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// A need for 1.2 of a `TENSOR_QUANT8_ASYMM` whose zero is not stored as 0: what lies around it was
+/// A need for 1.2 of a `TENSOR_QUANT8_ASYMM` whose zero is not stored as 0: what is around it was
 /// not defined before.
 pub fn since(input: &Argument<'_>) -> Since {
     let is_new = input.operand_type == OperandType::TensorQuant8Asymm && input.zero_point != 0;

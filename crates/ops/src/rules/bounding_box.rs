@@ -57,7 +57,7 @@ impl BoundingBox {
         if together > 0.0 { common / together } else { 0.0 }
     }
 
-    /// The box moved and scaled: `dx` and `dy` move the centre by so many widths and heights, `dw`
+    /// The box moved and scaled: `dx` and `dy` move the centre by this many widths and heights, `dw`
     /// and `dh` are natural logarithms of the factors for width and height.
     #[must_use]
     pub fn transformed(self, [dx, dy, dw, dh]: [f32; 4]) -> Self {

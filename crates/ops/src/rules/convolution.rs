@@ -52,7 +52,7 @@ pub fn validate(call: &Call<'_>, channel_axis: u32) -> Result<(), Fault> {
 }
 
 /// Checks a call whose first three inputs are input, filter and bias: the bias has rank 1; channel
-/// scales lie along `channel_axis` of the filter; the bias has zero point 0 and, unless the filter
+/// scales are along `channel_axis` of the filter; the bias has zero point 0 and, unless the filter
 /// has a scale per channel, the scale `input scale * filter scale`.
 ///
 /// # Errors
@@ -173,7 +173,7 @@ impl Requantizer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connection {
     /// The filter is `[depth_out, height, width, depth_in / groups]`. Input and output channels
-    /// are cut into as many runs, and each run of the output sees one of the input. With one
+    /// are cut into one run for each group, and each run of the output sees one of the input. With one
     /// group every output channel sees all of the input.
     Grouped {
         /// Number of runs.

@@ -8,7 +8,7 @@ use crate::call::{Argument, Output};
 use crate::error::Fault;
 use crate::validate::MAX_RANK;
 
-/// For each axis, the distance between neighbours, in elements; the last axis lies most densely.
+/// For each axis, the distance between neighbours, in elements; the last axis is most densely.
 /// Meaningless, but harmless, for a tensor without elements.
 pub fn strides(lengths: &[usize]) -> Vec<usize> {
     let mut strides = vec![1_usize; lengths.len()];
@@ -252,7 +252,7 @@ fn count(dimensions: &[u32]) -> usize {
     dimensions.iter().map(|length| *length as usize).product()
 }
 
-/// So many elements from a position on.
+/// This many elements from a position on.
 fn part<'a>(
     source: &'a [u8],
     output: &Argument<'_>,

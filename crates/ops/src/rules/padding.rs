@@ -7,7 +7,7 @@ use crate::error::Fault;
 /// How an axis is padded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// So many elements before and behind.
+    /// This many elements before and behind.
     Explicit {
         /// Before the first element.
         before: u32,

@@ -30,7 +30,7 @@ pub struct RegionGrid {
 /// One region, in cells of the feature map. Pairs are in the order height, width.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Region {
-    /// Which of the batch; the batch has so many.
+    /// Which of the batch; the batch has this many.
     pub batch: usize,
     /// Upper and left edge, 0 or more.
     pub start: [f64; 2],

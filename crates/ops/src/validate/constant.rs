@@ -6,7 +6,7 @@ use nnhal_hal::{Memory, Model, Operand, OperandLifeTime, OperandType};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Up to so many bytes the value of a constant is looked at while the model is validated; and if
+/// Up to this many bytes the value of a constant is looked at while the model is validated; and if
 /// it is in a pool and can decide an index, a branch or a shape, it is copied then. Far above
 /// what any list of axes or lengths needs, and it bounds copies and work by the size of the model,
 /// whatever the pools hold and however many operations read the same constant (contract: SEC-3).
@@ -104,7 +104,7 @@ impl Constant {
         }
     }
 
-    /// What an operation is told of it while the model is validated.
+    /// What an operation knows of it while the model is validated.
     pub(super) fn value(&self) -> Value<'_> {
         match self.known() {
             Some(bytes) if bytes.len() <= PARAMETER_BYTES as usize => Value::Known(bytes),

@@ -70,7 +70,7 @@ pub enum ValidationError {
         error: Box<OperationMistake>,
     },
     /// A subgraph refers to itself, perhaps through others (contract: CF-5).
-    #[error("the {subgraph} refers to itself, perhaps by way of others")]
+    #[error("the {subgraph} refers to itself, perhaps through others")]
     Cycle {
         /// One that does.
         subgraph: SubgraphName,

@@ -6,7 +6,7 @@
 //! WHILEs of a single round each nest to the same effect.
 //!
 //! So what runs when every WHILE makes a single round is counted beforehand, exactly, and limited:
-//! to so many times what the model writes down, and to some number that no model comes near by
+//! to this many times what the model writes down, and to some number that no model comes near by
 //! accident. A model that runs each of its subgraphs from few places, as all that converters
 //! write do, stays below whatever its size; rounds of loops do not count, however many they are.
 //! With this limit, the clock of each WHILE, and the deadline, if there is one, the time of an
@@ -133,7 +133,7 @@ mod tests {
         builder.reference(graph)
     }
 
-    /// Runs `inner` so many times in a row.
+    /// Runs `inner` this many times in a row.
     fn level(operation: OperationType, inner: SubgraphId, times: usize) -> SubgraphBuilder {
         let mut graph = SubgraphBuilder::new();
         let x = graph.input("x", truth());

@@ -18,7 +18,7 @@ use proptest::test_runner::{Config, TestRunner};
 use random::Random;
 use sample::Sample;
 
-/// So many cases, unless the environment says how many. A smaller seed makes no smaller case, so
+/// This many cases, unless the environment says how many. A smaller seed makes no smaller case, so
 /// nothing is shrunk.
 pub fn config(cases: u32) -> Config {
     let wanted = std::env::var("NNHAL_TEST_CASES").ok().and_then(|it| it.parse().ok());

@@ -32,7 +32,7 @@ impl Random {
         values[self.length(0, u32::try_from(values.len() - 1).unwrap()) as usize].clone()
     }
 
-    /// True once in so many times.
+    /// True once in this many times.
     pub fn one_in(&mut self, count: u32) -> bool {
         self.length(1, count) == 1
     }

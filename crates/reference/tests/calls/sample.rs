@@ -57,7 +57,7 @@ pub enum Quant {
     Product(usize, usize),
     /// The stored number of an input, in an `INT32`.
     StoredAs(usize),
-    /// With this scale, and a zero point that lies so far above the least number stored.
+    /// With this scale, and a zero point that is so far above the least number stored.
     Fixed(f32, i32),
     /// With this scale and the zero point 0.
     Scale(f32),
@@ -143,7 +143,7 @@ impl Sample {
         numbers.iter().fold(self, |call, number| call.scalars(&[f64::from(*number)]))
     }
 
-    /// The flag that says how images lie.
+    /// The flag that says how images are.
     pub fn flag(self) -> Self {
         self.input(Given { layout: Layout::Flag, ..Given::tensor(&[], vec![0.0]) })
     }
@@ -186,7 +186,7 @@ impl Sample {
     }
 
     /// The call in the types of a row; outputs that are to fit get scale and zero point by what
-    /// [`Call::fit`] is told.
+    /// [`Call::fit`] is given.
     pub fn typed(&self, row: &Row) -> Call {
         let (parameters, results) = self.parameters();
         let mut inputs: Vec<Typed> = Vec::new();

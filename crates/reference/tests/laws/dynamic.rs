@@ -19,7 +19,7 @@ fn prep_10_what_a_model_leaves_open_changes_nothing() {
                 ("no shape and no value known", Shapes::Unknown, Constants::None),
                 ("only ranks and no value known", Shapes::Ranks(&open), Constants::None),
             ];
-            // A length of 0 cannot be told from an unknown one.
+            // A length of 0 cannot be distinguished from an unknown one.
             if open.iter().all(|(dimensions, _)| !dimensions.contains(&0)) {
                 ways.push(("all shapes known", Shapes::Known(&open), Constants::Some));
                 ways.push(("no value known", Shapes::Known(&open), Constants::None));

@@ -1,7 +1,7 @@
 //! Short ways to prepare and run a model.
 #![allow(dead_code)] // Every test crate uses a part.
 
-pub mod lives;
+pub mod rounds;
 
 use nnhal_hal::{
     ErrorStatus, ExecutionError, ExecutionOptions, HalVersion, Model, OperandSpec, OperationType,

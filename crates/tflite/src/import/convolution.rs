@@ -122,7 +122,7 @@ impl GraphImporter<'_, '_> {
         }
     }
 
-    /// Input, filter and bias of a convolution with so many output channels.
+    /// Input, filter and bias of a convolution with this many output channels.
     fn weighted(&mut self, operator: &Operator<'_>, channels: u32) -> Imported<Vec<OperandId>> {
         let input = self.input_tensor(operator, 0)?;
         let filter = self.input_tensor(operator, 1)?;

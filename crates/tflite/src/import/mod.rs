@@ -146,7 +146,7 @@ struct Graphs<'f, 'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     NotBegun,
-    UnderWay,
+    Running,
     Done(SubgraphId),
 }
 
@@ -169,7 +169,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
         if depth > MOST_NESTED {
             return Err(malformed("subgraphs are nested too deep"));
         }
-        self.imported[index] = Progress::UnderWay;
+        self.imported[index] = Progress::Running;
         let file = self.file;
         let graph = &file.graphs[index];
         let mut importer = GraphImporter::new(file, graph, self.pool);
@@ -224,7 +224,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
         match self.imported.get(index) {
             None => Err(Reason::new(format!("there is no subgraph {index}")).into()),
             Some(Progress::Done(id)) => Ok(*id),
-            Some(Progress::UnderWay) => Err(Reason::new("subgraphs refer to each other").into()),
+            Some(Progress::Running) => Err(Reason::new("subgraphs refer to each other").into()),
             Some(Progress::NotBegun) => {
                 let finished = self.import(index, depth + 1).map_err(Stop::Import)?;
                 let id = self.model.reference(finished.builder);

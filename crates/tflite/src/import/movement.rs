@@ -66,7 +66,7 @@ impl GraphImporter<'_, '_> {
         Ok(self.builder.operation(O::Reshape, [operand, shape], spec))
     }
 
-    /// By way of integers: 0 and 1 in, unequal to 0 out.
+    /// Through integers: 0 and 1 in, unequal to 0 out.
     fn reshape_bools(
         &mut self,
         operand: OperandId,

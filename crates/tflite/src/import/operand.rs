@@ -10,7 +10,7 @@ use nnhal_hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationT
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Constants of at least so many bytes stay in the file.
+/// Constants of at least this many bytes stay in the file.
 const LARGE: usize = 128;
 
 /// What follows an operation: an activation that the HAL can fuse, or one that it cannot.
@@ -213,7 +213,7 @@ impl<'f> GraphImporter<'f, '_> {
         }
     }
 
-    /// The element type of a constant tensor, and where its bytes lie: as many as its shape needs,
+    /// The element type of a constant tensor, and where its bytes are: as many as its shape needs,
     /// unless it is sparse.
     fn constant_place(&self, index: usize) -> Imported<(Element, Buffer)> {
         let tensor = self.tensor(index);

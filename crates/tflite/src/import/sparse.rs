@@ -166,7 +166,7 @@ impl<'a> Layout<'a> {
         Ok(Self { levels, strides, limits, element, values })
     }
 
-    /// Places what lies below one entry of the level above. Coordinates ascend and dense levels are
+    /// Places what is below one entry of the level above. Coordinates ascend and dense levels are
     /// as long as their axes, so an entry of a level is one place of the dense tensor, and this takes
     /// as many steps as that has elements, by level. Without elements there is nothing to place.
     fn fill(

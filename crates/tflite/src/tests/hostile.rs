@@ -1,4 +1,4 @@
-//! Files that lie: always an error or a model, never a panic, a hang or a huge allocation.
+//! Files that are: always an error or a model, never a panic, a hang or a huge allocation.
 
 use super::draft::{Draft, identified};
 use super::mapping::{
@@ -129,7 +129,7 @@ fn sec_indexes_out_of_range_are_named() {
         let buffer = Buffer { data: None, offset: 1 << 40, size: u64::MAX };
         draft.model.buffers.as_mut().unwrap()[1] = buffer;
     });
-    assert!(text.contains("lie outside of the file"), "{text}");
+    assert!(text.contains("are outside of the file"), "{text}");
 }
 
 fn if_of(graph: usize, branches: [i32; 2], draft: &mut Draft) {

@@ -45,18 +45,18 @@ enum Float {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Strides {
     pub(super) input: usize,
-    summand: usize,
+    residual: usize,
     pub(super) output: usize,
 }
 
 impl Strides {
-    /// Of a node whose first input is the image and whose fourth one is the summand, if there is
-    /// one. What lies dense has the channels of the shape, whatever its last length is.
+    /// Of a node whose first input is the image and whose fourth one is the residual, if there is
+    /// one. What is contiguous has the channels of the shape, whatever its last length is.
     pub(super) fn of(builder: &Builder<'_, '_>, node: &Node, shape: &Shape) -> Self {
-        let stride = |value: ValueId, channels| builder.gapped(value).unwrap_or(channels);
+        let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
         Self {
             input: stride(node.inputs[0], shape.input_channels),
-            summand: node.inputs.get(3).map_or(0, |it| stride(*it, shape.output_channels)),
+            residual: node.inputs.get(3).map_or(0, |it| stride(*it, shape.output_channels)),
             output: stride(node.outputs[0], shape.output_channels),
         }
     }
@@ -110,11 +110,11 @@ pub(super) fn lower(
             .ok()?,
         )
     };
-    let summand = node.inputs.get(3).map(|summand| Operand::Value(*summand));
+    let residual = node.inputs.get(3).map(|residual| Operand::Value(*residual));
     Some(Draft {
         place: node.place,
         kernel: Box::new(FloatConvolution { kernel, shape: *shape, strides }),
-        inputs: [Operand::Value(node.inputs[0])].into_iter().chain(summand).collect(),
+        inputs: [Operand::Value(node.inputs[0])].into_iter().chain(residual).collect(),
         outputs: node.outputs.clone(),
     })
 }
@@ -150,13 +150,13 @@ impl Kernel for FloatUnpacked {
         let (inputs, [output], scratch) = operands.split();
         let image = |index, pixel_stride| Image { values: inputs.floats(index), pixel_stride };
         let filter = Filter { weights: inputs.floats(1), bias: inputs.floats(2) };
-        let summand = inputs.optional(3).map(|_| image(3, self.strides.summand));
+        let residual = inputs.optional(3).map(|_| image(3, self.strides.residual));
         let output = ImageMut {
             values: bytemuck::cast_slice_mut(output),
             pixel_stride: self.strides.output,
         };
         let scratch = bytemuck::cast_slice_mut(scratch);
-        self.kernel.run(run.team, image(0, self.strides.input), filter, summand, output, scratch);
+        self.kernel.run(run.team, image(0, self.strides.input), filter, residual, output, scratch);
         Ok(())
     }
 
@@ -209,7 +209,7 @@ pub(super) fn transposed_strides(
     node: &Node,
     shape: &transposed_convolution::Shape,
 ) -> [usize; 2] {
-    let stride = |value: ValueId, channels| builder.gapped(value).unwrap_or(channels);
+    let stride = |value: ValueId, channels| builder.row_stride(value).unwrap_or(channels);
     [stride(node.inputs[0], shape.input_channels), stride(node.outputs[0], shape.output_channels)]
 }
 
@@ -241,7 +241,7 @@ impl Kernel for FloatConvolution {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], scratch) = operands.split();
         let image = |index, pixel_stride| Image { values: inputs.floats(index), pixel_stride };
-        let summand = inputs.optional(1).map(|_| image(1, self.strides.summand));
+        let residual = inputs.optional(1).map(|_| image(1, self.strides.residual));
         let output = ImageMut {
             values: bytemuck::cast_slice_mut(output),
             pixel_stride: self.strides.output,
@@ -249,11 +249,11 @@ impl Kernel for FloatConvolution {
         let scratch = bytemuck::cast_slice_mut(scratch);
         let image = image(0, self.strides.input);
         match &self.kernel {
-            Float::Full(kernel) => kernel.run(run.team, image, summand, output, scratch),
-            Float::Depthwise(kernel) => kernel.run(run.team, image, summand, output, scratch),
+            Float::Full(kernel) => kernel.run(run.team, image, residual, output, scratch),
+            Float::Depthwise(kernel) => kernel.run(run.team, image, residual, output, scratch),
             Float::Row(kernel) => {
-                let summand = summand.map(|summand| summand.values);
-                kernel.run(run.team, image.values, summand, output.values, scratch);
+                let residual = residual.map(|residual| residual.values);
+                kernel.run(run.team, image.values, residual, output.values, scratch);
             }
         }
         Ok(())

@@ -71,7 +71,7 @@ fn paired(builder: &Builder<'_, '_>, node: &Node, function: Function) -> Option<
 }
 
 /// As the operation has it: towards minus infinity, 0 for a divisor of 0, and wrapped. Quotients of
-/// 32-bit numbers have room in doubles, and lie further from the next integer than doubles are rounded.
+/// 32-bit numbers have room in doubles, and are further from the next integer than doubles are rounded.
 #[allow(clippy::cast_possible_truncation)] // Wrapped before.
 #[inline(always)]
 fn floor_div(x: i32, y: i32) -> i32 {

@@ -141,7 +141,7 @@ fn other(
         _ => None,
     }
 }
-/// Whether all parts of a CONCATENATION lie where it would put them.
+/// Whether all parts of a CONCATENATION are where it would put them.
 fn is_joined(builder: &Builder<'_, '_>, node: &Node) -> bool {
     let is_there = |part: &ValueId| builder.layout.is_placed_in(*part, node.outputs[0]);
     parts(builder.graph, node).iter().all(is_there)

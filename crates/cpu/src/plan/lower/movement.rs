@@ -21,7 +21,7 @@ pub(super) struct Copies {
     pub(super) fill: Vec<u8>,
 }
 
-/// Each axis may be cut into three stretches.
+/// Each axis may be cut into three spans.
 const MOST_MIRRORED_AXES: usize = 6;
 
 pub(super) fn lengths(value: &Value<'_>) -> Vec<usize> {
@@ -114,7 +114,7 @@ pub(super) fn concatenation(
         at[axis] += part[axis];
     }
     let element_size = output.element_size();
-    if !is_copied(element_size) || builder.gapped(node.outputs[0]).is_some() {
+    if !is_copied(element_size) || builder.row_stride(node.outputs[0]).is_some() {
         return None;
     }
     if recoded > 0 {

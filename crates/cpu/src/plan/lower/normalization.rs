@@ -175,8 +175,8 @@ impl Kernel for Along {
             self.kernel.run(run.team, input, output);
             return Ok(());
         };
-        let rooms = bytemuck::cast_slice_mut(scratch);
-        let (rows, results) = rooms.split_at_mut(self.elements);
+        let scratch = bytemuck::cast_slice_mut(scratch);
+        let (rows, results) = scratch.split_at_mut(self.elements);
         to_rows.run(run.team, input, rows);
         let results = &mut results[..self.elements];
         self.kernel.run(run.team, rows, results);
@@ -214,7 +214,7 @@ fn quantized_l2(builder: &Builder<'_, '_>, node: &Node, axis: usize) -> Option<D
 }
 
 impl QuantizedL2 {
-    /// One slice, whose elements are `distance` apart.
+    /// One slice, whose elements have a stride of `distance`.
     fn slice(&self, input: &[u8], output: &mut [u8], distance: usize) {
         let [zero_of_input, zero_of_output] = self.zero_points;
         let offset = |byte: u8| {

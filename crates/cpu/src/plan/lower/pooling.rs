@@ -121,7 +121,7 @@ fn draft(
 }
 
 fn finished(builder: &Builder<'_, '_>, node: &Node, shape: Shape, pooling: Typed) -> Draft {
-    let stride = |value| builder.gapped(value).unwrap_or(shape.channels);
+    let stride = |value| builder.row_stride(value).unwrap_or(shape.channels);
     let (input_stride, output_stride) = (stride(node.inputs[0]), stride(node.outputs[0]));
     Draft {
         place: node.place,

@@ -25,7 +25,7 @@ fn one_input(
     is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
 }
 
-/// Lengths and strides of a dense value, from the first axis to the last.
+/// Lengths and strides of a contiguous value, from the first axis to the last.
 fn axes(value: &Value<'_>) -> Vec<(usize, usize)> {
     let lengths = lengths(value);
     let after = |axis: usize| lengths[axis + 1..].iter().product();
@@ -39,10 +39,10 @@ pub(super) fn strided_slice(
 ) -> Option<Draft> {
     let input = &builder.graph.values[node.inputs[0]];
     let (mut begins, mut steps, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    for (stretch, length) in slice.axes.iter().zip(&input.dimensions) {
-        let (first, count) = stretch.on(*length);
+    for (span, length) in slice.axes.iter().zip(&input.dimensions) {
+        let (first, count) = span.on(*length);
         begins.push(usize::try_from(first).unwrap_or(0));
-        steps.push(isize::try_from(stretch.stride).ok()?);
+        steps.push(isize::try_from(span.stride).ok()?);
         counts.push(count as usize);
     }
     let copy = if counts.contains(&0) {
@@ -143,7 +143,7 @@ pub(super) fn batch_space(
 }
 
 /// Cuts an image into blocks, or puts it together: a copy for each element of a block. The cut image
-/// begins with so many rows and columns of zeros that the wide one does not have.
+/// begins with this many rows and columns of zeros that the wide one does not have.
 fn blocks(
     builder: &Builder<'_, '_>,
     node: &Node,
@@ -169,7 +169,7 @@ fn blocks(
     let mut copies = Vec::new();
     for place in 0..size[0] * size[1] {
         let at = [place / size[1], place % size[1]];
-        // Where the first of its elements lie.
+        // Where the first of its elements are.
         let mut starts = [0, place * wide[stacking].0 * stacked[stacking].1];
         let mut lengths = wide.map(|axis| axis.0);
         let mut distances = wide.map(|axis| axis.1);

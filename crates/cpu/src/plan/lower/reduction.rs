@@ -85,9 +85,9 @@ fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Op
     };
     if let Kind::Byte { is_signed, kind } = kind {
         let kind = match kind {
-            OfBytes::Max => Finish::Extreme(ByteReduction::Max),
-            OfBytes::Min => Finish::Extreme(ByteReduction::Min),
-            OfBytes::Mean { zero_point } => Finish::Mean { zero_point },
+            OfBytes::Max => Epilogue::Extreme(ByteReduction::Max),
+            OfBytes::Min => Epilogue::Extreme(ByteReduction::Min),
+            OfBytes::Mean { zero_point } => Epilogue::Mean { zero_point },
         };
         if let Some(draft) = bytes(builder, node, &reduce.axes, is_signed, kind) {
             return Some(draft);
@@ -112,12 +112,12 @@ fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Op
 struct Bytes {
     reduce: ReduceBytes,
     is_signed: bool,
-    finish: Finish,
+    finish: Epilogue,
 }
 
 /// What becomes of the sum, or which extreme is wanted.
 #[derive(Debug, Clone, Copy)]
-enum Finish {
+enum Epilogue {
     Extreme(ByteReduction),
     Mean {
         zero_point: i32,
@@ -135,12 +135,12 @@ fn bytes(
     node: &Node,
     axes: &[usize],
     is_signed: bool,
-    finish: Finish,
+    finish: Epilogue,
 ) -> Option<Draft> {
     let input = &builder.graph.values[node.inputs[0]];
     let reduction = match finish {
-        Finish::Extreme(which) => which,
-        Finish::Mean { .. } | Finish::RequantizedMean { .. } => ByteReduction::Sum,
+        Epilogue::Extreme(which) => which,
+        Epilogue::Mean { .. } | Epilogue::RequantizedMean { .. } => ByteReduction::Sum,
     };
     let set = builder.settings.instruction_set;
     let lengths = super::movement::lengths(input);
@@ -163,7 +163,7 @@ pub(super) fn requantized_mean(
     let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
     let range = output.operand_type().quantized_range()?;
     let (from, to) = (quantization(input), quantization(output));
-    let finish = Finish::RequantizedMean { from, to, range };
+    let finish = Epilogue::RequantizedMean { from, to, range };
     bytes(builder, node, axes, is_signed(input)?, finish)
 }
 
@@ -181,16 +181,16 @@ impl Kernel for Bytes {
                 let input = bytemuck::cast_slice(inputs.bytes(0));
                 let output = bytemuck::cast_slice_mut(output);
                 match self.finish {
-                    Finish::Extreme(_) => {
+                    Epilogue::Extreme(_) => {
                         reduce.run::<$Byte, $Byte>(team, input, output, Stored::nearest);
                     }
-                    Finish::Mean { zero_point } => {
+                    Epilogue::Mean { zero_point } => {
                         reduce.run::<$Byte, $Byte>(team, input, output, |sum| {
                             let mean = (f64::from(sum) - zeros(zero_point)) / count;
                             Stored::nearest(zero_point + mean.round() as i32)
                         });
                     }
-                    Finish::RequantizedMean { from, to, range } => {
+                    Epilogue::RequantizedMean { from, to, range } => {
                         reduce.run::<$Byte, $Byte>(team, input, output, |sum| {
                             let steps = f64::from(sum) - zeros(from.zero_point);
                             let mean = (steps * f64::from(from.scale) / count) as f32;

@@ -18,7 +18,7 @@ struct ReferenceKernel {
     outputs: Vec<Described>,
 }
 
-/// What the reference kernel is told of an operand.
+/// What the reference kernel knows of an operand.
 #[derive(Debug)]
 struct Described {
     operand: nnhal_hal::Operand,

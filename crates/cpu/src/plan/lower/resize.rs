@@ -70,8 +70,8 @@ impl Kernel for ResizeKernel {
         macro_rules! images {
             () => {
                 (
-                    Image::dense(bytemuck::cast_slice(inputs.bytes(0)), self.channels),
-                    ImageMut::dense(bytemuck::cast_slice_mut(output), self.channels),
+                    Image::contiguous(bytemuck::cast_slice(inputs.bytes(0)), self.channels),
+                    ImageMut::contiguous(bytemuck::cast_slice_mut(output), self.channels),
                 )
             };
         }

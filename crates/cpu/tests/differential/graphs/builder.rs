@@ -54,7 +54,7 @@ pub enum Said {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Value(usize);
 
-/// Scale, and how far the zero point lies above the least number stored.
+/// Scale, and how far the zero point is above the least number stored.
 pub type Steps = (f32, i32);
 
 /// Of SOFTMAX and LOGISTIC.

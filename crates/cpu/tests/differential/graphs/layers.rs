@@ -240,7 +240,7 @@ fn arithmetic(builder: &mut GraphBuilder<'_>) {
         3 => builder.constant(&dimensions),
         4 => builder.input(&dimensions),
         5 => builder.input(&[last]),
-        // What lies beside it, from the same input.
+        // What is beside it, from the same input.
         _ => match (builder.dimensions(value).len(), operation) {
             (4, Op::Add) => same_sized_convolution(builder, value),
             _ => builder.constant(&[last]),
@@ -491,7 +491,7 @@ fn split(builder: &mut GraphBuilder<'_>) {
     split_of(builder, value, axis, parts);
 }
 
-/// So many equal parts of a value.
+/// This many equal parts of a value.
 pub fn split_of(
     builder: &mut GraphBuilder<'_>,
     value: Value,

@@ -36,17 +36,17 @@ fn draw(kind: Kind, seed: u64, most_layers: u32) -> Result<Finished, String> {
 
 fn check(graph: &Finished) -> Result<(), String> {
     let Finished { model, request, specs, tolerances, story } = graph;
-    let told = |error: String| format!("{error}\n{story}");
-    let expected = execute(devices::reference(), model, request).map_err(told)?;
+    let with_story = |error: String| format!("{error}\n{story}");
+    let expected = execute(devices::reference(), model, request).map_err(with_story)?;
     for candidate in devices::candidates() {
-        let about = |error: String| told(format!("{}: {error}", candidate.name));
+        let about = |error: String| with_story(format!("{}: {error}", candidate.name));
         let found = execute(&*candidate.device, model, request).map_err(about)?;
         compare(specs, &expected, &found, tolerances).map_err(about)?;
     }
     Ok(())
 }
 
-/// What goes wrong with the graph of a seed, told of as few layers as show it.
+/// What goes wrong with the graph of a seed, with_story of as few layers as show it.
 fn check_seed(kind: Kind, seed: u64) -> Result<(), String> {
     let whole = draw(kind, seed, MOST_LAYERS).and_then(|graph| check(&graph));
     let Err(error) = whole else { return Ok(()) };

@@ -208,7 +208,7 @@ fn gelu(builder: &mut GraphBuilder<'_>) {
     }
 }
 
-/// `softmax(q * k^T * factor + mask) * v` of heads that lie beside each other, which are taken apart and
+/// `softmax(q * k^T * factor + mask) * v` of heads that are beside each other, which are split and
 /// put together by RESHAPE and TRANSPOSE, or by SPLIT and CONCATENATION.
 fn attention_of_heads(builder: &mut GraphBuilder<'_>) {
     let image = image(builder);

@@ -213,7 +213,7 @@ impl Winograd {
         let [n, y, x] = self.place(tile);
         let [height, width] = shape.input;
         let channels = shape.input_channels;
-        // Of the output pixel as many rows and columns on, the first tap.
+        // Of the output pixel this number of rows and columns on, the first tap.
         let ys: [_; INPUT] = std::array::from_fn(|row| {
             shape.input_position(0, y + row, 0).map(|y| (n * height + y) * width)
         });

@@ -216,7 +216,7 @@ impl Convolution {
     }
 }
 
-/// An output, and where its pixels lie.
+/// An output, and where its pixels are.
 pub(super) struct Target<'a> {
     pub(super) values: &'a DisjointOutput<'a, u8>,
     pub(super) places: Places,

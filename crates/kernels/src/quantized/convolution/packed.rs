@@ -51,7 +51,7 @@ fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) {
 }
 
 impl Packed {
-    /// None if the window is so large that the table of its taps would not fit, or there are so many
+    /// None if the window is so large that the table of its taps would not fit, or there are that many
     /// groups, or copies of rows would be so large, that it is not worth it.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Packed {
                     run_offset: |run| run * run_bytes,
                     bias: &bias[first..][..group_channels],
                 };
-                // Not all of them for each group: there may be as many of these.
+                // Not all of them for each group: there may be one group for each channel.
                 let multipliers = match &requantization.multipliers[..] {
                     [one] => vec![*one],
                     each => {
@@ -227,7 +227,7 @@ impl Work<'_> {
         })
     }
 
-    /// Output pixels from `first` to before `end`, read where they lie.
+    /// Output pixels from `first` to before `end`, read in place.
     fn run_direct(&self, first: usize, end: usize) {
         let mut table = Table::new();
         let pixels = Table::pixels(self.shape.taps());

@@ -27,7 +27,7 @@ fn reach(shape: &Shape, axis: usize) -> Option<usize> {
     shape.filter[axis].checked_sub(1)?.checked_mul(shape.dilation[axis])?.checked_add(1)
 }
 
-/// How much of an axis so many output positions see.
+/// How much of an axis this many output positions see.
 fn seen(shape: &Shape, axis: usize, outputs: usize) -> Option<usize> {
     outputs.checked_sub(1)?.checked_mul(shape.stride[axis])?.checked_add(reach(shape, axis)?)
 }
@@ -48,7 +48,7 @@ impl Stage {
     }
 
     /// How many bytes of a copy may be read for `rows` output rows, by the last run of the last pixel's
-    /// last group: runs begin at these offsets from a pixel and have so many bytes, rounded up to a
+    /// last group: runs begin at these offsets from a pixel and have this many bytes, rounded up to a
     /// multiple of four. In numbers that hold any such sum.
     pub(super) fn end(&self, shape: &Shape, rows: usize, offsets: &[usize], run: usize) -> u128 {
         let product = |factors: [usize; 3]| factors.iter().map(|it| *it as u128).product::<u128>();

@@ -1,4 +1,4 @@
-//! [`Table`]: where the taps of a number of output pixels lie.
+//! [`Table`]: where the taps of a number of output pixels are.
 
 use crate::convolution::Shape;
 
@@ -65,7 +65,7 @@ impl Table {
         self.addresses.as_ptr()
     }
 
-    /// Output pixels of a table if each has so many runs.
+    /// Output pixels of a table if each has this many runs.
     pub(in crate::quantized) fn pixels(runs: usize) -> usize {
         (ENTRIES / runs.max(1)).min(PIXELS)
     }
@@ -123,7 +123,7 @@ impl Table {
         }
     }
 
-    /// Enters the rows that so many output pixels are in; gives how many there are.
+    /// Enters the rows that this many output pixels are in; gives how many there are.
     fn enter_parts(
         &mut self,
         shape: &Shape,

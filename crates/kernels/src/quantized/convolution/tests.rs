@@ -393,8 +393,8 @@ fn values_by_hand() {
         let mut scratch = Lines::with_bytes(product.scratch_bytes());
         product.run(
             &mut Team::alone(),
-            Image::dense(&[5, 9], 2),
-            ImageMut::dense(&mut output, 1),
+            Image::contiguous(&[5, 9], 2),
+            ImageMut::contiguous(&mut output, 1),
             scratch.elements_mut(),
         );
         assert_eq!(output, [59], "{set}");

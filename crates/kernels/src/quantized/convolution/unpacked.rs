@@ -34,7 +34,7 @@ const SMALL_SCRATCH: usize = 1 << 18;
 const TASKS_PER_THREAD: usize = 4;
 
 impl UnpackedConvolution {
-    /// Cuts the work. `weights` are what the filter will be; `is_depthwise` is how it will lie.
+    /// Cuts the work. `weights` are what the filter will be; `is_depthwise` is its layout.
     ///
     /// # Errors
     /// If it takes more memory than it may.
@@ -239,7 +239,7 @@ impl<'a> Pixel<'a> {
 /// All channels of a pixel, each a sum over the channels of its group.
 struct Full<'a> {
     pixel: Pixel<'a>,
-    /// What a pixel sees less the zero point, group by group as the weights of a channel lie.
+    /// What a pixel sees less the zero point, group by group as the weights of a channel are stored.
     window: &'a mut [i16],
     to: &'a mut [u8],
 }
@@ -369,17 +369,17 @@ mod tests {
             let blank = || vec![77; shape.output_pixels() * strides[1]];
             let mut expected = blank();
             let mut preparation = Preparation::new(InstructionSet::Portable, 1);
-            let weights_of_twin = Weights {
+            let weights_of_packed = Weights {
                 values: &by_channel,
                 signedness: of_weights.signedness,
                 zero_point: of_weights.zero_point,
             };
-            let twin = Convolution::prepare(
-                &shape, weights_of_twin, &bias, activations, requantization.clone(), &mut preparation,
+            let packed = Convolution::prepare(
+                &shape, weights_of_packed, &bias, activations, requantization.clone(), &mut preparation,
             ).unwrap();
             drop(preparation);
             let output = ImageMut { values: &mut expected, pixel_stride: strides[1] };
-            twin.run(&mut Team::alone(), input, output, &mut []);
+            packed.run(&mut Team::alone(), input, output, &mut []);
             for set in InstructionSet::available() {
                 let kernel = UnpackedConvolution::prepare(
                     &shape, multiplier > 0, of_weights, activations, requantization.clone(),

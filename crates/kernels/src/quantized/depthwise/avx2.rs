@@ -131,7 +131,7 @@ impl Vectors for Bytes32 {
     }
 }
 
-/// So many bytes, from 1 to 16, and zeros.
+/// This many bytes, from 1 to 16, and zeros.
 ///
 /// # Safety
 /// They can be read; the caller has AVX2.
@@ -163,7 +163,7 @@ unsafe fn load_rest(from: *const u8, count: usize) -> i32 {
     (0..count).rev().fold(0, |rest, at| rest << 8 | byte(at))
 }
 
-/// The first so many bytes, from 1 to 16.
+/// The first this many bytes, from 1 to 16.
 ///
 /// # Safety
 /// They can be written; the caller has AVX2.

@@ -1,4 +1,4 @@
-//! [`Columns`]: where the input pixels lie that a row of output pixels sees.
+//! [`Columns`]: where the input pixels are that a row of output pixels sees.
 
 use crate::Image;
 use crate::convolution::Shape;
@@ -24,7 +24,7 @@ impl Columns {
         self.0.as_ptr()
     }
 
-    /// Columns that so many output pixels see.
+    /// Columns that this many output pixels see.
     pub(super) fn needed(shape: &Shape, pixels: usize) -> usize {
         (pixels - 1) * shape.stride[1] + (shape.filter[1] - 1) * shape.dilation[1] + 1
     }

@@ -30,7 +30,7 @@ pub(super) unsafe fn compute(packed: &Packed, run: &Run<'_>) {
     let mut first = 0;
     while first < run.count {
         let group = run.after(first, packed.stride);
-        // SAFETY: the caller's promises; so many pixels are left.
+        // SAFETY: the caller's promises; this many pixels are left.
         unsafe {
             if group.count >= 4 {
                 four(packed, &group);
@@ -48,7 +48,7 @@ type Pixels = unsafe fn(&Packed, &Run<'_>);
 /// The first `P` pixels of a run; with `FULL` the block has 16 channels.
 ///
 /// # Safety
-/// As of [`compute`], and the run has so many pixels.
+/// As of [`compute`], and the run has this many pixels.
 unsafe fn pixels<const P: usize, const SIGNED: bool, const FULL: bool>(
     packed: &Packed,
     run: &Run<'_>,
@@ -155,7 +155,7 @@ pub(super) unsafe fn load<const FULL: bool>(run: &Run<'_>, from: *const u8) -> u
     unsafe { if FULL { vld1q_u8(from) } else { load_some(from, run.block.channels) } }
 }
 
-/// So many bytes, from 1 to 15, and zeros. (Copying through memory would be a call, for which all
+/// This many bytes, from 1 to 15, and zeros. (Copying through memory would be a call, for which all
 /// registers would have to be saved.)
 ///
 /// # Safety

@@ -91,7 +91,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Where the block's channels lie of the pixel of an entry.
+    /// Where the block's channels are of the pixel of an entry.
     ///
     /// # Safety
     /// The table has the entry.

@@ -30,7 +30,7 @@ const COLUMNS_3_2: u8 = 2;
 const COLUMNS_5_1: u8 = 3;
 const COLUMNS_5_2: u8 = 4;
 
-/// Vectors of `LANES` bytes, and of a quarter as many sums.
+/// Vectors of `LANES` bytes, and of a quarter of that many sums.
 ///
 /// # Safety
 /// Whoever calls any of this is compiled for the instructions that it is made of, which the processor
@@ -73,7 +73,7 @@ pub(super) trait Vectors {
     /// Requantizes and stores the first `P` pixels of a run.
     ///
     /// # Safety
-    /// As of [`compute`], and the run has so many pixels.
+    /// As of [`compute`], and the run has this many pixels.
     unsafe fn store<const P: usize, const SHARE: u8, const SIGNED: bool>(
         packed: &Packed,
         run: &Run<'_>,
@@ -101,7 +101,7 @@ pub(super) trait Arithmetic {
     /// Adds four products to each sum of a quarter.
     ///
     /// # Safety
-    /// There are so many weights.
+    /// There are this many weights.
     unsafe fn multiply(sums: Sums<Self>, inputs: Self::Inputs, weights: *const u8) -> Sums<Self>;
 
     /// [`pixels`], compiled for the instructions.
@@ -222,7 +222,7 @@ pub(super) unsafe fn pixels<
     }
 }
 
-/// Adds products with the weights of a step, of which there are so many in each part.
+/// Adds products with the weights of a step, of which there are this many in each part.
 ///
 /// # Safety
 /// The block has the step.

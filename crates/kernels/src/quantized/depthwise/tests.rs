@@ -102,7 +102,7 @@ proptest! {
 }
 
 #[test]
-fn weights_of_a_channel_lie_apart() {
+fn weights_of_a_channel_are_not_contiguous() {
     // Two channels, two taps: 1*3 + 5*7 = 38 and 2*4 + 6*8 = 56.
     let shape = Shape {
         batch: 1,
@@ -134,8 +134,8 @@ fn weights_of_a_channel_lie_apart() {
         )
         .unwrap();
         let mut output = [0; 2];
-        let input = Image::dense(&[1, 2, 5, 6], 2);
-        depthwise.run(&mut Team::alone(), input, ImageMut::dense(&mut output, 2), &mut []);
+        let input = Image::contiguous(&[1, 2, 5, 6], 2);
+        depthwise.run(&mut Team::alone(), input, ImageMut::contiguous(&mut output, 2), &mut []);
         assert_eq!(output, [38, 56], "{set}");
     }
 }

@@ -131,7 +131,7 @@ impl Variant {
         }
     }
 
-    /// How many pixels of a block share the lanes if it has so many channels.
+    /// How many pixels of a block share the lanes if it has this many channels.
     pub(super) fn pixels(self, channels: usize) -> usize {
         if self.lanes() > LANES && channels <= self.lanes() / 2 { 2 } else { 1 }
     }

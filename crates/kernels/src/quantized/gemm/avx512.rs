@@ -247,7 +247,7 @@ unsafe fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
 /// Narrows to 8 bits, as many rows together as have four vectors, and stores.
 ///
 /// # Safety
-/// The caller has AVX-512 BW, DQ and VL; the block's channels of so many rows may be written.
+/// The caller has AVX-512 BW, DQ and VL; the block's channels of this many rows may be written.
 #[inline(always)]
 unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
     matrix: &Matrix,
@@ -285,7 +285,7 @@ unsafe fn store<const R: usize, const W: usize, const SIGNED: bool>(
     }
 }
 
-/// Stores as many rows as have four vectors, of which there are so many.
+/// Stores as many rows as have four vectors, of which there are this many.
 ///
 /// # Safety
 /// As of [`store`], for these rows.
@@ -337,7 +337,7 @@ unsafe fn store_rows<const W: usize>(
 /// Requantizes one by one and stores.
 ///
 /// # Safety
-/// The processor has AVX-512 BW, DQ and VL; the block's channels of so many rows may be written.
+/// The processor has AVX-512 BW, DQ and VL; the block's channels of this many rows may be written.
 #[cold]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn store_scalar<const R: usize, const W: usize>(

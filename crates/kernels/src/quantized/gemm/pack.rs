@@ -377,7 +377,7 @@ impl Matrix {
         }
     }
 
-    /// Computes so many tiles, each behind the one before it.
+    /// Computes this many tiles, each behind the one before it.
     ///
     /// # Safety
     /// As of [`Self::compute_rows`].
@@ -411,7 +411,7 @@ impl Matrix {
         self.weight_zero_point != 0
     }
 
-    /// What the sums of so many rows get in addition: the sum of a row's inputs, as the kernel sees
+    /// What the sums of this many rows get in addition: the sum of a row's inputs, as the kernel sees
     /// them, times what the weights' zero point is short of 0.
     ///
     /// # Safety

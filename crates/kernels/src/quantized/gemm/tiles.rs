@@ -76,7 +76,7 @@ pub(super) trait Arithmetic: Copy {
         let _ = line;
     }
 
-    /// Adds the products of so many steps of a run.
+    /// Adds the products of this many steps of a run.
     ///
     /// # Safety
     /// Four bytes can be read at each step of each row; there are weights for all steps and `W`
@@ -149,10 +149,10 @@ pub(super) struct Streams {
     pub ahead: *const u8,
 }
 
-/// Computes so many tiles, each behind the one before it.
+/// Computes this many tiles, each behind the one before it.
 ///
 /// # Safety
-/// As of [`Matrix::compute_rows`]; the processor has the instructions, and their tiles have so many
+/// As of [`Matrix::compute_rows`]; the processor has the instructions, and their tiles have this many
 /// rows and vectors.
 pub(super) unsafe fn compute<A: Arithmetic>(
     matrix: &Matrix,
@@ -173,7 +173,7 @@ pub(super) unsafe fn compute<A: Arithmetic>(
 /// As [`tiles`].
 type Kernel = unsafe fn(&Matrix, &Block, &Tile<'_>, usize, &mut Ahead);
 
-/// The kernel for so many vectors and rows. What an instruction set has no tiles for is not compiled.
+/// The kernel for this many vectors and rows. What an instruction set has no tiles for is not compiled.
 fn kernel<A: Arithmetic, const SIGNED: bool>(vectors: usize, rows: usize) -> Kernel {
     match vectors {
         1 => with_rows::<A, 1, SIGNED>(rows),
@@ -209,7 +209,7 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
     tiles: usize,
     ahead: &mut Ahead,
 ) {
-    let lanes: &[_; W] = tile.lanes.try_into().expect("as many vectors");
+    let lanes: &[_; W] = tile.lanes.try_into().expect("one for each vector");
     let steps = matrix.common.run_bytes.div_ceil(DEPTH);
     // SAFETY: the table has an address for each run of each row, `R` rows for each tile; the weights are
     // those of all steps of all runs and `W` vectors, which is as many as the block has. The rest is the

@@ -114,12 +114,12 @@ impl Variant {
         }
     }
 
-    /// Rows of a tile, at most, of a block of so many vectors.
+    /// Rows of a tile, at most, of a block of this many vectors.
     pub(super) fn tile_rows(self, vectors: usize) -> usize {
         self.rows()[vectors]
     }
 
-    /// Vectors of the next block if so many channels are left: the most that are not half empty.
+    /// Vectors of the next block if this many channels are left: the most that are not half empty.
     fn block_vectors(self, channels: usize) -> usize {
         let rows = self.rows();
         let fits = |vectors: &usize| rows[*vectors] > 0 && channels > (*vectors - 1) * LANES;
@@ -138,7 +138,7 @@ impl Variant {
         }
     }
 
-    /// Cuts channels into blocks of so many steps. Also the bytes of packed weights and the vectors of
+    /// Cuts channels into blocks of this many steps. Also the bytes of packed weights and the vectors of
     /// all of them; none if they are beyond what can be addressed.
     pub(super) fn blocks(
         self,
@@ -222,7 +222,7 @@ impl Variant {
     }
 }
 
-/// Enters weights of one of so many lanes as 16-bit numbers: pairs of the even ones of the four, then
+/// Enters weights of one of this many lanes as 16-bit numbers: pairs of the even ones of the four, then
 /// pairs of the odd ones.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]

@@ -55,7 +55,7 @@ const MARGIN: f64 = 1.001 / (1 << 25) as f64;
 /// `r` up to which sums near the steps are exact as floats: 255 steps of at most 2^(r+1) are below 2^24.
 const GREATEST_SHIFT: i32 = 15;
 
-/// Factors of so many channels, by 16, for outputs that are `steps` from the zero point after the
+/// Factors of this many channels, by 16, for outputs that are `steps` from the zero point after the
 /// least one; if there are factors for all.
 pub(super) fn search(
     channels: usize,
@@ -148,7 +148,7 @@ impl Room {
     }
 }
 
-/// The least and the greatest of a number and those that follow when a change is added to it so many
+/// The least and the greatest of a number and those that follow when a change is added to it this many
 /// times, modulo a number below 2^31.
 struct Extremes {
     value: [u32; LANES],

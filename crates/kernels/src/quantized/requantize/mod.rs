@@ -60,13 +60,13 @@ impl Requantization {
         let range = signedness.range();
         assert!(
             range.0 <= self.min && self.min <= self.max && self.max <= range.1,
-            "outputs from {} to {} do not lie in {range:?}",
+            "outputs from {} to {} are not in {range:?}",
             self.min,
             self.max
         );
         assert!(
             range.0 <= self.zero_point && self.zero_point <= range.1,
-            "zero point {} does not lie in {range:?}",
+            "zero point {} is not in {range:?}",
             self.zero_point
         );
     }

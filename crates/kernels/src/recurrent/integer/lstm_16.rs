@@ -217,7 +217,7 @@ impl Kernel for Update<'_> {
             for (to, from) in cell[start..start + count].iter_mut().zip(all) {
                 *to = from as i16;
             }
-            // As much as tanh wants to tell apart fits 3 integer bits.
+            // As much as tanh wants to distinguish fits 3 integer bits.
             let in_gate_bits = saturate(simd, simd.shift_left(after, 1));
             let result = tanh(simd, in_gate_bits, GATE_BITS);
             let result = product(simd, logistic(simd, load(simd, leaving), GATE_BITS), result);

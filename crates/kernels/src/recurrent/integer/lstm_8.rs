@@ -82,9 +82,9 @@ pub struct Settings8 {
     pub hidden: Multiplier,
     /// The exponent of the power of two that is the cell's scale, from -15 to -9.
     pub cell_exponent: i32,
-    /// The cell stays within so many steps of 0.
+    /// The cell stays within this many steps of 0.
     pub cell_clip: Option<i32>,
-    /// The projected output stays within so many steps of 0.
+    /// The projected output stays within this many steps of 0.
     pub projection_clip: Option<i32>,
 }
 

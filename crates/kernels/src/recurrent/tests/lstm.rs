@@ -263,11 +263,11 @@ fn check_both(cases: [&Case; 2]) {
             let sizes = cases.map(|case| case.shape.output);
             let rows = cases[0].shape.sequences.rows();
             let mut merged = vec![9.0; rows * (sizes[0] + sizes[1])];
-            let mut apart = sizes.map(|size| vec![9.0; rows * size]);
+            let mut separate = sizes.map(|size| vec![9.0; rows * size]);
             let outputs = if is_merged {
                 Outputs::Merged(&mut merged)
             } else {
-                Outputs::Apart(apart.each_mut().map(Vec::as_mut_slice))
+                Outputs::Separate(separate.each_mut().map(Vec::as_mut_slice))
             };
             let scratch: usize = lstms.iter().map(Lstm::scratch_elements).sum();
             let mut scratch = vec![9.0; scratch];
@@ -281,13 +281,13 @@ fn check_both(cases: [&Case; 2]) {
                     let (of_first, of_second) = merged[row * (sizes[0] + sizes[1])..]
                         [..sizes[0] + sizes[1]]
                         .split_at(sizes[0]);
-                    apart[0][row * sizes[0]..][..sizes[0]].copy_from_slice(of_first);
-                    apart[1][row * sizes[1]..][..sizes[1]].copy_from_slice(of_second);
+                    separate[0][row * sizes[0]..][..sizes[0]].copy_from_slice(of_first);
+                    separate[1][row * sizes[1]..][..sizes[1]].copy_from_slice(of_second);
                 }
             }
             for (index, [_, _, h, c]) in [first, second].iter().enumerate() {
                 let about = format!("{set}, {threads} threads, direction {index}");
-                cases[index].compare([&apart[index], h, c], &about);
+                cases[index].compare([&separate[index], h, c], &about);
             }
         }
     }

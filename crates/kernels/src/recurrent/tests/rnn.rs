@@ -105,7 +105,7 @@ fn two_directions() {
                 &mut Team::new(threads),
                 cases.each_ref().map(Case::steps),
                 states.each_mut().map(Vec::as_mut_slice),
-                Outputs::Apart(outputs.each_mut().map(Vec::as_mut_slice)),
+                Outputs::Separate(outputs.each_mut().map(Vec::as_mut_slice)),
                 &mut vec![9.0; scratch],
             );
             for (index, case) in cases.iter().enumerate() {

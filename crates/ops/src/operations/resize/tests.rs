@@ -144,7 +144,7 @@ fn results_too_large_for_any_memory_are_refused() {
 }
 
 #[test]
-fn shapes_are_told_as_far_as_they_are_known() {
+fn shapes_are_inferred_as_far_as_they_are_known() {
     let shapes = |call: Example, dimensions: &[u32]| {
         call.with_input_to_come(0, tensor(TensorFloat32, dimensions)).shapes()
     };
@@ -211,7 +211,7 @@ fn nearest_rows_by_hand() {
 }
 
 #[test]
-fn height_and_width_are_told_apart_and_channels_kept() {
+fn height_and_width_are_distinguished_and_channels_kept() {
     let input = tensor(TensorFloat16, [1, 1, 2, 2]);
     let elements = [1.0, 10.0, 3.0, 30.0];
     let call = example(ResizeBilinear, input, &elements, [2, 4], &[]);

@@ -179,7 +179,7 @@ fn model_8_integers_may_have_a_scale_but_no_negative_one() {
 }
 
 #[test]
-fn model_9_zero_points_lie_within_the_types_range() {
+fn model_9_zero_points_are_within_the_types_range() {
     let ranges = |operand_type| match operand_type {
         OperandType::TensorQuant8Asymm => (0, 255),
         OperandType::TensorQuant16Asymm => (0, 65535),
@@ -295,7 +295,7 @@ fn model_13_only_constants_and_subgraphs_have_a_location() {
 }
 
 #[test]
-fn model_14_constants_lie_within_their_pool() {
+fn model_14_constants_are_within_their_pool() {
     // 24 bytes in 64.
     let at = |lifetime, location| {
         check_one(&change(constant(OperandType::TensorFloat32, lifetime), |it| {

@@ -19,7 +19,7 @@ enum Step {
     Binary(OperationType, f32),
     /// `x = x + i`
     AddCounter,
-    /// So many rounds of steps.
+    /// This many rounds of steps.
     Loop(i32, Vec<Step>),
     /// One or the other, by whether `i` is less than this.
     Choice(i32, Vec<Step>, Vec<Step>),

@@ -141,7 +141,7 @@ impl Both {
     /// Where the two write.
     fn outputs<'run>(self, written: &mut impl Iterator<Item = &'run mut [f32]>) -> Outputs<'run> {
         let mut next = || written.next().unwrap_or_default();
-        if self.is_merged { Outputs::Merged(next()) } else { Outputs::Apart([next(), next()]) }
+        if self.is_merged { Outputs::Merged(next()) } else { Outputs::Separate([next(), next()]) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Stretches`]: plans for parts of a model that cannot be planned as a whole.
+//! [`StaticSubgraphs`]: plans for parts of a model that cannot be planned as a whole.
 //!
 //! The interpreter runs control flow and operations whose shapes data decide. What is between has
 //! shapes that are known when it is reached, and a plan for those is kept for the next time: for the
@@ -6,33 +6,33 @@
 
 use crate::engine::Teams;
 use crate::graph::{self, Graph, NoGraph, Source};
-use crate::plan::{Ends, OutputBytes, Plan, Workspace};
+use crate::plan::{Endpoints, OutputBytes, Plan, Workspace};
 use crate::settings::Settings;
 use nnhal_driver::{Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
 use nnhal_hal::model::SubgraphName;
 use nnhal_kernels::Team;
 use nnhal_ops::ValidModel;
-use nnhal_reference::{Accelerator, Computed, ComputedOutput, Stretch};
+use nnhal_reference::{Accelerator, Computed, ComputedOutput, Remaining};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Plans that are kept of a stretch, for values of different dimensions.
+/// Plans that are kept of a static subgraph, for values of different dimensions.
 const MOST_PLANS: usize = 4;
 
-/// Stretches of a subgraph that are looked at.
-const MOST_STRETCHES: usize = 64;
+/// Static subgraphs of a subgraph that are looked at.
+const MOST_SUBGRAPHS: usize = 64;
 
-/// Stretches of all subgraphs that are looked at: there may be very many of those.
-const MOST_STRETCHES_IN_ALL: usize = 1024;
+/// Static subgraphs of all subgraphs that are looked at: there may be very many of those.
+const MOST_SUBGRAPHS_IN_ALL: usize = 1024;
 
-/// Plans for stretches of a model's operations.
+/// Plans for the static subgraphs of a model.
 #[derive(Debug)]
-pub(crate) struct Stretches {
+pub(crate) struct StaticSubgraphs {
     settings: Settings,
     ledger: Ledger,
     teams: Arc<Teams>,
-    /// Stretches that were looked at.
+    /// Static subgraphs that were looked at.
     made: AtomicUsize,
     /// The main subgraph, then the referenced ones.
     subgraphs: Vec<OfSubgraph>,
@@ -43,24 +43,24 @@ struct OfSubgraph {
     source: Source,
     /// See [`graph::last_reads`].
     last_reads: Vec<usize>,
-    /// Stretches that were looked at.
+    /// Static subgraphs that were looked at.
     made: AtomicUsize,
     /// By the first operation.
-    stretches: Mutex<BTreeMap<usize, Found>>,
+    static_subgraphs: Mutex<BTreeMap<usize, Found>>,
 }
 
-/// What was found out about a stretch.
+/// What was found out about a static subgraph.
 #[derive(Debug)]
 enum Found {
     /// Data decide about the first operation's shapes, or the model may not take the memory of a plan
     /// for the operations up to this one.
     Interpreted { end: usize },
     /// The most recently used plan last.
-    Plans(Vec<Arc<PlannedStretch>>),
+    Plans(Vec<Arc<PlannedSubgraph>>),
 }
 
 #[derive(Debug)]
-struct PlannedStretch {
+struct PlannedSubgraph {
     /// By input of the plan: the operand and its dimensions.
     inputs: Vec<(u32, Vec<u32>)>,
     /// By output of the plan: the operand.
@@ -71,7 +71,7 @@ struct PlannedStretch {
     workspaces: Mutex<Vec<Workspace>>,
 }
 
-impl Stretches {
+impl StaticSubgraphs {
     /// For a model whose constants have been read.
     pub(crate) fn new(
         model: &ValidModel,
@@ -84,7 +84,7 @@ impl Stretches {
             source: Source::read(name, subgraph.clone(), constants),
             last_reads: graph::last_reads(subgraph),
             made: AtomicUsize::new(0),
-            stretches: Mutex::default(),
+            static_subgraphs: Mutex::default(),
         });
         let subgraphs = subgraphs.collect();
         let (ledger, teams) = (ledger.clone(), Arc::clone(teams));
@@ -95,7 +95,7 @@ impl Stretches {
     pub(crate) fn describe(&self) -> Vec<PlannedStep> {
         let mut steps = Vec::new();
         for subgraph in &self.subgraphs {
-            for found in lock(&subgraph.stretches).values() {
+            for found in lock(&subgraph.static_subgraphs).values() {
                 if let Found::Plans(plans) = found {
                     steps.extend(plans.last().into_iter().flat_map(|last| last.plan.describe()));
                 }
@@ -107,7 +107,7 @@ impl Stretches {
     /// Frees idle workspaces.
     pub(crate) fn let_go(&self) {
         for subgraph in &self.subgraphs {
-            for found in lock(&subgraph.stretches).values() {
+            for found in lock(&subgraph.static_subgraphs).values() {
                 let Found::Plans(plans) = found else { continue };
                 for plan in plans {
                     lock(&plan.workspaces).clear();
@@ -116,26 +116,27 @@ impl Stretches {
         }
     }
 
-    /// The plan for a stretch; `None` if its first operation has to be interpreted.
+    /// The plan for a static subgraph; `None` if its first operation has to be interpreted.
     fn plan(
         &self,
         subgraph: &OfSubgraph,
-        stretch: &Stretch<'_>,
+        remaining: &Remaining<'_>,
         context: &RunContext<'_>,
-    ) -> Result<Option<Arc<PlannedStretch>>, EngineError> {
-        let first = stretch.first;
+    ) -> Result<Option<Arc<PlannedSubgraph>>, EngineError> {
+        let first = remaining.first;
         let is_new = {
-            let mut stretches = lock(&subgraph.stretches);
+            let mut static_subgraphs = lock(&subgraph.static_subgraphs);
             // Also in the middle of what takes too much memory as a whole: otherwise as many plans
             // would be made in vain as it has operations.
-            if let Some((_, Found::Interpreted { end })) = stretches.range(..=first).next_back()
+            if let Some((_, Found::Interpreted { end })) =
+                static_subgraphs.range(..=first).next_back()
                 && first < *end
             {
                 return Ok(None);
             }
-            match stretches.get_mut(&first) {
+            match static_subgraphs.get_mut(&first) {
                 Some(Found::Plans(plans)) => {
-                    if let Some(at) = plans.iter().position(|plan| plan.fits(stretch)) {
+                    if let Some(at) = plans.iter().position(|plan| plan.fits(remaining)) {
                         let last = plans.len() - 1;
                         plans[at..=last].rotate_left(1);
                         return Ok(Some(Arc::clone(&plans[last])));
@@ -148,18 +149,24 @@ impl Stretches {
         if is_new {
             let of_subgraph = subgraph.made.fetch_add(1, Ordering::Relaxed);
             let in_all = self.made.fetch_add(1, Ordering::Relaxed);
-            if of_subgraph >= MOST_STRETCHES || in_all >= MOST_STRETCHES_IN_ALL {
+            if of_subgraph >= MOST_SUBGRAPHS || in_all >= MOST_SUBGRAPHS_IN_ALL {
                 return Ok(None);
             }
         }
         let interpreted = |end| {
-            lock(&subgraph.stretches).insert(first, Found::Interpreted { end });
+            lock(&subgraph.static_subgraphs).insert(first, Found::Interpreted { end });
             Ok(None)
         };
-        let dimensions = |operand| stretch.value(operand).map(|(dimensions, _)| dimensions);
+        let dimensions = |operand| remaining.value(operand).map(|(dimensions, _)| dimensions);
         let (source, last_reads) = (&subgraph.source, &subgraph.last_reads);
-        let found =
-            Graph::stretch(source, first, dimensions, last_reads, &self.ledger, context.budget);
+        let found = Graph::static_subgraph(
+            source,
+            first,
+            dimensions,
+            last_reads,
+            &self.ledger,
+            context.budget,
+        );
         let found = match found {
             Ok(found) => found,
             Err(NoGraph::NotStatic) => return interpreted(first + 1),
@@ -169,7 +176,7 @@ impl Stretches {
             // The interpreter says so, if it is one.
             Err(NoGraph::Error(_)) => return Ok(None),
         };
-        let graph::Stretch { graph, inputs, outputs, operations } = found;
+        let graph::StaticSubgraph { graph, inputs, outputs, operations } = found;
         let mut team = self.teams.borrow();
         let plan = Plan::new(graph, &self.settings, &self.ledger, &mut team, context.budget, None);
         self.teams.give_back(team);
@@ -184,9 +191,9 @@ impl Stretches {
             Err(error) => return Err(error),
         };
         let workspaces = Mutex::default();
-        let planned = Arc::new(PlannedStretch { inputs, outputs, operations, plan, workspaces });
-        let mut stretches = lock(&subgraph.stretches);
-        let found = stretches.entry(first).or_insert_with(|| Found::Plans(Vec::new()));
+        let planned = Arc::new(PlannedSubgraph { inputs, outputs, operations, plan, workspaces });
+        let mut static_subgraphs = lock(&subgraph.static_subgraphs);
+        let found = static_subgraphs.entry(first).or_insert_with(|| Found::Plans(Vec::new()));
         if let Found::Plans(plans) = found {
             if plans.len() == MOST_PLANS {
                 plans.remove(0);
@@ -197,18 +204,18 @@ impl Stretches {
     }
 }
 
-impl Accelerator for Stretches {
+impl Accelerator for StaticSubgraphs {
     fn compute(
         &self,
-        stretch: &Stretch<'_>,
+        remaining: &Remaining<'_>,
         context: &RunContext<'_>,
     ) -> Result<Option<Computed>, EngineError> {
-        let index = match stretch.subgraph {
+        let index = match remaining.subgraph {
             SubgraphName::Main => 0,
             SubgraphName::Referenced(index) => index + 1,
         };
         let Some(subgraph) = self.subgraphs.get(index) else { return Ok(None) };
-        let Some(planned) = self.plan(subgraph, stretch, context)? else { return Ok(None) };
+        let Some(planned) = self.plan(subgraph, remaining, context)? else { return Ok(None) };
         let idle = lock(&planned.workspaces).pop();
         let workspace = match idle {
             Some(workspace) => Ok(workspace),
@@ -220,9 +227,9 @@ impl Accelerator for Stretches {
         // One operation after the other takes less.
         let Ok(mut workspace) = workspace else { return Ok(None) };
         let mut outputs = Vec::with_capacity(planned.outputs.len());
-        let ends = Values { planned: &planned, stretch, outputs: &mut outputs };
+        let endpoints = Values { planned: &planned, remaining, outputs: &mut outputs };
         let mut team = self.teams.borrow();
-        let result = planned.plan.run(ends, context, &mut workspace, &mut team);
+        let result = planned.plan.run(endpoints, context, &mut workspace, &mut team);
         self.teams.give_back(team);
         lock(&planned.workspaces).push(workspace);
         result?;
@@ -230,26 +237,26 @@ impl Accelerator for Stretches {
     }
 }
 
-impl PlannedStretch {
-    fn fits(&self, stretch: &Stretch<'_>) -> bool {
+impl PlannedSubgraph {
+    fn fits(&self, remaining: &Remaining<'_>) -> bool {
         self.inputs.iter().all(|(operand, dimensions)| {
-            stretch.value(*operand).is_some_and(|(found, _)| found == dimensions)
+            remaining.value(*operand).is_some_and(|(found, _)| found == dimensions)
         })
     }
 }
 
 /// The values of the interpreter.
 struct Values<'run> {
-    planned: &'run PlannedStretch,
-    stretch: &'run Stretch<'run>,
+    planned: &'run PlannedSubgraph,
+    remaining: &'run Remaining<'run>,
     outputs: &'run mut Vec<ComputedOutput>,
 }
 
-impl Ends for Values<'_> {
+impl Endpoints for Values<'_> {
     fn read(&self, input: usize, bytes: &mut [u8], _: &mut Team) -> Result<(), EngineError> {
         let (operand, _) = self.planned.inputs[input];
         // The plan fits, so it is there, and as long.
-        if let Some((_, value)) = self.stretch.value(operand) {
+        if let Some((_, value)) = self.remaining.value(operand) {
             bytes.copy_from_slice(value);
         }
         Ok(())

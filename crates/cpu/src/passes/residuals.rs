@@ -1,4 +1,4 @@
-//! An ADD of floats of one shape whose one summand is a convolution that no one else reads becomes
+//! An ADD of floats of one shape of which one operand is a convolution that no one else reads becomes
 //! the convolution's end.
 
 use super::Readers;
@@ -24,23 +24,23 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         if arithmetic.operator != Operator::Add || !output.is_float() || !is_plain {
             continue;
         }
-        let (finish, summands) =
+        let (finish, operands) =
             (Finish::Clamp(arithmetic.activation), [node.inputs[0], node.inputs[1]]);
-        // The later one of two convolutions: the other summand is there when it runs.
+        // The later one of two convolutions: the other operand is there when it runs.
         let candidate = [(0, 1), (1, 0)]
             .into_iter()
             .filter_map(|(own, other)| {
-                let index = producer[summands[own]]?;
+                let index = producer[operands[own]]?;
                 let Work::Convolution(convolution) = &graph.nodes[index].work else { return None };
-                let is_free = convolution.finish == Finish::NONE && !convolution.has_summand;
-                let is_alone = readers.only_reader(summands[own]) == Some(addition);
-                let is_late = producer[summands[other]].is_none_or(|other| other < index);
-                (is_free && is_alone && is_late).then_some((index, summands[other]))
+                let is_free = convolution.finish == Finish::NONE && !convolution.has_residual;
+                let is_alone = readers.only_reader(operands[own]) == Some(addition);
+                let is_late = producer[operands[other]].is_none_or(|other| other < index);
+                (is_free && is_alone && is_late).then_some((index, operands[other]))
             })
             .max();
         let Some((index, other)) = candidate else { continue };
         if let Work::Convolution(convolution) = &mut graph.nodes[index].work {
-            convolution.has_summand = true;
+            convolution.has_residual = true;
             convolution.finish = finish;
         }
         graph.nodes[index].inputs.push(other);
