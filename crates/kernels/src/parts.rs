@@ -24,15 +24,27 @@ pub(crate) fn short_tasks(worth: usize, threads: usize, by_thread: usize) -> usi
     even_tasks(worth, threads, by_thread).max(worth / MOST_WORTH)
 }
 
-/// Calls `work` with parts of `0..length`, which begin at multiples of `multiple`, on several
-/// threads if each has `least` elements at least.
+/// How a range is cut into tasks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cut {
+    /// The work of each index of the range, in any unit.
+    pub(crate) each: usize,
+    /// The work from which on a second thread is worth waking.
+    pub(crate) least: usize,
+    /// Tasks begin at multiples of this.
+    pub(crate) multiple: usize,
+}
+
+/// Calls `work` with parts of `0..length`: on several threads if they are worth it, and in more tasks
+/// if those would take long.
 pub(crate) fn for_each_part(
     team: &mut Team,
     length: usize,
-    (least, multiple): (usize, usize),
+    Cut { each, least, multiple }: Cut,
     work: impl Fn(Range<usize>) + Sync,
 ) {
-    let tasks = short_tasks(length / least.max(1), team.threads(), 2);
+    let worth = length.saturating_mul(each) / least.max(1);
+    let tasks = short_tasks(worth, team.threads(), 2).clamp(1, length.max(1));
     let part = length.div_ceil(tasks).next_multiple_of(multiple).max(1);
     team.run(length.div_ceil(part), &|task| {
         work(task * part..length.min((task + 1) * part));
@@ -60,6 +72,7 @@ pub fn for_each_slice<T: Send>(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn threads_get_equal_numbers_of_tasks() {
@@ -67,6 +80,22 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 5, 7, 8, 100].map(tasks), [1, 1, 2, 2, 4, 6, 8, 8]);
         assert_eq!(even_tasks(100, 1, 4), 1);
         assert_eq!(even_tasks(3, 4, 4), 3);
+    }
+
+    #[test]
+    fn a_few_long_rows_are_as_many_tasks() {
+        let tasks = |length, cut| {
+            let count = AtomicUsize::new(0);
+            for_each_part(&mut Team::new(2), length, cut, |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+            count.into_inner()
+        };
+        assert_eq!(tasks(48, Cut { each: 1 << 20, least: 8192, multiple: 1 }), 48);
+        assert_eq!(tasks(48, Cut { each: usize::MAX, least: 1, multiple: 1 }), 48);
+        assert_eq!(tasks(48, Cut { each: 1000, least: 8192, multiple: 1 }), 4);
+        assert_eq!(tasks(48, Cut { each: 1, least: 8192, multiple: 1 }), 1);
+        assert_eq!(tasks(0, Cut { each: 1, least: 1, multiple: 1 }), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::boxes::{Decoding, Edges};
 use super::suppression::{Heap, Kept, candidate, parts, suppress};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 use std::cmp::Ordering;
@@ -257,13 +257,18 @@ impl DetectionPostprocessing {
         let (order, of_threads) = rest.split_at_mut(classes * most);
         let boxes: &mut [Edges] = bytemuck::cast_slice_mut(boxes);
         let places = DisjointOutput::new(&mut *boxes);
-        for_each_part(team, anchors, (ANCHORS_OF_TASK, 1), |part| {
-            // SAFETY: every part is another one.
-            let boxes = unsafe { places.slice(part.start, part.len()) };
-            for (edges, index) in boxes.iter_mut().zip(part) {
-                *edges = self.edges(input, index);
-            }
-        });
+        for_each_part(
+            team,
+            anchors,
+            Cut { each: 1, least: ANCHORS_OF_TASK, multiple: 1 },
+            |part| {
+                // SAFETY: every part is another one.
+                let boxes = unsafe { places.slice(part.start, part.len()) };
+                for (edges, index) in boxes.iter_mut().zip(part) {
+                    *edges = self.edges(input, index);
+                }
+            },
+        );
         let boxes = &*boxes;
         slots.fill(0);
         let tasks = self.threads.max(1);

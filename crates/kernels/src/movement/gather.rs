@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 
 /// A number that no row has.
@@ -40,8 +40,8 @@ pub fn gather<T: Copy + Send + Sync>(
         return Ok(());
     }
     let output = DisjointOutput::new(output);
-    let least = super::ELEMENTS_OF_TASK.div_ceil(inner);
-    for_each_part(team, outer * numbers.len(), (least, 1), |part| {
+    let cut = Cut { each: inner, least: super::ELEMENTS_OF_TASK, multiple: 1 };
+    for_each_part(team, outer * numbers.len(), cut, |part| {
         for place in part {
             let row = row(numbers[place % numbers.len()]).unwrap_or(0);
             let start = (place / numbers.len() * rows + row) * inner;

@@ -20,7 +20,7 @@ mod layout;
 mod tests;
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 pub use gather::{NoSuchRow, gather};
 use std::mem::MaybeUninit;
@@ -152,7 +152,8 @@ impl StridedCopy {
         let (outer, inner) = self.axes.split_at(self.axes.len() - of_inner);
         let output = DisjointOutput::new(output);
         let size: usize = inner.iter().map(|axis| axis.length).product();
-        for_each_part(team, self.outer, (ELEMENTS_OF_TASK.div_ceil(size), 1), |part| {
+        let cut = Cut { each: size, least: ELEMENTS_OF_TASK, multiple: 1 };
+        for_each_part(team, self.outer, cut, |part| {
             let mut places = Places::new(outer, part.start, self.input_start, self.output_start);
             for _ in part {
                 // SAFETY: all places that the axes reach are within the slices, which `run` has compared

@@ -4,7 +4,7 @@
 use super::Quantization;
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::{for_each_part, for_each_slice};
+use crate::parts::{Cut, for_each_part, for_each_slice};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 
@@ -20,10 +20,15 @@ fn map<T: Sync, U: Send>(
 ) {
     assert_eq!(input.len(), output.len(), "an output of another size");
     let output = DisjointOutput::new(output);
-    for_each_part(team, input.len(), (ELEMENTS_OF_TASK, 64), |part| {
-        // SAFETY: every part is another one.
-        work(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
-    });
+    for_each_part(
+        team,
+        input.len(),
+        Cut { each: 1, least: ELEMENTS_OF_TASK, multiple: 64 },
+        |part| {
+            // SAFETY: every part is another one.
+            work(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
+        },
+    );
 }
 
 /// The nearest stored numbers: `round(real / scale) + zero_point`, halves away from zero, saturated;

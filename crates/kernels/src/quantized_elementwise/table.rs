@@ -3,7 +3,7 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 
 /// Bytes from which on a second thread is worth waking.
@@ -88,10 +88,15 @@ impl TableMap {
     pub fn run(&self, team: &mut Team, input: &[u8], output: &mut [u8]) {
         assert_eq!(input.len(), output.len(), "an output of another size");
         let output = DisjointOutput::new(output);
-        for_each_part(team, input.len(), (BYTES_OF_TASK, 64), |part| {
-            // SAFETY: every part is another one.
-            self.map(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
-        });
+        for_each_part(
+            team,
+            input.len(),
+            Cut { each: 1, least: BYTES_OF_TASK, multiple: 64 },
+            |part| {
+                // SAFETY: every part is another one.
+                self.map(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
+            },
+        );
     }
 
     /// The function of one number.

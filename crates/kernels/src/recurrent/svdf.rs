@@ -5,7 +5,7 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd, functions};
 use crate::{Preparation, TooLarge};
@@ -126,7 +126,8 @@ impl Svdf {
         self.features.run(team, input, None, newest, &mut []);
         let (states, outputs) = (DisjointOutput::new(state_after), DisjointOutput::new(output));
         let by_row = rank * memory;
-        for_each_part(team, rows, (LEAST_RESULTS.div_ceil(by_row.max(1)), 1), |rows| {
+        let cut = Cut { each: by_row, least: LEAST_RESULTS, multiple: 1 };
+        for_each_part(team, rows, cut, |rows| {
             let at = rows.start * by_row..rows.end * by_row;
             // SAFETY: each part has its own rows.
             let (after, output) = unsafe {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 
 /// Which element is looked for.
@@ -30,7 +30,8 @@ pub fn arg_extreme<T: Copy + PartialOrd + Sync>(
     assert_eq!(Some(input.len()), size(length), "an input of another size");
     assert_eq!(Some(output.len()), size(1), "an output of another size");
     let output = DisjointOutput::new(output);
-    for_each_part(team, outer, (8192_usize.div_ceil((length * inner).max(1)), 1), |part| {
+    let cut = Cut { each: length * inner, least: 8192, multiple: 1 };
+    for_each_part(team, outer, cut, |part| {
         for index in part {
             let input = &input[index * length * inner..(index + 1) * length * inner];
             // SAFETY: every index has its own elements, and every part its own indexes.

@@ -4,7 +4,7 @@
 use super::{Axes, Axis, offset};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial};
 
@@ -73,8 +73,8 @@ impl ReduceBytes {
         assert_eq!(input.len(), axes.input, "an input of another size");
         assert_eq!(output.len(), axes.output, "an output of another size");
         let output = DisjointOutput::new(output);
-        let least = ELEMENTS_OF_TASK.div_ceil(axes.count);
-        for_each_part(team, axes.output, (least, 64), |part| {
+        let cut = Cut { each: axes.count, least: ELEMENTS_OF_TASK, multiple: 64 };
+        for_each_part(team, axes.output, cut, |part| {
             // SAFETY: every part is another one.
             let output = unsafe { output.slice(part.start, part.len()) };
             let finish = &finish;

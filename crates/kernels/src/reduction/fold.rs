@@ -3,7 +3,7 @@
 
 use super::{Axes, offset};
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 
 /// Elements from which on a second thread is worth waking.
@@ -48,8 +48,8 @@ impl Fold {
         assert_eq!(input.len(), axes.input, "an input of another size");
         assert_eq!(output.len(), axes.output, "an output of another size");
         let output = DisjointOutput::new(output);
-        let least = ELEMENTS_OF_TASK.div_ceil(axes.count.max(1));
-        for_each_part(team, axes.output, (least, 64), |part| {
+        let cut = Cut { each: axes.count, least: ELEMENTS_OF_TASK, multiple: 64 };
+        for_each_part(team, axes.output, cut, |part| {
             // SAFETY: every part is another one.
             let outputs = unsafe { output.slice(part.start, part.len()) };
             for (number, output) in part.zip(outputs) {

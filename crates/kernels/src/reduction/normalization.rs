@@ -3,7 +3,7 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 
@@ -68,7 +68,8 @@ impl RowNormalization {
             return;
         }
         let output = DisjointOutput::new(output);
-        for_each_part(team, self.rows, (ELEMENTS_OF_TASK.div_ceil(length), 1), |part| {
+        let cut = Cut { each: length, least: ELEMENTS_OF_TASK, multiple: 1 };
+        for_each_part(team, self.rows, cut, |part| {
             let input = &input[part.start * length..part.end * length];
             // SAFETY: every row is its own, and every part has its own rows.
             let output = unsafe { output.slice(part.start * length, input.len()) };
@@ -258,7 +259,8 @@ pub fn local_response_normalization(
     }
     assert!(length > 0 && input.len().is_multiple_of(length), "no rows of {length}");
     let output = DisjointOutput::new(output);
-    for_each_part(team, input.len() / length, (512_usize.div_ceil(length), 1), |part| {
+    let cut = Cut { each: length, least: 512, multiple: 1 };
+    for_each_part(team, input.len() / length, cut, |part| {
         for row in part {
             let input = &input[row * length..(row + 1) * length];
             // SAFETY: every row is its own, and every part has its own rows.

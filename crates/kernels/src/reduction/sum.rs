@@ -4,7 +4,7 @@
 use super::{Axes, Axis, offset};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 
@@ -59,8 +59,8 @@ impl Reduce {
         assert_eq!(input.len(), axes.input, "an input of another size");
         assert_eq!(output.len(), axes.output, "an output of another size");
         let output = DisjointOutput::new(output);
-        let least = ELEMENTS_OF_TASK.div_ceil(axes.count.max(1));
-        for_each_part(team, axes.output, (least, 64), |part| {
+        let cut = Cut { each: axes.count, least: ELEMENTS_OF_TASK, multiple: 64 };
+        for_each_part(team, axes.output, cut, |part| {
             // SAFETY: every part is another one.
             let output = unsafe { output.slice(part.start, part.len()) };
             self.isa.run(Part { reduce: self, input, output, first: part.start });

@@ -11,7 +11,7 @@ mod tests;
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut, values_needed};
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::{Byte, Isa};
 use row::{Floats, Rounded, Row, Span, Steps, spans};
@@ -120,7 +120,8 @@ impl Resize {
             return;
         }
         let length = (columns - 1) * stride + self.channels;
-        for_each_part(team, self.batch * rows, (ELEMENTS_OF_TASK.div_ceil(size), 1), |part| {
+        let cut = Cut { each: size, least: ELEMENTS_OF_TASK, multiple: 1 };
+        for_each_part(team, self.batch * rows, cut, |part| {
             for row in part {
                 let (image, y) = (row / rows, row % rows);
                 let input = Image { values: input, pixel_stride: input_stride };

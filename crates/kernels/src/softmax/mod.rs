@@ -7,7 +7,7 @@ mod tests;
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd, functions};
 pub use quantized::QuantizedSoftmax;
@@ -85,7 +85,8 @@ impl Softmax {
             return;
         }
         let output = DisjointOutput::new(output);
-        for_each_part(team, outer, (ELEMENTS_OF_TASK.div_ceil(image), 1), |part| {
+        let cut = Cut { each: image, least: ELEMENTS_OF_TASK, multiple: 1 };
+        for_each_part(team, outer, cut, |part| {
             let input = &input[part.start * image..part.end * image];
             // SAFETY: every index has its own elements, and every part its own indexes.
             let output = unsafe { output.slice(part.start * image, input.len()) };

@@ -1,7 +1,7 @@
 //! [`QuantizedSoftmax`].
 
 use crate::disjoint::DisjointOutput;
-use crate::parts::for_each_part;
+use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::Byte;
 use std::marker::PhantomData;
@@ -46,7 +46,8 @@ impl<T: Byte> QuantizedSoftmax<T> {
             return;
         }
         let output = DisjointOutput::new(output);
-        for_each_part(team, outer, (ELEMENTS_OF_TASK.div_ceil(image), 1), |part| {
+        let cut = Cut { each: image, least: ELEMENTS_OF_TASK, multiple: 1 };
+        for_each_part(team, outer, cut, |part| {
             for index in part {
                 let input = &input[index * image..(index + 1) * image];
                 // SAFETY: every index has its own elements, and every part its own indexes.
