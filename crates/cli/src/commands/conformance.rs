@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[command(after_help = "\
 Example:
   nnhal conformance ../shared/conformance --device nnhal-reference --filter conv2d
+  nnhal conformance ../shared/conformance --paths all
   nnhal conformance ../shared/conformance --through 1.1 --suite generated
   nnhal conformance --contract --device nnhal-reference")]
 pub struct Arguments {
@@ -41,7 +42,8 @@ pub struct Arguments {
     #[arg(long = "suite", value_name = "NAME", value_delimiter = ',')]
     suites: Vec<String>,
     /// How vectors are executed: synchronous, asynchronous, burst, fenced, chained, device_memory,
-    /// cached, or all; each twice, the second time measured
+    /// cached, or all; each twice, the second time measured. What a vector must do by a path follows
+    /// from its suite and its labels; compliance and mutation execute nothing and are run once
     #[arg(
         long,
         value_name = "NAME",
@@ -329,6 +331,11 @@ fn json(report: &Report) -> serde_json::Value {
         .into_iter()
         .map(|(path, it)| (path.name().to_owned(), tally(it)))
         .collect();
+    let mut suites_and_paths = serde_json::Map::new();
+    for ((suite, path), it) in report.by_suite_and_path() {
+        let paths = suites_and_paths.entry(suite.name()).or_insert_with(|| serde_json::json!({}));
+        paths[path.name()] = tally(it);
+    }
     let failures: Vec<_> = report
         .failures()
         .map(|(outcome, failure)| {
@@ -359,6 +366,7 @@ fn json(report: &Report) -> serde_json::Value {
         "operations": operations,
         "rules": rules,
         "paths": paths,
+        "suites_and_paths": suites_and_paths,
         "failures": failures,
         "skipped": skipped,
     })
