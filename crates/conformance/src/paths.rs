@@ -6,8 +6,9 @@ use crate::suites::{Suite, judge, prepare};
 use crate::vectors::Case;
 use nnhal_hal::{
     Buffer, BufferDescription, BufferRole, Burst, CacheFilesNeeded, DataLocation, Device,
-    ErrorStatus, Execution, ExecutionError, ExecutionOptions, FenceState, FencedExecution, HalVersion, Memory, OutputShape, PrepareOptions,
-    PreparedModel, Request, RequestBuilder, RequestMemoryPool, SyncFence, Timing,
+    ErrorStatus, Execution, ExecutionError, ExecutionOptions, FenceState, FencedExecution,
+    HalVersion, Memory, OutputShape, PrepareOptions, PreparedModel, Request, RequestBuilder,
+    RequestMemoryPool, SyncFence, Timing,
 };
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -331,9 +332,8 @@ impl Opened<'_> {
         outputs
             .filter_map(|(output, written)| {
                 let mut inputs = main.inputs.iter().enumerate();
-                let input = inputs.find(|(input, read)| {
-                    kind(**read) == kind(*written) && has_value(*input)
-                });
+                let input = inputs
+                    .find(|(input, read)| kind(**read) == kind(*written) && has_value(*input));
                 input.map(|(input, _)| (output, input))
             })
             .next()

@@ -22,6 +22,7 @@
 mod buffers;
 mod bursts;
 mod caching;
+mod control_flow;
 mod description;
 mod executions;
 mod fences;
@@ -29,7 +30,9 @@ mod interfaces;
 mod models;
 mod preparation;
 mod requests;
+mod rules;
 mod support;
+mod values;
 
 use interfaces::Driver;
 use nnhal_hal::Device;
@@ -57,7 +60,9 @@ pub struct Check {
 enum Run {
     /// A device.
     Device(fn(&Arc<dyn Device>) -> Result<Verdict, Violation>),
-    /// The same by its interfaces.
+    /// A device, and models that break this rule of section 8.
+    Rule(&'static str),
+    /// A device by its interfaces.
     Driver(fn(&Driver) -> Result<Verdict, Violation>),
 }
 
@@ -114,20 +119,28 @@ pub struct ContractReport {
 
 /// All checks, with the sections they are in.
 pub fn checks() -> impl Iterator<Item = (&'static str, Check)> {
-    let sections: [(&'static str, &'static [Check]); 13] = [
+    let sections: [(&'static str, &'static [Check]); 21] = [
         ("description", description::CHECKS),
         ("supported operations", support::CHECKS),
         ("preparation", preparation::CHECKS),
         ("caching", caching::CHECKS),
+        ("models", rules::CHECKS),
+        ("control flow", control_flow::CHECKS),
         ("requests", requests::CHECKS),
         ("executions", executions::CHECKS),
         ("bursts", bursts::CHECKS),
         ("fences", fences::CHECKS),
         ("buffers", buffers::CHECKS),
+        ("values", values::CHECKS),
+        ("interfaces: description", interfaces::DESCRIBING),
         ("interfaces: preparation", interfaces::PREPARING),
+        ("interfaces: caching", interfaces::CACHING),
         ("interfaces: executions", interfaces::EXECUTING),
         ("interfaces: bursts", interfaces::BURSTS),
+        ("interfaces: packets", interfaces::PACKETS),
         ("interfaces: fences", interfaces::FENCES),
+        ("interfaces: buffers", interfaces::BUFFERS),
+        ("interfaces: memory", interfaces::MEMORY),
     ];
     sections.into_iter().flat_map(|(section, checks)| checks.iter().map(move |it| (section, *it)))
 }
@@ -187,6 +200,7 @@ fn guarded(subject: &Arc<Subject>, check: Check) -> Result<Verdict, Violation> {
     let work = move || {
         let result = catch_unwind(AssertUnwindSafe(|| match check.run {
             Run::Device(run) => run(&subject.device),
+            Run::Rule(rule) => rules::rule(&subject.device, rule),
             Run::Driver(run) => run(&subject.driver),
         }));
         // No one may be listening any more.
