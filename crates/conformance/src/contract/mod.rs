@@ -28,11 +28,14 @@ mod executions;
 mod fences;
 mod interfaces;
 mod models;
+mod not_checked;
 mod preparation;
 mod requests;
 mod rules;
 mod support;
 mod values;
+
+pub use not_checked::NOT_CHECKED;
 
 use interfaces::Driver;
 use nnhal_hal::Device;
@@ -143,6 +146,17 @@ pub fn checks() -> impl Iterator<Item = (&'static str, Check)> {
         ("interfaces: memory", interfaces::MEMORY),
     ];
     sections.into_iter().flat_map(|(section, checks)| checks.iter().map(move |it| (section, *it)))
+}
+
+/// Each requirement that is checked on any device, with the names of its checks.
+pub fn checked() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let mut checked = BTreeMap::<_, Vec<_>>::new();
+    for (_, check) in checks() {
+        for id in check.ids {
+            checked.entry(*id).or_default().push(check.name);
+        }
+    }
+    checked
 }
 
 /// Runs the checks whose name, section or requirements contain `filter`.

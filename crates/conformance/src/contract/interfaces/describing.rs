@@ -64,7 +64,9 @@ fn costs(driver: &Driver) -> Result<Verdict, Violation> {
         newer.relaxed_float32to_float16_performance_tensor,
     )?;
     let last = OperandType::TensorQuant8Symm.code().cast_signed();
-    let strange = list.iter().find(|row| !(0..=last).contains(&row.operand_type));
+    let oem = [OperandType::Oem, OperandType::TensorOemByte].map(|it| it.code().cast_signed());
+    let known = |code: i32| (0..=last).contains(&code) || oem.contains(&code);
+    let strange = list.iter().find(|row| !known(row.operand_type));
     demand!(strange.is_none(), "getCapabilities_1_2 lists {strange:?}");
     let Ok(v1_3) = driver.v1_3() else { return Ok(Verdict::Kept) };
     let newest = got("getCapabilities_1_3", v1_3.get_capabilities_1_3())?;
