@@ -108,6 +108,8 @@ struct Broken {
     breach: Breach,
     /// What was saved, by token, where files are not looked at.
     saved: Arc<Saved>,
+    /// How often it was asked for its type.
+    asked: AtomicU64,
 }
 
 /// Prepared models by token.
@@ -116,7 +118,8 @@ type Saved = Mutex<BTreeMap<CacheToken, Model>>;
 /// The reference device behind the interfaces up to a version, but for one breach.
 pub fn broken(newest: HalVersion, breach: Breach) -> Arc<dyn v1_0::IDevice> {
     let inner = serve::Device::new(nnhal_reference::device());
-    Arc::new(Broken { inner, newest, breach, saved: Arc::default() })
+    let (saved, asked) = (Arc::default(), AtomicU64::new(0));
+    Arc::new(Broken { inner, newest, breach, saved, asked })
 }
 
 /// Between the driver and the callback of a preparation.
@@ -246,7 +249,10 @@ impl v1_2::IDevice for Broken {
 
     fn get_type(&self) -> Return<(i32, i32)> {
         match self.breach {
-            Breach::TypeIsSeveral => Ok((NONE, 2 | 4)),
+            // A client asks first, and would not take such a driver at all.
+            Breach::TypeIsSeveral if self.asked.fetch_add(1, Ordering::Relaxed) > 0 => {
+                Ok((NONE, 2 | 4))
+            }
             _ => self.inner.get_type(),
         }
     }
