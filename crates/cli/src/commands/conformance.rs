@@ -22,12 +22,17 @@ Example:
   nnhal conformance ../shared/conformance --device nnhal-reference --filter conv2d
   nnhal conformance ../shared/conformance --paths all
   nnhal conformance ../shared/conformance --through 1.1 --suite generated
-  nnhal conformance --contract --device nnhal-reference")]
+  nnhal conformance --contract --device nnhal-reference
+  nnhal conformance --contract --list")]
 pub struct Arguments {
     /// Check the contract's requirements instead of running vectors; --filter takes an id, a section
     /// or a part of a check's name
     #[arg(long, conflicts_with_all = ["folder", "suites"])]
     contract: bool,
+    /// With --contract: list the requirements that are checked on any device, with their checks, and
+    /// those that cannot be, with the reason; no device is used
+    #[arg(long, requires = "contract", conflicts_with = "junit")]
+    list: bool,
     /// Folder with the vectors [default: ../shared/conformance, if it is there]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -84,7 +89,40 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
+/// The requirements and what looks at them.
+fn list_contract(arguments: &Arguments) -> Result<()> {
+    let matches = |id: &str| id.contains(&arguments.filter);
+    let checked: Vec<_> = contract::checked().into_iter().filter(|(id, _)| matches(id)).collect();
+    let reasons: Vec<_> = contract::NOT_CHECKED.iter().filter(|(id, _)| matches(id)).collect();
+    if arguments.json {
+        let object = |pairs: Vec<(&str, serde_json::Value)>| {
+            let pairs = pairs.into_iter().map(|(id, it)| (id.to_owned(), it));
+            serde_json::Value::Object(pairs.collect())
+        };
+        let checked = checked.into_iter().map(|(id, names)| (id, names.into())).collect();
+        let reasons = reasons.into_iter().map(|(id, why)| (*id, (*why).into())).collect();
+        return print_json(&serde_json::json!({
+            "checked": object(checked),
+            "not_checked": object(reasons),
+        }));
+    }
+    let mut text = String::new();
+    let mut line = |line: String| text.extend([line.as_str(), "\n"]);
+    for (id, names) in &checked {
+        line((*id).to_owned());
+        names.iter().for_each(|name| line(format!("    {name}")));
+    }
+    for (id, why) in &reasons {
+        line(format!("not checked: {id}: {why}"));
+    }
+    line(format!("{} requirements checked on any device, {} not", checked.len(), reasons.len()));
+    print(&text)
+}
+
 fn check_contract(arguments: &Arguments) -> Result<()> {
+    if arguments.list {
+        return list_contract(arguments);
+    }
     let device = devices::open(&arguments.device, NonZeroUsize::new(1))?;
     let bar = ProgressBar::new(contract::checks().count() as u64);
     let report = contract::run(&device, &arguments.filter, |_| bar.inc(1));

@@ -77,6 +77,7 @@ pub enum Breach {
     SwapsFields,
     DirtyPadding,
     SplitsResults,
+    SwallowsErrors,
     NewStatusesInBursts,
     OneBurstAtATime,
     // Memory.
@@ -608,6 +609,7 @@ impl v1_2::IPreparedModel for BrokenModel {
             Breach::SwapsFields
             | Breach::DirtyPadding
             | Breach::SplitsResults
+            | Breach::SwallowsErrors
             | Breach::NewStatusesInBursts => {
                 return proxy::configure(&*self.inner, breach, callback, requests, results);
             }

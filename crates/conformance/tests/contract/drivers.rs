@@ -99,6 +99,17 @@ fn every_breach_of_a_driver_is_found_and_every_check_finds_one() {
     assert!(of_no_use.is_empty(), "no breach is found by {of_no_use:?}");
 }
 
+/// Contract: BURST-5. Who waits for an answer does not wait for ever.
+#[test]
+fn a_burst_that_does_not_answer_is_reported() {
+    let driver = broken(HalVersion::V1_3, Breach::SwallowsErrors);
+    let check = "each number of a packet that is wrong";
+    let report = contract::run_driver("test-broken", &driver, check, |_| ()).unwrap();
+    let (outcome, violation) = report.violations().next().expect("a violation");
+    assert!(outcome.check.ids.contains(&"BURST-5"), "{report}");
+    assert!(violation.0.contains("there is no result"), "{violation}");
+}
+
 /// What an older version lacks is not offered, and nothing of it is a violation.
 #[test]
 fn a_driver_of_any_version_keeps_the_contract_from_both_sides() {
