@@ -58,11 +58,12 @@ pub struct Arguments {
     )]
     paths: Vec<String>,
     /// Use the device through the HAL interfaces of this version: 1.0, 1.1, 1.2 or 1.3. Vectors
-    /// that need a newer one are skipped and counted [default: without the interfaces]
-    #[arg(long, value_name = "VERSION", conflicts_with = "contract", value_parser = interface)]
+    /// that need a newer one are skipped and counted, requirements of a newer one are not offered
+    /// [default: without the interfaces]
+    #[arg(long, value_name = "VERSION", value_parser = interface)]
     through: Option<HalVersion>,
     /// With --through: execute by the methods that answer by a callback, which 1.0 and 1.1 always do
-    #[arg(long, requires = "through")]
+    #[arg(long, requires = "through", conflicts_with = "contract")]
     asynchronous: bool,
     /// One JSON object instead of text
     #[arg(long)]
@@ -125,7 +126,11 @@ fn check_contract(arguments: &Arguments) -> Result<()> {
     }
     let device = devices::open(&arguments.device, NonZeroUsize::new(1))?;
     let bar = ProgressBar::new(contract::checks().count() as u64);
-    let report = contract::run(&device, &arguments.filter, |_| bar.inc(1));
+    let report = match arguments.through {
+        Some(version) => contract::run_through(&device, version, &arguments.filter, |_| bar.inc(1))
+            .map_err(CliError::device(&arguments.device))?,
+        None => contract::run(&device, &arguments.filter, |_| bar.inc(1)),
+    };
     bar.finish_and_clear();
     write_junit(arguments, || contract_junit(&report))?;
     if arguments.json {

@@ -38,7 +38,7 @@ mod values;
 pub use not_checked::NOT_CHECKED;
 
 use interfaces::Driver;
-use nnhal_hal::Device;
+use nnhal_hal::{Device, HalVersion};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -168,6 +168,23 @@ pub fn run(
     let served = nnhal_hidl::serve::Device::new(Arc::clone(device));
     let driver = Driver::new(served, device.version());
     run_subject(Subject { device: Arc::clone(device), driver }, filter, progress)
+}
+
+/// Runs the same checks on a device as it is behind the interfaces of a version. What is newer is not
+/// offered.
+///
+/// # Errors
+/// If the device does not describe itself as it must; see [`nnhal_hidl::client::through`].
+pub fn run_through(
+    device: &Arc<dyn Device>,
+    version: HalVersion,
+    filter: &str,
+    progress: impl Fn(&CheckOutcome),
+) -> nnhal_hal::Result<ContractReport> {
+    let driver = Driver::new(nnhal_hidl::serve::Device::new(Arc::clone(device)), version);
+    let options = nnhal_hidl::client::Options::default();
+    let device = nnhal_hidl::client::through(Arc::clone(device), version, options)?;
+    Ok(run_subject(Subject { device, driver }, filter, progress))
 }
 
 /// Runs the same checks on a driver that implements the interfaces, by the newest version of them

@@ -124,3 +124,16 @@ fn a_driver_of_any_version_keeps_the_contract_from_both_sides() {
         assert_eq!(count > 5, version < HalVersion::V1_3, "{version}\n{report}");
     }
 }
+
+#[test]
+fn a_device_keeps_the_contract_through_the_interfaces_of_any_version() {
+    let mut kept = 0;
+    for version in [HalVersion::V1_0, HalVersion::V1_1, HalVersion::V1_2, HalVersion::V1_3] {
+        let device: std::sync::Arc<dyn nnhal_hal::Device> = nnhal_reference::device();
+        let report = contract::run_through(&device, version, "", |_| ()).unwrap();
+        assert_eq!(report.violations().count(), 0, "{version}\n{report}");
+        let of_this = report.outcomes.iter().filter(|it| it.result == Ok(Verdict::Kept)).count();
+        assert!(of_this > kept, "{version} has no more than the one before\n{report}");
+        kept = of_this;
+    }
+}
