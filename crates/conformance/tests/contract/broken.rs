@@ -381,11 +381,11 @@ impl v1_3::IDevice for Broken {
         let has_callback = callback.is_some();
         let breach = self.breach;
         let files = || model_cache.iter().chain(data_cache);
-        if let (Some(client), Breach::RemembersModels) = (&callback, breach) {
-            if let Some(model) = self.saved.lock().unwrap().get(token) {
-                client.notify_1_3(NONE, Some(Arc::clone(model)))?;
-                return Ok(NONE);
-            }
+        if let (Some(client), Breach::RemembersModels) = (&callback, breach)
+            && let Some(model) = self.saved.lock().unwrap().get(token)
+        {
+            client.notify_1_3(NONE, Some(Arc::clone(model)))?;
+            return Ok(NONE);
         }
         if let (Some(client), Breach::LoadsFromPosition) = (&callback, breach) {
             let position = |fd: &std::os::fd::OwnedFd| {

@@ -300,14 +300,15 @@ fn number(datum: &[u8; DATUM_BYTES], offset: usize) -> u32 {
     u32::from_ne_bytes(std::array::from_fn(|index| datum[8 + offset + index]))
 }
 
-/// Demands that all bytes but those of some fields of the union are 0.
+/// Demands that all bytes are 0 but those of some fields of the union, each from one byte to before
+/// another.
 fn demand_zeros(
     what: &str,
     datum: &[u8; DATUM_BYTES],
-    fields: &[std::ops::Range<usize>],
+    fields: &[(usize, usize)],
 ) -> Result<(), Violation> {
     for (place, byte) in datum.iter().enumerate().skip(1) {
-        let is_field = fields.iter().any(|it| place >= 8 && it.contains(&(place - 8)));
+        let is_field = fields.iter().any(|(from, to)| (8 + from..8 + to).contains(&place));
         demand!(is_field || *byte == 0, "byte {place} of {what} is {byte}: {datum:?}");
     }
     Ok(())
@@ -335,20 +336,20 @@ fn results_by_bytes(driver: &Driver) -> Result<Verdict, Violation> {
         demand!(number(first, 0) as usize == data.len(), "{what}: {first:?} of {}", data.len());
         let status = number(first, 4);
         demand!(statuses.contains(&status), "{what} has the status {status}");
-        demand_zeros("packetInformation", first, &[0..12])?;
+        demand_zeros("packetInformation", first, &[(0, 12)])?;
         let mut rest = data[1..].iter();
         demand!(shapes <= 1 && (status != 3 || shapes == 1), "{what}: {shapes} shapes of 1 output");
         for _ in 0..shapes {
             let Some(shape) = rest.next() else { break };
             demand!(shape[0] == 1, "{what}: kind {} for a shape", shape[0]);
             demand!(shape[8] == u8::from(status == 0), "{what}: isSufficient is {}", shape[8]);
-            demand_zeros("operandInformation", shape, &[0..1, 4..8])?;
+            demand_zeros("operandInformation", shape, &[(0, 1), (4, 8)])?;
             demand!(number(shape, 4) == 2, "{what}: rank {}", number(shape, 4));
             for _ in 0..2 {
                 let Some(dimension) = rest.next() else { break };
                 let right = dimension[0] == 2 && number(dimension, 0) == 2;
                 demand!(right, "{what}: {dimension:?} for a dimension of 2");
-                demand_zeros("operandDimensionValue", dimension, &[0..4])?;
+                demand_zeros("operandDimensionValue", dimension, &[(0, 4)])?;
             }
         }
         let timing = rest.next().filter(|_| rest.len() == 0);
@@ -357,7 +358,7 @@ fn results_by_bytes(driver: &Driver) -> Result<Verdict, Violation> {
         };
         demand!(timing[0] == 3, "{what} ends with kind {}", timing[0]);
         demand!(timing[8..24] == [0xFF; 16], "{what}: the times are {timing:?}");
-        demand_zeros("executionTiming", timing, &[0..16])?;
+        demand_zeros("executionTiming", timing, &[(0, 16)])?;
     }
     Ok(Verdict::Kept)
 }
