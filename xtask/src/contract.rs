@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Requirements on a transport over kernel binder, which does not exist yet.
-const OF_BINDER: &[&str] = &["IPC-1", "IPC-2", "IPC-6", "IPC-7", "IPC-8"];
+const OF_BINDER: &[&str] = &["IPC-1", "IPC-2", "IPC-7", "IPC-8"];
 
 /// A requirement by area and number, so that FENCE-2 comes before FENCE-10.
 type Id = (String, u32);

@@ -315,6 +315,7 @@ fn paths_are_chosen_counted_and_named_in_failures() {
         assert_eq!(report["paths"][path], tally(1, 1, 0), "{path}");
     }
     assert_eq!(report["paths"].as_object().unwrap().len(), 4);
+    assert_eq!(report["suites_and_paths"]["generated"], report["paths"]);
     let mut command = conformance();
     command.arg(folder.path()).args(["--suite", "generated", "--paths", "burst"]);
     let (_, stdout, _) = outcome(&mut command);
@@ -326,4 +327,51 @@ fn paths_are_chosen_counted_and_named_in_failures() {
     let (code, _, stderr) = outcome(&mut command);
     assert_ne!(code, 0);
     assert!(stderr.contains("there is no path"), "{stderr}");
+}
+
+/// Every suite that executes is run by every path, and the rows of a table say so.
+#[test]
+fn each_suite_is_counted_by_path() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    let mut command = conformance();
+    command.arg(folder.path()).args(["--paths", "synchronous,cached", "--filter", "relu_right"]);
+    command.args(["--suite", "generated,dynamic_output_shape,short_output,compliance"]);
+    let (code, stdout, stderr) = outcome(&mut command);
+    assert_eq!(code, 0, "{stderr}");
+    let counted = |suite: &str, path: &str| {
+        let wanted = format!("{suite} {path} ");
+        let row = stdout.lines().find(|line| line.starts_with(&wanted));
+        row.map(|row| row.split_whitespace().nth(2).unwrap().to_owned())
+    };
+    for suite in ["generated", "dynamic_output_shape", "short_output"] {
+        for path in ["synchronous", "cached"] {
+            assert_eq!(counted(suite, path).as_deref(), Some("1"), "{suite} {path}: {stdout}");
+        }
+    }
+    assert_eq!(counted("compliance", "synchronous").as_deref(), Some("1"), "{stdout}");
+    assert_eq!(counted("compliance", "cached"), None, "{stdout}");
+    // Where no one looks at it, nothing moves.
+    assert!(stderr.is_empty(), "{stderr}");
+}
+
+#[test]
+fn requirements_are_listed_with_their_checks_or_a_reason() {
+    let (code, stdout, _) = outcome(conformance().args(["--contract", "--list"]));
+    assert_eq!(code, 0);
+    assert!(
+        stdout.contains("\nALLOC-4\n    roles of operands that differ are refused\n"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("\nnot checked: PREP-4: A task that cannot be started needs"),
+        "{stdout}"
+    );
+    let (_, stdout, _) = outcome(conformance().args(["--contract", "--list", "--json"]));
+    let list: Value = serde_json::from_str(&stdout).unwrap();
+    let [checked, reasons] =
+        ["checked", "not_checked"].map(|key| list[key].as_object().unwrap().len());
+    assert_eq!(checked + reasons, 247);
+    let (_, stdout, _) = outcome(conformance().args(["--contract", "--list", "--filter", "CAPI"]));
+    assert!(stdout.ends_with("\n0 requirements checked on any device, 3 not\n"), "{stdout}");
 }

@@ -113,6 +113,15 @@ impl Report {
         tallies
     }
 
+    /// By suite, and in each by path.
+    pub fn by_suite_and_path(&self) -> BTreeMap<(Suite, Path), Tally> {
+        let mut tallies = BTreeMap::<_, Tally>::new();
+        for outcome in &self.outcomes {
+            tallies.entry((outcome.suite, outcome.path)).or_default().count(outcome);
+        }
+        tallies
+    }
+
     /// By rule, in the mutation suite; in the contract's order.
     pub fn by_rule(&self) -> Vec<(&'static str, Tally)> {
         let mut tallies = BTreeMap::<_, Tally>::new();
@@ -150,8 +159,8 @@ impl Report {
     }
 }
 
-/// Failures, then tables by operation, by rule and by suite, then why any were skipped. That there
-/// were skipped ones is said only if there were.
+/// Failures, then tables by operation, by rule and by suite, by path if there are several, then why
+/// any were skipped. That there were skipped ones is said only if there were.
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (outcome, failure) in self.failures() {
@@ -169,7 +178,7 @@ impl fmt::Display for Report {
         }
         let row = |formatter: &mut fmt::Formatter<'_>, name: &str, tally: Tally| {
             let Tally { passed, failed, skipped, for_c_library, not_offered } = tally;
-            write!(formatter, "{name:32} {passed:7} passed {failed:7} failed")?;
+            write!(formatter, "{name:35} {passed:7} passed {failed:7} failed")?;
             if skipped > 0 {
                 write!(formatter, " {skipped:7} skipped")?;
             }
@@ -192,6 +201,9 @@ impl fmt::Display for Report {
         }
         let paths = self.by_path();
         if paths.keys().any(|path| *path != Path::Synchronous) {
+            for ((suite, path), tally) in self.by_suite_and_path() {
+                row(formatter, &format!("{suite} {path}"), tally)?;
+            }
             for (path, tally) in paths {
                 row(formatter, path.name(), tally)?;
             }

@@ -3,7 +3,7 @@
 use crate::compare::{self, elements};
 use crate::instance::{Instance, with_signed_quantization};
 use crate::mutation;
-use crate::paths::{self, Path};
+use crate::paths::{self, Aim, Opened, Path};
 use crate::vectors::Case;
 use nnhal_hal::{
     Device, ErrorStatus, Execution, ExecutionError, ExecutionOptions, HalVersion, OutputShape,
@@ -149,11 +149,11 @@ impl Suite {
     pub fn run(self, device: &dyn Device, case: &Case) -> Vec<Verdict> {
         match self {
             Self::Mutation => mutations(device, case),
-            other => vec![(None, other.run_once(device, case).err())],
+            other => vec![(None, other.run_by(Path::Synchronous, device, case).err())],
         }
     }
 
-    /// Runs a vector by another path than [`Path::Synchronous`].
+    /// Runs a vector by a path, in a suite that has one verdict.
     ///
     /// # Errors
     /// What went wrong.
@@ -163,36 +163,28 @@ impl Suite {
         device: &dyn Device,
         case: &Case,
     ) -> Result<paths::Outcome, String> {
-        let instance = Instance::new(case).map_err(|error| error.to_string())?;
-        let mut instance = instance.for_version(device.version());
-        if self == Self::DynamicOutputShape {
-            instance = instance.with_unknown_output_shapes();
-        }
-        path.run(device, case, &instance)
-    }
-
-    /// What went wrong, in a suite that has one verdict.
-    fn run_once(self, device: &dyn Device, case: &Case) -> Result<(), String> {
         let instance = |case: &Case| match Instance::new(case) {
             Ok(instance) => Ok(instance.for_version(device.version())),
             Err(error) => Err(error.to_string()),
         };
         match self {
-            Self::Generated => run_and_compare(device, case, &instance(case)?),
+            Self::Generated => run_and_compare(path, device, case, &instance(case)?),
             Self::DynamicOutputShape => {
-                run_and_compare(device, case, &instance(case)?.with_unknown_output_shapes())
+                run_and_compare(path, device, case, &instance(case)?.with_unknown_output_shapes())
             }
             Self::ShortOutput => {
-                short_output(device, case, &instance(case)?.with_unknown_output_shapes())
+                short_output(path, device, case, &instance(case)?.with_unknown_output_shapes())
             }
             Self::QuantizationCoupling => {
                 let case = with_signed_quantization(case);
-                run_and_compare(device, &case, &instance(&case)?)
+                run_and_compare(path, device, &case, &instance(&case)?)
             }
-            Self::Compliance => compliance(device, case, &instance(case)?),
-            Self::Validation => must_fail(device, &instance(case)?).map(drop),
-            Self::Timeout => timeout(device, &instance(case)?),
-            Self::Mutation => Ok(()),
+            Self::Compliance => {
+                compliance(device, case, &instance(case)?).map(|()| paths::Outcome::Passed)
+            }
+            Self::Validation => validation(path, device, case, &instance(case)?),
+            Self::Timeout => timeout(path, device, case, &instance(case)?),
+            Self::Mutation => Ok(paths::Outcome::Passed),
         }
     }
 }
@@ -210,12 +202,39 @@ pub(crate) fn prepare(
     device.prepare_model(&instance.model, HalVersion::LATEST, PrepareOptions::default())
 }
 
-fn execute(prepared: &dyn PreparedModel, request: &Request) -> Result<Execution, ExecutionError> {
-    prepared.execute(request, &ExecutionOptions::default())
+/// A model that is ready to be executed by a path, or what the device does not offer.
+fn open<'a>(
+    path: Path,
+    device: &'a dyn Device,
+    case: &'a Case,
+    instance: &'a Instance,
+) -> Result<Result<Opened<'a>, paths::Outcome>, String> {
+    match path.prepare(device, instance)? {
+        Ok(prepared) => path.open(device, case, instance, prepared).map(Ok),
+        Err(why) => Ok(Err(paths::Outcome::NotOffered(why))),
+    }
 }
 
-fn run_and_compare(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(), String> {
-    Path::Synchronous.run(device, case, instance).map(drop)
+fn run_and_compare(
+    path: Path,
+    device: &dyn Device,
+    case: &Case,
+    instance: &Instance,
+) -> Result<paths::Outcome, String> {
+    let opened = match open(path, device, case, instance)? {
+        Ok(opened) => opened,
+        Err(outcome) => return Ok(outcome),
+    };
+    for (round, options) in opened.rounds() {
+        let said = |what: String| format!("{round} execution: {what}");
+        let request = instance.request(None).map_err(|error| error.to_string())?;
+        match opened.execute(&request, &options, Aim::Result).map_err(said)? {
+            Err(why) => return Ok(paths::Outcome::NotOffered(why)),
+            Ok(Err(failed)) => return Err(format!("{round} execution failed: {failed}")),
+            Ok(Ok(execution)) => judge(case, instance, &request, &execution).map_err(said)?,
+        }
+    }
+    Ok(paths::Outcome::Passed)
 }
 
 pub(crate) fn judge(
@@ -264,40 +283,78 @@ pub(crate) fn judge(
 }
 
 /// Shortens one output after the other; those of one byte cannot be.
-fn short_output(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(), String> {
-    let prepared =
-        prepare(device, instance).map_err(|error| format!("preparing failed: {error}"))?;
+fn short_output(
+    path: Path,
+    device: &dyn Device,
+    case: &Case,
+    instance: &Instance,
+) -> Result<paths::Outcome, String> {
+    let opened = match open(path, device, case, instance)? {
+        Ok(opened) => opened,
+        Err(outcome) => return Ok(outcome),
+    };
     for (shortened, expected) in instance.expected.iter().enumerate() {
         let operand = &case.main.operands[case.main.outputs[shortened] as usize];
         if expected.len() <= 1 || operand.ignored || operand.dimensions.is_empty() {
             continue;
         }
-        let request = instance.request(Some(shortened)).map_err(|error| error.to_string())?;
-        let failed = match execute(&*prepared, &request) {
-            Ok(_) => return Err(format!("output {shortened} is too short, but that was accepted")),
-            Err(failed) => failed,
-        };
-        if failed.error.status() != ErrorStatus::OutputInsufficientSize {
-            return Err(format!("output {shortened} is too short: {}", failed.error));
-        }
-        for (index, shape) in failed.output_shapes.iter().enumerate() {
-            let wanted = OutputShape {
-                dimensions: instance.dimensions[index].clone(),
-                is_sufficient: index != shortened,
-            };
-            let ignored = case.main.operands[case.main.outputs[index] as usize].ignored;
-            if *shape != wanted && !ignored {
-                return Err(format!(
-                    "output {shortened} is too short; shape of output {index} is {shape:?}, \
-                     expected {wanted:?}"
-                ));
+        for (round, options) in opened.rounds() {
+            let request = instance.request(Some(shortened)).map_err(|error| error.to_string())?;
+            let said =
+                |what: String| format!("output {shortened} is too short, {round} time: {what}");
+            match opened.execute(&request, &options, Aim::Shortage(shortened)).map_err(said)? {
+                Err(why) => return Ok(paths::Outcome::NotOffered(why)),
+                Ok(Ok(_)) => return Err(said("that was accepted".into())),
+                Ok(Err(failed)) => {
+                    demand_shortage(path, case, instance, shortened, &failed).map_err(said)?;
+                }
             }
         }
-        if failed.output_shapes.len() != instance.expected.len() {
-            return Err(format!("output {shortened} is too short, and not all shapes were given"));
+    }
+    Ok(paths::Outcome::Passed)
+}
+
+/// Demands the status that a path has for an output without room, and the right shapes with
+/// `OUTPUT_INSUFFICIENT_SIZE` (contract: SHAPE-4, FENCE-2, DBUF-7).
+fn demand_shortage(
+    path: Path,
+    case: &Case,
+    instance: &Instance,
+    shortened: usize,
+    failed: &ExecutionError,
+) -> Result<(), String> {
+    let wanted = match path {
+        Path::Fenced | Path::Chained => ErrorStatus::InvalidArgument,
+        Path::DeviceMemory => ErrorStatus::GeneralFailure,
+        _ => ErrorStatus::OutputInsufficientSize,
+    };
+    if failed.error.status() != wanted {
+        return Err(format!("expected {wanted}, found {failed}"));
+    }
+    if wanted != ErrorStatus::OutputInsufficientSize {
+        return demand_no_shapes(failed);
+    }
+    for (index, shape) in failed.output_shapes.iter().enumerate() {
+        let wanted = OutputShape {
+            dimensions: instance.dimensions[index].clone(),
+            is_sufficient: index != shortened,
+        };
+        let ignored = case.main.operands[case.main.outputs[index] as usize].ignored;
+        if *shape != wanted && !ignored {
+            return Err(format!("shape of output {index} is {shape:?}, expected {wanted:?}"));
         }
     }
+    if failed.output_shapes.len() != instance.expected.len() {
+        return Err("not all shapes were given".into());
+    }
     Ok(())
+}
+
+fn demand_no_shapes(failed: &ExecutionError) -> Result<(), String> {
+    if failed.output_shapes.is_empty() {
+        return Ok(());
+    }
+    Err(format!("failed as it must, but with output shapes: {failed}"))
 }
 
 fn compliance(device: &dyn Device, case: &Case, instance: &Instance) -> Result<(), String> {
@@ -332,13 +389,20 @@ enum Refusal {
     Preparing(nnhal_hal::Error),
     /// While it was executed.
     Executing(nnhal_hal::Error),
+    /// Nowhere, because the device does not offer what the path is about.
+    NotOffered(String),
 }
 
 /// Demands that a model which breaks a definition fails, and where it may. Where only values and
 /// lengths are wrong, the question what is supported and the launch of its preparation answer `NONE`
 /// (contract: MODEL-29), and preparing may only fail if an operation is said to be unsupported
 /// (contract: DEV-SUP-3). Where a rank is wrong, both may answer `INVALID_ARGUMENT`.
-fn must_fail(device: &dyn Device, instance: &Instance) -> Result<Refusal, String> {
+fn must_fail(
+    path: Path,
+    device: &dyn Device,
+    case: &Case,
+    instance: &Instance,
+) -> Result<Refusal, String> {
     let version = HalVersion::LATEST;
     let may_be_refused = nnhal_ops::validate::check(&instance.model, version).is_err();
     let supported = match device.supported_operations(&instance.model, version) {
@@ -368,20 +432,32 @@ fn must_fail(device: &dyn Device, instance: &Instance) -> Result<Refusal, String
         }
         Err(error) => return Ok(Refusal::Preparing(error)),
     };
-    let request = instance.request(None).map_err(|error| error.to_string())?;
-    // Loops of these vectors end after few rounds or never: the default limit would only be waited
-    // for.
-    let options = ExecutionOptions {
-        loop_timeout: Some(Duration::from_millis(1)),
-        ..ExecutionOptions::default()
+    let prepared = match path {
+        Path::Cached => match path.prepare(device, instance)? {
+            Ok(loaded) => loaded,
+            Err(why) => return Ok(Refusal::NotOffered(why)),
+        },
+        _ => prepared,
     };
-    match prepared.execute(&request, &options) {
-        Ok(_) => Err("accepted and executed, but must fail".into()),
-        Err(failed) if !failed.output_shapes.is_empty() => {
-            Err(format!("failed as it must, but with output shapes: {}", failed.error))
+    let opened = path.open(device, case, instance, prepared)?;
+    let mut refusal = None;
+    for (round, options) in opened.rounds() {
+        let request = instance.request(None).map_err(|error| error.to_string())?;
+        // Loops of these vectors end after few rounds or never: the default limit would only be
+        // waited for.
+        let loop_timeout = Some(Duration::from_millis(1));
+        let options = ExecutionOptions { loop_timeout, ..options };
+        let said = |what: String| format!("{round} execution: {what}");
+        match opened.execute(&request, &options, Aim::Result).map_err(said)? {
+            Err(why) => return Ok(Refusal::NotOffered(why)),
+            Ok(Ok(_)) => return Err(said("accepted and executed, but must fail".into())),
+            Ok(Err(failed)) => {
+                demand_no_shapes(&failed).map_err(said)?;
+                refusal = Some(failed.error);
+            }
         }
-        Err(failed) => Ok(Refusal::Executing(failed.error)),
     }
+    refusal.map(Refusal::Executing).ok_or_else(|| "it was never executed".into())
 }
 
 /// Whether an error of preparing came before the background task began. A driver behind the
@@ -394,17 +470,40 @@ fn is_of_launch(error: &nnhal_hal::Error) -> bool {
     }
 }
 
-fn timeout(device: &dyn Device, instance: &Instance) -> Result<(), String> {
-    let error = match must_fail(device, instance)? {
+fn validation(
+    path: Path,
+    device: &dyn Device,
+    case: &Case,
+    instance: &Instance,
+) -> Result<paths::Outcome, String> {
+    Ok(match must_fail(path, device, case, instance)? {
+        Refusal::NotOffered(why) => paths::Outcome::NotOffered(why),
+        Refusal::Launching(_) | Refusal::Preparing(_) | Refusal::Executing(_) => {
+            paths::Outcome::Passed
+        }
+    })
+}
+
+fn timeout(
+    path: Path,
+    device: &dyn Device,
+    case: &Case,
+    instance: &Instance,
+) -> Result<paths::Outcome, String> {
+    let error = match must_fail(path, device, case, instance)? {
         Refusal::Executing(error) => error,
+        Refusal::NotOffered(why) => return Ok(paths::Outcome::NotOffered(why)),
         Refusal::Launching(error) | Refusal::Preparing(error) => {
             return Err(format!("preparing failed: {error}, expected a missed deadline"));
         }
     };
     match error.status() {
-        ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent => Ok(()),
-        _ => Err(format!("broken off with {error}, expected a missed deadline")),
+        ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent => {}
+        // Results of bursts have no words for it (contract: GEN-2).
+        ErrorStatus::GeneralFailure if path == Path::Burst => {}
+        _ => return Err(format!("broken off with {error}, expected a missed deadline")),
     }
+    Ok(paths::Outcome::Passed)
 }
 
 fn mutations(device: &dyn Device, case: &Case) -> Vec<Verdict> {

@@ -1,17 +1,21 @@
 //! Where vectors that must fail may fail, and which vectors are for the C library only.
 #![allow(clippy::print_stderr)] // What was left out.
 
+use nnhal_conformance::paths::Outcome;
 use nnhal_conformance::report::Judgement;
 use nnhal_conformance::suites::Audience;
 use nnhal_conformance::{Case, Path as Way, Report, Selection, Suite, Vectors};
+use nnhal_hal::device::FencedExecutionInfo;
 use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Device, DeviceType, Error,
     Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion, Model,
     PerformanceInfo, PrepareOptions, PreparedModel, Request, RequestMemoryPool, Support, SyncFence,
+    Timing,
 };
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn operand(kind: &str, dimensions: &[u32], lifetime: &str, data: Option<&str>) -> Value {
     json!({
@@ -246,7 +250,7 @@ impl PreparedModel for FailingModel {
             // It computes, and tells times that no one asked for.
             Way::Synchronous => {
                 let mut execution = self.inner.execute(request, options)?;
-                execution.timing.time_on_device = Some(std::time::Duration::from_micros(1));
+                execution.timing.time_on_device = Some(Duration::from_micros(1));
                 return Ok(execution);
             }
             _ => false,
@@ -262,7 +266,7 @@ impl PreparedModel for FailingModel {
         request: &Request,
         wait_for: &[SyncFence],
         options: &ExecutionOptions,
-        after: Option<std::time::Duration>,
+        after: Option<Duration>,
     ) -> nnhal_hal::Result<FencedExecution> {
         let is_chained = !wait_for.is_empty();
         if (self.path == Way::Fenced && !is_chained) || (self.path == Way::Chained && is_chained) {
@@ -368,6 +372,307 @@ fn a_device_that_fails_by_one_path_is_found_out_by_it_alone() {
     }
 }
 
+/// The reference device, which by one path takes every failure for a success.
+struct Lax(Way);
+
+struct LaxModel {
+    inner: Arc<dyn PreparedModel>,
+    path: Way,
+    is_loaded: bool,
+}
+
+struct LaxBurst(Box<dyn Burst>);
+
+/// What of an execution that is said to have succeeded.
+const FINE: Execution = Execution { output_shapes: Vec::new(), timing: Timing::NONE };
+
+#[derive(Debug)]
+struct FineInfo;
+
+impl FencedExecutionInfo for FineInfo {
+    fn get(&self) -> nnhal_hal::Result<(Timing, Timing)> {
+        Ok((Timing::NONE, Timing::NONE))
+    }
+}
+
+impl Burst for LaxBurst {
+    fn execute(&self, request: &Request, measure: bool) -> Result<Execution, ExecutionError> {
+        Ok(self.0.execute(request, measure).unwrap_or(FINE))
+    }
+
+    fn free_memory(&self, memory: &nnhal_hal::Memory) {
+        self.0.free_memory(memory);
+    }
+}
+
+impl PreparedModel for LaxModel {
+    fn execute(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> Result<Execution, ExecutionError> {
+        let in_buffers = request.pools.iter().any(|it| matches!(it, RequestMemoryPool::Token(_)));
+        let is_lax = match self.path {
+            Way::Synchronous => !in_buffers && !self.is_loaded,
+            Way::DeviceMemory => in_buffers,
+            Way::Cached => self.is_loaded,
+            _ => false,
+        };
+        let executed = self.inner.execute(request, options);
+        if is_lax { Ok(executed.unwrap_or(FINE)) } else { executed }
+    }
+
+    fn execute_fenced(
+        &self,
+        request: &Request,
+        wait_for: &[SyncFence],
+        options: &ExecutionOptions,
+        after: Option<Duration>,
+    ) -> nnhal_hal::Result<FencedExecution> {
+        let is_chained = !wait_for.is_empty();
+        if (self.path == Way::Fenced && !is_chained) || (self.path == Way::Chained && is_chained) {
+            let (signal, fence) = SyncFence::pair()?;
+            signal.signal();
+            return Ok(FencedExecution { sync_fence: Some(fence), info: Box::new(FineInfo) });
+        }
+        self.inner.execute_fenced(request, wait_for, options, after)
+    }
+
+    fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn Burst>> {
+        let burst = self.inner.configure_burst()?;
+        Ok(if self.path == Way::Burst { Box::new(LaxBurst(burst)) } else { burst })
+    }
+}
+
+impl Device for Lax {
+    fn name(&self) -> &str {
+        "test-lax"
+    }
+
+    fn version_string(&self) -> String {
+        "1".into()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Other
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::uniform(PerformanceInfo::AS_CPU)
+    }
+
+    fn cache_files_needed(&self) -> CacheFilesNeeded {
+        reference().cache_files_needed()
+    }
+
+    fn supported_operations(
+        &self,
+        model: &Model,
+        version: HalVersion,
+    ) -> nnhal_hal::Result<Vec<Support>> {
+        reference().supported_operations(model, version)
+    }
+
+    fn prepare_model(
+        &self,
+        model: &Model,
+        version: HalVersion,
+        options: PrepareOptions,
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+        let inner = reference().prepare_model(model, version, options)?;
+        Ok(Arc::new(LaxModel { inner, path: self.0, is_loaded: false }))
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        options: PrepareOptions,
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+        let inner = reference().prepare_model_from_cache(options)?;
+        Ok(Arc::new(LaxModel { inner, path: self.0, is_loaded: true }))
+    }
+
+    fn allocate(&self, description: &BufferDescription) -> nnhal_hal::Result<Arc<dyn Buffer>> {
+        let mut description = description.clone();
+        for model in &mut description.prepared_models {
+            let any: &dyn std::any::Any = &**model;
+            let ours = any.downcast_ref::<LaxModel>().expect("a model of this device");
+            *model = Arc::clone(&ours.inner);
+        }
+        reference().allocate(&description)
+    }
+}
+
+/// What must fail must fail by every path, and an output without room is seen by each.
+#[test]
+fn a_device_that_is_lax_by_one_path_is_found_out_by_it_alone() {
+    let kind = |kind: &str, dimensions: &[u32], lifetime: &str, data: &str| {
+        operand(kind, dimensions, lifetime, Some(data))
+    };
+    // Row 5 of a table of one.
+    let table = json!({
+        "operands": [
+            kind("TENSOR_INT32", &[1], "SUBGRAPH_INPUT", "BQAAAA=="),
+            kind("TENSOR_FLOAT32", &[1, 2], "SUBGRAPH_INPUT", "AAAAAAAAAAA="),
+            kind("TENSOR_FLOAT32", &[1, 2], "SUBGRAPH_OUTPUT", "AAAAAAAAAAA="),
+        ],
+        "operations": [{ "type": "EMBEDDING_LOOKUP", "inputs": [0, 1], "outputs": [2] }],
+        "inputs": [0, 1], "outputs": [2],
+    });
+    let float = |lifetime| operand("TENSOR_FLOAT32", &[1], lifetime, Some("AAAAAA=="));
+    let relu = json!({
+        "operands": [float("SUBGRAPH_INPUT"), float("SUBGRAPH_OUTPUT")],
+        "operations": [{ "type": "RELU", "inputs": [0], "outputs": [1] }],
+        "inputs": [0], "outputs": [1],
+    });
+    let cases = [
+        (Suite::Validation, case("validation", &table, &[])),
+        (Suite::ShortOutput, case("dynamic_output_shape", &relu, &[])),
+    ];
+    let paths = || Way::ALL.iter().copied().filter(|it| *it != Way::Asynchronous);
+    for (suite, case) in &cases {
+        for path in paths() {
+            assert_eq!(suite.run_by(path, &**reference(), case), Ok(Outcome::Passed), "{path}");
+            for lax in paths() {
+                let result = suite.run_by(path, &Lax(lax), case);
+                // What is unknown is refused behind no fence, before anything is chained.
+                let by_both = *suite == Suite::ShortOutput && path == Way::Chained;
+                let expected = path == lax || (by_both && lax == Way::Fenced);
+                assert_eq!(result.is_err(), expected, "{suite}: {lax} by {path}: {result:?}");
+            }
+        }
+    }
+}
+
+/// The reference device, where an execution that has a buffer waits for no fence.
+struct Hasty;
+
+struct HastyModel(Arc<dyn PreparedModel>);
+
+impl PreparedModel for HastyModel {
+    fn execute(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+    ) -> Result<Execution, ExecutionError> {
+        self.0.execute(request, options)
+    }
+
+    fn execute_fenced(
+        &self,
+        request: &Request,
+        wait_for: &[SyncFence],
+        options: &ExecutionOptions,
+        after: Option<Duration>,
+    ) -> nnhal_hal::Result<FencedExecution> {
+        let in_buffers = request.pools.iter().any(|it| matches!(it, RequestMemoryPool::Token(_)));
+        let wait_for = if in_buffers { &[] } else { wait_for };
+        self.0.execute_fenced(request, wait_for, options, after)
+    }
+
+    fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn Burst>> {
+        self.0.configure_burst()
+    }
+}
+
+impl Device for Hasty {
+    fn name(&self) -> &str {
+        "test-hasty"
+    }
+
+    fn version_string(&self) -> String {
+        "1".into()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        DeviceType::Other
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::uniform(PerformanceInfo::AS_CPU)
+    }
+
+    fn supported_operations(
+        &self,
+        model: &Model,
+        version: HalVersion,
+    ) -> nnhal_hal::Result<Vec<Support>> {
+        reference().supported_operations(model, version)
+    }
+
+    fn prepare_model(
+        &self,
+        model: &Model,
+        version: HalVersion,
+        options: PrepareOptions,
+    ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
+        Ok(Arc::new(HastyModel(reference().prepare_model(model, version, options)?)))
+    }
+
+    fn allocate(&self, description: &BufferDescription) -> nnhal_hal::Result<Arc<dyn Buffer>> {
+        let mut description = description.clone();
+        for model in &mut description.prepared_models {
+            let any: &dyn std::any::Any = &**model;
+            let ours = any.downcast_ref::<HastyModel>().expect("a model of this device");
+            *model = Arc::clone(&ours.0);
+        }
+        // What is copied in is read before the first execution has written.
+        let buffer = reference().allocate(&description)?;
+        buffer.copy_from(&nnhal_hal::Memory::allocate(4).unwrap(), &[1])?;
+        Ok(buffer)
+    }
+}
+
+/// What one execution puts into a buffer the next one must find there.
+#[test]
+fn a_device_that_does_not_wait_is_found_out_by_a_value_that_goes_through_a_buffer() {
+    // The root of 16 is 4, that of 4 is 2, and that of what was there before is 0.
+    let main = json!({
+        "operands": [
+            operand("TENSOR_FLOAT32", &[1], "SUBGRAPH_INPUT", Some("AACAQQ==")),
+            operand("TENSOR_FLOAT32", &[1], "SUBGRAPH_OUTPUT", Some("AACAQA==")),
+        ],
+        "operations": [{ "type": "SQRT", "inputs": [0], "outputs": [1] }],
+        "inputs": [0], "outputs": [1],
+    });
+    let mut case = case("generated", &main, &[]);
+    case.tolerances = vec![Some(nnhal_conformance::vectors::Tolerance { atol: 1e-5, rtol: 0.0 })];
+    let result = Suite::Generated.run_by(Way::Chained, &**reference(), &case);
+    assert_eq!(result, Ok(Outcome::Passed));
+    // Now and then the one that writes is fast enough.
+    let mut results = (0..50).map(|_| Suite::Generated.run_by(Way::Chained, &Hasty, &case));
+    let found = results.find_map(Result::err).expect("a wrong value");
+    assert!(found.contains("through a buffer: output 0"), "{found}");
+}
+
+/// What a path is not for is not run by it.
+#[test]
+fn two_suites_execute_nothing_and_labels_say_what_fences_and_buffers_are_for() {
+    let mut labelled = some_loop(1);
+    for path in Way::ALL {
+        assert!(path.includes(Suite::Compliance, &labelled) == (*path == Way::Synchronous));
+        assert!(path.includes(Suite::Mutation, &labelled) == (*path == Way::Synchronous));
+        let needs_label = matches!(path, Way::Fenced | Way::Chained | Way::DeviceMemory);
+        for suite in [
+            Suite::Generated,
+            Suite::DynamicOutputShape,
+            Suite::ShortOutput,
+            Suite::QuantizationCoupling,
+        ] {
+            assert_eq!(path.includes(suite, &labelled), !needs_label, "{suite} by {path}");
+        }
+        // What must fail has no such label; its outputs are known.
+        assert!(path.includes(Suite::Validation, &labelled), "{path}");
+    }
+    labelled.suites.extend(["fenced".to_owned(), "device_memory".to_owned()]);
+    for path in Way::ALL {
+        assert!(path.includes(Suite::ShortOutput, &labelled), "{path}");
+    }
+    labelled.main.operands[3].dimensions = vec![0];
+    for path in [Way::Fenced, Way::Chained, Way::DeviceMemory] {
+        assert!(!path.includes(Suite::Timeout, &labelled), "{path}");
+    }
+}
+
 /// Some of each kind, by every path, on a device that offers them all and on one that does not.
 #[test]
 fn vectors_pass_by_every_path() {
@@ -385,7 +690,13 @@ fn vectors_pass_by_every_path() {
         for filter in ["add_v1_2", "split_float", "if_", "while_", "lstm_float", "conv2d_v1_2"] {
             let selection = Selection {
                 filter: filter.into(),
-                suites: vec![Suite::Generated, Suite::DynamicOutputShape],
+                suites: vec![
+                    Suite::Generated,
+                    Suite::DynamicOutputShape,
+                    Suite::ShortOutput,
+                    Suite::QuantizationCoupling,
+                    Suite::Validation,
+                ],
                 paths: Way::ALL.to_vec(),
                 asynchronous: Some(through(options)),
                 ..Selection::default()

@@ -20,13 +20,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[command(after_help = "\
 Example:
   nnhal conformance ../shared/conformance --device nnhal-reference --filter conv2d
+  nnhal conformance ../shared/conformance --paths all
   nnhal conformance ../shared/conformance --through 1.1 --suite generated
-  nnhal conformance --contract --device nnhal-reference")]
+  nnhal conformance --contract --device nnhal-reference
+  nnhal conformance --contract --list")]
 pub struct Arguments {
     /// Check the contract's requirements instead of running vectors; --filter takes an id, a section
     /// or a part of a check's name
     #[arg(long, conflicts_with_all = ["folder", "suites"])]
     contract: bool,
+    /// With --contract: list the requirements that are checked on any device, with their checks, and
+    /// those that cannot be, with the reason; no device is used
+    #[arg(long, requires = "contract", conflicts_with = "junit")]
+    list: bool,
     /// Folder with the vectors [default: ../shared/conformance, if it is there]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -41,7 +47,8 @@ pub struct Arguments {
     #[arg(long = "suite", value_name = "NAME", value_delimiter = ',')]
     suites: Vec<String>,
     /// How vectors are executed: synchronous, asynchronous, burst, fenced, chained, device_memory,
-    /// cached, or all; each twice, the second time measured
+    /// cached, or all; each twice, the second time measured. What a vector must do by a path follows
+    /// from its suite and its labels; compliance and mutation execute nothing and are run once
     #[arg(
         long,
         value_name = "NAME",
@@ -51,11 +58,12 @@ pub struct Arguments {
     )]
     paths: Vec<String>,
     /// Use the device through the HAL interfaces of this version: 1.0, 1.1, 1.2 or 1.3. Vectors
-    /// that need a newer one are skipped and counted [default: without the interfaces]
-    #[arg(long, value_name = "VERSION", conflicts_with = "contract", value_parser = interface)]
+    /// that need a newer one are skipped and counted, requirements of a newer one are not offered
+    /// [default: without the interfaces]
+    #[arg(long, value_name = "VERSION", value_parser = interface)]
     through: Option<HalVersion>,
     /// With --through: execute by the methods that answer by a callback, which 1.0 and 1.1 always do
-    #[arg(long, requires = "through")]
+    #[arg(long, requires = "through", conflicts_with = "contract")]
     asynchronous: bool,
     /// One JSON object instead of text
     #[arg(long)]
@@ -82,10 +90,47 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
+/// The requirements and what looks at them.
+fn list_contract(arguments: &Arguments) -> Result<()> {
+    let matches = |id: &str| id.contains(&arguments.filter);
+    let checked: Vec<_> = contract::checked().into_iter().filter(|(id, _)| matches(id)).collect();
+    let reasons: Vec<_> = contract::NOT_CHECKED.iter().filter(|(id, _)| matches(id)).collect();
+    if arguments.json {
+        let object = |pairs: Vec<(&str, serde_json::Value)>| {
+            let pairs = pairs.into_iter().map(|(id, it)| (id.to_owned(), it));
+            serde_json::Value::Object(pairs.collect())
+        };
+        let checked = checked.into_iter().map(|(id, names)| (id, names.into())).collect();
+        let reasons = reasons.into_iter().map(|(id, why)| (*id, (*why).into())).collect();
+        return print_json(&serde_json::json!({
+            "checked": object(checked),
+            "not_checked": object(reasons),
+        }));
+    }
+    let mut text = String::new();
+    let mut line = |line: String| text.extend([line.as_str(), "\n"]);
+    for (id, names) in &checked {
+        line((*id).to_owned());
+        names.iter().for_each(|name| line(format!("    {name}")));
+    }
+    for (id, why) in &reasons {
+        line(format!("not checked: {id}: {why}"));
+    }
+    line(format!("{} requirements checked on any device, {} not", checked.len(), reasons.len()));
+    print(&text)
+}
+
 fn check_contract(arguments: &Arguments) -> Result<()> {
+    if arguments.list {
+        return list_contract(arguments);
+    }
     let device = devices::open(&arguments.device, NonZeroUsize::new(1))?;
     let bar = ProgressBar::new(contract::checks().count() as u64);
-    let report = contract::run(&device, &arguments.filter, |_| bar.inc(1));
+    let report = match arguments.through {
+        Some(version) => contract::run_through(&device, version, &arguments.filter, |_| bar.inc(1))
+            .map_err(CliError::device(&arguments.device))?,
+        None => contract::run(&device, &arguments.filter, |_| bar.inc(1)),
+    };
     bar.finish_and_clear();
     write_junit(arguments, || contract_junit(&report))?;
     if arguments.json {
@@ -329,6 +374,11 @@ fn json(report: &Report) -> serde_json::Value {
         .into_iter()
         .map(|(path, it)| (path.name().to_owned(), tally(it)))
         .collect();
+    let mut suites_and_paths = serde_json::Map::new();
+    for ((suite, path), it) in report.by_suite_and_path() {
+        let paths = suites_and_paths.entry(suite.name()).or_insert_with(|| serde_json::json!({}));
+        paths[path.name()] = tally(it);
+    }
     let failures: Vec<_> = report
         .failures()
         .map(|(outcome, failure)| {
@@ -359,6 +409,7 @@ fn json(report: &Report) -> serde_json::Value {
         "operations": operations,
         "rules": rules,
         "paths": paths,
+        "suites_and_paths": suites_and_paths,
         "failures": failures,
         "skipped": skipped,
     })

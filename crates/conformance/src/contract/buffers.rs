@@ -1,11 +1,13 @@
 //! Buffers that the driver manages (contract: sections 13 and 14).
 
-use super::models::{adder, bytes, execute, is_newest, memory, memory_bytes, sum, sum_request};
+use super::models::{
+    adder, bytes, execute, in_buffer, is_newest, memory, memory_bytes, sum, sum_request,
+};
 use super::{Check, Run, Verdict, Violation, demand, demand_refusal};
 use nnhal_hal::ErrorStatus::{GeneralFailure, InvalidArgument};
 use nnhal_hal::{
-    Buffer, BufferDescription, BufferRole, DataLocation, Device, Memory, PreparedModel, Request,
-    RequestArgument, RequestBuilder, RequestMemoryPool,
+    Buffer, BufferDescription, BufferRole, Device, Memory, PreparedModel, Request, RequestArgument,
+    RequestBuilder,
 };
 use std::sync::Arc;
 
@@ -70,16 +72,6 @@ fn offered(device: &Arc<dyn Device>) -> Result<Offered, Violation> {
 
 fn not_offered() -> Verdict {
     Verdict::NotOffered("buffers that the driver manages".into())
-}
-
-fn in_buffer(
-    mut request: Request,
-    token: u32,
-    choose: fn(&mut Request) -> &mut RequestArgument,
-) -> Request {
-    request.pools.push(RequestMemoryPool::Token(token));
-    choose(&mut request).location = DataLocation { pool_index: 1, offset: 0, length: 0 };
-    request
 }
 
 fn first_input(request: &mut Request) -> &mut RequestArgument {

@@ -22,17 +22,23 @@
 mod buffers;
 mod bursts;
 mod caching;
+mod control_flow;
 mod description;
 mod executions;
 mod fences;
 mod interfaces;
 mod models;
+mod not_checked;
 mod preparation;
 mod requests;
+mod rules;
 mod support;
+mod values;
+
+pub use not_checked::NOT_CHECKED;
 
 use interfaces::Driver;
-use nnhal_hal::Device;
+use nnhal_hal::{Device, HalVersion};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,7 +63,9 @@ pub struct Check {
 enum Run {
     /// A device.
     Device(fn(&Arc<dyn Device>) -> Result<Verdict, Violation>),
-    /// The same by its interfaces.
+    /// A device, and models that break this rule of section 8.
+    Rule(&'static str),
+    /// A device by its interfaces.
     Driver(fn(&Driver) -> Result<Verdict, Violation>),
 }
 
@@ -114,22 +122,41 @@ pub struct ContractReport {
 
 /// All checks, with the sections they are in.
 pub fn checks() -> impl Iterator<Item = (&'static str, Check)> {
-    let sections: [(&'static str, &'static [Check]); 13] = [
+    let sections: [(&'static str, &'static [Check]); 21] = [
         ("description", description::CHECKS),
         ("supported operations", support::CHECKS),
         ("preparation", preparation::CHECKS),
         ("caching", caching::CHECKS),
+        ("models", rules::CHECKS),
+        ("control flow", control_flow::CHECKS),
         ("requests", requests::CHECKS),
         ("executions", executions::CHECKS),
         ("bursts", bursts::CHECKS),
         ("fences", fences::CHECKS),
         ("buffers", buffers::CHECKS),
+        ("values", values::CHECKS),
+        ("interfaces: description", interfaces::DESCRIBING),
         ("interfaces: preparation", interfaces::PREPARING),
+        ("interfaces: caching", interfaces::CACHING),
         ("interfaces: executions", interfaces::EXECUTING),
         ("interfaces: bursts", interfaces::BURSTS),
+        ("interfaces: packets", interfaces::PACKETS),
         ("interfaces: fences", interfaces::FENCES),
+        ("interfaces: buffers", interfaces::BUFFERS),
+        ("interfaces: memory", interfaces::MEMORY),
     ];
     sections.into_iter().flat_map(|(section, checks)| checks.iter().map(move |it| (section, *it)))
+}
+
+/// Each requirement that is checked on any device, with the names of its checks.
+pub fn checked() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let mut checked = BTreeMap::<_, Vec<_>>::new();
+    for (_, check) in checks() {
+        for id in check.ids {
+            checked.entry(*id).or_default().push(check.name);
+        }
+    }
+    checked
 }
 
 /// Runs the checks whose name, section or requirements contain `filter`.
@@ -141,6 +168,23 @@ pub fn run(
     let served = nnhal_hidl::serve::Device::new(Arc::clone(device));
     let driver = Driver::new(served, device.version());
     run_subject(Subject { device: Arc::clone(device), driver }, filter, progress)
+}
+
+/// Runs the same checks on a device as it is behind the interfaces of a version. What is newer is not
+/// offered.
+///
+/// # Errors
+/// If the device does not describe itself as it must; see [`nnhal_hidl::client::through`].
+pub fn run_through(
+    device: &Arc<dyn Device>,
+    version: HalVersion,
+    filter: &str,
+    progress: impl Fn(&CheckOutcome),
+) -> nnhal_hal::Result<ContractReport> {
+    let driver = Driver::new(nnhal_hidl::serve::Device::new(Arc::clone(device)), version);
+    let options = nnhal_hidl::client::Options::default();
+    let device = nnhal_hidl::client::through(Arc::clone(device), version, options)?;
+    Ok(run_subject(Subject { device, driver }, filter, progress))
 }
 
 /// Runs the same checks on a driver that implements the interfaces, by the newest version of them
@@ -187,6 +231,7 @@ fn guarded(subject: &Arc<Subject>, check: Check) -> Result<Verdict, Violation> {
     let work = move || {
         let result = catch_unwind(AssertUnwindSafe(|| match check.run {
             Run::Device(run) => run(&subject.device),
+            Run::Rule(rule) => rules::rule(&subject.device, rule),
             Run::Driver(run) => run(&subject.driver),
         }));
         // No one may be listening any more.

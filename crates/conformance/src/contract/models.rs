@@ -2,9 +2,9 @@
 
 use super::Violation;
 use nnhal_hal::{
-    Device, Execution, ExecutionError, ExecutionOptions, HalVersion, Memory, Model, ModelBuilder,
-    OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
-    RequestMemoryPool, SubgraphBuilder, Support,
+    DataLocation, Device, Execution, ExecutionError, ExecutionOptions, HalVersion, Memory, Model,
+    ModelBuilder, OperandSpec, OperandType, OperationType, PrepareOptions, PreparedModel, Request,
+    RequestArgument, RequestBuilder, RequestMemoryPool, SubgraphBuilder, Support,
 };
 use std::sync::Arc;
 
@@ -29,6 +29,17 @@ pub(super) fn constant_addition() -> Model {
         let ten = graph.constant_bytes(spec(), &bytes(&[10.0; 4]));
         sum = graph.operation(OperationType::Add, [sum, ten, none], spec());
     }
+    graph.output(sum);
+    whole(graph)
+}
+
+/// `sum = a + b` of 2 by 2 floats, the activation being the third input.
+pub(super) fn activated_addition() -> Model {
+    let spec = || OperandSpec::tensor_float32([2, 2]);
+    let mut graph = SubgraphBuilder::new();
+    let (a, b) = (graph.input("a", spec()), graph.input("b", spec()));
+    let activation = graph.input("activation", OperandSpec::scalar(OperandType::Int32));
+    let sum = graph.operation(OperationType::Add, [a, b, activation], spec());
     graph.output(sum);
     whole(graph)
 }
@@ -127,12 +138,33 @@ pub(super) fn sum() -> Vec<u8> {
     bytes(&[11.0, 12.0, 13.0, 14.0])
 }
 
+/// A request with an argument in a buffer of the driver's, the last of its pools.
+pub(super) fn in_buffer(
+    mut request: Request,
+    token: u32,
+    choose: fn(&mut Request) -> &mut RequestArgument,
+) -> Request {
+    let pool_index = u32::try_from(request.pools.len()).unwrap_or(u32::MAX);
+    request.pools.push(RequestMemoryPool::Token(token));
+    choose(&mut request).location = DataLocation { pool_index, offset: 0, length: 0 };
+    request
+}
+
 /// Executes without any wish.
 pub(super) fn execute(
     prepared: &dyn PreparedModel,
     request: &Request,
 ) -> Result<Execution, ExecutionError> {
     prepared.execute(request, &ExecutionOptions::default())
+}
+
+/// What an execution makes of the request for the sum.
+pub(super) fn execute_sum_of(
+    execute: impl FnOnce(&Request) -> Result<(), Violation>,
+) -> Result<Vec<u8>, Violation> {
+    let request = sum_request()?;
+    execute(&request)?;
+    Ok(RequestBuilder::read_output(&request, 0)?)
 }
 
 /// The bytes of a pool of shared memory.

@@ -102,7 +102,7 @@ pub fn judge(
 }
 
 /// Contract: DEV-SUP-1, PREP-1.
-fn expect_refusal(device: &dyn Device, mutant: &Mutant) -> Result<(), String> {
+pub(crate) fn expect_refusal(device: &dyn Device, mutant: &Mutant) -> Result<(), String> {
     let Mutant { model, version, .. } = mutant;
     let supported =
         unharmed("supported_operations", || device.supported_operations(model, *version))?;

@@ -1,5 +1,7 @@
 //! A driver that keeps the contract but for one [`Breach`].
 
+use crate::buffers::BrokenBuffer;
+use crate::proxy;
 use nnhal_burst::packet::ResultPacket;
 use nnhal_burst::{FmqRequestDatum, FmqResultDatum, MessageQueue};
 use nnhal_hal::{ErrorStatus, HalVersion, Memory};
@@ -7,8 +9,12 @@ use nnhal_hidl::convert::Convert as _;
 use nnhal_hidl::v1_2::{CacheToken, IBurstCallback, IBurstContext, OutputShape, Timing};
 use nnhal_hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
 use nnhal_hidl::{Handle, HidlMemory, MQDescriptor, Return, serve, v1_0, v1_1, v1_2, v1_3};
-use std::sync::Arc;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::io::Seek;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// One way in which a driver can break what the interfaces demand.
@@ -56,12 +62,44 @@ pub enum Breach {
     FenceWithErrors,
     NoCallbackWithFence,
     AnotherInfoEachTime,
+    // What older versions say.
+    OlderCostsDiffer,
+    TypeIsSeveral,
+    // Caching.
+    LoadsFromPosition,
+    StumblesOverHandles,
+    OpensFilesAgain,
+    RemembersModels,
+    IgnoresTokens,
+    LoadsAnotherModel,
+    TokenOfZerosIsWrong,
+    // Packets.
+    SwapsFields,
+    DirtyPadding,
+    SplitsResults,
+    SwallowsErrors,
+    NewStatusesInBursts,
+    OneBurstAtATime,
+    // Memory.
+    AnyMemoryIsFine,
+    CutsSizes,
+    // Buffers.
+    OneTokenForAll,
+    TokenWithErrors,
+    AllocatesAnything,
+    KeepsItsDimensions,
+    KeepsItsSize,
+    AnySizeIsFine,
+    KeepsAfterFailures,
+    EmptyIsInvalid,
+    AnyTokenIsFine,
+    DimensionsFirst,
 }
 
-const NONE: i32 = ErrorStatus::None.code();
-const FAILURE: i32 = ErrorStatus::GeneralFailure.code();
-const INVALID: i32 = ErrorStatus::InvalidArgument.code();
-const MISSED: i32 = ErrorStatus::MissedDeadlinePersistent.code();
+pub const NONE: i32 = ErrorStatus::None.code();
+pub const FAILURE: i32 = ErrorStatus::GeneralFailure.code();
+pub const INVALID: i32 = ErrorStatus::InvalidArgument.code();
+pub const MISSED: i32 = ErrorStatus::MissedDeadlinePersistent.code();
 const SMALL: i32 = ErrorStatus::OutputInsufficientSize.code();
 
 /// The reference device behind the interfaces up to a version, but for one breach.
@@ -69,17 +107,28 @@ struct Broken {
     inner: Arc<serve::Device>,
     newest: HalVersion,
     breach: Breach,
+    /// What was saved, by token, where files are not looked at.
+    saved: Arc<Saved>,
+    /// How often it was asked for its type.
+    asked: AtomicU64,
 }
+
+/// Prepared models by token.
+type Saved = Mutex<BTreeMap<CacheToken, Model>>;
 
 /// The reference device behind the interfaces up to a version, but for one breach.
 pub fn broken(newest: HalVersion, breach: Breach) -> Arc<dyn v1_0::IDevice> {
-    Arc::new(Broken { inner: serve::Device::new(nnhal_reference::device()), newest, breach })
+    let inner = serve::Device::new(nnhal_reference::device());
+    let (saved, asked) = (Arc::default(), AtomicU64::new(0));
+    Arc::new(Broken { inner, newest, breach, saved, asked })
 }
 
 /// Between the driver and the callback of a preparation.
 struct PreparationEar {
     client: Arc<dyn v1_3::IPreparedModelCallback>,
     breach: Breach,
+    /// Where the model is remembered.
+    saved: Option<(Arc<Saved>, CacheToken)>,
 }
 
 type Model = Arc<dyn v1_3::IPreparedModel>;
@@ -91,7 +140,10 @@ impl PreparationEar {
             // The device knows its own again, in `allocate`.
             return client.notify_1_3(status, model);
         }
-        let model = model.map(|inner| Arc::new(BrokenModel { inner, breach, life: Arc::new(()) }));
+        let model = model.map(|inner| Arc::new(BrokenModel::new(inner, breach)));
+        if let (Some((saved, token)), Some(model)) = (&self.saved, &model) {
+            saved.lock().unwrap().insert(*token, Arc::clone(model) as Model);
+        }
         match breach {
             Breach::TellsOfModelsTwice => {
                 client.notify_1_3(status, model.clone().map(|model| model as Model))?;
@@ -126,7 +178,11 @@ impl v1_3::IPreparedModelCallback for PreparationEar {
 
 impl v1_0::IDevice for Broken {
     fn get_capabilities(&self) -> Return<(i32, v1_0::Capabilities)> {
-        self.inner.get_capabilities()
+        let (status, mut capabilities) = self.inner.get_capabilities()?;
+        if self.breach == Breach::OlderCostsDiffer {
+            capabilities.quantized8_performance.exec_time += 1.0;
+        }
+        Ok((status, capabilities))
     }
 
     fn get_supported_operations(&self, model: &v1_0::Model) -> Return<(i32, Vec<bool>)> {
@@ -193,7 +249,13 @@ impl v1_2::IDevice for Broken {
     }
 
     fn get_type(&self) -> Return<(i32, i32)> {
-        self.inner.get_type()
+        match self.breach {
+            // A client asks first, and would not take such a driver at all.
+            Breach::TypeIsSeveral if self.asked.fetch_add(1, Ordering::Relaxed) > 0 => {
+                Ok((NONE, 2 | 4))
+            }
+            _ => self.inner.get_type(),
+        }
     }
 
     fn get_capabilities_1_2(&self) -> Return<(i32, v1_2::Capabilities)> {
@@ -267,7 +329,13 @@ impl v1_3::IDevice for Broken {
         let is_foreign = |model: &v1_3::Model| {
             model.main.operations.iter().any(|operation| operation.operation_type == foreign)
         };
+        let files = || model_cache.iter().chain(data_cache);
+        let has_files = files().next().is_some();
         let refused = match breach {
+            Breach::StumblesOverHandles if files().any(|file| file.fds().len() != 1) => {
+                Some(INVALID)
+            }
+            Breach::TokenOfZerosIsWrong if *token == CacheToken::default() => Some(INVALID),
             Breach::UnsupportedIsReturned if is_foreign(model) => Some(FAILURE),
             Breach::PreparesLateIsReturned if deadline != OptionalTimePoint::None => Some(MISSED),
             _ => None,
@@ -281,8 +349,14 @@ impl v1_3::IDevice for Broken {
             let zeros = |_: &HidlMemory| memory(16);
             model.pools = model.pools.iter().map(zeros).collect();
         }
+        if breach == Breach::AnyMemoryIsFine {
+            model.pools.iter_mut().for_each(make_fine);
+        }
+        let token = if breach == Breach::IgnoresTokens { &[1; 32] } else { token };
+        let saved = (breach == Breach::RemembersModels && has_files)
+            .then(|| (Arc::clone(&self.saved), *token));
         let preference = if breach == Breach::AnyPreferenceIsFine { 1 } else { preference };
-        let ear = Some(Arc::new(PreparationEar { client, breach }) as _);
+        let ear = Some(Arc::new(PreparationEar { client, breach, saved }) as _);
         let status = self.inner.prepare_model_1_3(
             &model,
             preference,
@@ -305,6 +379,41 @@ impl v1_3::IDevice for Broken {
         callback: Option<Arc<dyn v1_3::IPreparedModelCallback>>,
     ) -> Return<i32> {
         let has_callback = callback.is_some();
+        let breach = self.breach;
+        let files = || model_cache.iter().chain(data_cache);
+        if let (Some(client), Breach::RemembersModels) = (&callback, breach)
+            && let Some(model) = self.saved.lock().unwrap().get(token)
+        {
+            client.notify_1_3(NONE, Some(Arc::clone(model)))?;
+            return Ok(NONE);
+        }
+        if let (Some(client), Breach::LoadsFromPosition) = (&callback, breach) {
+            let position = |fd: &std::os::fd::OwnedFd| {
+                std::fs::File::from(fd.try_clone().unwrap()).stream_position().unwrap()
+            };
+            if files().flat_map(Handle::fds).any(|fd| position(fd) != 0) {
+                client.notify_1_3(FAILURE, None)?;
+                return Ok(FAILURE);
+            }
+        }
+        if let (Some(client), Breach::LoadsAnotherModel) = (&callback, breach) {
+            return self.load_product(client);
+        }
+        let open_again = |files: &[Handle]| -> Vec<Handle> {
+            let again = |file: &Handle| {
+                let [fd] = file.fds() else { return file.clone() };
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let both = std::fs::File::options().read(true).write(true).open(path);
+                Handle::of_fd(both.unwrap().into())
+            };
+            files.iter().map(again).collect()
+        };
+        let again = [open_again(model_cache), open_again(data_cache)];
+        let (model_cache, data_cache) = match breach {
+            Breach::OpensFilesAgain => (&again[0][..], &again[1][..]),
+            _ => (model_cache, data_cache),
+        };
+        let token = if breach == Breach::IgnoresTokens { &[1; 32] } else { token };
         let status = self.inner.prepare_model_from_cache_1_3(
             deadline,
             model_cache,
@@ -322,7 +431,76 @@ impl v1_3::IDevice for Broken {
         input_roles: &[v1_3::BufferRole],
         output_roles: &[v1_3::BufferRole],
     ) -> Return<(i32, Option<Arc<dyn v1_3::IBuffer>>, u32)> {
-        self.inner.allocate(desc, models, input_roles, output_roles)
+        // The device knows its own again.
+        let own = |model: &Option<Model>| {
+            let Some(model) = model else { return None };
+            let any: &dyn Any = &**model;
+            let broken = any.downcast_ref::<BrokenModel>();
+            Some(broken.map_or_else(|| Arc::clone(model), |it| Arc::clone(&it.inner)))
+        };
+        let models: Vec<_> = models.iter().map(own).collect();
+        let (status, buffer, token) =
+            self.inner.allocate(desc, &models, input_roles, output_roles)?;
+        let breach = self.breach;
+        Ok(match (breach, buffer) {
+            (Breach::AllocatesAnything, None) => {
+                (NONE, Some(BrokenBuffer::new(None, breach) as _), 1)
+            }
+            (Breach::TokenWithErrors, None) => (status, None, 7),
+            (Breach::OneTokenForAll, Some(buffer)) => (status, Some(buffer), 1),
+            (_, Some(buffer)) => {
+                (status, Some(BrokenBuffer::new(Some(buffer), breach) as _), token)
+            }
+            (_, None) => (status, None, token),
+        })
+    }
+}
+
+impl Broken {
+    /// Loads a product where a sum was saved.
+    fn load_product(&self, client: &Arc<dyn v1_3::IPreparedModelCallback>) -> Return<i32> {
+        let spec = || nnhal_hal::OperandSpec::tensor_float32([2, 2]);
+        let mut graph = nnhal_hal::SubgraphBuilder::new();
+        let (a, b) = (graph.input("a", spec()), graph.input("b", spec()));
+        let none = graph.scalar_i32(0);
+        let product = graph.operation(nnhal_hal::OperationType::Mul, [a, b, none], spec());
+        graph.output(product);
+        let model = v1_3::Model::from_canonical(&graph.into_model().unwrap()).unwrap();
+        let (token, client) = (CacheToken::default(), Arc::clone(client));
+        let never = OptionalTimePoint::None;
+        let inner: &dyn v1_3::IDevice = &*self.inner;
+        inner.prepare_model_1_3(&model, 1, 1, never, &[], &[], &token, Some(client))
+    }
+}
+
+/// Makes memory that is of no use memory of zeros.
+fn make_fine(pool: &mut HidlMemory) {
+    if pool.to_canonical().is_err() {
+        *pool = memory(4096);
+    }
+}
+
+fn is_in_buffer(request: &v1_3::Request) -> bool {
+    request.pools.iter().any(|pool| matches!(pool, v1_3::MemoryPool::Token(_)))
+}
+
+impl BrokenModel {
+    fn new(inner: Model, breach: Breach) -> Self {
+        Self { inner, breach, life: Arc::new(()), bursts: AtomicU64::new(0) }
+    }
+
+    /// A request as the driver takes it.
+    fn taken(&self, request: &v1_3::Request) -> v1_3::Request {
+        let mut request = request.clone();
+        for pool in &mut request.pools {
+            let v1_3::MemoryPool::HidlMemory(memory) = pool else { continue };
+            match self.breach {
+                Breach::AnyMemoryIsFine => make_fine(memory),
+                Breach::CutsSizes => memory.size &= u64::from(u32::MAX),
+                _ => {}
+            }
+        }
+        request
     }
 }
 
@@ -336,6 +514,7 @@ struct BrokenModel {
     inner: Model,
     breach: Breach,
     life: Arc<()>,
+    bursts: AtomicU64,
 }
 
 /// Between the driver and the callback of an execution.
@@ -423,7 +602,17 @@ impl v1_2::IPreparedModel for BrokenModel {
         results: &MQDescriptor,
     ) -> Return<(i32, Option<Arc<dyn IBurstContext>>)> {
         let breach = self.breach;
+        if breach == Breach::OneBurstAtATime && self.bursts.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Ok((FAILURE, None));
+        }
         let status = match breach {
+            Breach::SwapsFields
+            | Breach::DirtyPadding
+            | Breach::SplitsResults
+            | Breach::SwallowsErrors
+            | Breach::NewStatusesInBursts => {
+                return proxy::configure(&*self.inner, breach, callback, requests, results);
+            }
             Breach::AnyPacketIsFine => ErrorStatus::None,
             Breach::AnyPacketIsInvalid => ErrorStatus::InvalidArgument,
             _ => {
@@ -525,6 +714,7 @@ impl v1_3::IPreparedModel for BrokenModel {
         callback: Option<Arc<dyn v1_3::IExecutionCallback>>,
     ) -> Return<i32> {
         let (breach, inner) = (self.breach, Arc::clone(&self.inner));
+        let request = &self.taken(request);
         let Some(client) = callback else {
             return Ok(if breach == Breach::ExecutesWithoutCallback { NONE } else { INVALID });
         };
@@ -578,8 +768,19 @@ impl v1_3::IPreparedModel for BrokenModel {
         deadline: OptionalTimePoint,
         loop_timeout: OptionalTimeoutDuration,
     ) -> Return<(i32, Vec<OutputShape>, Timing)> {
+        let in_buffer = is_in_buffer(request);
+        let request = &self.taken(request);
         let answer =
             self.inner.execute_synchronously_1_3(request, measure, deadline, loop_timeout)?;
+        match (self.breach, answer.0) {
+            (Breach::AnyTokenIsFine, INVALID | FAILURE) if in_buffer => {
+                return Ok((NONE, vec![], Timing::NONE));
+            }
+            (Breach::DimensionsFirst, FAILURE) if in_buffer => {
+                return Ok((INVALID, vec![], Timing::NONE));
+            }
+            _ => {}
+        }
         let differs = self.breach == Breach::DifferentWhenSynchronous && answer.0 == INVALID;
         Ok(if differs { (FAILURE, vec![], Timing::NONE) } else { answer })
     }

@@ -44,11 +44,40 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::FenceWithErrors, &["FENCE-1", "FENCE-3", "GEN-7"]),
     (Breach::NoCallbackWithFence, &["FENCE-4"]),
     (Breach::AnotherInfoEachTime, &["FENCE-10"]),
+    (Breach::OlderCostsDiffer, &["DEV-CAP-7"]),
+    (Breach::TypeIsSeveral, &["DEV-INFO-2"]),
+    (Breach::LoadsFromPosition, &["CACHE-2"]),
+    (Breach::StumblesOverHandles, &["PREP-7", "CACHE-4"]),
+    (Breach::CacheIsTold, &["CACHE-7"]),
+    (Breach::OpensFilesAgain, &["CACHE-14", "CACHE-8", "SEC-5"]),
+    (Breach::RemembersModels, &["CACHE-9", "CACHE-11", "SEC-5"]),
+    (Breach::IgnoresTokens, &["CACHE-10"]),
+    (Breach::LoadsAnotherModel, &["CACHE-13", "CACHE-15", "PREP-11"]),
+    (Breach::TokenOfZerosIsWrong, &["PREP-9"]),
+    (Breach::SwapsFields, &["BURST-3", "IPC-3"]),
+    (Breach::DirtyPadding, &["BURST-13", "IPC-4", "BURST-4"]),
+    (Breach::SplitsResults, &["BURST-2"]),
+    (Breach::NewStatusesInBursts, &["BURST-14", "GEN-2"]),
+    (Breach::OneBurstAtATime, &["BURST-16"]),
+    (Breach::AnyMemoryIsFine, &["MEM-1", "MEM-2", "REQ-10", "MODEL-27", "MEM-5", "BUF-6"]),
+    (Breach::CutsSizes, &["MEM-6"]),
+    (Breach::ForgetsPools, &["PREP-12", "MODEL-27"]),
+    (Breach::OneTokenForAll, &["ALLOC-1", "ALLOC-8"]),
+    (Breach::TokenWithErrors, &["ALLOC-2", "GEN-3"]),
+    (Breach::AllocatesAnything, &["ALLOC-2", "ALLOC-3", "ALLOC-4", "ALLOC-5", "IPC-6"]),
+    (Breach::KeepsItsDimensions, &["ALLOC-7", "BUF-4"]),
+    (Breach::KeepsItsSize, &["BUF-2"]),
+    (Breach::AnySizeIsFine, &["BUF-3", "BUF-4", "BUF-5"]),
+    (Breach::KeepsAfterFailures, &["BUF-1"]),
+    (Breach::EmptyIsInvalid, &["BUF-5"]),
+    (Breach::AnyTokenIsFine, &["DBUF-2", "DBUF-3", "DBUF-4", "DBUF-5", "DBUF-6", "DBUF-7"]),
+    (Breach::AnyTokenIsFine, &["ALLOC-9", "EXEC-4"]),
+    (Breach::DimensionsFirst, &["DBUF-8"]),
 ];
 
 #[test]
 fn every_breach_of_a_driver_is_found_and_every_check_finds_one() {
-    let mut of_use = BTreeSet::new();
+    let (mut of_use, mut not_found) = (BTreeSet::new(), Vec::new());
     for (breach, expected) in BREACHES {
         let driver = broken(HalVersion::V1_3, *breach);
         for id in *expected {
@@ -57,14 +86,28 @@ fn every_breach_of_a_driver_is_found_and_every_check_finds_one() {
                 outcome.section.starts_with("interfaces") && outcome.check.ids.contains(id)
             });
             let found: Vec<_> = by_interfaces.map(|(outcome, _)| outcome.check.name).collect();
-            assert!(!found.is_empty(), "{breach:?} is not found as {id}\n{report}");
+            if found.is_empty() {
+                not_found.push(format!("{breach:?} is not found as {id}\n{report}"));
+            }
             of_use.extend(found);
         }
     }
+    assert!(not_found.is_empty(), "{}", not_found.join("\n"));
     let all = contract::checks().filter(|(section, _)| section.starts_with("interfaces"));
     let of_no_use: Vec<_> =
         all.map(|(_, check)| check.name).filter(|name| !of_use.contains(name)).collect();
     assert!(of_no_use.is_empty(), "no breach is found by {of_no_use:?}");
+}
+
+/// Contract: BURST-5. Who waits for an answer does not wait for ever.
+#[test]
+fn a_burst_that_does_not_answer_is_reported() {
+    let driver = broken(HalVersion::V1_3, Breach::SwallowsErrors);
+    let check = "each number of a packet that is wrong";
+    let report = contract::run_driver("test-broken", &driver, check, |_| ()).unwrap();
+    let (outcome, violation) = report.violations().next().expect("a violation");
+    assert!(outcome.check.ids.contains(&"BURST-5"), "{report}");
+    assert!(violation.0.contains("there is no result"), "{violation}");
 }
 
 /// What an older version lacks is not offered, and nothing of it is a violation.
@@ -79,5 +122,18 @@ fn a_driver_of_any_version_keeps_the_contract_from_both_sides() {
         };
         let count = report.outcomes.iter().filter(left_out).count();
         assert_eq!(count > 5, version < HalVersion::V1_3, "{version}\n{report}");
+    }
+}
+
+#[test]
+fn a_device_keeps_the_contract_through_the_interfaces_of_any_version() {
+    let mut kept = 0;
+    for version in [HalVersion::V1_0, HalVersion::V1_1, HalVersion::V1_2, HalVersion::V1_3] {
+        let device: std::sync::Arc<dyn nnhal_hal::Device> = nnhal_reference::device();
+        let report = contract::run_through(&device, version, "", |_| ()).unwrap();
+        assert_eq!(report.violations().count(), 0, "{version}\n{report}");
+        let of_this = report.outcomes.iter().filter(|it| it.result == Ok(Verdict::Kept)).count();
+        assert!(of_this > kept, "{version} has no more than the one before\n{report}");
+        kept = of_this;
     }
 }

@@ -1,17 +1,22 @@
 //! The contract's checks: the reference device keeps to all of them, and each breach is found.
 
 mod broken;
+mod buffers;
 mod drivers;
+mod listed;
+mod proxy;
 
 use nnhal_conformance::contract::{self, Verdict};
+use nnhal_conformance::mutation::RULES;
 use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Deadline, Device,
     DeviceStatus, DeviceType, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
-    FencedExecution, HalVersion, Model, OperandType, PrepareOptions, PreparedModel, Request,
-    Result, Support, SyncFence, Timing,
+    FencedExecution, HalVersion, Model, OperandType, OperationType, PrepareOptions, PreparedModel,
+    Request, RequestBuilder, Result, Support, SyncFence, Timing,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// One way to break the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +45,17 @@ enum Breach {
     NoBursts,
     AllocatesAnything,
     FailsWithInvalid,
+    RefusesOem,
+    RefusesValues,
+    SwapsBranches,
+    LosesState,
+    SupportsAllControlFlow,
+    LoopsAreLate,
+    LoopsFailFences,
+    HalfPrecision,
+    WritesBeforeOutputs,
+    WallClock,
+    LeaksDescriptors,
 }
 
 /// What each breach must be found as.
@@ -68,6 +84,21 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::NoBursts, &["BURST-1", "BURST-17"]),
     (Breach::AllocatesAnything, &["ALLOC-2", "ALLOC-5"]),
     (Breach::FailsWithInvalid, &["DBUF-3", "BUF-5"]),
+    (Breach::AnyModelIsFine, RULES),
+    (Breach::AnyModelIsFine, &["EXT-3", "EXT-4", "CF-7"]),
+    (Breach::RefusesOem, &["MODEL-28"]),
+    (Breach::RefusesValues, &["MODEL-29"]),
+    (Breach::SwapsBranches, &["CF-9", "CF-7"]),
+    (Breach::LosesState, &["CF-9"]),
+    (Breach::SupportsAllControlFlow, &["DEV-SUP-4"]),
+    (Breach::LoopsAreLate, &["QOS-9"]),
+    (Breach::LoopsFailFences, &["FENCE-15"]),
+    (Breach::HalfPrecision, &["PREP-13"]),
+    (Breach::AnyRequestIsFine, &["EXEC-7", "REQ-8"]),
+    (Breach::ForgetsShapes, &["SHAPE-7"]),
+    (Breach::WritesBeforeOutputs, &["REQ-11"]),
+    (Breach::WallClock, &["QOS-2"]),
+    (Breach::LeaksDescriptors, &["SEC-6"]),
 ];
 
 /// The reference device, but for one breach.
@@ -91,7 +122,14 @@ impl Broken {
             | Breach::NoShapesWhenShort
             | Breach::ForgetsShapes
             | Breach::DoesNotWait
-            | Breach::NoBursts => Arc::new(BrokenModel { prepared, breach: self.breach }),
+            | Breach::NoBursts
+            | Breach::LosesState
+            | Breach::LoopsAreLate
+            | Breach::LoopsFailFences
+            | Breach::HalfPrecision
+            | Breach::WritesBeforeOutputs => {
+                Arc::new(BrokenModel { prepared, breach: self.breach })
+            }
             _ => prepared,
         }
     }
@@ -140,8 +178,22 @@ impl Device for Broken {
             let mut operands = model.main.operands.iter();
             operands.any(|it| it.operand_type == OperandType::TensorQuant8AsymmSigned)
         };
+        let is = |wanted: fn(OperationType) -> bool| {
+            model.main.operations.iter().any(|operation| wanted(operation.operation_type))
+        };
         match self.breach {
             Breach::AnyModelIsFine => all(),
+            Breach::RefusesOem if is(|it| it == OperationType::OemOperation) => {
+                Err(nnhal_hal::Error::invalid("nobody knows this"))
+            }
+            Breach::RefusesValues if has_number(model, 999) => {
+                Err(nnhal_hal::Error::invalid("there is no such activation"))
+            }
+            Breach::SupportsAllControlFlow
+                if is(|it| matches!(it, OperationType::If | OperationType::While)) =>
+            {
+                all()
+            }
             Breach::OneInterfaceForAll => {
                 self.device.supported_operations(model, HalVersion::LATEST)
             }
@@ -169,11 +221,25 @@ impl Device for Broken {
             let deadline = deadline.nanoseconds_since_epoch();
             let far = self.breach == Breach::MissesFarDeadlines && deadline > u64::MAX / 4;
             let first = self.breach == Breach::DeadlinesFirst && deadline == 0;
-            if far || first { Err(missed) } else { Ok(()) }
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            let passed = self.breach == Breach::WallClock && u128::from(deadline) < now.as_nanos();
+            if far || first || passed { Err(missed) } else { Ok(()) }
         };
         options.deadline.iter().try_for_each(late)?;
         match self.breach {
             Breach::PanicsWhilePreparing => panic!("by intent"),
+            Breach::LeaksDescriptors => {
+                for fd in model.pools.iter().flat_map(|pool| pool.parts().0) {
+                    std::mem::forget(fd.try_clone());
+                }
+            }
+            Breach::SwapsBranches
+                if model.main.operations[0].operation_type == OperationType::If =>
+            {
+                let mut model = model.clone();
+                model.referenced.swap(0, 1);
+                return self.device.prepare_model(&model, version, options);
+            }
             Breach::StumblesOverCacheFiles if !options.model_cache.is_empty() => {
                 return Err(nnhal_hal::Error::invalid("these cache files are of no use"));
             }
@@ -188,7 +254,7 @@ impl Device for Broken {
             let spec = nnhal_hal::OperandSpec::tensor_float32([2, 2]);
             let (a, b) = (graph.input("a", spec.clone()), graph.input("b", spec.clone()));
             let none = graph.scalar_i32(0);
-            let sum = graph.operation(nnhal_hal::OperationType::Add, [a, b, none], spec);
+            let sum = graph.operation(OperationType::Add, [a, b, none], spec);
             graph.output(sum);
             let model = graph.into_model().unwrap();
             let options = PrepareOptions::default();
@@ -254,8 +320,33 @@ impl PreparedModel for BrokenModel {
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
         let day = Some(Duration::from_secs(86_400));
+        let soon = options.loop_timeout.is_some_and(|it| it <= Duration::from_nanos(1));
+        if self.breach == Breach::LoopsAreLate && soon {
+            return Err(nnhal_hal::Error::new(ErrorStatus::MissedDeadlineTransient, "late").into());
+        }
         let result = self.prepared.execute(request, options);
+        let output = request.outputs.first().map(|it| it.location).unwrap_or_default();
         match (self.breach, result) {
+            (Breach::LosesState, Ok(execution)) => {
+                if request.inputs.len() == 3 {
+                    write(request, output.offset, &[0; 4]);
+                }
+                Ok(execution)
+            }
+            (Breach::HalfPrecision, Ok(execution)) => {
+                let value = RequestBuilder::read_output(request, 0).unwrap();
+                let (floats, _) = value.as_chunks::<4>();
+                // Ten bits of the fraction, as float16 has.
+                let half = |bytes: &[u8; 4]| (u32::from_le_bytes(*bytes) & !0x1FFF).to_le_bytes();
+                write(request, output.offset, &floats.iter().flat_map(half).collect::<Vec<_>>());
+                Ok(execution)
+            }
+            (Breach::WritesBeforeOutputs, Ok(execution)) => {
+                if output.offset > 0 {
+                    write(request, output.offset - 1, &[0xEE]);
+                }
+                Ok(execution)
+            }
             (Breach::AnyRequestIsFine, Err(_)) => {
                 Ok(Execution { output_shapes: vec![], timing: Timing::NONE })
             }
@@ -287,7 +378,17 @@ impl PreparedModel for BrokenModel {
         timeout_after_fences: Option<Duration>,
     ) -> Result<FencedExecution> {
         let wait_for = if self.breach == Breach::DoesNotWait { &[] } else { wait_for };
-        self.prepared.execute_fenced(request, wait_for, options, timeout_after_fences)
+        let mut launched =
+            self.prepared.execute_fenced(request, wait_for, options, timeout_after_fences)?;
+        if self.breach == Breach::LoopsFailFences && options.loop_timeout.is_some() {
+            if let Some(fence) = &launched.sync_fence {
+                fence.wait(None)?;
+            }
+            let (signal, fence) = SyncFence::pair()?;
+            signal.fail(nnhal_hal::Error::failure("too late"));
+            launched.sync_fence = Some(fence);
+        }
+        Ok(launched)
     }
 
     fn configure_burst(&self) -> Result<Box<dyn Burst>> {
@@ -296,6 +397,17 @@ impl PreparedModel for BrokenModel {
             _ => self.prepared.configure_burst(),
         }
     }
+}
+
+/// Whether a model has this number among its values.
+fn has_number(model: &Model, number: u32) -> bool {
+    model.operand_values.windows(4).any(|bytes| bytes == number.to_le_bytes())
+}
+
+/// Puts bytes into the first pool of a request.
+fn write(request: &Request, offset: u32, bytes: &[u8]) {
+    let nnhal_hal::RequestMemoryPool::Memory(memory) = &request.pools[0] else { return };
+    memory.view().unwrap().write(u64::from(offset), bytes).unwrap();
 }
 
 #[test]
@@ -316,15 +428,25 @@ fn the_reference_device_keeps_the_contract() {
 
 #[test]
 fn every_breach_is_found() {
+    let mut of_use = BTreeSet::new();
     for (breach, expected) in BREACHES {
         let device: Arc<dyn Device> =
             Arc::new(Broken { device: nnhal_reference::device(), breach: *breach });
         for id in *expected {
+            // A rule's id begins others: MODEL-1 and MODEL-10.
             let report = contract::run(&device, id, |_| ());
             let kept = report.by_requirement().get(id).copied();
             assert_eq!(kept, Some(false), "{breach:?} is not found as {id}\n{report}");
+            let found = report.violations().filter(|(outcome, _)| outcome.check.ids.contains(id));
+            of_use.extend(found.map(|(outcome, _)| outcome.check.name));
         }
     }
+    // Of these sections every check finds one.
+    let sections = ["models", "control flow", "values"];
+    let checks = contract::checks().filter(|(section, _)| sections.contains(section));
+    let of_no_use: Vec<_> =
+        checks.map(|(_, check)| check.name).filter(|name| !of_use.contains(name)).collect();
+    assert!(of_no_use.is_empty(), "no breach is found by {of_no_use:?}");
 }
 
 #[test]

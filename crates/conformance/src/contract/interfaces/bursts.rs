@@ -52,12 +52,12 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// For how long a result is waited for.
-const TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
+pub(super) const TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
 /// For how long one that ought not to come is waited for.
 const SUSPICION: Option<Duration> = Some(Duration::from_millis(50));
 
-const INPUTS: i32 = 5;
-const OUTPUTS: i32 = 7;
+pub(super) const INPUTS: i32 = 5;
+pub(super) const OUTPUTS: i32 = 7;
 
 /// How a client answers who asks for its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,9 +68,9 @@ enum Manner {
 }
 
 /// The client's memory, behind its slots.
-struct Client {
-    inputs: Memory,
-    outputs: Memory,
+pub(super) struct Client {
+    inputs: Mutex<Memory>,
+    pub(super) outputs: Memory,
     state: Mutex<(Manner, Vec<Vec<i32>>)>,
 }
 
@@ -79,12 +79,21 @@ impl Client {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_inputs(&self) -> MutexGuard<'_, Memory> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the inputs are in this memory.
+    pub(super) fn give_inputs(&self, memory: Memory) {
+        *self.lock_inputs() = memory;
+    }
+
     fn answer_so(&self, manner: Manner) {
         self.lock().0 = manner;
     }
 
     /// The slots that were asked for since the last time, call by call.
-    fn asked(&self) -> Vec<Vec<i32>> {
+    pub(super) fn asked(&self) -> Vec<Vec<i32>> {
         std::mem::take(&mut self.lock().1)
     }
 }
@@ -102,11 +111,11 @@ impl IBurstCallback for Client {
         let mut memories = Vec::new();
         for slot in slots {
             let memory = match *slot {
-                INPUTS => &self.inputs,
-                OUTPUTS => &self.outputs,
+                INPUTS => self.lock_inputs().clone(),
+                OUTPUTS => self.outputs.clone(),
                 _ => return refused(ErrorStatus::InvalidArgument),
             };
-            let Ok(memory) = words(memory) else { return refused(ErrorStatus::GeneralFailure) };
+            let Ok(memory) = words(&memory) else { return refused(ErrorStatus::GeneralFailure) };
             memories.push(memory);
         }
         if state.0 == Manner::GivesOneLess {
@@ -117,17 +126,17 @@ impl IBurstCallback for Client {
 }
 
 /// A burst, from the client's side.
-struct Burst {
-    client: Arc<Client>,
-    request: Request,
-    writer: Writer<FmqRequestDatum>,
-    reader: Reader<FmqResultDatum>,
-    context: Arc<dyn IBurstContext>,
+pub(super) struct Burst {
+    pub(super) client: Arc<Client>,
+    pub(super) request: Request,
+    pub(super) writer: Writer<FmqRequestDatum>,
+    pub(super) reader: Reader<FmqResultDatum>,
+    pub(super) context: Arc<dyn IBurstContext>,
     _model: DriverModel,
 }
 
 /// The client's own trouble.
-fn own(error: impl std::fmt::Display) -> Violation {
+pub(super) fn own(error: impl std::fmt::Display) -> Violation {
     Violation(format!("the check's own burst: {error}"))
 }
 
@@ -147,7 +156,7 @@ fn descriptor<D: nnhal_burst::queue::Datum>(
 }
 
 /// A client with a request for the sum: inputs behind one slot, the output behind another.
-fn client() -> Result<(Arc<Client>, Request), Violation> {
+pub(super) fn client() -> Result<(Arc<Client>, Request), Violation> {
     let mut request = sum_request()?;
     let Some(RequestMemoryPool::Memory(inputs)) = request.pools.first().cloned() else {
         return Err(own("there is no memory"));
@@ -156,17 +165,28 @@ fn client() -> Result<(Arc<Client>, Request), Violation> {
     request.outputs[0].location = nnhal_hal::DataLocation { pool_index: 1, offset: 0, length: 16 };
     request.pools.push(RequestMemoryPool::Memory(outputs.clone()));
     let state = Mutex::new((Manner::AsItShould, Vec::new()));
+    let inputs = Mutex::new(inputs);
     Ok((Arc::new(Client { inputs, outputs, state }), request))
 }
 
 impl Burst {
     /// A burst on the sum, with a queue for so many data of results; `None` if the driver has none.
-    fn begin(driver: &Driver, results: usize) -> Result<Option<Self>, Violation> {
+    pub(super) fn begin(driver: &Driver, results: usize) -> Result<Option<Self>, Violation> {
         if driver.newest() < HalVersion::V1_2 {
             return Ok(None);
         }
         let model = driver.prepared(&addition([2, 2]))?;
         let (client, request) = client()?;
+        Self::on(model, client, request, results).map(Some)
+    }
+
+    /// A burst of a client on a prepared model.
+    pub(super) fn on(
+        model: DriverModel,
+        client: Arc<Client>,
+        request: Request,
+        results: usize,
+    ) -> Result<Self, Violation> {
         let (requests, results) = queues(results)?;
         let callback = Some(Arc::clone(&client) as _);
         let (status, context) =
@@ -174,17 +194,20 @@ impl Burst {
         demand_status("configureExecutionBurst", status, NONE)?;
         let context = context.ok_or_else(|| Violation("there is no context with NONE".into()))?;
         let (writer, reader) = (requests.into_writer(), results.into_reader());
-        Ok(Some(Self { client, request, writer, reader, context, _model: model }))
+        Ok(Self { client, request, writer, reader, context, _model: model })
     }
 
     /// The packet of the request for the sum.
-    fn packet(&self) -> Result<Vec<FmqRequestDatum>, Violation> {
+    pub(super) fn packet(&self) -> Result<Vec<FmqRequestDatum>, Violation> {
         let Request { inputs, outputs, .. } = &self.request;
         packet(inputs, outputs)
     }
 
     /// Sends a packet and waits for its result, which must be the only one.
-    fn exchange(&mut self, packet: &[FmqRequestDatum]) -> Result<ResultPacket, Violation> {
+    pub(super) fn exchange(
+        &mut self,
+        packet: &[FmqRequestDatum],
+    ) -> Result<ResultPacket, Violation> {
         self.writer.write(packet, TIMEOUT).map_err(own)?;
         let mut data = Vec::new();
         let received = self.reader.read(&mut data, TIMEOUT);
@@ -194,7 +217,7 @@ impl Burst {
     }
 
     /// Demands that the sum is computed.
-    fn expect_sum(&mut self) -> Result<(), Violation> {
+    pub(super) fn expect_sum(&mut self) -> Result<(), Violation> {
         let packet = self.packet()?;
         let result = self.exchange(&packet)?;
         demand_status("an execution", result.status.code(), NONE)?;
@@ -219,7 +242,7 @@ impl Burst {
     }
 }
 
-fn packet(
+pub(super) fn packet(
     inputs: &[nnhal_hal::RequestArgument],
     outputs: &[nnhal_hal::RequestArgument],
 ) -> Result<Vec<FmqRequestDatum>, Violation> {
@@ -243,7 +266,7 @@ fn configure(
     answer.map_err(|error| Violation(format!("configureExecutionBurst: {error}")))
 }
 
-fn not_offered() -> Verdict {
+pub(super) fn not_offered() -> Verdict {
     Verdict::NotOffered("bursts, which are of 1.2".into())
 }
 

@@ -7,15 +7,46 @@ use super::words;
 use nnhal_hal::{ExecutionPreference, HalVersion, MeasureTiming, Model, Priority, Request};
 use nnhal_hidl::v1_2::{CacheToken, OutputShape, Timing};
 use nnhal_hidl::v1_3::{OptionalTimePoint, OptionalTimeoutDuration};
-use nnhal_hidl::{Handle, Return, v1_0, v1_1, v1_2, v1_3};
+use nnhal_hidl::{Handle, HidlMemory, Return, v1_0, v1_1, v1_2, v1_3};
 use std::sync::Arc;
 
 /// Names the compilations of these checks.
 pub(super) const TOKEN: CacheToken = [7; 32];
 
+/// Files of a compilation, as a call is given them.
+#[derive(Debug, Clone)]
+pub(super) struct CacheHandles {
+    pub(super) model: Vec<Handle>,
+    pub(super) data: Vec<Handle>,
+    pub(super) token: CacheToken,
+}
+
+impl CacheHandles {
+    /// No files.
+    pub(super) fn none() -> Self {
+        Self { model: Vec::new(), data: Vec::new(), token: TOKEN }
+    }
+}
+
+/// What `allocate` answers.
+pub(super) struct Allocated {
+    pub(super) status: i32,
+    pub(super) buffer: Option<Arc<dyn v1_3::IBuffer>>,
+    pub(super) token: u32,
+}
+
+/// What `allocate` is asked for.
+#[derive(Clone, Default)]
+pub(super) struct Wish {
+    pub(super) dimensions: Vec<u32>,
+    pub(super) models: Vec<Option<Arc<dyn v1_3::IPreparedModel>>>,
+    pub(super) inputs: Vec<v1_3::BufferRole>,
+    pub(super) outputs: Vec<v1_3::BufferRole>,
+}
+
 /// A driver by each version that it implements.
 pub(in crate::contract) struct Driver {
-    v1_0: Arc<dyn v1_0::IDevice>,
+    pub(super) v1_0: Arc<dyn v1_0::IDevice>,
     v1_1: Option<Arc<dyn v1_1::IDevice>>,
     v1_2: Option<Arc<dyn v1_2::IDevice>>,
     pub(super) v1_3: Option<Arc<dyn v1_3::IDevice>>,
@@ -130,31 +161,87 @@ impl Driver {
         wishes: PrepareWishes,
         callback: Option<Arc<Told<Preparation>>>,
     ) -> Result<i32, Violation> {
+        self.prepare_and_save(version, model, wishes, &CacheHandles::none(), callback)
+    }
+
+    /// The same with files, as far as the version has words for them.
+    pub(super) fn prepare_and_save(
+        &self,
+        version: HalVersion,
+        model: &Model,
+        wishes: PrepareWishes,
+        files: &CacheHandles,
+        callback: Option<Arc<Told<Preparation>>>,
+    ) -> Result<i32, Violation> {
+        self.prepare_words(version, model, None, wishes, files, callback)
+    }
+
+    /// The same with other pools than the model has.
+    pub(super) fn prepare_with_pools(
+        &self,
+        version: HalVersion,
+        model: &Model,
+        pools: &[HidlMemory],
+        callback: &Arc<Told<Preparation>>,
+    ) -> Result<i32, Violation> {
+        let (wishes, files) = (PrepareWishes::default(), CacheHandles::none());
+        let callback = Some(Arc::clone(callback));
+        self.prepare_words(version, model, Some(pools), wishes, &files, callback)
+    }
+
+    fn prepare_words(
+        &self,
+        version: HalVersion,
+        model: &Model,
+        pools: Option<&[HidlMemory]>,
+        wishes: PrepareWishes,
+        files: &CacheHandles,
+        callback: Option<Arc<Told<Preparation>>>,
+    ) -> Result<i32, Violation> {
+        let CacheHandles { model: model_cache, data: data_cache, token } = files;
         let PrepareWishes { preference, priority, deadline } = wishes;
+        let put = |own: &mut Vec<HidlMemory>| {
+            if let Some(pools) = pools {
+                *own = pools.to_vec();
+            }
+        };
         let answer = match version {
             HalVersion::V1_0 => {
-                self.v1_0.prepare_model(&words(model)?, callback.map(|callback| callback as _))
+                let mut model: v1_0::Model = words(model)?;
+                put(&mut model.pools);
+                self.v1_0.prepare_model(&model, callback.map(|callback| callback as _))
             }
             HalVersion::V1_1 => {
+                let mut model: v1_1::Model = words(model)?;
+                put(&mut model.pools);
                 let callback = callback.map(|callback| callback as _);
-                self.v1_1()?.prepare_model_1_1(&words(model)?, preference, callback)
+                self.v1_1()?.prepare_model_1_1(&model, preference, callback)
             }
             HalVersion::V1_2 => {
+                let mut model: v1_2::Model = words(model)?;
+                put(&mut model.pools);
                 let callback = callback.map(|callback| callback as _);
-                let (driver, model) = (self.v1_2()?, words(model)?);
-                driver.prepare_model_1_2(&model, preference, &[], &[], &TOKEN, callback)
+                self.v1_2()?.prepare_model_1_2(
+                    &model,
+                    preference,
+                    model_cache,
+                    data_cache,
+                    token,
+                    callback,
+                )
             }
             _ => {
+                let mut model: v1_3::Model = words(model)?;
+                put(&mut model.pools);
                 let callback = callback.map(|callback| callback as _);
-                let (driver, model) = (self.v1_3()?, words(model)?);
-                driver.prepare_model_1_3(
+                self.v1_3()?.prepare_model_1_3(
                     &model,
                     preference,
                     priority,
                     deadline,
-                    &[],
-                    &[],
-                    &TOKEN,
+                    model_cache,
+                    data_cache,
+                    token,
                     callback,
                 )
             }
@@ -166,27 +253,52 @@ impl Driver {
     pub(super) fn load(
         &self,
         version: HalVersion,
-        model_cache: &[Handle],
-        data_cache: &[Handle],
+        files: &CacheHandles,
         callback: Option<Arc<Told<Preparation>>>,
     ) -> Result<i32, Violation> {
+        let CacheHandles { model: model_cache, data: data_cache, token } = files;
         let answer = if version <= HalVersion::V1_2 {
             let callback = callback.map(|callback| callback as _);
-            self.v1_2()?.prepare_model_from_cache(model_cache, data_cache, &TOKEN, callback)
+            self.v1_2()?.prepare_model_from_cache(model_cache, data_cache, token, callback)
         } else {
             let callback = callback.map(|callback| callback as _);
             let never = OptionalTimePoint::None;
             let driver = self.v1_3()?;
-            driver.prepare_model_from_cache_1_3(never, model_cache, data_cache, &TOKEN, callback)
+            driver.prepare_model_from_cache_1_3(never, model_cache, data_cache, token, callback)
         };
         returned("prepareModelFromCache", answer)
     }
 
+    /// `getNumberOfCacheFilesNeeded`: model caches and data caches; none before 1.2.
+    pub(super) fn cache_files_needed(&self) -> Result<(usize, usize), Violation> {
+        let Some(driver) = &self.v1_2 else { return Ok((0, 0)) };
+        let answer = driver.get_number_of_cache_files_needed();
+        let (status, model, data) = returned("getNumberOfCacheFilesNeeded", answer)?;
+        super::demand_status("getNumberOfCacheFilesNeeded", status, super::NONE)?;
+        Ok((model as usize, data as usize))
+    }
+
+    /// `allocate`.
+    pub(super) fn allocate(&self, wish: &Wish) -> Result<Allocated, Violation> {
+        let desc = v1_3::BufferDesc { dimensions: wish.dimensions.clone() };
+        let answer = self.v1_3()?.allocate(&desc, &wish.models, &wish.inputs, &wish.outputs);
+        let (status, buffer, token) = returned("allocate", answer)?;
+        Ok(Allocated { status, buffer, token })
+    }
+
     /// A model prepared by the newest version, without any wish.
     pub(super) fn prepared(&self, model: &Model) -> Result<DriverModel, Violation> {
-        let told = Told::new();
-        let (newest, wishes) = (self.newest(), PrepareWishes::default());
-        let status = self.prepare(newest, model, wishes, Some(Arc::clone(&told)))?;
+        self.prepared_by(self.newest(), model)
+    }
+
+    /// A model prepared by a version, without any wish.
+    pub(super) fn prepared_by(
+        &self,
+        version: HalVersion,
+        model: &Model,
+    ) -> Result<DriverModel, Violation> {
+        let (told, wishes) = (Told::new(), PrepareWishes::default());
+        let status = self.prepare(version, model, wishes, Some(Arc::clone(&told)))?;
         super::demand_status("launching a preparation", status, super::NONE)?;
         let Preparation { status, model } = told.only()?;
         super::demand_status("a preparation", status, super::NONE)?;
@@ -207,11 +319,16 @@ impl DriverModel {
         Self { v1_0: model, v1_2, v1_3 }
     }
 
+    /// The same object once more.
+    pub(super) fn again(&self) -> Self {
+        Self::new(Arc::clone(&self.v1_0))
+    }
+
     fn v1_2(&self) -> Result<&dyn v1_2::IPreparedModel, Violation> {
         self.v1_2.as_deref().ok_or_else(|| lacks(HalVersion::V1_2))
     }
 
-    fn v1_3(&self) -> Result<&dyn v1_3::IPreparedModel, Violation> {
+    pub(super) fn v1_3(&self) -> Result<&dyn v1_3::IPreparedModel, Violation> {
         self.v1_3.as_deref().ok_or_else(|| lacks(HalVersion::V1_3))
     }
 
@@ -223,22 +340,42 @@ impl DriverModel {
         wishes: ExecuteWishes,
         callback: Option<Arc<Told<Ended>>>,
     ) -> Result<i32, Violation> {
-        let ExecuteWishes { measure, deadline, loop_timeout } = wishes;
-        let answer = match version {
-            HalVersion::V1_0 | HalVersion::V1_1 => {
-                self.v1_0.execute(&words(request)?, callback.map(|callback| callback as _))
+        match version {
+            HalVersion::V1_0 | HalVersion::V1_1 | HalVersion::V1_2 => {
+                self.launch_older_words(version, &words(request)?, wishes, callback)
             }
-            HalVersion::V1_2 => {
-                let callback = callback.map(|callback| callback as _);
-                self.v1_2()?.execute_1_2(&words(request)?, measure, callback)
-            }
-            _ => {
-                let callback = callback.map(|callback| callback as _);
-                let (model, request) = (self.v1_3()?, words(request)?);
-                model.execute_1_3(&request, measure, deadline, loop_timeout, callback)
-            }
+            _ => self.launch_words(&words(request)?, wishes, callback),
+        }
+    }
+
+    /// `execute` of 1.0 or 1.2 with these very words.
+    pub(super) fn launch_older_words(
+        &self,
+        version: HalVersion,
+        request: &v1_0::Request,
+        wishes: ExecuteWishes,
+        callback: Option<Arc<Told<Ended>>>,
+    ) -> Result<i32, Violation> {
+        let answer = if version < HalVersion::V1_2 {
+            self.v1_0.execute(request, callback.map(|callback| callback as _))
+        } else {
+            let callback = callback.map(|callback| callback as _);
+            self.v1_2()?.execute_1_2(request, wishes.measure, callback)
         };
         returned("execute", answer)
+    }
+
+    /// `execute_1_3` with these very words.
+    pub(super) fn launch_words(
+        &self,
+        request: &v1_3::Request,
+        wishes: ExecuteWishes,
+        callback: Option<Arc<Told<Ended>>>,
+    ) -> Result<i32, Violation> {
+        let ExecuteWishes { measure, deadline, loop_timeout } = wishes;
+        let callback = callback.map(|callback| callback as _);
+        let model = self.v1_3()?;
+        returned("execute", model.execute_1_3(request, measure, deadline, loop_timeout, callback))
     }
 
     /// The status of the call, and what was told once.

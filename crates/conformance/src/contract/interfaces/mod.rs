@@ -5,12 +5,18 @@
 //! [`nnhal_hal::Device`] by `nnhal_hidl::serve` gets this side from there; a driver that implements the
 //! interfaces by itself is judged by [`run_driver`](super::run_driver).
 
+mod buffers;
 mod bursts;
+mod caching;
+mod describing;
 mod driver;
 mod executing;
 mod fences;
+mod memory;
+mod packets;
 mod preparing;
 mod told;
+mod ways;
 
 pub(super) use driver::Driver;
 
@@ -22,6 +28,11 @@ pub(super) const PREPARING: &[Check] = preparing::CHECKS;
 pub(super) const EXECUTING: &[Check] = executing::CHECKS;
 pub(super) const BURSTS: &[Check] = bursts::CHECKS;
 pub(super) const FENCES: &[Check] = fences::CHECKS;
+pub(super) const BUFFERS: &[Check] = buffers::CHECKS;
+pub(super) const CACHING: &[Check] = caching::CHECKS;
+pub(super) const PACKETS: &[Check] = packets::CHECKS;
+pub(super) const DESCRIBING: &[Check] = describing::CHECKS;
+pub(super) const MEMORY: &[Check] = memory::CHECKS;
 
 const NONE: &[ErrorStatus] = &[ErrorStatus::None];
 const INVALID: &[ErrorStatus] = &[ErrorStatus::InvalidArgument];

@@ -2,7 +2,7 @@
 
 use super::super::models::{addition, foreign, pool_addition, rectifier, sum, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
-use super::driver::{Driver, DriverModel, ExecuteWishes, PrepareWishes};
+use super::driver::{CacheHandles, Driver, DriverModel, ExecuteWishes, PrepareWishes};
 use super::told::{Preparation, Told};
 use super::{INVALID, MISSED, NONE, demand_status, name_of, words};
 use nnhal_hal::{ErrorStatus, HalVersion, Model, OperandSpec, OperandType, RequestBuilder};
@@ -169,7 +169,7 @@ fn no_callback(driver: &Driver) -> Result<Verdict, Violation> {
         let status = driver.prepare(version, &addition([2, 2]), wishes, None)?;
         demand_status(&format!("no callback by {version}"), status, INVALID)?;
         if version >= HalVersion::V1_2 {
-            let status = driver.load(version, &[], &[], None)?;
+            let status = driver.load(version, &CacheHandles::none(), None)?;
             let allowed = [ErrorStatus::InvalidArgument, ErrorStatus::GeneralFailure];
             demand_status(&format!("no callback for a cache by {version}"), status, &allowed)?;
         }
@@ -272,8 +272,9 @@ fn no_cache_files(driver: &Driver) -> Result<Verdict, Violation> {
     for version in driver.versions().into_iter().filter(|version| *version >= HalVersion::V1_2) {
         for handles in [vec![], vec![Handle::new(vec![], vec![])], vec![Handle::NULL; 40]] {
             let told = Told::new();
-            let status = driver.load(version, &handles, &[], Some(Arc::clone(&told)))?;
             let what = format!("{} handles without files by {version}", handles.len());
+            let files = CacheHandles { model: handles, ..CacheHandles::none() };
+            let status = driver.load(version, &files, Some(Arc::clone(&told)))?;
             demand_returned_and_told(&what, status, &told.only()?, &allowed)?;
         }
     }
