@@ -65,7 +65,7 @@ fn is_refused_as_by_android(why: &str) -> bool {
     let operations = ["CAST", "FULLY_CONNECTED", "MIRROR_PAD", "REVERSE"];
     of_operation.is_some_and(|(place, what)| {
         let names = |name: &&str| what.starts_with(&format!("{name}: shape of "));
-        place.starts_with("operation ") && operations.iter().any(|it| names(&it))
+        place.starts_with("operation ") && operations.iter().any(names)
     })
 }
 
