@@ -7,7 +7,7 @@ use crate::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache, Stored};
 use crate::engine::{CompileOptions, Engine, Program as _};
 use crate::error::EngineError;
 use crate::extension_types::ExtensionTypes;
-use crate::fenced::pending::Pending;
+use crate::fenced;
 use crate::files::with_copied_pools;
 use crate::interface::Interface;
 use crate::memory::Ledger;
@@ -57,7 +57,7 @@ impl<E: Engine> DriverDevice<E> {
             number: Owner::number_device(),
             executions: Scheduler::new(at_once),
             preparations: Scheduler::new(preparing::turns(at_once)),
-            pending: Pending::new(at_once),
+            pending: fenced::pending(at_once),
             ends_before_it_returns: AtomicBool::new(false),
         });
         Self { engine, shared, cache: OnceLock::new() }

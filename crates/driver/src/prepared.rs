@@ -6,7 +6,7 @@ use crate::device::guarded;
 use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
 use crate::fenced;
-use crate::fenced::pending::Pending;
+use crate::fenced::Pending;
 use crate::interface::{Interface, UsedFor};
 use crate::memory::Ledger;
 use crate::observer::Observer;
