@@ -28,11 +28,12 @@ use std::sync::{Arc, OnceLock};
 /// What a device returns as the fence of a fenced execution (contract: FENCE-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReturnedFences {
-    /// A descriptor that polls as a sync file does. It is a socket, so it is no sync file to the
-    /// kernel: `SYNC_IOC_MERGE` and `SYNC_IOC_FILE_INFO` do not work on it, nor do requests of drivers
-    /// that take a sync file, as those of displays and GPUs do.
+    /// A fence, before the execution has ended. It is a sync file of the kernel where that makes any
+    /// ([`SyncFence::is_sync_file`](nnhal_hal::SyncFence::is_sync_file)). Elsewhere it is a socket that
+    /// polls alike: `SYNC_IOC_MERGE` and `SYNC_IOC_FILE_INFO` do not work on it, nor do requests of
+    /// drivers that take a sync file, as those of displays and GPUs do.
     #[default]
-    Sockets,
+    AtOnce,
     /// None: the call returns when the execution has ended, as the interface allows. For clients that
     /// give fences to the kernel. The call takes as long as the fences that it waits for.
     NoneAfterTheEnd,
