@@ -245,6 +245,10 @@ impl PreparedModel for Prepared {
         self.0.client.clone()
     }
 
+    fn discard_outputs(&self, request: &Request) {
+        self.0.interface.discard_outputs(request);
+    }
+
     fn execute_fenced(
         &self,
         request: &Request,
