@@ -103,7 +103,10 @@ impl PreparedModel {
             let result = guarded(|| model.execute(&request, &options));
             if result.is_err() {
                 // Also if the request has turned wrong since it was launched (contract: BUF-1).
-                let discard = || Ok::<_, Error>(model.model.discard_outputs(&request));
+                let discard = || {
+                    model.model.discard_outputs(&request);
+                    Ok::<_, Error>(())
+                };
                 let _ = guarded(discard);
             }
             // What the request holds is the client's again before it is told (contract: EXEC-9).
