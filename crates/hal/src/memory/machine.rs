@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(total_memory("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(16384 * 1024));
         assert_eq!(total_memory("MemFree: 1 kB\n"), None);
         assert_eq!(total_memory("MemTotal: 18446744073709551615 kB\n"), None);
-        assert!(memory() > 0);
+        assert!(machine_memory() > 0);
     }
 
     #[test]
