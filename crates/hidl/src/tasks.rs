@@ -46,7 +46,7 @@ impl Job for Task {
         }
     }
 
-    /// Its callback is told when it is dropped.
+    /// Its callback is notified when it is dropped.
     fn end(self, why: NotRun) {
         tracing::debug!(%why, "a background task was given up");
     }

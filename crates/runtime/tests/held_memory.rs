@@ -22,7 +22,7 @@ fn limit() -> u64 {
     machine_memory() / 2
 }
 
-/// A file in memory of so many bytes, which has pages only for the first of them.
+/// A file in memory of this length, which has pages only for the first of them.
 fn memfd(length: u64, written: u64) -> OwnedFd {
     let name = "test";
     let fd = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
@@ -44,7 +44,7 @@ fn expect_out_of_memory<T: std::fmt::Debug>(result: Result<T>) {
     assert!(error.to_string().contains("client of the runtime has"), "{error}");
 }
 
-/// y = relu(x) of so many numbers, on all devices or on one chosen.
+/// y = relu(x) of this number of elements.
 fn compile(length: u32) -> Compilation {
     let devices = Devices::new([nnhal_reference::device()]);
     let mut builder = ModelBuilder::new(&devices);

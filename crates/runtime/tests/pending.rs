@@ -252,7 +252,7 @@ fn more_than_the_limit_are_refused_and_given_up() {
         assert_eq!(code(execution.compute()), ResultCode::BadState);
         assert_eq!(output.to_f32(), [0.0, 0.0]);
     }
-    // Executions of another priority are counted apart.
+    // Executions of another priority are counted separately.
     let high = compile(&devices, HIGH);
     execution(&high, numbers()).0.start_compute().unwrap().wait().unwrap();
     signal.signal();

@@ -13,7 +13,7 @@ struct Test {
     switch: Option<Cancellation>,
     deadline: Option<Deadline>,
     work: Box<dyn FnOnce() + Send>,
-    told: Sender<Outcome>,
+    reports: Sender<Outcome>,
 }
 
 impl Job for Test {
@@ -33,30 +33,30 @@ impl Job for Test {
 
     fn run(self, _: Instant) {
         (self.work)();
-        self.told.send((self.number, None)).unwrap();
+        self.reports.send((self.number, None)).unwrap();
     }
 
     fn end(self, why: NotRun) {
-        self.told.send((self.number, Some(why))).unwrap();
+        self.reports.send((self.number, Some(why))).unwrap();
     }
 }
 
 struct Scene {
     background: Background<Test>,
-    told: Sender<Outcome>,
+    reports: Sender<Outcome>,
     outcomes: Receiver<Outcome>,
 }
 
 impl Scene {
     fn new(threads: usize, waiting: usize, idle: Duration) -> Self {
-        let (told, outcomes) = channel();
+        let (reports, outcomes) = channel();
         let background = Background::new("test", Limits { threads, waiting, idle });
-        Self { background, told, outcomes }
+        Self { background, reports, outcomes }
     }
 
     fn job(&self, class: u8, number: usize) -> Test {
-        let told = self.told.clone();
-        Test { class, number, switch: None, deadline: None, work: Box::new(|| ()), told }
+        let reports = self.reports.clone();
+        Test { class, number, switch: None, deadline: None, work: Box::new(|| ()), reports }
     }
 
     fn start(&self, job: Test, fences: &[SyncFence]) -> Result<()> {
@@ -80,7 +80,7 @@ impl Scene {
         self.outcomes.recv_timeout(LONG).unwrap()
     }
 
-    /// The numbers of so many that have run.
+    /// The numbers of a number of jobs that have run.
     fn have_run(&self, count: usize) -> Vec<usize> {
         let run = |_| match self.next() {
             (number, None) => number,
@@ -219,8 +219,8 @@ fn conc_3_what_was_started_goes_on_when_it_is_dropped_and_threads_end() {
         scene.start(scene.job(0, number + 10), std::slice::from_ref(&fence)).unwrap();
     }
     let shared = Arc::downgrade(&scene.background.0);
-    let Scene { background, told, outcomes } = scene;
-    drop((background, told));
+    let Scene { background, reports, outcomes } = scene;
+    drop((background, reports));
     go.send(()).unwrap();
     let run = |count| {
         let all = (0..count).map(|_| outcomes.recv_timeout(LONG).unwrap());

@@ -126,7 +126,7 @@ impl Timeline {
         if created.fence < 0 {
             return Err(Errno::BADF);
         }
-        // SAFETY: the kernel has just made this descriptor, for us, and nobody else knows it.
+        // SAFETY: the kernel has just made this descriptor, for us, and no one else knows it.
         let fence = unsafe { OwnedFd::from_raw_fd(created.fence) };
         Ok((Self(timeline), fence))
     }

@@ -82,7 +82,7 @@ impl Job {
     pub(super) fn conclude(self, outcome: Result<Outcome, Failure>) {
         let Self { execution, started, behind, completion } = self;
         let result = execution.lock().finish(outcome);
-        // Before anybody is told: what they hold may be the caller's.
+        // Before it is reported: what they hold may be the caller's.
         drop((execution, started));
         completion.complete(result.clone());
         match (behind, result) {
