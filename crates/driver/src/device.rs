@@ -4,10 +4,11 @@ use crate::budget::{Budget, Interruption};
 use crate::buffers::allocation::allocate;
 use crate::build_name::build;
 use crate::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache, Stored};
+use crate::clients::{Admission, Clients};
 use crate::engine::{CompileOptions, Engine, Program as _};
 use crate::error::EngineError;
 use crate::extension_types::ExtensionTypes;
-use crate::fenced::pending::Pending;
+use crate::fenced;
 use crate::files::with_copied_pools;
 use crate::interface::Interface;
 use crate::memory::Ledger;
@@ -28,11 +29,12 @@ use std::sync::{Arc, OnceLock};
 /// What a device returns as the fence of a fenced execution (contract: FENCE-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReturnedFences {
-    /// A descriptor that polls as a sync file does. It is a socket, so it is no sync file to the
-    /// kernel: `SYNC_IOC_MERGE` and `SYNC_IOC_FILE_INFO` do not work on it, nor do requests of drivers
-    /// that take a sync file, as those of displays and GPUs do.
+    /// A fence, before the execution has ended. It is a sync file of the kernel where that makes any
+    /// ([`SyncFence::is_sync_file`](nnhal_hal::SyncFence::is_sync_file)). Elsewhere it is a socket that
+    /// polls alike: `SYNC_IOC_MERGE` and `SYNC_IOC_FILE_INFO` do not work on it, nor do requests of
+    /// drivers that take a sync file, as those of displays and GPUs do.
     #[default]
-    Sockets,
+    AtOnce,
     /// None: the call returns when the execution has ended, as the interface allows. For clients that
     /// give fences to the kernel. The call takes as long as the fences that it waits for.
     NoneAfterTheEnd,
@@ -55,9 +57,10 @@ impl<E: Engine> DriverDevice<E> {
         let at_once = engine.executions_at_once();
         let shared = Arc::new(Shared {
             number: Owner::number_device(),
+            clients: Arc::new(Clients::default()),
             executions: Scheduler::new(at_once),
             preparations: Scheduler::new(preparing::turns(at_once)),
-            pending: Pending::new(at_once),
+            pending: fenced::pending(at_once),
             ends_before_it_returns: AtomicBool::new(false),
         });
         Self { engine, shared, cache: OnceLock::new() }
@@ -68,6 +71,15 @@ impl<E: Engine> DriverDevice<E> {
     pub fn with_fences(self, fences: ReturnedFences) -> Self {
         let waits = fences == ReturnedFences::NoneAfterTheEnd;
         self.shared.ends_before_it_returns.store(waits, Ordering::Relaxed);
+        self
+    }
+
+    /// The same for so many clients at a time, 1024 otherwise: those that have prepared models of it
+    /// and have not left. More are refused when they prepare one, with `RESOURCE_EXHAUSTED_TRANSIENT`
+    /// and the reason [`TooManyClients`](crate::TooManyClients). The process itself does not count.
+    #[must_use]
+    pub fn with_maximum_clients(self, maximum: usize) -> Self {
+        self.shared.clients.set_limit(maximum);
         self
     }
 
@@ -118,9 +130,10 @@ impl<E: Engine> DriverDevice<E> {
         program: E::Program,
         priority: Priority,
         client: Client,
+        admission: Admission,
     ) -> Arc<dyn PreparedModel> {
         let shared = Arc::clone(&self.shared);
-        Arc::new(Prepared::new(interface, Arc::new(program), priority, client, shared))
+        Arc::new(Prepared::new(interface, Arc::new(program), priority, client, admission, shared))
     }
 
     /// What preparing may take.
@@ -204,6 +217,7 @@ impl<E: Engine> Device for DriverDevice<E> {
             budget.check_before_start().map_err(EngineError::from)?;
             let model = expect_whole(model).map_err(Error::failure)?;
             expect_supported(&self.engine, &model).map_err(Error::failure)?;
+            let admission = self.shared.clients.admit(&options.client)?;
             let compile =
                 CompileOptions { preference: options.preference, priority: options.priority };
             let program = self.prepare(budget, |budget| {
@@ -213,7 +227,8 @@ impl<E: Engine> Device for DriverDevice<E> {
             })?;
             let extension_types = ExtensionTypes::of(model.model(), &self.engine.extensions());
             let interface = Interface::of(&model).with_extension_types(extension_types);
-            Ok(self.prepared(interface, program, options.priority, options.client))
+            let PrepareOptions { priority, client, .. } = options;
+            Ok(self.prepared(interface, program, priority, client, admission))
         })
     }
 
@@ -230,6 +245,7 @@ impl<E: Engine> Device for DriverDevice<E> {
             // What is in the files is an argument: looked at before deadlines (contract: GEN-4).
             let Stored { interface, options: compile, content } =
                 cache.load(files_of(&options), &self.engine.extensions())?;
+            let admission = self.shared.clients.admit(&options.client)?;
             let program =
                 self.prepare(Self::budget(&options, compile.priority), |budget| match content {
                     Content::Program(saved) => Ok(self.engine.restore(saved, &compile, budget)?),
@@ -238,7 +254,7 @@ impl<E: Engine> Device for DriverDevice<E> {
                         Ok(self.engine.compile(&model, &compile, budget)?)
                     }
                 })?;
-            Ok(self.prepared(interface, program, compile.priority, options.client))
+            Ok(self.prepared(interface, program, compile.priority, options.client, admission))
         })
     }
 

@@ -1,10 +1,8 @@
 //! Executions behind sync fences (contract: section 12).
 //!
-//! A launched execution waits for its fences together with all others ([`pending`]), then takes its
+//! A launched execution waits for its fences together with all others ([`Background`]), then takes its
 //! turn, computes, and signals. It keeps what it needs: the prepared model, the request's memory, the
 //! fences' descriptors.
-
-pub(crate) mod pending;
 
 use crate::bindings::Bindings;
 use crate::budget::Interruption;
@@ -12,19 +10,31 @@ use crate::device::guarded;
 use crate::error::EngineError;
 use crate::interface::UsedFor;
 use crate::prepared::Prepared;
+use nnhal_hal::background::{Background, Job, Limits, NotRun};
 use nnhal_hal::client::{Held, Holding};
 use nnhal_hal::device::FencedExecutionInfo;
-use nnhal_hal::fence::{FenceSignal, FenceState};
+use nnhal_hal::fence::{FenceSignal, FenceWaitError};
 use nnhal_hal::{
     Cancellation, Deadline, Error, ErrorStatus, ExecutionOptions, FencedExecution,
-    PreparedModel as _, Request, Result, SyncFence, Timing,
+    PreparedModel as _, Priority, Request, Result, SyncFence, Timing,
 };
 use rustix::fs::FileType;
-use std::collections::HashSet;
-use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+/// How long a thread without work stays.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// The launched executions of one device that have not ended.
+pub(crate) type Pending = Background<Task>;
+
+/// None yet. As many threads of each client and priority run executions as the engine computes at a
+/// time. How many may wait is limited for each client (`Holding::FencedExecutions`).
+pub(crate) fn pending(executions_at_once: usize) -> Pending {
+    let limits = Limits { threads: executions_at_once, waiting: usize::MAX, idle: IDLE };
+    Background::new("nnhal-fenced", limits)
+}
 
 /// Launches an execution.
 pub(crate) fn launch(
@@ -61,7 +71,7 @@ pub(crate) fn launch(
         signal,
         held,
     };
-    prepared.shared().pending.start(Box::new(task), unsignalled)?;
+    prepared.shared().pending.start(task, unsignalled)?;
     if prepared.shared().ends_before_it_returns.load(Ordering::Relaxed) {
         fence.wait(None)?;
         let info = InfoOf(info);
@@ -72,23 +82,17 @@ pub(crate) fn launch(
 }
 
 /// Those of the fences that go on, with their indexes; one that has failed is the client's fault
-/// (FENCE-3). The same descriptor counts once.
+/// (FENCE-3).
 fn unsignalled(fences: &[SyncFence]) -> Result<Vec<(usize, SyncFence)>> {
-    let mut unsignalled = Vec::new();
-    let mut seen = HashSet::new();
-    for (index, fence) in fences.iter().enumerate() {
-        if !seen.insert(fence.as_fd().as_raw_fd()) {
-            continue;
+    let unsignalled = SyncFence::unsignalled(fences).map_err(|error| match error {
+        FenceWaitError::Failed { index, .. } => {
+            Error::invalid(format!("fence {index} has failed already"))
         }
-        match fence.state()? {
-            FenceState::Signalled => {}
-            FenceState::Unsignalled if is_file(fence)? => {
-                return Err(Error::invalid(format!("fence {index} is a file, which is no fence")));
-            }
-            FenceState::Unsignalled => unsignalled.push((index, fence.clone())),
-            FenceState::Failed => {
-                return Err(Error::invalid(format!("fence {index} has failed already")));
-            }
+        error => error.into(),
+    })?;
+    for (index, fence) in &unsignalled {
+        if is_file(fence)? {
+            return Err(Error::invalid(format!("fence {index} is a file, which is no fence")));
         }
     }
     Ok(unsignalled)
@@ -130,11 +134,31 @@ pub(crate) struct Task {
     held: Held,
 }
 
-impl Task {
-    /// What cancels it: its own switch, and its client's leaving.
-    fn switches(&self) -> impl Iterator<Item = Cancellation> {
+/// Executions with the same claim to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Class {
+    /// The client's id.
+    client: u64,
+    priority: Priority,
+}
+
+impl Job for Task {
+    /// A crowd of low ones, or of another client's, each waiting for its turn to compute, keeps no
+    /// high one from asking for its own (contract: QOS-1).
+    type Class = Class;
+
+    fn class(&self) -> Class {
+        Class { client: self.prepared.client().id(), priority: self.prepared.priority() }
+    }
+
+    /// Its own switch, and its client's leaving.
+    fn switches(&self) -> Vec<Cancellation> {
         let leaving = self.prepared.client().leaving().cloned();
-        self.options.cancellation.iter().cloned().chain(leaving)
+        self.options.cancellation.iter().cloned().chain(leaving).collect()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        self.options.deadline
     }
 
     /// When its result is no longer wanted, given when the last fence signalled.
@@ -145,14 +169,23 @@ impl Task {
         self.options.deadline.into_iter().chain(after_fences).min()
     }
 
-    /// Computes, now that the last fence has signalled.
     fn run(self, signalled: Instant) {
         let result = guarded(|| self.compute(signalled));
-        self.end(result);
+        self.conclude(result);
     }
 
+    fn end(self, why: NotRun) {
+        self.conclude(Err(match why {
+            NotRun::Cancelled => EngineError::from(Interruption::Cancelled).into(),
+            NotRun::DeadlinePassed => EngineError::from(Interruption::DeadlinePassed).into(),
+            why => why.into(),
+        }));
+    }
+}
+
+impl Task {
     /// Says what became of it.
-    fn end(self, result: Result<(Timing, Timing)>) {
+    fn conclude(self, result: Result<(Timing, Timing)>) {
         let result = result.map_err(as_info);
         if result.is_err() {
             // Also where it never came to computing (contract: BUF-1).

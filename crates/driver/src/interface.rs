@@ -7,10 +7,12 @@ mod pools;
 pub use error::{RequestError, Subject};
 
 use crate::bindings::{Bindings, BoundInput, BoundOutput};
-use crate::buffers::{Direction, Role};
+use crate::buffers::{Direction, Role, tokens};
 use crate::extension_types::ExtensionTypes;
 use crate::owner::Owner;
-use nnhal_hal::{DataLocation, HalVersion, Operand, OperandType, Request, RequestArgument};
+use nnhal_hal::{
+    DataLocation, HalVersion, Operand, OperandType, Request, RequestArgument, RequestMemoryPool,
+};
 use nnhal_ops::{Shape, ValidModel};
 use pools::{Pool, Pools};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,6 +111,21 @@ impl Interface {
             outputs.push(self.bind_output(index, argument, operand, &mut pools, used_for)?);
         }
         Ok(Bindings::new(inputs, outputs, pools.written()))
+    }
+
+    /// Forgets what the buffers that a request writes hold.
+    pub(crate) fn discard_outputs(&self, request: &Request) {
+        for (index, argument) in request.outputs.iter().enumerate() {
+            let role = Role { model: self.number, direction: Direction::Output, index };
+            if !argument.has_no_value
+                && let Some(RequestMemoryPool::Token(token)) =
+                    request.pools.get(argument.location.pool_index as usize)
+                && let Some(buffer) = tokens::find(*token, &self.owner)
+                && buffer.has_role(role)
+            {
+                buffer.uninitialize();
+            }
+        }
     }
 
     fn bind_input(

@@ -15,11 +15,10 @@
 //! # Ok::<(), nnhal_driver::EngineError>(())
 //! ```
 
-mod machine;
-
 use crate::error::{EngineError, MemoryUse};
 use nnhal_hal::Client;
 use nnhal_hal::client::{Held, Holding};
+use nnhal_hal::memory::machine_memory;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -27,13 +26,13 @@ use std::sync::{Arc, OnceLock};
 /// Bytes that a model may take where an embedder does not say otherwise: half of what the machine
 /// has, or of what the least limit of the process's control groups (version 1 or 2) allows.
 pub fn default_model_limit() -> u64 {
-    machine::memory() / 2
+    machine_memory() / 2
 }
 
 /// Bytes that all models of a process may take together: three quarters of what
 /// [`default_model_limit`] is a half of. The rest is for the process itself.
 pub fn default_process_limit() -> u64 {
-    machine::memory() / 4 * 3
+    machine_memory() / 4 * 3
 }
 
 /// Counts bytes that are held, against a limit. Clones count together.

@@ -2,11 +2,12 @@
 
 use crate::bindings::Bindings;
 use crate::budget::{Budget, Interruption};
+use crate::clients::{Admission, Clients};
 use crate::device::guarded;
 use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
 use crate::fenced;
-use crate::fenced::pending::Pending;
+use crate::fenced::Pending;
 use crate::interface::{Interface, UsedFor};
 use crate::memory::Ledger;
 use crate::observer::Observer;
@@ -32,7 +33,7 @@ pub struct Prepared(Arc<Inner>);
 struct Inner {
     interface: Interface,
     /// `None` when its client has left.
-    program: Mutex<Option<Arc<dyn Program>>>,
+    loaded: Mutex<Option<Loaded>>,
     priority: Priority,
     client: Client,
     owner: Owner,
@@ -42,11 +43,20 @@ struct Inner {
     at_leaving: OnceLock<AtLeaving>,
 }
 
+/// What a prepared model has until its client leaves.
+struct Loaded {
+    program: Arc<dyn Program>,
+    /// Counts it among the client's.
+    _admission: Admission,
+}
+
 /// What the prepared models of a device have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Of the device, among all there have been.
     pub(crate) number: u64,
+    /// Who has prepared models.
+    pub(crate) clients: Arc<Clients>,
     /// Who may execute.
     pub(crate) executions: Scheduler,
     /// Who may prepare.
@@ -63,12 +73,13 @@ impl Prepared {
         program: Arc<dyn Program>,
         priority: Priority,
         client: Client,
+        admission: Admission,
         shared: Arc<Shared>,
     ) -> Self {
         let owner = Owner::new(shared.number, &client);
         let prepared = Arc::new(Inner {
             interface: interface.with_owner(owner.clone()),
-            program: Mutex::new(Some(program)),
+            loaded: Mutex::new(Some(Loaded { program, _admission: admission })),
             priority,
             memory: Ledger::of_client(&client),
             client,
@@ -79,9 +90,9 @@ impl Prepared {
         let weak = Arc::downgrade(&prepared);
         let at_leaving = prepared.client.at_leaving(move || {
             let prepared = weak.upgrade();
-            let program = prepared.and_then(|prepared| prepared.lock().take());
+            let loaded = prepared.and_then(|prepared| prepared.lock().take());
             // Outside of the lock: it may take its time.
-            drop(program);
+            drop(loaded);
         });
         // No one has set it before.
         let _ = prepared.at_leaving.set(at_leaving);
@@ -101,7 +112,7 @@ impl Prepared {
 
     /// The program's plan; empty if it has none.
     pub fn plan(&self) -> Vec<PlannedStep> {
-        self.0.lock().clone().map_or_else(Vec::new, |program| program.plan())
+        self.0.program().map_or_else(Vec::new, |program| program.plan())
     }
 
     /// Rank among the client's prepared models.
@@ -171,8 +182,9 @@ impl Prepared {
         execution.bindings.keep_files_out(&self.0.memory)?;
         let budget = budget.take_turn(&self.0.shared.executions).map_err(EngineError::from)?;
         let bindings = &execution.bindings;
-        // The client may have left since the request was looked at.
-        let program = self.0.lock().clone();
+        // The client may have left since the request was looked at. It has, for whoever asks, a moment
+        // before the program is let go of.
+        let program = self.0.program().filter(|_| !self.0.client.has_left());
         let program = program.ok_or(Interruption::Cancelled).map_err(EngineError::from)?;
         let launched = Instant::now();
         program.run(bindings, &RunContext { budget: &budget, observer })?;
@@ -245,6 +257,10 @@ impl PreparedModel for Prepared {
         self.0.client.clone()
     }
 
+    fn discard_outputs(&self, request: &Request) {
+        self.0.interface.discard_outputs(request);
+    }
+
     fn execute_fenced(
         &self,
         request: &Request,
@@ -269,8 +285,12 @@ impl PreparedModel for Prepared {
 
 impl Inner {
     /// Nothing is left half done under the lock, so a panic elsewhere does not spoil it.
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Program>>> {
-        self.program.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Loaded>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn program(&self) -> Option<Arc<dyn Program>> {
+        self.lock().as_ref().map(|loaded| Arc::clone(&loaded.program))
     }
 }
 

@@ -308,3 +308,46 @@ fn qos_1_high_priority_of_one_client_does_not_starve_medium_of_another() {
         assert_ne!(fence.wait(Some(Duration::from_secs(60))).unwrap(), FenceState::Unsignalled);
     }
 }
+
+#[test]
+fn sec_3_more_clients_than_the_limit_are_refused_until_some_have_gone() {
+    let device = copying().device().with_maximum_clients(2);
+    let [one, two, three] = [(); 3].map(|()| client(ClientLimits::default()));
+    let refused = |client: &Client| {
+        let options = PrepareOptions { client: client.clone(), ..PrepareOptions::default() };
+        let model = relu(vector(2), vector(2));
+        let error = device.prepare_model(&model, HalVersion::V1_3, options).err().unwrap();
+        assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
+        let expected = "the device has 2 clients, which leaves no room for client test";
+        assert!(error.to_string().ends_with(expected), "{error}");
+        assert!(error.reason::<nnhal_driver::TooManyClients>().is_some());
+    };
+    let (first, second) = (prepare(&device, &one), prepare(&device, &two));
+    refused(&three);
+    // Those that are there may have more, and the process is no stranger.
+    let more = prepare(&device, &one);
+    drop((prepare(&device, &Client::in_process()), first));
+    refused(&three);
+    drop(more);
+    let third = prepare(&device, &three);
+    refused(&one);
+    // Who leaves is gone, whatever is still held of it.
+    two.leave();
+    let again = prepare(&device, &one);
+    refused(&client(ClientLimits::default()));
+    drop((second, third, again));
+}
+
+#[test]
+fn a_preparation_that_fails_does_not_count_its_client() {
+    let device = copying().device().with_maximum_clients(1);
+    let options = PrepareOptions {
+        client: client(ClientLimits::default()),
+        deadline: Some(nnhal_hal::Deadline::from_nanoseconds_since_epoch(0)),
+        ..PrepareOptions::default()
+    };
+    let model = relu(vector(2), vector(2));
+    device.prepare_model(&model, HalVersion::V1_3, options).err().unwrap();
+    prepare(&device, &client(ClientLimits::default()));
+    prepare(&device, &client(ClientLimits::default()));
+}

@@ -181,6 +181,65 @@ fn sec_3_many_fences_are_waited_for_by_one_thread() {
 }
 
 #[test]
+fn a_chain_longer_than_there_are_threads_ends() {
+    let _alone = alone();
+    let device = echo().device();
+    let prepared = [Priority::Low, Priority::High].map(|priority| prepare(&device, priority));
+    let (signal, mut last) = SyncFence::pair().unwrap();
+    let executions: Vec<_> = (0..500)
+        .map(|index| {
+            let execution = launch(&*prepared[index % 2], &[last.clone()]);
+            last = execution.sync_fence.clone().unwrap();
+            execution
+        })
+        .collect();
+    signal.signal();
+    assert!(executions.iter().all(|execution| end(execution) == FenceState::Signalled));
+}
+
+/// Resident memory, in KiB.
+fn resident() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+#[ignore = "a measurement: -- --ignored --nocapture"]
+fn measure_pending_executions() {
+    let _alone = alone();
+    let room = raise_descriptors().saturating_sub(descriptors() + 100);
+    // Without the fences that they give, each has the producing end of it.
+    let count = room.min(100_000);
+    let (request, options) = (request(), ExecutionOptions::default());
+    let prepared = echo().prepared(vector(2), vector(2));
+    let (signal, fence) = SyncFence::pair().unwrap();
+    let (before, begun) = (resident(), Instant::now());
+    let mut last = None;
+    let infos: Vec<_> = (0..count)
+        .map(|_| {
+            let wait_for = std::slice::from_ref(&fence);
+            let execution = prepared.execute_fenced(&request, wait_for, &options, None).unwrap();
+            last = execution.sync_fence;
+            execution.info
+        })
+        .collect();
+    let launched = begun.elapsed();
+    println!(
+        "{count} pending: {launched:?} to launch, {} KiB, {} threads",
+        resident() - before,
+        threads()
+    );
+    let begun = Instant::now();
+    signal.signal();
+    while infos.iter().any(|info| info.get().is_err()) {
+        assert!(begun.elapsed() < Duration::from_secs(600));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    println!("{:?} to drain, {} threads at the end", begun.elapsed(), threads());
+}
+
+#[test]
 fn sec_3_more_than_the_limit_are_refused_until_some_have_ended() {
     let _alone = alone();
     let device = echo().device();

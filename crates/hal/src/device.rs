@@ -269,6 +269,12 @@ pub trait PreparedModel: Send + Sync + Any {
         Ok(())
     }
 
+    /// The driver's buffers that a request writes hold nothing of use any more, because an execution
+    /// of it was launched and has failed: for whoever launches asynchronously, since
+    /// [`PreparedModel::execute`] cannot tell a request that has turned wrong after
+    /// [`PreparedModel::check_request`] from one that was wrong from the start (contract: BUF-1).
+    fn discard_outputs(&self, _request: &Request) {}
+
     /// Launches a request that runs once all fences have signalled (contract: section 12).
     ///
     /// # Errors

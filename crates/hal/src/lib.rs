@@ -14,6 +14,7 @@
 //! | [`request`] | the arguments of one execution |
 //! | [`memory`] | shared memory that others may write while we read |
 //! | [`time`], [`fence`], [`cancellation`] | deadlines, timings, sync fences, giving up |
+//! | [`background`] | jobs that wait for fences, and the threads that they share |
 //! | [`client`] | who uses a device, and how much of it they hold |
 //! | [`device`] | the traits [`Device`], [`PreparedModel`], [`Buffer`], [`Burst`] |
 //! | [`capabilities`], [`extension`] | what a device says of itself |
@@ -39,6 +40,7 @@
 //! assert_eq!(model.main.inputs.len(), 2);
 //! ```
 
+pub mod background;
 pub mod builder;
 pub mod cancellation;
 pub mod capabilities;

@@ -438,3 +438,36 @@ fn sec_reading_a_hole_of_a_memfd_does_not_fill_it() {
     assert_eq!(view.read_to_vec(4999, 3).unwrap(), [0, 1, 0]);
     assert!((1..=4096).contains(&blocks()), "one page, which may be a huge one");
 }
+
+#[test]
+fn sec_3_memory_counts_as_its_clients_while_any_clone_is_there() {
+    use nnhal_hal::client::{Client, ClientLimits, Holding};
+    let client = Client::new("test", ClientLimits { memory: 100, ..ClientLimits::default() });
+    let memory = Memory::allocate_for(&client, 60).unwrap();
+    let refused = Memory::allocate_for(&client, 41).unwrap_err();
+    assert!(matches!(refused, MemoryError::Limit(_)), "{refused}");
+    assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
+    let other = Memory::allocate(8).unwrap();
+    assert!(other.held_by(&client, 41).is_err());
+    other.held_by(&client, 40).unwrap();
+    // What counts already counts once.
+    memory.held_by(&client, 0).unwrap();
+    assert_eq!(client.held(Holding::Memory), 100);
+    let clone = memory.clone();
+    drop((memory, other));
+    assert_eq!(client.held(Holding::Memory), 60);
+    drop(clone);
+    assert_eq!(client.held(Holding::Memory), 0);
+}
+
+#[test]
+fn only_memory_has_holes_that_are_filled_by_reading() {
+    const LENGTH: u64 = 1 << 20;
+    let memory = Memory::allocate(LENGTH).unwrap();
+    assert_eq!(memory.bytes_in_holes(), LENGTH);
+    memory.view().unwrap().write(0, &[1; 4096]).unwrap();
+    let left = memory.bytes_in_holes();
+    assert!(left <= LENGTH - 4096, "{left}");
+    memory.view().unwrap().write(0, &vec![1; 1 << 20]).unwrap();
+    assert_eq!(memory.bytes_in_holes(), 0);
+}

@@ -1,53 +1,20 @@
-//! [`Tasks`]: threads for what goes on in the background.
+//! [`Tasks`]: what goes on in the background.
 //!
-//! Every asynchronous method is a task here. Threads are started as tasks come, up to a limit;
-//! beyond it tasks wait in the order in which they came, and beyond a second limit they are refused.
-//! Threads that have had nothing to do for a while end.
-//!
-//! Each [`Kind`] and priority has threads of its own, so that no crowd of low tasks, or of models that
-//! are prepared, each waiting for its turn at the processor, keeps a high one, or an execution, from
-//! even asking for it (contract: CONC-4). Who computes is the driver's affair.
+//! Every asynchronous method is a task here, and tasks are jobs of a [`Background`]. Each [`Kind`] and
+//! priority has threads of its own, so that no crowd of low tasks, or of models that are prepared,
+//! each waiting for its turn at the processor, keeps a high one, or an execution, from even asking for
+//! it (contract: CONC-4). Who computes is the driver's affair.
 
-use nnhal_hal::Priority;
-use std::collections::VecDeque;
+use nnhal_hal::background::{Background, Job, NotRun};
+use nnhal_hal::{Priority, Result};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
-/// How much goes on at once, for each kind and priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Threads.
-    pub threads: usize,
-    /// Tasks that wait for a thread.
-    pub waiting: usize,
-    /// How long a thread without task waits for one.
-    pub idle: Duration,
-}
-
-impl Default for Limits {
-    /// 64 threads, 4096 waiting tasks, 2 s.
-    fn default() -> Self {
-        Self { threads: 64, waiting: 4096, idle: Duration::from_secs(2) }
-    }
-}
-
-/// Why a task was not started. It has been dropped.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// Too many wait already.
-    #[error("{0} tasks wait already")]
-    Full(usize),
-    /// The system gives no thread, and there is none that could do it later.
-    #[error("no thread can be started: {0}")]
-    NoThread(String),
-}
-
-type Task = Box<dyn FnOnce() + Send>;
+pub use nnhal_hal::background::{Limits, Refused};
 
 /// What a task is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Preparing or loading a model.
     Preparing,
@@ -55,20 +22,41 @@ pub enum Kind {
     Executing,
 }
 
-/// Runs tasks in the background. Dropping it waits for nothing: what was started goes on, and what
-/// waits gets its turn (contract: CONC-3).
+/// Runs tasks in the background, each kind and priority within its own limits. Dropping it waits for
+/// nothing: what was started goes on, and what waits gets its turn (contract: CONC-3).
 #[derive(Debug)]
-pub struct Tasks {
-    preparing: Rooms,
-    executing: Rooms,
+pub struct Tasks(Background<Task>);
+
+struct Task {
+    kind: Kind,
+    priority: Priority,
+    work: Box<dyn FnOnce() + Send>,
 }
 
-/// The threads of one kind of tasks.
-#[derive(Debug)]
-struct Rooms {
-    low: Room,
-    medium: Room,
-    high: Room,
+impl Job for Task {
+    type Class = (Kind, Priority);
+
+    fn class(&self) -> Self::Class {
+        (self.kind, self.priority)
+    }
+
+    fn run(self, _: Instant) {
+        if catch_unwind(AssertUnwindSafe(self.work)).is_err() {
+            tracing::error!("a background task has panicked");
+        }
+    }
+
+    /// Its callback is notified when it is dropped.
+    fn end(self, why: NotRun) {
+        tracing::debug!(%why, "a background task was given up");
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, priority, .. } = self;
+        write!(formatter, "Task({kind:?}, {priority:?})")
+    }
 }
 
 impl Default for Tasks {
@@ -80,157 +68,31 @@ impl Default for Tasks {
 impl Tasks {
     /// No threads yet.
     pub fn new(limits: Limits) -> Self {
-        let room = || Room(Arc::new(Shared::new(limits)));
-        let rooms = || Rooms { low: room(), medium: room(), high: room() };
-        Self { preparing: rooms(), executing: rooms() }
+        Self(Background::new("nnhal-task", limits))
     }
 
     /// Runs a task in the background. One that panics ends, and harms no one.
     ///
     /// # Errors
-    /// See [`Refused`]. The task is dropped before this returns.
+    /// `RESOURCE_EXHAUSTED_TRANSIENT`, see [`Refused`]. The task is dropped before this returns.
     pub fn spawn(
         &self,
         kind: Kind,
         priority: Priority,
         task: impl FnOnce() + Send + 'static,
-    ) -> Result<(), Refused> {
-        let rooms = match kind {
-            Kind::Preparing => &self.preparing,
-            Kind::Executing => &self.executing,
-        };
-        let room = match priority {
-            Priority::Low => &rooms.low,
-            Priority::Medium => &rooms.medium,
-            Priority::High => &rooms.high,
-        };
-        room.0.spawn(Box::new(task))
-    }
-}
-
-/// The threads of one priority.
-#[derive(Debug)]
-struct Room(Arc<Shared>);
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.0.lock().closed = true;
-        self.0.wake.notify_all();
-    }
-}
-
-#[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    wake: Condvar,
-    limits: Limits,
-}
-
-#[derive(Default)]
-struct State {
-    waiting: VecDeque<Task>,
-    threads: usize,
-    idle: usize,
-    closed: bool,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { waiting, threads, idle, closed } = self;
-        formatter
-            .debug_struct("State")
-            .field("waiting", &waiting.len())
-            .field("threads", threads)
-            .field("idle", idle)
-            .field("closed", closed)
-            .finish()
-    }
-}
-
-impl Shared {
-    fn new(limits: Limits) -> Self {
-        Self { state: Mutex::default(), wake: Condvar::new(), limits }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn spawn(self: &Arc<Self>, task: Task) -> Result<(), Refused> {
-        let mut state = self.lock();
-        if state.waiting.len() >= self.limits.waiting.max(1) {
-            return Err(Refused::Full(state.waiting.len()));
-        }
-        state.waiting.push_back(task);
-        // A thread that has been woken counts as idle until it runs.
-        if state.waiting.len() <= state.idle {
-            self.wake.notify_one();
-            return Ok(());
-        }
-        if state.threads >= self.limits.threads.max(1) {
-            return Ok(());
-        }
-        let shared = Arc::clone(self);
-        let started = thread::Builder::new()
-            .name("nnhal-task".to_owned())
-            .spawn(move || shared.work())
-            .map(drop);
-        match started {
-            Ok(()) => state.threads += 1,
-            Err(error) if state.threads == 0 => {
-                let task = state.waiting.pop_back();
-                // Outside the lock: what a task holds may do anything when it is dropped.
-                drop(state);
-                drop(task);
-                return Err(Refused::NoThread(error.to_string()));
-            }
-            // Others will come to it.
-            Err(_) => {}
-        }
-        Ok(())
-    }
-
-    /// What a thread does.
-    fn work(&self) {
-        while let Some(task) = self.next() {
-            // A task takes nothing of ours with it when it panics.
-            if catch_unwind(AssertUnwindSafe(task)).is_err() {
-                tracing::error!("a background task has panicked");
-            }
-        }
-    }
-
-    /// The next task; `None` if the thread is not needed any more.
-    fn next(&self) -> Option<Task> {
-        let mut state = self.lock();
-        loop {
-            if let Some(task) = state.waiting.pop_front() {
-                return Some(task);
-            }
-            if state.closed {
-                break;
-            }
-            state.idle += 1;
-            let (guard, timeout) = self
-                .wake
-                .wait_timeout(state, self.limits.idle)
-                .unwrap_or_else(PoisonError::into_inner);
-            state = guard;
-            state.idle -= 1;
-            if timeout.timed_out() && state.waiting.is_empty() {
-                break;
-            }
-        }
-        state.threads -= 1;
-        None
+    ) -> Result<()> {
+        self.0.start(Task { kind, priority, work: Box::new(task) }, Vec::new())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nnhal_hal::ErrorStatus;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Barrier, mpsc};
+    use std::sync::{Arc, Barrier, mpsc};
+    use std::thread;
+    use std::time::Duration;
 
     const LONG: Duration = Duration::from_secs(20);
 
@@ -257,25 +119,10 @@ mod tests {
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..10_000));
         assert!(most.load(Ordering::SeqCst) <= 4);
-        assert!(tasks.executing.medium.0.lock().threads <= 4);
     }
 
     #[test]
-    fn threads_idle_out_and_come_back() {
-        let tasks = Tasks::new(limits(4, 10));
-        let (sender, receiver) = mpsc::channel();
-        for _ in 0..2 {
-            let sender = sender.clone();
-            tasks.spawn(Kind::Executing, Priority::Low, move || sender.send(()).unwrap()).unwrap();
-            receiver.recv_timeout(LONG).unwrap();
-            while tasks.executing.low.0.lock().threads > 0 {
-                thread::sleep(Duration::from_millis(5));
-            }
-        }
-    }
-
-    #[test]
-    fn beyond_the_limit_tasks_are_refused_and_dropped() {
+    fn conc_4_beyond_the_limit_of_a_kind_and_priority_tasks_are_refused_and_dropped() {
         let tasks = Tasks::new(limits(1, 2));
         let gate = Arc::new(Barrier::new(2));
         let (entered, has_entered) = mpsc::channel();
@@ -288,19 +135,26 @@ mod tests {
         has_entered.recv_timeout(LONG).unwrap();
         let (sender, receiver) = mpsc::channel();
         let held = Arc::new(());
-        let mut refused = 0;
+        let mut refused = Vec::new();
         for _ in 0..3 {
             let (sender, held) = (sender.clone(), Arc::clone(&held));
             let task = move || {
                 let _held = held;
                 sender.send(()).unwrap();
             };
-            refused += usize::from(tasks.spawn(Kind::Executing, Priority::Medium, task).is_err());
+            refused.extend(tasks.spawn(Kind::Executing, Priority::Medium, task).err());
         }
-        assert_eq!((refused, Arc::strong_count(&held)), (1, 3));
-        // The other priorities and kinds have room.
-        tasks.spawn(Kind::Executing, Priority::High, || ()).unwrap();
-        tasks.spawn(Kind::Preparing, Priority::Medium, || ()).unwrap();
+        assert_eq!((refused.len(), Arc::strong_count(&held)), (1, 3));
+        assert_eq!(refused[0].status(), ErrorStatus::ResourceExhaustedTransient);
+        // The other priorities and kinds have capacity, and threads.
+        let (other, others) = mpsc::channel();
+        let of = [(Kind::Executing, Priority::High), (Kind::Preparing, Priority::Medium)];
+        for (kind, priority) in of {
+            let other = other.clone();
+            tasks.spawn(kind, priority, move || other.send(()).unwrap()).unwrap();
+            others.recv_timeout(LONG).unwrap();
+        }
+        assert!(receiver.try_recv().is_err());
         gate.wait();
         for _ in 0..2 {
             receiver.recv_timeout(LONG).unwrap();

@@ -1,7 +1,9 @@
 //! [`Devices`]: the devices that an embedder offers to models.
 
 use crate::error::{Error, Result};
+use crate::execution::job::{self, Background};
 use crate::extension::Extensions;
+use nnhal_hal::background::Limits;
 use nnhal_hal::{CacheFilesNeeded, Capabilities, DeviceStatus, DeviceType, Extension, HalVersion};
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub struct Devices(Arc<Inner>);
 struct Inner {
     devices: Vec<Device>,
     extensions: Extensions,
+    background: Background,
 }
 
 /// A device of the list. Clones are the same device.
@@ -50,7 +53,18 @@ struct Known {
 
 impl Devices {
     /// A list of devices. Each is asked what it can do; the last one is the fallback.
+    ///
+    /// Of each priority, 64 asynchronous executions go on at once, and 100,000 may wait.
     pub fn new(devices: impl IntoIterator<Item = Arc<dyn nnhal_hal::Device>>) -> Self {
+        Self::with_limits(devices, job::LIMITS)
+    }
+
+    /// The same with other limits of asynchronous executions, for each priority. Those that a device
+    /// itself runs, behind dependencies, are within the device's limits instead.
+    pub fn with_limits(
+        devices: impl IntoIterator<Item = Arc<dyn nnhal_hal::Device>>,
+        limits: Limits,
+    ) -> Self {
         let devices: Vec<_> = devices.into_iter().collect();
         let extensions = Extensions::of(&devices);
         let known = |(index, device): (usize, Arc<dyn nnhal_hal::Device>)| {
@@ -63,7 +77,8 @@ impl Devices {
             }))
         };
         let devices = devices.into_iter().enumerate().map(known).collect();
-        Self(Arc::new(Inner { devices, extensions }))
+        let background = job::background(limits);
+        Self(Arc::new(Inner { devices, extensions, background }))
     }
 
     /// The devices, in the order that they were given in.
@@ -96,6 +111,11 @@ impl Devices {
     /// As [`Devices::extension_operand_type`].
     pub fn extension_operation_type(&self, extension: &str, number: u16) -> Result<i32> {
         self.0.extensions.code(extension, number)
+    }
+
+    /// Where asynchronous executions run.
+    pub(crate) fn background(&self) -> &Background {
+        &self.0.background
     }
 
     pub(crate) fn extensions(&self) -> &Extensions {

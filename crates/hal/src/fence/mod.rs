@@ -10,6 +10,9 @@
 //! | anything else, but a sync file whose information says that it failed | it has failed |
 //! | anything else | it has ended |
 //!
+//! [`SyncFence::pair`] makes sync files of the kernel where it can, and otherwise sockets that poll
+//! alike, but on which `SYNC_IOC_MERGE` and `SYNC_IOC_FILE_INFO` fail: [`SyncFence::is_sync_file`].
+//!
 //! Anything that can be polled passes for a fence. What never blocks, such as an ordinary file, is
 //! a fence that has signalled.
 //!
@@ -133,6 +136,14 @@ impl SyncFence {
             Ok(FenceState::Signalled | FenceState::Unsignalled) => None,
             Err(error) => Some(error),
         }
+    }
+
+    /// Whether it is a sync file to the kernel, so that `SYNC_IOC_MERGE`, `SYNC_IOC_FILE_INFO` and
+    /// drivers that take a fence's descriptor work with it. Those of [`SyncFence::pair`] are where the
+    /// kernel has `CONFIG_SW_SYNC` and the process may open `/sys/kernel/debug/sync/sw_sync` or
+    /// `/dev/sw_sync`. Otherwise they are sockets, on which those requests fail with `ENOTTY`.
+    pub fn is_sync_file(&self) -> bool {
+        sync_file::status(self.as_fd()).is_some()
     }
 
     /// What its producer said, if that is in this process and has said anything.

@@ -1,15 +1,21 @@
-//! Kernel sync files: what they say of themselves beyond `poll`.
+//! Kernel sync files: what they say of themselves beyond `poll`, and [`Timeline`], which makes them.
 //!
 //! A sync file polls as readable when its fences have ended, however they ended. That they failed
 //! stands in its information (`SYNC_IOC_FILE_INFO` in the kernel's `linux/sync_file.h`).
 //!
-//! This is, beside `memory`, the only unsafe place of the crate: one request to the kernel.
+//! A kernel with `CONFIG_SW_SYNC` makes them for whoever may open a certain file, which is the
+//! superuser (the kernel's `drivers/dma-buf/sw_sync.c`). Each time that it is opened it is another
+//! timeline, a counter from 0. A fence of a timeline signals when the counter reaches the fence's
+//! value, and fails when the timeline is closed before.
+//!
+//! This is, beside `memory`, the only unsafe place of the crate: requests to the kernel.
 
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
-use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 /// How the fences of a sync file stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +80,88 @@ pub(super) fn status(fd: BorrowedFd<'_>) -> Option<io::Result<Progress>> {
     }
 }
 
+/// Where kernels have the file that makes timelines: older ones of Android, and all others.
+const PLACES: [&str; 2] = ["/dev/sw_sync", "/sys/kernel/debug/sync/sw_sync"];
+
+/// A timeline of the kernel with one fence, which is signalled by [`signal`](Self::signal), and fails
+/// when this is dropped before, or the process ends.
+#[derive(Debug)]
+pub(super) struct Timeline(OwnedFd);
+
+/// `struct sw_sync_create_fence_data`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct CreateFence {
+    /// What the timeline's counter must reach.
+    value: u32,
+    /// For people; ends with a 0.
+    name: [u8; 32],
+    /// Answer: the sync file's descriptor.
+    fence: i32,
+}
+
+/// `SW_SYNC_IOC_CREATE_FENCE`
+const CREATE_FENCE: Opcode = opcode::read_write::<CreateFence>(b'W', 0);
+/// `SW_SYNC_IOC_INC`
+const INCREMENT: Opcode = opcode::write::<u32>(b'W', 1);
+
+impl Timeline {
+    /// A timeline and its fence, if the kernel makes any for this process; `None` otherwise, which is
+    /// found out once.
+    pub(super) fn create() -> Option<Result<(Self, OwnedFd), Errno>> {
+        static PLACE: OnceLock<Option<&str>> = OnceLock::new();
+        let place = PLACE.get_or_init(|| PLACES.into_iter().find(|place| works(place)));
+        place.map(Self::create_at)
+    }
+
+    fn create_at(place: &str) -> Result<(Self, OwnedFd), Errno> {
+        let timeline = open(place, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        let mut created = CreateFence { value: 1, name: [0; 32], fence: -1 };
+        created.name[..5].copy_from_slice(b"nnhal");
+        // SAFETY: the number is that of SW_SYNC_IOC_CREATE_FENCE, with which the kernel reads and
+        // writes a `struct sw_sync_create_fence_data`: 40 bytes, aligned to 4, as `CreateFence` is,
+        // any bytes being a valid one. Both places are names that only the superuser can give, and
+        // that the kernel gives to this.
+        unsafe { ioctl(&timeline, Updater::<CREATE_FENCE, _>::new(&mut created))? };
+        if created.fence < 0 {
+            return Err(Errno::BADF);
+        }
+        // SAFETY: the kernel has just made this descriptor, for us, and no one else knows it.
+        let fence = unsafe { OwnedFd::from_raw_fd(created.fence) };
+        Ok((Self(timeline), fence))
+    }
+
+    /// The fence has signalled after this.
+    pub(super) fn signal(&self) -> Result<(), Errno> {
+        // SAFETY: the number is that of SW_SYNC_IOC_INC, with which the kernel reads a `u32`. The
+        // descriptor is a timeline: it has made a fence.
+        unsafe { ioctl(&self.0, Setter::<INCREMENT, u32>::new(1)) }
+    }
+}
+
+#[cfg(test)]
+impl AsFd for Timeline {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Whether sync files are made here that signal, and that fail when they are given up, which they do
+/// not in kernels before 4.14.
+fn works(place: &str) -> bool {
+    let is_active = |fence: &OwnedFd| matches!(status(fence.as_fd()), Some(Ok(Progress::Active)));
+    let (Ok((first, signalled)), Ok((second, given_up))) =
+        (Timeline::create_at(place), Timeline::create_at(place))
+    else {
+        return false;
+    };
+    let were_active = is_active(&signalled) && is_active(&given_up);
+    let has_signalled = first.signal().is_ok()
+        && matches!(status(signalled.as_fd()), Some(Ok(Progress::Signalled)));
+    drop(second);
+    were_active && has_signalled && matches!(status(given_up.as_fd()), Some(Err(_)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +197,42 @@ mod tests {
         assert_eq!(FILE_INFO, 0xC038_3E04);
         assert_eq!((size_of::<SyncFileInfo>(), align_of::<SyncFileInfo>()), (56, 8));
         assert_eq!(SyncFileInfo::QUESTION.0, [0; 56]);
+    }
+
+    #[test]
+    fn fence_8_what_makes_fences_is_the_kernels() {
+        // `_IOWR('W', 0, struct sw_sync_create_fence_data)`, `_IOW('W', 1, __u32)`.
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        assert_eq!((CREATE_FENCE, INCREMENT), (0xC028_5700, 0x4004_5701));
+        assert_eq!((size_of::<CreateFence>(), align_of::<CreateFence>()), (40, 4));
+        let offsets =
+            (std::mem::offset_of!(CreateFence, name), std::mem::offset_of!(CreateFence, fence));
+        assert_eq!(offsets, (4, 36));
+    }
+
+    #[test]
+    fn fence_7_a_timeline_signals_its_fence_or_fails_it() {
+        let Some(created) = Timeline::create() else {
+            // The kernel has none, or not for us.
+            println!("not run: no {PLACES:?}");
+            assert!(!PLACES.into_iter().any(works));
+            return;
+        };
+        let (timeline, fence) = created.unwrap();
+        assert_eq!(status(fence.as_fd()).unwrap().unwrap(), Progress::Active);
+        timeline.signal().unwrap();
+        drop(timeline);
+        assert_eq!(status(fence.as_fd()).unwrap().unwrap(), Progress::Signalled);
+        let (timeline, fence) = Timeline::create().unwrap().unwrap();
+        drop(timeline);
+        let error = status(fence.as_fd()).unwrap().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::NOENT.raw_os_error()));
+        println!("run with the kernel's sync files");
+    }
+
+    #[test]
+    fn what_makes_no_sync_files_is_not_chosen() {
+        assert!(!works("/nothing/here") && !works("/dev/null") && !works("/dev"));
     }
 
     #[test]

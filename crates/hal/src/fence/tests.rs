@@ -79,7 +79,7 @@ fn fence_3_what_cannot_be_polled_is_no_fence() {
 
 #[test]
 fn fence_3_a_fence_that_has_failed_already_is_told_apart() {
-    let (signal, fence) = SyncFence::pair().unwrap();
+    let (signal, fence) = SyncFence::pair_of_sockets().unwrap();
     drop(signal);
     let fence = stranger(&fence);
     assert_eq!(fence.state().unwrap(), FenceState::Failed);
@@ -99,8 +99,7 @@ fn fence_8_an_error_is_a_failure() {
 
 #[test]
 fn fence_8_a_readable_sync_file_has_failed_if_it_says_so() {
-    // No sync file can be made on a kernel without a driver that does; what they say is tested
-    // in `sync_file`.
+    // What they say is tested in `sync_file`, and below where the kernel makes any.
     let failed = Err(io::Error::from_raw_os_error(5));
     assert_eq!(FenceState::of_readable(Some(&failed)), FenceState::Failed);
     let signalled = Ok(sync_file::Progress::Signalled);
@@ -109,8 +108,45 @@ fn fence_8_a_readable_sync_file_has_failed_if_it_says_so() {
 }
 
 #[test]
-fn fence_8_a_stranger_sees_by_poll_alone_how_a_made_fence_stands() {
+fn fence_8_a_stranger_sees_how_a_sync_file_that_was_made_stands() {
     let (signal, fence) = SyncFence::pair().unwrap();
+    if !fence.is_sync_file() {
+        println!("not run: the kernel makes no sync files here");
+        return;
+    }
+    let copy = stranger(&fence);
+    assert!(copy.is_sync_file());
+    assert_eq!(copy.state().unwrap(), FenceState::Unsignalled);
+    signal.signal();
+    assert_eq!(
+        (copy.state().unwrap(), fence.state().unwrap()),
+        (FenceState::Signalled, FenceState::Signalled)
+    );
+    let ends: [fn(FenceSignal); 2] = [drop, |signal| signal.fail(Error::failure("x"))];
+    for end in ends {
+        let (signal, fence) = SyncFence::pair().unwrap();
+        end(signal);
+        let copy = stranger(&fence);
+        assert_eq!(copy.state().unwrap(), FenceState::Failed);
+        let reason = copy.error().unwrap();
+        assert!(matches!(reason.reason(), Some(FenceFailure::Kernel(_))), "{reason}");
+    }
+    // The reason stays in this process.
+    let (signal, fence) = SyncFence::pair().unwrap();
+    signal.fail(Error::failure("x"));
+    assert_eq!(fence.error().unwrap().to_string(), "GENERAL_FAILURE: x");
+    println!("run with the kernel's sync files");
+}
+
+#[test]
+fn fence_8_sockets_are_no_sync_files() {
+    let (_signal, fence) = SyncFence::pair_of_sockets().unwrap();
+    assert!(!fence.is_sync_file() && !stranger(&fence).is_sync_file());
+}
+
+#[test]
+fn fence_8_a_stranger_sees_by_poll_alone_how_a_made_fence_stands() {
+    let (signal, fence) = SyncFence::pair_of_sockets().unwrap();
     assert_eq!(polled(&fence), PollFlags::empty());
     signal.signal();
     assert!(polled(&fence).contains(PollFlags::IN));
@@ -118,7 +154,7 @@ fn fence_8_a_stranger_sees_by_poll_alone_how_a_made_fence_stands() {
 
     let ends: [fn(FenceSignal); 2] = [drop, |signal| signal.fail(Error::failure("x"))];
     for end in ends {
-        let (signal, fence) = SyncFence::pair().unwrap();
+        let (signal, fence) = SyncFence::pair_of_sockets().unwrap();
         end(signal);
         // The same to everybody, however often.
         let copies: Vec<_> = (0..20).map(|_| stranger(&fence)).collect();
@@ -182,7 +218,7 @@ fn fence_7_a_panicking_producer_fails_its_fence() {
 fn fence_8_a_failing_fence_never_looks_signalled() {
     // Whoever polls just when the kernel is closing the producing end may find it hung up and not
     // yet in error. Of bare polls that spin, about one of ten thousand does.
-    let (signal, fence) = SyncFence::pair().unwrap();
+    let (signal, fence) = SyncFence::pair_of_sockets().unwrap();
     drop(signal);
     let seen_too_early = PollFlags::IN | PollFlags::HUP;
     assert_eq!(stranger(&fence).judge(seen_too_early).unwrap(), FenceState::Failed);
@@ -190,8 +226,10 @@ fn fence_8_a_failing_fence_never_looks_signalled() {
     let (hand_over, taken) = std::sync::mpsc::sync_channel(1);
     thread::scope(|scope| {
         scope.spawn(move || taken.iter().for_each(drop::<FenceSignal>));
-        for _ in 0..5000 {
-            let (signal, fence) = SyncFence::pair().unwrap();
+        for index in 0..5000 {
+            // Of sync files too, where there are any.
+            let pair = if index % 2 == 0 { SyncFence::pair } else { SyncFence::pair_of_sockets };
+            let (signal, fence) = pair().unwrap();
             let copy = stranger(&fence);
             hand_over.send(signal).unwrap();
             let state = loop {
@@ -224,7 +262,7 @@ fn fence_6_signalling_works_when_nobody_listens_any_more() {
 
 #[test]
 fn who_has_the_descriptor_cannot_turn_success_into_failure() {
-    let (signal, fence) = SyncFence::pair().unwrap();
+    let (signal, fence) = SyncFence::pair_of_sockets().unwrap();
     let mut meddler = UnixStream::from(fence.as_fd().try_clone_to_owned().unwrap());
     // More bytes that the producer would leave unread.
     assert!(meddler.write(&[1, 2, 3]).is_err());
@@ -238,7 +276,7 @@ fn who_has_the_descriptor_cannot_turn_success_into_failure() {
 
 #[test]
 fn fence_5_who_has_the_descriptor_cannot_end_the_producers_work_early() {
-    let (signal, fence) = SyncFence::pair().unwrap();
+    let (signal, fence) = SyncFence::pair_of_sockets().unwrap();
     let meddler = UnixStream::from(fence.as_fd().try_clone_to_owned().unwrap());
     meddler.shutdown(std::net::Shutdown::Read).unwrap();
     assert!(polled(&fence).contains(PollFlags::IN));
@@ -266,7 +304,7 @@ fn sec_6_descriptors_are_closed_on_every_path() {
     let ends: [fn(FenceSignal); 3] =
         [FenceSignal::signal, |signal| signal.fail(Error::failure("x")), drop];
     for end in ends {
-        let (signal, fence) = SyncFence::pair().unwrap();
+        let (signal, fence) = SyncFence::pair_of_sockets().unwrap();
         let other = dup_of(&fence);
         end(signal);
         drop(fence);

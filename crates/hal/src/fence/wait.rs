@@ -61,6 +61,23 @@ impl From<FenceWaitError> for Error {
 }
 
 impl SyncFence {
+    /// Those of the fences that have not signalled by now, with their indexes, for
+    /// [`Background::start`](crate::background::Background::start). Of several with the same
+    /// descriptor it is the first.
+    ///
+    /// # Errors
+    /// [`FenceWaitError::Failed`] if one has failed; [`FenceWaitError::System`].
+    pub fn unsignalled(fences: &[Self]) -> Result<Vec<(usize, Self)>, FenceWaitError> {
+        let pending = not_known_to_have_signalled(fences)?;
+        if pending.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked: Vec<&Self> = pending.iter().map(|index| &fences[*index]).collect();
+        let found = poll_until(&asked, Some(Instant::now())).map_err(FenceWaitError::System)?;
+        let pending = still_pending(fences, &pending, &found)?;
+        Ok(pending.into_iter().map(|index| (index, fences[index].clone())).collect())
+    }
+
     /// Waits until all fences have signalled, however many, and says when the last was seen to do
     /// so (contract: FENCE-12, FENCE-13): now, where all had before or there are none.
     ///
@@ -76,14 +93,7 @@ impl SyncFence {
         deadline: Option<Deadline>,
         stop: Option<&Self>,
     ) -> Result<Instant, FenceWaitError> {
-        let mut pending: Vec<usize> = (0..fences.len()).collect();
-        // The same descriptor need not be asked twice, and the kernel takes no more of them at once
-        // than a process may have.
-        pending.sort_by_key(|index| (fences[*index].as_fd().as_raw_fd(), *index));
-        pending.dedup_by_key(|index| fences[*index].as_fd().as_raw_fd());
-        pending.sort_unstable();
-        // What producers in this process have said needs no asking.
-        pending = still_pending(fences, &pending, std::iter::repeat(&PollFlags::empty()))?;
+        let mut pending = not_known_to_have_signalled(fences)?;
         if pending.is_empty() {
             return Ok(Instant::now());
         }
@@ -107,6 +117,18 @@ impl SyncFence {
             }
         }
     }
+}
+
+/// The indexes of different fences that have not signalled as far as is known without asking.
+fn not_known_to_have_signalled(fences: &[SyncFence]) -> Result<Vec<usize>, FenceWaitError> {
+    let mut pending: Vec<usize> = (0..fences.len()).collect();
+    // The same descriptor need not be asked twice, and the kernel takes no more of them at once
+    // than a process may have.
+    pending.sort_by_key(|index| (fences[*index].as_fd().as_raw_fd(), *index));
+    pending.dedup_by_key(|index| fences[*index].as_fd().as_raw_fd());
+    pending.sort_unstable();
+    // What producers in this process have said needs no asking.
+    still_pending(fences, &pending, std::iter::repeat(&PollFlags::empty()))
 }
 
 /// Those that have not signalled, after `poll` has found this of each.

@@ -1,6 +1,7 @@
 //! [`MemoryError`]
 
 use super::{MemoryKind, Protection};
+use crate::client::ClientError;
 use crate::codes::ErrorStatus;
 
 /// Why memory cannot be had or used.
@@ -94,6 +95,9 @@ pub enum MemoryError {
         /// Bytes.
         length: u64,
     },
+    /// Whoever is to hold it may not hold as much.
+    #[error(transparent)]
+    Limit(#[from] ClientError),
     /// The system refused.
     #[error("{call}: {why}")]
     System {
@@ -122,6 +126,7 @@ impl MemoryError {
             Self::System { exhausted: true, .. } | Self::NoRoom { .. } => {
                 ErrorStatus::ResourceExhaustedTransient
             }
+            Self::Limit(error) => error.status(),
             Self::System { .. } | Self::CutShort { .. } => ErrorStatus::GeneralFailure,
             _ => ErrorStatus::InvalidArgument,
         }

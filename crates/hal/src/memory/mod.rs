@@ -34,20 +34,26 @@
 
 mod descriptor;
 mod error;
+mod machine;
 mod mapping;
 mod view;
 mod zeros;
 
 pub use error::MemoryError;
+pub use machine::machine_memory;
 pub use view::MemoryView;
 pub use zeros::{Zeros, zeros, zeros_in_huge_pages};
 
+use crate::client::{Client, Held, Holding};
 use crate::codes::HalVersion;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, fstatfs, ftruncate, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
+
+/// What `statfs` calls the file system that memfds are in.
+const TMPFS: u32 = 0x0102_1994;
 
 /// A kind of memory, by the name that it has in `hidl_memory`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,6 +168,8 @@ struct Inner {
     protection: Protection,
     /// Only a view, no error: the next attempt may succeed.
     view: OnceLock<MemoryView>,
+    /// What it counts as, see [`Memory::held_by`].
+    held: OnceLock<Held>,
 }
 
 impl Memory {
@@ -287,8 +295,46 @@ impl Memory {
         size: u64,
         protection: Protection,
     ) -> Self {
-        let (fds, view) = (fds.into(), OnceLock::new());
-        Self(Arc::new(Inner { kind, fds, integers, offset, size, protection, view }))
+        let (fds, view, held) = (fds.into(), OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Inner { kind, fds, integers, offset, size, protection, view, held }))
+    }
+
+    /// As [`Memory::allocate`], counted as the client's for as long as any clone is there.
+    ///
+    /// # Errors
+    /// As [`Memory::allocate`]; [`MemoryError::Limit`] if the client may not hold as much.
+    pub fn allocate_for(client: &Client, size: u64) -> Result<Self, MemoryError> {
+        // Counted before anything is taken.
+        let held = client.hold(Holding::Memory, size)?;
+        let memory = Self::allocate(size)?;
+        // It is new, so it counts as nothing yet.
+        let _ = memory.0.held.set(held);
+        Ok(memory)
+    }
+
+    /// Counts it as so many bytes of the client's for as long as any clone is there. What counts
+    /// already stays as it is.
+    ///
+    /// # Errors
+    /// [`MemoryError::Limit`] if the client may not hold as much.
+    pub fn held_by(&self, client: &Client, bytes: u64) -> Result<(), MemoryError> {
+        let _ = self.0.held.set(client.hold(Holding::Memory, bytes)?);
+        Ok(())
+    }
+
+    /// Bytes for which the system finds pages only when they are first read: those of holes in files
+    /// that are memory themselves, as memfds are. What is read of files on disks can be forgotten
+    /// again, so they have none.
+    pub fn bytes_in_holes(&self) -> u64 {
+        let fd = &self.0.fds[0];
+        let is_memory = fstatfs(fd).is_ok_and(|it| {
+            let [a, b, c, d, ..] = it.f_type.to_le_bytes();
+            u32::from_le_bytes([a, b, c, d]) == TMPFS
+        });
+        let (true, Ok(stat)) = (is_memory, fstat(fd)) else { return 0 };
+        let length = u64::try_from(stat.st_size).unwrap_or(0);
+        let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+        length.saturating_sub(allocated).min(self.size())
     }
 
     /// The kind.

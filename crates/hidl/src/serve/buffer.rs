@@ -2,6 +2,7 @@
 
 use super::guarded;
 use super::status::{Answer, NONE};
+use super::tokens::Given;
 use crate::convert::Convert;
 use crate::memory::HidlMemory;
 use crate::transport::Return;
@@ -10,7 +11,10 @@ use nnhal_hal::Error;
 use std::sync::Arc;
 
 /// A buffer; it lives as long as this object (contract: ALLOC-8).
-pub(super) struct Buffer(pub(super) Arc<dyn nnhal_hal::Buffer>);
+pub(super) struct Buffer {
+    pub(super) buffer: Arc<dyn nnhal_hal::Buffer>,
+    pub(super) _given: Given,
+}
 
 impl IBuffer for Buffer {
     fn copy_to(&self, dst: &HidlMemory) -> Return<i32> {
@@ -19,15 +23,15 @@ impl IBuffer for Buffer {
             if !memory.is_writable() {
                 return Err(Error::invalid("the destination may not be written"));
             }
-            self.0.copy_to(&memory)
+            self.buffer.copy_to(&memory)
         })))
     }
 
     fn copy_from(&self, src: &HidlMemory, dimensions: &[u32]) -> Return<i32> {
         Ok(answer(guarded(|| {
             // What fails here never comes to the device, but its buffer must know (contract: BUF-1).
-            let memory = src.to_canonical().inspect_err(|_| self.0.discard())?;
-            self.0.copy_from(&memory, dimensions)
+            let memory = src.to_canonical().inspect_err(|_| self.buffer.discard())?;
+            self.buffer.copy_from(&memory, dimensions)
         })))
     }
 }

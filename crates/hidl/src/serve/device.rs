@@ -44,7 +44,8 @@ impl Device {
         client: Client,
         limits: Limits,
     ) -> Arc<Self> {
-        Arc::new(Self { origin: Arc::new(Origin { device, client, tasks: Tasks::new(limits) }) })
+        let (tasks, tokens) = (Tasks::new(limits), Arc::default());
+        Arc::new(Self { origin: Arc::new(Origin { device, client, tasks, tokens }) })
     }
 
     /// The device behind the interface.
@@ -393,11 +394,14 @@ impl v1_3::IDevice for Device {
             let buffer = self.origin.device.allocate(&description)?;
             match buffer.token() {
                 0 => Err(Error::failure("the device gave a buffer no token")),
-                token => Ok((buffer, token)),
+                token => {
+                    let _given = self.origin.tokens.give(token);
+                    Ok((Buffer { buffer, _given }, token))
+                }
             }
         });
         Ok(match allocated {
-            Ok((buffer, token)) => (NONE, Some(Arc::new(Buffer(buffer))), token),
+            Ok((buffer, token)) => (NONE, Some(Arc::new(buffer)), token),
             Err(error) => (Answer::Plain.refuse(&error), None, 0),
         })
     }

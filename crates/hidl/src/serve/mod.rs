@@ -28,6 +28,7 @@ mod fenced;
 mod outcome;
 mod prepared;
 mod status;
+mod tokens;
 
 pub use device::Device;
 pub use prepared::PreparedModel;
@@ -38,6 +39,7 @@ use nnhal_hal::{Client, Error, HalVersion, Priority};
 use status::{Answer, NONE};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use tokens::Tokens;
 
 /// What a served device and everything it hands out have in common. Two are the same device
 /// exactly if this is the same object.
@@ -46,6 +48,8 @@ struct Origin {
     /// Whose all of it is.
     client: Client,
     tasks: Tasks,
+    /// Of the buffers that it has given.
+    tokens: Arc<Tokens>,
 }
 
 impl Origin {

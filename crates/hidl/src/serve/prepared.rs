@@ -70,6 +70,12 @@ impl PreparedModel {
         Arc::ptr_eq(&self.origin, origin)
     }
 
+    /// Arguments whose tokens are of buffers of this device.
+    fn with_own_tokens<T>(&self, (request, rest): (Request, T)) -> nnhal_hal::Result<(Request, T)> {
+        self.origin.tokens.expect_own(&request)?;
+        Ok((request, rest))
+    }
+
     /// Launches an execution (contract: EXEC-1 to EXEC-5). Arguments are asked for before anything
     /// else is done.
     fn launch(
@@ -83,7 +89,7 @@ impl PreparedModel {
         };
         let running = Running::new(callback);
         let checked = guarded(|| {
-            let (request, options) = arguments()?;
+            let (request, options) = self.with_own_tokens(arguments()?)?;
             self.model.check_request(&request)?;
             Ok((request, options))
         });
@@ -95,6 +101,14 @@ impl PreparedModel {
         let task = move || {
             let measurement = Measurement { wanted: options.measure, since };
             let result = guarded(|| model.execute(&request, &options));
+            if result.is_err() {
+                // Also if the request has turned wrong since it was launched (contract: BUF-1).
+                let discard = || {
+                    model.model.discard_outputs(&request);
+                    Ok::<_, Error>(())
+                };
+                let _ = guarded(discard);
+            }
             // What the request holds is the client's again before it is told (contract: EXEC-9).
             drop(request);
             let outcome = Outcome::of(running.version(), result, measurement);
@@ -110,7 +124,7 @@ impl PreparedModel {
         arguments: impl FnOnce() -> nnhal_hal::Result<(Request, ExecutionOptions)>,
     ) -> (i32, Vec<OutputShape>, Timing) {
         let since = Instant::now();
-        let outcome = match guarded(arguments) {
+        let outcome = match guarded(|| self.with_own_tokens(arguments()?)) {
             Ok((request, options)) => {
                 let result = guarded(|| self.checked.execute(&request, &options));
                 let measurement = Measurement { wanted: options.measure, since };
@@ -252,8 +266,8 @@ impl v1_3::IPreparedModel for PreparedModel {
         duration: OptionalTimeoutDuration,
     ) -> Return<(i32, Handle, Option<Arc<dyn v1_3::IFencedExecutionCallback>>)> {
         let launched = guarded(|| {
-            let (request, options) =
-                arguments_1_3(request, measure, deadline, loop_timeout_duration)?;
+            let arguments = arguments_1_3(request, measure, deadline, loop_timeout_duration)?;
+            let (request, options) = self.with_own_tokens(arguments)?;
             let duration = duration.to_canonical()?;
             let fences = fences(wait_for)?;
             let fenced = self.model.execute_fenced(&request, &fences, &options, duration)?;

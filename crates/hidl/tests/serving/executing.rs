@@ -313,3 +313,100 @@ fn buf_1_a_copy_from_memory_that_is_none_takes_the_old_value() {
         assert_eq!(buffer.copy_to(&memory).unwrap(), FAILURE, "{wrong:?}");
     }
 }
+
+/// A buffer of the device to be read and written by the first arguments of the model.
+fn buffer(
+    device: &serve::Device,
+    model: &Arc<dyn v1_3::IPreparedModel>,
+) -> (Arc<dyn v1_3::IBuffer>, u32) {
+    let role = [v1_3::BufferRole { model_index: 0, io_index: 0, frequency: 1.0 }];
+    let (desc, models) = (v1_3::BufferDesc::default(), [Some(Arc::clone(model))]);
+    let (status, buffer, token) = device.allocate(&desc, &models, &role, &role).unwrap();
+    assert_eq!(status, NONE);
+    (buffer.unwrap(), token)
+}
+
+fn in_pool(pool_index: u32) -> v1_0::RequestArgument {
+    let location = v1_0::DataLocation { pool_index, offset: 0, length: 0 };
+    v1_0::RequestArgument { location, ..v1_0::RequestArgument::default() }
+}
+
+/// A client that keeps the thread that tells it.
+struct Holding(Arc<(Mutex<bool>, Condvar)>);
+
+impl v1_0::IExecutionCallback for Holding {
+    fn notify(&self, _status: i32) -> Return<()> {
+        let (is_held, changed) = &*self.0;
+        let held = is_held.lock().unwrap();
+        drop(changed.wait_timeout_while(held, common::LONG, |held| *held).unwrap());
+        Ok(())
+    }
+}
+
+/// Accepted when it was launched, and wrong by the time that it is run.
+#[test]
+fn buf_1_an_asynchronous_request_that_turns_wrong_takes_the_old_value_of_its_output() {
+    let limits = Limits { threads: 1, ..Limits::default() };
+    let device = serve::Device::with_limits(nnhal_reference::device(), limits);
+    let sample = add_constant();
+    let model = prepared(&device, &sample.model);
+    let ((input, in_token), (output, out_token)) =
+        (buffer(&device, &model), buffer(&device, &model));
+    let memory: HidlMemory = to(&Memory::allocate(8).unwrap());
+    for buffer in [&input, &output] {
+        assert_eq!(buffer.copy_from(&memory, &[]).unwrap(), NONE);
+    }
+    let hold = Arc::new((Mutex::new(true), Condvar::new()));
+    let holding = Some(Arc::new(Holding(Arc::clone(&hold))) as _);
+    assert_eq!(model.execute(&to(&sample.request()), holding).unwrap(), NONE);
+    let request = v1_3::Request {
+        inputs: vec![in_pool(0)],
+        outputs: vec![in_pool(1)],
+        pools: vec![v1_3::MemoryPool::Token(in_token), v1_3::MemoryPool::Token(out_token)],
+    };
+    let told = Told::<Executed>::new();
+    let callback = Some(told.clone() as _);
+    let status = model.execute_1_3(&request, NO, NO_DEADLINE, NO_DURATION, callback).unwrap();
+    assert_eq!(status, NONE);
+    // The input loses its value before the execution begins.
+    assert_eq!(input.copy_from(&HidlMemory::default(), &[]).unwrap(), INVALID);
+    assert_eq!(output.copy_to(&memory).unwrap(), NONE);
+    *hold.0.lock().unwrap() = false;
+    hold.1.notify_all();
+    assert_eq!(told.only().0, FAILURE);
+    assert_eq!(output.copy_to(&memory).unwrap(), FAILURE, "it is uninitialized");
+    // One that is refused when it is launched takes nothing.
+    assert_eq!(output.copy_from(&memory, &[]).unwrap(), NONE);
+    let told = Told::<Executed>::new();
+    let callback = Some(told.clone() as _);
+    let status = model.execute_1_3(&request, NO, NO_DEADLINE, NO_DURATION, callback).unwrap();
+    assert_eq!((status, told.only().0), (FAILURE, FAILURE));
+    assert_eq!(output.copy_to(&memory).unwrap(), NONE);
+}
+
+/// Two interfaces over one device, for one client.
+#[test]
+fn sec_4_a_token_is_of_use_only_with_the_device_that_gave_it() {
+    let device = nnhal_reference::device();
+    let [ours, other] = [(); 2].map(|()| serve::Device::new(Arc::clone(&device)));
+    let sample = add_constant();
+    let [model, other_model] = [&ours, &other].map(|device| prepared(device, &sample.model));
+    let (kept, token) = buffer(&ours, &model);
+    // A pool that no argument uses.
+    let mut request = to::<v1_3::Request>(&sample.request());
+    request.pools.push(v1_3::MemoryPool::Token(token));
+    let run = |model: &Arc<dyn v1_3::IPreparedModel>| {
+        let told = Told::<Executed>::new();
+        let callback = Some(told.clone() as _);
+        let launched = model.execute_1_3(&request, NO, NO_DEADLINE, NO_DURATION, callback).unwrap();
+        let (run, ..) =
+            model.execute_synchronously_1_3(&request, NO, NO_DEADLINE, NO_DURATION).unwrap();
+        let (fenced, ..) =
+            model.execute_fenced(&request, &[], NO, NO_DEADLINE, NO_DURATION, NO_DURATION).unwrap();
+        [launched, told.only().0, run, fenced]
+    };
+    assert_eq!(run(&model), [NONE; 4]);
+    assert_eq!(run(&other_model), [INVALID; 4]);
+    drop(kept);
+    assert_eq!(run(&model), [INVALID; 4]);
+}

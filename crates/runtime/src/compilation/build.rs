@@ -197,6 +197,7 @@ impl CompilationBuilder {
             self.devices.clone(),
             self.devices_were_chosen,
             self.partitioning,
+            self.priority,
             plan,
         );
         self.state = State::Finished(compilation.clone());

@@ -12,7 +12,7 @@ use crate::execution::bind::Arenas;
 use crate::memory::{Direction, Role};
 use crate::model::Model;
 use crate::partition::plan::Plan;
-use nnhal_hal::PreparedModel;
+use nnhal_hal::{PreparedModel, Priority};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,6 +50,7 @@ struct Inner {
     devices: Vec<Device>,
     devices_were_chosen: bool,
     partitioning: Partitioning,
+    priority: Priority,
     plan: Plan,
     arenas: Arenas,
 }
@@ -70,6 +71,7 @@ impl Compilation {
         devices: Vec<Device>,
         devices_were_chosen: bool,
         partitioning: Partitioning,
+        priority: Priority,
         plan: Plan,
     ) -> Self {
         let number = COMPILATIONS.fetch_add(1, Ordering::Relaxed);
@@ -80,6 +82,7 @@ impl Compilation {
             devices,
             devices_were_chosen,
             partitioning,
+            priority,
             plan,
             arenas,
         }))
@@ -154,6 +157,10 @@ impl Compilation {
 
     pub(crate) fn partitioning(&self) -> Partitioning {
         self.0.partitioning
+    }
+
+    pub(crate) fn priority(&self) -> Priority {
+        self.0.priority
     }
 
     pub(crate) fn arenas(&self) -> &Arenas {

@@ -31,7 +31,7 @@ impl Arenas {
             Some(memory) if memory.size() >= size => Ok(memory),
             _ => {
                 let size = size.max(LEAST_ARENA).checked_next_power_of_two().unwrap_or(size);
-                nnhal_hal::Memory::allocate(size).map_err(memory_error)
+                crate::memory::allocate(size)
             }
         }
     }

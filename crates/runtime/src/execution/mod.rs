@@ -3,6 +3,7 @@
 mod arguments;
 pub(crate) mod bind;
 mod device_step;
+pub(crate) mod job;
 mod run;
 mod start;
 mod state;

@@ -2,6 +2,7 @@
 
 use super::bind::Bound;
 use super::device_step::{argument, locate};
+use super::job::{BehindDependencies, Job};
 use super::run::{Ran, RunOptions, run};
 use super::state::{Failure, Outcome, Times};
 use super::{Arguments, Execution};
@@ -11,19 +12,17 @@ use crate::event::{Completion, Event};
 use crate::operand::is_fully_specified;
 use crate::partition::value::{Target, Value};
 use nnhal_hal::{
-    Deadline, ErrorStatus, ExecutionOptions, FencedExecution, OutputShape, Request,
-    RequestArgument, SyncFence, Timing,
+    Deadline, ExecutionOptions, FencedExecution, OutputShape, Request, RequestArgument, SyncFence,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// What an execution goes by once it has started.
-struct Started {
+pub(super) struct Started {
     arguments: Arc<Arguments>,
-    measure: bool,
-    deadline: Option<Deadline>,
+    pub(super) measure: bool,
+    pub(super) deadline: Option<Deadline>,
     loop_timeout: Option<Duration>,
 }
 
@@ -55,21 +54,17 @@ impl Execution {
         self.lock().finish(outcome)
     }
 
-    /// Runs it on a thread of its own, and returns an event that ends with it.
+    /// Runs it in the background, and returns an event that ends with it.
     ///
     /// # Errors
     /// `BAD_DATA` if an argument is not given; `BAD_STATE`; `RESOURCE_EXHAUSTED_TRANSIENT` without
-    /// threads. What goes wrong later the event says.
+    /// threads, or if too many executions wait. What goes wrong later the event says.
     pub fn start_compute(&self) -> Result<Event> {
         let started = self.start(true)?;
         let completion = Arc::new(Completion::default());
         let event = Event::of_execution(Arc::clone(&completion));
-        let execution = self.clone();
-        self.spawn(move || {
-            let outcome = execution.compute_now(&started, &[]);
-            let result = execution.lock().finish(outcome);
-            completion.complete(result);
-        })?;
+        let job = Job { execution: self.clone(), started, behind: None, completion };
+        self.start_in_background(job, Vec::new())?;
         Ok(event)
     }
 
@@ -80,7 +75,8 @@ impl Execution {
     /// # Errors
     /// `BAD_DATA` if an argument is not given, or the dimensions of an output are not known, or for
     /// a timeout unless the compilation is for one chosen device; a failed dependency's error;
-    /// `BAD_STATE`. What goes wrong later the event says.
+    /// `BAD_STATE`; `RESOURCE_EXHAUSTED_TRANSIENT` without threads or descriptors, or if too many
+    /// executions wait. What goes wrong later the event says.
     pub fn start_compute_with_dependencies(
         &self,
         dependencies: &[Event],
@@ -121,7 +117,7 @@ impl Execution {
                 Err(error) => return self.give_up(error),
             }
         }
-        self.launch_on_thread(fenced)
+        self.launch_in_background(fenced)
     }
 
     /// Begins, and checks what can be checked by now.
@@ -150,18 +146,13 @@ impl Execution {
         Err(error)
     }
 
-    fn spawn(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
-        match thread::Builder::new().name("nnhal-execution".to_owned()).spawn(work) {
-            Ok(_) => Ok(()),
-            Err(error) => self.give_up(Error::new(
-                ResultCode::ResourceExhaustedTransient,
-                format!("there is no thread: {error}"),
-            )),
-        }
+    fn start_in_background(&self, job: Job, fences: Vec<(usize, SyncFence)>) -> Result<()> {
+        let background = self.compilation().model().devices().background();
+        background.start(job, fences).or_else(|refused| self.give_up(refused.into()))
     }
 
     /// Computes on this thread. A device that panics has failed.
-    fn compute_now(
+    pub(super) fn compute_now(
         &self,
         started: &Started,
         channels: &[Option<Box<dyn nnhal_hal::Burst>>],
@@ -263,51 +254,23 @@ impl Execution {
         Ok(Event::of_fence(fence, Some(Box::new(settle))))
     }
 
-    /// Waits for the fences and computes on a thread of its own.
-    fn launch_on_thread(&self, fenced: Fenced) -> Result<Event> {
+    /// Has it computed in the background, once its fences have signalled.
+    fn launch_in_background(&self, fenced: Fenced) -> Result<Event> {
+        let Fenced { started, fences, timeout, called } = fenced;
         let (signal, fence) = match SyncFence::pair() {
             Ok(pair) => pair,
             Err(error) => return self.give_up(error.into()),
         };
         let completion = Arc::new(Completion::default());
-        let execution = self.clone();
-        let done = Arc::clone(&completion);
-        self.spawn(move || {
-            let outcome = execution.compute_behind_fences(&fenced);
-            let result = execution.lock().finish(outcome);
-            drop(execution);
-            done.complete(result.clone());
-            match result {
-                Ok(()) => signal.signal(),
-                Err(error) => {
-                    let status = status_of(error.code());
-                    signal.fail(nnhal_hal::Error::new(status, error));
-                }
-            }
-        })?;
-        Ok(Event::of_fence(fence, Some(Box::new(move |_| completion.wait()))))
-    }
-
-    fn compute_behind_fences(&self, fenced: &Fenced) -> Result<Outcome, Failure> {
-        let Fenced { started, fences, timeout, called } = fenced;
-        let last = SyncFence::wait_all(fences, started.deadline, None)
-            .map_err(|error| Error::from(nnhal_hal::Error::from(error)))?;
-        let after = timeout.map(|timeout| Deadline::after(timeout.saturating_sub(last.elapsed())));
-        let deadline = match (started.deadline, after) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-        let arguments = Arc::clone(&started.arguments);
-        let mut outcome = self.compute_now(&Started { arguments, deadline, ..*started }, &[])?;
-        if let Times::Known(launched, fenced) = &mut outcome.times
-            && started.measure
-        {
-            let on_device = launched.time_on_device;
-            let timing =
-                |in_driver| Timing { time_on_device: on_device, time_in_driver: Some(in_driver) };
-            (*launched, *fenced) = (timing(called.elapsed()), timing(last.elapsed()));
+        let behind = Some(BehindDependencies { timeout, called, signal });
+        let (execution, done) = (self.clone(), Arc::clone(&completion));
+        let job = Job { execution, started, behind, completion: done };
+        match SyncFence::unsignalled(&fences) {
+            Ok(unsignalled) => self.start_in_background(job, unsignalled)?,
+            // One has failed already, which is nothing but the soonest that it can.
+            Err(error) => job.conclude(Err(Error::from(nnhal_hal::Error::from(error)).into())),
         }
-        Ok(outcome)
+        Ok(Event::of_fence(fence, Some(Box::new(move |_| completion.wait()))))
     }
 }
 
@@ -354,13 +317,4 @@ fn too_short(ran: &Ran) -> Failure {
     let reason = format!("too little room for {}", short.join(", "));
     let error = Error::new(ResultCode::OutputInsufficientSize, reason);
     Failure { error, output_shapes: ran.shapes() }
-}
-
-/// What a result code is called below.
-fn status_of(code: ResultCode) -> ErrorStatus {
-    let found = ErrorStatus::ALL
-        .iter()
-        .copied()
-        .find(|status| *status != ErrorStatus::None && ResultCode::from(*status) == code);
-    found.unwrap_or(ErrorStatus::GeneralFailure)
 }

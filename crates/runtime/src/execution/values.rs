@@ -1,7 +1,7 @@
 //! Moving values from one memory to another.
 
 use crate::error::{Error, Result};
-use crate::memory::memory_error;
+use crate::memory::{allocate, copy_of, memory_error};
 use crate::operand::byte_size;
 use crate::partition::plan::{Plan, Slot};
 use crate::partition::value::{Place, Pool, Value};
@@ -10,7 +10,7 @@ use nnhal_hal::OutputShape;
 /// New memory with so much room; a value without elements gets a byte, as requests demand.
 pub(super) fn new_place(room: u32) -> Result<Place> {
     let length = room.max(1);
-    let memory = nnhal_hal::Memory::allocate(u64::from(length)).map_err(memory_error)?;
+    let memory = allocate(u64::from(length))?;
     Ok(Place { pool: Pool::Shared(memory), offset: 0, length })
 }
 
@@ -86,7 +86,7 @@ pub(super) fn copy_into(value: &Value, place: &Place) -> Result<bool> {
         }
         Pool::Buffer(buffer) => {
             let Value::At { dimensions, .. } = value else { return Ok(true) };
-            let memory = nnhal_hal::Memory::from_bytes(&bytes).map_err(memory_error)?;
+            let memory = copy_of(&bytes)?;
             buffer.copy_from(&memory, dimensions)?;
         }
     }

@@ -68,7 +68,7 @@ fn copy_bytes(source: &Memory, destination: &Memory, dimensions: &[u32]) -> Resu
             // Each device knows only its own buffers.
             let size = kind.and_then(|kind| kind.byte_size(dimensions));
             let size = size.ok_or_else(|| Error::failed("a buffer's value is of unknown size"))?;
-            let between = SharedMemory::allocate(u64::from(size)).map_err(memory_error)?;
+            let between = super::allocate(u64::from(size))?;
             source.copy_to(&between)?;
             Ok(destination.copy_from(&between, dimensions)?)
         }

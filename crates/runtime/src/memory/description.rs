@@ -1,6 +1,6 @@
 //! [`MemoryDescription`]: what memory is to be used for, so that a device can make it so.
 
-use super::{Backing, Memory, OperandKind, memory_error};
+use super::{Backing, Memory, OperandKind};
 use crate::compilation::{Compilation, StepRole};
 use crate::error::{Error, Result};
 use crate::operand::combine_dimensions;
@@ -181,7 +181,7 @@ impl MemoryDescription {
         };
         match operand.byte_size(&self.dimensions) {
             Some(size) if !self.any_chosen => {
-                let shared = nnhal_hal::Memory::allocate(u64::from(size)).map_err(memory_error)?;
+                let shared = super::allocate(u64::from(size))?;
                 Ok(memory(Backing::Shared(shared)))
             }
             _ => Err(refused),

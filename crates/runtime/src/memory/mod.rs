@@ -2,6 +2,7 @@
 
 mod copy;
 mod description;
+mod held;
 
 pub use description::MemoryDescription;
 
@@ -10,6 +11,7 @@ use crate::error::{Error, Result, ResultCode};
 use crate::operand::{byte_size, combine_dimensions, is_fully_specified, is_tensor};
 pub(crate) use crate::partition::value::Pool as Backing;
 pub(crate) use description::{Direction, Role};
+pub(crate) use held::{allocate, copy_of};
 use nnhal_hal::memory::{MemoryError, Protection};
 use nnhal_hal::{ExtraParams, Operand, OperandType};
 use std::collections::HashSet;
@@ -85,11 +87,14 @@ impl Memory {
     ///
     /// # Errors
     /// `BAD_DATA` if the descriptor is no memory, too short, or does not allow the protection;
-    /// `UNMAPPABLE` if the system refuses.
+    /// `UNMAPPABLE` if the system refuses; `OUT_OF_MEMORY` if it has holes whose pages would be more
+    /// than the runtime may take.
     pub fn from_fd(fd: OwnedFd, protection: i32, offset: usize, size: usize) -> Result<Self> {
         let protection = Protection::from_bits(protection).map_err(memory_error)?;
         let memory = nnhal_hal::Memory::from_file(fd, protection, offset as u64, size as u64);
-        Ok(Self::from_shared(memory.map_err(memory_error)?))
+        let memory = memory.map_err(memory_error)?;
+        held::count_holes(&memory)?;
+        Ok(Self::from_shared(memory))
     }
 
     /// Memory that devices share.
@@ -247,9 +252,9 @@ fn expect_range(memory: &nnhal_hal::Memory, offset: usize, length: usize) -> Res
 
 pub(crate) fn memory_error(error: MemoryError) -> Error {
     let code = match &error {
-        MemoryError::System { exhausted: true, .. } | MemoryError::NoRoom { .. } => {
-            ResultCode::OutOfMemory
-        }
+        MemoryError::System { exhausted: true, .. }
+        | MemoryError::NoRoom { .. }
+        | MemoryError::Limit(_) => ResultCode::OutOfMemory,
         MemoryError::System { .. } | MemoryError::NotMappable { .. } => ResultCode::Unmappable,
         error => error.status().into(),
     };

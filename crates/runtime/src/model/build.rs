@@ -444,7 +444,7 @@ impl ModelBuilder {
         let out_of_memory = |error: nnhal_hal::memory::MemoryError| {
             Error::new(ResultCode::OutOfMemory, error.to_string())
         };
-        let pool = nnhal_hal::Memory::allocate(end).map_err(out_of_memory)?;
+        let pool = crate::memory::allocate(end)?;
         let view = pool.view().map_err(out_of_memory)?;
         let pool_index = u32::try_from(self.own.pools.len()).unwrap_or(u32::MAX);
         for ((index, offset), value) in places.into_iter().zip(self.large.values()) {

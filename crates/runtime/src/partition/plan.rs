@@ -298,7 +298,7 @@ impl Plan {
         let constant = self.model.checked().constant(SubgraphName::Main, operand);
         let constant = constant.ok_or_else(|| Error::failed("a constant has no value"))?;
         let bytes = constant.read().map_err(memory_error)?;
-        let memory = nnhal_hal::Memory::from_bytes(&bytes).map_err(memory_error)?;
+        let memory = crate::memory::copy_of(&bytes)?;
         let place = Place { pool: Pool::Shared(memory), offset: 0, length: it.location.length };
         let dimensions = it.dimensions.clone();
         Ok(Source::Constant(Value::At { place, dimensions }))
@@ -347,7 +347,7 @@ impl Plan {
         let free = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {
             Some(memory) => Ok(Some(memory)),
-            None => nnhal_hal::Memory::allocate(self.scratch_size).map(Some).map_err(memory_error),
+            None => crate::memory::allocate(self.scratch_size).map(Some),
         }
     }
 

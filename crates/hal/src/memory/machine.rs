@@ -10,8 +10,9 @@ const OTHERWISE: u64 = 2 << 30;
 /// Limits from here on are version 1's way to say that there is none.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// Bytes that this process can hope for. Looked up once.
-pub(super) fn memory() -> u64 {
+/// Bytes of memory that this process can hope for: what the machine has, or the least limit of the
+/// process's control groups (version 1 or 2). Looked up once.
+pub fn machine_memory() -> u64 {
     static MEMORY: OnceLock<u64> = OnceLock::new();
     *MEMORY.get_or_init(|| {
         // More than an address space has room for is of no use.
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(total_memory("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(16384 * 1024));
         assert_eq!(total_memory("MemFree: 1 kB\n"), None);
         assert_eq!(total_memory("MemTotal: 18446744073709551615 kB\n"), None);
-        assert!(memory() > 0);
+        assert!(machine_memory() > 0);
     }
 
     #[test]
