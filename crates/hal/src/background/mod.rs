@@ -1,4 +1,4 @@
-//! [`Background`]: work that goes on behind the back of whoever started it, and may wait before.
+//! [`Background`]: work that other threads do, and that may have to wait for something first.
 //!
 //! One thread waits for the fences of all jobs together, with epoll. It also ends jobs whose deadline
 //! passes or that are cancelled before they run. What has nothing left to wait for is run by a few

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 /// A buffer; it lives as long as this object (contract: ALLOC-8).
 pub(super) struct Buffer {
-    pub(super) buffer: Arc<dyn nnhal_hal::Buffer>,
+    /// Dropped first: once the buffer is gone, its token may be another one's.
     pub(super) _given: Given,
+    pub(super) buffer: Arc<dyn nnhal_hal::Buffer>,
 }
 
 impl IBuffer for Buffer {

@@ -396,7 +396,7 @@ impl v1_3::IDevice for Device {
                 0 => Err(Error::failure("the device gave a buffer no token")),
                 token => {
                     let _given = self.origin.tokens.give(token);
-                    Ok((Buffer { buffer, _given }, token))
+                    Ok((Buffer { _given, buffer }, token))
                 }
             }
         });
