@@ -45,7 +45,6 @@ pub trait IDevice: v1_2::IDevice {
     ) -> Return<ErrorStatus>;
 
     /// Allocates a buffer that the driver manages (contract: section 13). The token is 0 exactly
-    /// Allocates a buffer that the driver manages (contract: section 13). The token is 0 exactly
     /// if there is no buffer.
     #[allow(clippy::type_complexity)] // The results are the interface's.
     fn allocate(
