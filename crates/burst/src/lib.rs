@@ -27,6 +27,7 @@ pub mod client;
 pub mod datum;
 pub mod packet;
 pub mod pair;
+mod parking;
 pub mod queue;
 pub mod server;
 

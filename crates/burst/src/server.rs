@@ -2,6 +2,8 @@
 
 use crate::datum::{FmqRequestDatum, FmqResultDatum};
 use crate::packet::{RequestPacket, ResultPacket};
+use crate::parking::{Park, Parking};
+use crate::queue::any::Armed;
 use crate::queue::{Interrupt, MessageQueue, QueueError, Reader, Writer};
 use crate::{BurstCallback, BurstContext};
 use nnhal_hal::client::{AtLeaving, Held, Holding};
@@ -11,6 +13,7 @@ use nnhal_hal::{
 };
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,19 +25,25 @@ pub const MAXIMUM_KEPT_SLOTS: usize = 1024;
 /// For how long dropping waits for a thread that only has to notice it.
 const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
 
-/// Executes what comes through a request queue and answers through a result queue, on a thread of
-/// its own.
+/// How long a burst without packets keeps its thread.
+const TIME_UNTIL_PARKED: Duration = Duration::from_millis(500);
+
+/// Bursts of this process that have nothing to do.
+static PARKING: Parking<Box<Burst>> = Parking::new();
+
+/// Executes what comes through a request queue and answers through a result queue, in the background.
 ///
 /// To each packet exactly one is the answer, whatever is in it (contract: BURST-5, BURST-11). The
 /// deadline is none, the loop timeout the default one, the priority that of the prepared model
 /// (BURST-14). Memory is asked for once and kept by its slot (BURST-7, BURST-9).
 ///
-/// Each burst has a thread, which sleeps in the futex of its queue: waiting for several such words at
-/// once needs a newer system (`futex_waitv`, Linux 5.16) and cannot wait for single bits, as those do
-/// who wake at the other end. So the number of bursts that a client may have is limited.
+/// A burst that is used has a thread, which sleeps in the futex of its queue. After half a second without
+/// a packet the thread ends, and one thread waits for all such bursts, until the next packet; on systems
+/// without `futex_waitv` (before Linux 5.16) each keeps its thread. The number of bursts that a client may
+/// have is limited.
 ///
-/// Dropping it, or its client's leaving, ends the burst: an execution that is running is given up, and no one waits for the
-/// client (BURST-16). The thread keeps alive what it needs until it has ended.
+/// Dropping it, or its client's leaving, ends the burst: an execution that is running is given up, and no
+/// one waits for the client (BURST-16). The thread keeps alive what it needs until it has ended.
 pub struct BurstServer {
     slots: Arc<Slots>,
     life: Arc<Life>,
@@ -96,11 +105,10 @@ impl BurstServer {
             cancellation: stop.cancellation.clone(),
             _held: held,
         };
-        let death = Death { life: Arc::clone(&life), at_the_end: Some(at_the_end) };
-        std::thread::Builder::new()
-            .name("nnhal-burst".to_owned())
-            .spawn(move || worker.work(&death.life))
-            .map_err(|error| Error::new(ErrorStatus::ResourceExhaustedTransient, error))?;
+        let death = Death { life: Arc::clone(&life), at_the_end: Some(Box::new(at_the_end)) };
+        if let Err((_, error)) = Box::new(Burst { worker, death }).start() {
+            return Err(Error::new(ErrorStatus::ResourceExhaustedTransient, error));
+        }
         let leaving = Arc::clone(&stop);
         let _at_leaving = client.at_leaving(move || leaving.throw());
         Ok(Self { slots, life, stop, _at_leaving })
@@ -181,14 +189,13 @@ impl Life {
     }
 }
 
-/// Says that the thread has ended when it is dropped: at the end of the thread's work, or when it
-/// never began.
-struct Death<F: FnOnce()> {
+/// Says that the burst has ended when it is dropped: at the end of its work, or when that never began.
+struct Death {
     life: Arc<Life>,
-    at_the_end: Option<F>,
+    at_the_end: Option<Box<dyn FnOnce() + Send>>,
 }
 
-impl<F: FnOnce()> Drop for Death<F> {
+impl Drop for Death {
     fn drop(&mut self) {
         self.life.lock().ended = true;
         self.life.changed.notify_all();
@@ -198,7 +205,78 @@ impl<F: FnOnce()> Drop for Death<F> {
     }
 }
 
-/// The thread.
+/// A burst, wherever it is: on a thread of its own, or parked.
+struct Burst {
+    /// Dropped before its death is reported.
+    worker: Worker,
+    death: Death,
+}
+
+impl Burst {
+    /// Works on a thread of its own.
+    fn start(self: Box<Self>) -> Result<(), (Box<Self>, io::Error)> {
+        // A thread that does not start drops what it was to do.
+        let handed_over = Arc::new(Mutex::new(Some(self)));
+        let taken = Arc::clone(&handed_over);
+        let take = |place: &Mutex<Option<Box<Self>>>| {
+            place.lock().unwrap_or_else(PoisonError::into_inner).take()
+        };
+        let work = move || {
+            if let Some(burst) = take(&taken) {
+                burst.run();
+            }
+        };
+        let spawned = std::thread::Builder::new().name("nnhal-burst".to_owned()).spawn(work);
+        match spawned.map_err(|error| take(&handed_over).map(|burst| (burst, error))) {
+            Err(Some(failed)) => Err(failed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Answers packets as long as they come, and then is parked.
+    fn run(mut self: Box<Self>) {
+        let mut idle = PARKING.is_usable().then_some(TIME_UNTIL_PARKED);
+        loop {
+            match self.worker.work(&self.death.life, idle) {
+                Outcome::Ended => return,
+                Outcome::Idle => {}
+            }
+            match PARKING.park(self) {
+                Ok(()) => return,
+                Err(burst) => self = burst,
+            }
+            idle = None;
+        }
+    }
+}
+
+impl Park for Box<Burst> {
+    fn is_over(&self) -> bool {
+        self.worker.reader.interrupt().is_thrown()
+    }
+
+    fn arm(&self) -> Option<u32> {
+        self.worker.reader.arm()
+    }
+
+    fn armed(&self, value: u32) -> Option<Armed<'_>> {
+        self.worker.reader.armed(value)
+    }
+
+    fn resume(self) -> Result<(), Self> {
+        self.start().map_err(|(burst, _)| burst)
+    }
+}
+
+/// Why work has stopped.
+enum Outcome {
+    /// There will be no more results.
+    Ended,
+    /// No packet has come.
+    Idle,
+}
+
+/// What answers packets.
 struct Worker {
     prepared: Arc<dyn PreparedModel>,
     callback: Arc<dyn BurstCallback>,
@@ -212,10 +290,13 @@ struct Worker {
 }
 
 impl Worker {
-    /// Answers packets until it is stopped, or the queues are useless.
-    fn work(mut self, life: &Life) {
+    /// Answers packets until it is stopped, the queues are useless, or none has come for this long.
+    fn work(&mut self, life: &Life, idle: Option<Duration>) -> Outcome {
         loop {
-            let received = self.reader.read(&mut self.request, None);
+            let received = self.reader.read(&mut self.request, idle);
+            if matches!(received, Err(QueueError::TimedOut)) {
+                return Outcome::Idle;
+            }
             let dequeued = Instant::now();
             life.set_busy(true);
             let (result, goes_on) = match received {
@@ -224,10 +305,10 @@ impl Worker {
                 Err(QueueError::Counters { passed_over, .. }) => {
                     (ResultPacket::failed(ErrorStatus::GeneralFailure), passed_over)
                 }
-                Err(_) => return,
+                Err(_) => return Outcome::Ended,
             };
             if self.send(&result).is_err() || !goes_on {
-                return;
+                return Outcome::Ended;
             }
             life.set_busy(false);
         }

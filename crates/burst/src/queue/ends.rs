@@ -5,6 +5,7 @@
 //! so that no value of either counter makes an end touch anything outside of the ring, or read what
 //! it has not been told of.
 
+use super::any::Armed;
 use super::error::QueueError;
 use super::event_flag::{self, Interrupt, NOT_EMPTY, NOT_FULL};
 use super::shared::Shared;
@@ -84,6 +85,20 @@ impl<D: Datum> Reader<D> {
     /// Ends the waiting of this reader.
     pub fn interrupt(&self) -> Interrupt {
         self.end.interrupt.clone()
+    }
+
+    /// Prepares to sleep in [`wait_any`](super::any::wait_any), after [`Self::read`] found nothing: the
+    /// value that the word of the event flag has now; none if there is something to read by now, or
+    /// the reader was interrupted.
+    pub(crate) fn arm(&self) -> Option<u32> {
+        let flag = self.end.shared.event_flag()?;
+        let value = event_flag::arm(flag, NOT_EMPTY);
+        value.filter(|_| !self.end.interrupt.is_thrown())
+    }
+
+    /// What [`Self::arm`] found, to sleep on.
+    pub(crate) fn armed(&self, value: u32) -> Option<Armed<'_>> {
+        Some(Armed::new(self.end.shared.event_flag()?, value))
     }
 
     /// Takes everything out that is there: into `packet`, in the place of what it held. Whether

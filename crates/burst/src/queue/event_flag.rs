@@ -19,7 +19,7 @@ pub(super) const NOT_EMPTY: NonZeroU32 = NonZeroU32::new(2).unwrap();
 
 /// The longest sleep. A hostile other side can swallow a wake-up, by writing the word back at the
 /// right moment; then whoever waits sees at the latest after this time that it was interrupted.
-const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
 /// Wakes all who wait for this bit, if it was not set already.
 pub(super) fn wake(flag: &EventWord, bit: NonZeroU32) -> Result<(), QueueError> {
@@ -29,13 +29,17 @@ pub(super) fn wake(flag: &EventWord, bit: NonZeroU32) -> Result<(), QueueError> 
     Ok(())
 }
 
+/// Clears this bit, so that the next wake-up changes the word. The value that the word then has, for
+/// whoever sleeps as long as it has it; none if the bit was set, which is a wake-up.
+pub(super) fn arm(flag: &EventWord, bit: NonZeroU32) -> Option<u32> {
+    let before = flag.fetch_and(!bit.get(), Ordering::SeqCst);
+    (before & bit.get() == 0).then_some(before)
+}
+
 /// Sleeps until somebody wakes those who wait for this bit, until `deadline`, or for a while: the
 /// caller looks for itself why it woke.
 fn sleep(flag: &EventWord, bit: NonZeroU32, deadline: Option<Instant>) -> Result<(), QueueError> {
-    let before = flag.fetch_and(!bit.get(), Ordering::SeqCst);
-    if before & bit.get() != 0 {
-        return Ok(());
-    }
+    let Some(before) = arm(flag, bit) else { return Ok(()) };
     let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     futex_wait(flag, before, bit, remaining.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP))
 }

@@ -26,6 +26,7 @@
 //! # }
 //! ```
 
+pub(crate) mod any;
 mod descriptor;
 mod ends;
 mod error;

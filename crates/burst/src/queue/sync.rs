@@ -11,5 +11,6 @@ mod pieces;
 mod pieces;
 
 pub(super) use pieces::{
-    AtomicBool, AtomicU64, EventWord, Ordering, RingWord, futex_wait, futex_wake,
+    AtomicBool, AtomicU64, EventWord, MOST_WORDS, Ordering, RingWord, can_wait_any, futex_wait,
+    futex_wait_any, futex_wake,
 };

@@ -85,3 +85,18 @@ pub(in crate::queue) fn futex_wait(
     }
     Ok(())
 }
+
+/// As of the system.
+pub(in crate::queue) const MOST_WORDS: usize = 128;
+
+/// Not modelled: each end sleeps for itself.
+pub(in crate::queue) fn can_wait_any() -> bool {
+    false
+}
+
+pub(in crate::queue) fn futex_wait_any(
+    _words: &[(&EventWord, u32)],
+    _longest: Duration,
+) -> Result<(), QueueError> {
+    Err(QueueError::system("futex_waitv")(rustix::io::Errno::NOSYS))
+}

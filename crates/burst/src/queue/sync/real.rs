@@ -2,7 +2,7 @@
 
 use crate::queue::error::QueueError;
 use rustix::io::Errno;
-use rustix::thread::futex::{self, Flags};
+use rustix::thread::futex::{self, Flags, Wait, WaitFlags, WaitPtr, WaitvFlags};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -35,6 +35,36 @@ pub(in crate::queue) fn futex_wait(
     match futex::wait_bitset(word, Flags::empty(), value, Some(&after(longest)), bits) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
         Err(error) => Err(QueueError::system("futex")(error)),
+    }
+}
+
+/// The most words that [`futex_wait_any`] takes (`FUTEX_WAITV_MAX`).
+pub(in crate::queue) const MOST_WORDS: usize = 128;
+
+/// Whether the system has [`futex_wait_any`]: Linux 5.16 and newer, unless it is forbidden.
+pub(in crate::queue) fn can_wait_any() -> bool {
+    let none = futex::waitv(&[], WaitvFlags::empty(), None, ClockId::Monotonic);
+    matches!(none, Err(Errno::INVAL))
+}
+
+/// Sleeps if all words still have these values, until somebody wakes any bit of one of them, for less
+/// than a second, or for no reason.
+pub(in crate::queue) fn futex_wait_any(
+    words: &[(&EventWord, u32)],
+    longest: Duration,
+) -> Result<(), QueueError> {
+    let of_word = |(word, value): &(&EventWord, u32)| {
+        let mut wait = Wait::new();
+        wait.val = u64::from(*value);
+        wait.uaddr = WaitPtr::new(word.as_ptr().cast());
+        wait.flags = WaitFlags::SIZE_U32;
+        wait
+    };
+    let words: Vec<Wait> = words.iter().map(of_word).collect();
+    let until = after(longest);
+    match futex::waitv(&words, WaitvFlags::empty(), Some(&until), ClockId::Monotonic) {
+        Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
+        Err(error) => Err(QueueError::system("futex_waitv")(error)),
     }
 }
 
