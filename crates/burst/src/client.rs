@@ -98,7 +98,7 @@ impl From<ClientError> for Error {
 /// let (requests, results) =
 ///     (connection.requests().descriptor()?, connection.results().descriptor()?);
 /// let context = configure(connection.callback(), requests, results)?;
-/// let death = connection.death(); // for whoever is told when the service dies
+/// let death = connection.death(); // for whoever is notified when the service dies
 /// let client = connection.connect(context);
 /// # drop(client); death.announce(); Ok(()) }
 /// ```

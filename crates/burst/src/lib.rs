@@ -59,7 +59,7 @@ pub trait BurstContext: Send + Sync {
     fn free_memory(&self, slot: i32);
 
     /// Whether the service is still there. It is asked from time to time while a client waits for
-    /// a result (contract: IPC-5); who is told of the service's death at once calls
+    /// a result (contract: IPC-5); who is notified of the service's death at once calls
     /// [`queue::Interrupt::throw`] besides.
     fn is_alive(&self) -> bool {
         true

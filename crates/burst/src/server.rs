@@ -301,7 +301,7 @@ impl Worker {
             life.set_busy(true);
             let (result, goes_on) = match received {
                 Ok(()) => (self.answer(dequeued), true),
-                // The client is told once, and can go on if its counter allows it.
+                // The client is notified once, and can go on if its counter allows it.
                 Err(QueueError::Counters { passed_over, .. }) => {
                     (ResultPacket::failed(ErrorStatus::GeneralFailure), passed_over)
                 }

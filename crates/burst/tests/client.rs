@@ -289,7 +289,7 @@ fn results_that_nobody_asked_for_are_no_answers() {
 }
 
 #[test]
-fn ipc_5_a_client_is_released_when_it_is_told_of_the_services_death() {
+fn ipc_5_a_client_is_released_when_it_is_notified_of_the_services_death() {
     let connection = Connection::new(64).unwrap();
     let death = connection.death();
     let client = connection.connect(Context::default());

@@ -134,7 +134,7 @@ fn everything_arrives_in_order() {
 }
 
 #[test]
-fn who_waits_in_vain_is_told_in_time() {
+fn who_waits_in_vain_is_notified_in_time() {
     let queue = Queue::create(8).unwrap();
     let (mut writer, mut reader) = (queue.clone().into_writer(), queue.into_reader());
     let timeout = Duration::from_millis(20);

@@ -324,7 +324,7 @@ fn burst_11_a_request_that_does_not_fit_the_model_is_invalid() {
     client.check_usable();
 }
 
-/// A model whose output has as many dimensions as it is told.
+/// A model whose output has as many dimensions as it is given.
 fn of_rank(rank: usize) -> Arc<dyn PreparedModel> {
     Mock::running(move |_, _| {
         let shape = OutputShape { dimensions: vec![1; rank], is_sufficient: true };

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug)]
 pub struct Held {
     builder: Mutex<CompilationBuilder>,
-    /// What those who watch are told.
+    /// What observers are given.
     model: Model,
     devices: Vec<Device>,
     is_cached: AtomicBool,

@@ -1,6 +1,6 @@
 //! What a support library tells whoever watches: each compilation and each execution that has ended.
 //!
-//! Watching costs nothing while no one does. An execution that was started asynchronously is told of
+//! Watching costs nothing while no one does. An execution that was started asynchronously is reported
 //! when its event is waited for, or freed.
 
 use crate::border::inner;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// What the callbacks are told, behind a handle that dies when they return.
+/// What the callbacks are notified of, behind a handle that dies when they return.
 #[derive(Debug)]
 pub struct Report {
     model_hash: [u8; 32],
@@ -55,9 +55,9 @@ static CALLBACKS: RwLock<Option<Callbacks>> = RwLock::new(None);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 crate::abi::opaque! {
-    /// What is told of a compilation.
+    /// What is reported of a compilation.
     ANeuralNetworksDiagnosticCompilationInfo: Report, 9;
-    /// What is told of an execution.
+    /// What is reported of an execution.
     ANeuralNetworksDiagnosticExecutionInfo: Report, 10;
 }
 
@@ -196,7 +196,7 @@ macro_rules! parts {
     ($($Info:ident { $($name:ident -> $Part:ty, $otherwise:expr, $read:expr;)* })*) => {
         $($(
             inner! {
-                /// A part of what is told.
+                /// A part of what is reported.
                 fn $name(info: *const $Info) -> $Part, $otherwise; {
                     let read: fn(&Report) -> $Part = $read;
                     handle::get(info, "info").map_or($otherwise, |report| read(&report))

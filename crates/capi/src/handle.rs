@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn null_invented_and_foreign_handles_are_told_apart() {
+    fn null_invented_and_foreign_handles_are_distinguished() {
         let null = get::<Thing>(std::ptr::null(), "thing").unwrap_err();
         assert_eq!(null, super::null("thing"));
         assert!(take::<Thing>(std::ptr::null(), "thing").unwrap().is_none());

@@ -122,7 +122,7 @@ export! {
     }
 }
 
-/// The compilation of a role; the inner failure is told after those of the description. One that is
+/// The compilation of a role; the inner failure is reported after those of the description. One that is
 /// not finished is a wrong argument here, not a wrong state: the description's is meant by that.
 fn compilation_for_role(
     compilation: *const ANeuralNetworksCompilation,

@@ -171,7 +171,7 @@ fn an_unfinished_compilation_makes_nothing() {
 }
 
 #[test]
-fn preferred_memory_is_told_for_each_argument() {
+fn preferred_memory_is_notified_for_each_argument() {
     let model = model();
     let compilation = compilation(model);
     for ask in [

@@ -60,7 +60,7 @@ fn the_structure_leads_to_the_exported_functions() {
 }
 
 #[test]
-fn costs_are_told() {
+fn costs_are_notified() {
     type Get = extern "C" fn(Handle, i32, *mut Performance) -> i32;
     let get = function!(SL_ANeuralNetworksDevice_getPerformanceInfo: Get);
     for kind in 0..4 {
@@ -146,7 +146,7 @@ fn compilations_are_cached_in_open_files() {
     ANeuralNetworksModel_free(model);
 }
 
-/// What the callbacks were told, one decimal digit a call: modes of executions, 9 for a compilation.
+/// What the callbacks were notified of, one decimal digit a call: modes of executions, 9 for a compilation.
 static TOLD: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn compiled(context: *const c_void, info: *const c_void) {
@@ -185,17 +185,18 @@ extern "C" fn executed(context: *const c_void, info: *const c_void) {
 }
 
 fn tell(digit: u64) {
-    let told = TOLD.load(Ordering::SeqCst);
-    TOLD.store(told * 10 + digit, Ordering::SeqCst);
+    let notified = TOLD.load(Ordering::SeqCst);
+    TOLD.store(notified * 10 + digit, Ordering::SeqCst);
 }
 
 /// In a process of its own, so that other tests' objects are not watched.
 #[test]
-fn who_watches_is_told() {
+fn who_watches_is_notified() {
     if std::env::var_os("NNHAL_TEST_WATCHED").is_none() {
         let this = std::env::current_exe().unwrap();
         let mut child = std::process::Command::new(this);
-        let child = child.args(["--exact", "who_watches_is_told"]).env("NNHAL_TEST_WATCHED", "1");
+        let child =
+            child.args(["--exact", "who_watches_is_notified"]).env("NNHAL_TEST_WATCHED", "1");
         let outcome = child.output().unwrap();
         assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stdout));
         return;

@@ -111,7 +111,7 @@ fn a_failure_names_output_element_found_and_expected() {
     assert_eq!(row(&stdout, "dynamic_output_shape"), [1, 0]);
     assert_eq!(row(&stdout, "short_output"), [1, 0]);
     assert_eq!(row(&stdout, "compliance"), [1, 0]);
-    // Both models can be broken by what is told by types, arguments and lists.
+    // Both models can be broken by what types, arguments and lists say.
     for rule in ["MODEL-1", "MODEL-8", "MODEL-19", "MODEL-25"] {
         assert_eq!(row(&stdout, rule), [2, 0]);
     }

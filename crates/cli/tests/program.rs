@@ -109,7 +109,7 @@ fn loading_from_a_cache_file_is_measured_if_wanted() {
 }
 
 #[test]
-fn every_step_is_told_with_the_kernels_that_it_could_have() {
+fn every_step_is_notified_with_the_kernels_that_it_could_have() {
     let mut command = nnhal();
     command.args(["inspect", "--alternatives", "--json"]).arg(asset("digits_float32.tflite"));
     command.env("NNHAL_INSTRUCTION_SET", "portable");
@@ -143,7 +143,7 @@ fn devices_are_listed() {
 }
 
 #[test]
-fn a_plan_is_told_step_by_step_with_times_if_wanted() {
+fn a_plan_is_notified_step_by_step_with_times_if_wanted() {
     let mut command = nnhal();
     command.args(["inspect", "--plan", "--json"]).arg(asset("digits_int8.tflite"));
     let plan = json_of(&mut command);
@@ -173,7 +173,7 @@ fn both_devices_read_the_same_digit() {
 }
 
 #[test]
-fn wrong_usage_is_told_from_bad_files() {
+fn wrong_usage_is_notified_from_bad_files() {
     assert_eq!(outcome(nnhal().arg("no-such-command")).0, 2);
     assert_eq!(outcome(nnhal().args(["run", "/no/such/file.tflite"])).0, 3);
     let mut command = nnhal();

@@ -152,7 +152,7 @@ fn model_29_a_model_that_must_fail_may_not_be_refused_by_a_launch() {
 }
 
 #[test]
-fn prep_5_any_error_may_be_told_after_the_launch() {
+fn prep_5_any_error_may_be_notified_after_the_launch() {
     // Behind the interfaces it shows what was launched: the error is the callback's.
     let device: Arc<dyn Device> = nnhal_reference::device();
     let through = nnhal_hidl::client::through(
@@ -364,7 +364,7 @@ fn a_device_that_fails_by_one_path_is_found_out_by_it_alone() {
                 continue;
             }
             let result = Suite::Generated.run_by(*path, &device, &case);
-            // Times that no one asked for are also told of what was loaded.
+            // Times that no one asked for are also reported of what was loaded.
             let is_plain = matches!(path, Way::Cached | Way::DeviceMemory);
             let expected = path == fails || (*fails == Way::Synchronous && is_plain);
             assert_eq!(result.is_err(), expected, "{fails} by {path}: {result:?}");

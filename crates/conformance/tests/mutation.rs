@@ -64,7 +64,7 @@ fn every_mutant_is_refused_for_the_right_reason() {
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A device whose validation answers as it is told.
+/// A device whose validation answers as it is configured.
 struct Judge<F>(F);
 
 impl<F: Fn(&Model, HalVersion) -> nnhal_hal::Result<()> + Send + Sync> Device for Judge<F> {

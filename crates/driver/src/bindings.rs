@@ -78,7 +78,7 @@ struct Delivered {
 pub enum Room {
     /// To these bytes, as many as the output has.
     Enough(Region),
-    /// Nowhere: the client's buffer is too short and will be told the shape.
+    /// Nowhere: the client's buffer is too short and gets the shape.
     TooShort,
     /// Nowhere: the client left the output out.
     NotWanted,

@@ -197,7 +197,7 @@ impl Task {
             _ => None,
         };
         let Self { outcome, signal, held, prepared, request, launched, options, .. } = self;
-        // Memory and fences are let go of before anybody is told.
+        // Memory and fences are let go of before anybody is notified.
         drop((prepared, request, launched, options, held));
         // No one else sets it.
         let _ = outcome.0.set(result);

@@ -1,7 +1,7 @@
 //! [`Observer`]: watching every operation's results as they are computed.
 //!
 //! The tool behind comparing two devices and behind profiles: whoever runs a program through
-//! [`Prepared::execute_observed`](crate::Prepared::execute_observed) is told what each operation
+//! [`Prepared::execute_observed`](crate::Prepared::execute_observed) is given what each operation
 //! computed. An engine that fuses operations reports what it really made: the outputs of the last
 //! operation of a fused group, under that operation's place in the model.
 
@@ -9,14 +9,14 @@ use crate::error::OperationPlace;
 use nnhal_hal::OperandType;
 use std::time::Duration;
 
-/// Is told of results while a program runs. Calls of one execution come in an order in which
+/// Is notified of results while a program runs. Calls of one execution come in an order in which
 /// the operations could run, but possibly from several threads.
 pub trait Observer: Send + Sync {
     /// An operation's output has its value.
     fn output(&self, _output: &ObservedOutput<'_>) {}
 
     /// An operation, or a fused group under its last operation's place, took so long. The time of
-    /// IF and WHILE is that of the operations in their subgraphs, and is not told again.
+    /// IF and WHILE is that of the operations in their subgraphs, and is not reported again.
     fn duration(&self, _place: OperationPlace, _duration: Duration) {}
 }
 

@@ -6,7 +6,7 @@ use crate::error::OperationPlace;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {
     /// The operation, or the last one of those that the step computes. An
-    /// [`Observer`](crate::Observer) is told of its duration under this place.
+    /// [`Observer`](crate::Observer) is notified of its duration under this place.
     pub place: OperationPlace,
     /// What computes it, and how.
     pub kernel: String,

@@ -453,7 +453,7 @@ mod tests {
         client.leave();
         client.leave();
         assert_eq!(count.load(Ordering::SeqCst), 1);
-        // Who comes too late is told at once.
+        // Who comes too late is notified at once.
         let _late = client.at_leaving(hook());
         assert_eq!(count.load(Ordering::SeqCst), 2);
         let refused = client.hold(Holding::Tasks, 1).unwrap_err();

@@ -17,7 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What a producer is told to do, as the byte that says so.
+/// What a producer is asked to do, as the byte that says so.
 const SIGNAL: u8 = b's';
 const FAIL: u8 = b'f';
 const EXIT: u8 = b'e';

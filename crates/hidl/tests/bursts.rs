@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Sample, Told, add_constant, samples};
+use common::{Notified, Sample, add_constant, samples};
 use nnhal_burst::{Connection, QUEUE_CAPACITY};
 use nnhal_hal::{
     Burst, Device, Error, ErrorStatus, ExecutionOptions, HalVersion, Memory, PrepareOptions,
@@ -103,11 +103,11 @@ impl<F: Fn(&[i32]) -> (i32, Vec<HidlMemory>) + Send + Sync> IBurstCallback for C
 }
 
 fn served(sample: &Sample) -> Arc<dyn v1_3::IPreparedModel> {
-    let told = Told::<common::Prepared>::new();
+    let notified = Notified::<common::Prepared>::new();
     let model = v1_0::Model::from_canonical(&sample.model).unwrap();
     let device = serve::Device::new(nnhal_reference::device());
-    assert_eq!(device.prepare_model(&model, Some(told.clone())).unwrap(), NONE);
-    told.only().1.unwrap().newest()
+    assert_eq!(device.prepare_model(&model, Some(notified.clone())).unwrap(), NONE);
+    notified.only().1.unwrap().newest()
 }
 
 fn descriptors(connection: &Connection) -> (MQDescriptor, MQDescriptor) {

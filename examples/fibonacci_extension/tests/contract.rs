@@ -328,7 +328,7 @@ fn ext_5_the_request_s_arguments_have_the_declared_sizes() {
 }
 
 #[test]
-fn shape_4_and_ext_5_too_short_a_buffer_is_told_the_extension_s_shape() {
+fn shape_4_and_ext_5_too_short_a_buffer_is_notified_the_extension_s_shape() {
     let mut request = RequestBuilder::new();
     request.input(&12_i32.to_le_bytes()).input(&1000_u64.to_le_bytes()).output(12 * 8 - 1);
     let failed = execute(&remainders(), &request.build().unwrap()).unwrap_err();

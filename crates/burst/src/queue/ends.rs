@@ -3,7 +3,7 @@
 //! Each end keeps the counter that it alone advances for itself, and only publishes it. The other
 //! side's counter is read once for each operation and checked against the ring before it is used,
 //! so that no value of either counter makes an end touch anything outside of the ring, or read what
-//! it has not been told of.
+//! it has not been notified of.
 
 use super::any::Armed;
 use super::error::QueueError;

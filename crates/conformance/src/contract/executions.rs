@@ -20,12 +20,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["SHAPE-2", "SHAPE-3", "EXEC-8"],
-        name: "unknown shapes are told when they are known",
+        name: "unknown shapes are reported when they are known",
         run: Run::Device(unknown_shapes),
     },
     Check {
         ids: &["SHAPE-4", "SHAPE-5", "SHAPE-6", "SHAPE-8"],
-        name: "too short a buffer is told the shape, and nothing is written behind it",
+        name: "the shape is reported where a buffer is too short, and nothing is written behind it",
         run: Run::Device(short_buffers),
     },
     Check {
@@ -45,7 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["TIME-1", "TIME-2"],
-        name: "times are told when asked for",
+        name: "times are reported when asked for",
         run: Run::Device(times),
     },
     Check {
@@ -116,8 +116,8 @@ fn short_buffers(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
             let result = execute(&*prepared, &request);
             if let Err(failed) = &result {
                 let shapes = &failed.output_shapes;
-                let told = shapes.iter().map(|it| (&it.dimensions[..], it.is_sufficient));
-                demand!(told.eq([(&[2, 2][..], false)]), "{what}: the shapes are {shapes:?}");
+                let notified = shapes.iter().map(|it| (&it.dimensions[..], it.is_sufficient));
+                demand!(notified.eq([(&[2, 2][..], false)]), "{what}: the shapes are {shapes:?}");
             }
             let result = result.map_err(|failed| failed.error);
             demand_refusal(&what, result, &[OutputInsufficientSize])?;

@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["FENCE-5", "FENCE-10"],
-        name: "nothing is computed, nor told, before the fences have signalled",
+        name: "nothing is computed, nor reported, before the fences have signalled",
         run: Run::Device(waits),
     },
     Check {
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["FENCE-12"],
-        name: "two times are told when asked for",
+        name: "two times are reported when asked for",
         run: Run::Device(times),
     },
     Check {
@@ -178,7 +178,7 @@ fn times(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         let (on_device, in_driver) = timing.to_microseconds();
         demand!(on_device <= in_driver, "{timing:?}");
     }
-    demand!(execution.info.get()? == (launched, fenced), "asked again, other times are told");
+    demand!(execution.info.get()? == (launched, fenced), "asked again, other times are reported");
     Ok(Verdict::Kept)
 }
 

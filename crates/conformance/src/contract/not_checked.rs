@@ -42,7 +42,7 @@ pub const NOT_CHECKED: &[(&str, &str)] = &[
     ("MEM-4", "Whoever maps the file sees what was written, whether or not it was synchronized."),
     (
         "QOS-8",
-        "Loops would have to run for 15 seconds and more, and only our own limit could be told from another one.",
+        "Loops would have to run for 15 seconds and more, and only our own limit could be reported from another one.",
     ),
     ("CONC-4", "It is a measurement on a quiet machine of known size, in the tests of our driver."),
     ("CONC-5", "A client that dies is a process of its own, which only a transport notices."),

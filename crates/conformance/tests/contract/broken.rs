@@ -33,7 +33,7 @@ pub enum Breach {
     PreparesLateIsReturned,
     AnyPreferenceIsFine,
     OneInterfaceForAll,
-    CacheIsTold,
+    CacheIsReported,
     AnswersWithErrors,
     ForgetsPools,
     // Executions.
@@ -421,7 +421,7 @@ impl v1_3::IDevice for Broken {
             token,
             callback,
         )?;
-        Ok(if has_callback && self.breach == Breach::CacheIsTold { NONE } else { status })
+        Ok(if has_callback && self.breach == Breach::CacheIsReported { NONE } else { status })
     }
 
     fn allocate(

@@ -21,7 +21,7 @@ fn tokens() -> MutexGuard<'static, Tokens> {
 pub(crate) fn register(make: impl FnOnce(u32) -> ManagedBuffer) -> Option<Arc<ManagedBuffer>> {
     let mut tokens = tokens();
     // A token is used again only when all others have been: whoever holds on to one of a
-    // buffer that is gone is told so for a long time.
+    // buffer that is reported as gone for a long time.
     let after = tokens.last.wrapping_add(1)..=u32::MAX;
     let token = after.chain(1..=u32::MAX).find(|token| !tokens.buffers.contains_key(token))?;
     let buffer = Arc::new(make(token));

@@ -18,7 +18,7 @@ type Supports = dyn Fn(&ValidModel, OperationPlace) -> Support + Send + Sync;
 type Compile =
     dyn Fn(&ValidModel, &CompileOptions, &Budget) -> Result<(), EngineError> + Send + Sync;
 
-/// Does what it was told.
+/// Does what it was asked to.
 pub struct Scripted {
     run: Arc<Run>,
     supports: Box<Supports>,

@@ -78,7 +78,7 @@ fn fence_3_what_cannot_be_polled_is_no_fence() {
 }
 
 #[test]
-fn fence_3_a_fence_that_has_failed_already_is_told_apart() {
+fn fence_3_a_fence_that_has_failed_already_is_distinguished() {
     let (signal, fence) = SyncFence::pair_of_sockets().unwrap();
     drop(signal);
     let fence = stranger(&fence);
@@ -409,7 +409,7 @@ fn conc_5_a_wait_can_be_stopped_from_elsewhere() {
         assert!(matches!(error, FenceWaitError::Stopped { pending: 1 }), "{error}");
         assert_eq!(Error::from(error).status(), ErrorStatus::GeneralFailure);
     });
-    // What has ended has ended, also for someone who was told to stop.
+    // What has ended has ended, also for someone who was asked to stop.
     let (signal, fence) = SyncFence::pair().unwrap();
     signal.signal();
     assert!(SyncFence::wait_all(&[stranger(&fence)], None, Some(&stopped)).is_ok());

@@ -27,7 +27,7 @@ pub enum FenceWaitError {
         /// How many had not; fences that are the same count once.
         pending: usize,
     },
-    /// Whoever waits was told to stop.
+    /// Whoever waits was asked to stop.
     #[error("the wait was given up while {pending} fences had not signalled")]
     Stopped {
         /// How many had not; fences that are the same count once.

@@ -71,10 +71,10 @@ impl Device {
         cancellation: Option<&Cancellation>,
     ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         expect_none(method, launched)?;
-        let (told, prepared) = wait.wait(method, self.options.timeout, cancellation)?;
+        let (notified, prepared) = wait.wait(method, self.options.timeout, cancellation)?;
         // A number that is no status belongs to the method; what it says, to the callback.
-        status(method, told)?;
-        expect_none(NOTIFY, told)?;
+        status(method, notified)?;
+        expect_none(NOTIFY, notified)?;
         let prepared = expect_some(method, "prepared model", prepared)?;
         Ok(Arc::new(PreparedModel::new(
             prepared.newest(self.interface.version())?,

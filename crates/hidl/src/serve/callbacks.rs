@@ -13,7 +13,7 @@ use std::sync::Arc;
 fn tell(notify: impl FnOnce() -> Return<()>) {
     match catch_unwind(AssertUnwindSafe(notify)) {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a client could not be told"),
+        Ok(Err(error)) => tracing::debug!(%error, "a client could not be notified"),
         Err(_) => tracing::warn!("a client has panicked in its callback"),
     }
 }
@@ -43,7 +43,7 @@ impl PreparedModelCallback {
     }
 }
 
-/// A preparation whose client has not been told yet. Dropping it tells `GENERAL_FAILURE`.
+/// A preparation whose client has not been notified yet. Dropping it tells `GENERAL_FAILURE`.
 pub(super) struct Preparation(Option<PreparedModelCallback>);
 
 impl Preparation {
@@ -97,7 +97,7 @@ impl ExecutionCallback {
     }
 }
 
-/// An execution whose client has not been told yet. Dropping it tells `GENERAL_FAILURE`.
+/// An execution whose client has not been notified yet. Dropping it tells `GENERAL_FAILURE`.
 pub(super) struct Running {
     callback: Option<ExecutionCallback>,
     version: HalVersion,

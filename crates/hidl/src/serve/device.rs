@@ -134,7 +134,7 @@ impl Device {
         let task = move || {
             let prepared = guarded(|| origin.device.prepare_model(&model, version, options));
             let outputs = Outputs::of(Some(&model));
-            // Before the client is told: its memory is its own again.
+            // Before the client is notified: its memory is its own again.
             drop(model);
             preparation.deliver(
                 prepared.map(|prepared| PreparedModel::new(origin, prepared, outputs, priority)),

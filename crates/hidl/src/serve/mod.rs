@@ -68,7 +68,7 @@ impl Origin {
     }
 
     /// Does something in the background, and answers a launch. A task that cannot be started is
-    /// dropped, and its callback with it, so that the client is told as well (contract: PREP-4).
+    /// dropped, and its callback with it, so that the client is notified as well (contract: PREP-4).
     fn spawn(&self, kind: Kind, priority: Priority, task: impl FnOnce() + Send + 'static) -> i32 {
         let held = match self.client.hold(Holding::Tasks, 1) {
             Ok(held) => held,

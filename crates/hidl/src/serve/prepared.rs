@@ -109,7 +109,7 @@ impl PreparedModel {
                 };
                 let _ = guarded(discard);
             }
-            // What the request holds is the client's again before it is told (contract: EXEC-9).
+            // What the request holds is the client's again before it is notified (contract: EXEC-9).
             drop(request);
             let outcome = Outcome::of(running.version(), result, measurement);
             running.deliver(outcome);

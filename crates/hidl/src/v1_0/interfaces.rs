@@ -63,7 +63,7 @@ pub trait IPreparedModel: Send + Sync + Any {
     }
 }
 
-/// Who is told when a model is prepared (contract: section 7).
+/// Who is notified when a model is prepared (contract: section 7).
 pub trait IPreparedModelCallback: Send + Sync {
     /// The outcome: a prepared model exactly with `NONE`. One way: no one waits for an answer.
     fn notify(
@@ -73,7 +73,7 @@ pub trait IPreparedModelCallback: Send + Sync {
     ) -> Return<()>;
 }
 
-/// Who is told when an execution has ended (contract: section 7).
+/// Who is notified when an execution has ended (contract: section 7).
 pub trait IExecutionCallback: Send + Sync {
     /// The outcome. One way: no one waits for an answer.
     fn notify(&self, status: ErrorStatus) -> Return<()>;

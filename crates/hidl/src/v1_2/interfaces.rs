@@ -97,7 +97,7 @@ pub trait IBurstContext: Send + Sync {
     }
 }
 
-/// Who is told when a model is prepared (contract: section 7).
+/// Who is notified when a model is prepared (contract: section 7).
 pub trait IPreparedModelCallback: v1_0::IPreparedModelCallback {
     /// The outcome: a prepared model exactly with `NONE`. One way: no one waits for an answer.
     fn notify_1_2(
@@ -107,7 +107,7 @@ pub trait IPreparedModelCallback: v1_0::IPreparedModelCallback {
     ) -> Return<()>;
 }
 
-/// Who is told when an execution has ended (contract: section 7).
+/// Who is notified when an execution has ended (contract: section 7).
 pub trait IExecutionCallback: v1_0::IExecutionCallback {
     /// The outcome, with output shapes and times. One way: no one waits for an answer.
     fn notify_1_2(

@@ -106,7 +106,7 @@ pub trait IFencedExecutionCallback: Send + Sync {
     fn get_execution_info(&self) -> Return<(ErrorStatus, Timing, Timing)>;
 }
 
-/// Who is told when a model is prepared (contract: section 7).
+/// Who is notified when a model is prepared (contract: section 7).
 pub trait IPreparedModelCallback: v1_2::IPreparedModelCallback {
     /// The outcome: a prepared model exactly with `NONE`. One way: no one waits for an answer.
     fn notify_1_3(
@@ -116,7 +116,7 @@ pub trait IPreparedModelCallback: v1_2::IPreparedModelCallback {
     ) -> Return<()>;
 }
 
-/// Who is told when an execution has ended (contract: section 7).
+/// Who is notified when an execution has ended (contract: section 7).
 pub trait IExecutionCallback: v1_2::IExecutionCallback {
     /// The outcome, with output shapes and times. One way: no one waits for an answer.
     fn notify_1_3(

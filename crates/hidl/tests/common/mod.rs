@@ -1,4 +1,4 @@
-//! Models that several tests run, and callbacks that write down what they are told.
+//! Models that several tests run, and callbacks that write down what they are notified of.
 #![allow(dead_code)] // Not every test uses everything.
 
 use nnhal_hal::{
@@ -245,54 +245,56 @@ pub fn model_of_1_2() -> Model {
     graph.into_model().unwrap()
 }
 
-/// Writes down what it is told.
-pub struct Told<T> {
-    told: Mutex<Vec<T>>,
+/// Writes down what it is notified of.
+pub struct Notified<T> {
+    notified: Mutex<Vec<T>>,
     changed: Condvar,
 }
 
-impl<T> Default for Told<T> {
+impl<T> Default for Notified<T> {
     fn default() -> Self {
-        Self { told: Mutex::default(), changed: Condvar::new() }
+        Self { notified: Mutex::default(), changed: Condvar::new() }
     }
 }
 
-impl<T> Told<T> {
+impl<T> Notified<T> {
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
     fn put(&self, what: T) -> Return<()> {
-        self.told.lock().unwrap().push(what);
+        self.notified.lock().unwrap().push(what);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// How often it was told by now.
+    /// How often it was notified by now.
     pub fn count(&self) -> usize {
-        self.told.lock().unwrap().len()
+        self.notified.lock().unwrap().len()
     }
 
-    /// The only thing it is told. Whatever came second would be seen only for a moment, so no one
+    /// The only notification. Whatever came second would be seen only for a moment, so no one
     /// else may hold it any more: then nothing can come.
     pub fn only(self: Arc<Self>) -> T {
-        let told = self.told.lock().unwrap();
-        let (told, timeout) =
-            self.changed.wait_timeout_while(told, LONG, |told| told.is_empty()).unwrap();
-        assert!(!timeout.timed_out(), "never told");
-        drop(told);
+        let notified = self.notified.lock().unwrap();
+        let (notified, timeout) = self
+            .changed
+            .wait_timeout_while(notified, LONG, |notified| notified.is_empty())
+            .unwrap();
+        assert!(!timeout.timed_out(), "never notified");
+        drop(notified);
         let begin = std::time::Instant::now();
         while Arc::strong_count(&self) > 1 {
             assert!(begin.elapsed() < LONG, "the callback is kept");
             std::thread::sleep(Duration::from_millis(1));
         }
-        let mut told = self.told.lock().unwrap();
-        assert_eq!(told.len(), 1, "told more than once");
-        told.pop().unwrap()
+        let mut notified = self.notified.lock().unwrap();
+        assert_eq!(notified.len(), 1, "notified more than once");
+        notified.pop().unwrap()
     }
 }
 
-/// A prepared model by the version of the method that told it.
+/// A prepared model by the version of the method that reported it.
 pub enum Model13 {
     V1_0(Arc<dyn v1_0::IPreparedModel>),
     V1_2(Arc<dyn v1_2::IPreparedModel>),
@@ -313,40 +315,40 @@ impl Model13 {
 /// Status and prepared model.
 pub type Prepared = (i32, Option<Model13>);
 
-impl v1_0::IPreparedModelCallback for Told<Prepared> {
+impl v1_0::IPreparedModelCallback for Notified<Prepared> {
     fn notify(&self, status: i32, model: Option<Arc<dyn v1_0::IPreparedModel>>) -> Return<()> {
         self.put((status, model.map(Model13::V1_0)))
     }
 }
 
-impl v1_2::IPreparedModelCallback for Told<Prepared> {
+impl v1_2::IPreparedModelCallback for Notified<Prepared> {
     fn notify_1_2(&self, status: i32, model: Option<Arc<dyn v1_2::IPreparedModel>>) -> Return<()> {
         self.put((status, model.map(Model13::V1_2)))
     }
 }
 
-impl v1_3::IPreparedModelCallback for Told<Prepared> {
+impl v1_3::IPreparedModelCallback for Notified<Prepared> {
     fn notify_1_3(&self, status: i32, model: Option<Arc<dyn v1_3::IPreparedModel>>) -> Return<()> {
         self.put((status, model.map(Model13::V1_3)))
     }
 }
 
-/// Status, and shapes and times unless told by 1.0's method.
+/// Status, and shapes and times unless reported by 1.0's method.
 pub type Executed = (i32, Option<(Vec<OutputShape>, Timing)>);
 
-impl v1_0::IExecutionCallback for Told<Executed> {
+impl v1_0::IExecutionCallback for Notified<Executed> {
     fn notify(&self, status: i32) -> Return<()> {
         self.put((status, None))
     }
 }
 
-impl v1_2::IExecutionCallback for Told<Executed> {
+impl v1_2::IExecutionCallback for Notified<Executed> {
     fn notify_1_2(&self, status: i32, shapes: &[OutputShape], timing: Timing) -> Return<()> {
         self.put((status, Some((shapes.to_vec(), timing))))
     }
 }
 
-impl v1_3::IExecutionCallback for Told<Executed> {
+impl v1_3::IExecutionCallback for Notified<Executed> {
     fn notify_1_3(&self, status: i32, shapes: &[OutputShape], timing: Timing) -> Return<()> {
         self.put((status, Some((shapes.to_vec(), timing))))
     }

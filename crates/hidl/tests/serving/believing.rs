@@ -1,4 +1,4 @@
-//! Devices that answer what cannot be: the client is told `GENERAL_FAILURE`, and nothing of it.
+//! Devices that answer what cannot be: the client is notified `GENERAL_FAILURE`, and nothing of it.
 
 use super::*;
 use nnhal_hal::{Extension, OutputShape, PerformanceInfo, Timing as Times};
@@ -115,10 +115,10 @@ fn gen_6_a_device_is_offered_as_the_version_that_it_says() {
         let supported = device.get_supported_operations_1_3(&to(&sample.model)).unwrap();
         assert_eq!(supported.0, expected(HalVersion::V1_3));
         for (newer, prepare) in PREPARE {
-            let told = Told::<Prepared>::new();
-            let status = prepare(&device, &sample.model, Some(Arc::clone(&told)));
-            let (told, model) = told.only();
-            assert_eq!((status, told), (expected(newer), expected(newer)), "{version} {newer}");
+            let notified = Notified::<Prepared>::new();
+            let status = prepare(&device, &sample.model, Some(Arc::clone(&notified)));
+            let (notified, model) = notified.only();
+            assert_eq!((status, notified), (expected(newer), expected(newer)), "{version} {newer}");
             let Some(common::Model13::V1_0(model)) = model else { continue };
             assert_eq!(Arc::clone(&model).cast_to_1_2().is_some(), at_least(HalVersion::V1_2));
             assert_eq!(model.cast_to_1_3().is_some(), at_least(HalVersion::V1_3));
@@ -178,9 +178,9 @@ fn shape_3_and_5_shapes_that_cannot_be_are_not_passed_on() {
         let request = to(&sample.request());
         let answer = model.execute_synchronously(&request, NO).unwrap();
         assert_eq!(answer, (FAILURE, vec![], Timing::NONE), "{what}");
-        let told = Told::<Executed>::new();
-        assert_eq!(model.execute_1_2(&request, NO, Some(told.clone())).unwrap(), NONE);
-        assert_eq!(told.only(), (FAILURE, Some((vec![], Timing::NONE))), "{what}");
+        let notified = Notified::<Executed>::new();
+        assert_eq!(model.execute_1_2(&request, NO, Some(notified.clone())).unwrap(), NONE);
+        assert_eq!(notified.only(), (FAILURE, Some((vec![], Timing::NONE))), "{what}");
     }
     // Those of an unknown output are the device's to say, but not longer than the buffer.
     let sample = unknown_output();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A client that panics when it is told.
+/// A client that panics when it is notified.
 struct Panics;
 
 impl v1_0::IPreparedModelCallback for Panics {

@@ -9,7 +9,7 @@ fn request_without_input(sample: &Sample) -> Request {
 }
 
 /// How to execute by one version's asynchronous method.
-type Execute = fn(&dyn v1_3::IPreparedModel, &Request, Option<Arc<Told<Executed>>>) -> i32;
+type Execute = fn(&dyn v1_3::IPreparedModel, &Request, Option<Arc<Notified<Executed>>>) -> i32;
 
 const EXECUTE: [(HalVersion, Execute); 3] = [
     (HalVersion::V1_0, |model, request, callback| {
@@ -27,14 +27,14 @@ const EXECUTE: [(HalVersion, Execute); 3] = [
 
 /// CB-3, EXEC-10
 #[test]
-fn exec_3_an_execution_is_told_once_by_the_method_of_its_version() {
+fn exec_3_an_execution_is_notified_once_by_the_method_of_its_version() {
     let sample = add_constant();
     let model = prepared(&served(), &sample.model);
     for (version, execute) in EXECUTE {
         let request = sample.request();
-        let told = Told::<Executed>::new();
-        assert_eq!(execute(&*model, &request, Some(told.clone())), NONE, "{version}");
-        let (status, rest) = told.only();
+        let notified = Notified::<Executed>::new();
+        assert_eq!(execute(&*model, &request, Some(notified.clone())), NONE, "{version}");
+        let (status, rest) = notified.only();
         assert_eq!(status, NONE);
         sample.assert_result(&request);
         match rest {
@@ -53,14 +53,14 @@ fn exec_3_an_execution_is_told_once_by_the_method_of_its_version() {
 }
 
 #[test]
-fn exec_1_and_2_wrong_arguments_are_told_and_returned() {
+fn exec_1_and_2_wrong_arguments_are_notified_and_returned() {
     let sample = add_constant();
     let model = prepared(&served(), &sample.model);
     for (version, execute) in EXECUTE {
-        let told = Told::<Executed>::new();
-        let status = execute(&*model, &request_without_input(&sample), Some(told.clone()));
-        assert_eq!((status, told.count()), (INVALID, 1), "{version}");
-        let (status, rest) = told.only();
+        let notified = Notified::<Executed>::new();
+        let status = execute(&*model, &request_without_input(&sample), Some(notified.clone()));
+        assert_eq!((status, notified.count()), (INVALID, 1), "{version}");
+        let (status, rest) = notified.only();
         assert_eq!(status, INVALID);
         if let Some((shapes, timing)) = rest {
             assert_eq!((shapes.len(), timing), (0, Timing::NONE));
@@ -68,20 +68,20 @@ fn exec_1_and_2_wrong_arguments_are_told_and_returned() {
         assert_eq!(execute(&*model, &sample.request(), None), INVALID, "{version}");
     }
     let request = to::<v1_0::Request>(&sample.request());
-    let told = Told::<Executed>::new();
+    let notified = Notified::<Executed>::new();
     // GEN-7
-    assert_eq!(model.execute_1_2(&request, 2, Some(told.clone())).unwrap(), INVALID);
-    assert_eq!(told.only().0, INVALID);
+    assert_eq!(model.execute_1_2(&request, 2, Some(notified.clone())).unwrap(), INVALID);
+    assert_eq!(notified.only().0, INVALID);
     let request = to::<v1_3::Request>(&sample.request());
     let (point, duration) =
         (OptionalTimePoint::Unknown { tag: 9 }, OptionalTimeoutDuration::Unknown { tag: 9 });
     for (measure, deadline, timeout) in
         [(-1, NO_DEADLINE, NO_DURATION), (NO, point, NO_DURATION), (NO, NO_DEADLINE, duration)]
     {
-        let told = Told::<Executed>::new();
-        let callback = Some(told.clone() as _);
+        let notified = Notified::<Executed>::new();
+        let callback = Some(notified.clone() as _);
         let status = model.execute_1_3(&request, measure, deadline, timeout, callback).unwrap();
-        assert_eq!((status, told.only().0), (INVALID, INVALID));
+        assert_eq!((status, notified.only().0), (INVALID, INVALID));
         let answer = model.execute_synchronously_1_3(&request, measure, deadline, timeout).unwrap();
         assert_eq!(answer, (INVALID, vec![], Timing::NONE));
         let (status, fence, callback) =
@@ -105,10 +105,10 @@ fn sync_1_to_4_synchronous_executions_answer_as_asynchronous_ones() {
         let by_1_3 =
             model.execute_synchronously_1_3(&to(request), NO, NO_DEADLINE, NO_DURATION).unwrap();
         assert_eq!(by_1_2, by_1_3);
-        let told = Told::<Executed>::new();
-        let callback = Some(told.clone() as _);
+        let notified = Notified::<Executed>::new();
+        let callback = Some(notified.clone() as _);
         model.execute_1_2(&to(request), NO, callback).unwrap();
-        let (status, rest) = told.only();
+        let (status, rest) = notified.only();
         let (shapes, timing) = rest.unwrap();
         // TIME-1: nothing was measured.
         assert_eq!((status, shapes, timing), by_1_2);
@@ -122,7 +122,7 @@ fn sync_1_to_4_synchronous_executions_answer_as_asynchronous_ones() {
 
 /// QOS-6: no shapes, no times.
 #[test]
-fn exec_5_and_sync_3_and_qos_7_missed_deadlines_are_told_only() {
+fn exec_5_and_sync_3_and_qos_7_missed_deadlines_are_notified_only() {
     let sample = endless();
     let model = prepared(&served(), &sample.model);
     let past = OptionalTimePoint::NanosecondsSinceEpoch(1);
@@ -131,10 +131,10 @@ fn exec_5_and_sync_3_and_qos_7_missed_deadlines_are_told_only() {
     let short = OptionalTimeoutDuration::Nanoseconds(1_000_000);
     for (deadline, timeout) in [(past, NO_DURATION), (soon, NO_DURATION), (NO_DEADLINE, short)] {
         let request = to(&sample.request());
-        let told = Told::<Executed>::new();
-        let callback = Some(told.clone() as _);
+        let notified = Notified::<Executed>::new();
+        let callback = Some(notified.clone() as _);
         assert_eq!(model.execute_1_3(&request, YES, deadline, timeout, callback).unwrap(), NONE);
-        let (status, rest) = told.only();
+        let (status, rest) = notified.only();
         assert!(is_missed(status));
         assert_eq!(rest, Some((vec![], Timing::NONE)));
         let answer = model.execute_synchronously_1_3(&request, YES, deadline, timeout).unwrap();
@@ -156,9 +156,9 @@ fn mem_1_kinds_of_1_2_are_no_memory_in_1_0() {
         handle: Handle::of_fd(file),
         size: 8,
     });
-    let told = Told::<Executed>::new();
-    assert_eq!(model.execute(&request, Some(told.clone())).unwrap(), INVALID);
-    assert_eq!(told.only().0, INVALID);
+    let notified = Notified::<Executed>::new();
+    assert_eq!(model.execute(&request, Some(notified.clone())).unwrap(), INVALID);
+    assert_eq!(notified.only().0, INVALID);
     assert_eq!(model.execute_synchronously(&request, NO).unwrap().0, NONE);
     request.pools[1].handle = Handle::NULL;
     assert_eq!(model.execute_synchronously(&request, NO).unwrap().0, INVALID);
@@ -170,16 +170,16 @@ fn conc_3_the_callback_comes_though_the_client_lets_everything_go() {
     for _ in 0..50 {
         let device = served();
         let model = prepared(&device, &sample.model);
-        let told = Told::<Executed>::new();
-        let status = model.execute(&to(&sample.request()), Some(told.clone())).unwrap();
+        let notified = Notified::<Executed>::new();
+        let status = model.execute(&to(&sample.request()), Some(notified.clone())).unwrap();
         assert_eq!(status, NONE);
         drop((device, model));
-        assert_eq!(told.only().0, NONE);
+        assert_eq!(notified.only().0, NONE);
     }
 }
 
 #[test]
-fn exec_4_wrong_use_of_a_buffer_is_told_and_returned() {
+fn exec_4_wrong_use_of_a_buffer_is_notified_and_returned() {
     let device = served();
     let sample = add_constant();
     let model = prepared(&device, &sample.model);
@@ -196,11 +196,11 @@ fn exec_4_wrong_use_of_a_buffer_is_told_and_returned() {
             ..v1_0::RequestArgument::default()
         };
         request.pools.push(v1_3::MemoryPool::Token(token));
-        let told = Told::<Executed>::new();
-        let callback = Some(told.clone() as _);
+        let notified = Notified::<Executed>::new();
+        let callback = Some(notified.clone() as _);
         let status = model.execute_1_3(&request, NO, NO_DEADLINE, NO_DURATION, callback).unwrap();
-        assert_eq!((status, told.count()), (expected, 1));
-        assert_eq!(told.only(), (expected, Some((vec![], Timing::NONE))));
+        assert_eq!((status, notified.count()), (expected, 1));
+        assert_eq!(notified.only(), (expected, Some((vec![], Timing::NONE))));
     }
 }
 
@@ -218,9 +218,9 @@ fn exec_9_nothing_but_the_output_is_written() {
     let range = output.offset as usize..(output.offset + output.length) as usize;
     expected[range].copy_from_slice(&sample.output);
     for (_, execute) in EXECUTE {
-        let told = Told::<Executed>::new();
-        assert_eq!(execute(&*model, &request, Some(told.clone())), NONE);
-        assert_eq!(told.only().0, NONE);
+        let notified = Notified::<Executed>::new();
+        assert_eq!(execute(&*model, &request, Some(notified.clone())), NONE);
+        assert_eq!(notified.only().0, NONE);
         assert_eq!(view.read_to_vec(0, view.size()).unwrap(), expected);
     }
 }
@@ -245,9 +245,9 @@ fn exec_12_a_client_that_writes_its_inputs_meanwhile_is_survived() {
         });
         let statuses: Vec<_> = (0..200)
             .map(|_| {
-                let told = Told::<Executed>::new();
-                assert_eq!(EXECUTE[2].1(&*model, &request, Some(told.clone())), NONE);
-                told.only().0
+                let notified = Notified::<Executed>::new();
+                assert_eq!(EXECUTE[2].1(&*model, &request, Some(notified.clone())), NONE);
+                notified.only().0
             })
             .collect();
         // Before anything that may panic: the other thread waits for it.
@@ -364,8 +364,8 @@ fn buf_1_an_asynchronous_request_that_turns_wrong_takes_the_old_value_of_its_out
         outputs: vec![in_pool(1)],
         pools: vec![v1_3::MemoryPool::Token(in_token), v1_3::MemoryPool::Token(out_token)],
     };
-    let told = Told::<Executed>::new();
-    let callback = Some(told.clone() as _);
+    let notified = Notified::<Executed>::new();
+    let callback = Some(notified.clone() as _);
     let status = model.execute_1_3(&request, NO, NO_DEADLINE, NO_DURATION, callback).unwrap();
     assert_eq!(status, NONE);
     // The input loses its value before the execution begins.
@@ -373,14 +373,14 @@ fn buf_1_an_asynchronous_request_that_turns_wrong_takes_the_old_value_of_its_out
     assert_eq!(output.copy_to(&memory).unwrap(), NONE);
     *hold.0.lock().unwrap() = false;
     hold.1.notify_all();
-    assert_eq!(told.only().0, FAILURE);
+    assert_eq!(notified.only().0, FAILURE);
     assert_eq!(output.copy_to(&memory).unwrap(), FAILURE, "it is uninitialized");
     // One that is refused when it is launched takes nothing.
     assert_eq!(output.copy_from(&memory, &[]).unwrap(), NONE);
-    let told = Told::<Executed>::new();
-    let callback = Some(told.clone() as _);
+    let notified = Notified::<Executed>::new();
+    let callback = Some(notified.clone() as _);
     let status = model.execute_1_3(&request, NO, NO_DEADLINE, NO_DURATION, callback).unwrap();
-    assert_eq!((status, told.only().0), (FAILURE, FAILURE));
+    assert_eq!((status, notified.only().0), (FAILURE, FAILURE));
     assert_eq!(output.copy_to(&memory).unwrap(), NONE);
 }
 
@@ -396,14 +396,14 @@ fn sec_4_a_token_is_of_use_only_with_the_device_that_gave_it() {
     let mut request = to::<v1_3::Request>(&sample.request());
     request.pools.push(v1_3::MemoryPool::Token(token));
     let run = |model: &Arc<dyn v1_3::IPreparedModel>| {
-        let told = Told::<Executed>::new();
-        let callback = Some(told.clone() as _);
+        let notified = Notified::<Executed>::new();
+        let callback = Some(notified.clone() as _);
         let launched = model.execute_1_3(&request, NO, NO_DEADLINE, NO_DURATION, callback).unwrap();
         let (run, ..) =
             model.execute_synchronously_1_3(&request, NO, NO_DEADLINE, NO_DURATION).unwrap();
         let (fenced, ..) =
             model.execute_fenced(&request, &[], NO, NO_DEADLINE, NO_DURATION, NO_DURATION).unwrap();
-        [launched, told.only().0, run, fenced]
+        [launched, notified.only().0, run, fenced]
     };
     assert_eq!(run(&model), [NONE; 4]);
     assert_eq!(run(&other_model), [INVALID; 4]);

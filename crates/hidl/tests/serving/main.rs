@@ -9,8 +9,8 @@ mod preparing;
 mod stub;
 
 use common::{
-    Executed, Prepared, Sample, Told, add_constant, endless, invalid, model_of_1_2, unknown_output,
-    unsupported,
+    Executed, Notified, Prepared, Sample, add_constant, endless, invalid, model_of_1_2,
+    unknown_output, unsupported,
 };
 use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, CacheToken, Capabilities, Deadline, Device, DeviceType,
@@ -54,7 +54,7 @@ fn is_missed(status: i32) -> bool {
 }
 
 /// How to prepare a model by one version's method, with the callback that goes with it.
-type Prepare = fn(&serve::Device, &Model, Option<Arc<Told<Prepared>>>) -> i32;
+type Prepare = fn(&serve::Device, &Model, Option<Arc<Notified<Prepared>>>) -> i32;
 
 /// The four methods.
 const PREPARE: [(HalVersion, Prepare); 4] = [
@@ -79,9 +79,9 @@ const PREPARE: [(HalVersion, Prepare); 4] = [
 
 /// A prepared model by 1.3.
 fn prepared(device: &serve::Device, model: &Model) -> Arc<dyn v1_3::IPreparedModel> {
-    let told = Told::<Prepared>::new();
-    assert_eq!(PREPARE[3].1(device, model, Some(Arc::clone(&told))), NONE);
-    let (status, model) = told.only();
+    let notified = Notified::<Prepared>::new();
+    assert_eq!(PREPARE[3].1(device, model, Some(Arc::clone(&notified))), NONE);
+    let (status, model) = notified.only();
     assert_eq!(status, NONE);
     model.unwrap().newest()
 }

@@ -4,12 +4,12 @@ use super::*;
 
 /// CB-3
 #[test]
-fn prep_3_a_valid_model_is_told_once_by_the_method_of_its_version() {
+fn prep_3_a_valid_model_is_notified_once_by_the_method_of_its_version() {
     for (version, prepare) in PREPARE {
-        let told = Told::<Prepared>::new();
-        let status = prepare(&served(), &add_constant().model, Some(Arc::clone(&told)));
+        let notified = Notified::<Prepared>::new();
+        let status = prepare(&served(), &add_constant().model, Some(Arc::clone(&notified)));
         assert_eq!(status, NONE, "{version}");
-        let (status, model) = told.only();
+        let (status, model) = notified.only();
         assert_eq!(status, NONE);
         let by = match model.as_ref().unwrap() {
             common::Model13::V1_0(_) => HalVersion::V1_0,
@@ -29,13 +29,13 @@ fn prep_3_a_valid_model_is_told_once_by_the_method_of_its_version() {
 }
 
 #[test]
-fn prep_1_and_cb_5_an_invalid_model_is_told_and_returned() {
+fn prep_1_and_cb_5_an_invalid_model_is_notified_and_returned() {
     for (version, prepare) in PREPARE {
-        let told = Told::<Prepared>::new();
-        let status = prepare(&served(), &invalid(), Some(Arc::clone(&told)));
-        // It is told before the method returns.
-        assert_eq!((status, told.count()), (INVALID, 1), "{version}");
-        let (status, model) = told.only();
+        let notified = Notified::<Prepared>::new();
+        let status = prepare(&served(), &invalid(), Some(Arc::clone(&notified)));
+        // It is notified before the method returns.
+        assert_eq!((status, notified.count()), (INVALID, 1), "{version}");
+        let (status, model) = notified.only();
         assert!(status == INVALID && model.is_none());
     }
 }
@@ -53,12 +53,16 @@ fn prep_2_a_null_callback_is_invalid() {
 }
 
 #[test]
-fn prep_5_and_dev_sup_5_a_valid_model_that_cannot_run_is_told_only() {
+fn prep_5_and_dev_sup_5_a_valid_model_that_cannot_run_is_notified_only() {
     let device = served();
     for (version, prepare) in PREPARE {
-        let told = Told::<Prepared>::new();
-        assert_eq!(prepare(&device, &unsupported(), Some(Arc::clone(&told))), NONE, "{version}");
-        let (status, model) = told.only();
+        let notified = Notified::<Prepared>::new();
+        assert_eq!(
+            prepare(&device, &unsupported(), Some(Arc::clone(&notified))),
+            NONE,
+            "{version}"
+        );
+        let (status, model) = notified.only();
         assert!(status != NONE && model.is_none());
     }
     let model = unsupported();
@@ -89,49 +93,50 @@ fn gen_6_and_7_numbers_of_newer_versions_and_of_none_are_invalid() {
     let newer = to::<v1_2::Model>(&model_of_1_2());
     let mut old = to::<v1_1::Model>(&add_constant().model);
     old.operands[0].operand_type = newer.operands[0].operand_type;
-    let told = Told::<Prepared>::new();
-    let status = device.prepare_model_1_1(&old, FAST, Some(told.clone())).unwrap();
-    assert_eq!((status, told.count()), (INVALID, 1));
+    let notified = Notified::<Prepared>::new();
+    let status = device.prepare_model_1_1(&old, FAST, Some(notified.clone())).unwrap();
+    assert_eq!((status, notified.count()), (INVALID, 1));
     assert_eq!(device.get_supported_operations_1_1(&old).unwrap(), (INVALID, vec![]));
 
     let model = add_constant().model;
     for preference in [-1, 3, i32::MAX] {
-        let told = Told::<Prepared>::new();
-        let status = device.prepare_model_1_1(&to(&model), preference, Some(told.clone())).unwrap();
-        assert_eq!((status, told.count(), told.only().0), (INVALID, 1, INVALID));
-        let told = Told::<Prepared>::new();
+        let notified = Notified::<Prepared>::new();
+        let status =
+            device.prepare_model_1_1(&to(&model), preference, Some(notified.clone())).unwrap();
+        assert_eq!((status, notified.count(), notified.only().0), (INVALID, 1, INVALID));
+        let notified = Notified::<Prepared>::new();
         let model = to(&model);
         let status = device
-            .prepare_model_1_2(&model, preference, &[], &[], &TOKEN, Some(told.clone()))
+            .prepare_model_1_2(&model, preference, &[], &[], &TOKEN, Some(notified.clone()))
             .unwrap();
-        assert_eq!((status, told.only().0), (INVALID, INVALID));
+        assert_eq!((status, notified.only().0), (INVALID, INVALID));
     }
     let unknown = OptionalTimePoint::Unknown { tag: 2 };
     for (preference, priority, deadline) in
         [(3, MEDIUM, NO_DEADLINE), (FAST, 3, NO_DEADLINE), (FAST, MEDIUM, unknown)]
     {
-        let told = Told::<Prepared>::new();
-        let callback = Some(told.clone() as _);
+        let notified = Notified::<Prepared>::new();
+        let callback = Some(notified.clone() as _);
         let model = to(&model);
         let status = device
             .prepare_model_1_3(&model, preference, priority, deadline, &[], &[], &TOKEN, callback)
             .unwrap();
-        assert_eq!((status, told.only().0), (INVALID, INVALID));
+        assert_eq!((status, notified.only().0), (INVALID, INVALID));
     }
 }
 
 #[test]
-fn prep_6_and_gen_4_a_passed_deadline_is_told_only_and_after_arguments() {
+fn prep_6_and_gen_4_a_passed_deadline_is_notified_only_and_after_arguments() {
     let device = served();
     let past = OptionalTimePoint::NanosecondsSinceEpoch(1);
     for (model, launched) in [(add_constant().model, NONE), (invalid(), INVALID)] {
-        let told = Told::<Prepared>::new();
-        let callback = Some(told.clone() as _);
+        let notified = Notified::<Prepared>::new();
+        let callback = Some(notified.clone() as _);
         let status = device
             .prepare_model_1_3(&to(&model), FAST, MEDIUM, past, &[], &[], &TOKEN, callback)
             .unwrap();
         assert_eq!(status, launched);
-        let (status, model) = told.only();
+        let (status, model) = notified.only();
         assert!(model.is_none());
         assert!(if launched == NONE { is_missed(status) } else { status == INVALID });
     }
@@ -141,19 +146,19 @@ fn prep_6_and_gen_4_a_passed_deadline_is_told_only_and_after_arguments() {
 fn prep_11_the_client_may_close_its_memory_as_soon_as_the_call_returns() {
     let device = served();
     let sample = add_constant();
-    let told = Told::<Prepared>::new();
+    let notified = Notified::<Prepared>::new();
     {
         let model = to::<v1_0::Model>(&sample.model);
-        assert_eq!(device.prepare_model(&model, Some(told.clone())).unwrap(), NONE);
+        assert_eq!(device.prepare_model(&model, Some(notified.clone())).unwrap(), NONE);
     }
-    let model = told.only().1.unwrap().newest();
+    let model = notified.only().1.unwrap().newest();
     let canonical = sample.request();
-    let told = Told::<Executed>::new();
+    let notified = Notified::<Executed>::new();
     {
         let request = to::<v1_0::Request>(&canonical);
-        assert_eq!(model.execute(&request, Some(told.clone())).unwrap(), NONE);
+        assert_eq!(model.execute(&request, Some(notified.clone())).unwrap(), NONE);
     }
-    assert_eq!(told.only().0, NONE);
+    assert_eq!(notified.only().0, NONE);
     sample.assert_result(&canonical);
 }
 
@@ -166,9 +171,9 @@ fn prep_14_one_model_is_prepared_by_several_threads_at_once() {
         for (_, prepare) in PREPARE {
             scope.spawn(move || {
                 for _ in 0..10 {
-                    let told = Told::<Prepared>::new();
-                    assert_eq!(prepare(device, &sample.model, Some(told.clone())), NONE);
-                    assert_eq!(told.only().0, NONE);
+                    let notified = Notified::<Prepared>::new();
+                    assert_eq!(prepare(device, &sample.model, Some(notified.clone())), NONE);
+                    assert_eq!(notified.only().0, NONE);
                 }
             });
         }

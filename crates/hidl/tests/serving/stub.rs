@@ -118,14 +118,14 @@ fn prep_7_wrong_cache_handles_change_nothing() {
         (vec![Handle::NULL], files(2), (0, 0)),
         (vec![two], files(2), (0, 0)),
     ] {
-        let told = Told::<Prepared>::new();
-        let callback = Some(told.clone() as _);
+        let notified = Notified::<Prepared>::new();
+        let callback = Some(notified.clone() as _);
         let status = device
             .prepare_model_1_2(&model, FAST, &model_cache, &data_cache, &TOKEN, callback)
             .unwrap();
-        // CACHE-2: the client may close its files as soon as it is told.
+        // CACHE-2: the client may close its files as soon as it is notified.
         drop((model_cache, data_cache));
-        assert_eq!((status, told.only().0), (NONE, NONE));
+        assert_eq!((status, notified.only().0), (NONE, NONE));
         let saved = stub.saved.lock().unwrap().pop().unwrap();
         assert_eq!((saved.0, saved.1), expected);
         assert_eq!(saved.2, TOKEN);
@@ -138,10 +138,10 @@ fn cache_6_a_device_that_does_not_cache_fails() {
     let device = serve::Device::new(Arc::new(Stub { cache_files_needed, ..Stub::new() }));
     assert_eq!(device.get_number_of_cache_files_needed().unwrap(), (NONE, 0, 0));
     for handles in [0, 1] {
-        let (model, told) = (files(handles), Told::<Prepared>::new());
+        let (model, notified) = (files(handles), Notified::<Prepared>::new());
         let status =
-            device.prepare_model_from_cache(&model, &[], &TOKEN, Some(told.clone())).unwrap();
-        assert_eq!((status, told.count(), told.only().0), (FAILURE, 1, FAILURE));
+            device.prepare_model_from_cache(&model, &[], &TOKEN, Some(notified.clone())).unwrap();
+        assert_eq!((status, notified.count(), notified.only().0), (FAILURE, 1, FAILURE));
     }
 }
 
@@ -180,14 +180,14 @@ fn cache_2_files_go_through_the_interface() {
 }
 
 #[test]
-fn cache_5_and_7_what_is_wrong_with_the_files_is_told_and_returned() {
+fn cache_5_and_7_what_is_wrong_with_the_files_is_notified_and_returned() {
     let load = |device: &serve::Device, model: &[Handle], data: &[Handle]| {
-        let told = Told::<Prepared>::new();
+        let notified = Notified::<Prepared>::new();
         let status =
-            device.prepare_model_from_cache(model, data, &TOKEN, Some(told.clone())).unwrap();
-        let (told, model) = told.only();
-        assert_eq!(model.is_some(), told == NONE);
-        (status, told)
+            device.prepare_model_from_cache(model, data, &TOKEN, Some(notified.clone())).unwrap();
+        let (notified, model) = notified.only();
+        assert_eq!(model.is_some(), notified == NONE);
+        (status, notified)
     };
     let good = serve::Device::new(Arc::new(Stub::new()));
     assert_eq!(load(&good, &files(1), &files(2)), (NONE, NONE));
@@ -205,28 +205,28 @@ fn cache_5_and_7_what_is_wrong_with_the_files_is_told_and_returned() {
 }
 
 #[test]
-fn cache_5_what_goes_wrong_while_loading_is_told_only() {
+fn cache_5_what_goes_wrong_while_loading_is_notified_only() {
     let served =
         |load| serve::Device::new(Arc::new(Stub { load, ..Stub::new() }) as Arc<dyn Device>);
     let fails = served(|| Err(Error::failure("not to be restored")));
-    let told = Told::<Prepared>::new();
+    let notified = Notified::<Prepared>::new();
     let status = fails
-        .prepare_model_from_cache(&files(1), &files(2), &TOKEN, Some(told.clone() as _))
+        .prepare_model_from_cache(&files(1), &files(2), &TOKEN, Some(notified.clone() as _))
         .unwrap();
-    assert_eq!((status, told.only().0), (NONE, FAILURE));
+    assert_eq!((status, notified.only().0), (NONE, FAILURE));
     let late = served(|| Err(Error::new(ErrorStatus::MissedDeadlinePersistent, "late")));
-    let told = Told::<Prepared>::new();
-    let callback = Some(told.clone() as _);
+    let notified = Notified::<Prepared>::new();
+    let callback = Some(notified.clone() as _);
     let status = late.prepare_model_from_cache(&files(1), &files(2), &TOKEN, callback).unwrap();
     // GEN-2: 1.2 has no words for it.
-    assert_eq!((status, told.only().0), (NONE, FAILURE));
-    let told = Told::<Prepared>::new();
-    let callback = Some(told.clone() as _);
+    assert_eq!((status, notified.only().0), (NONE, FAILURE));
+    let notified = Notified::<Prepared>::new();
+    let callback = Some(notified.clone() as _);
     let status = late
         .prepare_model_from_cache_1_3(NO_DEADLINE, &files(1), &files(2), &TOKEN, callback)
         .unwrap();
     assert_eq!(status, NONE);
-    assert!(is_missed(told.only().0));
+    assert!(is_missed(notified.only().0));
 }
 
 /// A device that takes its time with what is in the files keeps no client waiting in the call.
@@ -236,19 +236,19 @@ fn cache_5_loading_is_a_task() {
     let held = Arc::clone(&stub.held);
     *held.0.lock().unwrap() = true;
     let device = serve::Device::new(Arc::new(stub));
-    let (told, told_1_3) = (Told::<Prepared>::new(), Told::<Prepared>::new());
+    let (notified, notified_1_3) = (Notified::<Prepared>::new(), Notified::<Prepared>::new());
     let (model, data) = (files(1), files(2));
     let status =
-        device.prepare_model_from_cache(&model, &data, &TOKEN, Some(told.clone())).unwrap();
-    let callback = Some(told_1_3.clone() as _);
+        device.prepare_model_from_cache(&model, &data, &TOKEN, Some(notified.clone())).unwrap();
+    let callback = Some(notified_1_3.clone() as _);
     let status_1_3 =
         device.prepare_model_from_cache_1_3(NO_DEADLINE, &model, &data, &TOKEN, callback).unwrap();
     assert_eq!((status, status_1_3), (NONE, NONE));
-    assert_eq!((told.count(), told_1_3.count()), (0, 0));
+    assert_eq!((notified.count(), notified_1_3.count()), (0, 0));
     *held.0.lock().unwrap() = false;
     held.1.notify_all();
-    for told in [told, told_1_3] {
-        let (status, model) = told.only();
+    for notified in [notified, notified_1_3] {
+        let (status, model) = notified.only();
         assert!(status == NONE && model.is_some());
     }
 }
@@ -265,19 +265,19 @@ fn conc_4_a_crowd_that_prepares_keeps_no_execution_waiting_for_a_thread() {
     let model: v1_0::Model = to(&add_constant().model);
     let crowd: Vec<_> = (0..5)
         .map(|_| {
-            let told = Told::<Prepared>::new();
-            assert_eq!(device.prepare_model(&model, Some(told.clone())).unwrap(), NONE);
-            told
+            let notified = Notified::<Prepared>::new();
+            assert_eq!(device.prepare_model(&model, Some(notified.clone())).unwrap(), NONE);
+            notified
         })
         .collect();
-    let told = Told::<Executed>::new();
+    let notified = Notified::<Executed>::new();
     let request = to(&add_constant().request());
-    assert_eq!(ready.execute(&request, Some(told.clone())).unwrap(), NONE);
-    assert_eq!(told.only().0, FAILURE, "the stub's model panics");
+    assert_eq!(ready.execute(&request, Some(notified.clone())).unwrap(), NONE);
+    assert_eq!(notified.only().0, FAILURE, "the stub's model panics");
     *held.0.lock().unwrap() = false;
     held.1.notify_all();
-    for told in crowd {
-        assert_eq!(told.only().0, NONE);
+    for notified in crowd {
+        assert_eq!(notified.only().0, NONE);
     }
 }
 
@@ -292,29 +292,29 @@ fn conc_5_tasks_are_the_clients_and_end_when_it_leaves() {
     let request: v1_3::Request = to(&endless().request());
     let fifteen = OptionalTimeoutDuration::Nanoseconds(15_000_000_000);
     let execute = || {
-        let told = Told::<Executed>::new();
-        let callback = Some(told.clone() as _);
-        (model.execute_1_3(&request, NO, NO_DEADLINE, fifteen, callback).unwrap(), told)
+        let notified = Notified::<Executed>::new();
+        let callback = Some(notified.clone() as _);
+        (model.execute_1_3(&request, NO, NO_DEADLINE, fifteen, callback).unwrap(), notified)
     };
     let mut begun = Vec::new();
     for expected in [NONE, NONE, FAILURE] {
-        let (status, told) = execute();
+        let (status, notified) = execute();
         assert_eq!(status, expected);
-        begun.push(told);
+        begun.push(notified);
     }
     assert_eq!(client.held(Holding::Tasks), 2);
     let begin = std::time::Instant::now();
     client.leave();
-    for told in begun {
-        assert_eq!(told.only().0, FAILURE);
+    for notified in begun {
+        assert_eq!(notified.only().0, FAILURE);
     }
     assert!(begin.elapsed() < Duration::from_secs(10));
-    let (status, told) = execute();
-    assert_eq!((status, told.only().0), (FAILURE, FAILURE));
+    let (status, notified) = execute();
+    assert_eq!((status, notified.only().0), (FAILURE, FAILURE));
 }
 
 #[test]
-fn prep_4_a_task_that_cannot_be_started_is_told_and_returned() {
+fn prep_4_a_task_that_cannot_be_started_is_notified_and_returned() {
     let stub = Stub::new();
     let held = Arc::clone(&stub.held);
     *held.0.lock().unwrap() = true;
@@ -323,16 +323,16 @@ fn prep_4_a_task_that_cannot_be_started_is_told_and_returned() {
     let model: v1_0::Model = to(&add_constant().model);
     let all: Vec<_> = (0..10)
         .map(|_| {
-            let told = Told::<Prepared>::new();
-            (device.prepare_model(&model, Some(told.clone())).unwrap(), told)
+            let notified = Notified::<Prepared>::new();
+            (device.prepare_model(&model, Some(notified.clone())).unwrap(), notified)
         })
         .collect();
     *held.0.lock().unwrap() = false;
     held.1.notify_all();
     let refused = all.iter().filter(|(status, _)| *status == FAILURE).count();
     assert!((8..10).contains(&refused), "{refused}");
-    for (status, told) in all {
-        assert_eq!(told.only().0, status);
+    for (status, notified) in all {
+        assert_eq!(notified.only().0, status);
     }
 }
 
@@ -343,17 +343,17 @@ fn conc_4_preparing_blocks_nobody() {
     let device = serve::Device::new(Arc::new(stub));
     let ready = prepared(&device, &add_constant().model);
     *held.0.lock().unwrap() = true;
-    let told = Told::<Prepared>::new();
+    let notified = Notified::<Prepared>::new();
     let model: v1_0::Model = to(&add_constant().model);
-    assert_eq!(device.prepare_model(&model, Some(told.clone())).unwrap(), NONE);
+    assert_eq!(device.prepare_model(&model, Some(notified.clone())).unwrap(), NONE);
     assert_eq!(device.get_supported_operations(&model).unwrap(), (NONE, vec![true]));
     assert_eq!(device.get_capabilities().unwrap().0, NONE);
     let request = to(&add_constant().request());
     assert_eq!(ready.execute_synchronously(&request, NO).unwrap().0, FAILURE);
-    assert_eq!(told.count(), 0);
+    assert_eq!(notified.count(), 0);
     *held.0.lock().unwrap() = false;
     held.1.notify_all();
-    assert_eq!(told.only().0, NONE);
+    assert_eq!(notified.only().0, NONE);
 }
 
 #[test]
@@ -362,16 +362,16 @@ fn gen_8_a_device_that_panics_fails_the_call_only() {
     let device = serve::Device::new(stub);
     assert_eq!(device.get_version_string().unwrap(), (FAILURE, String::new()));
     assert_eq!(device.get_capabilities().unwrap().0, FAILURE);
-    let told = Told::<Prepared>::new();
-    let status = device.prepare_model(&to(&add_constant().model), Some(told.clone())).unwrap();
-    assert_eq!((status, told.only().0), (NONE, FAILURE));
+    let notified = Notified::<Prepared>::new();
+    let status = device.prepare_model(&to(&add_constant().model), Some(notified.clone())).unwrap();
+    assert_eq!((status, notified.only().0), (NONE, FAILURE));
 
     let device = serve::Device::new(Arc::new(Stub::new()));
     let model = prepared(&device, &add_constant().model);
     let request = add_constant().request();
-    let told = Told::<Executed>::new();
-    assert_eq!(model.execute(&to(&request), Some(told.clone())).unwrap(), NONE);
-    assert_eq!(told.only().0, FAILURE);
+    let notified = Notified::<Executed>::new();
+    assert_eq!(model.execute(&to(&request), Some(notified.clone())).unwrap(), NONE);
+    assert_eq!(notified.only().0, FAILURE);
     let answer = model.execute_synchronously(&to(&request), YES).unwrap();
     assert_eq!(answer, (FAILURE, vec![], Timing::NONE));
     let (status, buffer, token) =

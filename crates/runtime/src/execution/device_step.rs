@@ -81,7 +81,7 @@ impl DeviceWork<'_> {
                 let name = self.step.device.name();
                 return Err(Error::failed(format!(
                     "input {position} of a step on {name} has no elements, which devices cannot be \
-                     told: {dimensions:?}"
+                     notified: {dimensions:?}"
                 )));
             }
         }
@@ -144,11 +144,11 @@ impl DeviceWork<'_> {
     fn more_room(&self, output: usize, shape: &OutputShape, before: Option<u32>) -> Result<u32> {
         let devices = self.plan.model.devices();
         let operand_type = self.slot(output).operand.operand_type;
-        let told = byte_size(devices, operand_type, &shape.dimensions);
-        if let Some(told) = told
-            && Some(told) != before
+        let notified = byte_size(devices, operand_type, &shape.dimensions);
+        if let Some(notified) = notified
+            && Some(notified) != before
         {
-            return Ok(told);
+            return Ok(notified);
         }
         let before = before.unwrap_or(FIRST_ROOM);
         before.checked_mul(2).ok_or_else(|| {

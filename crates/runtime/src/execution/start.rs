@@ -240,8 +240,8 @@ impl Execution {
         let settle = move |signalled: Result<()>| {
             let info = info.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
             // The device may say more than its fence, which signals even when a loop took too long.
-            let told = info.as_ref().and_then(|info| info.get().err()).map(Error::from);
-            let outcome = match (signalled.err(), told, info) {
+            let notified = info.as_ref().and_then(|info| info.get().err()).map(Error::from);
+            let outcome = match (signalled.err(), notified, info) {
                 (None, None, Some(info)) => {
                     let output_shapes = output_shapes.clone();
                     Ok(Outcome { output_shapes, times: Times::Asked(info) })

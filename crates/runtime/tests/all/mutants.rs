@@ -1,4 +1,4 @@
-//! Models that are broken in one place: the builder refuses what it can be told at all.
+//! Models that are broken in one place: the builder refuses what it cannot express.
 #![allow(clippy::print_stderr)] // What was left out.
 
 use crate::support::through::rebuild;
@@ -15,15 +15,15 @@ use std::path::Path;
 const KEPT: [&str; 8] =
     ["CF-4", "EXT-2", "MODEL-13", "MODEL-14", "MODEL-16", "MODEL-19", "MODEL-23", "MODEL-24"];
 
-/// Rules that it can be told to break.
+/// Rules that it can be made to break.
 const REFUSED: [&str; 22] = [
     "CF-1", "CF-2", "CF-3", "CF-5", "CF-6", "MODEL-1", "MODEL-10", "MODEL-11", "MODEL-12",
     "MODEL-15", "MODEL-17", "MODEL-20", "MODEL-21", "MODEL-22", "MODEL-25", "MODEL-26", "MODEL-3",
     "MODEL-5", "MODEL-6", "MODEL-7", "MODEL-8", "MODEL-9",
 ];
 
-/// Whether the builder can be told of the model: what it names is there.
-fn can_be_told(model: &Model) -> bool {
+/// Whether the builder can express the model: what it names is there.
+fn can_be_notified(model: &Model) -> bool {
     model.subgraphs().all(|(_, graph)| {
         graph.operands.iter().all(|operand| {
             let location = operand.location;
@@ -60,7 +60,7 @@ fn what_breaks_a_rule_is_refused() {
             }
             let instance = Instance::new(&case).unwrap();
             mutation::mutants(&instance.model, HalVersion::LATEST, None, number, |mutant| {
-                if !can_be_told(&mutant.model) || KEPT.contains(&mutant.rule) {
+                if !can_be_notified(&mutant.model) || KEPT.contains(&mutant.rule) {
                     return;
                 }
                 let what = format!("{} ({}): {}", case.name, mutant.rule, mutant.what);

@@ -91,7 +91,7 @@ impl ExtensionOperation {
 /// Why a kernel came to no end.
 #[derive(Debug)]
 pub enum Stop {
-    /// It was told to stop.
+    /// It was notified to stop.
     Interrupted(Interruption),
     /// Something is wrong with its arguments.
     Fault(Fault),

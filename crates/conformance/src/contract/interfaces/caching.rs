@@ -3,7 +3,7 @@
 use super::super::models::{addition, execute_sum_of, sum};
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{CacheHandles, Driver, DriverModel, ExecuteWishes, PrepareWishes, TOKEN};
-use super::told::{Preparation, Told};
+use super::notified::{Notified, Preparation};
 use super::{NONE, demand_status};
 use nnhal_hal::{ErrorStatus, HalVersion};
 use nnhal_hidl::Handle;
@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["CACHE-5", "CACHE-6", "CACHE-7"],
-        name: "handles that are of no use for loading are returned, and told once",
+        name: "handles that are of no use for loading are returned, and reported once",
         run: Run::Driver(useless_to_load),
     },
     Check {
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["PREP-11"],
-        name: "files are not needed after a preparation was told",
+        name: "files are not needed after a preparation was reported",
         run: Run::Driver(files_let_go),
     },
 ];
@@ -188,40 +188,40 @@ fn save(
     version: HalVersion,
     files: &CacheHandles,
 ) -> Result<(), Violation> {
-    let (told, wishes) = (Told::new(), PrepareWishes::default());
-    let callback = Some(Arc::clone(&told));
+    let (notified, wishes) = (Notified::new(), PrepareWishes::default());
+    let callback = Some(Arc::clone(&notified));
     let model = addition([2, 2]);
     let launched = driver.prepare_and_save(version, &model, wishes, files, callback)?;
     demand_status(&format!("{what}: launching"), launched, NONE)?;
-    let Preparation { status, model } = told.only()?;
+    let Preparation { status, model } = notified.only()?;
     demand_status(&format!("{what}: preparing"), status, NONE)?;
     let model = model.ok_or_else(|| Violation(format!("{what}: there is no model with NONE")))?;
     expect_sum(what, &model)
 }
 
-/// What a load returned and told, which go together (contract: CACHE-5, CACHE-12).
+/// What a load returned and reported, which go together (contract: CACHE-5, CACHE-12).
 fn load(
     what: &str,
     driver: &Driver,
     version: HalVersion,
     files: &CacheHandles,
 ) -> Result<Preparation, Violation> {
-    let told = Told::new();
-    let launched = driver.load(version, files, Some(Arc::clone(&told)))?;
-    let told = told.only()?;
+    let notified = Notified::new();
+    let launched = driver.load(version, files, Some(Arc::clone(&notified)))?;
+    let notified = notified.only()?;
     let failed = launched != ErrorStatus::None.code();
     demand!(
-        !failed || launched == told.status,
-        "{what}: {launched} is returned, {} told",
-        told.status
+        !failed || launched == notified.status,
+        "{what}: {launched} is returned, {} reported",
+        notified.status
     );
-    let (success, model) = (told.status == ErrorStatus::None.code(), told.model.is_some());
+    let (success, model) = (notified.status == ErrorStatus::None.code(), notified.model.is_some());
     demand!(
         success == model,
-        "{what}: {} is told, and that there is a model: {model}",
-        told.status
+        "{what}: {} is reported, and that there is a model: {model}",
+        notified.status
     );
-    Ok(told)
+    Ok(notified)
 }
 
 fn expect_loaded(
@@ -230,12 +230,12 @@ fn expect_loaded(
     version: HalVersion,
     files: &CacheHandles,
 ) -> Result<(), Violation> {
-    let told = load(what, driver, version, files)?;
-    demand_status(what, told.status, NONE)?;
-    told.model.map_or(Ok(()), |model| expect_sum(what, &model))
+    let notified = load(what, driver, version, files)?;
+    demand_status(what, notified.status, NONE)?;
+    notified.model.map_or(Ok(()), |model| expect_sum(what, &model))
 }
 
-/// Demands a refusal that is returned as well as told, since arguments and the integrity of the
+/// Demands a refusal that is returned as well as reported, since arguments and the integrity of the
 /// model cache are looked at before the method returns (contract: CACHE-5).
 fn expect_refused(
     what: &str,
@@ -244,13 +244,17 @@ fn expect_refused(
     files: &CacheHandles,
     allowed: &[ErrorStatus],
 ) -> Result<(), Violation> {
-    let told = Told::<Preparation>::new();
-    let launched = driver.load(version, files, Some(Arc::clone(&told)))?;
-    let told = told.only()?;
+    let notified = Notified::<Preparation>::new();
+    let launched = driver.load(version, files, Some(Arc::clone(&notified)))?;
+    let notified = notified.only()?;
     demand_status(&format!("{what}, as returned"), launched, allowed)?;
-    demand_status(&format!("{what}, as told"), told.status, allowed)?;
-    demand!(launched == told.status, "{what}: {launched} is returned, {} told", told.status);
-    demand!(told.model.is_none(), "{what}: there is a model");
+    demand_status(&format!("{what}, as reported"), notified.status, allowed)?;
+    demand!(
+        launched == notified.status,
+        "{what}: {launched} is returned, {} reported",
+        notified.status
+    );
+    demand!(notified.model.is_none(), "{what}: there is a model");
     Ok(())
 }
 
@@ -261,8 +265,8 @@ fn expect_right_or_nothing(
     version: HalVersion,
     files: &CacheHandles,
 ) -> Result<(), Violation> {
-    let told = load(what, driver, version, files)?;
-    told.model.map_or(Ok(()), |model| expect_sum(what, &model))
+    let notified = load(what, driver, version, files)?;
+    notified.model.map_or(Ok(()), |model| expect_sum(what, &model))
 }
 
 fn there_and_back(driver: &Driver) -> Result<Verdict, Violation> {
@@ -464,8 +468,8 @@ fn changed_between(driver: &Driver) -> Result<Verdict, Violation> {
                     expect_refused(&what, driver, version, &handles, FAILURE)?;
                 } else {
                     // Wrong values are the worst that may come of it.
-                    let told = load(&what, driver, version, &handles)?;
-                    if let Some(model) = told.model {
+                    let notified = load(&what, driver, version, &handles)?;
+                    if let Some(model) = notified.model {
                         let (_, ended) = model.execute(
                             HalVersion::V1_0,
                             &super::super::models::sum_request()?,
@@ -584,8 +588,8 @@ fn files_let_go(driver: &Driver) -> Result<Verdict, Violation> {
     for version in versions(driver) {
         save("a good save", driver, version, &files.open()?)?;
         let content = files.content()?;
-        let told = load("good files", driver, version, &files.open()?)?;
-        let Some(model) = told.model else { return Err(Violation("it does not load".into())) };
+        let notified = load("good files", driver, version, &files.open()?)?;
+        let Some(model) = notified.model else { return Err(Violation("it does not load".into())) };
         // What was loaded is the driver's own: the files may become anything.
         files.restore(&vec![vec![0xAA; 100]; content.len()])?;
         expect_sum("after its files were written over", &model)?;

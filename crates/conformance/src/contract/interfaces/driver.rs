@@ -2,7 +2,7 @@
 //! interfaces, called with numbers as they are on the wire.
 
 use super::super::Violation;
-use super::told::{Ended, Preparation, Told};
+use super::notified::{Ended, Notified, Preparation};
 use super::words;
 use nnhal_hal::{ExecutionPreference, HalVersion, MeasureTiming, Model, Priority, Request};
 use nnhal_hidl::v1_2::{CacheToken, OutputShape, Timing};
@@ -159,7 +159,7 @@ impl Driver {
         version: HalVersion,
         model: &Model,
         wishes: PrepareWishes,
-        callback: Option<Arc<Told<Preparation>>>,
+        callback: Option<Arc<Notified<Preparation>>>,
     ) -> Result<i32, Violation> {
         self.prepare_and_save(version, model, wishes, &CacheHandles::none(), callback)
     }
@@ -171,7 +171,7 @@ impl Driver {
         model: &Model,
         wishes: PrepareWishes,
         files: &CacheHandles,
-        callback: Option<Arc<Told<Preparation>>>,
+        callback: Option<Arc<Notified<Preparation>>>,
     ) -> Result<i32, Violation> {
         self.prepare_words(version, model, None, wishes, files, callback)
     }
@@ -182,7 +182,7 @@ impl Driver {
         version: HalVersion,
         model: &Model,
         pools: &[HidlMemory],
-        callback: &Arc<Told<Preparation>>,
+        callback: &Arc<Notified<Preparation>>,
     ) -> Result<i32, Violation> {
         let (wishes, files) = (PrepareWishes::default(), CacheHandles::none());
         let callback = Some(Arc::clone(callback));
@@ -196,7 +196,7 @@ impl Driver {
         pools: Option<&[HidlMemory]>,
         wishes: PrepareWishes,
         files: &CacheHandles,
-        callback: Option<Arc<Told<Preparation>>>,
+        callback: Option<Arc<Notified<Preparation>>>,
     ) -> Result<i32, Violation> {
         let CacheHandles { model: model_cache, data: data_cache, token } = files;
         let PrepareWishes { preference, priority, deadline } = wishes;
@@ -254,7 +254,7 @@ impl Driver {
         &self,
         version: HalVersion,
         files: &CacheHandles,
-        callback: Option<Arc<Told<Preparation>>>,
+        callback: Option<Arc<Notified<Preparation>>>,
     ) -> Result<i32, Violation> {
         let CacheHandles { model: model_cache, data: data_cache, token } = files;
         let answer = if version <= HalVersion::V1_2 {
@@ -297,10 +297,10 @@ impl Driver {
         version: HalVersion,
         model: &Model,
     ) -> Result<DriverModel, Violation> {
-        let (told, wishes) = (Told::new(), PrepareWishes::default());
-        let status = self.prepare(version, model, wishes, Some(Arc::clone(&told)))?;
+        let (notified, wishes) = (Notified::new(), PrepareWishes::default());
+        let status = self.prepare(version, model, wishes, Some(Arc::clone(&notified)))?;
         super::demand_status("launching a preparation", status, super::NONE)?;
-        let Preparation { status, model } = told.only()?;
+        let Preparation { status, model } = notified.only()?;
         super::demand_status("a preparation", status, super::NONE)?;
         model.ok_or_else(|| Violation("there is no prepared model with NONE".into()))
     }
@@ -338,7 +338,7 @@ impl DriverModel {
         version: HalVersion,
         request: &Request,
         wishes: ExecuteWishes,
-        callback: Option<Arc<Told<Ended>>>,
+        callback: Option<Arc<Notified<Ended>>>,
     ) -> Result<i32, Violation> {
         match version {
             HalVersion::V1_0 | HalVersion::V1_1 | HalVersion::V1_2 => {
@@ -354,7 +354,7 @@ impl DriverModel {
         version: HalVersion,
         request: &v1_0::Request,
         wishes: ExecuteWishes,
-        callback: Option<Arc<Told<Ended>>>,
+        callback: Option<Arc<Notified<Ended>>>,
     ) -> Result<i32, Violation> {
         let answer = if version < HalVersion::V1_2 {
             self.v1_0.execute(request, callback.map(|callback| callback as _))
@@ -370,7 +370,7 @@ impl DriverModel {
         &self,
         request: &v1_3::Request,
         wishes: ExecuteWishes,
-        callback: Option<Arc<Told<Ended>>>,
+        callback: Option<Arc<Notified<Ended>>>,
     ) -> Result<i32, Violation> {
         let ExecuteWishes { measure, deadline, loop_timeout } = wishes;
         let callback = callback.map(|callback| callback as _);
@@ -378,16 +378,16 @@ impl DriverModel {
         returned("execute", model.execute_1_3(request, measure, deadline, loop_timeout, callback))
     }
 
-    /// The status of the call, and what was told once.
+    /// The status of the call, and what was reported once.
     pub(super) fn execute(
         &self,
         version: HalVersion,
         request: &Request,
         wishes: ExecuteWishes,
     ) -> Result<(i32, Ended), Violation> {
-        let told = Told::new();
-        let status = self.launch(version, request, wishes, Some(Arc::clone(&told)))?;
-        Ok((status, told.only()?))
+        let notified = Notified::new();
+        let status = self.launch(version, request, wishes, Some(Arc::clone(&notified)))?;
+        Ok((status, notified.only()?))
     }
 
     /// `executeSynchronously` of 1.2 or 1.3.

@@ -1,9 +1,9 @@
-//! Launching executions, and what their callbacks are told (contract: sections 7, 10, 16, 17).
+//! Launching executions, and what their callbacks are notified of (contract: sections 7, 10, 16, 17).
 
 use super::super::models::{addition, endless, sum, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{Driver, DriverModel, ExecuteWishes};
-use super::told::{Ended, Told};
+use super::notified::{Ended, Notified};
 use super::{INVALID, MISSED, NONE, demand_status, name_of};
 use nnhal_hal::{ErrorStatus, HalVersion, MeasureTiming, Request, RequestBuilder};
 use nnhal_hidl::v1_2::{OutputShape, Timing};
@@ -13,33 +13,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) const CHECKS: &[Check] = &[
     Check {
         ids: &["EXEC-3", "CB-1", "CB-3", "TIME-1"],
-        name: "a good request is told once by every version",
+        name: "a good request is reported once by every version",
         run: Run::Driver(good),
     },
     Check {
         ids: &["CB-2", "EXEC-9"],
-        name: "the results are there when the callback is told",
-        run: Run::Driver(told_at_the_end),
+        name: "the results are there when the callback is notified",
+        run: Run::Driver(notified_at_the_end),
     },
     Check {
         ids: &["EXEC-1", "CB-5", "SHAPE-1"],
-        name: "a wrong request is returned, and told once",
+        name: "a wrong request is returned, and reported once",
         run: Run::Driver(wrong),
     },
     Check { ids: &["EXEC-2"], name: "a null callback is refused", run: Run::Driver(no_callback) },
     Check {
         ids: &["GEN-7", "EXEC-1"],
-        name: "numbers that are no codes are returned, and told once",
+        name: "numbers that are no codes are returned, and reported once",
         run: Run::Driver(no_codes),
     },
     Check {
         ids: &["EXEC-5", "QOS-3", "QOS-6"],
-        name: "a deadline that has passed is told, not returned",
+        name: "a deadline that has passed is reported, not returned",
         run: Run::Driver(passed_deadline),
     },
     Check {
         ids: &["QOS-7", "QOS-6"],
-        name: "a loop that takes too long is told, not returned",
+        name: "a loop that takes too long is reported, not returned",
         run: Run::Driver(endless_loop),
     },
     Check {
@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["CB-7", "SHAPE-4", "EXEC-10"],
-        name: "too short a buffer is told with shapes",
+        name: "too short a buffer is reported with shapes",
         run: Run::Driver(short_buffer),
     },
     Check {
@@ -64,7 +64,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["CONC-1", "CB-1"],
-        name: "many launches at once, each told once",
+        name: "many launches at once, each reported once",
         run: Run::Driver(at_once),
     },
 ];
@@ -88,15 +88,15 @@ fn wrong_request() -> Result<Request, Violation> {
 fn demand_empty(what: &str, ended: &Ended) -> Result<(), Violation> {
     let Some((shapes, timing)) = &ended.details else { return Ok(()) };
     let status = name_of(ended.status);
-    demand!(shapes.is_empty(), "{what}: {shapes:?} is told with {status}");
-    demand!(*timing == Timing::NONE, "{what}: {timing:?} is told with {status}");
+    demand!(shapes.is_empty(), "{what}: {shapes:?} is reported with {status}");
+    demand!(*timing == Timing::NONE, "{what}: {timing:?} is reported with {status}");
     Ok(())
 }
 
-/// Demands `INVALID_ARGUMENT`, returned and told, and nothing else with it.
+/// Demands `INVALID_ARGUMENT`, returned and reported, and nothing else with it.
 fn demand_invalid(what: &str, launched: i32, ended: &Ended) -> Result<(), Violation> {
     demand_status(&format!("{what}, as returned"), launched, INVALID)?;
-    demand_status(&format!("{what}, as told"), ended.status, INVALID)?;
+    demand_status(&format!("{what}, as reported"), ended.status, INVALID)?;
     demand_empty(what, ended)
 }
 
@@ -131,7 +131,7 @@ fn good(driver: &Driver) -> Result<Verdict, Violation> {
     Ok(Verdict::Kept)
 }
 
-fn told_at_the_end(driver: &Driver) -> Result<Verdict, Violation> {
+fn notified_at_the_end(driver: &Driver) -> Result<Verdict, Violation> {
     let model = adder(driver)?;
     for version in versions(driver) {
         let request = sum_request()?;
@@ -143,12 +143,12 @@ fn told_at_the_end(driver: &Driver) -> Result<Verdict, Violation> {
                 *seen.lock().unwrap_or_else(PoisonError::into_inner) = output;
             }
         };
-        let told = Told::with_witness(witness);
+        let notified = Notified::with_witness(witness);
         let wishes = ExecuteWishes::default();
-        model.launch(version, &request, wishes, Some(Arc::clone(&told)))?;
-        demand_status(&format!("executing by {version}"), told.only()?.status, NONE)?;
+        model.launch(version, &request, wishes, Some(Arc::clone(&notified)))?;
+        demand_status(&format!("executing by {version}"), notified.only()?.status, NONE)?;
         let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
-        demand!(seen == Some(sum()), "by {version} the output is {seen:?} when it is told");
+        demand!(seen == Some(sum()), "by {version} the output is {seen:?} when it is reported");
     }
     Ok(Verdict::Kept)
 }
@@ -250,15 +250,15 @@ fn older_statuses(driver: &Driver) -> Result<Verdict, Violation> {
     };
     let wishes = ExecuteWishes::default();
     // At once, because each takes as long as the limit.
-    let told = [Told::new(), Told::new()];
-    for (version, told) in [HalVersion::V1_0, HalVersion::V1_2].into_iter().zip(&told) {
-        let launched = model.launch(version, &request, wishes, Some(Arc::clone(told)))?;
+    let notified = [Notified::new(), Notified::new()];
+    for (version, notified) in [HalVersion::V1_0, HalVersion::V1_2].into_iter().zip(&notified) {
+        let launched = model.launch(version, &request, wishes, Some(Arc::clone(notified)))?;
         demand_status(&format!("launching by {version}"), launched, NONE)?;
     }
     let (status, shapes, timing) = model.run(HalVersion::V1_2, &request, wishes)?;
     let failure = [ErrorStatus::GeneralFailure];
     let synchronous = Ended { status, details: Some((shapes, timing)) };
-    for (what, ended) in ["execute", "execute_1_2"].into_iter().zip(told) {
+    for (what, ended) in ["execute", "execute_1_2"].into_iter().zip(notified) {
         let ended = ended.only()?;
         demand_status(what, ended.status, &failure)?;
         demand_empty(what, &ended)?;
@@ -287,8 +287,8 @@ fn short_buffer(driver: &Driver) -> Result<Verdict, Violation> {
         demand_status(&format!("launching by {version}"), launched, &returned)?;
         demand_status(&format!("too short a buffer by {version}"), ended.status, &short)?;
         let shapes = ended.details.map(|(shapes, _)| shapes).unwrap_or_default();
-        let told = matches!(&shapes[..], [shape] if !shape.is_sufficient);
-        demand!(told, "by {version} too short a buffer has the shapes {shapes:?}");
+        let notified = matches!(&shapes[..], [shape] if !shape.is_sufficient);
+        demand!(notified, "by {version} too short a buffer has the shapes {shapes:?}");
     }
     Ok(Verdict::Kept)
 }
@@ -303,9 +303,12 @@ fn synchronous(driver: &Driver) -> Result<Verdict, Violation> {
             let wishes = ExecuteWishes::default();
             let (status, shapes, timing) = model.run(version, &request, wishes)?;
             let answered = Ended { status, details: Some((shapes, timing)) };
-            let (_, told) = model.execute(version, &request, wishes)?;
-            let (answer, other) = (name_of(answered.status), name_of(told.status));
-            demand!(answer == other, "by {version}: {answer} synchronously, but {other} is told");
+            let (_, notified) = model.execute(version, &request, wishes)?;
+            let (answer, other) = (name_of(answered.status), name_of(notified.status));
+            demand!(
+                answer == other,
+                "by {version}: {answer} synchronously, but {other} is reported"
+            );
             let what = format!("synchronously by {version}");
             if status == ErrorStatus::None.code() {
                 demand_success(&what, &answered, false)?;
@@ -320,11 +323,12 @@ fn synchronous(driver: &Driver) -> Result<Verdict, Violation> {
 fn model_let_go(driver: &Driver) -> Result<Verdict, Violation> {
     for version in versions(driver) {
         for _ in 0..10 {
-            let (model, request, told) = (adder(driver)?, sum_request()?, Told::<Ended>::new());
+            let (model, request, notified) =
+                (adder(driver)?, sum_request()?, Notified::<Ended>::new());
             let wishes = ExecuteWishes::default();
-            model.launch(version, &request, wishes, Some(Arc::clone(&told)))?;
+            model.launch(version, &request, wishes, Some(Arc::clone(&notified)))?;
             drop(model);
-            demand_status(&format!("executing by {version}"), told.only()?.status, NONE)?;
+            demand_status(&format!("executing by {version}"), notified.only()?.status, NONE)?;
         }
     }
     Ok(Verdict::Kept)
@@ -335,14 +339,14 @@ fn at_once(driver: &Driver) -> Result<Verdict, Violation> {
     for version in versions(driver) {
         let launches: Vec<_> = (0..32)
             .map(|_| {
-                let (request, told) = (sum_request()?, Told::<Ended>::new());
+                let (request, notified) = (sum_request()?, Notified::<Ended>::new());
                 let wishes = ExecuteWishes::default();
-                model.launch(version, &request, wishes, Some(Arc::clone(&told)))?;
-                Ok((request, told))
+                model.launch(version, &request, wishes, Some(Arc::clone(&notified)))?;
+                Ok((request, notified))
             })
             .collect::<Result<_, Violation>>()?;
-        for (request, told) in launches {
-            demand_status(&format!("executing by {version}"), told.only()?.status, NONE)?;
+        for (request, notified) in launches {
+            demand_status(&format!("executing by {version}"), notified.only()?.status, NONE)?;
             let found = RequestBuilder::read_output(&request, 0)?;
             demand!(found == sum(), "by {version} the sum is {found:?}");
         }

@@ -3,7 +3,7 @@
 use super::super::models::{addition, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{Driver, DriverModel, ExecuteWishes};
-use super::told::{Preparation, Told};
+use super::notified::{Notified, Preparation};
 use super::{INVALID, NONE, demand_status, words};
 use nnhal_hal::memory::Protection;
 use nnhal_hal::{ErrorStatus, HalVersion, Memory};
@@ -113,7 +113,7 @@ enum Place {
     Used(u32),
 }
 
-/// Executes the sum by a version, with a pool of the check's; what is told.
+/// Executes the sum by a version, with a pool of the check's; what is reported.
 fn execute_with(
     model: &DriverModel,
     version: HalVersion,
@@ -127,8 +127,8 @@ fn execute_with(
         }
     }
     let is_used = matches!(place, Place::Used(_));
-    let (told, wishes) = (Told::new(), ExecuteWishes::default());
-    let callback = Some(Arc::clone(&told));
+    let (notified, wishes) = (Notified::new(), ExecuteWishes::default());
+    let callback = Some(Arc::clone(&notified));
     let launched = if version == HalVersion::V1_3 {
         let mut request: v1_3::Request = words(&request)?;
         request.pools.push(MemoryPool::HidlMemory(pool.clone()));
@@ -144,10 +144,10 @@ fn execute_with(
         }
         model.launch_older_words(version, &request, wishes, callback)?
     };
-    let told = told.only()?.status;
+    let notified = notified.only()?.status;
     let failed = launched != ErrorStatus::None.code();
-    demand!(!failed || launched == told, "CB-5: another status is told than was returned");
-    Ok(told)
+    demand!(!failed || launched == notified, "CB-5: another status is reported than was returned");
+    Ok(notified)
 }
 
 /// The versions with a method of their own that executes.
@@ -173,12 +173,12 @@ fn in_models(driver: &Driver) -> Result<Verdict, Violation> {
         let models = [addition([2, 2]), super::super::models::pool_addition()?];
         for model in models {
             for (what, pool) in wrong_memory(version)? {
-                let told = Told::<Preparation>::new();
-                let launched = driver.prepare_with_pools(version, &model, &[pool], &told)?;
-                let told = told.only()?;
+                let notified = Notified::<Preparation>::new();
+                let launched = driver.prepare_with_pools(version, &model, &[pool], &notified)?;
+                let notified = notified.only()?;
                 demand_status(&format!("{what}, as returned"), launched, INVALID)?;
-                demand_status(&format!("{what}, as told"), told.status, INVALID)?;
-                demand!(told.model.is_none(), "{what}: there is a model");
+                demand_status(&format!("{what}, as reported"), notified.status, INVALID)?;
+                demand!(notified.model.is_none(), "{what}: there is a model");
             }
         }
     }
@@ -229,12 +229,12 @@ fn large(driver: &Driver) -> Result<Verdict, Violation> {
 fn cannot_be_mapped(driver: &Driver) -> Result<Verdict, Violation> {
     for version in driver.versions() {
         let pool = of_kind("ashmem", handle(vec![pipe()?], &[]), 4096);
-        let told = Told::<Preparation>::new();
+        let notified = Notified::<Preparation>::new();
         let model = super::super::models::pool_addition()?;
-        driver.prepare_with_pools(version, &model, &[pool], &told)?;
-        let told = told.only()?;
-        let success = told.status == ErrorStatus::None.code();
-        demand!(!success && told.model.is_none(), "by {version} a pool in a pipe is prepared");
+        driver.prepare_with_pools(version, &model, &[pool], &notified)?;
+        let notified = notified.only()?;
+        let success = notified.status == ErrorStatus::None.code();
+        demand!(!success && notified.model.is_none(), "by {version} a pool in a pipe is prepared");
     }
     Ok(Verdict::Kept)
 }

@@ -13,9 +13,9 @@ mod driver;
 mod executing;
 mod fences;
 mod memory;
+mod notified;
 mod packets;
 mod preparing;
-mod told;
 mod ways;
 
 pub(super) use driver::Driver;

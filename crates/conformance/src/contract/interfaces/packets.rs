@@ -319,7 +319,7 @@ fn results_by_bytes(driver: &Driver) -> Result<Verdict, Violation> {
     let good = full_packet(&burst)?;
     let mut malformed = good.clone();
     malformed.pop();
-    // An output that is too short has its shape told.
+    // An output that is too short has its shape reported.
     let mut short = burst.request.clone();
     short.outputs[0].location.length = 4;
     let short = packet(&short.inputs, &short.outputs)?;

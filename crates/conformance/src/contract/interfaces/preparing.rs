@@ -1,9 +1,9 @@
-//! Launching preparations, and what their callbacks are told (contract: sections 4 to 7).
+//! Launching preparations, and what their callbacks are notified of (contract: sections 4 to 7).
 
 use super::super::models::{addition, foreign, pool_addition, rectifier, sum, sum_request};
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{CacheHandles, Driver, DriverModel, ExecuteWishes, PrepareWishes};
-use super::told::{Preparation, Told};
+use super::notified::{Notified, Preparation};
 use super::{INVALID, MISSED, NONE, demand_status, name_of, words};
 use nnhal_hal::{ErrorStatus, HalVersion, Model, OperandSpec, OperandType, RequestBuilder};
 use nnhal_hidl::v1_3::OptionalTimePoint;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         ids: &["PREP-3", "CB-1", "CB-4"],
-        name: "a good model is told once, and works by every version that it must have",
+        name: "a good model is reported once, and works by every version that it must have",
         run: Run::Driver(good),
     },
     Check {
         ids: &["PREP-1", "CB-1", "CB-5"],
-        name: "an invalid model is returned, and told once",
+        name: "an invalid model is returned, and reported once",
         run: Run::Driver(invalid),
     },
     Check {
@@ -29,12 +29,12 @@ pub(super) const CHECKS: &[Check] = &[
     Check { ids: &["PREP-2"], name: "a null callback is refused", run: Run::Driver(no_callback) },
     Check {
         ids: &["PREP-5", "DEV-SUP-5"],
-        name: "a valid model that cannot be run is told, not returned",
+        name: "a valid model that cannot be run is reported, not returned",
         run: Run::Driver(unsupported),
     },
     Check {
         ids: &["PREP-6", "QOS-3"],
-        name: "a deadline that has passed is told, not returned",
+        name: "a deadline that has passed is reported, not returned",
         run: Run::Driver(passed_deadline),
     },
     Check {
@@ -44,7 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["GEN-7", "PREP-1"],
-        name: "numbers that are no codes are returned, and told once",
+        name: "numbers that are no codes are returned, and reported once",
         run: Run::Driver(no_codes),
     },
     Check {
@@ -54,7 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["CACHE-5", "CACHE-6", "CACHE-7"],
-        name: "a cache without files is returned, and told once",
+        name: "a cache without files is returned, and reported once",
         run: Run::Driver(no_cache_files),
     },
     Check {
@@ -64,36 +64,40 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Launches a preparation: the status of the call, and what was told once.
+/// Launches a preparation: the status of the call, and what was reported once.
 fn launch(
     driver: &Driver,
     version: HalVersion,
     model: &Model,
     wishes: PrepareWishes,
 ) -> Result<(i32, Preparation), Violation> {
-    let told = Told::new();
-    let status = driver.prepare(version, model, wishes, Some(Arc::clone(&told)))?;
-    Ok((status, told.only()?))
+    let notified = Notified::new();
+    let status = driver.prepare(version, model, wishes, Some(Arc::clone(&notified)))?;
+    Ok((status, notified.only()?))
 }
 
 /// Demands that a model came exactly with `NONE` (contract: PREP-3).
-fn demand_model_with_none(version: HalVersion, told: &Preparation) -> Result<(), Violation> {
-    let (status, model) = (name_of(told.status), told.model.is_some());
-    let right = model == (told.status == ErrorStatus::None.code());
-    demand!(right, "by {version}: {status} is told, and that there is a model: {model}");
+fn demand_model_with_none(version: HalVersion, notified: &Preparation) -> Result<(), Violation> {
+    let (status, model) = (name_of(notified.status), notified.model.is_some());
+    let right = model == (notified.status == ErrorStatus::None.code());
+    demand!(right, "by {version}: {status} is reported, and that there is a model: {model}");
     Ok(())
 }
 
-/// Demands a status that is returned and told, without a model.
-fn demand_returned_and_told(
+/// Demands a status that is returned and reported, without a model.
+fn demand_returned_and_notified(
     what: &str,
     launched: i32,
-    told: &Preparation,
+    notified: &Preparation,
     allowed: &[ErrorStatus],
 ) -> Result<(), Violation> {
     demand_status(&format!("{what}, as returned"), launched, allowed)?;
-    demand_status(&format!("{what}, as told"), told.status, &[status_of(launched)?])?;
-    demand!(told.model.is_none(), "{what}: a model is told with {}", name_of(told.status));
+    demand_status(&format!("{what}, as reported"), notified.status, &[status_of(launched)?])?;
+    demand!(
+        notified.model.is_none(),
+        "{what}: a model is reported with {}",
+        name_of(notified.status)
+    );
     Ok(())
 }
 
@@ -114,11 +118,11 @@ fn expect_sum(model: &DriverModel, version: HalVersion) -> Result<(), Violation>
 fn good(driver: &Driver) -> Result<Verdict, Violation> {
     for version in driver.versions() {
         let wishes = PrepareWishes::default();
-        let (launched, told) = launch(driver, version, &addition([2, 2]), wishes)?;
+        let (launched, notified) = launch(driver, version, &addition([2, 2]), wishes)?;
         demand_status(&format!("launching by {version}"), launched, NONE)?;
-        demand_status(&format!("preparing by {version}"), told.status, NONE)?;
-        demand_model_with_none(version, &told)?;
-        let Some(model) = told.model else { continue };
+        demand_status(&format!("preparing by {version}"), notified.status, NONE)?;
+        demand_model_with_none(version, &notified)?;
+        let Some(model) = notified.model else { continue };
         let has = |wanted| match wanted {
             HalVersion::V1_2 => model.v1_2.is_some(),
             _ => model.v1_3.is_some(),
@@ -144,9 +148,9 @@ fn broken() -> Model {
 
 fn invalid(driver: &Driver) -> Result<Verdict, Violation> {
     for version in driver.versions() {
-        let (launched, told) = launch(driver, version, &broken(), PrepareWishes::default())?;
+        let (launched, notified) = launch(driver, version, &broken(), PrepareWishes::default())?;
         let what = format!("an invalid model by {version}");
-        demand_returned_and_told(&what, launched, &told, INVALID)?;
+        demand_returned_and_notified(&what, launched, &notified, INVALID)?;
     }
     Ok(Verdict::Kept)
 }
@@ -185,10 +189,10 @@ fn unsupported(driver: &Driver) -> Result<Verdict, Violation> {
         if answers == [true] {
             return Ok(Verdict::NotOffered("an operation that it does not support".into()));
         }
-        let (launched, told) = launch(driver, version, &model, PrepareWishes::default())?;
+        let (launched, notified) = launch(driver, version, &model, PrepareWishes::default())?;
         demand_status(&format!("launching by {version}"), launched, NONE)?;
-        demand!(told.status != ErrorStatus::None.code(), "by {version} it is prepared");
-        demand_model_with_none(version, &told)?;
+        demand!(notified.status != ErrorStatus::None.code(), "by {version} it is prepared");
+        demand_model_with_none(version, &notified)?;
     }
     Ok(Verdict::Kept)
 }
@@ -205,10 +209,10 @@ fn passed_deadline(driver: &Driver) -> Result<Verdict, Violation> {
         return Ok(needs_1_3("deadlines"));
     }
     let wishes = PrepareWishes { deadline: PAST, ..PrepareWishes::default() };
-    let (launched, told) = launch(driver, HalVersion::V1_3, &addition([2, 2]), wishes)?;
+    let (launched, notified) = launch(driver, HalVersion::V1_3, &addition([2, 2]), wishes)?;
     demand_status("launching with a passed deadline", launched, NONE)?;
-    demand_status("a passed deadline", told.status, &[NONE, MISSED].concat())?;
-    demand_model_with_none(HalVersion::V1_3, &told)?;
+    demand_status("a passed deadline", notified.status, &[NONE, MISSED].concat())?;
+    demand_model_with_none(HalVersion::V1_3, &notified)?;
     Ok(Verdict::Kept)
 }
 
@@ -217,8 +221,8 @@ fn wrong_and_late(driver: &Driver) -> Result<Verdict, Violation> {
         return Ok(needs_1_3("deadlines"));
     }
     let wishes = PrepareWishes { deadline: PAST, ..PrepareWishes::default() };
-    let (launched, told) = launch(driver, HalVersion::V1_3, &broken(), wishes)?;
-    demand_returned_and_told("an invalid model, too late", launched, &told, INVALID)?;
+    let (launched, notified) = launch(driver, HalVersion::V1_3, &broken(), wishes)?;
+    demand_returned_and_notified("an invalid model, too late", launched, &notified, INVALID)?;
     Ok(Verdict::Kept)
 }
 
@@ -236,9 +240,9 @@ fn no_codes(driver: &Driver) -> Result<Verdict, Violation> {
     }
     for (what, since, wishes) in wrong {
         for version in driver.versions().into_iter().filter(|version| *version >= since) {
-            let (launched, told) = launch(driver, version, &addition([2, 2]), wishes)?;
+            let (launched, notified) = launch(driver, version, &addition([2, 2]), wishes)?;
             let what = format!("{what} by {version}");
-            demand_returned_and_told(&what, launched, &told, INVALID)?;
+            demand_returned_and_notified(&what, launched, &notified, INVALID)?;
         }
     }
     Ok(Verdict::Kept)
@@ -255,12 +259,12 @@ fn newer_type(driver: &Driver) -> Result<Verdict, Violation> {
     for (operand, newer) in model.operands.iter_mut().zip(&newer.operands) {
         operand.operand_type = newer.operand_type;
     }
-    let told = Told::<Preparation>::new();
-    let callback = Some(Arc::clone(&told) as _);
+    let notified = Notified::<Preparation>::new();
+    let callback = Some(Arc::clone(&notified) as _);
     let preference = PrepareWishes::default().preference;
     let answer = driver.v1_1()?.prepare_model_1_1(&model, preference, callback);
     let launched = answer.map_err(|error| Violation(error.to_string()))?;
-    demand_returned_and_told("a type of 1.2 by 1.1", launched, &told.only()?, INVALID)?;
+    demand_returned_and_notified("a type of 1.2 by 1.1", launched, &notified.only()?, INVALID)?;
     Ok(Verdict::Kept)
 }
 
@@ -271,11 +275,11 @@ fn no_cache_files(driver: &Driver) -> Result<Verdict, Violation> {
     let allowed = [ErrorStatus::InvalidArgument, ErrorStatus::GeneralFailure];
     for version in driver.versions().into_iter().filter(|version| *version >= HalVersion::V1_2) {
         for handles in [vec![], vec![Handle::new(vec![], vec![])], vec![Handle::NULL; 40]] {
-            let told = Told::new();
+            let notified = Notified::new();
             let what = format!("{} handles without files by {version}", handles.len());
             let files = CacheHandles { model: handles, ..CacheHandles::none() };
-            let status = driver.load(version, &files, Some(Arc::clone(&told)))?;
-            demand_returned_and_told(&what, status, &told.only()?, &allowed)?;
+            let status = driver.load(version, &files, Some(Arc::clone(&notified)))?;
+            demand_returned_and_notified(&what, status, &notified.only()?, &allowed)?;
         }
     }
     Ok(Verdict::Kept)
@@ -283,15 +287,15 @@ fn no_cache_files(driver: &Driver) -> Result<Verdict, Violation> {
 
 fn borrowed_pool(driver: &Driver) -> Result<Verdict, Violation> {
     for version in driver.versions() {
-        let told = Told::new();
+        let notified = Notified::new();
         {
             let (model, wishes) = (pool_addition()?, PrepareWishes::default());
-            let status = driver.prepare(version, &model, wishes, Some(Arc::clone(&told)))?;
+            let status = driver.prepare(version, &model, wishes, Some(Arc::clone(&notified)))?;
             demand_status(&format!("launching by {version}"), status, NONE)?;
         }
-        let told = told.only()?;
-        demand_status(&format!("preparing by {version}"), told.status, NONE)?;
-        let Some(model) = told.model else { return Err(Violation("there is no model".into())) };
+        let notified = notified.only()?;
+        demand_status(&format!("preparing by {version}"), notified.status, NONE)?;
+        let Some(model) = notified.model else { return Err(Violation("there is no model".into())) };
         let mut request = sum_request()?;
         request.inputs.pop();
         let (_, ended) = model.execute(HalVersion::V1_0, &request, ExecuteWishes::default())?;

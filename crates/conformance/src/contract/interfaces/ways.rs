@@ -17,10 +17,10 @@ pub(super) fn by_every_way(
     wishes: ExecuteWishes,
 ) -> Result<[(&'static str, i32); 3], Violation> {
     let (launched, ended) = model.execute(HalVersion::V1_3, request, wishes)?;
-    // What is wrong with buffers may be told by the launch or by the task (contract: EXEC-4).
+    // What is wrong with buffers may be reported by the launch or by the task (contract: EXEC-4).
     let agree = launched == ErrorStatus::None.code() || launched == ended.status;
-    let (returned, told) = (name_of(launched), name_of(ended.status));
-    demand!(agree, "asynchronously {returned} is returned and {told} told");
+    let (returned, notified) = (name_of(launched), name_of(ended.status));
+    demand!(agree, "asynchronously {returned} is returned and {notified} reported");
     let (synchronous, _, _) = model.run(HalVersion::V1_3, request, wishes)?;
     let fenced = behind_no_fence(model, request, wishes)?;
     Ok([

@@ -1,4 +1,4 @@
-//! [`Told`]: a callback that writes down what it is told.
+//! [`Notified`]: a callback that writes down what it is notified of.
 
 use super::super::Violation;
 use super::driver::DriverModel;
@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// For how long a second one is waited for, while the driver keeps the callback.
 const SUSPICION: Duration = Duration::from_millis(200);
 
-/// What a driver told of a preparation.
+/// What a driver reported of a preparation.
 pub(super) struct Preparation {
     /// As a number.
     pub(super) status: i32,
@@ -20,34 +20,34 @@ pub(super) struct Preparation {
     pub(super) model: Option<DriverModel>,
 }
 
-/// What a driver told of an execution.
+/// What a driver reported of an execution.
 pub(super) struct Ended {
     /// As a number.
     pub(super) status: i32,
-    /// Not there if 1.0's method told it.
+    /// Not there if 1.0's method reported it.
     pub(super) details: Option<(Vec<OutputShape>, Timing)>,
 }
 
-/// A callback of every version that writes down what it is told.
-pub(super) struct Told<T> {
-    told: Mutex<Vec<T>>,
+/// A callback of every version that writes down what it is notified of.
+pub(super) struct Notified<T> {
+    notified: Mutex<Vec<T>>,
     changed: Condvar,
     /// Looks at something in the moment of the first notification.
     witness: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-impl<T> Told<T> {
+impl<T> Notified<T> {
     pub(super) fn new() -> Arc<Self> {
         Self::with_witness(|| {})
     }
 
     pub(super) fn with_witness(witness: impl FnOnce() + Send + 'static) -> Arc<Self> {
         let witness = Mutex::new(Some(Box::new(witness) as _));
-        Arc::new(Self { told: Mutex::default(), changed: Condvar::new(), witness })
+        Arc::new(Self { notified: Mutex::default(), changed: Condvar::new(), witness })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn put(&self, what: T) -> Return<()> {
@@ -60,68 +60,68 @@ impl<T> Told<T> {
         Ok(())
     }
 
-    /// The only thing that it is told (contract: CB-1). A driver that has let go of the callback
+    /// The only notification (contract: CB-1). A driver that has let go of the callback
     /// cannot tell anything more; one that keeps it is given a little time to.
     pub(super) fn only(self: Arc<Self>) -> Result<T, Violation> {
-        self.wait(TIMEOUT, |told| told == 1);
-        self.wait(SUSPICION, |told| told > 1);
-        let mut told = self.lock();
-        match (told.len(), told.pop()) {
-            (1, Some(told)) => Ok(told),
+        self.wait(TIMEOUT, |notified| notified == 1);
+        self.wait(SUSPICION, |notified| notified > 1);
+        let mut notified = self.lock();
+        match (notified.len(), notified.pop()) {
+            (1, Some(notified)) => Ok(notified),
             (0, _) if Arc::strong_count(&self) == 1 => {
                 Err(Violation("CB-1: the driver lets go of the callback and never tells it".into()))
             }
-            (0, _) => Err(Violation(format!("CB-1: nothing is told within {TIMEOUT:?}"))),
-            (times, _) => Err(Violation(format!("CB-1: the callback is told {times} times"))),
+            (0, _) => Err(Violation(format!("CB-1: nothing is reported within {TIMEOUT:?}"))),
+            (times, _) => Err(Violation(format!("CB-1: the callback is notified {times} times"))),
         }
     }
 
-    /// Waits until it has been told often enough, or cannot be told any more, or for so long.
+    /// Waits until it has been notified often enough, or cannot be notified any more, or for so long.
     fn wait(self: &Arc<Self>, longest: Duration, is_enough: impl Fn(usize) -> bool) {
         let begin = Instant::now();
-        let mut told = self.lock();
-        while !is_enough(told.len()) && begin.elapsed() < longest {
-            // In this order: who lets go may have told before.
+        let mut notified = self.lock();
+        while !is_enough(notified.len()) && begin.elapsed() < longest {
+            // In this order: who lets go may have reported before.
             if Arc::strong_count(self) == 1 {
                 return;
             }
-            let woken = self.changed.wait_timeout(told, Duration::from_millis(1));
-            told = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let woken = self.changed.wait_timeout(notified, Duration::from_millis(1));
+            notified = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-impl v1_0::IPreparedModelCallback for Told<Preparation> {
+impl v1_0::IPreparedModelCallback for Notified<Preparation> {
     fn notify(&self, status: i32, model: Option<Arc<dyn v1_0::IPreparedModel>>) -> Return<()> {
         self.put(Preparation { status, model: model.map(DriverModel::new) })
     }
 }
 
-impl v1_2::IPreparedModelCallback for Told<Preparation> {
+impl v1_2::IPreparedModelCallback for Notified<Preparation> {
     fn notify_1_2(&self, status: i32, model: Option<Arc<dyn v1_2::IPreparedModel>>) -> Return<()> {
         self.put(Preparation { status, model: model.map(|model| DriverModel::new(model)) })
     }
 }
 
-impl v1_3::IPreparedModelCallback for Told<Preparation> {
+impl v1_3::IPreparedModelCallback for Notified<Preparation> {
     fn notify_1_3(&self, status: i32, model: Option<Arc<dyn v1_3::IPreparedModel>>) -> Return<()> {
         self.put(Preparation { status, model: model.map(|model| DriverModel::new(model)) })
     }
 }
 
-impl v1_0::IExecutionCallback for Told<Ended> {
+impl v1_0::IExecutionCallback for Notified<Ended> {
     fn notify(&self, status: i32) -> Return<()> {
         self.put(Ended { status, details: None })
     }
 }
 
-impl v1_2::IExecutionCallback for Told<Ended> {
+impl v1_2::IExecutionCallback for Notified<Ended> {
     fn notify_1_2(&self, status: i32, shapes: &[OutputShape], timing: Timing) -> Return<()> {
         self.put(Ended { status, details: Some((shapes.to_vec(), timing)) })
     }
 }
 
-impl v1_3::IExecutionCallback for Told<Ended> {
+impl v1_3::IExecutionCallback for Notified<Ended> {
     fn notify_1_3(&self, status: i32, shapes: &[OutputShape], timing: Timing) -> Return<()> {
         self.put(Ended { status, details: Some((shapes.to_vec(), timing)) })
     }
