@@ -543,7 +543,8 @@ fn a_device_that_is_lax_by_one_path_is_found_out_by_it_alone() {
     }
 }
 
-/// The reference device, where an execution that has a buffer waits for no fence.
+/// The reference device, where an execution that reads a buffer waits for no fence, and is over when its
+/// launch returns.
 struct Hasty;
 
 struct HastyModel(Arc<dyn PreparedModel>);
@@ -564,9 +565,18 @@ impl PreparedModel for HastyModel {
         options: &ExecutionOptions,
         after: Option<Duration>,
     ) -> nnhal_hal::Result<FencedExecution> {
-        let in_buffers = request.pools.iter().any(|it| matches!(it, RequestMemoryPool::Token(_)));
-        let wait_for = if in_buffers { &[] } else { wait_for };
-        self.0.execute_fenced(request, wait_for, options, after)
+        let reads_buffer = request.inputs.iter().any(|input| {
+            let pool = request.pools.get(input.location.pool_index as usize);
+            matches!(pool, Some(RequestMemoryPool::Token(_)))
+        });
+        if !reads_buffer {
+            return self.0.execute_fenced(request, wait_for, options, after);
+        }
+        let launched = self.0.execute_fenced(request, &[], options, after)?;
+        if let Some(fence) = &launched.sync_fence {
+            fence.wait(None)?;
+        }
+        Ok(launched)
     }
 
     fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn Burst>> {
@@ -638,9 +648,7 @@ fn a_device_that_does_not_wait_is_found_out_by_a_value_that_goes_through_a_buffe
     case.tolerances = vec![Some(nnhal_conformance::vectors::Tolerance { atol: 1e-5, rtol: 0.0 })];
     let result = Suite::Generated.run_by(Way::Chained, &**reference(), &case);
     assert_eq!(result, Ok(Outcome::Passed));
-    // Now and then the one that writes is fast enough.
-    let mut results = (0..50).map(|_| Suite::Generated.run_by(Way::Chained, &Hasty, &case));
-    let found = results.find_map(Result::err).expect("a wrong value");
+    let found = Suite::Generated.run_by(Way::Chained, &Hasty, &case).expect_err("a wrong value");
     assert!(found.contains("through a buffer: output 0"), "{found}");
 }
 
