@@ -158,7 +158,7 @@ impl Mapping {
     /// Where a part begins.
     ///
     /// # Panics
-    /// If it does not are within the range that was mapped, or not at a multiple of 8.
+    /// If it is not within the range that was mapped, or not at a multiple of 8.
     fn at(&self, part: Part) -> NonNull<u8> {
         let end = usize::try_from(part.range().end - self.begin);
         assert!(part.offset >= self.begin && end.is_ok_and(|end| end <= self.length));

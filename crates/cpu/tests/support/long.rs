@@ -287,7 +287,7 @@ fn whiles(n: usize) -> Model {
     with_whiles(n, 1)
 }
 
-/// A WHILE after each this many operations.
+/// A WHILE after each group of this many operations.
 fn with_whiles(n: usize, between: usize) -> Model {
     let mut builder = ModelBuilder::new();
     let [condition, body] = never(&mut builder);

@@ -1,4 +1,4 @@
-//! Devices that answer what cannot be: the client is notified `GENERAL_FAILURE`, and nothing of it.
+//! Devices that answer what cannot be: the client is notified of `GENERAL_FAILURE` and of nothing else.
 
 use super::*;
 use nnhal_hal::{Extension, OutputShape, PerformanceInfo, Timing as Times};

@@ -161,7 +161,7 @@ impl RoiAlign {
     /// Writes the weights of the cells along an axis that a bin touches, which are 1 together.
     ///
     /// Interpolation is linear along each axis, so the average over a bin's grid of points is one of rows
-    /// by one of columns, and points between the same two cells count as much as this many in their middle.
+    /// by one of columns, and points between the same two cells count as much as the same number in their middle.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     fn cells(&self, region: &Region, axis: usize, bin: usize, weights: &mut [f32]) -> Cells {
         let size = region.extent[axis].max(1.0) / self.bins[axis] as f64;

@@ -3,7 +3,7 @@
 //! Between two steps of the stride are as many output pixels along each axis as the stride is long,
 //! and those at one of these places are an ordinary convolution by the taps that reach them. Pixels
 //! beside each other that see the same of the input are computed together, as if they were channels:
-//! their channels do are side by side.
+//! their channels are side by side.
 #![allow(unsafe_code)]
 
 mod shape;

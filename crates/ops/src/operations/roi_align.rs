@@ -140,7 +140,7 @@ impl Weights {
 impl RoiAlign {
     /// Interpolation is linear along each axis, so the average over a bin's grid of points is one
     /// of rows by one of columns, and points that are between the same two cells count as much as
-    /// this many in their middle. That makes the work independent of the number of points.
+    /// the same number in their middle. That makes the work independent of the number of points.
     // Lengths and counts are below 2^32, and cells within the map: the conversions are exact.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     fn weights(

@@ -46,7 +46,7 @@ fn check(graph: &Finished) -> Result<(), String> {
     Ok(())
 }
 
-/// What goes wrong with the graph of a seed, with_story of as few layers as show it.
+/// What goes wrong with the graph of a seed, described by as few layers as show it.
 fn check_seed(kind: Kind, seed: u64) -> Result<(), String> {
     let whole = draw(kind, seed, MOST_LAYERS).and_then(|graph| check(&graph));
     let Err(error) = whole else { return Ok(()) };
