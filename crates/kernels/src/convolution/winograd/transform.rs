@@ -14,19 +14,29 @@ pub(super) const INPUT: usize = 6;
 /// Values of an input tile, and products of a tile and a channel.
 pub(super) const POINTS: usize = INPUT * INPUT;
 
-/// The transformed filter of one pair of channels, `G g G'`.
+/// The polynomials are evaluated at 0, ±P, ±Q and infinity. Whole numbers (1 and 2) have the error four
+/// times as large: what the transforms multiply with spreads further, and more is cancelled. Powers of
+/// both up to the fifth are exact in float32.
+const P: f32 = 5.0 / 8.0;
+const Q: f32 = 3.0 / 2.0;
+
+/// The transformed filter of one pair of channels, `G g G'`: the filter's polynomial at each point,
+/// divided by the product of the point's distances to the others.
 pub(super) fn filter(taps: [[f32; 3]; 3]) -> [f32; POINTS] {
-    const G: [[f64; 3]; INPUT] = [
-        [1.0 / 4.0, 0.0, 0.0],
-        [-1.0 / 6.0, -1.0 / 6.0, -1.0 / 6.0],
-        [-1.0 / 6.0, 1.0 / 6.0, -1.0 / 6.0],
-        [1.0 / 24.0, 1.0 / 12.0, 1.0 / 6.0],
-        [1.0 / 24.0, -1.0 / 12.0, 1.0 / 6.0],
+    let (p, q) = (f64::from(P), f64::from(Q));
+    let at = |point: f64, distances: f64| [1.0, point, point * point].map(|it| it / distances);
+    let (at_p, at_q) = (2.0 * p * p * (p * p - q * q), 2.0 * q * q * (q * q - p * p));
+    let rows: [[f64; 3]; INPUT] = [
+        at(0.0, p * p * q * q),
+        at(p, at_p),
+        at(-p, at_p),
+        at(q, at_q),
+        at(-q, at_q),
         [0.0, 0.0, 1.0],
     ];
     #[allow(clippy::cast_possible_truncation)] // Rounded once.
     std::array::from_fn(|point| {
-        let (row, column) = (G[point / INPUT], G[point % INPUT]);
+        let (row, column) = (rows[point / INPUT], rows[point % INPUT]);
         let mut sum = 0.0;
         for (i, taps) in taps.iter().enumerate() {
             for (j, &tap) in taps.iter().enumerate() {
@@ -40,35 +50,37 @@ pub(super) fn filter(taps: [[f32; 3]; 3]) -> [f32; POINTS] {
 /// `B' x`, of one row or column of an input tile.
 #[inline(always)]
 fn into<S: Simd>(simd: S, x: [S::F; INPUT]) -> [S::F; INPUT] {
-    let (two, four, five) = (simd.splat(2.0), simd.splat(4.0), simd.splat(5.0));
-    let minus_four = simd.splat(-4.0);
-    let minus_five = simd.sub(simd.splat(0.0), five);
-    // x4 - 4 x2, x3 - 4 x1, x4 - x2, 2 (x3 - x1)
-    let a = simd.fma(minus_four, x[2], x[4]);
-    let b = simd.fma(minus_four, x[1], x[3]);
-    let c = simd.sub(x[4], x[2]);
-    let d = simd.mul(two, simd.sub(x[3], x[1]));
+    let [p, minus_p, q, minus_q] = [P, -P, Q, -Q].map(|it| simd.splat(it));
+    let (minus_pp, minus_qq) = (simd.splat(-P * P), simd.splat(-Q * Q));
+    let (product, minus_sum) = (simd.splat(P * P * Q * Q), simd.splat(-P * P - Q * Q));
+    // The even and the odd terms at ±P, and at ±Q.
+    let a = simd.fma(minus_qq, x[2], x[4]);
+    let b = simd.fma(minus_qq, x[1], x[3]);
+    let c = simd.fma(minus_pp, x[2], x[4]);
+    let d = simd.fma(minus_pp, x[1], x[3]);
     [
-        simd.fma(four, x[0], simd.fma(minus_five, x[2], x[4])),
-        simd.add(a, b),
-        simd.sub(a, b),
-        simd.add(c, d),
-        simd.sub(c, d),
-        simd.fma(four, x[1], simd.fma(minus_five, x[3], x[5])),
+        simd.fma(product, x[0], simd.fma(minus_sum, x[2], x[4])),
+        simd.fma(p, b, a),
+        simd.fma(minus_p, b, a),
+        simd.fma(q, d, c),
+        simd.fma(minus_q, d, c),
+        simd.fma(product, x[1], simd.fma(minus_sum, x[3], x[5])),
     ]
 }
 
 /// `A' x`, of one row or column of products.
 #[inline(always)]
 fn back<S: Simd>(simd: S, x: [S::F; INPUT]) -> [S::F; OUTPUT] {
-    let (two, four, eight) = (simd.splat(2.0), simd.splat(4.0), simd.splat(8.0));
+    let (p, q) = (simd.splat(P), simd.splat(Q));
+    let (pp, qq) = (simd.splat(P * P), simd.splat(Q * Q));
+    let (ppp, qqq) = (simd.splat(P * P * P), simd.splat(Q * Q * Q));
     let (a, b) = (simd.add(x[1], x[2]), simd.sub(x[1], x[2]));
     let (c, d) = (simd.add(x[3], x[4]), simd.sub(x[3], x[4]));
     [
         simd.add(simd.add(x[0], a), c),
-        simd.fma(two, d, b),
-        simd.fma(four, c, a),
-        simd.add(simd.fma(eight, d, b), x[5]),
+        simd.fma(q, d, simd.mul(p, b)),
+        simd.fma(qq, c, simd.mul(pp, a)),
+        simd.fma(qqq, d, simd.fma(ppp, b, x[5])),
     ]
 }
 
