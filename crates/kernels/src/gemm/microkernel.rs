@@ -36,6 +36,13 @@ impl Blocking {
     }
 }
 
+/// A product of more than twice this depth is summed in parts of about this depth, which are added in
+/// the output: rounding errors grow with the length of a sum. A multiple of four.
+const PART_DEPTH: usize = 1024;
+
+/// The biases of parts after the first, for the widest panel.
+static ZEROS: [f32; 32] = [0.0; 32];
+
 /// A tile of the output, `ROWS` by as many columns as a panel has or fewer.
 pub(crate) struct Tile<'a> {
     /// For each segment of the depth, where the `ROWS` rows of it are.
@@ -85,7 +92,11 @@ macro_rules! for_vectors {
     };
 }
 
-struct Microkernel<'a, const ROWS: usize, const VECTORS: usize>(&'a Tile<'a>);
+struct Microkernel<'a, const ROWS: usize, const VECTORS: usize> {
+    tile: &'a Tile<'a>,
+    /// Instead of the panel's.
+    biases: *const f32,
+}
 
 impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, VECTORS> {
     type Output = ();
@@ -97,7 +108,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
         if ROWS > rows || VECTORS > vectors {
             unreachable!("no such tile");
         }
-        let tile = self.0;
+        let Self { tile, biases } = self;
         for_rows!({
             let row = tile.output.wrapping_add(tile.output_stride.wrapping_mul(ROW));
             prefetch_to_write(row);
@@ -105,7 +116,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                 prefetch_to_write(row.wrapping_add(LINE));
             }
         });
-        // SAFETY: `run_tile` was promised that the panel and the segments are there.
+        // SAFETY: `run_part` was promised that the panel, the biases and the segments are there.
         unsafe {
             let mut panel = tile.panel;
             let ahead = tile.ahead;
@@ -113,7 +124,7 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
             let epilogue = *tile.epilogue;
             let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
             for_vectors!({
-                let bias = load(simd, panel.add(VECTOR * S::LANES));
+                let bias = load(simd, biases.add(VECTOR * S::LANES));
                 for_rows!({ sums[ROW][VECTOR] = bias });
             });
             panel = panel.add(VECTORS * S::LANES);
@@ -321,16 +332,62 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
 /// if there is one, has the same number; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`.
 pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
+    let segments = tile.segments.len() / rows;
+    if segments.wrapping_mul(tile.segment_depth) <= 2 * PART_DEPTH {
+        // SAFETY: as the caller promises; a panel begins with its biases.
+        unsafe { run_part(isa, rows, vectors, tile, tile.panel) };
+        return;
+    }
+    let width = vectors * isa.lanes();
+    // Some segments together, or a segment in pieces.
+    let together = (PART_DEPTH / tile.segment_depth).max(1);
+    let mut row = 0_usize;
+    let mut parts = 0;
+    for (index, of_part) in tile.segments.chunks(together * rows).enumerate() {
+        let is_last = (index + 1) * together >= segments;
+        let mut start = 0;
+        while start < tile.segment_depth {
+            let depth = if together > 1 { tile.segment_depth } else { PART_DEPTH };
+            let depth = depth.min(tile.segment_depth - start);
+            let is_last = is_last && start + depth == tile.segment_depth;
+            let part = Tile {
+                segments: of_part,
+                offset: tile.offset + start,
+                segment_depth: depth,
+                panel: tile.panel.wrapping_add(row.wrapping_mul(width)),
+                epilogue: if is_last { tile.epilogue } else { &Epilogue::NONE },
+                residual: if parts == 0 { tile.residual } else { Some(tile.output.cast_const()) },
+                residual_stride: if parts == 0 { tile.residual_stride } else { tile.output_stride },
+                ..*tile
+            };
+            let biases = if parts == 0 { tile.panel } else { ZEROS.as_ptr() };
+            // SAFETY: as the caller promises: the rows of the panel and the values of the segments are
+            // among its own; the output was written by the first part, by this thread, and each vector
+            // of it is read before it is written.
+            unsafe { run_part(isa, rows, vectors, &part, biases) };
+            row += of_part.len() / rows * depth;
+            parts += 1;
+            start += depth;
+        }
+    }
+}
+
+/// The whole of a tile's depth at once.
+///
+/// # Safety
+/// As [`run_tile`], with `vectors * lanes` biases at `biases`; the panel's first row is not read. The
+/// residual may be the output.
+unsafe fn run_part(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>, biases: *const f32) {
     #[cfg(target_arch = "aarch64")]
     if let Isa::Neon(simd) = isa {
         // SAFETY: as the caller promises.
-        unsafe { super::neon::run_tile(simd, rows, vectors, tile) };
+        unsafe { super::neon::run_part(simd, rows, vectors, tile, biases) };
         return;
     }
     macro_rules! choose {
         ($(($rows:literal, $vectors:literal))*) => {
             match (rows, vectors) {
-                $(($rows, $vectors) => isa.run(Microkernel::<$rows, $vectors>(tile)),)*
+                $(($rows, $vectors) => isa.run(Microkernel::<$rows, $vectors> { tile, biases }),)*
                 _ => unreachable!("no tile of {rows} rows and {vectors} vectors"),
             }
         };

@@ -20,12 +20,13 @@ type Sums<const ROWS: usize, const REGISTERS: usize> = [[float32x4_t; REGISTERS]
 /// Computes a tile of the vectors that `simd` has, two registers each.
 ///
 /// # Safety
-/// As of [`run_tile`](super::run_tile).
-pub(super) unsafe fn run_tile<S: Simd<F = float32x4x2_t>>(
+/// As of `microkernel::run_part`.
+pub(super) unsafe fn run_part<S: Simd<F = float32x4x2_t>>(
     simd: S,
     rows: usize,
     vectors: usize,
     tile: &Tile<'_>,
+    biases: *const f32,
 ) {
     let run = match (rows, vectors) {
         (1, 1) => run::<S, 1, 2>,
@@ -43,14 +44,15 @@ pub(super) unsafe fn run_tile<S: Simd<F = float32x4x2_t>>(
         _ => unreachable!("no tile of {rows} rows and {vectors} vectors"),
     };
     // SAFETY: as the caller promises.
-    unsafe { run(simd, tile) }
+    unsafe { run(simd, tile, biases) }
 }
 
 /// # Safety
-/// As of [`run_tile`], for `ROWS` rows and half as many vectors as `REGISTERS`.
+/// As of [`run_part`], for `ROWS` rows and half as many vectors as `REGISTERS`.
 unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: usize>(
     simd: S,
     tile: &Tile<'_>,
+    from: *const f32,
 ) {
     let width = REGISTERS * COLUMNS;
     // SAFETY: the caller promises the panel, the segments, the output and the residual; every
@@ -60,7 +62,7 @@ unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: us
         let ahead = tile.ahead;
         let mut biases = [vdupq_n_f32(0.0); REGISTERS];
         for register in 0..REGISTERS {
-            biases[register] = vld1q_f32(panel.add(register * COLUMNS));
+            biases[register] = vld1q_f32(from.add(register * COLUMNS));
         }
         let mut sums = [biases; ROWS];
         panel = panel.add(width);

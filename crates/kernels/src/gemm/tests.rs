@@ -110,6 +110,42 @@ fn a_short_output_is_refused() {
     gemm.run(&mut Team::alone(), &rows, None, ImageMut::contiguous(&mut [0.0; 3], 2), &mut []);
 }
 
+/// Sums of one sign round to one side too, so that a single running sum of this many would be off by
+/// twenty times as much.
+#[test]
+fn deep_products_are_summed_in_parts() {
+    for (rows, depth, columns) in [(1, 65_537, 1), (5, 40_000, 20), (14, 4099, 33), (3, 1024, 8)] {
+        let left: Vec<f32> = (0..rows * depth).map(|at| 0.1 + (at % 7) as f32 * 0.01).collect();
+        let plan = RowsPlan { count: rows, line: rows, bytes: 4 * left.len(), scratch_values: 0 };
+        for set in InstructionSet::available() {
+            let panels = Panels::pack(
+                &mut Preparation::new(set, 1),
+                Blocking::of(set),
+                depth,
+                [1, columns],
+                |column| column as f32,
+                |column, _| 1.0 + column as f32,
+            );
+            let gemm = Gemm::new(set, 1, plan, panels.unwrap(), Epilogue::NONE);
+            let mut output = vec![0.0; rows * columns];
+            gemm.run(
+                &mut Team::alone(),
+                &PlainRows::new(&left, [rows, 1, depth], depth),
+                None,
+                ImageMut::contiguous(&mut output, columns),
+                Lines::with_bytes(gemm.scratch_bytes()).lines_mut(),
+            );
+            for (index, &found) in output.iter().enumerate() {
+                let (row, column) = (index / columns, (index % columns) as f64);
+                let sum: f64 = left[row * depth..][..depth].iter().copied().map(f64::from).sum();
+                let expected = sum * (1.0 + column) + column;
+                let error = (f64::from(found) / expected - 1.0).abs();
+                assert!(error < 5e-6, "{set}: depth {depth}, column {column}: {error:e}");
+            }
+        }
+    }
+}
+
 #[test]
 fn tiles_are_as_wide_as_the_vectors_that_there_are() {
     struct Lanes;

@@ -319,6 +319,11 @@ impl<'random> GraphBuilder<'random> {
         })
     }
 
+    /// Whether there is an operation.
+    pub fn computes(&self) -> bool {
+        self.values.iter().any(|value| value.is_computed)
+    }
+
     /// The graph, whose outputs are the values that nothing reads and some of the others.
     pub fn finish(self) -> Result<Finished, String> {
         let Self { mut graph, mut request, values, story, .. } = self;

@@ -31,6 +31,10 @@ fn draw(kind: Kind, seed: u64, most_layers: u32) -> Result<Finished, String> {
     for _ in 0..layers {
         layers::draw(&mut builder);
     }
+    // Some layers do not suit the values that there are, and add nothing.
+    while !builder.computes() {
+        layers::draw(&mut builder);
+    }
     builder.finish()
 }
 
