@@ -6,6 +6,7 @@ use std::io::Write;
 use std::sync::LazyLock;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -18,7 +19,8 @@ pub(crate) fn begin() -> Result<(), SettingError> {
             wanted.parse().map_err(|error| LOG.wrong(&wanted, Some(format!("{error}"))))?;
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(|| StandardError)
-            .log_internal_errors(false);
+            .log_internal_errors(false)
+            .with_span_events(FmtSpan::CLOSE);
         let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
         Ok(())
     });

@@ -15,6 +15,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -78,8 +79,10 @@ fn log() -> Result<()> {
         .parse()
         .map_err(|error| CliError::Input(format!("{}: {error}", nnhal_settings::LOG.name)))?;
     // Its complaints would panic where standard error is full or closed.
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .with_span_events(FmtSpan::CLOSE);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
     Ok(())
 }

@@ -252,6 +252,29 @@ fn an_output_that_is_full_or_closed_is_no_panic() {
 }
 
 #[test]
+fn spans_say_how_long_each_part_took() {
+    let spans = |level: &str| {
+        let mut command = nnhal();
+        command.arg("run").arg(asset("digits_float32.tflite")).env("NNHAL_LOG", level);
+        let (code, _, stderr) = outcome(&mut command);
+        assert_eq!(code, 0, "{stderr}");
+        let of_span = |name: &str| {
+            let is_of = |line: &&str| {
+                line.contains(&format!("{name}{{")) || line.contains(&format!("{name}: nnhal"))
+            };
+            stderr.lines().filter(is_of).filter(|line| line.contains("time.busy=")).count()
+        };
+        ["import", "validate", "prepare", "pass", "lower", "step", "execute"].map(of_span)
+    };
+    let [import, validate, prepare, pass, lower, step, execute] = spans("trace");
+    assert!(import >= 1 && validate >= 1 && prepare >= 1 && execute >= 1 && lower >= 1);
+    assert!(pass >= 15, "{pass} passes");
+    assert!(step >= 4, "{step} steps lowered");
+    assert_eq!(spans("debug")[5], 0, "steps are for trace");
+    assert_eq!(spans("warn"), [0; 7]);
+}
+
+#[test]
 fn inputs_without_end_are_refused() {
     for (file, limit) in
         [("/dev/zero", "more than 256 bytes"), ("/dev/null", "0 bytes do not make a tensor")]

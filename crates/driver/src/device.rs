@@ -152,8 +152,10 @@ impl<E: Engine> DriverDevice<E> {
         budget: Budget,
         work: impl FnOnce(&Budget) -> Result<T> + Send,
     ) -> Result<T> {
+        let span = tracing::debug_span!("prepare", device = self.name());
         let budget = budget.take_turn(&self.shared.preparations).map_err(EngineError::from)?;
         preparing::on_own_thread(|| {
+            let _entered = span.enter();
             let done = work(&budget)?;
             // Who has left gets nothing, also if the engine did not notice.
             if budget.client().has_left() {

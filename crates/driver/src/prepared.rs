@@ -187,7 +187,9 @@ impl Prepared {
         let program = self.0.program().filter(|_| !self.0.client.has_left());
         let program = program.ok_or(Interruption::Cancelled).map_err(EngineError::from)?;
         let launched = Instant::now();
+        let span = tracing::debug_span!("execute").entered();
         program.run(bindings, &RunContext { budget: &budget, observer })?;
+        drop(span);
         let on_device = launched.elapsed();
         // Others may compute while outputs are written into files.
         drop(budget);

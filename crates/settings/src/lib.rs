@@ -79,7 +79,8 @@ pub const LOG: Setting = Setting {
              by commas, as `warn,driver=debug`; `1` is `error` and `0` is `off`",
     default: "`off`; the program `error`",
     meaning: "What is written to standard error. With `error` each call of the C library that fails \
-              writes a line.",
+              writes a line; with `debug` one says how long each import, validation, preparation, pass \
+              and execution took, and with `trace` each step.",
     readers: "the program, the C library",
 };
 

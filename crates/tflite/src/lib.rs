@@ -202,6 +202,7 @@ pub struct InputShapes<'a> {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_memory(pool: Memory, shapes: &InputShapes<'_>) -> Result<Import, ImportError> {
+    let _span = tracing::debug_span!("import", bytes = pool.size()).entered();
     let excerpt = Excerpt::new(&pool)?;
     let mut file = File::read(&excerpt)?;
     file.shape_inputs(shapes)?;

@@ -20,30 +20,29 @@ use nnhal_driver::{Budget, EngineError};
 /// All of them, in an order in which each finds what the ones before have made. Each takes a time
 /// that grows with the graph as the graph does, so that it is enough to ask the budget between them.
 pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineError> {
-    const PASSES: [fn(&mut Graph<'_>); 14] = [
-        views::run,
-        means::run,
-        convolutions::run,
-        views::absorb,
-        gates::run,
-        matmul::run,
-        normalization::run,
-        padding::run,
-        activations::run,
-        residuals::run,
-        // Of sums.
-        activations::run,
-        chains::run,
-        softmax::run,
-        tables::run,
+    type Pass = fn(&mut Graph<'_>);
+    const AFTER_LAYOUT: [(&str, Pass); 13] = [
+        ("means", means::run),
+        ("convolutions", convolutions::run),
+        ("views into readers", views::absorb),
+        ("gates", gates::run),
+        ("matmul", matmul::run),
+        ("normalization", normalization::run),
+        ("padding", padding::run),
+        ("activations", activations::run),
+        ("residuals", residuals::run),
+        ("activations of sums", activations::run),
+        ("chains", chains::run),
+        ("softmax", softmax::run),
+        ("tables", tables::run),
     ];
-    let [views, later @ ..] = PASSES;
-    views(graph);
+    let span = |name, nodes| tracing::debug_span!("pass", name, nodes);
+    span("views", graph.nodes.len()).in_scope(|| views::run(graph));
     // It may copy constants.
-    layout::run(graph, budget)?;
-    for pass in later {
+    span("layout", graph.nodes.len()).in_scope(|| layout::run(graph, budget))?;
+    for (name, pass) in AFTER_LAYOUT {
         budget.check()?;
-        pass(graph);
+        span(name, graph.nodes.len()).in_scope(|| pass(graph));
     }
     Ok(())
 }

@@ -50,6 +50,7 @@ pub(super) fn lower_all(
         let preparation = preparation.with_limit(Allowance::of(Arc::clone(&memory) as _));
         if settings.winograd { preparation } else { preparation.without_winograd() }
     };
+    let lowering = tracing::debug_span!("lower", operations = nodes.len());
     // What a kernel was refused, and not what became of its node without it.
     let lower_node = |node: &Node, preparation: &mut Preparation| {
         let drafts = lower::lower(builder, node, preparation);
@@ -61,6 +62,7 @@ pub(super) fn lower_all(
     };
     let lower_one = |index: usize, node: &Node| -> Result<_, EngineError> {
         budget.check_inside()?;
+        let _step = tracing::trace_span!(parent: &lowering, "step", of = %node.place).entered();
         if let Some(saved) = saved {
             let weights = SavedWeights::new(saved.get(index).cloned().unwrap_or_default());
             let mut preparation = settled(Preparation::restore(set, threads, weights));
@@ -80,8 +82,10 @@ pub(super) fn lower_all(
         Ok((drafts, packed))
     };
     let results: Vec<_> = nodes.iter().map(|_| Mutex::new(None)).collect();
-    team.run(nodes.len(), &|index| {
-        *lock(&results[index]) = Some(lower_one(index, &nodes[index]));
+    lowering.in_scope(|| {
+        team.run(nodes.len(), &|index| {
+            *lock(&results[index]) = Some(lower_one(index, &nodes[index]));
+        });
     });
     let mut lowered = Lowered::default();
     for result in results {

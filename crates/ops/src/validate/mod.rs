@@ -89,6 +89,8 @@ fn check_by(
     version: HalVersion,
     rules: Rules,
 ) -> Result<CheckedModel, ValidationError> {
+    let operations = model.main.operations.len();
+    let _span = tracing::debug_span!("validate", ?version, operations).entered();
     if let Some(obstacle) = model.stands_in_the_way_of(version).into_iter().next() {
         return Err(ValidationError::Newer { version, obstacle });
     }
