@@ -63,7 +63,7 @@ pub struct Operand {
     pub zero_point: i32,
     /// Where the value comes from.
     pub lifetime: OperandLifeTime,
-    /// Of a constant or subgraph: where it lies. Otherwise all zero.
+    /// Of a constant or subgraph: its place. Otherwise all zero.
     pub location: DataLocation,
     /// See [`ExtraParams`].
     pub extra_params: ExtraParams,

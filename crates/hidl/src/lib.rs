@@ -6,7 +6,7 @@
 //! methods of all versions (contract: GEN-6). Methods have the files' names in snake case
 //! (`getSupportedOperations_1_2` is `get_supported_operations_1_2`), types have the files' names.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`v1_0`], [`v1_1`], [`v1_2`], [`v1_3`] | types and interfaces of the versions |
 //! | [`handle`], [`memory`], [`fmq`] | `handle`, `memory` and `fmq_sync` of HIDL: descriptors and integers |

@@ -4,7 +4,7 @@
 //! signature by version, validation, output shapes, reference kernel and tests. Each implements
 //! [`Operation`]; the list in [`operations`] enters it into [`AnyOperation`].
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`operations`] | the operations |
 //! | [`operation`] | the trait they all implement |

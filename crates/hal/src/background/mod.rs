@@ -162,7 +162,7 @@ impl From<NotRun> for Error {
 }
 
 /// Runs jobs in the background, see the [module](self). Dropping it waits for nothing: what was
-/// started goes on, and what waits gets its turn (contract: CONC-3).
+/// started goes on, and what waits is run in its order (contract: CONC-3).
 pub struct Background<J: Job>(Arc<Shared<J>>);
 
 struct Shared<J: Job> {

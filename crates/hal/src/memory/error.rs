@@ -69,7 +69,7 @@ pub enum MemoryError {
         why: &'static str,
     },
     /// A range is outside the memory.
-    #[error("{length} bytes at {offset} lie outside of {size}")]
+    #[error("{length} bytes at {offset} are outside of {size}")]
     Range {
         /// First byte.
         offset: u64,

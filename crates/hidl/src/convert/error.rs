@@ -11,7 +11,7 @@ pub enum ConversionError {
     #[error(transparent)]
     UnknownCode(#[from] UnknownCode),
     /// A safe union with a tag that no one knows (contract: GEN-7).
-    #[error("{union} has tag {found}, which nobody knows")]
+    #[error("{union} has the unknown tag {found}")]
     UnknownTag {
         /// Name of the union in the interface files.
         union: &'static str,
@@ -23,7 +23,7 @@ pub enum ConversionError {
     Inexpressible {
         /// The version.
         version: HalVersion,
-        /// What stands in the way.
+        /// What the version cannot express.
         obstacles: Vec<Obstacle>,
     },
     /// A pool that cannot be used.

@@ -58,7 +58,7 @@ pub struct Operand {
     pub zero_point: i32,
     /// Where the value comes from.
     pub lifetime: OperandLifeTime,
-    /// Of a constant: where it lies.
+    /// Of a constant: its place.
     pub location: DataLocation,
 }
 
@@ -95,7 +95,7 @@ pub struct Model {
 pub struct RequestArgument {
     /// Whether it is left out.
     pub has_no_value: bool,
-    /// Where it lies.
+    /// The place of its value.
     pub location: DataLocation,
     /// Dimensions that the model left unknown; empty if nothing is to be added.
     pub dimensions: Vec<u32>,

@@ -70,7 +70,7 @@ pub struct Operand {
     pub zero_point: i32,
     /// Where the value comes from.
     pub lifetime: OperandLifeTime,
-    /// Of a constant: where it lies.
+    /// Of a constant: its place.
     pub location: DataLocation,
     /// See [`ExtraParams`].
     pub extra_params: ExtraParams,
