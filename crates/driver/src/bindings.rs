@@ -177,7 +177,7 @@ impl Bindings {
     }
 
     /// Copies inputs that are in files, and makes room for outputs that do, so that an engine, which
-    /// holds a turn, does not wait for a file system.
+    /// holds a slot, does not wait for a file system.
     pub(crate) fn keep_files_out(&mut self, ledger: &Ledger) -> Result<(), EngineError> {
         for input in &mut self.inputs {
             let Some(region) = input.value.as_mut().filter(|region| region.is_slow()) else {
@@ -345,7 +345,7 @@ impl BoundInput {
         &self.shape
     }
 
-    /// Where the value lies, as many bytes as type and shape say; `None` if it is left out.
+    /// The place of the value, with the number of bytes that type and shape give; `None` if it is left out.
     pub fn value(&self) -> Option<&Region> {
         self.value.as_ref()
     }

@@ -115,7 +115,7 @@ pub trait Engine: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// How many executions it computes at a time; more wait for their turn, see [`Scheduler`](crate::Scheduler). As many as
+    /// How many executions it computes at a time; more wait for a slot, see [`Scheduler`](crate::Scheduler). As many as
     /// there are processors, unless one execution keeps several of them busy.
     fn executions_at_once(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
@@ -194,9 +194,9 @@ pub trait Program: Send + Sync + 'static {
 /// What an execution gets besides its arguments.
 #[derive(Clone, Copy)]
 pub struct RunContext<'a> {
-    /// What it may take.
+    /// Deadline, memory limit and cancellation of the execution.
     pub budget: &'a Budget,
-    /// Who watches, if anyone does.
+    /// Receives each operation's results; `None` if no one asked for them.
     pub observer: Option<&'a dyn Observer>,
 }
 

@@ -9,7 +9,7 @@
 //! Request  --Interface::bind-> Bindings    --Program::run-->     outputs, delivered
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`engine`] | what an engine does: [`Engine`], [`Program`] |
 //! | [`budget`] | what work may take: [`Budget`] |
@@ -24,7 +24,7 @@
 //! | [`device`], [`prepared`] | the [`nnhal_hal::Device`] and [`nnhal_hal::PreparedModel`] |
 //! | [`planned_step`] | a program's plan, for people: [`PlannedStep`] |
 //! | [`memory`] | how much memory a model and the process may take: [`Ledger`] |
-//! | [`observer`] | watching every operation's results: [`Observer`] |
+//! | [`observer`] | receives every operation's results: [`Observer`] |
 //! | [`error`] | what can go wrong inside: [`EngineError`] |
 
 pub mod bindings;

@@ -95,17 +95,17 @@ impl Ledger {
         PROCESS.get_or_init(|| Self::with_process_limit(default_process_limit()))
     }
 
-    /// One for a model, which may take so many bytes. They count for the process too.
+    /// The ledger of a model, which may take `limit` bytes. They count for the process too.
     pub fn of_model(limit: u64) -> Self {
         Self::process().model(limit)
     }
 
-    /// As if this were another process, which may take so many bytes.
+    /// The ledger of a process of its own, which may take `limit` bytes. For tests.
     pub fn with_process_limit(limit: u64) -> Self {
         Self::new(MemoryHolder::Process, limit, None)
     }
 
-    /// One for a model, which may take so many bytes. They count here too.
+    /// The ledger of a model, which may take `limit` bytes. They count here too.
     pub fn model(&self, limit: u64) -> Self {
         Self::new(MemoryHolder::Model, limit, Some(self.clone()))
     }

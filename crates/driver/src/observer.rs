@@ -1,4 +1,4 @@
-//! [`Observer`]: watching every operation's results as they are computed.
+//! [`Observer`]: receives every operation's results as they are computed.
 //!
 //! The tool behind comparing two devices and behind profiles: whoever runs a program through
 //! [`Prepared::execute_observed`](crate::Prepared::execute_observed) is given what each operation

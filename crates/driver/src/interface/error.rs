@@ -37,7 +37,7 @@ pub enum RequestError {
         /// As many as the model has.
         expected: usize,
     },
-    /// An argument without value that says where its value lies (contract: REQ-2).
+    /// An argument without value that has a place of its value (contract: REQ-2).
     #[error("{subject} is left out, but has {found}")]
     LeftOutWith {
         /// The argument.
