@@ -81,7 +81,7 @@ pub enum RequestDatum {
 pub struct OperandInformation {
     /// Whether the argument is left out.
     pub has_no_value: bool,
-    /// Where it lies; the pool is an index into the slots of the packet.
+    /// Its place; the pool is an index into the slots of the packet.
     pub location: DataLocation,
     /// How many dimensions follow.
     pub dimensions: u32,

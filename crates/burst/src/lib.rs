@@ -1,7 +1,7 @@
 //! Bursts: many executions of one prepared model in close succession, over fast message queues in
 //! shared memory (`IBurstContext`, `IBurstCallback`; contract, section 11).
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`queue`] | synchronized fast message queues, laid out and used as libfmq's |
 //! | [`datum`] | the 24 bytes that are in them |

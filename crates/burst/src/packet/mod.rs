@@ -168,7 +168,7 @@ impl<'a, D: Decode> Cursor<'a, D> {
         take(meaning).ok_or(PacketError::Kind { position, found: datum.tag_of(), expected })
     }
 
-    /// So many data of one kind; allocates for no more than there are.
+    /// The next `count` data, all of one kind; allocates for no more than are left.
     fn next_values<T>(
         &mut self,
         count: u32,

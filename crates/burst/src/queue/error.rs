@@ -27,7 +27,7 @@ pub enum QueueError {
         found: usize,
     },
     /// A grantor refers to a descriptor that is not there.
-    #[error("the {part} lies in descriptor {index} of {count}")]
+    #[error("the {part} is in descriptor {index} of {count}")]
     File {
         /// Which part of the queue.
         part: &'static str,
