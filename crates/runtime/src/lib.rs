@@ -1,7 +1,7 @@
 //! What an application needs above devices: models built operand by operand, compilations over one
 //! device or several, executions in all ways that the Neural Networks API knows.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `devices` | [`Devices`], the list that an embedder gives; extensions and their numbers |
 //! | `model` | [`ModelBuilder`] and [`Model`] |
