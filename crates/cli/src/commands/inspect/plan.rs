@@ -27,7 +27,7 @@ struct Row {
     estimated_microseconds: Option<f64>,
     /// The median.
     microseconds: Option<f64>,
-    /// Of the most additions and multiplications that so many threads can do.
+    /// Of the most additions and multiplications that the plan's threads can do.
     share_of_peak: Option<f64>,
 }
 
