@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use crate::graph::{self, Convolution, Finish, Node, ValueId};
+use crate::graph::{self, Convolution, Node, ValueId};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use nnhal_driver::EngineError;
@@ -12,12 +12,12 @@ use nnhal_kernels::transposed_convolution::{self, TransposedConvolution};
 use nnhal_kernels::{Epilogue, Image, ImageMut, Preparation};
 use nnhal_ops::rules::activation_range;
 
-/// What `kernels` calls the end of a computation of floats.
-pub(super) fn epilogue(finish: Finish) -> Epilogue {
-    match finish {
-        Finish::HardSwish => Epilogue::HARD_SWISH,
-        Finish::Clamp(FusedActivation::None) => Epilogue::NONE,
-        Finish::Clamp(activation) => {
+/// The epilogue of a kernel for floats.
+pub(super) fn float_epilogue(epilogue: graph::Epilogue) -> Epilogue {
+    match epilogue {
+        graph::Epilogue::HardSwish => Epilogue::HARD_SWISH,
+        graph::Epilogue::Clamp(FusedActivation::None) => Epilogue::NONE,
+        graph::Epilogue::Clamp(activation) => {
             let (min, max) = activation_range::real(activation);
             Epilogue { min, max, ..Epilogue::NONE }
         }
@@ -68,7 +68,7 @@ pub(super) fn lower(
     convolution: &Convolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let Convolution { shape, finish, .. } = convolution;
+    let Convolution { shape, epilogue, .. } = convolution;
     let graph = builder.graph;
     let value = |position: usize| &graph.values[node.inputs[position]];
     let strides = Strides::of(builder, node, shape);
@@ -77,7 +77,7 @@ pub(super) fn lower(
     }
     let filter = value(1).weight_floats(preparation, &builder.scratch)?;
     let bias = value(2).constant_floats()?;
-    let epilogue = epilogue(*finish);
+    let epilogue = float_epilogue(*epilogue);
     let is_row = shape.output_pixels() == 1 && shape.is_matrix_product() && shape.groups == 1;
     let kernel = if convolution.is_depthwise {
         Float::Depthwise(
@@ -132,8 +132,8 @@ fn unpacked(
     strides: Strides,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let Convolution { shape, is_depthwise, finish, .. } = convolution;
-    let epilogue = epilogue(*finish);
+    let Convolution { shape, is_depthwise, epilogue, .. } = convolution;
+    let epilogue = float_epilogue(*epilogue);
     let kernel =
         UnpackedConvolution::prepare(shape, strides.input, *is_depthwise, epilogue, preparation)
             .ok()?;
@@ -187,14 +187,15 @@ pub(super) fn transposed(
     convolution: &graph::TransposedConvolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let graph::TransposedConvolution { shape, finish } = convolution;
+    let graph::TransposedConvolution { shape, epilogue } = convolution;
     let value = |position: usize| &builder.graph.values[node.inputs[position]];
     let strides = transposed_strides(builder, node, shape);
     let filter = value(1).weight_floats(preparation, &builder.scratch)?;
     let bias = value(2).constant_floats()?;
-    let finish = epilogue(*finish);
+    let epilogue = float_epilogue(*epilogue);
     let kernel =
-        TransposedConvolution::prepare(shape, strides, &filter, &bias, finish, preparation).ok()?;
+        TransposedConvolution::prepare(shape, strides, &filter, &bias, epilogue, preparation)
+            .ok()?;
     Some(Draft {
         place: node.place,
         kernel: Box::new(FloatTransposed { kernel, strides }),

@@ -1,6 +1,6 @@
 //! Products of two matrices that are known only when the plan runs.
 
-use super::convolution::epilogue;
+use super::convolution::float_epilogue;
 use crate::graph::{Matmul, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
@@ -16,7 +16,7 @@ use nnhal_ops::rules::broadcast;
 struct Product(batch_matmul::BatchMatmul);
 
 pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> Option<Draft> {
-    let Matmul { sizes, left, right, output, finish } = matmul.clone();
+    let Matmul { sizes, left, right, output, epilogue } = matmul.clone();
     let output = output.unwrap_or_else(|| {
         let [rows, columns, _] = sizes;
         let row_stride = builder.row_stride(node.outputs[0]).unwrap_or(columns);
@@ -27,7 +27,7 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
     let (set, threads) = (settings.instruction_set, settings.threads.get());
     let layouts = [left, right, output];
     let product =
-        batch_matmul::BatchMatmul::prepare(sizes, layouts, epilogue(finish), set, threads);
+        batch_matmul::BatchMatmul::prepare(sizes, layouts, float_epilogue(epilogue), set, threads);
     Some(Draft {
         place: node.place,
         kernel: Box::new(Product(product)),

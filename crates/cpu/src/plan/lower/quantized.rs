@@ -1,7 +1,7 @@
 //! Convolutions of 8-bit numbers.
 
 use super::convolution::{Strides, transposed_strides};
-use crate::graph::{self, Finish, Node, Value};
+use crate::graph::{self, Epilogue, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use nnhal_driver::EngineError;
@@ -52,7 +52,7 @@ struct Parts<'a> {
 fn parts<'a>(
     builder: &Builder<'_, '_>,
     node: &Node,
-    finish: Finish,
+    epilogue: Epilogue,
     numbers: &'a [u8],
 ) -> Option<Parts<'a>> {
     let values = &builder.graph.values;
@@ -66,7 +66,7 @@ fn parts<'a>(
         },
         bias: bias.iter().map(|bias| i32::from_le_bytes(*bias)).collect(),
         activations: activations(input)?,
-        requantization: requantization(builder, node, finish)?,
+        requantization: requantization(builder, node, epilogue)?,
     })
 }
 
@@ -79,9 +79,9 @@ fn activations(value: &Value<'_>) -> Option<Activations> {
 fn requantization(
     builder: &Builder<'_, '_>,
     node: &Node,
-    finish: Finish,
+    epilogue: Epilogue,
 ) -> Option<Requantization> {
-    let Finish::Clamp(activation) = finish else { return None };
+    let Epilogue::Clamp(activation) = epilogue else { return None };
     let values = &builder.graph.values;
     let [input, weights] = [0, 1].map(|position| &values[node.inputs[position]]);
     let output = &values[node.outputs[0]];
@@ -121,13 +121,13 @@ pub(super) fn lower(
     convolution: &graph::Convolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let graph::Convolution { shape, finish, .. } = convolution;
+    let graph::Convolution { shape, epilogue, .. } = convolution;
     let is_constant = |position: usize| builder.graph.values[node.inputs[position]].is_constant();
     if !is_constant(1) || !is_constant(2) {
         return unpacked(builder, node, convolution, preparation);
     }
     let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
-    let parts = parts(builder, node, *finish, &numbers)?;
+    let parts = parts(builder, node, *epilogue, &numbers)?;
     let Parts { weights, bias, activations, requantization } = parts;
     /// Both have the same arguments.
     macro_rules! prepared {
@@ -163,14 +163,14 @@ fn unpacked(
     convolution: &graph::Convolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let graph::Convolution { shape, is_depthwise, finish, .. } = convolution;
+    let graph::Convolution { shape, is_depthwise, epilogue, .. } = convolution;
     let value = |position: usize| &builder.graph.values[node.inputs[position]];
     let kernel = UnpackedConvolution::prepare(
         shape,
         *is_depthwise,
         activations(value(1))?,
         activations(value(0))?,
-        requantization(builder, node, *finish)?,
+        requantization(builder, node, *epilogue)?,
         preparation,
     )
     .ok()?;
@@ -225,9 +225,9 @@ pub(super) fn transposed(
     convolution: &graph::TransposedConvolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let graph::TransposedConvolution { shape, finish } = convolution;
+    let graph::TransposedConvolution { shape, epilogue } = convolution;
     let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
-    let parts = parts(builder, node, *finish, &numbers)?;
+    let parts = parts(builder, node, *epilogue, &numbers)?;
     let strides = transposed_strides(builder, node, shape);
     let kernel = TransposedConvolution::prepare(
         shape,

@@ -112,7 +112,7 @@ fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Op
 struct Bytes {
     reduce: ReduceBytes,
     is_signed: bool,
-    finish: Epilogue,
+    epilogue: Epilogue,
 }
 
 /// What becomes of the sum, or which extreme is wanted.
@@ -135,10 +135,10 @@ fn bytes(
     node: &Node,
     axes: &[usize],
     is_signed: bool,
-    finish: Epilogue,
+    epilogue: Epilogue,
 ) -> Option<Draft> {
     let input = &builder.graph.values[node.inputs[0]];
-    let reduction = match finish {
+    let reduction = match epilogue {
         Epilogue::Extreme(which) => which,
         Epilogue::Mean { .. } | Epilogue::RequantizedMean { .. } => ByteReduction::Sum,
     };
@@ -147,7 +147,7 @@ fn bytes(
     let reduce = ReduceBytes::prepare(set, reduction, &lengths, axes)?;
     Some(Draft {
         place: node.place,
-        kernel: Box::new(Bytes { reduce, is_signed, finish }),
+        kernel: Box::new(Bytes { reduce, is_signed, epilogue }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
@@ -163,8 +163,8 @@ pub(super) fn requantized_mean(
     let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
     let range = output.operand_type().quantized_range()?;
     let (from, to) = (quantization(input), quantization(output));
-    let finish = Epilogue::RequantizedMean { from, to, range };
-    bytes(builder, node, axes, is_signed(input)?, finish)
+    let epilogue = Epilogue::RequantizedMean { from, to, range };
+    bytes(builder, node, axes, is_signed(input)?, epilogue)
 }
 
 impl Kernel for Bytes {
@@ -180,7 +180,7 @@ impl Kernel for Bytes {
             ($Byte:ty) => {{
                 let input = bytemuck::cast_slice(inputs.bytes(0));
                 let output = bytemuck::cast_slice_mut(output);
-                match self.finish {
+                match self.epilogue {
                     Epilogue::Extreme(_) => {
                         reduce.run::<$Byte, $Byte>(team, input, output, Stored::nearest);
                     }

@@ -287,7 +287,7 @@ fn dilations_whose_product_wraps_see_padding() {
 }
 
 #[test]
-fn rows_that_would_be_long_copies_are_read_where_they_lie() {
+fn rows_that_would_be_long_copies_are_read_in_place() {
     let reaching = |dilation: usize| Shape {
         dilation: [dilation; 2],
         padding_before: [dilation / 2; 2],
