@@ -18,59 +18,59 @@ pub enum Obstacle {
     /// An operand's type is newer.
     #[error("operand {operand} of {subgraph} is {operand_type}, which came with {since}")]
     OperandType {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
-        /// What brought the type.
+        /// The first version that has it.
         since: HalVersion,
     },
     /// An operation is newer.
     #[error("operation {operation} of {subgraph} is {operation_type}, which came with {since}")]
     OperationType {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operation.
+        /// Index among the subgraph's operations.
         operation: usize,
-        /// Its type.
+        /// As the model has it.
         operation_type: OperationType,
-        /// What brought it.
+        /// The first version that has it.
         since: HalVersion,
     },
     /// A lifetime is newer.
     #[error("operand {operand} of {subgraph} has lifetime {lifetime}, which came with {since}")]
     LifeTime {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
-        /// Its lifetime.
+        /// As the model declares it.
         lifetime: OperandLifeTime,
-        /// What brought it.
+        /// The first version that has it.
         since: HalVersion,
     },
     /// A tensor of unknown rank, which only 1.2 brought.
     #[error("operand {operand} of {subgraph} has no known rank, which 1.2 first allowed")]
     UnknownRank {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
     },
     /// Extra parameters, which only 1.2 brought.
     #[error("operand {operand} of {subgraph} has extra parameters, which came with 1.2")]
     ExtraParams {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
     },
     /// Referenced subgraphs, which only 1.3 brought.
     #[error("the model refers to {count} other subgraphs, which came with 1.3")]
     ReferencedSubgraphs {
-        /// How many.
+        /// The number of them in the model.
         count: usize,
     },
     /// Relaxed computation, which only 1.1 brought.
@@ -79,33 +79,33 @@ pub enum Obstacle {
     /// Extensions, which only 1.2 brought.
     #[error("the model names {count} extensions, which came with 1.2")]
     Extensions {
-        /// How many.
+        /// The number of them in the model.
         count: usize,
     },
     /// A kind of memory that is newer.
     #[error("pool {pool} is {}, which came with {}", .kind.name(), .kind.since())]
     MemoryKind {
-        /// Which pool.
+        /// Index among the pools.
         pool: usize,
-        /// Its kind.
+        /// The kind of the pool's memory.
         kind: MemoryKind,
     },
     /// A buffer that the driver manages, which only 1.3 brought.
     #[error("pool {pool} is a token, which came with 1.3")]
     Token {
-        /// Which pool.
+        /// Index among the pools.
         pool: usize,
     },
     /// An output whose shape no one knows, which only 1.2 brought.
     #[error("output {output} has an unknown dimension, which 1.2 first allowed")]
     UnknownOutput {
-        /// Which output.
+        /// Index among the request's outputs.
         output: usize,
     },
     /// A cost of an operand type that is newer.
     #[error("the cost of {operand_type} is stated, which came with {}", .operand_type.since())]
     Performance {
-        /// The type.
+        /// The type whose cost is stated.
         operand_type: OperandType,
     },
 }

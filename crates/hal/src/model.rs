@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Where bytes are in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataLocation {
-    /// Index of the pool.
+    /// Index among the pools of the model or request.
     pub pool_index: u32,
     /// Bytes from the pool's beginning. For a `SUBGRAPH` operand: index of the subgraph.
     pub offset: u32,

@@ -116,7 +116,7 @@ pub enum Refused {
     /// Too many wait already.
     #[error("{waiting} jobs of its class wait already, of at most {limit}")]
     Full {
-        /// How many there are.
+        /// The jobs of the class that wait.
         waiting: usize,
         /// How many there may be.
         limit: usize,
