@@ -65,9 +65,9 @@ pub enum ControlFlowError {
     Condition {
         /// The operand that decides.
         party: Party,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
-        /// Its dimensions.
+        /// As the model declares them; 0 is an unknown length.
         dimensions: Vec<u32>,
     },
     /// A subgraph takes or gives another number of arguments (contract: CF-1, CF-2).
@@ -89,7 +89,7 @@ pub enum ControlFlowError {
     Incompatible {
         /// One of them.
         party: Party,
-        /// The other.
+        /// What it is compared with.
         other: Party,
         /// In which property.
         what: &'static str,
