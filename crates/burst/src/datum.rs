@@ -41,7 +41,7 @@ pub enum DatumError {
     /// A truth value is neither 0 nor 1.
     #[error("{field} is {found}, expected 0 or 1")]
     Bool {
-        /// Which field.
+        /// Name of the field in the interface files.
         field: &'static str,
         /// The byte.
         found: u8,
@@ -110,9 +110,9 @@ pub enum ResultDatum {
     OutputDimension(u32),
     /// The last of a packet: microseconds, `u64::MAX` where not measured.
     Timing {
-        /// On the device.
+        /// Computing on the device, in microseconds.
         time_on_device: u64,
-        /// In the driver.
+        /// From the driver's receiving the request to its answer, in microseconds.
         time_in_driver: u64,
     },
 }
