@@ -91,19 +91,19 @@ pub enum DeliveryError {
     /// It was delivered before.
     #[error("output {output} was delivered twice")]
     Twice {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
     },
     /// The execution ended without it.
     #[error("output {output} was not delivered")]
     Missing {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
     },
     /// Its shape is not what model and request say.
     #[error("output {output} turned out to have shape {found}, but was declared with {expected}")]
     Shape {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
         /// The shape it has.
         found: Shape,
@@ -113,11 +113,11 @@ pub enum DeliveryError {
     /// It has not as many bytes as its type and shape say.
     #[error("output {output} ({operand_type} {shape}) was delivered with {found} bytes")]
     Size {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
-        /// Its shape.
+        /// The shape that was delivered.
         shape: Shape,
         /// The bytes it has.
         found: u64,
@@ -125,7 +125,7 @@ pub enum DeliveryError {
     /// Its buffer, which the driver manages, can have no memory for it.
     #[error("output {output}")]
     Buffer {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
         /// Why not.
         #[source]
@@ -134,7 +134,7 @@ pub enum DeliveryError {
     /// The client's memory could not be written.
     #[error("output {output}")]
     Memory {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
         /// Why not.
         #[source]

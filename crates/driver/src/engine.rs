@@ -1,6 +1,6 @@
-//! [`Engine`] and [`Program`]: what a piece of silicon has to do to become a driver.
+//! [`Engine`] and [`Program`]: what a developer implements to get a driver.
 //!
-//! An engine that can do nothing but one RELU on float32, and yet is a whole device:
+//! An engine that computes one RELU of float32 and nothing else, as a complete device:
 //!
 //! ```
 //! use nnhal_driver::{

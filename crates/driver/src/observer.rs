@@ -25,7 +25,7 @@ pub trait Observer: Send + Sync {
 pub struct ObservedOutput<'a> {
     /// The operation.
     pub place: OperationPlace,
-    /// Which of its outputs.
+    /// Index among the operation's outputs.
     pub output: usize,
     /// Index of the operand within the subgraph.
     pub operand: u32,
