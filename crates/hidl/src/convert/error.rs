@@ -21,7 +21,7 @@ pub enum ConversionError {
     /// Something that the version does not have.
     #[error("{version} cannot express it: {}", Shown(.obstacles))]
     Inexpressible {
-        /// The version.
+        /// The version of the interface that was asked for.
         version: HalVersion,
         /// What the version cannot express.
         obstacles: Vec<Obstacle>,
@@ -29,7 +29,7 @@ pub enum ConversionError {
     /// A pool that cannot be used.
     #[error("pool {pool}")]
     Pool {
-        /// Which pool.
+        /// Index among the pools of the model or request.
         pool: usize,
         /// Why.
         #[source]

@@ -35,7 +35,7 @@ pub struct Capabilities {
 /// Where bytes are in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataLocation {
-    /// Index of the pool.
+    /// Index among the pools of the model or request.
     pub pool_index: u32,
     /// Bytes from its beginning.
     pub offset: u32,
