@@ -105,9 +105,9 @@ impl From<nnhal_hal::ExecutionError> for Violation {
 /// What became of a check.
 #[derive(Debug, Clone)]
 pub struct CheckOutcome {
-    /// The room it is in.
+    /// The section of the contract, as [`checks`] names it.
     pub section: &'static str,
-    /// The check.
+    /// The check that was run.
     pub check: Check,
     /// What it found.
     pub result: Result<Verdict, Violation>,
