@@ -39,7 +39,7 @@ pub(super) const TABLE: &[Entry] = &[
     // Pictures.
     entry(
         "rooms",
-        r"rooms|room \| (?:what it holds|contents)|a room (?:per|for each|to come|of its own)",
+        r"rooms|room \| (?:what it holds|contents)|(?:a|the) room (?:per|for each|to come|of its own|it is in)",
         "modules, capacity",
     ),
     entry("house", r"(?:of|in) (?:the|this) house|house rules?", "the project, rules"),
