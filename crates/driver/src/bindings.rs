@@ -75,9 +75,9 @@ struct Delivered {
 
 /// Where an output's bytes go.
 #[derive(Debug)]
-pub enum Room {
-    /// To these bytes, as many as the output has.
-    Enough(Region),
+pub enum Destination {
+    /// To these bytes, exactly the size of the output.
+    Region(Region),
     /// Nowhere: the client's buffer is too short and gets the shape.
     TooShort,
     /// Nowhere: the client left the output out.
@@ -176,7 +176,7 @@ impl Bindings {
             .collect()
     }
 
-    /// Copies inputs that are in files, and makes room for outputs that do, so that an engine, which
+    /// Copies inputs that are in files, and allocates memory for outputs that are, so that an engine, which
     /// holds a slot, does not wait for a file system.
     pub(crate) fn keep_files_out(&mut self, ledger: &Ledger) -> Result<(), EngineError> {
         for input in &mut self.inputs {
@@ -428,7 +428,7 @@ impl BoundOutput {
     /// # Errors
     /// [`DeliveryError`], see there. Too short a buffer is no error here.
     pub fn deliver(&self, dimensions: &[u32], bytes: &[u8]) -> Result<(), DeliveryError> {
-        if let Room::Enough(region) = self.begin(dimensions, bytes.len() as u64)? {
+        if let Destination::Region(region) = self.begin(dimensions, bytes.len() as u64)? {
             region.write(0, bytes).map_err(|error| self.memory_error(error))?;
         }
         Ok(())
@@ -439,7 +439,7 @@ impl BoundOutput {
     ///
     /// # Errors
     /// [`DeliveryError`], see there. Too short a buffer is no error here.
-    pub fn begin(&self, dimensions: &[u32], size: u64) -> Result<Room, DeliveryError> {
+    pub fn begin(&self, dimensions: &[u32], size: u64) -> Result<Destination, DeliveryError> {
         let output = self.index;
         let found = || Shape::known(dimensions.iter().copied());
         if !may_be(&self.shape, dimensions) {
@@ -455,26 +455,26 @@ impl BoundOutput {
             let operand_type = self.operand_type;
             return Err(DeliveryError::Size { output, operand_type, shape: found(), found: size });
         }
-        let (room, storage) = match &self.place {
-            Place::Nowhere => (Room::NotWanted, None),
-            Place::Client(region) if region.length < size => (Room::TooShort, None),
-            Place::Client(region) => (Room::Enough(region.first(size)), None),
+        let (destination, storage) = match &self.place {
+            Place::Nowhere => (Destination::NotWanted, None),
+            Place::Client(region) if region.length < size => (Destination::TooShort, None),
+            Place::Client(region) => (Destination::Region(region.first(size)), None),
             Place::Buffer(buffer) => {
                 let storage = buffer
                     .storage(size)
                     .map_err(|error| DeliveryError::Buffer { output, error })?;
                 let view = storage.memory.view().map_err(|error| self.memory_error(error))?;
-                (Room::Enough(Region::new(view, 0, size)), Some(storage))
+                (Destination::Region(Region::new(view, 0, size)), Some(storage))
             }
         };
         let shape = OutputShape {
             dimensions: dimensions.to_vec(),
-            is_sufficient: !matches!(room, Room::TooShort),
+            is_sufficient: !matches!(destination, Destination::TooShort),
         };
         self.delivered
             .set(Delivered { shape, size, storage })
             .map_err(|_| DeliveryError::Twice { output })?;
-        Ok(room)
+        Ok(destination)
     }
 
     fn memory_error(&self, error: MemoryError) -> DeliveryError {

@@ -76,7 +76,7 @@ pub mod schedule;
 pub mod support;
 mod sync;
 
-pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Room};
+pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Destination};
 pub use budget::{Budget, Interruption, LoopClock};
 pub use buffers::{AllocationError, RoleName};
 pub use clients::TooManyClients;
