@@ -82,11 +82,12 @@ pub fn print(model: &Model, threads: Option<NonZeroUsize>, is_json: bool) -> Res
 }
 
 fn text(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.chosen.kernel.len()).max().unwrap_or(0);
     let mut text = String::new();
     for row in rows {
         let Row { operation, operation_type, chosen, .. } = row;
         text += &format!("{operation:4} {operation_type:24} {:18}", dimensions(&row.dimensions));
-        text += &format!(" {:32} {:10.1} us", chosen.kernel, chosen.microseconds);
+        text += &format!(" {:width$} {:10.1} us", chosen.kernel, chosen.microseconds);
         for other in &row.others {
             text += &format!(", {} {:.1}", other.settings, other.microseconds);
         }

@@ -2,7 +2,7 @@
 
 use crate::graph::{self, Convolution, Node, ValueId};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::{Filter, Shape, UnpackedConvolution};
@@ -123,6 +123,7 @@ pub(super) fn lower(
 #[derive(Debug)]
 struct FloatUnpacked {
     kernel: UnpackedConvolution,
+    is_depthwise: bool,
     strides: Strides,
 }
 
@@ -139,7 +140,7 @@ fn unpacked(
             .ok()?;
     Some(Draft {
         place: node.place,
-        kernel: Box::new(FloatUnpacked { kernel, strides }),
+        kernel: Box::new(FloatUnpacked { kernel, is_depthwise: *is_depthwise, strides }),
         inputs: node.inputs.iter().map(|input| Operand::Value(*input)).collect(),
         outputs: node.outputs.clone(),
     })
@@ -161,7 +162,8 @@ impl Kernel for FloatUnpacked {
     }
 
     fn name(&self) -> String {
-        self.kernel.kernel()
+        let operation = name::convolution(self.kernel.shape(), self.is_depthwise);
+        format!("{operation} {}", self.kernel.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -226,7 +228,8 @@ impl Kernel for FloatTransposed {
     }
 
     fn name(&self) -> String {
-        self.kernel.kernel()
+        let operation = name::transposed_convolution(self.kernel.shape().filter);
+        format!("{operation} {}", self.kernel.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -261,10 +264,12 @@ impl Kernel for FloatConvolution {
     }
 
     fn name(&self) -> String {
+        let is_depthwise = matches!(self.kernel, Float::Depthwise(_));
+        let operation = name::convolution(&self.shape, is_depthwise);
         match &self.kernel {
-            Float::Full(kernel) => kernel.kernel(),
-            Float::Depthwise(kernel) => kernel.kernel(),
-            Float::Row(kernel) => kernel.kernel(),
+            Float::Full(kernel) => format!("{operation} {}", kernel.kernel()),
+            Float::Depthwise(kernel) => format!("{operation} {}", kernel.kernel()),
+            Float::Row(kernel) => format!("fully connected {}", kernel.kernel()),
         }
     }
 

@@ -38,7 +38,10 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
 
 /// Of 8-bit numbers.
 #[derive(Debug)]
-struct QuantizedProduct(quantized::BatchMatmul);
+struct QuantizedProduct {
+    product: quantized::BatchMatmul,
+    element: &'static str,
+}
 
 /// BATCH_MATMUL of 8-bit numbers.
 pub(super) fn quantized(
@@ -55,6 +58,7 @@ pub(super) fn quantized(
     let (of_y, _) = y.dimensions.split_last_chunk::<2>()?;
     let inner = if matmul.transpose_x { upper } else { lower };
     let signedness = super::quantized::signedness(output)?;
+    let element = super::quantized::element(signedness);
     let is_same = |value: &Value<'_>| value.operand_type() == output.operand_type();
     if !is_same(x) || !is_same(y) || output.elements() == 0 {
         return None;
@@ -84,7 +88,7 @@ pub(super) fn quantized(
     .ok()?;
     Some(Draft {
         place: node.place,
-        kernel: Box::new(QuantizedProduct(product)),
+        kernel: Box::new(QuantizedProduct { product, element }),
         inputs: node.inputs[..2].iter().map(|id| Operand::Value(*id)).collect(),
         outputs: node.outputs.clone(),
     })
@@ -94,20 +98,20 @@ impl Kernel for QuantizedProduct {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], scratch) = operands.split();
         let scratch = bytemuck::cast_slice_mut(scratch);
-        self.0.run(run.team, inputs.bytes(0), inputs.bytes(1), output, scratch);
+        self.product.run(run.team, inputs.bytes(0), inputs.bytes(1), output, scratch);
         Ok(())
     }
 
     fn name(&self) -> String {
-        format!("batch {}", self.0.kernel())
+        format!("batch matmul gemm {} {}", self.element, self.product.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.0.scratch_bytes()
+        self.product.scratch_bytes()
     }
 
     fn arithmetic(&self) -> u64 {
-        self.0.operations()
+        self.product.operations()
     }
 }
 
@@ -121,7 +125,7 @@ impl Kernel for Product {
     }
 
     fn name(&self) -> String {
-        self.0.kernel()
+        format!("batch matmul {}", self.0.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {
