@@ -9,8 +9,8 @@ values that peers.py feeds, and prints one JSON object with the files of its
 outputs, in the model's order: {"outputs": [{"file": ...}, ...]}.
 
 LiteRT computes each model twice: with XNNPACK, which is its default, and with
-its built-in kernels alone.  How far these two lie apart is shown beside how far
-the command's outputs are from the nearer one of them.  Floats: the largest
+its built-in kernels alone.  The distance of these two is shown beside the
+distance of the command's outputs from the nearer one of them.  Floats: the largest
 difference, relative to the largest output.  Quantized: steps.
 
 The exit status is 1 if a model fails, or is further away than --relative, or by
@@ -41,7 +41,7 @@ def litert_outputs(model, engine):
 
 
 def command_outputs(command, model, threads, inputs, count):
-    """What the command makes of the inputs: so many outputs."""
+    """What the command makes of the inputs: `count` outputs."""
     with tempfile.TemporaryDirectory() as folder:
         words = [word.format(model=model, threads=threads, outputs=folder)
                  for word in shlex.split(command)]
@@ -79,7 +79,7 @@ def key(gap):
     return tuple(part or 0 for part in gap)
 
 
-def told(gap):
+def as_text(gap):
     relative, steps = gap
     return ", ".join(([f"{relative:.1e}"] if relative is not None else [])
                      + ([f"{steps} steps"] if steps is not None else []))
@@ -101,19 +101,19 @@ def main():
         name = os.path.splitext(os.path.basename(model))[0]
         inputs, fast = litert_outputs(model, "litert")
         _, plain = litert_outputs(model, "litert_builtin")
-        apart = distance(fast, plain)
+        spread = distance(fast, plain)
         for threads in args.threads.split(","):
             try:
                 found = command_outputs(args.run, model, threads, inputs, len(fast))
                 gap = min(distance(fast, found), distance(plain, found), key=key)
                 relative, steps = key(gap)
                 is_near = (relative <= args.relative
-                           and steps <= args.steps + (apart[1] or 0))
-                verdict, shown = ("" if is_near else "**too far**"), told(gap)
+                           and steps <= args.steps + (spread[1] or 0))
+                verdict, shown = ("" if is_near else "**too far**"), as_text(gap)
             except (RuntimeError, ValueError, KeyError) as error:
                 verdict, shown = f"**failed**: {error}", "-"
             failed += verdict != ""
-            print(f"| {name} | {threads} | {shown} | {told(apart)} | {verdict} |", flush=True)
+            print(f"| {name} | {threads} | {shown} | {as_text(spread)} | {verdict} |", flush=True)
     return int(failed > 0)
 
 

@@ -21,7 +21,7 @@ min_us, p90_us, prepare_us and peak_rss_kb.
 How it measures.  For each model and thread count every engine is started in a
 process of its own, one after the other, which gives load time, first inference
 and peak memory.  Then the processes, kept alive, take turns of --seconds each,
-round after round, so that a slow stretch of the machine hits all alike.  A
+round after round, so that a time when the machine is slow hits all alike.  A
 turn's figure is the median of its inferences (inputs set before, outputs left
 in place), after warm-up.  The CPU time that the rest of the machine used in a
 turn is measured too; a turn in which others used more than --max-other cores
@@ -257,7 +257,7 @@ def process_cpu(pid):
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-class Patience:
+class QuietWait:
     """Waits for the rest of the machine to be quiet, within a budget."""
 
     def __init__(self, seconds, max_other):
@@ -493,13 +493,13 @@ def difference(reference, path):
 def bench(model, threads, args):
     """All engines on one model with one thread count."""
     engines, results = {}, {}
-    patience = Patience(args.patience, args.max_other)
+    quiet_wait = QuietWait(args.quiet_timeout, args.max_other)
     try:
         for name in args.names:
             loads = []
             try:
                 for i in range(args.loads):
-                    patience.wait()
+                    quiet_wait.wait()
                     engine = start_engine(name, args, model, threads)
                     loads.append(engine.loaded)
                     if i + 1 < args.loads:
@@ -515,7 +515,7 @@ def bench(model, threads, args):
             shift = count % len(pending)
             for name in pending[shift:] + pending[:shift]:
                 time.sleep(0.03)        # threads of the one before stop spinning
-                patience.wait()
+                quiet_wait.wait()
                 try:
                     turns[name].append(engines[name].turn(args))
                 except EngineError as error:
@@ -754,7 +754,7 @@ def main():
                         help="processes to take load times from, for each thread count")
     parser.add_argument("--max-other", type=float, default=0.15,
                         help="cores that others may use in a quiet turn")
-    parser.add_argument("--patience", type=float, default=30,
+    parser.add_argument("--quiet-timeout", type=float, default=30,
                         help="seconds to wait for quiet, for each model and thread count")
     parser.add_argument("--onnx-dir", help="keep the ONNX conversions here")
     parser.add_argument("--no-compare", dest="compare", action="store_false",

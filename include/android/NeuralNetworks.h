@@ -27,13 +27,13 @@ int ANeuralNetworks_getDeviceCount(uint32_t* numDevices);
 /* The device at an index below the count. It is the same pointer each time, never freed. */
 int ANeuralNetworks_getDevice(uint32_t devIndex, ANeuralNetworksDevice** device);
 
-/* The device's name; the string lives as long as the library. */
+/* The device's name; the string is valid as long as the library is loaded. */
 int ANeuralNetworksDevice_getName(const ANeuralNetworksDevice* device, const char** name);
 
 /* A DeviceTypeCode. */
 int ANeuralNetworksDevice_getType(const ANeuralNetworksDevice* device, int32_t* type);
 
-/* Names this build of the device's driver; the string lives as long as the library. */
+/* Names this build of the device's driver; the string is valid as long as the library is loaded. */
 int ANeuralNetworksDevice_getVersion(const ANeuralNetworksDevice* device, const char** version);
 
 /* The newest FeatureLevelCode whose operations the device knows. */

@@ -66,7 +66,7 @@ typedef enum {
     ANNDIAG_EXECUTION_MODE_ASYNC_WITH_DEPS = 4,
 } ANeuralNetworksDiagnosticExecutionMode;
 
-/* What the callbacks below are told; valid until they return. */
+/* What the callbacks below are given; valid until they return. */
 typedef struct ANeuralNetworksDiagnosticCompilationInfo ANeuralNetworksDiagnosticCompilationInfo;
 typedef struct ANeuralNetworksDiagnosticExecutionInfo ANeuralNetworksDiagnosticExecutionInfo;
 typedef void (*ANeuralNetworksDiagnosticCompilationFinishedCallback)(
@@ -310,7 +310,7 @@ typedef struct NnApiSLDriverImplFL8 {
             uint16_t attributeCodeWithinExtension, const void* data, size_t length);
 } NnApiSLDriverImplFL8;
 
-/* The library's structure; it lives as long as the library. */
+/* The library's structure; valid as long as the library is loaded. */
 NnApiSLDriverImpl* ANeuralNetworks_getSLDriverImpl(void);
 
 #ifdef __cplusplus

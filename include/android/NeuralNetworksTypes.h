@@ -278,8 +278,8 @@ typedef enum {
 /*
  * The objects. All of them may be used from any thread. A model, a compilation, an execution or a
  * description that is still being set up is to be set up by one thread at a time; the library
- * serializes threads that do not keep to that. Freeing an object that others were made of is fine:
- * what they need of it lives on.
+ * serializes threads that do not keep to that. Freeing an object that others were made from is fine:
+ * what they need of it is kept.
  *
  * The pointers are names, they lead nowhere: do not follow them. One that was freed, or that the
  * library never gave out, is refused with a result code.

@@ -27,7 +27,7 @@ import vectors
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 
 # Name of a mode: how the execution is started, whether one execution runs twice, where arguments
-# lie, whether the compilation is cached.
+# are, whether the compilation is cached.
 Mode = collections.namedtuple("Mode", "start reusable arguments caching")
 MODES = {
     "synchronous": Mode("sync", False, "pointers", False),

@@ -25,7 +25,7 @@ pub enum ClientError {
     /// A pool is a buffer of the driver, which bursts do not know (contract: BURST-14).
     #[error("pool {pool} is a token, which bursts do not carry")]
     Token {
-        /// Which pool.
+        /// Index among the request's pools.
         pool: usize,
     },
     /// The request does not fit into the queue (contract: BURST-15).

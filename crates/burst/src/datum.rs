@@ -41,7 +41,7 @@ pub enum DatumError {
     /// A truth value is neither 0 nor 1.
     #[error("{field} is {found}, expected 0 or 1")]
     Bool {
-        /// Which field.
+        /// Name of the field in the interface files.
         field: &'static str,
         /// The byte.
         found: u8,
@@ -81,7 +81,7 @@ pub enum RequestDatum {
 pub struct OperandInformation {
     /// Whether the argument is left out.
     pub has_no_value: bool,
-    /// Where it lies; the pool is an index into the slots of the packet.
+    /// Its place; the pool is an index into the slots of the packet.
     pub location: DataLocation,
     /// How many dimensions follow.
     pub dimensions: u32,
@@ -110,9 +110,9 @@ pub enum ResultDatum {
     OutputDimension(u32),
     /// The last of a packet: microseconds, `u64::MAX` where not measured.
     Timing {
-        /// On the device.
+        /// Computing on the device, in microseconds.
         time_on_device: u64,
-        /// In the driver.
+        /// From the driver's receiving the request to its answer, in microseconds.
         time_in_driver: u64,
     },
 }

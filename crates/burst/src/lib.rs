@@ -1,26 +1,51 @@
 //! Bursts: many executions of one prepared model in close succession, over fast message queues in
 //! shared memory (`IBurstContext`, `IBurstCallback`; contract, section 11).
 //!
-//! | module | what it holds |
+//! For drivers and services that offer bursts, and for clients that use them. A queue of [`open`] holds
+//! [`QUEUE_CAPACITY`] data of 24 bytes; no queue holds more than [`queue::MAXIMUM_CAPACITY`].
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`queue`] | synchronized fast message queues, laid out and used as libfmq's |
-//! | [`datum`] | the 24 bytes that are in them |
-//! | [`packet`] | requests and results as rows of such data |
-//! | [`server`] | [`BurstServer`], the service's end: a thread that executes what comes |
-//! | [`client`] | [`BurstClient`], the other end, which is a [`nnhal_hal::Burst`] |
-//! | [`pair`] | [`open`]: both ends in one process |
+//! | [`queue`] | [`MessageQueue`]: synchronized fast message queues, with the layout and the protocol of libfmq's |
+//! | [`datum`] | [`FmqRequestDatum`], [`FmqResultDatum`]: the elements of the queues |
+//! | [`packet`] | requests and results as sequences of such elements |
+//! | [`server`] | [`BurstServer`], for the service: executes the packets that arrive |
+//! | [`client`] | [`BurstClient`], for the client: a [`nnhal_hal::Burst`] |
+//! | [`pair`] | [`open`]: service and client in one process |
 //!
-//! The two ends meet in two queues and two small traits, [`BurstContext`] and [`BurstCallback`],
-//! which are the interface's own; over which transport these reach the other side is not looked at.
+//! Service and client share two queues and two small traits, [`BurstContext`] and [`BurstCallback`],
+//! which are those of the interface. The transport over which these are called is not part of this crate.
 //!
-//! ```no_run
-//! # fn run(prepared: std::sync::Arc<dyn nnhal_hal::PreparedModel>, request: nnhal_hal::Request)
-//! # -> Result<(), nnhal_hal::ExecutionError> {
-//! use nnhal_hal::Burst;
+//! ```
+//! use nnhal_hal::{
+//!     Burst, Execution, ExecutionError, ExecutionOptions, OutputShape, PreparedModel, Request,
+//!     RequestBuilder, Timing,
+//! };
+//! use std::sync::Arc;
 //!
-//! let burst = nnhal_burst::open(prepared)?;
-//! let execution = burst.execute(&request, false)?;
-//! # Ok(()) }
+//! /// A prepared model that leaves its outputs as they are. Drivers have better ones.
+//! struct Nothing;
+//!
+//! impl PreparedModel for Nothing {
+//!     fn execute(
+//!         &self,
+//!         _: &Request,
+//!         _: &ExecutionOptions,
+//!     ) -> std::result::Result<Execution, ExecutionError> {
+//!         let shape = OutputShape { dimensions: vec![2], is_sufficient: true };
+//!         Ok(Execution { output_shapes: vec![shape], timing: Timing::NONE })
+//!     }
+//! }
+//!
+//! let burst = nnhal_burst::open(Arc::new(Nothing))?;
+//! let mut request = RequestBuilder::new();
+//! request.input(&[0; 8]).output(8);
+//! let request = request.build()?;
+//! for _ in 0..3 {
+//!     let execution = burst.execute(&request, false)?;
+//!     assert_eq!(execution.dimensions(0), Some(&[2][..]));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod client;

@@ -16,7 +16,7 @@ pub fn open(prepared: Arc<dyn PreparedModel>) -> nnhal_hal::Result<BurstClient> 
     open_with_capacity(prepared, QUEUE_CAPACITY)
 }
 
-/// As [`open`], with queues for so many data.
+/// As [`open`], with queues that hold `capacity` data.
 ///
 /// # Errors
 /// As [`open`]; also if `capacity` is none that a queue may have, or less than 2.

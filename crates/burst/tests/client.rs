@@ -281,7 +281,7 @@ fn gen_2_a_status_of_1_3_is_a_failure() {
 }
 
 #[test]
-fn results_that_nobody_asked_for_are_no_answers() {
+fn results_that_were_not_asked_for_are_no_answers() {
     let (client, mut service) = service();
     service.answer(&data(&ResultPacket::failed(ErrorStatus::InvalidArgument)));
     service.serve(vec![good()]);

@@ -15,7 +15,7 @@ use support::SOON;
 
 type Queue = MessageQueue<FmqResultDatum>;
 
-/// Where the parts of a queue of 8 data lie.
+/// The places of the parts of a queue of 8 data.
 const READ_COUNTER: u64 = 0;
 const WRITE_COUNTER: u64 = 8;
 const RING: u64 = 16;
@@ -304,7 +304,7 @@ fn burst_1_descriptors_of_other_queues_are_refused() {
 
 /// Parts may be in several files, behind the first page, and in any order.
 #[test]
-fn parts_may_lie_anywhere() {
+fn parts_may_be_anywhere() {
     let files = vec![file(8192, SealFlags::SHRINK), file(4096, SealFlags::SHRINK)];
     let copies = |files: &[OwnedFd]| files.iter().map(|file| file.try_clone().unwrap()).collect();
     let part = |file, offset, extent| Grantor { flags: 0, file, offset, extent };
@@ -323,7 +323,7 @@ fn parts_may_lie_anywhere() {
 }
 
 #[test]
-fn without_an_event_flag_nobody_waits() {
+fn without_an_event_flag_no_one_waits() {
     let mut descriptor = Queue::create(8).unwrap().descriptor().unwrap();
     descriptor.grantors.truncate(3);
     let queue = Queue::open(descriptor).unwrap();

@@ -31,7 +31,7 @@ fn failed(status: ErrorStatus) -> ResultPacket {
 }
 
 #[test]
-fn burst_1_queues_that_nobody_can_wait_for_or_answer_in_are_refused() {
+fn burst_1_queues_that_one_cannot_wait_for_or_answer_in_are_refused() {
     let start = |requests, results| {
         let callback = Arc::<Callback>::default();
         BurstServer::new(Mock::doubling(), callback, requests, results).unwrap_err()

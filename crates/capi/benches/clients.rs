@@ -147,7 +147,7 @@ fn mobilenet() -> Handle {
     model
 }
 
-/// Executions in a second, of so many clients together.
+/// Executions in a second, of `clients` clients together.
 fn throughput(compilation: Handle, clients: usize, time: Duration) -> f64 {
     let (runs, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let compilation = compilation.addr();

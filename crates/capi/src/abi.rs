@@ -26,7 +26,7 @@ pub struct ANeuralNetworksSymmPerChannelQuantParams {
     pub channel_dim: u32,
     /// Number of scales.
     pub scale_count: u32,
-    /// The scales.
+    /// One positive number for each channel.
     pub scales: *const f32,
 }
 

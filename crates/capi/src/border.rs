@@ -47,7 +47,7 @@ fn fault(panic: &(dyn Any + Send)) -> Error {
 ///
 /// `fn NAME(arguments) { body }` answers a result code; the body is an `Outcome`. `fn NAME(arguments)
 /// -> Type, otherwise; { body }` answers a value, `otherwise` after a panic. How C comes by the name
-/// stands in [`exports`](crate::exports).
+/// is in [`exports`](crate::exports).
 macro_rules! export {
     () => {};
     (

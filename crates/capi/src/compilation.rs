@@ -100,7 +100,7 @@ export! {
         Ok(())
     }
 
-    /// Frees it. What was made of it lives on.
+    /// Frees it. Objects made from it stay valid.
     fn ANeuralNetworksCompilation_free(compilation: *mut ANeuralNetworksCompilation) -> (), (); {
         handle::free(compilation, "ANeuralNetworksCompilation_free", "compilation");
     }

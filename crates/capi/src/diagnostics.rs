@@ -1,6 +1,6 @@
-//! What a support library tells whoever watches: each compilation and each execution that has ended.
+//! What a support library reports to observers: each compilation and each execution that has ended.
 //!
-//! Watching costs nothing while no one does. An execution that was started asynchronously is reported
+//! It costs nothing as long as there is no observer. An execution that was started asynchronously is reported
 //! when its event is waited for, or freed.
 
 use crate::border::inner;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// What the callbacks are notified of, behind a handle that dies when they return.
+/// What the callbacks are notified of, behind a handle that is valid until they return.
 #[derive(Debug)]
 pub struct Report {
     model_hash: [u8; 32],
@@ -52,7 +52,7 @@ struct Callbacks {
 }
 
 static CALLBACKS: RwLock<Option<Callbacks>> = RwLock::new(None);
-static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+static IS_OBSERVED: AtomicBool = AtomicBool::new(false);
 
 crate::abi::opaque! {
     /// What is reported of a compilation.
@@ -61,12 +61,12 @@ crate::abi::opaque! {
     ANeuralNetworksDiagnosticExecutionInfo: Report, 10;
 }
 
-/// When something begins, if anybody wants to know.
+/// The time, if there is an observer; taken when something begins.
 pub(crate) fn now() -> Option<Instant> {
-    IS_WATCHED.load(Ordering::Relaxed).then(Instant::now)
+    IS_OBSERVED.load(Ordering::Relaxed).then(Instant::now)
 }
 
-/// Tells of a compilation that has ended.
+/// Reports a compilation that has ended.
 pub(crate) fn compiled(
     began: Instant,
     model: &FinishedModel,
@@ -82,7 +82,7 @@ pub(crate) fn compiled(
     drop(handle::take(info.cast_const(), "info"));
 }
 
-/// Tells of an execution that has ended.
+/// Reports an execution that has ended.
 pub(crate) fn executed(
     began: Instant,
     execution: &Execution,
@@ -188,7 +188,7 @@ fn architecture_hash(model: &Model) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// The same for all that this process tells.
+/// The same for all that this process reports.
 static SESSION: LazyLock<i32> = LazyLock::new(|| std::process::id().cast_signed());
 
 /// Functions that answer a part of a report; something that says nothing once it is gone.
@@ -264,15 +264,15 @@ parts! {
 }
 
 inner! {
-    /// Whom to tell from now on; null: no one.
+    /// Registers the callbacks that are called from now on; null: none.
     fn SL_ANeuralNetworksDiagnostic_registerCallbacks(
         compilation: Option<CompilationCallback>,
         execution: Option<ExecutionCallback>,
         context: Context,
     ) -> (), (); {
         let callbacks = Callbacks { compilation, execution, context };
-        let is_watched = compilation.is_some() || execution.is_some();
+        let is_observed = compilation.is_some() || execution.is_some();
         *CALLBACKS.write().unwrap_or_else(PoisonError::into_inner) = Some(callbacks);
-        IS_WATCHED.store(is_watched, Ordering::Relaxed);
+        IS_OBSERVED.store(is_observed, Ordering::Relaxed);
     }
 }

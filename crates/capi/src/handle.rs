@@ -41,7 +41,7 @@ pub(crate) trait Handle: Sized + 'static {
     fn table() -> &'static Table<Self::Object>;
 }
 
-/// All living objects of one kind.
+/// All existing objects of one kind.
 pub(crate) struct Table<T> {
     kind: usize,
     places: RwLock<Places<T>>,

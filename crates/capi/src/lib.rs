@@ -1,10 +1,13 @@
 //! `libneuralnetworks.so`: the C functions of Android's Neural Networks API (NNAPI) up to feature
 //! level 8, on any Linux machine.
 //!
-//! Everything that the functions do is done by the crate `runtime`; here is only what C needs: the
-//! functions by their names (`border`), handles that cannot dangle (`handle`), the caller's
-//! memory (`pointer`), and a sentence for each failure (`last_error`). The headers are in
-//! `include/`, and what the library exports is listed in `neuralnetworks.map`.
+//! For programs in C and C++, and all that load the library at run time. `examples/c/digits.c` and
+//! `examples/c/four_ways.c` are complete programs; the README says how to build and install.
+//!
+//! The crate `runtime` does the work; this crate has what C needs: the functions by their names
+//! (`exports`), the catching of panics (`border`), handles that cannot dangle (`handle`), the caller's
+//! memory (`pointer`), and a sentence for each failure (`last_error`). The headers are in `include/`, and
+//! `neuralnetworks.map` lists what the library exports. Lengths are in bytes, durations in nanoseconds.
 //!
 //! | module | functions |
 //! |---|---|
@@ -18,7 +21,7 @@
 //! | [`support_library`], [`diagnostics`] | `ANeuralNetworks_getSLDriverImpl` and what it leads to |
 //! | [`own`] | `nnhal_...` |
 //!
-//! Which devices there are stands in [`devices`].
+//! [`devices`] is the list of devices that the library offers.
 //!
 //! Environment variables are those of `docs/settings.md`.
 

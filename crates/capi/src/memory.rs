@@ -63,7 +63,7 @@ export! {
         Ok(())
     }
 
-    /// Frees it. Memory made of it lives on.
+    /// Frees it. Memory made from it stays valid.
     fn ANeuralNetworksMemoryDesc_free(description: *mut ANeuralNetworksMemoryDesc) -> (), (); {
         handle::free(description, "ANeuralNetworksMemoryDesc_free", "desc");
     }

@@ -44,7 +44,7 @@ export! {
         Ok(())
     }
 
-    /// Frees it. What was made of it lives on.
+    /// Frees it. Objects made from it stay valid.
     fn ANeuralNetworksModel_free(model: *mut ANeuralNetworksModel) -> (), (); {
         handle::free(model, "ANeuralNetworksModel_free", "model");
     }

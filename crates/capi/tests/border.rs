@@ -178,7 +178,7 @@ fn a_freed_object_is_refused_by_every_function() {
 }
 
 #[test]
-fn what_was_made_of_a_freed_object_lives_on() {
+fn what_was_made_from_a_freed_object_stays_valid() {
     let (x, mut y) = ([1.0, 2.0], [0.0; 2]);
     let model = model();
     let compilation = compilation(model);

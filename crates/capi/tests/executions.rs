@@ -225,7 +225,7 @@ fn padding_must_be_enabled_before_the_first_argument() {
     assert_eq!(enable(execution, false), BAD_STATE);
     works(ANeuralNetworksExecution_setOutput(execution, 0, null(), room_of(&mut y), 12));
     works(ANeuralNetworksExecution_compute(execution));
-    assert_eq!(y, [11.0, 22.0, 55.0], "what lies behind the value is left alone");
+    assert_eq!(y, [11.0, 22.0, 55.0], "what is behind the value is left alone");
     ANeuralNetworksExecution_free(execution);
 }
 

@@ -61,7 +61,7 @@ fn hardware_buffers_are_refused_in_words() {
 }
 
 #[test]
-fn arguments_may_lie_in_one_file() {
+fn arguments_may_be_in_one_file() {
     let mut file = file(&[0.0, 1.0, 2.0, 0.0, 0.0, 7.0]);
     let memory = memory(&file, 24);
     let model = model();
@@ -84,7 +84,7 @@ fn arguments_may_lie_in_one_file() {
 }
 
 #[test]
-fn constants_may_lie_in_a_file() {
+fn constants_may_be_in_a_file() {
     let file = file(&[0.0, 3.0, 4.0]);
     let memory = memory(&file, 12);
     let model = unfinished_model(&[2]);

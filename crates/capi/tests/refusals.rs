@@ -178,12 +178,12 @@ fn compute(compilation: Handle, operands: &[Operand], outputs: usize, given: &[&
         works(set(execution, index, kind, bytes.as_ptr().cast(), bytes.len()));
         values.push(bytes);
     }
-    let mut rooms: Vec<Vec<u8>> = results.iter().map(|it| vec![0; size(it).max(64)]).collect();
-    for (index, (room, operand)) in rooms.iter_mut().zip(results).enumerate() {
-        let length = if size(operand) > 0 { size(operand) } else { room.len() };
+    let mut buffers: Vec<Vec<u8>> = results.iter().map(|it| vec![0; size(it).max(64)]).collect();
+    for (index, (buffer, operand)) in buffers.iter_mut().zip(results).enumerate() {
+        let length = if size(operand) > 0 { size(operand) } else { buffer.len() };
         let index = i32::try_from(index).unwrap();
         let set = ANeuralNetworksExecution_setOutput;
-        works(set(execution, index, null(), room.as_mut_ptr().cast(), length));
+        works(set(execution, index, null(), buffer.as_mut_ptr().cast(), length));
     }
     let code = ANeuralNetworksExecution_compute(execution);
     ANeuralNetworksExecution_free(execution);

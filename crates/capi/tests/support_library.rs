@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 fn driver() -> &'static Driver {
     #[allow(unsafe_code, reason = "the structure that the library answers")]
-    // SAFETY: the library answers its structure, which lives as long as the library.
+    // SAFETY: the library answers its structure, which exists as long as the library.
     unsafe {
         &*ANeuralNetworks_getSLDriverImpl().cast::<Driver>()
     }
@@ -76,7 +76,7 @@ fn costs_are_notified() {
     extern "C" fn count(info: TypePerformance, context: *mut c_void) {
         assert!(info.performance.time > 0.0);
         #[allow(unsafe_code, reason = "the context that the test gave")]
-        // SAFETY: the test gave the address of a list that lives until the call returns.
+        // SAFETY: the test gave the address of a list that exists until the call returns.
         unsafe { &mut *context.cast::<Vec<i32>>() }.push(info.operand);
     }
     type Each = extern "C" fn(
@@ -147,7 +147,7 @@ fn compilations_are_cached_in_open_files() {
 }
 
 /// What the callbacks were notified of, one decimal digit a call: modes of executions, 9 for a compilation.
-static TOLD: AtomicU64 = AtomicU64::new(0);
+static CALLS: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn compiled(context: *const c_void, info: *const c_void) {
     let nanoseconds = function!(
@@ -162,14 +162,14 @@ extern "C" fn compiled(context: *const c_void, info: *const c_void) {
     let class = function!(
         SL_ANeuralNetworksDiagnosticCompilationInfo_getInputDataClass:
             extern "C" fn(*const c_void) -> i32);
-    // Other tests compile too: only what this one watches has its context.
+    // Other tests compile too: only what this one observes has its context.
     assert_eq!(context.addr(), 42);
     assert!(nanoseconds(info) > 0 && nanoseconds(info) < u64::MAX);
     assert_eq!(code(info), NO_ERROR);
     assert!(text(devices(info)).starts_with("nnhal-"));
     assert_eq!(class(info), 2, "float32");
     assert_eq!(nanoseconds(null()), u64::MAX);
-    tell(9);
+    record(9);
 }
 
 extern "C" fn executed(context: *const c_void, info: *const c_void) {
@@ -181,22 +181,22 @@ extern "C" fn executed(context: *const c_void, info: *const c_void) {
             extern "C" fn(*const c_void) -> u32);
     assert_eq!(context.addr(), 42);
     assert_eq!(code(info), 0);
-    tell(u64::try_from(mode(info)).unwrap());
+    record(u64::try_from(mode(info)).unwrap());
 }
 
-fn tell(digit: u64) {
-    let notified = TOLD.load(Ordering::SeqCst);
-    TOLD.store(notified * 10 + digit, Ordering::SeqCst);
+fn record(digit: u64) {
+    let calls = CALLS.load(Ordering::SeqCst);
+    CALLS.store(calls * 10 + digit, Ordering::SeqCst);
 }
 
-/// In a process of its own, so that other tests' objects are not watched.
+/// In a process of its own, so that other tests' objects are not observed.
 #[test]
-fn who_watches_is_notified() {
-    if std::env::var_os("NNHAL_TEST_WATCHED").is_none() {
+fn observers_are_notified() {
+    if std::env::var_os("NNHAL_TEST_OBSERVED").is_none() {
         let this = std::env::current_exe().unwrap();
         let mut child = std::process::Command::new(this);
         let child =
-            child.args(["--exact", "who_watches_is_notified"]).env("NNHAL_TEST_WATCHED", "1");
+            child.args(["--exact", "observers_are_notified"]).env("NNHAL_TEST_OBSERVED", "1");
         let outcome = child.output().unwrap();
         assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stdout));
         return;
@@ -206,7 +206,7 @@ fn who_watches_is_notified() {
     let register = function!(SL_ANeuralNetworksDiagnostic_registerCallbacks: Register);
     let model = model();
     ANeuralNetworksCompilation_free(compilation(model));
-    assert_eq!(TOLD.load(Ordering::SeqCst), 0);
+    assert_eq!(CALLS.load(Ordering::SeqCst), 0);
     register(Some(compiled), Some(executed), std::ptr::without_provenance(42));
     let compilation = compilation(model);
     let (x, mut y) = ([1.0, 2.0], [0.0; 2]);
@@ -222,8 +222,8 @@ fn who_watches_is_notified() {
     let start = ANeuralNetworksExecution_startComputeWithDependencies;
     let event = made(|event| start(execution, null(), 0, 0, event));
     ANeuralNetworksEvent_free(event);
-    assert_eq!(TOLD.load(Ordering::SeqCst), 92_314);
+    assert_eq!(CALLS.load(Ordering::SeqCst), 92_314);
     register(None, None, null());
     works(ANeuralNetworksExecution_compute(execution));
-    assert_eq!(TOLD.load(Ordering::SeqCst), 92_314);
+    assert_eq!(CALLS.load(Ordering::SeqCst), 92_314);
 }

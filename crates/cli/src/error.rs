@@ -8,7 +8,7 @@ pub enum CliError {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,

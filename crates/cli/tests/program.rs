@@ -173,16 +173,16 @@ fn both_devices_read_the_same_digit() {
 }
 
 #[test]
-fn wrong_usage_is_notified_from_bad_files() {
+fn wrong_usage_is_distinguished_from_bad_files() {
     assert_eq!(outcome(nnhal().arg("no-such-command")).0, 2);
     assert_eq!(outcome(nnhal().args(["run", "/no/such/file.tflite"])).0, 3);
     let mut command = nnhal();
-    command.arg("run").arg(asset("digits_float32.tflite")).args(["--device", "nobody"]);
+    command.arg("run").arg(asset("digits_float32.tflite")).args(["--device", "unknown"]);
     let (code, _, stderr) = outcome(&mut command);
     assert_eq!(code, 3);
     assert!(stderr.contains("nnhal-reference"), "{stderr}");
     let mut command = nnhal();
-    command.arg("run").arg(asset("digits_float32.tflite")).args(["--input", "nobody=x.npy"]);
+    command.arg("run").arg(asset("digits_float32.tflite")).args(["--input", "unknown=x.npy"]);
     let (code, _, stderr) = outcome(&mut command);
     assert_eq!(code, 3);
     assert!(stderr.contains("serving_default_image"), "{stderr}");

@@ -9,13 +9,13 @@ use nnhal_hal::OperandType;
 pub struct Difference {
     /// The first element that differs beyond tolerance, counted in memory order.
     pub index: usize,
-    /// What was expected there.
+    /// Its expected value.
     pub expected: f64,
-    /// What was found there.
+    /// Its value in the output.
     pub found: f64,
     /// How many elements differ beyond tolerance.
     pub count: usize,
-    /// Of how many.
+    /// How many elements the output has.
     pub total: usize,
 }
 

@@ -9,7 +9,7 @@ use nnhal_hal::{
 /// A vector as a model and the arguments to run it with.
 #[derive(Debug, Clone)]
 pub struct Instance {
-    /// The model.
+    /// The vector's model, with its constants.
     pub model: Model,
     inputs: Vec<Option<Vec<u8>>>,
     /// Bytes expected of each output.

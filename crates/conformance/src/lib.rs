@@ -1,10 +1,31 @@
-//! Runs test vectors against any [`nnhal_hal::Device`].
+//! Tests any [`nnhal_hal::Device`]: with test vectors, with broken models, and by the requirements of the
+//! contract.
 //!
-//! A vector is a small model with the values to feed it and the values it must produce, or the
-//! statement that it must be refused ([`vectors`] reads the format). Each vector is run in several
-//! [`suites`]; [`compare`] judges the outputs; a [`Report`] sums up by operation and by suite.
+//! For developers of drivers, who run it on their own machine: as `nnhal conformance`, or from their
+//! tests. A vector is a small model with the values to feed it and the values it must produce, or the
+//! statement that it must be refused.
 //!
-//! What no vector shows, the contract's own requirements, is checked by [`contract`].
+//! | module | contents |
+//! |---|---|
+//! | [`vectors`] | [`Vectors`] and [`Case`]: the format of test vectors |
+//! | [`suites`] | [`Suite`]: what is done with a vector and what is demanded |
+//! | [`paths`] | [`Path`]: by which path the interfaces execute it |
+//! | [`runner`], [`report`] | [`run`] with a [`Selection`]; the [`Report`] by operation, suite and path |
+//! | [`compare`] | the comparison of outputs with what is expected, with tolerances |
+//! | [`mutation`] | valid models with one thing changed, which must be refused |
+//! | [`contract`] | the requirements that no vector shows, checked with models of their own |
+//! | [`instance`] | a vector's model and request, made for a device |
+//!
+//! The checks of a requirement, here of DEV-SUP-1:
+//!
+//! ```
+//! let device = nnhal_reference::device();
+//! let report = nnhal_conformance::contract::run(&device, "DEV-SUP-1", |_| ());
+//! assert!(!report.outcomes.is_empty());
+//! assert_eq!(report.violations().count(), 0);
+//! ```
+//!
+//! All vectors of a folder:
 //!
 //! ```no_run
 //! # fn run(device: &dyn nnhal_hal::Device) -> Result<(), nnhal_conformance::VectorError> {

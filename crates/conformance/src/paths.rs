@@ -77,7 +77,7 @@ impl Path {
 
     /// Whether a vector is executed by this path in this suite. Fences and buffers need outputs of
     /// known size that is not zero, and the vector's own labels say which those are; of a vector that
-    /// must fail its outputs do. Two suites execute nothing, so that there is one way to run them.
+    /// must fail its outputs do. Two suites execute nothing, so that there is one path for them.
     pub fn includes(self, suite: Suite, case: &Case) -> bool {
         let has_values = |operands: &[u32]| {
             let has_value = |index: &u32| {
@@ -243,7 +243,7 @@ impl std::fmt::Display for Path {
 /// Demands times only where they were asked for, and then that they fit (contract: TIME).
 fn check_timing(timing: Timing, measure: bool) -> Result<(), String> {
     if !measure && timing != Timing::NONE {
-        return Err(format!("{timing:?}, which nobody asked for"));
+        return Err(format!("{timing:?}, which was not asked for"));
     }
     let (on_device, in_driver) = timing.to_microseconds();
     let both_are_known = timing.time_on_device.is_some() && timing.time_in_driver.is_some();

@@ -17,7 +17,7 @@ pub struct Outcome {
     pub spec: Arc<str>,
     /// The operation under test; of several the first.
     pub operation: Arc<str>,
-    /// The suite.
+    /// The suite in which it was run.
     pub suite: Suite,
     /// In the mutation suite: the contract's rule that was broken.
     pub rule: Option<&'static str>,
@@ -47,11 +47,11 @@ pub enum Judgement {
 /// How many passed, failed and were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Passed.
+    /// Vectors that passed.
     pub passed: usize,
-    /// Failed.
+    /// Vectors that failed.
     pub failed: usize,
-    /// Skipped.
+    /// Vectors that were not run, for what the device does not offer.
     pub skipped: usize,
     /// For the C library, and rightly refused.
     pub for_c_library: usize,

@@ -19,7 +19,7 @@ pub enum VectorError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -27,7 +27,7 @@ pub enum VectorError {
     /// A file is not what the format says.
     #[error("{}{}: {source}", path.display(), at(*line))]
     Json {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The line, from 1; 0 for the whole file.
         line: usize,
@@ -37,7 +37,7 @@ pub enum VectorError {
     /// The manifest has another format.
     #[error("{}: format {found}, expected 1", path.display())]
     Format {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The number found.
         found: u32,

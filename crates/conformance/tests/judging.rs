@@ -4,7 +4,7 @@
 use nnhal_conformance::paths::Outcome;
 use nnhal_conformance::report::Judgement;
 use nnhal_conformance::suites::Audience;
-use nnhal_conformance::{Case, Path as Way, Report, Selection, Suite, Vectors};
+use nnhal_conformance::{Case, Path, Report, Selection, Suite, Vectors};
 use nnhal_hal::device::FencedExecutionInfo;
 use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Device, DeviceType, Error,
@@ -13,7 +13,6 @@ use nnhal_hal::{
     Timing,
 };
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -188,7 +187,8 @@ fn cf_4_loops_of_unknown_size_are_for_the_c_library_alone() {
 /// Those that must fail, and those that only the C library takes.
 #[test]
 fn vectors_that_devices_cannot_run_pass() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
     let Ok(vectors) = Vectors::open(&folder) else {
         eprintln!("skipped: no vectors beside the repository");
         return;
@@ -222,16 +222,16 @@ fn vectors_that_devices_cannot_run_pass() {
 }
 
 /// The reference device, which fails by one path.
-struct Failing(Way);
+struct Failing(Path);
 
 struct FailingModel {
     inner: Arc<dyn PreparedModel>,
-    path: Way,
+    path: Path,
     is_loaded: bool,
 }
 
 impl FailingModel {
-    fn of(inner: Arc<dyn PreparedModel>, path: Way, is_loaded: bool) -> Arc<dyn PreparedModel> {
+    fn of(inner: Arc<dyn PreparedModel>, path: Path, is_loaded: bool) -> Arc<dyn PreparedModel> {
         Arc::new(Self { inner, path, is_loaded })
     }
 }
@@ -244,11 +244,11 @@ impl PreparedModel for FailingModel {
     ) -> Result<Execution, ExecutionError> {
         let in_buffers = request.pools.iter().any(|it| matches!(it, RequestMemoryPool::Token(_)));
         let fails = match self.path {
-            Way::Asynchronous => true,
-            Way::DeviceMemory => in_buffers,
-            Way::Cached => self.is_loaded,
+            Path::Asynchronous => true,
+            Path::DeviceMemory => in_buffers,
+            Path::Cached => self.is_loaded,
             // It computes, and tells times that no one asked for.
-            Way::Synchronous => {
+            Path::Synchronous => {
                 let mut execution = self.inner.execute(request, options)?;
                 execution.timing.time_on_device = Some(Duration::from_micros(1));
                 return Ok(execution);
@@ -269,7 +269,8 @@ impl PreparedModel for FailingModel {
         after: Option<Duration>,
     ) -> nnhal_hal::Result<FencedExecution> {
         let is_chained = !wait_for.is_empty();
-        if (self.path == Way::Fenced && !is_chained) || (self.path == Way::Chained && is_chained) {
+        if (self.path == Path::Fenced && !is_chained) || (self.path == Path::Chained && is_chained)
+        {
             return Err(Error::failure("it fails"));
         }
         self.inner.execute_fenced(request, wait_for, options, after)
@@ -277,7 +278,7 @@ impl PreparedModel for FailingModel {
 
     fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn Burst>> {
         match self.path {
-            Way::Burst => Err(Error::failure("it fails")),
+            Path::Burst => Err(Error::failure("it fails")),
             _ => self.inner.configure_burst(),
         }
     }
@@ -356,28 +357,28 @@ fn a_device_that_fails_by_one_path_is_found_out_by_it_alone() {
         "inputs": [0], "outputs": [1],
     });
     let case = case("generated", &main, &[]);
-    for fails in Way::ALL {
-        for path in Way::ALL {
+    for fails in Path::ALL {
+        for path in Path::ALL {
             let device = Failing(*fails);
             // What fails asynchronously is seen where it is executed so.
-            if (*path == Way::Asynchronous) != (*fails == Way::Asynchronous) {
+            if (*path == Path::Asynchronous) != (*fails == Path::Asynchronous) {
                 continue;
             }
             let result = Suite::Generated.run_by(*path, &device, &case);
             // Times that no one asked for are also reported of what was loaded.
-            let is_plain = matches!(path, Way::Cached | Way::DeviceMemory);
-            let expected = path == fails || (*fails == Way::Synchronous && is_plain);
+            let is_plain = matches!(path, Path::Cached | Path::DeviceMemory);
+            let expected = path == fails || (*fails == Path::Synchronous && is_plain);
             assert_eq!(result.is_err(), expected, "{fails} by {path}: {result:?}");
         }
     }
 }
 
 /// The reference device, which by one path takes every failure for a success.
-struct Lax(Way);
+struct Lax(Path);
 
 struct LaxModel {
     inner: Arc<dyn PreparedModel>,
-    path: Way,
+    path: Path,
     is_loaded: bool,
 }
 
@@ -413,9 +414,9 @@ impl PreparedModel for LaxModel {
     ) -> Result<Execution, ExecutionError> {
         let in_buffers = request.pools.iter().any(|it| matches!(it, RequestMemoryPool::Token(_)));
         let is_lax = match self.path {
-            Way::Synchronous => !in_buffers && !self.is_loaded,
-            Way::DeviceMemory => in_buffers,
-            Way::Cached => self.is_loaded,
+            Path::Synchronous => !in_buffers && !self.is_loaded,
+            Path::DeviceMemory => in_buffers,
+            Path::Cached => self.is_loaded,
             _ => false,
         };
         let executed = self.inner.execute(request, options);
@@ -430,7 +431,8 @@ impl PreparedModel for LaxModel {
         after: Option<Duration>,
     ) -> nnhal_hal::Result<FencedExecution> {
         let is_chained = !wait_for.is_empty();
-        if (self.path == Way::Fenced && !is_chained) || (self.path == Way::Chained && is_chained) {
+        if (self.path == Path::Fenced && !is_chained) || (self.path == Path::Chained && is_chained)
+        {
             let (signal, fence) = SyncFence::pair()?;
             signal.signal();
             return Ok(FencedExecution { sync_fence: Some(fence), info: Box::new(FineInfo) });
@@ -440,7 +442,7 @@ impl PreparedModel for LaxModel {
 
     fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn Burst>> {
         let burst = self.inner.configure_burst()?;
-        Ok(if self.path == Way::Burst { Box::new(LaxBurst(burst)) } else { burst })
+        Ok(if self.path == Path::Burst { Box::new(LaxBurst(burst)) } else { burst })
     }
 }
 
@@ -528,15 +530,15 @@ fn a_device_that_is_lax_by_one_path_is_found_out_by_it_alone() {
         (Suite::Validation, case("validation", &table, &[])),
         (Suite::ShortOutput, case("dynamic_output_shape", &relu, &[])),
     ];
-    let paths = || Way::ALL.iter().copied().filter(|it| *it != Way::Asynchronous);
+    let paths = || Path::ALL.iter().copied().filter(|it| *it != Path::Asynchronous);
     for (suite, case) in &cases {
         for path in paths() {
             assert_eq!(suite.run_by(path, &**reference(), case), Ok(Outcome::Passed), "{path}");
             for lax in paths() {
                 let result = suite.run_by(path, &Lax(lax), case);
                 // What is unknown is refused behind no fence, before anything is chained.
-                let by_both = *suite == Suite::ShortOutput && path == Way::Chained;
-                let expected = path == lax || (by_both && lax == Way::Fenced);
+                let by_both = *suite == Suite::ShortOutput && path == Path::Chained;
+                let expected = path == lax || (by_both && lax == Path::Fenced);
                 assert_eq!(result.is_err(), expected, "{suite}: {lax} by {path}: {result:?}");
             }
         }
@@ -646,9 +648,9 @@ fn a_device_that_does_not_wait_is_found_out_by_a_value_that_goes_through_a_buffe
     });
     let mut case = case("generated", &main, &[]);
     case.tolerances = vec![Some(nnhal_conformance::vectors::Tolerance { atol: 1e-5, rtol: 0.0 })];
-    let result = Suite::Generated.run_by(Way::Chained, &**reference(), &case);
+    let result = Suite::Generated.run_by(Path::Chained, &**reference(), &case);
     assert_eq!(result, Ok(Outcome::Passed));
-    let found = Suite::Generated.run_by(Way::Chained, &Hasty, &case).expect_err("a wrong value");
+    let found = Suite::Generated.run_by(Path::Chained, &Hasty, &case).expect_err("a wrong value");
     assert!(found.contains("through a buffer: output 0"), "{found}");
 }
 
@@ -656,10 +658,10 @@ fn a_device_that_does_not_wait_is_found_out_by_a_value_that_goes_through_a_buffe
 #[test]
 fn two_suites_execute_nothing_and_labels_say_what_fences_and_buffers_are_for() {
     let mut labelled = some_loop(1);
-    for path in Way::ALL {
-        assert!(path.includes(Suite::Compliance, &labelled) == (*path == Way::Synchronous));
-        assert!(path.includes(Suite::Mutation, &labelled) == (*path == Way::Synchronous));
-        let needs_label = matches!(path, Way::Fenced | Way::Chained | Way::DeviceMemory);
+    for path in Path::ALL {
+        assert!(path.includes(Suite::Compliance, &labelled) == (*path == Path::Synchronous));
+        assert!(path.includes(Suite::Mutation, &labelled) == (*path == Path::Synchronous));
+        let needs_label = matches!(path, Path::Fenced | Path::Chained | Path::DeviceMemory);
         for suite in [
             Suite::Generated,
             Suite::DynamicOutputShape,
@@ -672,11 +674,11 @@ fn two_suites_execute_nothing_and_labels_say_what_fences_and_buffers_are_for() {
         assert!(path.includes(Suite::Validation, &labelled), "{path}");
     }
     labelled.suites.extend(["fenced".to_owned(), "device_memory".to_owned()]);
-    for path in Way::ALL {
+    for path in Path::ALL {
         assert!(path.includes(Suite::ShortOutput, &labelled), "{path}");
     }
     labelled.main.operands[3].dimensions = vec![0];
-    for path in [Way::Fenced, Way::Chained, Way::DeviceMemory] {
+    for path in [Path::Fenced, Path::Chained, Path::DeviceMemory] {
         assert!(!path.includes(Suite::Timeout, &labelled), "{path}");
     }
 }
@@ -684,7 +686,8 @@ fn two_suites_execute_nothing_and_labels_say_what_fences_and_buffers_are_for() {
 /// Some of each kind, by every path, on a device that offers them all and on one that does not.
 #[test]
 fn vectors_pass_by_every_path() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
     let Ok(vectors) = Vectors::open(&folder) else {
         eprintln!("skipped: no vectors beside the repository");
         return;
@@ -705,7 +708,7 @@ fn vectors_pass_by_every_path() {
                     Suite::QuantizationCoupling,
                     Suite::Validation,
                 ],
-                paths: Way::ALL.to_vec(),
+                paths: Path::ALL.to_vec(),
                 asynchronous: Some(through(options)),
                 ..Selection::default()
             };
@@ -718,7 +721,7 @@ fn vectors_pass_by_every_path() {
                 // Our devices offer all of it.
                 assert_eq!(tally.not_offered, 0, "{filter} {path}: {report}");
             }
-            assert_eq!(report.by_path().len(), Way::ALL.len(), "{filter}: {report}");
+            assert_eq!(report.by_path().len(), Path::ALL.len(), "{filter}: {report}");
         }
     }
 }

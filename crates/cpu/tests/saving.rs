@@ -106,7 +106,7 @@ fn weights_of_float16_are_kept_as_those() {
     for is_cast in [true, false] {
         let model = nnhal_ops::validate(&layer_of_float16(is_cast), HalVersion::LATEST).unwrap();
         let program = engine(2).compile(&model, &OPTIONS, &Budget::unlimited()).unwrap();
-        assert!(steps(&program)[0].0.contains("of float16"), "{:?}", steps(&program));
+        assert!(steps(&program)[0].0.contains("f16 weights"), "{:?}", steps(&program));
         let restored = restore(2, program.save().expect("all shapes are known")).unwrap();
         assert_eq!(steps(&program), steps(&restored));
     }

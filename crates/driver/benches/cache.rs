@@ -26,7 +26,7 @@ fn main() {
     divan::main();
 }
 
-/// 64 ADDs, whose constants take so many bytes together.
+/// 64 ADDs, whose constants take `size` bytes together.
 fn model(size: u32) -> ValidModel {
     let length = size / 64 / 4;
     let mut graph = SubgraphBuilder::new();

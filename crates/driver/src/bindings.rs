@@ -75,9 +75,9 @@ struct Delivered {
 
 /// Where an output's bytes go.
 #[derive(Debug)]
-pub enum Room {
-    /// To these bytes, as many as the output has.
-    Enough(Region),
+pub enum Destination {
+    /// To these bytes, exactly the size of the output.
+    Region(Region),
     /// Nowhere: the client's buffer is too short and gets the shape.
     TooShort,
     /// Nowhere: the client left the output out.
@@ -91,19 +91,19 @@ pub enum DeliveryError {
     /// It was delivered before.
     #[error("output {output} was delivered twice")]
     Twice {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
     },
     /// The execution ended without it.
     #[error("output {output} was not delivered")]
     Missing {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
     },
     /// Its shape is not what model and request say.
     #[error("output {output} turned out to have shape {found}, but was declared with {expected}")]
     Shape {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
         /// The shape it has.
         found: Shape,
@@ -113,11 +113,11 @@ pub enum DeliveryError {
     /// It has not as many bytes as its type and shape say.
     #[error("output {output} ({operand_type} {shape}) was delivered with {found} bytes")]
     Size {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
-        /// Its shape.
+        /// The shape that was delivered.
         shape: Shape,
         /// The bytes it has.
         found: u64,
@@ -125,7 +125,7 @@ pub enum DeliveryError {
     /// Its buffer, which the driver manages, can have no memory for it.
     #[error("output {output}")]
     Buffer {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
         /// Why not.
         #[source]
@@ -134,7 +134,7 @@ pub enum DeliveryError {
     /// The client's memory could not be written.
     #[error("output {output}")]
     Memory {
-        /// The output.
+        /// Index among the model's outputs.
         output: usize,
         /// Why not.
         #[source]
@@ -176,8 +176,8 @@ impl Bindings {
             .collect()
     }
 
-    /// Copies inputs that are in files, and makes room for outputs that do, so that an engine, which
-    /// holds a turn, does not wait for a file system.
+    /// Copies inputs that are in files, and allocates memory for outputs that are, so that an engine, which
+    /// holds a slot, does not wait for a file system.
     pub(crate) fn keep_files_out(&mut self, ledger: &Ledger) -> Result<(), EngineError> {
         for input in &mut self.inputs {
             let Some(region) = input.value.as_mut().filter(|region| region.is_slow()) else {
@@ -345,7 +345,7 @@ impl BoundInput {
         &self.shape
     }
 
-    /// Where the value lies, as many bytes as type and shape say; `None` if it is left out.
+    /// The place of the value, with the number of bytes that type and shape give; `None` if it is left out.
     pub fn value(&self) -> Option<&Region> {
         self.value.as_ref()
     }
@@ -428,7 +428,7 @@ impl BoundOutput {
     /// # Errors
     /// [`DeliveryError`], see there. Too short a buffer is no error here.
     pub fn deliver(&self, dimensions: &[u32], bytes: &[u8]) -> Result<(), DeliveryError> {
-        if let Room::Enough(region) = self.begin(dimensions, bytes.len() as u64)? {
+        if let Destination::Region(region) = self.begin(dimensions, bytes.len() as u64)? {
             region.write(0, bytes).map_err(|error| self.memory_error(error))?;
         }
         Ok(())
@@ -439,7 +439,7 @@ impl BoundOutput {
     ///
     /// # Errors
     /// [`DeliveryError`], see there. Too short a buffer is no error here.
-    pub fn begin(&self, dimensions: &[u32], size: u64) -> Result<Room, DeliveryError> {
+    pub fn begin(&self, dimensions: &[u32], size: u64) -> Result<Destination, DeliveryError> {
         let output = self.index;
         let found = || Shape::known(dimensions.iter().copied());
         if !may_be(&self.shape, dimensions) {
@@ -455,26 +455,26 @@ impl BoundOutput {
             let operand_type = self.operand_type;
             return Err(DeliveryError::Size { output, operand_type, shape: found(), found: size });
         }
-        let (room, storage) = match &self.place {
-            Place::Nowhere => (Room::NotWanted, None),
-            Place::Client(region) if region.length < size => (Room::TooShort, None),
-            Place::Client(region) => (Room::Enough(region.first(size)), None),
+        let (destination, storage) = match &self.place {
+            Place::Nowhere => (Destination::NotWanted, None),
+            Place::Client(region) if region.length < size => (Destination::TooShort, None),
+            Place::Client(region) => (Destination::Region(region.first(size)), None),
             Place::Buffer(buffer) => {
                 let storage = buffer
                     .storage(size)
                     .map_err(|error| DeliveryError::Buffer { output, error })?;
                 let view = storage.memory.view().map_err(|error| self.memory_error(error))?;
-                (Room::Enough(Region::new(view, 0, size)), Some(storage))
+                (Destination::Region(Region::new(view, 0, size)), Some(storage))
             }
         };
         let shape = OutputShape {
             dimensions: dimensions.to_vec(),
-            is_sufficient: !matches!(room, Room::TooShort),
+            is_sufficient: !matches!(destination, Destination::TooShort),
         };
         self.delivered
             .set(Delivered { shape, size, storage })
             .map_err(|_| DeliveryError::Twice { output })?;
-        Ok(room)
+        Ok(destination)
     }
 
     fn memory_error(&self, error: MemoryError) -> DeliveryError {

@@ -1,7 +1,7 @@
 //! [`Budget`]: what preparing or running may take, asked between operations and inside loops.
 
 use crate::memory::Ledger;
-use crate::schedule::{Scheduler, Turn};
+use crate::schedule::{Scheduler, Slot};
 use nnhal_hal::time::loop_timeout;
 use nnhal_hal::{Cancellation, Client, Deadline, ErrorStatus, ExecutionOptions, Priority};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Budget {
     priority: Priority,
     client: Client,
     is_preparing: bool,
-    turn: Option<Arc<Turn>>,
+    slot: Option<Arc<Slot>>,
 }
 
 /// Why work was given up.
@@ -26,7 +26,7 @@ pub enum Interruption {
     #[error("the deadline had passed before the work began")]
     TooLateToStart,
     /// The deadline passed while the work was running.
-    #[error("the deadline passed while the work was under way")]
+    #[error("the deadline passed while the work was running")]
     DeadlinePassed,
     /// A WHILE's condition was still true when its time was over (contract: QOS-7).
     #[error("a WHILE was still going on after {limit:?}")]
@@ -71,7 +71,7 @@ impl Budget {
             priority,
             client: Client::in_process(),
             is_preparing: false,
-            turn: None,
+            slot: None,
         }
     }
 
@@ -139,16 +139,16 @@ impl Budget {
         Ledger::of_client(&self.client)
     }
 
-    /// Waits until it is this work's turn to compute. [`Budget::check`] lets others pass from then
+    /// Waits for a slot, the right to compute. [`Budget::check`] lets others pass from then
     /// on, see [`Scheduler`].
     ///
     /// # Errors
     /// [`Interruption`] if the deadline passes or the work is cancelled before.
-    pub fn take_turn(self, scheduler: &Scheduler) -> Result<Self, Interruption> {
+    pub fn take_slot(self, scheduler: &Scheduler) -> Result<Self, Interruption> {
         self.check_before_start()?;
         let cancellation = self.cancellation.as_ref();
-        let turn = scheduler.take_turn(&self.client, self.priority, self.deadline, cancellation)?;
-        Ok(Self { turn: Some(Arc::new(turn)), ..self })
+        let slot = scheduler.take_slot(&self.client, self.priority, self.deadline, cancellation)?;
+        Ok(Self { slot: Some(Arc::new(slot)), ..self })
     }
 
     /// Rank among the client's prepared models.
@@ -172,13 +172,13 @@ impl Budget {
         })
     }
 
-    /// To be asked between operations: lets others pass first whose turn it is.
+    /// To be asked between operations: lets those pass first who are to have the slot now.
     ///
     /// # Errors
     /// [`Interruption::DeadlinePassed`], [`Interruption::Cancelled`]
     pub fn check(&self) -> Result<(), Interruption> {
-        if let Some(turn) = &self.turn {
-            turn.let_others_pass(self.deadline, self.cancellation.as_ref())?;
+        if let Some(slot) = &self.slot {
+            slot.let_others_pass(self.deadline, self.cancellation.as_ref())?;
         }
         self.check_inside()
     }

@@ -25,7 +25,7 @@ impl From<TooManyClients> for Error {
 }
 
 /// The clients that have prepared models of a device, or are preparing some. Each may have threads of
-/// its own for every priority, and its turns.
+/// its own for every priority, and its slots.
 #[derive(Debug)]
 pub(crate) struct Clients {
     limit: AtomicUsize,

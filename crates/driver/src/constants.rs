@@ -85,7 +85,7 @@ impl Constants {
     }
 }
 
-/// Reads constants that lie close together.
+/// Reads constants that are close together.
 fn read_block(
     view: &MemoryView,
     together: &[InPool],

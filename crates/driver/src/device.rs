@@ -59,7 +59,7 @@ impl<E: Engine> DriverDevice<E> {
             number: Owner::number_device(),
             clients: Arc::new(Clients::default()),
             executions: Scheduler::new(at_once),
-            preparations: Scheduler::new(preparing::turns(at_once)),
+            preparations: Scheduler::new(preparing::slots(at_once)),
             pending: fenced::pending(at_once),
             ends_before_it_returns: AtomicBool::new(false),
         });
@@ -74,7 +74,7 @@ impl<E: Engine> DriverDevice<E> {
         self
     }
 
-    /// The same for so many clients at a time, 1024 otherwise: those that have prepared models of it
+    /// Limits the number of clients at a time, otherwise 1024: those that have prepared models of it
     /// and have not left. More are refused when they prepare one, with `RESOURCE_EXHAUSTED_TRANSIENT`
     /// and the reason [`TooManyClients`](crate::TooManyClients). The process itself does not count.
     #[must_use]
@@ -146,14 +146,14 @@ impl<E: Engine> DriverDevice<E> {
         .preparing()
     }
 
-    /// Prepares on a thread for that, when it is this preparation's turn, and while the client stays.
+    /// Prepares on a thread for that, when this preparation gets a slot, and while the client stays.
     fn prepare<T: Send>(
         &self,
         budget: Budget,
         work: impl FnOnce(&Budget) -> Result<T> + Send,
     ) -> Result<T> {
         let span = tracing::debug_span!("prepare", device = self.name());
-        let budget = budget.take_turn(&self.shared.preparations).map_err(EngineError::from)?;
+        let budget = budget.take_slot(&self.shared.preparations).map_err(EngineError::from)?;
         preparing::on_own_thread(|| {
             let _entered = span.enter();
             let done = work(&budget)?;

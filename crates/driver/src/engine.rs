@@ -1,6 +1,6 @@
-//! [`Engine`] and [`Program`]: what a piece of silicon has to do to become a driver.
+//! [`Engine`] and [`Program`]: what a developer implements to get a driver.
 //!
-//! An engine that can do nothing but one RELU on float32, and yet is a whole device:
+//! An engine that computes one RELU of float32 and nothing else, as a complete device:
 //!
 //! ```
 //! use nnhal_driver::{
@@ -115,7 +115,7 @@ pub trait Engine: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// How many executions it computes at a time; more wait for their turn, see [`Scheduler`](crate::Scheduler). As many as
+    /// How many executions it computes at a time; more wait for a slot, see [`Scheduler`](crate::Scheduler). As many as
     /// there are processors, unless one execution keeps several of them busy.
     fn executions_at_once(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
@@ -194,9 +194,9 @@ pub trait Program: Send + Sync + 'static {
 /// What an execution gets besides its arguments.
 #[derive(Clone, Copy)]
 pub struct RunContext<'a> {
-    /// What it may take.
+    /// Deadline, memory limit and cancellation of the execution.
     pub budget: &'a Budget,
-    /// Who watches, if anyone does.
+    /// Receives each operation's results; `None` if no one asked for them.
     pub observer: Option<&'a dyn Observer>,
 }
 

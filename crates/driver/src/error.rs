@@ -12,9 +12,9 @@ use std::fmt;
 /// An operation of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OperationPlace {
-    /// Which subgraph.
+    /// The main subgraph, or the index of another.
     pub subgraph: SubgraphName,
-    /// Its index there.
+    /// Index among the subgraph's operations.
     pub index: usize,
     /// What it does.
     pub operation_type: OperationType,
@@ -106,7 +106,7 @@ pub enum EngineError {
     Allocation {
         /// What wanted them.
         user: MemoryUse,
-        /// How many.
+        /// The number of bytes.
         wanted: u64,
     },
     /// Memory of the model or the request could not be read or written.

@@ -44,7 +44,7 @@ pub enum ExtensionObstacle {
     ScalarDimensions {
         /// Index of the operand in its subgraph.
         operand: u32,
-        /// Its type.
+        /// The extension's type.
         operand_type: OperandType,
         /// Its dimensions.
         found: Vec<u32>,
@@ -54,7 +54,7 @@ pub enum ExtensionObstacle {
     ConstantDimensions {
         /// Index of the operand in its subgraph.
         operand: u32,
-        /// Its type.
+        /// The extension's type.
         operand_type: OperandType,
         /// Its dimensions.
         found: Vec<u32>,
@@ -64,7 +64,7 @@ pub enum ExtensionObstacle {
     ConstantLength {
         /// Index of the operand in its subgraph.
         operand: u32,
-        /// Its type.
+        /// The extension's type.
         operand_type: OperandType,
         /// Its bytes.
         found: u32,
@@ -76,7 +76,7 @@ pub enum ExtensionObstacle {
     TooLarge {
         /// Index of the operand in its subgraph.
         operand: u32,
-        /// Its type.
+        /// The extension's type.
         operand_type: OperandType,
         /// Its dimensions.
         found: Vec<u32>,

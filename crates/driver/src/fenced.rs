@@ -1,7 +1,7 @@
 //! Executions behind sync fences (contract: section 12).
 //!
-//! A launched execution waits for its fences together with all others ([`Background`]), then takes its
-//! turn, computes, and signals. It keeps what it needs: the prepared model, the request's memory, the
+//! A launched execution waits for its fences together with all others ([`Background`]), then takes a
+//! slot, computes, and signals. It keeps what it needs: the prepared model, the request's memory, the
 //! fences' descriptors.
 
 use crate::bindings::Bindings;
@@ -29,8 +29,7 @@ const IDLE: Duration = Duration::from_millis(500);
 /// The launched executions of one device that have not ended.
 pub(crate) type Pending = Background<Task>;
 
-/// None yet. As many threads of each client and priority run executions as the engine computes at a
-/// time. How many may wait is limited for each client (`Holding::FencedExecutions`).
+/// None yet. Each client has, for each priority, `executions_at_once` threads that run them. How many may wait is limited for each client (`Holding::FencedExecutions`).
 pub(crate) fn pending(executions_at_once: usize) -> Pending {
     let limits = Limits { threads: executions_at_once, waiting: usize::MAX, idle: IDLE };
     Background::new("nnhal-fenced", limits)
@@ -143,8 +142,8 @@ pub(crate) struct Class {
 }
 
 impl Job for Task {
-    /// A crowd of low ones, or of another client's, each waiting for its turn to compute, keeps no
-    /// high one from asking for its own (contract: QOS-1).
+    /// Separate, so that many tasks of low priority or of another client, each waiting for a slot, do
+    /// not keep one of high priority from asking for its own (contract: QOS-1).
     type Class = Class;
 
     fn class(&self) -> Class {

@@ -1,8 +1,8 @@
 //! Memory that is a file: whoever gives it to us decides how long it takes to read and write, for
-//! instance by a file system of his own. So no turn is held meanwhile, or others would wait for him.
+//! instance by a file system of their own. So no slot is held meanwhile, or others would wait too.
 //!
-//! - A request's inputs are copied before its execution takes a turn, and its outputs when it has given
-//!   the turn back (`Bindings::keep_files_out`).
+//! - A request's inputs are copied before its execution takes a slot, and its outputs when it has given
+//!   the slot up (`Bindings::keep_files_out`).
 //! - A model's constants are copied before it is compiled, unless they are on a disk of this
 //!   machine, where engines read them piece by piece without another copy.
 

@@ -1,31 +1,56 @@
-//! The contract of the Neural Networks HAL, over any [`Engine`].
+//! A complete driver for the Neural Networks HAL, over any [`Engine`].
 //!
-//! Whoever implements [`Engine`] and [`Program`] gets a complete driver: [`DriverDevice`] is a
-//! [`nnhal_hal::Device`] that validates models, checks requests, keeps deadlines, reports output shapes
-//! and survives an engine that panics.
+//! For developers of drivers: implement [`Engine`], which compiles a model, and [`Program`], which runs
+//! it, and [`DriverDevice`] is a [`nnhal_hal::Device`] that validates models, checks requests, keeps
+//! deadlines, reports output shapes, limits memory and survives an engine that panics.
 //!
 //! ```text
 //! Model    --nnhal_ops::validate-->  ValidModel  --Engine::compile-->  Program
 //! Request  --Interface::bind-> Bindings    --Program::run-->     outputs, delivered
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`engine`] | what an engine does: [`Engine`], [`Program`] |
-//! | [`budget`] | what work may take: [`Budget`] |
-//! | [`schedule`] | who may compute now: [`Scheduler`] |
+//! | [`engine`] | what an engine implements: [`Engine`], [`Program`] |
+//! | [`budget`] | deadline, loop timeout and cancellation of an execution: [`Budget`] |
+//! | [`schedule`] | who gets a slot to compute: [`Scheduler`] |
 //! | [`interface`] | what requests must fit, and the one place that checks them: [`Interface::bind`] |
 //! | [`bindings`] | the checked arguments: [`BoundInput`], [`BoundOutput`] |
 //! | [`buffers`] | buffers that the driver manages, their roles and states |
-//! | [`cache`] | compilations that outlive the process: [`ModelCache`](cache::ModelCache) |
+//! | [`cache`] | prepared models in cache files: [`ModelCache`](cache::ModelCache) |
 //! | [`constants`] | a model's constants, read once: [`Constants`] |
-//! | [`extension_types`] | what the engine's extensions say of operand types: [`ExtensionTypes`] |
+//! | [`extension_types`] | the operand types of the engine's extensions: [`ExtensionTypes`] |
 //! | [`support`] | which operations an engine can run, control flow included |
 //! | [`device`], [`prepared`] | the [`nnhal_hal::Device`] and [`nnhal_hal::PreparedModel`] |
-//! | [`planned_step`] | a program's plan, for people: [`PlannedStep`] |
-//! | [`memory`] | how much memory a model and the process may take: [`Ledger`] |
-//! | [`observer`] | watching every operation's results: [`Observer`] |
+//! | [`planned_step`] | a program's plan, for profiles: [`PlannedStep`] |
+//! | [`memory`] | limits of memory for a model and for the process, in bytes: [`Ledger`] |
+//! | [`observer`] | receives every operation's results: [`Observer`] |
 //! | [`error`] | what can go wrong inside: [`EngineError`] |
+//!
+//! The documentation of [`engine`] has a whole engine of 60 lines. Here is the device of one that exists:
+//!
+//! ```
+//! use nnhal_driver::DriverDevice;
+//! use nnhal_hal::{Device, HalVersion, OperandSpec, OperationType, PrepareOptions, SubgraphBuilder};
+//! use nnhal_reference::ReferenceEngine;
+//!
+//! let device = DriverDevice::new(ReferenceEngine::new()).with_maximum_clients(16);
+//!
+//! let mut graph = SubgraphBuilder::new();
+//! let x = graph.input("x", OperandSpec::tensor_float32([2]));
+//! let y = graph.operation(OperationType::Relu, [x], OperandSpec::tensor_float32([2]));
+//! graph.output(y);
+//! let model = graph.into_model()?;
+//! assert!(device.supported_operations(&model, HalVersion::LATEST)?[0].is_yes());
+//! device.prepare_model(&model, HalVersion::LATEST, PrepareOptions::default())?;
+//!
+//! // Invalid models never reach the engine.
+//! let mut wrong = model.clone();
+//! wrong.main.inputs = vec![7];
+//! let refused = device.prepare_model(&wrong, HalVersion::LATEST, PrepareOptions::default());
+//! assert_eq!(refused.err().unwrap().status(), nnhal_hal::ErrorStatus::InvalidArgument);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod bindings;
 pub mod budget;
@@ -51,7 +76,7 @@ pub mod schedule;
 pub mod support;
 mod sync;
 
-pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Room};
+pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Destination};
 pub use budget::{Budget, Interruption, LoopClock};
 pub use buffers::{AllocationError, RoleName};
 pub use clients::TooManyClients;

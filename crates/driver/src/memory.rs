@@ -95,17 +95,17 @@ impl Ledger {
         PROCESS.get_or_init(|| Self::with_process_limit(default_process_limit()))
     }
 
-    /// One for a model, which may take so many bytes. They count for the process too.
+    /// The ledger of a model, which may take `limit` bytes. They count for the process too.
     pub fn of_model(limit: u64) -> Self {
         Self::process().model(limit)
     }
 
-    /// As if this were another process, which may take so many bytes.
+    /// The ledger of a process of its own, which may take `limit` bytes. For tests.
     pub fn with_process_limit(limit: u64) -> Self {
         Self::new(MemoryHolder::Process, limit, None)
     }
 
-    /// One for a model, which may take so many bytes. They count here too.
+    /// The ledger of a model, which may take `limit` bytes. They count here too.
     pub fn model(&self, limit: u64) -> Self {
         Self::new(MemoryHolder::Model, limit, Some(self.clone()))
     }
@@ -144,7 +144,7 @@ impl Ledger {
     }
 
     /// Bytes that could be charged now.
-    pub fn room(&self) -> u64 {
+    pub fn remaining(&self) -> u64 {
         self.levels().map(|it| it.limit().saturating_sub(it.live())).min().unwrap_or(0)
     }
 
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent);
         drop(charge);
         drop(ledger.charge(10, MemoryUse::Inputs).unwrap());
-        assert_eq!((ledger.live(), ledger.room()), (0, 10));
+        assert_eq!((ledger.live(), ledger.remaining()), (0, 10));
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
         // Another model may give them back.
         assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
         assert!(other.expect_room(5, MemoryUse::Constants).is_err());
-        assert_eq!((other.live(), other.room(), process.live()), (0, 4, 6));
+        assert_eq!((other.live(), other.remaining(), process.live()), (0, 4, 6));
         drop(charge);
         let mut charge = other.charge(3, MemoryUse::Constants).unwrap();
         charge.grow(5, MemoryUse::Constants).unwrap();
@@ -329,7 +329,7 @@ mod tests {
             "inputs: 5 more bytes beside 6 exceed the client's limit of 10"
         );
         assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
-        assert_eq!((client.held(Holding::Memory), other.room(), one.room()), (6, 4, 2));
+        assert_eq!((client.held(Holding::Memory), other.remaining(), one.remaining()), (6, 4, 2));
         drop(charge);
         drop(other.charge(10, MemoryUse::Inputs).unwrap());
         assert_eq!(client.held(Holding::Memory), 0);

@@ -1,4 +1,4 @@
-//! [`Observer`]: watching every operation's results as they are computed.
+//! [`Observer`]: receives every operation's results as they are computed.
 //!
 //! The tool behind comparing two devices and behind profiles: whoever runs a program through
 //! [`Prepared::execute_observed`](crate::Prepared::execute_observed) is given what each operation
@@ -25,7 +25,7 @@ pub trait Observer: Send + Sync {
 pub struct ObservedOutput<'a> {
     /// The operation.
     pub place: OperationPlace,
-    /// Which of its outputs.
+    /// Index among the operation's outputs.
     pub output: usize,
     /// Index of the operand within the subgraph.
     pub operand: u32,

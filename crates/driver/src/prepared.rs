@@ -135,7 +135,7 @@ impl Prepared {
         Budget::for_execution(options, self.0.priority).with_client(self.0.client.clone())
     }
 
-    /// As [`PreparedModel::execute`], with someone who watches.
+    /// As [`PreparedModel::execute`], with an observer.
     ///
     /// # Errors
     /// As [`PreparedModel::execute`].
@@ -168,7 +168,7 @@ impl Prepared {
         Ok(Execution { output_shapes, timing })
     }
 
-    /// Runs the program when it is its turn, and settles what has become of buffers. The time is the
+    /// Runs the program when it gets a slot, and settles what has become of buffers. The time is the
     /// program's.
     pub(crate) fn compute(
         &self,
@@ -176,11 +176,11 @@ impl Prepared {
         budget: Budget,
         observer: Option<&dyn Observer>,
     ) -> Result<(Vec<OutputShape>, Duration), ExecutionError> {
-        // From here on every failure is the execution's, also one that never comes to its turn.
+        // From here on every failure is the execution's, also one that never gets a slot.
         let mut execution = Outputs { bindings, hold_values: false };
         let _held = self.0.client.hold(Holding::Executions, 1).map_err(Error::from)?;
         execution.bindings.keep_files_out(&self.0.memory)?;
-        let budget = budget.take_turn(&self.0.shared.executions).map_err(EngineError::from)?;
+        let budget = budget.take_slot(&self.0.shared.executions).map_err(EngineError::from)?;
         let bindings = &execution.bindings;
         // The client may have left since the request was looked at. It has, for whoever asks, a moment
         // before the program is let go of.

@@ -1,22 +1,22 @@
 //! Preparing models beside executions (contract: CONC-4).
 //!
-//! Compiling takes long, so it must not take anything that executions wait for. It has turns of its
-//! own, and each preparation that has one gets a thread of its own, of which the operating system
-//! thinks less than of those that execute. The thread ends with it: a priority that was lowered cannot
-//! be raised again without privileges, so it is no thread of anybody else.
+//! Compiling takes long, so it must not take anything that executions wait for. It has slots of its
+//! own, and each preparation that has one gets a thread of its own, with a lower priority in the operating
+//! system than threads that execute. The thread ends with it: a priority that was lowered cannot
+//! be raised again without privileges, so the thread cannot be used for anything else.
 
 use crate::error::EngineError;
 use nnhal_hal::{Error, ErrorStatus};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-/// By how much less the operating system thinks of threads that prepare: what `nice` takes. Linux
+/// The nice value that threads which prepare have above others. Linux
 /// gives a thread a good quarter of a processor that it shares with one that executes, and with other
 /// processes: much less would make preparing slow wherever something else computes.
 const NICE: i32 = 4;
 
-/// How many models are prepared at once, by an engine that computes so many executions at once.
-pub(crate) fn turns(executions_at_once: usize) -> usize {
+/// How many models are prepared at once, by an engine that computes `executions_at_once` executions.
+pub(crate) fn slots(executions_at_once: usize) -> usize {
     executions_at_once.div_ceil(2)
 }
 

@@ -1,19 +1,19 @@
 //! [`Scheduler`]: who may compute now (contract: QOS-1, QOS-10).
 //!
-//! Work runs on the thread that asks for it and takes a turn here first. There is a number of turns
-//! at once; when all are taken, others wait.
+//! Work runs on the thread that asks for it and takes a slot here first. The number of slots
+//! is fixed; when all are taken, others wait.
 //!
-//! - **Between clients** turns are shared fairly. The next turn is for the client that has the fewest
-//!   now, and of those for the one that has computed for the least time. A client that did not want
+//! - **Between clients** slots are shared fairly. The next slot goes to the client that has the fewest
+//!   now, and of those to the one that has computed for the least time. A client that did not want
 //!   any for a while does not get that time back. Work that has computed for a time slice (4 ms)
-//!   gives its turn up for a client that is behind.
+//!   gives its slot up for a client that is behind.
 //! - **Within a client** the highest priority that waits is next, and within a priority whoever came
-//!   first. Work gives its turn up when a higher priority of its own client waits. So a high priority
+//!   first. Work gives its slot up when a higher priority of its own client waits. So a high priority
 //!   waits for one operation of a lower one at most, and a lower one may starve, as the interface
 //!   allows.
 //!
-//! Turns are given up between two operations ([`Budget::check`](crate::Budget::check)). Work that gave
-//! one up goes on when it is its turn again.
+//! Slots are given up between two operations ([`Budget::check`](crate::Budget::check)). Work that gave
+//! one up goes on when it gets one again.
 //!
 //! Keeping to the caller's thread spares an execution two switches between threads, which
 //! cost more than a small model.
@@ -33,7 +33,7 @@ use std::time::Duration;
 /// How often someone who waits looks at the switch that cancels.
 const CANCELLATION_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Gives turns. Clones share them.
+/// Hands out slots. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Scheduler(Arc<Inner>);
 
@@ -50,7 +50,7 @@ struct State {
     /// By the clients' ids.
     lines: BTreeMap<u64, Line>,
     next_arrival: u64,
-    /// The least time that any client that wanted turns had computed, when last looked at. A client
+    /// The least time that any client that wanted slots had computed, when last looked at. A client
     /// that comes or comes back counts as if it had computed for at least that long, less a time slice
     /// for those who only need a moment to ask again.
     least_used: u64,
@@ -60,8 +60,8 @@ struct State {
 #[derive(Debug)]
 struct Line {
     waiting: BTreeMap<Ticket, Arc<Waiter>>,
-    /// Turns that it has.
-    turns: usize,
+    /// Slots that it has.
+    slots: usize,
     /// For how long it has computed, in nanoseconds, all threads together.
     used: u64,
     highest: Arc<AtomicU8>,
@@ -78,46 +78,46 @@ struct Waiter {
     wake: Condvar,
 }
 
-/// A turn at computing; given up when dropped.
+/// The right to compute now; given up when dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct Slot {
     scheduler: Arc<Inner>,
     client: Client,
     ticket: Ticket,
     /// [`rank`] of the highest priority of this client that waits, 0 if none does: a copy of what the
     /// state says, to be read without locking it.
     highest: Arc<AtomicU8>,
-    /// When it began, or was got back.
+    /// When it was taken, or taken again, in nanoseconds.
     since: AtomicU64,
-    /// Whether a thread of the work is giving the turn up for a while. Its other threads go on with
+    /// Whether a thread of the work is giving the slot up for a while. Its other threads go on with
     /// what they have in hand.
     yielding: AtomicBool,
 }
 
 impl Scheduler {
-    /// So many turns at once, one at least.
-    pub fn new(turns: usize) -> Self {
+    /// With this number of slots, at least one.
+    pub fn new(slots: usize) -> Self {
         let lines = BTreeMap::new();
-        let state = State { free: turns.max(1), lines, next_arrival: 0, least_used: 0 };
+        let state = State { free: slots.max(1), lines, next_arrival: 0, least_used: 0 };
         Self(Arc::new(Inner { state: Mutex::new(state), waiting_clients: AtomicUsize::new(0) }))
     }
 
-    /// Whether both give the same turns.
+    /// Whether both hand out the same slots.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Waits for a turn.
+    /// Waits for a slot.
     ///
     /// # Errors
     /// [`Interruption`] if the deadline passes, the work is cancelled or the client leaves before.
-    pub fn take_turn(
+    pub fn take_slot(
         &self,
         client: &Client,
         priority: Priority,
         deadline: Option<Deadline>,
         cancellation: Option<&Cancellation>,
-    ) -> Result<Turn, Interruption> {
+    ) -> Result<Slot, Interruption> {
         let mut state = self.0.lock();
         if !state.lines.contains_key(&client.id()) {
             drop(state);
@@ -130,7 +130,7 @@ impl Scheduler {
         state.next_arrival += 1;
         let highest = state.come_back(client);
         self.0.wait(state, client, ticket, deadline, cancellation)?;
-        Ok(Turn {
+        Ok(Slot {
             scheduler: Arc::clone(&self.0),
             client: client.clone(),
             ticket,
@@ -162,7 +162,7 @@ impl Scheduler {
         client.at_leaving(wake)
     }
 
-    /// How many wait for a turn.
+    /// How many wait for a slot.
     pub fn waiting(&self) -> usize {
         self.0.lock().lines.values().map(|line| line.waiting.len()).sum()
     }
@@ -178,9 +178,9 @@ fn rank(priority: Priority) -> u8 {
 }
 
 impl Line {
-    /// Whether it has a turn, or wants one.
+    /// Whether it has a slot, or wants one.
     fn is_active(&self) -> bool {
-        self.turns > 0 || !self.waiting.is_empty()
+        self.slots > 0 || !self.waiting.is_empty()
     }
 
     fn note_highest(&self) {
@@ -190,7 +190,7 @@ impl Line {
 }
 
 impl State {
-    /// Sees how far those that want turns have come at least. Where no one wants any, there is nothing
+    /// Sees how far those that want slots have come at least. Where no one wants any, there is nothing
     /// to be made up for.
     fn catch_up(&mut self) {
         let active = self.lines.values().filter(|line| line.is_active());
@@ -207,14 +207,14 @@ impl State {
         self.lines.retain(|_, line| line.is_active() || line.used > least);
         self.lines.entry(client.id()).or_insert_with(|| Line {
             waiting: BTreeMap::new(),
-            turns: 0,
+            slots: 0,
             used: least,
             highest: Arc::new(AtomicU8::new(0)),
             _at_leaving: at_leaving,
         });
     }
 
-    /// The client wants a turn, maybe after it wanted none for a while.
+    /// The client wants a slot, maybe after it wanted none for a while.
     fn come_back(&mut self, client: &Client) -> Arc<AtomicU8> {
         self.catch_up();
         let least = self.least_used.saturating_sub(SLICE);
@@ -225,29 +225,29 @@ impl State {
         Arc::clone(&line.highest)
     }
 
-    /// What there is of a client that has a turn or wants one.
+    /// What there is of a client that has a slot or wants one.
     fn line(&mut self, client: &Client) -> &mut Line {
         self.lines.get_mut(&client.id()).expect("entered before, and active since")
     }
 
-    /// The client whose turn is next.
+    /// The client that gets the next slot.
     fn next(&self) -> Option<u64> {
         let waiting = self.lines.iter().filter(|(_, line)| !line.waiting.is_empty());
         let next = waiting.min_by_key(|(_, line)| {
             let arrival = line.waiting.first_key_value().map(|((_, arrival), _)| *arrival);
-            (line.turns, line.used, arrival)
+            (line.slots, line.used, arrival)
         });
         next.map(|(id, _)| *id)
     }
 
-    /// Whether a turn that this client has had for so long would be fairer with another.
+    /// Whether another client should have a slot that this one has held for `elapsed` nanoseconds.
     fn is_due_elsewhere(&self, client: &Client, elapsed: u64) -> bool {
         let Some(own) = self.lines.get(&client.id()) else { return false };
         let used = own.used.saturating_add(elapsed);
         self.lines.iter().any(|(id, other)| {
             let is_other = *id != client.id() && !other.waiting.is_empty();
-            let has_fewer = other.turns < own.turns;
-            is_other && has_fewer && (own.turns - other.turns > 1 || other.used <= used)
+            let has_fewer = other.slots < own.slots;
+            is_other && has_fewer && (own.slots - other.slots > 1 || other.used <= used)
         })
     }
 }
@@ -258,7 +258,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a turn, now or later.
+    /// Takes a slot, now or later.
     fn wait(
         &self,
         mut state: MutexGuard<'_, State>,
@@ -267,10 +267,10 @@ impl Inner {
         deadline: Option<Deadline>,
         cancellation: Option<&Cancellation>,
     ) -> Result<(), Interruption> {
-        // Turns are handed over directly, so one that is free has no one waiting for it.
+        // Slots are handed over directly, so one that is free has no one waiting for it.
         if state.free > 0 {
             state.free -= 1;
-            state.line(client).turns += 1;
+            state.line(client).slots += 1;
             return Ok(());
         }
         let waiter = Arc::new(Waiter { called: AtomicBool::new(false), wake: Condvar::new() });
@@ -306,10 +306,10 @@ impl Inner {
         }
     }
 
-    /// Hands a client's turn, which it had for so long, over to whoever is next.
+    /// Hands a client's slot, which it has held for `elapsed` nanoseconds, over to whoever is next.
     fn give_up(&self, state: &mut State, client: &Client, elapsed: u64) {
         let line = state.line(client);
-        line.turns -= 1;
+        line.slots -= 1;
         line.used = line.used.saturating_add(elapsed.max(1));
         let next = state.next().and_then(|id| state.lines.get_mut(&id));
         let Some(line) = next else {
@@ -317,7 +317,7 @@ impl Inner {
             return;
         };
         if let Some((_, next)) = line.waiting.pop_first() {
-            line.turns += 1;
+            line.slots += 1;
             next.called.store(true, Ordering::Relaxed);
             next.wake.notify_one();
         }
@@ -337,12 +337,12 @@ impl Inner {
     }
 }
 
-impl Turn {
-    /// Gives the turn up for as long as somebody of a higher priority of the same client, or another
+impl Slot {
+    /// Gives the slot up for as long as somebody of a higher priority of the same client, or another
     /// client that is behind, wants it.
     ///
     /// # Errors
-    /// As [`Scheduler::take_turn`]. The turn must then not be used any more, only be dropped.
+    /// As [`Scheduler::take_slot`]. The slot must then not be used any more, only be dropped.
     pub fn let_others_pass(
         &self,
         deadline: Option<Deadline>,
@@ -365,7 +365,7 @@ impl Turn {
         }
         self.scheduler.give_up(&mut state, &self.client, elapsed);
         let back = self.scheduler.wait(state, &self.client, self.ticket, deadline, cancellation);
-        // After an interruption there is no turn to give back: `yielding` stays on, see `drop`.
+        // After an interruption there is no slot to give back: `yielding` stays on, see `drop`.
         if back.is_ok() {
             self.since.store(now(), Ordering::Relaxed);
             self.yielding.store(false, Ordering::Release);
@@ -378,7 +378,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Slot {
     fn drop(&mut self) {
         if !self.yielding.load(Ordering::Relaxed) {
             let elapsed = self.elapsed();
@@ -396,16 +396,16 @@ mod all_orders {
     use std::sync::atomic::AtomicU32;
 
     /// In every order in which three threads of three priorities can run (with up to three
-    /// preemptions), each gets its turn, one at a time, and the turn is free at the end.
+    /// preemptions), each gets the slot, one at a time, and it is free at the end.
     #[test]
-    fn qos_1_turns_are_never_lost_nor_doubled() {
+    fn qos_1_slots_are_never_lost_nor_doubled() {
         let client = Client::new("only", ClientLimits::default());
         check(&[Priority::Low, Priority::Medium, Priority::High].map(|it| (client.clone(), it)));
     }
 
     /// The same with two clients, between whom work gives way whenever it is asked.
     #[test]
-    fn qos_1_turns_between_clients_are_never_lost_nor_doubled() {
+    fn qos_1_slots_between_clients_are_never_lost_nor_doubled() {
         let [one, other] = ["one", "other"].map(|it| Client::new(it, ClientLimits::default()));
         check(&[(one.clone(), Priority::Low), (one, Priority::High), (other, Priority::Medium)]);
     }
@@ -421,11 +421,11 @@ mod all_orders {
             let work = |(client, priority): (Client, Priority)| {
                 let (scheduler, running) = (scheduler.clone(), running.clone());
                 move || {
-                    let turn = scheduler.take_turn(&client, priority, None, None).unwrap();
+                    let slot = scheduler.take_slot(&client, priority, None, None).unwrap();
                     for _ in 0..2 {
                         assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0, "two at once");
                         assert_eq!(running.fetch_sub(1, Ordering::Relaxed), 1);
-                        turn.let_others_pass(None, None).unwrap();
+                        slot.let_others_pass(None, None).unwrap();
                     }
                 }
             };
@@ -449,12 +449,12 @@ mod tests {
     use nnhal_hal::ClientLimits;
     use std::thread;
 
-    fn turn(scheduler: &Scheduler, priority: Priority) -> Turn {
-        turn_of(scheduler, &Client::in_process(), priority)
+    fn slot(scheduler: &Scheduler, priority: Priority) -> Slot {
+        slot_of(scheduler, &Client::in_process(), priority)
     }
 
-    fn turn_of(scheduler: &Scheduler, client: &Client, priority: Priority) -> Turn {
-        scheduler.take_turn(client, priority, None, None).unwrap()
+    fn slot_of(scheduler: &Scheduler, client: &Client, priority: Priority) -> Slot {
+        scheduler.take_slot(client, priority, None, None).unwrap()
     }
 
     fn client(name: &str) -> Client {
@@ -476,7 +476,7 @@ mod tests {
             .collect()
     }
 
-    /// Computes for so long.
+    /// Keeps the processor busy.
     fn compute(duration: Duration) {
         let begin = std::time::Instant::now();
         while begin.elapsed() < duration {
@@ -494,7 +494,7 @@ mod tests {
         thread::scope(|scope| {
             crowd(scope, 8, || {
                 while !over.load(Ordering::Relaxed) {
-                    let _turn = turn_of(&scheduler, &greedy, Priority::High);
+                    let _slot = slot_of(&scheduler, &greedy, Priority::High);
                     of_greedy.fetch_add(1, Ordering::Relaxed);
                     compute(Duration::from_micros(500));
                 }
@@ -504,16 +504,16 @@ mod tests {
             }
             for _ in 0..100 {
                 let before = of_greedy.load(Ordering::Relaxed);
-                let turn = turn_of(&scheduler, &modest, Priority::Low);
+                let slot = slot_of(&scheduler, &modest, Priority::Low);
                 waits.push(of_greedy.load(Ordering::Relaxed) - before);
                 compute(Duration::from_micros(500));
-                drop(turn);
+                drop(slot);
             }
             over.store(true, Ordering::Relaxed);
         });
-        // Its turn is next when the one that runs ends. Beginning another may be seen before that.
+        // It gets the next slot when the one that runs ends. Beginning another may be seen before that.
         waits.sort_unstable();
-        assert!(waits[90] <= 2, "turns of the other client before one of this: {waits:?}");
+        assert!(waits[90] <= 2, "slots of the other client before one of this: {waits:?}");
     }
 
     #[test]
@@ -527,11 +527,11 @@ mod tests {
             let client = &clients[index];
             move || {
                 while !over.load(Ordering::Relaxed) {
-                    let turn = turn_of(scheduler, client, Priority::Medium);
+                    let slot = slot_of(scheduler, client, Priority::Medium);
                     for _ in 0..parts {
                         compute(Duration::from_micros(part));
                         used[index].fetch_add(part, Ordering::Relaxed);
-                        turn.let_others_pass(None, None).unwrap();
+                        slot.let_others_pass(None, None).unwrap();
                     }
                 }
             }
@@ -558,16 +558,16 @@ mod tests {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             crowd(scope, 2, || {
-                let turn = turn_of(&scheduler, &early, Priority::High);
+                let slot = slot_of(&scheduler, &early, Priority::High);
                 while !over.load(Ordering::Relaxed) {
                     compute(Duration::from_micros(200));
-                    turn.let_others_pass(None, None).unwrap();
+                    slot.let_others_pass(None, None).unwrap();
                 }
             });
             while scheduler.0.lock().free > 0 {
                 thread::yield_now();
             }
-            drop(turn_of(&scheduler, &late, Priority::Low));
+            drop(slot_of(&scheduler, &late, Priority::Low));
             over.store(true, Ordering::Relaxed);
         });
         assert_eq!(scheduler.0.lock().free, 2);
@@ -577,26 +577,26 @@ mod tests {
     fn conc_5_who_leaves_waits_no_longer_and_is_forgotten() {
         let scheduler = Scheduler::new(1);
         let (stays, leaves) = (client("stays"), client("leaves"));
-        let running = turn_of(&scheduler, &stays, Priority::Low);
+        let running = slot_of(&scheduler, &stays, Priority::Low);
         thread::scope(|scope| {
             let waits = scope
-                .spawn(|| scheduler.take_turn(&leaves, Priority::Low, None, None).unwrap_err());
+                .spawn(|| scheduler.take_slot(&leaves, Priority::Low, None, None).unwrap_err());
             expect_waiting(&scheduler, 1);
             leaves.leave();
             assert_eq!(waits.join().unwrap(), Interruption::Cancelled);
         });
-        let refused = scheduler.take_turn(&leaves, Priority::High, None, None).unwrap_err();
+        let refused = scheduler.take_slot(&leaves, Priority::High, None, None).unwrap_err();
         assert_eq!(refused, Interruption::Cancelled);
         drop(running);
         // Whoever comes next finds what is left of others that want nothing.
-        drop(turn_of(&scheduler, &stays, Priority::Low));
+        drop(slot_of(&scheduler, &stays, Priority::Low));
         for _ in 0..100 {
-            drop(turn_of(&scheduler, &client("passes"), Priority::Low));
+            drop(slot_of(&scheduler, &client("passes"), Priority::Low));
         }
         assert!(scheduler.0.lock().lines.len() <= 3);
     }
 
-    /// Until so many wait.
+    /// Waits until `count` threads wait for a slot.
     fn expect_waiting(scheduler: &Scheduler, count: usize) {
         while scheduler.waiting() != count {
             thread::yield_now();
@@ -608,7 +608,7 @@ mod tests {
         let scheduler = Scheduler::new(1);
         let order = Mutex::new(Vec::new());
         thread::scope(|scope| {
-            let first = turn(&scheduler, Priority::Low);
+            let first = slot(&scheduler, Priority::Low);
             let queue = [
                 (Priority::Low, "low 1"),
                 (Priority::Medium, "medium 1"),
@@ -619,7 +619,7 @@ mod tests {
             for (index, (priority, name)) in queue.into_iter().enumerate() {
                 let (scheduler, order) = (&scheduler, &order);
                 scope.spawn(move || {
-                    let _turn = turn(scheduler, priority);
+                    let _slot = slot(scheduler, priority);
                     order.lock().unwrap().push(name);
                 });
                 expect_waiting(scheduler, index + 1);
@@ -635,11 +635,11 @@ mod tests {
         let scheduler = Scheduler::new(1);
         let order = Mutex::new(Vec::new());
         thread::scope(|scope| {
-            let running = turn(&scheduler, Priority::Medium);
+            let running = slot(&scheduler, Priority::Medium);
             for (count, priority) in [Priority::Medium, Priority::High].into_iter().enumerate() {
                 let (scheduler, order) = (&scheduler, &order);
                 scope.spawn(move || {
-                    let _turn = turn(scheduler, priority);
+                    let _slot = slot(scheduler, priority);
                     order.lock().unwrap().push(format!("{priority:?}"));
                 });
                 expect_waiting(scheduler, count + 1);
@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_turns_than_said() {
+    fn there_are_never_more_slots_than_said() {
         let scheduler = Scheduler::new(2);
         let (running, most) = (Mutex::new(0_u32), Mutex::new(0_u32));
         thread::scope(|scope| {
@@ -661,8 +661,8 @@ mod tests {
                     let priority =
                         [Priority::Low, Priority::Medium, Priority::High][index as usize % 3];
                     for _ in 0..50 {
-                        let turn = turn(scheduler, priority);
-                        turn.let_others_pass(None, None).unwrap();
+                        let slot = slot(scheduler, priority);
+                        slot.let_others_pass(None, None).unwrap();
                         *running.lock().unwrap() += 1;
                         let now = *running.lock().unwrap();
                         let mut most = most.lock().unwrap();
@@ -680,25 +680,25 @@ mod tests {
     #[test]
     fn qos_5_a_deadline_ends_the_waiting_and_leaves_nothing_behind() {
         let scheduler = Scheduler::new(1);
-        let running = turn(&scheduler, Priority::Low);
+        let running = slot(&scheduler, Priority::Low);
         let soon = Deadline::after(Duration::from_millis(5));
         let refused = scheduler
-            .take_turn(&Client::in_process(), Priority::High, Some(soon), None)
+            .take_slot(&Client::in_process(), Priority::High, Some(soon), None)
             .unwrap_err();
         assert_eq!(refused, Interruption::DeadlinePassed);
         assert_eq!(scheduler.waiting(), 0);
         running.let_others_pass(None, None).unwrap();
         drop(running);
-        drop(turn(&scheduler, Priority::Low));
+        drop(slot(&scheduler, Priority::Low));
         assert_eq!(scheduler.0.lock().free, 1);
     }
 
     #[test]
-    fn a_turn_that_was_lost_while_others_passed_is_not_given_back_twice() {
+    fn a_slot_that_was_lost_while_others_passed_is_not_given_back_twice() {
         let scheduler = Scheduler::new(1);
-        let running = turn(&scheduler, Priority::Low);
+        let running = slot(&scheduler, Priority::Low);
         thread::scope(|scope| {
-            let high = scope.spawn(|| turn(&scheduler, Priority::High));
+            let high = scope.spawn(|| slot(&scheduler, Priority::High));
             expect_waiting(&scheduler, 1);
             let soon = Deadline::after(Duration::from_millis(5));
             let lost = running.let_others_pass(Some(soon), None).unwrap_err();
@@ -713,12 +713,12 @@ mod tests {
     #[test]
     fn cancelled_work_stops_waiting() {
         let scheduler = Scheduler::new(1);
-        let _running = turn(&scheduler, Priority::Low);
+        let _running = slot(&scheduler, Priority::Low);
         let cancellation = Cancellation::new();
         thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 scheduler
-                    .take_turn(&Client::in_process(), Priority::Low, None, Some(&cancellation))
+                    .take_slot(&Client::in_process(), Priority::Low, None, Some(&cancellation))
                     .unwrap_err()
             });
             expect_waiting(&scheduler, 1);

@@ -13,7 +13,7 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
-/// For how long work keeps its turn, in nanoseconds, though another client waits that is behind.
+/// For how long work keeps its slot, in nanoseconds, though another client waits that is behind.
 #[cfg(not(loom))]
 pub(crate) const SLICE: u64 = 4_000_000;
 /// Under loom there is no time: work gives way whenever it is asked.

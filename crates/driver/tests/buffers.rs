@@ -60,7 +60,7 @@ fn output_only(prepared: &Arc<dyn PreparedModel>) -> BufferDescription {
     BufferDescription { input_roles: vec![], ..both_ways(prepared) }
 }
 
-/// Where an argument of a test's request lies.
+/// The place of an argument of a test's request.
 #[derive(Clone)]
 enum At<'a> {
     Shared(&'a Memory),
@@ -626,7 +626,7 @@ fn alloc_8_an_execution_keeps_the_storage_of_a_buffer_that_is_dropped() {
 }
 
 #[test]
-fn alloc_9_a_prepared_model_that_is_gone_leaves_its_roles_to_nobody() {
+fn alloc_9_a_prepared_model_that_is_gone_leaves_its_roles_to_no_one() {
     let device = copying();
     let first = prepare(&device, vector(2), vector(2));
     let buffer = device.allocate(&both_ways(&first)).unwrap();

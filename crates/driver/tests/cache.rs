@@ -74,7 +74,7 @@ fn overwrite(file: &File, bytes: &[u8]) {
     file.write_all_at(bytes, 0).unwrap();
 }
 
-/// The same operations on the same values, wherever constants lie.
+/// The same operations on the same values, wherever constants are.
 fn assert_same(found: &ValidModel, expected: &ValidModel) {
     assert_eq!(found.version(), expected.version());
     let strip = |operand: &Operand| {

@@ -259,7 +259,7 @@ fn sec_4_a_token_is_nothing_to_another_client_or_device() {
 }
 
 /// One client keeps the device busy with many executions of the highest priority, fenced ones as well;
-/// another's of medium priority get every other turn.
+/// another's of medium priority get every other slot.
 #[test]
 fn qos_1_high_priority_of_one_client_does_not_starve_medium_of_another() {
     let device = Scripted::running(|bindings, _| {

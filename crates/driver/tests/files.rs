@@ -24,14 +24,14 @@ fn argument(pool_index: u32) -> RequestArgument {
 }
 
 #[test]
-fn files_are_read_before_the_turn_and_written_after_it() {
+fn files_are_read_before_the_slot_is_taken_and_written_after_it() {
     let input = tempfile::tempfile().unwrap();
     let output = tempfile::tempfile().unwrap();
     input.write_all_at(&[1; 16], 0).unwrap();
     output.write_all_at(&[9; 16], 0).unwrap();
     let files = Arc::new(Mutex::new((input.try_clone().unwrap(), output.try_clone().unwrap())));
     let engine = Scripted::running(move |bindings, _| {
-        // Here the turn is held.
+        // Here the slot is held.
         let (input, output) = &*files.lock().unwrap();
         input.write_all_at(&[2; 16], 0).unwrap();
         let region = bindings.inputs()[0].value().expect("an input");
@@ -41,7 +41,7 @@ fn files_are_read_before_the_turn_and_written_after_it() {
         bindings.outputs()[0].deliver(&[2], &[3; 8])?;
         let mut found = [0; 16];
         output.read_exact_at(&mut found, 0).unwrap();
-        assert_eq!(found, [9; 16], "written while the turn is held");
+        assert_eq!(found, [9; 16], "written while the slot is held");
         Ok::<(), EngineError>(())
     });
     let spec = OperandSpec::tensor_float32([2]);

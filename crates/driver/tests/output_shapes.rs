@@ -73,7 +73,7 @@ fn shape_4_only_the_short_ones_are_insufficient() {
 }
 
 #[test]
-fn shape_6_a_known_output_too_short_is_notified_and_a_longer_one_filled_as_needed() {
+fn shape_6_a_known_output_too_short_is_reported_and_a_longer_one_filled_as_needed() {
     let prepared = delivering(vector(2), &[2], &[7; 8]);
     let failed = execute(&*prepared, &request_with_room(4)).unwrap_err();
     assert_eq!(failed.error.status(), ErrorStatus::OutputInsufficientSize);
@@ -108,7 +108,7 @@ fn shape_8_nothing_is_written_past_an_output() {
 }
 
 #[test]
-fn an_output_that_is_left_out_is_notified_its_shape() {
+fn the_shape_of_an_output_that_is_left_out_is_reported() {
     let prepared = delivering(vector(0), &[2], &[7; 8]);
     let mut request = RequestBuilder::new();
     request.input(&[0; 8]);

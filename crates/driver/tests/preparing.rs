@@ -58,7 +58,7 @@ fn engine(packed_now: &'static AtomicUsize) -> Scripted {
     })
 }
 
-/// The time that 99 of 100 executions stay below. So many are not waited for if they take too long.
+/// The time that 99 of 100 executions stay below; of fewer executions if they take too long.
 fn percentile_99(prepared: &dyn PreparedModel) -> Duration {
     let request = request_with_room(8);
     let (begun, mut times) = (Instant::now(), Vec::new());

@@ -197,7 +197,7 @@ pub struct PoolId(u32);
 pub struct BuildError {
     /// Where it is.
     pub subgraph: SubgraphName,
-    /// What it is.
+    /// The first thing that is wrong there.
     pub mistake: Mistake,
 }
 
@@ -216,7 +216,7 @@ pub enum Mistake {
     ConstantSize {
         /// The operand.
         index: u32,
-        /// Its type.
+        /// As it was declared.
         operand_type: OperandType,
         /// Its shape.
         dimensions: Vec<u32>,
@@ -228,7 +228,7 @@ pub enum Mistake {
     ConstantType {
         /// The operand.
         index: u32,
-        /// Its type.
+        /// As it was declared.
         operand_type: OperandType,
     },
     /// Something was written that no operation may write, or written twice.
@@ -236,7 +236,7 @@ pub enum Mistake {
     Written {
         /// The operand.
         index: u32,
-        /// The operation.
+        /// Index, in the order in which operations were added.
         operation: usize,
         /// What forbids it.
         why: &'static str,
@@ -246,7 +246,7 @@ pub enum Mistake {
     ReadBeforeWritten {
         /// The operand.
         index: u32,
-        /// The operation.
+        /// Index, in the order in which operations were added.
         operation: usize,
     },
     /// What was named as output is no result of an operation, or was named twice.

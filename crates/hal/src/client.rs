@@ -60,7 +60,7 @@ struct Hooks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Holding {
-    /// Executions that were begun and have not ended, whether they compute or wait for their turn.
+    /// Executions that were begun and have not ended, whether they compute or wait for a slot.
     Executions,
     /// Fenced executions that were launched and have not ended.
     FencedExecutions,

@@ -1,8 +1,8 @@
-//! What stands in the way of an older interface.
+//! What an older interface cannot express.
 //!
 //! A model, request or capability of the canonical types may hold something that an older version
-//! of the interface has no words for. The functions here name each such thing. They look at the
-//! form only: which argument types an operation takes since when is known to the `ops` crate.
+//! of the interface cannot express. The functions here list each such [`Obstacle`]. They look at types
+//! and fields only: which argument types an operation takes in which version is known to the `ops` crate.
 
 use crate::capabilities::Capabilities;
 use crate::codes::{HalVersion, OperandLifeTime};
@@ -18,59 +18,59 @@ pub enum Obstacle {
     /// An operand's type is newer.
     #[error("operand {operand} of {subgraph} is {operand_type}, which came with {since}")]
     OperandType {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
-        /// What brought the type.
+        /// The first version that has it.
         since: HalVersion,
     },
     /// An operation is newer.
     #[error("operation {operation} of {subgraph} is {operation_type}, which came with {since}")]
     OperationType {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operation.
+        /// Index among the subgraph's operations.
         operation: usize,
-        /// Its type.
+        /// As the model has it.
         operation_type: OperationType,
-        /// What brought it.
+        /// The first version that has it.
         since: HalVersion,
     },
     /// A lifetime is newer.
     #[error("operand {operand} of {subgraph} has lifetime {lifetime}, which came with {since}")]
     LifeTime {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
-        /// Its lifetime.
+        /// As the model declares it.
         lifetime: OperandLifeTime,
-        /// What brought it.
+        /// The first version that has it.
         since: HalVersion,
     },
     /// A tensor of unknown rank, which only 1.2 brought.
     #[error("operand {operand} of {subgraph} has no known rank, which 1.2 first allowed")]
     UnknownRank {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
     },
     /// Extra parameters, which only 1.2 brought.
     #[error("operand {operand} of {subgraph} has extra parameters, which came with 1.2")]
     ExtraParams {
-        /// Where.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
     },
     /// Referenced subgraphs, which only 1.3 brought.
     #[error("the model refers to {count} other subgraphs, which came with 1.3")]
     ReferencedSubgraphs {
-        /// How many.
+        /// The number of them in the model.
         count: usize,
     },
     /// Relaxed computation, which only 1.1 brought.
@@ -79,40 +79,40 @@ pub enum Obstacle {
     /// Extensions, which only 1.2 brought.
     #[error("the model names {count} extensions, which came with 1.2")]
     Extensions {
-        /// How many.
+        /// The number of them in the model.
         count: usize,
     },
     /// A kind of memory that is newer.
     #[error("pool {pool} is {}, which came with {}", .kind.name(), .kind.since())]
     MemoryKind {
-        /// Which pool.
+        /// Index among the pools.
         pool: usize,
-        /// Its kind.
+        /// The kind of the pool's memory.
         kind: MemoryKind,
     },
     /// A buffer that the driver manages, which only 1.3 brought.
     #[error("pool {pool} is a token, which came with 1.3")]
     Token {
-        /// Which pool.
+        /// Index among the pools.
         pool: usize,
     },
     /// An output whose shape no one knows, which only 1.2 brought.
     #[error("output {output} has an unknown dimension, which 1.2 first allowed")]
     UnknownOutput {
-        /// Which output.
+        /// Index among the request's outputs.
         output: usize,
     },
     /// A cost of an operand type that is newer.
     #[error("the cost of {operand_type} is stated, which came with {}", .operand_type.since())]
     Performance {
-        /// The type.
+        /// The type whose cost is stated.
         operand_type: OperandType,
     },
 }
 
 impl Model {
     /// Everything that keeps an interface of `version` from expressing this model.
-    pub fn stands_in_the_way_of(&self, version: HalVersion) -> Vec<Obstacle> {
+    pub fn obstacles_in(&self, version: HalVersion) -> Vec<Obstacle> {
         let mut obstacles = Vec::new();
         if version < HalVersion::V1_3 && !self.referenced.is_empty() {
             obstacles.push(Obstacle::ReferencedSubgraphs { count: self.referenced.len() });
@@ -143,13 +143,13 @@ impl Model {
         obstacles
     }
 
-    /// The oldest version whose words suffice for this model. What its operations take is not
+    /// The oldest version that can express this model. The argument types of its operations are not
     /// looked at: for that, ask the `ops` crate.
     pub fn oldest_expressible(&self) -> HalVersion {
         HalVersion::ALL
             .iter()
             .copied()
-            .find(|version| self.stands_in_the_way_of(*version).is_empty())
+            .find(|version| self.obstacles_in(*version).is_empty())
             .unwrap_or(HalVersion::LATEST)
     }
 }
@@ -199,7 +199,7 @@ fn newer_memory<'a>(
 
 impl Request {
     /// Everything that keeps an interface of `version` from expressing this request to `model`.
-    pub fn stands_in_the_way_of(&self, version: HalVersion, model: &Model) -> Vec<Obstacle> {
+    pub fn obstacles_in(&self, version: HalVersion, model: &Model) -> Vec<Obstacle> {
         let memories = self.pools.iter().enumerate().filter_map(|(index, pool)| match pool {
             RequestMemoryPool::Memory(memory) => Some((index, memory)),
             RequestMemoryPool::Token(_) => None,
@@ -240,7 +240,7 @@ fn is_unknown(argument: &RequestArgument, operand: &crate::model::Operand) -> bo
 impl Capabilities {
     /// Everything that keeps an interface of `version` from stating these capabilities. Older
     /// interfaces state less; see [`Capabilities::in_version`] for what remains.
-    pub fn stands_in_the_way_of(&self, version: HalVersion) -> Vec<Obstacle> {
+    pub fn obstacles_in(&self, version: HalVersion) -> Vec<Obstacle> {
         self.operand_performance
             .iter()
             .filter(|row| row.operand_type.since() > version)
@@ -272,7 +272,7 @@ mod tests {
     fn newer_types_are_named() {
         let model = relu(OperandSpec::tensor_quant8_asymm_signed([1, 2], 1.0, 0));
         assert_eq!(model.oldest_expressible(), HalVersion::V1_3);
-        let obstacles = model.stands_in_the_way_of(HalVersion::V1_2);
+        let obstacles = model.obstacles_in(HalVersion::V1_2);
         assert_eq!(
             obstacles[0].to_string(),
             "operand 0 of main subgraph is TENSOR_QUANT8_ASYMM_SIGNED, which came with 1.3"
@@ -296,7 +296,7 @@ mod tests {
         let y = graph.operation(OperationType::Relu, [x], OperandSpec::tensor_float32([1]));
         graph.output(y);
         let model = ModelBuilder::new().relaxed(true).build(graph).unwrap();
-        assert_eq!(model.stands_in_the_way_of(HalVersion::V1_0), [Obstacle::RelaxedComputation]);
+        assert_eq!(model.obstacles_in(HalVersion::V1_0), [Obstacle::RelaxedComputation]);
         assert_eq!(model.oldest_expressible(), HalVersion::V1_1);
     }
 
@@ -309,17 +309,17 @@ mod tests {
             pools: vec![RequestMemoryPool::Token(1)],
         };
         assert_eq!(
-            request.stands_in_the_way_of(HalVersion::V1_1, &model),
+            request.obstacles_in(HalVersion::V1_1, &model),
             [Obstacle::Token { pool: 0 }, Obstacle::UnknownOutput { output: 0 }]
         );
-        assert!(request.stands_in_the_way_of(HalVersion::V1_3, &model).is_empty());
+        assert!(request.obstacles_in(HalVersion::V1_3, &model).is_empty());
     }
 
     #[test]
     fn dev_cap_5_capabilities_of_newer_types_are_named() {
         let capabilities = Capabilities::uniform(PerformanceInfo::AS_CPU);
         assert_eq!(
-            capabilities.stands_in_the_way_of(HalVersion::V1_2),
+            capabilities.obstacles_in(HalVersion::V1_2),
             [Obstacle::Performance { operand_type: OperandType::TensorQuant8AsymmSigned }]
         );
     }

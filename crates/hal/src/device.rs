@@ -300,7 +300,7 @@ pub trait PreparedModel: Send + Sync + Any {
 
 /// A buffer that the driver manages (`IBuffer`, 1.3).
 pub trait Buffer: Send + Sync {
-    /// Stands for the buffer in requests while it lives; never 0.
+    /// Identifies the buffer in requests as long as it exists; never 0.
     fn token(&self) -> u32;
 
     /// Copies the buffer out.

@@ -95,13 +95,13 @@ pub enum ExtensionMistake {
     /// A name that is none (contract: DEV-EXT-2).
     #[error("{name:?} is no name of an extension")]
     Name {
-        /// The name.
+        /// As the device gives it.
         name: String,
     },
     /// Two extensions have the same name (contract: DEV-EXT-2).
     #[error("{name:?} is offered twice")]
     NameTwice {
-        /// The name.
+        /// As the device gives it.
         name: String,
     },
     /// Two types of an extension have the same number (contract: DEV-EXT-3).
@@ -109,7 +109,7 @@ pub enum ExtensionMistake {
     NumberTwice {
         /// The extension.
         name: String,
-        /// The number.
+        /// The operand type's number within the extension.
         number: u16,
     },
     /// A type without size (contract: DEV-EXT-3).
@@ -117,7 +117,7 @@ pub enum ExtensionMistake {
     NoBytes {
         /// The extension.
         name: String,
-        /// The number.
+        /// The operand type's number within the extension.
         number: u16,
     },
 }

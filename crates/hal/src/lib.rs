@@ -1,24 +1,24 @@
-//! The nouns and verbs of Android's Neural Networks HAL.
+//! Types and traits of Android's Neural Networks HAL, for drivers and those who use them.
 //!
 //! One canonical set of types serves every version: the newest version of the interface
 //! (`android.hardware.neuralnetworks@1.3`, and the operations that feature levels 6 and 7 added)
-//! is a superset of the older ones, so a [`Model`] is written once and [`HalVersion`] says which
-//! of the interfaces can carry it ([`Model::stands_in_the_way_of`]).
+//! is a superset of the older ones. A [`Model`] is written once; [`Model::oldest_expressible`] and
+//! [`Model::obstacles_in`] say which [`HalVersion`]s can express it.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`codes`] | the small enumerations with their numeric codes, [`HalVersion`] |
-//! | [`operand_type`], [`operation_type`] | the two big enumerations |
-//! | [`model`], [`builder`] | a model, and the pleasant way to write one |
-//! | [`compliance`] | what stands in the way of an older interface |
-//! | [`request`] | the arguments of one execution |
-//! | [`memory`] | shared memory that others may write while we read |
-//! | [`time`], [`fence`], [`cancellation`] | deadlines, timings, sync fences, giving up |
+//! | [`codes`] | the enumerations with few values and their numeric codes, [`HalVersion`] |
+//! | [`operand_type`], [`operation_type`] | [`OperandType`], [`OperationType`]: codes, names, and the version that brought each |
+//! | [`model`], [`builder`] | [`Model`], and [`SubgraphBuilder`] and [`ModelBuilder`], which make one |
+//! | [`compliance`] | [`Obstacle`]: what an older interface cannot express |
+//! | [`request`] | [`Request`]: the arguments of one execution |
+//! | [`memory`] | [`Memory`]: shared memory that other processes may write while it is read |
+//! | [`time`], [`fence`], [`cancellation`] | [`Deadline`] and [`Timing`] in nanoseconds, [`SyncFence`], [`Cancellation`] |
 //! | [`background`] | jobs that wait for fences, and the threads that they share |
-//! | [`client`] | who uses a device, and how much of it they hold |
+//! | [`client`] | [`Client`]: who uses a device, what they hold and its limits |
 //! | [`device`] | the traits [`Device`], [`PreparedModel`], [`Buffer`], [`Burst`] |
-//! | [`capabilities`], [`extension`] | what a device says of itself |
-//! | [`error`] | a status for the wire and a reason for the person |
+//! | [`capabilities`], [`extension`] | the performance and the extensions that a device states |
+//! | [`error`] | [`Error`]: an [`ErrorStatus`] for the interface, with a reason as a sentence |
 //!
 //! Numbers, names and rules are those of the interface files (`hardware/interfaces/neuralnetworks`
 //! in the Android Open Source Project).
@@ -36,8 +36,9 @@
 //!     OperandSpec::tensor_float32([2, 2]),
 //! );
 //! graph.output(sum);
-//! let model = graph.into_model().expect("a model that is whole");
+//! let model = graph.into_model().expect("a complete model");
 //! assert_eq!(model.main.inputs.len(), 2);
+//! assert_eq!(model.oldest_expressible(), nnhal_hal::HalVersion::V1_0);
 //! ```
 
 pub mod background;

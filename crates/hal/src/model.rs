@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Where bytes are in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataLocation {
-    /// Index of the pool.
+    /// Index among the pools of the model or request.
     pub pool_index: u32,
     /// Bytes from the pool's beginning. For a `SUBGRAPH` operand: index of the subgraph.
     pub offset: u32,
@@ -63,7 +63,7 @@ pub struct Operand {
     pub zero_point: i32,
     /// Where the value comes from.
     pub lifetime: OperandLifeTime,
-    /// Of a constant or subgraph: where it lies. Otherwise all zero.
+    /// Of a constant or subgraph: its place. Otherwise all zero.
     pub location: DataLocation,
     /// See [`ExtraParams`].
     pub extra_params: ExtraParams,

@@ -18,7 +18,7 @@ pub enum RequestMemoryPool {
 pub struct RequestArgument {
     /// Whether the argument is left out. Then the rest is zero and empty.
     pub has_no_value: bool,
-    /// Where the value lies. In a token's pool offset and length are 0.
+    /// The place of the value. In a token's pool offset and length are 0.
     pub location: DataLocation,
     /// Dimensions that the model left unknown; empty if the request has nothing to add.
     pub dimensions: Vec<u32>,

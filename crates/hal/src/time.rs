@@ -46,7 +46,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// The point that is so many nanoseconds after the clock's epoch. Those beyond the clock's
+    /// The time that is this number of nanoseconds after the clock's epoch. Times beyond the clock's
     /// range are never reached (contract: QOS-4).
     pub const fn from_nanoseconds_since_epoch(nanoseconds_since_epoch: u64) -> Self {
         Self { nanoseconds_since_epoch }

@@ -88,7 +88,7 @@ pub(crate) fn capabilities(
     Ok(capabilities)
 }
 
-/// One answer for each of so many operations (contract: DEV-SUP-2).
+/// One answer for each operation (contract: DEV-SUP-2).
 pub(crate) fn supported<T>(
     method: &'static str,
     operations: usize,

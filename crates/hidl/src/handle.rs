@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct NativeHandle {
     /// Descriptors; closed with the handle.
     pub fds: Vec<OwnedFd>,
-    /// Integers.
+    /// Integers, whose meaning the kind of the memory defines.
     pub integers: Vec<i32>,
 }
 

@@ -1,20 +1,21 @@
-//! The interfaces of Android's Neural Networks HAL as its files name them, version by version, and
-//! adapters from and to [`nnhal_hal::Device`].
+//! The interfaces of Android's Neural Networks HAL, version by version, and adapters from and to
+//! [`nnhal_hal::Device`]. For services that offer a device to clients of any version, and for whoever
+//! tests or uses a driver through the interfaces.
 //!
 //! A module for each version holds its types and interfaces. Interfaces are traits: `IDevice` of a
 //! version extends that of the version before, so whoever implements [`v1_3::IDevice`] answers all
 //! methods of all versions (contract: GEN-6). Methods have the files' names in snake case
 //! (`getSupportedOperations_1_2` is `get_supported_operations_1_2`), types have the files' names.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`v1_0`], [`v1_1`], [`v1_2`], [`v1_3`] | types and interfaces of the versions |
 //! | [`handle`], [`memory`], [`fmq`] | `handle`, `memory` and `fmq_sync` of HIDL: descriptors and integers |
-//! | [`transport`] | what every call returns: its results, or that the other side is gone |
+//! | [`transport`] | what every call returns: its results, or an error if the other process is gone |
 //! | [`convert`] | between each version's types and those of [`nnhal_hal`] |
-//! | [`serve`] | a [`nnhal_hal::Device`] behind the interfaces |
-//! | [`client`] | a [`nnhal_hal::Device`] in front of them |
-//! | [`tasks`] | threads for what goes on in the background |
+//! | [`serve`] | offers a [`nnhal_hal::Device`] through the interfaces: [`serve::Device`] |
+//! | [`client`] | uses a driver of the interfaces as a [`nnhal_hal::Device`] |
+//! | [`tasks`] | [`tasks::Tasks`]: the threads of asynchronous methods |
 //!
 //! Three decisions:
 //!

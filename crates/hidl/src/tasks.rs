@@ -1,8 +1,8 @@
 //! [`Tasks`]: what goes on in the background.
 //!
 //! Every asynchronous method is a task here, and tasks are jobs of a [`Background`]. Each [`Kind`] and
-//! priority has threads of its own, so that no crowd of low tasks, or of models that are prepared,
-//! each waiting for its turn at the processor, keeps a high one, or an execution, from even asking for
+//! priority has threads of its own, so that many tasks of low priority, or many models that are prepared,
+//! each waiting for a processor, do not keep one of high priority, or an execution, from asking for
 //! it (contract: CONC-4). Who computes is the driver's affair.
 
 use nnhal_hal::background::{Background, Job, NotRun};
@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 /// Runs tasks in the background, each kind and priority within its own limits. Dropping it waits for
-/// nothing: what was started goes on, and what waits gets its turn (contract: CONC-3).
+/// nothing: what was started goes on, and what waits is run in its order (contract: CONC-3).
 #[derive(Debug)]
 pub struct Tasks(Background<Task>);
 

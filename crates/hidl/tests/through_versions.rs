@@ -73,7 +73,7 @@ fn every_version_runs_what_it_has_words_for_and_refuses_the_rest() {
 }
 
 #[test]
-fn the_reason_of_a_refusal_names_what_stands_in_the_way() {
+fn the_reason_of_a_refusal_names_the_obstacle() {
     let device = through(nnhal_reference::device(), HalVersion::V1_2, Options::default()).unwrap();
     let sample = samples().pop().unwrap();
     let refused = device.supported_operations(&sample.model, HalVersion::LATEST).unwrap_err();

@@ -90,7 +90,7 @@ fn main() {
             let input = bytes(shape.input_pixels() * input_channels);
             let mut output = vec![0; shape.output_pixels() * output_channels];
             let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
-            settings.measure(&name, &kernel.kernel(), shape.operations(), || {
+            settings.measure(&name, kernel.kernel(), shape.operations(), || {
                 let input = Image::contiguous(&input, input_channels);
                 let output = ImageMut::contiguous(&mut output, output_channels);
                 kernel.run(&mut team, input, output, scratch.lines_mut());

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_long_rows_are_as_many_tasks() {
+    fn a_few_long_rows_are_one_task_each() {
         let tasks = |length, cut| {
             let count = AtomicUsize::new(0);
             for_each_part(&mut Team::new(2), length, cut, |_| {

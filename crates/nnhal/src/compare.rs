@@ -44,7 +44,7 @@ impl Default for Limits {
 pub enum Comparison {
     /// All results that both have agree.
     Agree {
-        /// How many.
+        /// The number of tensors that both devices reported.
         compared: usize,
     },
     /// A result differs: the first one in the order in which the judged device computes them.
@@ -58,11 +58,11 @@ pub struct Finding {
     pub place: OperationPlace,
     /// The operator of the file that the operation comes from.
     pub origin: Option<OperatorOrigin>,
-    /// Which of its outputs.
+    /// Index among the operation's outputs.
     pub output: usize,
     /// Of what type; `None` for an extension's.
     pub data_type: Option<DataType>,
-    /// Of what shape.
+    /// Lengths of its dimensions.
     pub shape: Vec<usize>,
     /// In what way.
     pub what: Differs,
@@ -87,13 +87,13 @@ pub enum Differs {
 pub struct Difference {
     /// The first element that differs beyond tolerance, counted in memory order.
     pub index: usize,
-    /// What was expected there.
+    /// Its value on the first device.
     pub expected: f64,
-    /// What was found there.
+    /// Its value on the second device.
     pub found: f64,
     /// How many elements differ beyond tolerance.
     pub count: usize,
-    /// Of how many.
+    /// How many elements the tensor has.
     pub total: usize,
 }
 

@@ -18,7 +18,7 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -26,7 +26,7 @@ pub enum Error {
     /// A file is not what it should be.
     #[error("{}: {what}", path.display())]
     Content {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         what: String,
@@ -94,7 +94,7 @@ pub enum Error {
     /// A tensor has another shape than where it goes.
     #[error("the shape is {found:?}, expected {}", show_shape(expected))]
     Shape {
-        /// What it is.
+        /// The tensor's shape.
         found: Vec<usize>,
         /// What it should be; `None` where any length is right.
         expected: Vec<Option<usize>>,
@@ -116,7 +116,7 @@ pub enum Error {
     Elements {
         /// The element type.
         data_type: DataType,
-        /// The shape.
+        /// The shape that was asked for.
         shape: Vec<usize>,
         /// How many bytes there are.
         found: usize,
@@ -126,13 +126,13 @@ pub enum Error {
     TooLarge {
         /// The element type.
         data_type: DataType,
-        /// The shape.
+        /// The shape that was asked for.
         shape: Vec<usize>,
     },
     /// All inputs, or all outputs, of a run together exceed what 32 bits address.
     #[error("the arguments take {bytes} bytes together, more than 32 bits address")]
     ArgumentsTooLarge {
-        /// How many.
+        /// Their sum.
         bytes: u64,
     },
     /// An integer does not fit into the 32 bits that devices compute with.
@@ -146,19 +146,19 @@ pub enum Error {
     InputCount {
         /// How many were given.
         found: usize,
-        /// How many there are.
+        /// The number of the model's inputs.
         expected: usize,
     },
     /// An input has two values.
     #[error("input {name} is given twice")]
     Twice {
-        /// Which.
+        /// The input, as it was named.
         name: String,
     },
     /// An input has no value.
     #[error("input {name} is not given")]
     Missing {
-        /// Which.
+        /// The input's name.
         name: String,
     },
     /// What only a `.tflite` file has was asked of a model that was built.
@@ -173,7 +173,7 @@ pub enum Error {
     /// More threads for one run than can be given.
     #[error("{found} threads are asked for, there can be {}", nnhal_settings::MOST_THREADS)]
     Threads {
-        /// How many.
+        /// The number that was asked for.
         found: usize,
     },
     /// An environment variable makes no sense.

@@ -49,7 +49,7 @@ pub struct Summary {
     pub min: f64,
     /// The greatest element.
     pub max: f64,
-    /// The mean.
+    /// The arithmetic mean of all elements.
     pub mean: f64,
 }
 

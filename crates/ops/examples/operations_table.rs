@@ -41,7 +41,7 @@ NNAPI, which only the AIDL interface has.
 
 A cell says since which version the operation takes the type as its *main operand*, which is named
 beside the operation: the first one whose type can be chosen, or the first tensor. Where only other
-operands have the type, the first of them stands in brackets. Types that go together stand below,
+operands have the type, the first of them is in brackets. Types that go together are below,
 with all arguments. What a signature cannot say can ask for a newer version too, for example a
 rank that older definitions leave out: that stands with the operation, under `Operation::since`.
 ";
@@ -204,7 +204,7 @@ fn rows(page: &mut String, signature: &Signature, columns: usize) {
     }
 }
 
-/// The arguments whose type stands in a column of the rows.
+/// The arguments whose type is in a column of the rows.
 fn names(signature: &Signature, column: usize) -> String {
     let mut names: Vec<&str> = Vec::new();
     for parameter in signature.forms.iter().flat_map(arguments) {

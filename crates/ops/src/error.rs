@@ -30,13 +30,13 @@ impl fmt::Display for Subject {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {what} of {subject} is {found}, expected {expected}")]
 pub struct OperationError {
-    /// The operation.
+    /// Type of the operation that failed.
     pub operation: OperationType,
     /// Which of its arguments.
     pub subject: Subject,
     /// Which property of the argument: `rank`, `scale`, `value`.
     pub what: &'static str,
-    /// What it is.
+    /// The property as the model or request has it.
     pub found: String,
     /// What the definition asks for.
     pub expected: String,
@@ -75,7 +75,7 @@ pub enum Fault {
     /// validated that is ordinary; when the operation runs, everything is known.
     #[error("{operation}: {what} of {subject} is not known yet")]
     NotKnown {
-        /// The operation.
+        /// Type of the operation that failed.
         operation: OperationType,
         /// Which of its arguments.
         subject: Subject,
@@ -88,7 +88,7 @@ pub enum Fault {
     /// Memory that the operation needs cannot be had.
     #[error("{operation}: {bytes} bytes cannot be had")]
     OutOfMemory {
-        /// The operation.
+        /// Type of the operation that failed.
         operation: OperationType,
         /// How many bytes were wanted.
         bytes: u64,
@@ -96,13 +96,13 @@ pub enum Fault {
     /// It was interrupted, see [`Call::check_interrupt`](crate::Call::check_interrupt).
     #[error("{operation} was interrupted")]
     Interrupted {
-        /// The operation.
+        /// Type of the operation that failed.
         operation: OperationType,
     },
     /// This build has no definition of the operation.
     #[error("{operation} is not implemented")]
     NotImplemented {
-        /// The operation.
+        /// Type of the operation that failed.
         operation: OperationType,
     },
 }

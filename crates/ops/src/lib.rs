@@ -1,20 +1,43 @@
-//! What every operation of the Neural Networks HAL means.
+//! What every operation of the Neural Networks HAL means: its arguments, rules, output shapes and
+//! results.
 //!
-//! One operation, one file under [`operations`] (or one tight family): its typed arguments, its
-//! signature by version, validation, output shapes, reference kernel and tests. Each implements
-//! [`Operation`]; the list in [`operations`] enters it into [`AnyOperation`].
+//! Drivers and engines use this crate to turn an untrusted [`Model`](nnhal_hal::Model) into a
+//! [`ValidModel`], and to compute an operation by its definition. Each operation has a file under
+//! [`operations`] with its typed arguments, its signature by version, validation, output shapes, reference
+//! kernel and tests. It implements [`Operation`], and the list in [`operations`] makes it a variant of
+//! [`AnyOperation`].
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`operations`] | the operations |
-//! | [`operation`] | the trait they all implement |
-//! | [`signature`] | argument types by version, as data |
-//! | [`call`] | an operation with its actual arguments, as far as they are known |
-//! | [`shape`] | dimensions, as far as they are known |
+//! | [`operation`] | [`Operation`], the trait that all of them implement |
+//! | [`signature`] | [`Signature`]: argument types by version, as data |
+//! | [`call`] | [`Call`]: an operation with its actual arguments, as far as they are known |
+//! | [`shape`] | [`Shape`]: dimensions, as far as they are known |
 //! | [`rules`] | rules that several operations share: padding, broadcasting, requantization |
 //! | [`simplify`] | leaving out arguments that hold their default |
 //! | [`mod@validate`] | [`Model`](nnhal_hal::Model) to [`ValidModel`] |
-//! | [`error`] | what is wrong with an operation |
+//! | [`error`] | [`OperationError`]: what is wrong with an operation |
+//!
+//! ```
+//! use nnhal_hal::{HalVersion, OperandSpec, OperationType, SubgraphBuilder};
+//!
+//! let relu_of = |spec: OperandSpec| {
+//!     let mut graph = SubgraphBuilder::new();
+//!     let x = graph.input("x", spec.clone());
+//!     let y = graph.operation(OperationType::Relu, [x], spec);
+//!     graph.output(y);
+//!     graph.into_model()
+//! };
+//!
+//! let valid = nnhal_ops::validate(&relu_of(OperandSpec::tensor_float32([2, 3]))?, HalVersion::LATEST)?;
+//! assert_eq!(valid.oldest_version(), HalVersion::V1_0);
+//!
+//! // RELU does not take integers. The error names the operation, the argument and what was expected.
+//! let error = nnhal_ops::validate(&relu_of(OperandSpec::tensor_int32([2]))?, HalVersion::LATEST).unwrap_err();
+//! assert!(error.to_string().contains("RELU"), "{error}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! Which operand types each operation takes, and since which version, is a table that
 //! `cargo run -p nnhal-ops --example operations_table` prints; `docs/operations.md` in the

@@ -15,7 +15,7 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 /// Which argument types an operation takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Signature {
-    /// The operation.
+    /// The operation whose arguments these are.
     pub operation: OperationType,
     /// What the columns of [`ParameterType::Column`] may be together.
     pub rows: &'static [Row],

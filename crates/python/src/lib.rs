@@ -1,5 +1,8 @@
-//! The compiled part of the Python package `nnhal`. What users see is in `python/nnhal`; here is what
-//! needs the library: models, prepared models, runs, and NumPy's memory.
+//! `nnhal._nnhal`, the compiled part of the Python package `nnhal`: models, prepared models, runs, and
+//! NumPy's memory, over the Rust crate `nnhal`.
+//!
+//! Users import the modules in `python/nnhal`, which use this one; the README has examples, and
+//! `tests/` runs them.
 
 mod array;
 mod error;

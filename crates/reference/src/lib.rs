@@ -1,5 +1,8 @@
-//! The interpreting engine: runs a model one operation after the other, each by the plain reference
-//! kernel of its definition. It is the judge of what is right, not fast.
+//! The interpreting engine: runs a model one operation after the other, each by the reference kernel of
+//! its definition, on one thread. It defines correct results and is not fast.
+//!
+//! [`device`] is the device `nnhal-reference`. [`ReferenceEngine`] is its engine, to which other engines
+//! give what they cannot run: an [`Accelerator`] runs the parts that they can.
 //!
 //! ```
 //! use nnhal_hal::{ExecutionOptions, HalVersion, OperandSpec, OperationType, PrepareOptions};
@@ -22,9 +25,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Everything that is not known before is settled when an operation runs: shapes (even ranks),
-//! arguments that a request leaves out, the branch of an IF, the rounds of a WHILE. Nesting of
-//! subgraphs takes heap, not stack.
+//! What is not known before is found when an operation runs: shapes (even ranks), arguments that a
+//! request leaves out, the branch of an IF, the iterations of a WHILE. Nested subgraphs take heap, not
+//! stack.
 
 mod accelerator;
 mod engine;

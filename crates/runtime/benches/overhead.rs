@@ -18,7 +18,7 @@ fn main() {
     divan::main();
 }
 
-/// y = relu(x), of so many numbers.
+/// y = relu(x), of `length` numbers.
 fn compile(length: u32) -> Compilation {
     let devices = Devices::new([nnhal_reference::device()]);
     let mut builder = ModelBuilder::new(&devices);

@@ -13,8 +13,8 @@ pub struct Burst {
     is_used: AtomicBool,
 }
 
-/// The burst while an execution uses it.
-pub(crate) struct Turn<'a>(&'a Burst);
+/// A burst while an execution uses it; free again when dropped.
+pub(crate) struct HeldBurst<'a>(&'a Burst);
 
 impl Burst {
     /// Opens the channels. Where a device has none, executions go without.
@@ -32,22 +32,22 @@ impl Burst {
     }
 
     /// Takes the burst for one execution.
-    pub(crate) fn take(&self) -> Result<Turn<'_>> {
+    pub(crate) fn take(&self) -> Result<HeldBurst<'_>> {
         if self.is_used.swap(true, Ordering::Acquire) {
             return Err(Error::bad_state("another execution uses the burst"));
         }
-        Ok(Turn(self))
+        Ok(HeldBurst(self))
     }
 }
 
-impl Turn<'_> {
+impl HeldBurst<'_> {
     /// The channels, by step.
     pub(crate) fn channels(&self) -> &[Option<Box<dyn nnhal_hal::Burst>>] {
         &self.0.channels
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for HeldBurst<'_> {
     fn drop(&mut self) {
         self.0.is_used.store(false, Ordering::Release);
     }

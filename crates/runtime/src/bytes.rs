@@ -40,7 +40,7 @@ impl ReadBytes for Vec<u8> {
 pub struct OutputBuffer(Arc<Mutex<Vec<u8>>>);
 
 impl OutputBuffer {
-    /// So many bytes, all 0.
+    /// With `size` bytes, all 0.
     pub fn new(size: usize) -> Self {
         Self(Arc::new(Mutex::new(vec![0; size])))
     }

@@ -1,19 +1,20 @@
-//! What an application needs above devices: models built operand by operand, compilations over one
-//! device or several, executions in all ways that the Neural Networks API knows.
+//! What an application needs above devices: models built operand by operand, compilations for one
+//! device or several, and executions, with the objects, states and result codes of the Neural Networks
+//! API. The crate `capi` is this in C; Rust programs that load `.tflite` files use the crate `nnhal`.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `devices` | [`Devices`], the list that an embedder gives; extensions and their numbers |
 //! | `model` | [`ModelBuilder`] and [`Model`] |
 //! | `compilation` | [`CompilationBuilder`] and [`Compilation`]; caching |
-//! | `partition` | who does which operation, and the steps that follow |
+//! | `partition` | which device runs which operation, and the steps of an execution |
 //! | `execution` | [`Execution`]: arguments, ways to start, results |
 //! | `memory` | [`Memory`] and [`MemoryDescription`] |
 //! | `event`, `burst` | [`Event`], [`Burst`] |
 //! | `error` | [`Error`] with a [`ResultCode`] and a sentence |
 //!
-//! It is the C API in safe Rust: the same objects, states and result codes. What is a pointer there
-//! is here [`ReadBytes`] or [`WriteBytes`], for which a C library has its own.
+//! A pointer of the C API is here a [`ReadBytes`] or [`WriteBytes`], which the C library implements for
+//! pointers. Lengths are in bytes, durations in nanoseconds.
 //!
 //! ```
 //! use nnhal_hal::{OperandType, OperationType};

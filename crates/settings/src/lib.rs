@@ -1,8 +1,20 @@
-//! The environment variables of nnhal, in one table ([`ALL`]), for the program, the libraries and the
-//! C library alike.
+//! The environment variables of nnhal, in one table ([`ALL`]), for the program, the Rust library, the
+//! Python package and the C library.
 //!
-//! A variable that is empty counts as one that is not set. A value that makes no sense is a
-//! [`SettingError`], which says what is possible.
+//! A variable that is empty counts as one that is not set. A value that is not allowed is a
+//! [`SettingError`], which says what is allowed. `docs/settings.md` is this table.
+//!
+//! ```
+//! // The threads that share the work of one execution: NNHAL_THREADS, or the number of processors.
+//! let threads = nnhal_settings::threads()?;
+//! assert!(threads.get() <= nnhal_settings::MOST_THREADS);
+//!
+//! let winograd = nnhal_settings::WINOGRAD.is_on()?.unwrap_or(true);
+//! for setting in nnhal_settings::ALL {
+//!     println!("{}: {}", setting.name, setting.meaning);
+//! }
+//! # Ok::<(), nnhal_settings::SettingError>(())
+//! ```
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -10,15 +22,15 @@ use std::num::NonZeroUsize;
 /// An environment variable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name.
+    /// The variable, such as `NNHAL_THREADS`.
     pub name: &'static str,
-    /// What it may be.
+    /// The values that are allowed, in words.
     pub values: &'static str,
-    /// What is done where it is not set.
+    /// The value if it is not set or empty, in words.
     pub default: &'static str,
-    /// What it does.
+    /// Its effect, as a sentence.
     pub meaning: &'static str,
-    /// Who reads it.
+    /// Which of program, libraries and package read it.
     pub readers: &'static str,
 }
 
@@ -105,9 +117,9 @@ pub const MOST_THREADS: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is {found:?}, expected {}{}", setting.name, setting.values, Because(why))]
 pub struct SettingError {
-    /// Which setting.
+    /// The variable with the wrong value.
     pub setting: &'static Setting,
-    /// Its value.
+    /// The value, as text.
     pub found: String,
     /// What is wrong, if that says more than what is possible.
     pub why: Option<String>,

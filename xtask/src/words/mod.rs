@@ -1,5 +1,5 @@
 //! Finds words that were replaced by the field's terms: in comments, identifiers and strings of
-//! Rust files, in documentation, and in descriptions of crates.
+//! Rust, Python and C files, in documentation, and in descriptions of crates.
 
 mod table;
 
@@ -33,7 +33,7 @@ impl fmt::Display for Finding {
 pub(crate) fn find(root: &Path) -> Result<Vec<Finding>, FileError> {
     let entries = compiled();
     let mut findings = Vec::new();
-    for path in files::with_extensions(root, &["rs", "md", "toml"])? {
+    for path in files::with_extensions(root, &["rs", "md", "toml", "py", "pyi", "h", "c"])? {
         let relative = path.strip_prefix(root).unwrap_or(&path);
         if !EXEMPT.iter().any(|exempt| relative.starts_with(exempt)) {
             findings.extend(in_text(&entries, relative, &files::read(&path)?));

@@ -37,7 +37,11 @@ impl Entry {
 
 pub(super) const TABLE: &[Entry] = &[
     // Pictures.
-    entry("rooms", r"rooms|\| room \||a room (?:per|for each|to come|of its own)", "modules, capacity"),
+    entry(
+        "rooms",
+        r"rooms|room \| (?:what it holds|contents)|(?:a|the) room (?:per|for each|to come|of its own|it is in)",
+        "modules, capacity",
+    ),
     entry("house", r"(?:of|in) (?:the|this) house|house rules?", "the project, rules"),
     entry("chores", "chores?", "tasks, commands"),
     entry("drawers", "drawers", "functions, sections"),
@@ -49,8 +53,7 @@ pub(super) const TABLE: &[Entry] = &[
         "watch",
         "(?:who(?:ever)?|someone|nobody|those) watch(?:es)?|(?:is|be|not|are) watched|watching every",
         "observer, observed",
-    )
-    .except(&[("crates/driver/src/fenced", "file descriptors that a poller watches")]),
+    ),
     entry("twin", "twins?", "scalar reference implementation, counterpart"),
     entry("dice", "dice", "random generator, `random`"),
     entry("sketch", "sketch(?:es)?", "graph builder"),
@@ -69,12 +72,20 @@ pub(super) const TABLE: &[Entry] = &[
     entry("apart", "apart", "distinguished, separate, disjoint; a stride for \"so far apart\"").unless("apart from"),
     entry("summand", "summands?", "residual"),
     entry("worth", "worth a (?:second )?thread's while", "minimum work per thread"),
-    entry("turns", "(?:take|takes|took|give|gives|gave|the|a|next|its|no) turns? (?:at|to compute|up|back)|scheduler's turns?", "slot")
-        .only_in(&["crates/driver", "crates/reference", "crates/runtime"]),
+    entry(
+        "turns",
+        "(?:struct|enum|take|takes|took|give|gives|gave|the|a|next|its|their|no|whose) turns?|turn::",
+        "slot",
+    )
+    .only_in(&["crates/driver", "crates/hal", "crates/reference", "crates/runtime"]),
     // Identifiers whose word is ordinary English in prose.
-    entry("Finish", r"(?:enum|struct|use crate::graph::) finish|finish::[a-z]", "Epilogue")
+    entry("Finish", r"(?:enum|struct|use crate::graph::) finish|finish::[a-z]|set (?:finish|end)", "Epilogue")
         .only_in(&["crates/cpu", "crates/kernels"]),
-    entry("Way", r"(?:enum|struct) way|way::[a-z]+|stands in the way of", "variant, mode, obstacle"),
+    entry(
+        "Way",
+        r"(?:enum|struct|mod|path as) ways?|ways?::[a-z]+|(?:stands?|standing) in the way",
+        "variant, path, obstacle",
+    ),
     entry("under way", "under way|by way of", "running; through"),
     entry("Ends", r"(?:trait|impl|dyn) ends|mod ends|ends::", "endpoints; inputs and outputs"),
     entry("around", r"device around|search\.around", "with; split at an axis"),

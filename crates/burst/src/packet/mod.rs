@@ -21,7 +21,7 @@ pub enum PacketError {
     Size {
         /// What it says.
         claimed: u32,
-        /// How many there are.
+        /// The number of data that were read from the queue.
         received: usize,
     },
     /// The counts in the packet ask for more data than there are, or for fewer.
@@ -29,7 +29,7 @@ pub enum PacketError {
     Counts {
         /// What they ask for, as far as is known.
         needed: u64,
-        /// How many there are.
+        /// The number of data that were read from the queue.
         received: usize,
     },
     /// A datum is none.
@@ -63,7 +63,7 @@ pub enum PacketError {
     Left {
         /// Where it should end.
         position: usize,
-        /// How many there are.
+        /// The number of data that were read from the queue.
         received: usize,
     },
     /// Whether to measure is neither yes nor no.
@@ -81,15 +81,15 @@ pub enum PacketError {
     /// The status and the shapes contradict each other (contract: SHAPE-1, CB-7).
     #[error("{status} comes with {shapes} output shapes")]
     Shapes {
-        /// The status.
+        /// As the packet has it.
         status: ErrorStatus,
-        /// How many shapes.
+        /// The number of shapes in the packet.
         shapes: usize,
     },
     /// More than a packet's numbers of 32 bits can count.
     #[error("{found} data, inputs, outputs or dimensions are more than 32 bits can count")]
     TooMany {
-        /// How many.
+        /// The number of them.
         found: usize,
     },
 }
@@ -168,7 +168,7 @@ impl<'a, D: Decode> Cursor<'a, D> {
         take(meaning).ok_or(PacketError::Kind { position, found: datum.tag_of(), expected })
     }
 
-    /// So many data of one kind; allocates for no more than there are.
+    /// The next `count` data, all of one kind; allocates for no more than are left.
     fn next_values<T>(
         &mut self,
         count: u32,

@@ -18,7 +18,7 @@ pub struct RequestPacket {
 }
 
 impl RequestPacket {
-    /// How many data a packet for these arguments and so many pools has; saturates.
+    /// How many data a packet for these arguments and this number of pools has; saturates.
     pub fn length(inputs: &[RequestArgument], outputs: &[RequestArgument], pools: usize) -> usize {
         let arguments = inputs.iter().chain(outputs);
         arguments

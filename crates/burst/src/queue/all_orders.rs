@@ -71,7 +71,7 @@ fn all_packets_arrive(capacity: usize, packets: &'static [u64]) {
 }
 
 #[test]
-fn burst_2_what_is_written_is_read_and_nobody_sleeps_for_ever() {
+fn burst_2_what_is_written_is_read_and_no_thread_sleeps_for_ever() {
     in_every_order(3, || all_packets_arrive(1, &[1, 1, 1]));
 }
 

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 /// (contract: SEC-3).
 pub const MAXIMUM_CAPACITY: usize = 1 << 18;
 
-/// `MQDescriptor`: the descriptors of a queue's memory, and where in it the parts lie.
+/// `MQDescriptor`: the descriptors of a queue's memory, and the places of the parts in it.
 #[derive(Debug)]
 pub struct MqDescriptor {
     /// The descriptors of its handle.
@@ -58,7 +58,7 @@ impl Part {
     }
 }
 
-/// Where the parts of a queue lie: aligned, of the right size, apart from each other.
+/// The places of a queue's parts: aligned, of the right size, disjoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) read_counter: Part,
@@ -73,7 +73,7 @@ const COUNTER_BYTES: u64 = 8;
 const EVENT_FLAG_BYTES: u64 = 4;
 
 impl Layout {
-    /// Where the parts of a new queue lie: one after the other in one file.
+    /// The layout of a new queue: one part after the other in one file.
     pub(super) fn of_new(ring_bytes: u64) -> Self {
         let part = |offset, bytes| Part { file: 0, offset, bytes };
         let ring = part(2 * COUNTER_BYTES, ring_bytes);
@@ -86,8 +86,8 @@ impl Layout {
         }
     }
 
-    /// Checks where a stranger says that the parts lie, in `files` descriptors, with data of
-    /// `quantum` bytes. Whether the files hold so much is not looked at.
+    /// Checks the places that a stranger gives for the parts, in `files` descriptors, with data of
+    /// `quantum` bytes. Whether the files are that long is not checked here.
     pub(super) fn check(
         grantors: &[Grantor],
         files: usize,
@@ -114,7 +114,7 @@ impl Layout {
             ring: part(2, ring, ring.extent)?,
             event_flag: event_flag.map(|flag| part(3, flag, EVENT_FLAG_BYTES)).transpose()?,
         };
-        layout.check_apart()?;
+        layout.check_disjoint()?;
         Ok(layout)
     }
 
@@ -125,7 +125,7 @@ impl Layout {
     }
 
     /// Refuses parts that share bytes of one file.
-    fn check_apart(&self) -> Result<(), QueueError> {
+    fn check_disjoint(&self) -> Result<(), QueueError> {
         for (index, (second, part)) in self.parts().enumerate() {
             for (first, other) in self.parts().take(index) {
                 let (here, there) = (part.range(), other.range());
@@ -188,7 +188,7 @@ mod tests {
 
     /// The numbers that libfmq gives for a queue of 1024 requests.
     #[test]
-    fn a_new_queue_lies_as_libfmq_lays_it_out() {
+    fn a_new_queue_has_the_layout_of_libfmq() {
         let found: Vec<_> = grantors().iter().map(|part| (part.offset, part.extent)).collect();
         assert_eq!(found, [(0, 8), (8, 8), (16, 24576), (24592, 4)]);
         assert_eq!(Layout::check(&grantors(), 1, QUANTUM), Ok(Layout::of_new(24576)));

@@ -23,15 +23,15 @@ pub enum QueueError {
     /// Too few or too many grantors.
     #[error("the queue has {found} grantors, expected 3 or 4")]
     Grantors {
-        /// How many there are.
+        /// The number in the descriptor.
         found: usize,
     },
     /// A grantor refers to a descriptor that is not there.
-    #[error("the {part} lies in descriptor {index} of {count}")]
+    #[error("the {part} is in descriptor {index} of {count}")]
     File {
         /// Which part of the queue.
         part: &'static str,
-        /// The index.
+        /// The index that the grantor names.
         index: u32,
         /// How many descriptors there are.
         count: usize,
@@ -116,7 +116,7 @@ pub enum QueueError {
     /// The system refused.
     #[error("{call}: {why}")]
     System {
-        /// Which call.
+        /// Name of the system call.
         call: &'static str,
         /// The system's words.
         why: String,

@@ -5,7 +5,7 @@
 //! wants to wait does so by the event flag. Its layout is that of a synchronized queue of libfmq,
 //! so that either end can be libfmq's.
 //!
-//! Who opens a queue trusts no one. Where the parts lie is checked, memory that could shrink is
+//! Who opens a queue trusts no one. The places of its parts are checked, memory that could shrink is
 //! refused, and whatever is found in counters, ring and event flag is looked at as a copy
 //! (contract: GEN-8, SEC-1). What the other side can do is to make its own queue useless.
 //!
@@ -28,7 +28,7 @@
 
 pub(crate) mod any;
 mod descriptor;
-mod ends;
+mod endpoints;
 mod error;
 mod event_flag;
 #[cfg_attr(loom, path = "shared_modelled.rs")]
@@ -40,7 +40,7 @@ mod sync;
 mod all_orders;
 
 pub use descriptor::{Grantor, MAXIMUM_CAPACITY, MqDescriptor};
-pub use ends::{Reader, Writer};
+pub use endpoints::{Reader, Writer};
 pub use error::QueueError;
 pub use event_flag::Interrupt;
 

@@ -15,8 +15,8 @@ Example:
   nnhal compare model.tflite --devices nnhal-reference,nnhal-reference --fill random
 
 Both devices get the same inputs. Results are compared in the order in which the second device
-computes them; quantized ones as stored integers. What lies within operations that one device
-computes as one is not compared. Exit code 1: they differ.")]
+computes them; quantized ones as stored integers. Values between operations that one device
+computes as one are not compared. Exit code 1: they differ.")]
 pub struct Arguments {
     /// The .tflite file
     model: PathBuf,

@@ -30,8 +30,8 @@ pub struct Arguments {
     output_dir: Option<PathBuf>,
     #[command(flatten)]
     session: SessionArguments,
-    /// Names of classes, a line each; shows the best classes of each output that has as many
-    /// elements
+    /// Names of classes, a line each; shows the best classes of each output that has one
+    /// element for each name
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// How many classes to show

@@ -63,7 +63,7 @@ fn same_results(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         demand!(shapes == direct.output_shapes, "shapes {shapes:?}, {:?}", direct.output_shapes);
     }
     let timing = burst.execute(&request, false)?.timing;
-    demand!(timing == nnhal_hal::Timing::NONE, "nobody asked for {timing:?}");
+    demand!(timing == nnhal_hal::Timing::NONE, "{timing:?} was not asked for");
     Ok(Verdict::Kept)
 }
 

@@ -220,7 +220,7 @@ fn inner_support(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
             demand!(!promised, "{what} is supported though its subgraph {index} is not");
         }
     }
-    // By way of another IF.
+    // Through another IF.
     let mut builder = ModelBuilder::new();
     let mut inmost = SubgraphBuilder::new();
     let x = inmost.input("x", floats());

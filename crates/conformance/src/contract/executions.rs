@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["REQ-13", "MEM-3"],
-        name: "arguments may lie anywhere",
+        name: "arguments may be anywhere",
         run: Run::Device(alignment),
     },
     Check {
@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["QOS-3", "QOS-5", "QOS-10", "SYNC-3"],
-        name: "a deadline is kept or missed, and harms nobody else",
+        name: "a deadline is kept or missed, and harms no other execution",
         run: Run::Device(deadlines),
     },
     Check { ids: &["QOS-7"], name: "a loop without end is ended", run: Run::Device(loops) },
@@ -181,7 +181,7 @@ fn times(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     let prepared = adder(&**device)?;
     let request = sum_request()?;
     let unasked = execute(&*prepared, &request)?.timing;
-    demand!(unasked == Timing::NONE, "nobody asked for {unasked:?}");
+    demand!(unasked == Timing::NONE, "{unasked:?} was not asked for");
     let options = ExecutionOptions { measure: true, ..ExecutionOptions::default() };
     let timing = prepared.execute(&request, &options)?.timing;
     if let (Some(on_device), Some(in_driver)) = (timing.time_on_device, timing.time_in_driver) {

@@ -1,7 +1,7 @@
-//! The contract's requirements, checked against any device: what a driver writer runs on their own
-//! desk, with `nnhal conformance --contract`.
+//! The contract's requirements, checked against any device: what a driver's developer runs on their own
+//! machine, with `nnhal conformance --contract`.
 //!
-//! A room per section of the contract, each with a list of [`Check`]s that name the requirements
+//! A module for each section of the contract, each with a list of [`Check`]s that name the requirements
 //! they look at. A check builds a small model, drives the device through its trait, and says what
 //! it found. What the contract leaves to the driver, and the driver leaves out, is
 //! [`Verdict::NotOffered`]. A check that panics or does not come to its end is a violation.
@@ -105,9 +105,9 @@ impl From<nnhal_hal::ExecutionError> for Violation {
 /// What became of a check.
 #[derive(Debug, Clone)]
 pub struct CheckOutcome {
-    /// The room it is in.
+    /// The section of the contract, as [`checks`] names it.
     pub section: &'static str,
-    /// The check.
+    /// The check that was run.
     pub check: Check,
     /// What it found.
     pub result: Result<Verdict, Violation>,

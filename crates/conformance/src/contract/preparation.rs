@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["MODEL-18", "PREP-11"],
-        name: "constants may lie anywhere, over each other, and are not needed afterwards",
+        name: "constants may be anywhere, may overlap, and are not needed afterwards",
         run: Run::Device(constants),
     },
     Check {

@@ -266,7 +266,7 @@ fn extensions(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     };
     let named = |prefix| {
         let mut model = rectifier(&OperandSpec::tensor_float32([2]));
-        let name = "com.example.nobody_has_this".to_owned();
+        let name = "com.example.unknown".to_owned();
         model.extension_name_to_prefix.push(ExtensionNameAndPrefix { name, prefix });
         model.main.operations[0].operation_type = OperationType::Extension(number);
         for operand in &mut model.main.operands {

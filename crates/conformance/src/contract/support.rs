@@ -15,13 +15,13 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["DEV-SUP-5", "EXT-6", "PREP-5"],
-        name: "a valid model that nobody supports is valid, and fails to prepare",
+        name: "a valid model that no device supports is valid, and fails to prepare",
         run: Run::Device(foreign),
     },
     Check {
         ids: &["DEV-SUP-6"],
-        name: "unsigned and signed 8-bit twins are both supported or neither",
-        run: Run::Device(twins),
+        name: "the same model in unsigned and in signed 8 bits is supported in both or in neither",
+        run: Run::Device(signedness),
     },
     Check {
         ids: &["GEN-6"],
@@ -63,7 +63,7 @@ fn foreign(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
         return Ok(Verdict::NotOffered("extensions, which are of 1.2".into()));
     }
     let mut model = rectifier(&OperandSpec::tensor_float32([2]));
-    let name = "com.example.nobody_has_this".to_owned();
+    let name = "com.example.unknown".to_owned();
     model.extension_name_to_prefix.push(nnhal_hal::ExtensionNameAndPrefix { name, prefix: 1 });
     let Some(number) = nnhal_hal::ExtensionType::new(1, 0) else { return Ok(Verdict::Kept) };
     model.main.operations[0].operation_type = OperationType::Extension(number);
@@ -74,7 +74,7 @@ fn foreign(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     Ok(Verdict::Kept)
 }
 
-fn twins(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
+fn signedness(device: &Arc<dyn Device>) -> Result<Verdict, Violation> {
     if device.version() < HalVersion::V1_3 {
         return Ok(Verdict::NotOffered("signed 8-bit tensors, which are of 1.3".into()));
     }

@@ -41,7 +41,7 @@ pub struct Mutant {
     pub rule: &'static str,
     /// Where, and how.
     pub what: String,
-    /// It.
+    /// The valid model with one thing changed.
     pub model: Model,
     /// The version of the interface by whose rules it is wrong.
     pub version: HalVersion,

@@ -623,7 +623,9 @@ impl v1_2::IPreparedModel for BrokenModel {
                     Some(inner) if breach == Breach::KeepsFreedMemory => {
                         (status, Some(Arc::new(Keeping { _inner: inner })))
                     }
-                    None if breach == Breach::ContextWithErrors => (status, Some(Arc::new(Nobody))),
+                    None if breach == Breach::ContextWithErrors => {
+                        (status, Some(Arc::new(DeadContext)))
+                    }
                     context => (status, context),
                 });
             }
@@ -631,7 +633,7 @@ impl v1_2::IPreparedModel for BrokenModel {
         let requests = MessageQueue::open(requests.to_burst().unwrap()).unwrap();
         let results = MessageQueue::open(results.to_burst().unwrap()).unwrap();
         std::thread::spawn(move || answer_always(status, requests, results));
-        Ok((NONE, Some(Arc::new(Nobody))))
+        Ok((NONE, Some(Arc::new(DeadContext))))
     }
 }
 
@@ -650,10 +652,10 @@ fn answer_always(
     }
 }
 
-/// The context of a burst that is none.
-struct Nobody;
+/// The context of a burst that does not exist.
+struct DeadContext;
 
-impl IBurstContext for Nobody {
+impl IBurstContext for DeadContext {
     fn free_memory(&self, _slot: i32) -> Return<()> {
         Ok(())
     }

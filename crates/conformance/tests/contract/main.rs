@@ -29,7 +29,7 @@ enum Breach {
     TooManyCacheFiles,
     AnyModelIsFine,
     OneAnswerMore,
-    NoSignedTwin,
+    NoSignedTypes,
     OneInterfaceForAll,
     PanicsWhilePreparing,
     MissesFarDeadlines,
@@ -68,7 +68,7 @@ const BREACHES: &[(Breach, &[&str])] = &[
     (Breach::TooManyCacheFiles, &["DEV-CACHE-1"]),
     (Breach::AnyModelIsFine, &["DEV-SUP-1"]),
     (Breach::OneAnswerMore, &["DEV-SUP-2"]),
-    (Breach::NoSignedTwin, &["DEV-SUP-6"]),
+    (Breach::NoSignedTypes, &["DEV-SUP-6"]),
     (Breach::OneInterfaceForAll, &["GEN-6"]),
     (Breach::PanicsWhilePreparing, &["PREP-3", "EXEC-6"]),
     (Breach::MissesFarDeadlines, &["QOS-4"]),
@@ -137,7 +137,7 @@ impl Broken {
 
 impl Device for Broken {
     fn name(&self) -> &str {
-        if self.breach == Breach::OddName { "nobody" } else { self.device.name() }
+        if self.breach == Breach::OddName { "odd" } else { self.device.name() }
     }
 
     fn version_string(&self) -> String {
@@ -184,7 +184,7 @@ impl Device for Broken {
         match self.breach {
             Breach::AnyModelIsFine => all(),
             Breach::RefusesOem if is(|it| it == OperationType::OemOperation) => {
-                Err(nnhal_hal::Error::invalid("nobody knows this"))
+                Err(nnhal_hal::Error::invalid("this is unknown"))
             }
             Breach::RefusesValues if has_number(model, 999) => {
                 Err(nnhal_hal::Error::invalid("there is no such activation"))
@@ -197,7 +197,7 @@ impl Device for Broken {
             Breach::OneInterfaceForAll => {
                 self.device.supported_operations(model, HalVersion::LATEST)
             }
-            Breach::NoSignedTwin if signed(model) => {
+            Breach::NoSignedTypes if signed(model) => {
                 let answers = self.device.supported_operations(model, version)?;
                 Ok(answers.iter().map(|_| Support::No("signed".to_owned())).collect())
             }

@@ -11,7 +11,7 @@ pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
-    Convolution, Finish, MaskedSoftmax, Matmul, Normalization, TransposedConvolution, Work,
+    Convolution, Epilogue, MaskedSoftmax, Matmul, Normalization, TransposedConvolution, Work,
 };
 
 use nnhal_driver::{Charge, OperationPlace};

@@ -47,14 +47,14 @@ pub(crate) struct Convolution {
     /// Whether a tensor of the output's shape is added to the result, before the activation. Floats
     /// only.
     pub(crate) has_residual: bool,
-    pub(crate) finish: Finish,
+    pub(crate) epilogue: Epilogue,
 }
 
 /// See [`Work::TransposedConvolution`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TransposedConvolution {
     pub(crate) shape: transposed_convolution::Shape,
-    pub(crate) finish: Finish,
+    pub(crate) epilogue: Epilogue,
 }
 
 /// See [`Work::Normalization`].
@@ -75,7 +75,7 @@ pub(crate) struct Matmul {
     pub(crate) right: Layout,
     /// `None` if products follow each other, row by row.
     pub(crate) output: Option<Layout>,
-    pub(crate) finish: Finish,
+    pub(crate) epilogue: Epilogue,
 }
 
 /// See [`Work::Softmax`]: of `scores * factor + mask`.
@@ -85,15 +85,15 @@ pub(crate) struct MaskedSoftmax {
     pub(crate) factor: f32,
 }
 
-/// What a result goes through at the end.
+/// What is done to each result before it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
+pub(crate) enum Epilogue {
     /// It is clamped.
     Clamp(FusedActivation),
     /// `x * clamp(x + 3, 0, 6) / 6`, of floats only.
     HardSwish,
 }
 
-impl Finish {
+impl Epilogue {
     pub(crate) const NONE: Self = Self::Clamp(FusedActivation::None);
 }

@@ -1,7 +1,7 @@
 //! Operations that are convolutions, and FULLY_CONNECTED, become [`Work::Convolution`], or
 //! [`Work::TransposedConvolution`] where their weights are constants.
 
-use crate::graph::{Convolution, Finish, Graph, Node, TransposedConvolution, Value, Work};
+use crate::graph::{Convolution, Epilogue, Graph, Node, TransposedConvolution, Value, Work};
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::transposed_convolution;
@@ -104,8 +104,8 @@ fn transposed(
         stride: spreads.map(|spread| spread.stride as usize),
         padding_before: [before(0, filter_height)?, before(1, filter_width)?],
     };
-    let finish = Finish::Clamp(operation.activation);
-    let work = TransposedConvolution { shape, finish };
+    let epilogue = Epilogue::Clamp(operation.activation);
+    let work = TransposedConvolution { shape, epilogue };
     shape.is_valid().then_some(Work::TransposedConvolution(work))
 }
 
@@ -129,14 +129,14 @@ fn connected_shape(input: &Value<'_>, weights: &Value<'_>) -> Option<Shape> {
 }
 
 fn finished(shape: Shape, is_depthwise: bool, activation: FusedActivation) -> Option<Work> {
-    let finish = Finish::Clamp(activation);
+    let epilogue = Epilogue::Clamp(activation);
     // Numbers near the limits of 32 bits are left to the reference kernel, and what is mostly padding,
     // over which it passes.
     (shape.is_valid() && !shape.is_mostly_padding()).then_some(Work::Convolution(Convolution {
         shape,
         is_depthwise,
         has_residual: false,
-        finish,
+        epilogue,
     }))
 }
 

@@ -2,7 +2,7 @@
 //! reads and writes through what only moves elements: transpositions, views, splits, slices.
 
 use super::{Readers, producers};
-use crate::graph::{Finish, Graph, Matmul, ValueId, Work};
+use crate::graph::{Epilogue, Graph, Matmul, ValueId, Work};
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::batch_matmul::Layout;
 use nnhal_ops::AnyOperation;
@@ -247,8 +247,8 @@ fn matmul(
     };
     let (x, left) = operand(x, &x_matrix, transposed[0], false)?;
     let (y, right) = operand(y, &y_matrix, transposed[1], true)?;
-    let finish = Finish::Clamp(activation);
-    let matmul = Matmul { sizes: [rows, columns, depth], left, right, output: None, finish };
+    let epilogue = Epilogue::Clamp(activation);
+    let matmul = Matmul { sizes: [rows, columns, depth], left, right, output: None, epilogue };
     Some((matmul, [x, y]))
 }
 

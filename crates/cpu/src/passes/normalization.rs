@@ -23,7 +23,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     let reads = graph.reads();
     for index in 0..graph.nodes.len() {
         let mut search = Search { graph, producers: &producers, readers: &readers, found: vec![] };
-        let Some((normalization, inputs)) = search.around(index) else { continue };
+        let Some((normalization, inputs)) = search.containing(index) else { continue };
         let found = search.found;
         let Some(last) = found.last().copied() else { continue };
         // A factor might be one of the pattern's own values.
@@ -64,8 +64,8 @@ struct Search<'a, 'source> {
 }
 
 impl Search<'_, '_> {
-    /// Looks around a node that computes `f`, or `1 / f`.
-    fn around(&mut self, root: usize) -> Option<(Normalization, Vec<ValueId>)> {
+    /// The normalization that contains this node, if it computes `f`, or `1 / f`.
+    fn containing(&mut self, root: usize) -> Option<(Normalization, Vec<ValueId>)> {
         let node = &self.graph.nodes[root];
         let is_reciprocal = match &node.work {
             Work::Operation(AnyOperation::Elementwise(Elementwise::Rsqrt)) => true,

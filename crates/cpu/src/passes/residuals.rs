@@ -2,7 +2,7 @@
 //! the convolution's end.
 
 use super::Readers;
-use crate::graph::{Finish, Graph, Value, Work};
+use crate::graph::{Epilogue, Graph, Value, Work};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::arithmetic::Operator;
 
@@ -24,15 +24,15 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         if arithmetic.operator != Operator::Add || !output.is_float() || !is_plain {
             continue;
         }
-        let (finish, operands) =
-            (Finish::Clamp(arithmetic.activation), [node.inputs[0], node.inputs[1]]);
+        let (epilogue, operands) =
+            (Epilogue::Clamp(arithmetic.activation), [node.inputs[0], node.inputs[1]]);
         // The later one of two convolutions: the other operand is there when it runs.
         let candidate = [(0, 1), (1, 0)]
             .into_iter()
             .filter_map(|(own, other)| {
                 let index = producer[operands[own]]?;
                 let Work::Convolution(convolution) = &graph.nodes[index].work else { return None };
-                let is_free = convolution.finish == Finish::NONE && !convolution.has_residual;
+                let is_free = convolution.epilogue == Epilogue::NONE && !convolution.has_residual;
                 let is_alone = readers.only_reader(operands[own]) == Some(addition);
                 let is_late = producer[operands[other]].is_none_or(|other| other < index);
                 (is_free && is_alone && is_late).then_some((index, operands[other]))
@@ -41,7 +41,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
         let Some((index, other)) = candidate else { continue };
         if let Work::Convolution(convolution) = &mut graph.nodes[index].work {
             convolution.has_residual = true;
-            convolution.finish = finish;
+            convolution.epilogue = epilogue;
         }
         graph.nodes[index].inputs.push(other);
         for value in super::absorb(graph, index, addition) {

@@ -5,7 +5,7 @@ use super::{Location, Plan, Run, Step};
 use half::f16;
 use nnhal_driver::bindings::Region;
 use nnhal_driver::{
-    Bindings, BoundOutput, Charge, EngineError, MemoryUse, ObservedOutput, Room, RunContext,
+    Bindings, BoundOutput, Charge, Destination, EngineError, MemoryUse, ObservedOutput, RunContext,
 };
 use nnhal_kernels::{Lines, Team, for_each_slice};
 use std::sync::OnceLock;
@@ -220,7 +220,7 @@ fn deliver_narrowed(
     dimensions: &[u32],
     bytes: &[u8],
 ) -> Result<(), EngineError> {
-    let Room::Enough(region) = bound.begin(dimensions, bytes.len() as u64 / 2)? else {
+    let Destination::Region(region) = bound.begin(dimensions, bytes.len() as u64 / 2)? else {
         return Ok(());
     };
     let mut narrow = [[0; 2]; PIECE];

@@ -10,7 +10,7 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     /// Computes the outputs.
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError>;
 
-    /// What it does and how, for people.
+    /// What profiles call it: see [`super::name`].
     fn name(&self) -> String;
 
     /// Bytes that it needs besides its operands.

@@ -114,7 +114,7 @@ struct KernelMemory {
 
 impl MemoryLimit for KernelMemory {
     fn left(&self) -> usize {
-        usize::try_from(self.ledger.room()).unwrap_or(usize::MAX)
+        usize::try_from(self.ledger.remaining()).unwrap_or(usize::MAX)
     }
 
     fn take(&self, bytes: usize) -> Result<(), usize> {

@@ -7,6 +7,7 @@ mod layout;
 mod lower;
 mod lowering;
 mod memory;
+mod name;
 mod origins;
 
 pub(crate) use execution::{Endpoints, OutputBytes, Workspace};

@@ -34,17 +34,17 @@ pub enum AllocationError {
     /// A role of a prepared model that is not given (contract: ALLOC-2).
     #[error("{role} is of prepared model {found}, but there are {models}")]
     NoSuchModel {
-        /// Which role.
+        /// Input or output, and its position in the description.
         role: RoleName,
         /// The model it names.
         found: u32,
-        /// How many there are.
+        /// The number of prepared models in the description.
         models: usize,
     },
     /// A role as an argument that the model does not have (contract: ALLOC-2).
     #[error("{role} is argument {found}, but the model has {arguments}")]
     NoSuchArgument {
-        /// Which role.
+        /// Input or output, and its position in the description.
         role: RoleName,
         /// The argument it names.
         found: u32,
@@ -54,7 +54,7 @@ pub enum AllocationError {
     /// A frequency outside (0, 1] (contract: ALLOC-2).
     #[error("{role} has frequency {found}, expected above 0 and at most 1")]
     Frequency {
-        /// Which role.
+        /// Input or output, and its position in the description.
         role: RoleName,
         /// Its frequency.
         found: f32,
@@ -62,13 +62,13 @@ pub enum AllocationError {
     /// A role that stands twice (contract: ALLOC-3).
     #[error("{role} is the same as another one")]
     Twice {
-        /// Which role.
+        /// Input or output, and its position in the description.
         role: RoleName,
     },
     /// Roles of operands that differ in more than their shape (contract: ALLOC-4).
     #[error("{role} is of an operand that differs from the first role's in its {what}")]
     Operands {
-        /// Which role.
+        /// Input or output, and its position in the description.
         role: RoleName,
         /// In what it differs.
         what: &'static str,
@@ -76,7 +76,7 @@ pub enum AllocationError {
     /// Shapes that cannot be combined (contract: ALLOC-5).
     #[error("{role} has shape {found}, the others and the description say {expected}")]
     Shapes {
-        /// Which role.
+        /// Input or output, and its position in the description.
         role: RoleName,
         /// Its shape.
         found: Shape,

@@ -1,6 +1,6 @@
 //! Buffers that the driver manages (contract: sections 13 and 14).
 //!
-//! | room | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `allocation` | the checks of a wish for a buffer, and its making |
 //! | `tokens` | which token stands for which buffer |
@@ -113,7 +113,7 @@ impl ManagedBuffer {
         Some(Content { storage, dimensions })
     }
 
-    /// A place for a value of so many bytes.
+    /// Storage for a value of `size` bytes.
     pub(crate) fn storage(&self, size: u64) -> Result<Storage> {
         let mut state = self.state();
         let fits = |storage: &&Storage| storage.memory.size() == size.max(1);

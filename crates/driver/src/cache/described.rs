@@ -10,8 +10,8 @@ use nnhal_hal::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A subgraph that can be written, for engines that save one with their programs. Where its constants
-/// lie is written; their bytes are not.
+/// A subgraph that can be written, for engines that save one with their programs. The places of
+/// its constants are written; their bytes are not.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DescribedSubgraph {
     pub(super) operands: Vec<DescribedOperand>,

@@ -174,7 +174,7 @@ struct Value<'a> {
     bytes: &'a [u8],
 }
 
-/// Puts the constants behind each other and makes the operands say where they lie.
+/// Puts the constants behind each other and makes the operands refer to their new places.
 ///
 /// Constants that overlap in the model overlap here, so what is saved is no longer than what the
 /// model holds however many operands share it (contract: SEC-3).

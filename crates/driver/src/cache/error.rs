@@ -36,7 +36,7 @@ pub enum CacheError {
     Count {
         /// Which files.
         kind: FileKind,
-        /// How many there are.
+        /// The number of files that were given.
         found: usize,
         /// How many were asked for.
         expected: u32,
@@ -53,7 +53,7 @@ pub enum CacheError {
     /// The system refused.
     #[error("{call} of the cache file")]
     System {
-        /// The call.
+        /// Name of the system call.
         call: &'static str,
         /// Why not.
         #[source]
@@ -124,7 +124,7 @@ pub enum CacheError {
     /// There are bytes behind the description.
     #[error("{found} bytes behind the description of the cache file")]
     Rest {
-        /// How many.
+        /// The number of bytes.
         found: usize,
     },
     /// A number in the description stands for nothing (contract: CACHE-18).

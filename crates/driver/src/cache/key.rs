@@ -41,7 +41,7 @@ pub enum KeyError {
     /// A call of the system failed.
     #[error("{call} of {path:?}")]
     System {
-        /// The call.
+        /// Name of the system call.
         call: &'static str,
         /// The file or directory.
         path: PathBuf,

@@ -256,7 +256,7 @@ fn cache_16_processes_that_make_a_key_at_once_get_the_same() {
 }
 
 #[test]
-fn cache_16_a_key_lies_in_the_users_directory_for_state() {
+fn cache_16_a_key_is_in_the_users_directory_for_state() {
     let (state, home) = (tempdir().unwrap(), tempdir().unwrap());
     let in_home = home.path().join(".local/state");
     let of = |state: &Path| format!("{:?}", key(state).unwrap().bytes());

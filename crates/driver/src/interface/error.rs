@@ -37,7 +37,7 @@ pub enum RequestError {
         /// As many as the model has.
         expected: usize,
     },
-    /// An argument without value that says where its value lies (contract: REQ-2).
+    /// An argument without value that has a place of its value (contract: REQ-2).
     #[error("{subject} is left out, but has {found}")]
     LeftOutWith {
         /// The argument.
@@ -52,7 +52,7 @@ pub enum RequestError {
         subject: Subject,
         /// The pool it names.
         found: u32,
-        /// How many there are.
+        /// The number of the request's pools.
         pools: usize,
     },
     /// An argument that reaches beyond its pool (contract: REQ-3).
@@ -74,9 +74,9 @@ pub enum RequestError {
     /// A token that stands for no buffer (contract: REQ-10, DBUF-1).
     #[error("pool {pool} is token {token}, which stands for no buffer")]
     UnknownToken {
-        /// The pool.
+        /// Index among the request's pools.
         pool: usize,
-        /// The token.
+        /// As the request has it.
         token: u32,
     },
     /// An argument in a buffer that does not take all of it (contract: REQ-5).
@@ -126,9 +126,9 @@ pub enum RequestError {
     /// Memory of a kind that the version does not know (contract: REQ-10).
     #[error("pool {pool} is {kind}, which the model's version {version} does not know")]
     PoolKind {
-        /// The pool.
+        /// Index among the request's pools.
         pool: usize,
-        /// Its kind.
+        /// The kind of the pool's memory.
         kind: MemoryKind,
         /// The version of the interface that the model was prepared through.
         version: HalVersion,
@@ -157,9 +157,9 @@ pub enum RequestError {
     Length {
         /// The argument.
         subject: Subject,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
-        /// Its shape.
+        /// By model and request together.
         shape: Shape,
         /// Its length in the request.
         found: u64,
@@ -171,9 +171,9 @@ pub enum RequestError {
     TooLarge {
         /// The argument.
         subject: Subject,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
-        /// Its shape.
+        /// By model and request together.
         shape: Shape,
     },
     /// An output in memory that was passed for reading only (contract: REQ-12).
@@ -181,13 +181,13 @@ pub enum RequestError {
     ReadOnly {
         /// The output.
         subject: Subject,
-        /// The pool.
+        /// Index among the request's pools.
         pool: u32,
     },
     /// Memory that cannot be used.
     #[error("pool {pool}")]
     Memory {
-        /// The pool.
+        /// Index among the request's pools.
         pool: usize,
         /// Why not.
         #[source]

@@ -17,7 +17,7 @@ pub(super) struct Pools<'a> {
     buffers: Vec<Arc<ManagedBuffer>>,
 }
 
-/// Where an argument lies.
+/// The place of an argument.
 #[derive(Debug, Clone)]
 pub(super) enum Pool<'a> {
     /// In shared memory.

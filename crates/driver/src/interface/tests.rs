@@ -128,7 +128,7 @@ fn req_2_what_is_left_out_has_nothing_else() {
 }
 
 #[test]
-fn req_3_arguments_lie_in_their_pools() {
+fn req_3_arguments_are_in_their_pools() {
     let error = refused_open(|request| request.inputs[0].location.pool_index = 1);
     assert!(matches!(error, RequestError::NoSuchPool { found: 1, pools: 1, .. }), "{error}");
     let error = refused_open(|request| request.outputs[0].location.length = 25);
@@ -297,7 +297,7 @@ fn ext_5_an_engine_cannot_deliver_another_size_either() {
 }
 
 #[test]
-fn ext_5_of_types_that_nobody_offers_no_size_is_known() {
+fn ext_5_of_types_that_no_one_offers_no_size_is_known() {
     let mut request = extension_request();
     request.inputs[0].location.length = 9;
     assert!(extension_interface(false).bind(&request, UsedFor::Execution).is_ok());

@@ -65,7 +65,7 @@ impl Scripted {
         self
     }
 
-    /// Computes so many executions at a time; 2 unless it is said.
+    /// With this number of executions at a time; otherwise 2.
     pub fn at_once(self, at_once: usize) -> Self {
         Self { at_once, ..self }
     }
@@ -140,7 +140,7 @@ pub fn vector(length: u32) -> OperandSpec {
     OperandSpec::tensor_float32([length])
 }
 
-/// One input of two floats, and room for so many bytes of output.
+/// One input of two floats, and `length` bytes for the output.
 pub fn request_with_room(length: usize) -> Request {
     let mut request = RequestBuilder::new();
     request.input(&[0; 8]).output(length);

@@ -2,8 +2,8 @@
 //!
 //! One thread waits for the fences of all jobs together, with epoll. It also ends jobs whose deadline
 //! passes or that are cancelled before they run. What has nothing left to wait for is run by a few
-//! threads for each class of jobs ([`Job::Class`]), so that no crowd of one class, each job of which
-//! may block while it runs, keeps jobs of another class from even beginning (contract: CONC-4). A job
+//! threads for each class of jobs ([`Job::Class`]), so that many jobs of one class, each of which
+//! may block while it runs, do not keep jobs of another class from beginning (contract: CONC-4). A job
 //! holds no thread while it waits. So jobs may wait for fences that other jobs signal, however many
 //! and in whatever order, and still come to an end.
 //!
@@ -116,7 +116,7 @@ pub enum Refused {
     /// Too many wait already.
     #[error("{waiting} jobs of its class wait already, of at most {limit}")]
     Full {
-        /// How many there are.
+        /// The jobs of the class that wait.
         waiting: usize,
         /// How many there may be.
         limit: usize,
@@ -162,7 +162,7 @@ impl From<NotRun> for Error {
 }
 
 /// Runs jobs in the background, see the [module](self). Dropping it waits for nothing: what was
-/// started goes on, and what waits gets its turn (contract: CONC-3).
+/// started goes on, and what waits is run in its order (contract: CONC-3).
 pub struct Background<J: Job>(Arc<Shared<J>>);
 
 struct Shared<J: Job> {

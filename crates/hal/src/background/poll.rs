@@ -73,7 +73,7 @@ impl<J: Job> Shared<J> {
                 None => {
                     let name = epoll::EventData::new_u64(u64::from(fd.cast_unsigned()));
                     epoll::add(&self.poller()?.epoll, &fence, name, epoll::EventFlags::IN)
-                        .map_err(|error| cannot_be_watched(role, error))?;
+                        .map_err(|error| cannot_wait_for(role, error))?;
                     state.watches.entry(fd).or_insert(Watch { fence, dependents: BTreeSet::new() })
                 }
             };
@@ -249,7 +249,7 @@ impl<J: Job> Shared<J> {
     }
 }
 
-fn cannot_be_watched(role: Role, error: Errno) -> Error {
+fn cannot_wait_for(role: Role, error: Errno) -> Error {
     let what = match role {
         Role::Fence(index) => format!("fence {index} cannot be waited for: {error}"),
         Role::Stop => format!("cancelling cannot be waited for: {error}"),

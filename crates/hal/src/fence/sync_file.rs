@@ -1,7 +1,7 @@
 //! Kernel sync files: what they say of themselves beyond `poll`, and [`Timeline`], which makes them.
 //!
 //! A sync file polls as readable when its fences have ended, however they ended. That they failed
-//! stands in its information (`SYNC_IOC_FILE_INFO` in the kernel's `linux/sync_file.h`).
+//! is in its information (`SYNC_IOC_FILE_INFO` in the kernel's `linux/sync_file.h`).
 //!
 //! A kernel with `CONFIG_SW_SYNC` makes them for whoever may open a certain file, which is the
 //! superuser (the kernel's `drivers/dma-buf/sw_sync.c`). Each time that it is opened it is another

@@ -254,7 +254,7 @@ fn fence_8_a_socket_that_hangs_up_has_signalled() {
 }
 
 #[test]
-fn fence_6_signalling_works_when_nobody_listens_any_more() {
+fn fence_6_signalling_works_when_no_one_waits_any_more() {
     let (signal, fence) = SyncFence::pair().unwrap();
     drop(fence);
     signal.signal();

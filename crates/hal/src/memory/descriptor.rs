@@ -41,7 +41,7 @@ pub(super) fn allowed(fd: &OwnedFd) -> Result<Protection, MemoryError> {
 
 /// Refuses a size that is 0 (MEM-2) or more than the descriptor holds (MEM-5).
 ///
-/// The answer holds for as long as the descriptor lives, except that a [`Nature::File`] may shrink.
+/// The answer stays true as long as the descriptor is open, except that a [`Nature::File`] may shrink.
 pub(super) fn check_size(
     fd: &OwnedFd,
     kind: MemoryKind,

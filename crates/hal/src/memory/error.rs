@@ -19,19 +19,19 @@ pub enum MemoryError {
          {expected}"
     )]
     Handle {
-        /// The kind.
+        /// What the memory was said to be.
         kind: MemoryKind,
         /// Descriptors found.
         descriptors: usize,
         /// Integers found.
         integers: usize,
-        /// What was expected.
+        /// The number of both that the kind has, in words.
         expected: &'static str,
     },
     /// No bytes (contract: MEM-2).
     #[error("{kind}: the size is 0")]
     Empty {
-        /// The kind.
+        /// What the memory was said to be.
         kind: MemoryKind,
     },
     /// Protection bits other than read and write (contract: MEM-2).
@@ -63,13 +63,13 @@ pub enum MemoryError {
     /// The kind cannot be read or written by the CPU here.
     #[error("{kind} cannot be mapped here: {why}")]
     NotMappable {
-        /// The kind.
+        /// What the memory was said to be.
         kind: MemoryKind,
-        /// Why.
+        /// The reason, in words.
         why: &'static str,
     },
     /// A range is outside the memory.
-    #[error("{length} bytes at {offset} lie outside of {size}")]
+    #[error("{length} bytes at {offset} are outside of {size}")]
     Range {
         /// First byte.
         offset: u64,
@@ -101,7 +101,7 @@ pub enum MemoryError {
     /// The system refused.
     #[error("{call}: {why}")]
     System {
-        /// Which call.
+        /// Name of the system call.
         call: &'static str,
         /// The system's words.
         why: String,

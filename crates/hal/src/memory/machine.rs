@@ -54,7 +54,7 @@ enum Version {
     Two,
 }
 
-/// Where the limits of this process lie, by the texts of `/proc/self/cgroup` and
+/// The directories with the limits of this process, by the contents of `/proc/self/cgroup` and
 /// `/proc/self/mountinfo`.
 fn directories(groups: &str, mounts: &str) -> Vec<Directories> {
     let mut found = Vec::new();

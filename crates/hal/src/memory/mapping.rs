@@ -77,7 +77,7 @@ impl Mapping {
     /// Copies out. The mapping must be readable.
     pub(super) fn read(&self, offset: usize, destination: &mut [u8]) {
         let shared = self.at(offset, destination.len());
-        // SAFETY: `at` checked the range, which stays mapped while `self` lives and whose pages
+        // SAFETY: `at` checked the range, which stays mapped as long as `self` exists and whose pages
         // stay there because the descriptor cannot shrink. `destination` is elsewhere: no safe code
         // can hold a slice of these pages.
         unsafe { copy::out_of(shared, destination) }
@@ -144,7 +144,7 @@ mod by_instruction {
     /// `source` must be valid for reads and `destination` for writes of `length` bytes.
     #[cfg(target_arch = "aarch64")]
     unsafe fn move_bytes(source: *const u8, destination: *mut u8, length: usize) {
-        // SAFETY: 32 bytes are moved only while at least as many are left, then one after the
+        // SAFETY: 32 bytes are moved only while at least 32 are left, then one after the
         // other: `length` bytes at the pointers, for which the caller vouches.
         unsafe {
             std::arch::asm!(

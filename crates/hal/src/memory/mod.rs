@@ -243,8 +243,8 @@ impl Memory {
     }
 
     /// Memory out of the pieces of a `hidl_memory`: name, descriptors and integers of the handle,
-    /// size in bytes. A hardware buffer is kept as it is, with whatever size it is said to have:
-    /// whether there are as many bytes is seen when they are wanted ([`Memory::view`]). A null handle
+    /// size in bytes. A hardware buffer is kept as it is, with the size that the caller states:
+    /// whether it has that many bytes is checked when they are used ([`Memory::view`]). A null handle
     /// has no descriptors. Whether the version of the interface knows the kind is for
     /// the caller to ask ([`MemoryKind::since`]).
     ///
@@ -312,7 +312,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Counts it as so many bytes of the client's for as long as any clone is there. What counts
+    /// Counts `bytes` against the client's limit as long as any clone exists. What counts
     /// already stays as it is.
     ///
     /// # Errors
@@ -394,7 +394,7 @@ impl Memory {
         let why = match kind {
             MemoryKind::HardwareBuffer => "its format is not bytes",
             MemoryKind::HardwareBufferBlob if fds.len() > 1 => {
-                "its handle has several descriptors, which only Android's allocator can tell apart"
+                "its handle has several descriptors, which only Android's allocator can interpret"
             }
             MemoryKind::HardwareBufferBlob | MemoryKind::Ashmem | MemoryKind::MmapFd => {
                 // Once more: a file that was open to all may have been cut short, then sealed.

@@ -6,7 +6,7 @@ use memmap2::MmapMut;
 /// Zero bytes that begin on a page.
 pub type Zeros = MmapMut;
 
-/// So many zero bytes. Pages that no one touches take no memory.
+/// `length` zero bytes. Pages that no one touches take no memory.
 ///
 /// # Errors
 /// [`MemoryError::NoRoom`].
@@ -19,7 +19,7 @@ pub fn zeros(length: u64) -> Result<Zeros, MemoryError> {
 /// Bytes of the pages that the system may have for large memory.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
-/// At least so many zero bytes, in huge pages where the system has them: what is read into those is
+/// At least `length` zero bytes, in huge pages where the system has them: what is read into those is
 /// there in half the time. For large copies of files and pools.
 ///
 /// # Errors

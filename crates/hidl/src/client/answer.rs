@@ -11,7 +11,7 @@ pub struct Answered {
     /// The method, as the interface files name it; [`NOTIFY`] if the status came by the callback of
     /// a preparation.
     pub method: &'static str,
-    /// The status.
+    /// As the driver returned or reported it.
     pub status: ErrorStatus,
 }
 
@@ -25,15 +25,15 @@ pub enum Misbehaviour {
     /// A status that is no code.
     #[error("{method}: {code} is no status")]
     Status {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
-        /// The code.
+        /// As it was received.
         code: i32,
     },
     /// `NONE`, but without the object that goes with it.
     #[error("{method}: NONE, but no {what}")]
     Nothing {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
         /// What is missing.
         what: &'static str,
@@ -41,11 +41,11 @@ pub enum Misbehaviour {
     /// A list of the wrong length.
     #[error("{method}: {found} {what}, expected {expected}")]
     Count {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
-        /// What there are.
+        /// What the list holds, in the plural.
         what: &'static str,
-        /// How many.
+        /// The length of the list.
         found: usize,
         /// How many there must be.
         expected: usize,
@@ -53,9 +53,9 @@ pub enum Misbehaviour {
     /// Shapes that do not go with the status.
     #[error("{method}: {status} with output shapes of which {what}")]
     Shapes {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
-        /// The status.
+        /// As the driver returned or reported it.
         status: ErrorStatus,
         /// What is wrong.
         what: &'static str,
@@ -63,29 +63,29 @@ pub enum Misbehaviour {
     /// No shape of an output that only the driver knows.
     #[error("{method}: NONE without the shape of output {output}, which was unknown")]
     UnknownShape {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
-        /// The output.
+        /// Index among the request's outputs.
         output: usize,
     },
     /// A fence that is none.
     #[error("{method}: a fence of {descriptors} descriptors")]
     Fence {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
-        /// Its descriptors.
+        /// The number of descriptors in its handle.
         descriptors: usize,
     },
     /// The callback is gone and was never notified.
     #[error("{method}: the driver let go of the callback without having notified it")]
     NeverNotified {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
     },
     /// The callback was not notified for too long.
     #[error("{method}: the driver did not notify the callback for {seconds} s")]
     NotInTime {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
         /// How long was waited.
         seconds: u64,
@@ -93,7 +93,7 @@ pub enum Misbehaviour {
     /// The driver panicked.
     #[error("{method}: the driver panicked")]
     Panicked {
-        /// The method.
+        /// Name in the interface files.
         method: &'static str,
     },
 }

@@ -54,7 +54,7 @@ impl Device {
     /// Refuses a model that the driver cannot even be asked about.
     fn expect_expressible(&self, model: &Model, version: HalVersion) -> nnhal_hal::Result<()> {
         let version = self.spoken(version);
-        let obstacles = model.stands_in_the_way_of(version);
+        let obstacles = model.obstacles_in(version);
         if obstacles.is_empty() {
             return Ok(());
         }

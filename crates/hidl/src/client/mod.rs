@@ -1,14 +1,14 @@
-//! A [`nnhal_hal::Device`] in front of the interfaces: a driver of any version is used as if it were of
-//! this house.
+//! A [`nnhal_hal::Device`] in front of the interfaces: a driver of any version is used
+//! through the types and traits of `hal`.
 //!
 //! [`from_v1_0`] to [`from_v1_3`] take a driver's `IDevice`. The device that comes out is as new as
 //! the interface ([`nnhal_hal::Device::version`]) and speaks to the driver in the version that the caller
 //! asks for, as far as the interface has it: a model that is prepared for 1.1 through a 1.3 driver
-//! goes through `prepareModel_1_1`, under the rules of 1.1 (contract: GEN-6), and then priority,
-//! deadline and cache files stay behind, for which 1.1 has no words.
+//! goes through `prepareModel_1_1`, under the rules of 1.1 (contract: GEN-6). Priority, deadline and
+//! cache files are then not passed on, because 1.1 cannot express them.
 //!
-//! What that version has no words for is refused with `INVALID_ARGUMENT` and the [`nnhal_hal::Obstacle`]s
-//! that stand in the way. A driver that is older than the version asked for is asked in its own.
+//! A model or request that the version cannot express is refused with `INVALID_ARGUMENT` and its
+//! [`nnhal_hal::Obstacle`]s. A driver that is older than the version asked for is asked in its own.
 //!
 //! **Nothing is believed.** Whatever a driver answers is checked: numbers that are no code, no model
 //! with `NONE`, shapes that are too few, times that contradict each other. It may notify a callback

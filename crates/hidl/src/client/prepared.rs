@@ -73,7 +73,7 @@ impl PreparedModel {
     ) -> Result<(), ConversionError> {
         let nothing = Model::default();
         let model = self.outputs.model().unwrap_or(&nothing);
-        let obstacles = request.stands_in_the_way_of(version, model);
+        let obstacles = request.obstacles_in(version, model);
         if obstacles.is_empty() {
             return Ok(());
         }

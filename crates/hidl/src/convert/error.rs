@@ -11,7 +11,7 @@ pub enum ConversionError {
     #[error(transparent)]
     UnknownCode(#[from] UnknownCode),
     /// A safe union with a tag that no one knows (contract: GEN-7).
-    #[error("{union} has tag {found}, which nobody knows")]
+    #[error("{union} has the unknown tag {found}")]
     UnknownTag {
         /// Name of the union in the interface files.
         union: &'static str,
@@ -21,15 +21,15 @@ pub enum ConversionError {
     /// Something that the version does not have.
     #[error("{version} cannot express it: {}", Shown(.obstacles))]
     Inexpressible {
-        /// The version.
+        /// The version of the interface that was asked for.
         version: HalVersion,
-        /// What stands in the way.
+        /// What the version cannot express.
         obstacles: Vec<Obstacle>,
     },
     /// A pool that cannot be used.
     #[error("pool {pool}")]
     Pool {
-        /// Which pool.
+        /// Index among the pools of the model or request.
         pool: usize,
         /// Why.
         #[source]

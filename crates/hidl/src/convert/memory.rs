@@ -10,7 +10,7 @@ impl Convert for HidlMemory {
     type Canonical = Memory;
 
     /// Memory with descriptors of its own: what is passed is lent for the call (contract: PREP-11).
-    /// Kinds of every version are accepted, see [`nnhal_hal::Request::stands_in_the_way_of`].
+    /// Kinds of every version are accepted, see [`nnhal_hal::Request::obstacles_in`].
     fn to_canonical(&self) -> Result<Memory, ConversionError> {
         let fds =
             self.handle.duplicate_fds().map_err(|error| ConversionError::duplicate(&error))?;

@@ -181,13 +181,13 @@ fn graph<O: Convert<Canonical = nnhal_hal::Operand>>(
 
 /// Refuses a model with anything that the version does not have.
 fn expect_expressible(model: &Model, version: HalVersion) -> Result<(), ConversionError> {
-    ConversionError::expect_none(version, model.stands_in_the_way_of(version))
+    ConversionError::expect_none(version, model.obstacles_in(version))
 }
 
 /// As [`expect_expressible`], for a model that came through the version. A tensor of no dimensions
 /// has words in every version, and is for the validator to judge (contract: MODEL-6).
 fn expect_known(model: &Model, version: HalVersion) -> Result<(), ConversionError> {
-    let mut obstacles = model.stands_in_the_way_of(version);
+    let mut obstacles = model.obstacles_in(version);
     obstacles.retain(|obstacle| !matches!(obstacle, Obstacle::UnknownRank { .. }));
     ConversionError::expect_none(version, obstacles)
 }

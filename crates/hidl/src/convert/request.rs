@@ -27,7 +27,7 @@ impl Convert for v1_0::RequestArgument {
 }
 
 /// The request of 1.0 to 1.2, with the kinds of memory that 1.2 has. For an older method ask
-/// [`Request::stands_in_the_way_of`] about them.
+/// [`Request::obstacles_in`] about them.
 impl Convert for v1_0::Request {
     type Canonical = Request;
 
@@ -106,7 +106,7 @@ pub(crate) fn expect_expressible(
     version: HalVersion,
 ) -> Result<(), ConversionError> {
     let any_model = Model::default();
-    ConversionError::expect_none(version, request.stands_in_the_way_of(version, &any_model))
+    ConversionError::expect_none(version, request.obstacles_in(version, &any_model))
 }
 
 impl Convert for v1_3::OptionalTimePoint {

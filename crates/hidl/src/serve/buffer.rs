@@ -10,7 +10,7 @@ use crate::v1_3::IBuffer;
 use nnhal_hal::Error;
 use std::sync::Arc;
 
-/// A buffer; it lives as long as this object (contract: ALLOC-8).
+/// A buffer; it exists as long as this object (contract: ALLOC-8).
 pub(super) struct Buffer {
     /// Dropped first: once the buffer is gone, its token may be another one's.
     pub(super) _given: Given,

@@ -35,7 +35,7 @@ pub struct Capabilities {
 /// Where bytes are in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataLocation {
-    /// Index of the pool.
+    /// Index among the pools of the model or request.
     pub pool_index: u32,
     /// Bytes from its beginning.
     pub offset: u32,
@@ -58,7 +58,7 @@ pub struct Operand {
     pub zero_point: i32,
     /// Where the value comes from.
     pub lifetime: OperandLifeTime,
-    /// Of a constant: where it lies.
+    /// Of a constant: its place.
     pub location: DataLocation,
 }
 
@@ -95,7 +95,7 @@ pub struct Model {
 pub struct RequestArgument {
     /// Whether it is left out.
     pub has_no_value: bool,
-    /// Where it lies.
+    /// The place of its value.
     pub location: DataLocation,
     /// Dimensions that the model left unknown; empty if nothing is to be added.
     pub dimensions: Vec<u32>,

@@ -12,7 +12,7 @@ pub type MeasureTiming = i32;
 /// The cost of operations whose first operand is of a type (`Capabilities::OperandPerformance`).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OperandPerformance {
-    /// The type.
+    /// A code of `OperandType`.
     pub operand_type: OperandType,
     /// The cost.
     pub info: PerformanceInfo,
@@ -50,7 +50,7 @@ pub enum ExtraParams {
     Extension(Arc<[u8]>),
     /// A tag that no one knows (contract: GEN-7).
     Unknown {
-        /// The tag.
+        /// The tag as it was received.
         tag: u8,
     },
 }
@@ -70,7 +70,7 @@ pub struct Operand {
     pub zero_point: i32,
     /// Where the value comes from.
     pub lifetime: OperandLifeTime,
-    /// Of a constant: where it lies.
+    /// Of a constant: its place.
     pub location: DataLocation,
     /// See [`ExtraParams`].
     pub extra_params: ExtraParams,
@@ -109,7 +109,7 @@ pub struct Model {
 /// The final shape of an output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct OutputShape {
-    /// Its dimensions.
+    /// In elements; 0 where it is not known.
     pub dimensions: Vec<u32>,
     /// Whether the buffer given was long enough.
     pub is_sufficient: bool,
@@ -143,7 +143,7 @@ pub struct OperandTypeInformation {
 /// An extension that a device offers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Extension {
-    /// Its name.
+    /// In reverse domain order, such as `com.example.extension`.
     pub name: String,
     /// The operand types it defines.
     pub operand_types: Vec<OperandTypeInformation>,

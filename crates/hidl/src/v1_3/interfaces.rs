@@ -91,7 +91,7 @@ pub trait IPreparedModel: v1_2::IPreparedModel {
     ) -> Return<(ErrorStatus, Handle, Option<Arc<dyn IFencedExecutionCallback>>)>;
 }
 
-/// A buffer that the driver manages (contract: section 13). It lives as long as this object.
+/// A buffer that the driver manages (contract: section 13). It exists as long as this object.
 pub trait IBuffer: Send + Sync {
     /// Copies the buffer out.
     fn copy_to(&self, dst: &HidlMemory) -> Return<ErrorStatus>;

@@ -80,7 +80,7 @@ pub enum MemoryPool {
     Token(u32),
     /// A tag that no one knows (contract: GEN-7).
     Unknown {
-        /// The tag.
+        /// The tag as it was received.
         tag: u8,
     },
 }
@@ -106,7 +106,7 @@ pub enum OptionalTimePoint {
     NanosecondsSinceEpoch(u64),
     /// A tag that no one knows (contract: GEN-7).
     Unknown {
-        /// The tag.
+        /// The tag as it was received.
         tag: u8,
     },
 }
@@ -121,7 +121,7 @@ pub enum OptionalTimeoutDuration {
     Nanoseconds(u64),
     /// A tag that no one knows (contract: GEN-7).
     Unknown {
-        /// The tag.
+        /// The tag as it was received.
         tag: u8,
     },
 }

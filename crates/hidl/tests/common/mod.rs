@@ -25,7 +25,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A request with so many bytes for the output.
+    /// A request with `length` bytes for the output.
     pub fn request_with_room(&self, length: usize) -> Request {
         let mut builder = RequestBuilder::new();
         for input in &self.inputs {

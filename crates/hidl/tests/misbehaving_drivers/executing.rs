@@ -161,7 +161,7 @@ fn fence_4_fences_and_callbacks_that_are_none_are_noticed() {
 }
 
 #[test]
-fn ipc_5_bursts_that_are_none_or_that_nobody_serves_end() {
+fn ipc_5_bursts_that_are_none_or_that_no_one_serves_end() {
     let refused = Model::new().prepared().configure_burst().err().unwrap();
     let method = "configureExecutionBurst";
     assert_eq!(misbehaviour(&refused), &Misbehaviour::Nothing { method, what: "burst context" });

@@ -27,7 +27,7 @@ impl v1_0::IPreparedModelCallback for Dead {
 }
 
 #[test]
-fn cb_2_clients_that_panic_or_are_gone_harm_nobody() {
+fn cb_2_clients_that_panic_or_are_gone_harm_no_others() {
     let device = served();
     let sample = add_constant();
     let model = to::<v1_0::Model>(&sample.model);

@@ -200,8 +200,8 @@ fn alloc_1_and_2_what_cannot_be_allocated_is_null_and_0() {
     let foreign = prepared(&served(), &sample.model);
     assert_eq!(allocate(&[Some(foreign)]), INVALID);
     // Another service, though the same device does its work.
-    let twin = serve::Device::new(Arc::clone(device.inner()));
-    assert_eq!(allocate(&[Some(prepared(&twin, &sample.model))]), INVALID);
+    let other_service = serve::Device::new(Arc::clone(device.inner()));
+    assert_eq!(allocate(&[Some(prepared(&other_service, &sample.model))]), INVALID);
 }
 
 #[test]

@@ -337,7 +337,7 @@ fn prep_4_a_task_that_cannot_be_started_is_notified_and_returned() {
 }
 
 #[test]
-fn conc_4_preparing_blocks_nobody() {
+fn conc_4_preparing_blocks_no_one() {
     let stub = Stub::new();
     let held = Arc::clone(&stub.held);
     let device = serve::Device::new(Arc::new(stub));

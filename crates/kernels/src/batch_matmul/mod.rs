@@ -118,10 +118,9 @@ impl BatchMatmul {
         self
     }
 
-    /// How it is done, for people.
+    /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
-        let Blocking { rows, vectors, lanes } = self.blocking;
-        format!("gemm {rows}x{} packing both {}", vectors * lanes, self.set)
+        format!("gemm f32 {}", self.set)
     }
 
     /// Multiplications and additions.

@@ -105,21 +105,17 @@ impl Convolution {
         &self.shape
     }
 
-    /// How it is done, for people.
+    /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
-        let Blocking { rows, vectors, lanes } = Blocking::of(self.set);
-        let how = match &self.method {
+        let algorithm = match &self.method {
             Method::Pixels(_) => "gemm",
-            Method::Taps { access: Access::Pixels, .. } => "gemm of taps",
-            Method::Taps { access: Access::Spans, .. } => "gemm of spans",
-            Method::Taps { access: Access::Copies, .. } => "gemm of copies",
-            Method::Winograd(_) => "winograd 4x4 gemm",
-            Method::Narrow(narrow) => {
-                let [pixels, columns] = narrow.tile();
-                return format!("narrow {pixels}x{columns} {}", self.set);
-            }
+            Method::Taps { access: Access::Pixels, .. } => "indirect gemm",
+            Method::Taps { access: Access::Spans, .. } => "indirect gemm by rows",
+            Method::Taps { access: Access::Copies, .. } => "im2col gemm",
+            Method::Winograd(_) => "winograd",
+            Method::Narrow(_) => "direct",
         };
-        format!("{how} {rows}x{} {}", vectors * lanes, self.set)
+        format!("{algorithm} f32 {}", self.set)
     }
 
     /// Bytes of scratch memory that [`Self::run`] needs.

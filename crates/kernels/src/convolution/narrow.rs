@@ -96,11 +96,6 @@ impl Narrow {
         Ok(Self { shape: *shape, isa, panels, epilogue, pixels, row_values, parts })
     }
 
-    /// Pixels and channels of a tile, for people.
-    pub(super) fn tile(&self) -> [usize; 2] {
-        [self.pixels, self.panels.blocking().columns()]
-    }
-
     pub(super) fn scratch_bytes(&self, shape: &Shape) -> usize {
         self.parts * shape.filter[0] * self.row_values * size_of::<f32>()
     }

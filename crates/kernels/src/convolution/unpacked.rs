@@ -108,15 +108,15 @@ impl UnpackedConvolution {
         &self.shape
     }
 
-    /// How it is done, for people.
+    /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
-        let (how, panels) = match &self.method {
-            Method::Pixels(gemm) | Method::Taps { gemm, .. } => ("gemm", gemm.panels()),
-            Method::Depthwise(direct) => ("depthwise", direct.panels()),
+        let algorithm = match &self.method {
+            Method::Pixels(_) => "gemm",
+            Method::Taps { .. } => "indirect gemm",
+            Method::Depthwise(_) => "direct",
             Method::Wide { .. } => return Wide::kernel(self.set),
         };
-        let Blocking { rows, vectors, lanes } = panels.blocking();
-        format!("{how} {rows}x{} packing {}", vectors * lanes, self.set)
+        format!("{algorithm} with packing f32 {}", self.set)
     }
 
     /// What is packed before the convolution.

@@ -128,16 +128,11 @@ impl DepthwiseConvolution {
         &self.shape
     }
 
-    /// How it is done, for people.
+    /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
         match &self.method {
-            Method::Sliding(sliding) => {
-                let [rows, lanes] = sliding.tile();
-                format!("depthwise {rows}x{lanes} {}", self.set)
-            }
-            Method::Direct(Direct { blocking: Blocking { vectors, lanes, .. }, .. }) => {
-                format!("depthwise {MOST_PIXELS}x{} {}", vectors * lanes, self.set)
-            }
+            Method::Sliding(_) => format!("sliding window f32 {}", self.set),
+            Method::Direct(_) => format!("direct f32 {}", self.set),
             Method::Wide { .. } => Wide::kernel(self.set),
             Method::Grouped(convolution) => convolution.kernel(),
         }

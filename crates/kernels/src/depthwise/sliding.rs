@@ -151,12 +151,6 @@ impl Sliding {
         })
     }
 
-    /// How many rows a strip has, and channels a vector, for people.
-    pub(super) fn tile(&self) -> [usize; 2] {
-        let rows = self.strips.iter().map(|strip| strip.count).max().unwrap_or(0);
-        [rows, self.panels.blocking().lanes]
-    }
-
     /// # Panics
     /// If an image is smaller than the shape says, or the shape or the stride of the input's pixels is
     /// another than was prepared for.

@@ -40,7 +40,7 @@ impl Wide {
 
     /// How it is done, for people.
     pub(crate) fn kernel(set: InstructionSet) -> String {
-        format!("depthwise tap by tap {set}")
+        format!("tap by tap f32 {set}")
     }
 
     pub(crate) fn new(shape: &Shape, epilogue: Epilogue, preparation: &Preparation) -> Self {

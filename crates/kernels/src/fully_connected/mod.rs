@@ -133,16 +133,14 @@ impl FullyConnected {
         u64::try_from(2 * rows as u128 * inputs as u128 * units as u128).unwrap_or(u64::MAX)
     }
 
-    /// How it is done, for people.
+    /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
-        let Blocking { rows, vectors, lanes } = Blocking::of(self.set);
-        match &self.method {
-            Method::Gemm(_) => format!("gemm {rows}x{} {}", vectors * lanes, self.set),
-            Method::Stream(row) => {
-                let of = if row.halves.is_some() { " of float16" } else { "" };
-                format!("stream{of} {}", self.set)
-            }
-        }
+        let algorithm = match &self.method {
+            Method::Gemm(_) => "gemm",
+            Method::Stream(row) if row.halves.is_some() => "gemv with f16 weights",
+            Method::Stream(_) => "gemv",
+        };
+        format!("{algorithm} f32 {}", self.set)
     }
 
     /// Bytes of scratch memory that [`Self::run`] needs.

@@ -142,7 +142,7 @@ impl BatchMatmul {
         })
     }
 
-    /// Which kernel was chosen.
+    /// The instruction set of its kernel.
     pub fn kernel(&self) -> &'static str {
         self.packed.as_ref().map_or("portable", |packed| packed.matrix.variant.name())
     }

@@ -111,10 +111,9 @@ impl TransposedConvolution {
         &self.shape
     }
 
-    /// How it is done, for people.
+    /// Algorithm, type and instruction set, for profiles.
     pub fn kernel(&self) -> String {
-        let Blocking { rows, vectors, lanes } = Blocking::of(self.set);
-        format!("transposed in {} gemm {rows}x{} {}", self.phases.len(), vectors * lanes, self.set)
+        format!("gemm by phases f32 {}", self.set)
     }
 
     fn task_scratch_values(&self) -> usize {

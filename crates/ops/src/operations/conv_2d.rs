@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_and_batches_are_kept_apart() {
+    fn channels_and_batches_are_not_mixed() {
         // Two pixels of two channels in each of two batches; filters [1, 2] and [3, 4].
         let example = Example::new(OperationType::Conv2d)
             .input(float([2, 1, 2, 2]), &numbers(1..=8))

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_apart() {
+    fn images_are_normalized_separately() {
         let two = example(FLOAT32, [2, 2, 1, 1], &[1.0, 3.0, 40.0, 20.0], [1.0, 0.0, 0.0], false);
         assert_eq!(two.result(), (vec![2, 2, 1, 1], vec![-1.0, 1.0, 1.0, -1.0]));
     }

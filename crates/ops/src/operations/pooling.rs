@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_are_apart_in_both_layouts() {
+    fn channels_are_pooled_separately_in_both_layouts() {
         let example = |dimensions: [u32; 4], values: &[f64], is_nchw| {
             Example::new(AveragePool2d)
                 .input(tensor(TensorFloat32, dimensions), values)

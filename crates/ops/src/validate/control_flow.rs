@@ -65,9 +65,9 @@ pub enum ControlFlowError {
     Condition {
         /// The operand that decides.
         party: Party,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
-        /// Its dimensions.
+        /// As the model declares them; 0 is an unknown length.
         dimensions: Vec<u32>,
     },
     /// A subgraph takes or gives another number of arguments (contract: CF-1, CF-2).
@@ -77,11 +77,11 @@ pub enum ControlFlowError {
         role: Role,
         /// Which list.
         side: Side,
-        /// As many as it has.
+        /// How many it has.
         found: usize,
-        /// At least as many as the operation asks for.
+        /// The least that the operation allows.
         least: usize,
-        /// At most as many.
+        /// The most that the operation allows.
         most: usize,
     },
     /// Two operands that stand for each other differ (contract: CF-3).
@@ -89,7 +89,7 @@ pub enum ControlFlowError {
     Incompatible {
         /// One of them.
         party: Party,
-        /// The other.
+        /// What it is compared with.
         other: Party,
         /// In which property.
         what: &'static str,
@@ -124,15 +124,15 @@ pub(super) fn order(model: &Model) -> Result<Vec<usize>, usize> {
         if visits[start] != Visit::NotYet {
             continue;
         }
-        // The way from `start`: subgraphs, and the operand of each that is looked at next.
-        let mut way = vec![(start, 0)];
+        // From `start`: subgraphs, and the operand of each that is looked at next.
+        let mut path = vec![(start, 0)];
         visits[start] = Visit::Open;
-        while let Some((subgraph, next)) = way.last_mut() {
+        while let Some((subgraph, next)) = path.last_mut() {
             let operands = &model.referenced[*subgraph].operands;
             let Some(operand) = operands.get(*next) else {
                 visits[*subgraph] = Visit::Done;
                 order.push(*subgraph);
-                way.pop();
+                path.pop();
                 continue;
             };
             *next += 1;
@@ -144,7 +144,7 @@ pub(super) fn order(model: &Model) -> Result<Vec<usize>, usize> {
                 Some(Visit::Open) => return Err(target),
                 Some(Visit::NotYet) => {
                     visits[target] = Visit::Open;
-                    way.push((target, 0));
+                    path.push((target, 0));
                 }
                 Some(Visit::Done) | None => {}
             }

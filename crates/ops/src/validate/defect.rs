@@ -20,7 +20,7 @@ use std::fmt;
 pub struct Defect {
     /// Where.
     pub subgraph: SubgraphName,
-    /// Which operation.
+    /// Index among the subgraph's operations.
     pub operation: usize,
     /// What it does.
     pub operation_type: OperationType,

@@ -24,7 +24,7 @@ pub enum ValidationError {
     /// A row of the table of extensions is wrong.
     #[error("row {row} of the extension names: {error}")]
     Extension {
-        /// Which row.
+        /// Index in the model's table of extension names.
         row: usize,
         /// What is wrong with it.
         error: ExtensionError,
@@ -32,7 +32,7 @@ pub enum ValidationError {
     /// A subgraph without operands or without operations (contract: MODEL-1).
     #[error("the {subgraph} has no {what}")]
     Empty {
-        /// Which subgraph.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
         /// `operands` or `operations`.
         what: &'static str,
@@ -42,9 +42,9 @@ pub enum ValidationError {
     Operand {
         /// Where.
         subgraph: SubgraphName,
-        /// Which operand.
+        /// Index among the subgraph's operands.
         operand: usize,
-        /// Its type.
+        /// As the model declares it.
         operand_type: OperandType,
         /// What is wrong with it.
         error: OperandError,
@@ -52,7 +52,7 @@ pub enum ValidationError {
     /// Operands and operations do not fit together.
     #[error("{subgraph}: {error}")]
     Graph {
-        /// Which subgraph.
+        /// The main subgraph, or the index of another.
         subgraph: SubgraphName,
         /// What does not fit.
         error: GraphError,
@@ -62,7 +62,7 @@ pub enum ValidationError {
     Operation {
         /// Where.
         subgraph: SubgraphName,
-        /// Which operation.
+        /// Index among the subgraph's operations.
         operation: usize,
         /// What it does.
         operation_type: OperationType,

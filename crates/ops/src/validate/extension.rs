@@ -15,16 +15,16 @@ pub enum ExtensionError {
         /// The name.
         found: String,
     },
-    /// The name stands in an earlier row.
+    /// The name is in an earlier row.
     #[error("{name:?} is named before")]
     NameTwice {
-        /// The name.
+        /// The extension's name.
         name: String,
     },
-    /// The prefix stands in an earlier row.
+    /// The prefix is in an earlier row.
     #[error("prefix {prefix:#06x} is used before")]
     PrefixTwice {
-        /// The prefix.
+        /// The prefix of both rows.
         prefix: u16,
     },
     /// The prefix is that of the interface's own types.

@@ -44,7 +44,7 @@ pub enum GraphError {
         side: Side,
         /// Place in the list.
         position: usize,
-        /// The operand.
+        /// Index among the subgraph's operands.
         operand: u32,
         /// Its lifetime.
         found: OperandLifeTime,
@@ -58,7 +58,7 @@ pub enum GraphError {
         side: Side,
         /// Place in the list.
         position: usize,
-        /// The operand.
+        /// Index among the subgraph's operands.
         operand: u32,
     },
     /// An operand whose lifetime says that it is an argument, but that is not listed (contract:
@@ -67,15 +67,15 @@ pub enum GraphError {
     ArgumentNotListed {
         /// Which list.
         side: Side,
-        /// The operand.
+        /// Index among the subgraph's operands.
         operand: usize,
-        /// Its lifetime.
+        /// As the model declares it.
         lifetime: OperandLifeTime,
     },
     /// An argument of an operation that is no operand (contract: MODEL-20).
     #[error("{side} {position} of operation {operation} is operand {found} of {operands}")]
     NoSuchOperand {
-        /// The operation.
+        /// Index among the subgraph's operations.
         operation: usize,
         /// Which list.
         side: Side,
@@ -92,9 +92,9 @@ pub enum GraphError {
          TEMPORARY_VARIABLE or SUBGRAPH_OUTPUT"
     )]
     Written {
-        /// The operation.
+        /// Index among the subgraph's operations.
         operation: usize,
-        /// The operand.
+        /// Index among the subgraph's operands.
         operand: u32,
         /// Its lifetime.
         found: OperandLifeTime,
@@ -102,7 +102,7 @@ pub enum GraphError {
     /// An operand that no operation writes, or several do (contract: MODEL-22).
     #[error("operand {operand} is written {found} times, expected once")]
     Writers {
-        /// The operand.
+        /// Index among the subgraph's operands.
         operand: usize,
         /// How many operations' outputs it is.
         found: u32,
@@ -110,15 +110,15 @@ pub enum GraphError {
     /// An operation reads what an operation after it writes, or it itself (contract: MODEL-23).
     #[error("operation {operation} reads operand {operand} before it is written")]
     ReadBeforeWritten {
-        /// The operation.
+        /// Index among the subgraph's operations.
         operation: usize,
-        /// The operand.
+        /// Index among the subgraph's operands.
         operand: u32,
     },
     /// The number of consumers is wrong (contract: MODEL-24).
     #[error("operand {operand} says it has {found} consumers, but has {expected}")]
     Consumers {
-        /// The operand.
+        /// Index among the subgraph's operands.
         operand: usize,
         /// The number it says.
         found: u32,

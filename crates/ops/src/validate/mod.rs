@@ -91,7 +91,7 @@ fn check_by(
 ) -> Result<CheckedModel, ValidationError> {
     let operations = model.main.operations.len();
     let _span = tracing::debug_span!("validate", ?version, operations).entered();
-    if let Some(obstacle) = model.stands_in_the_way_of(version).into_iter().next() {
+    if let Some(obstacle) = model.obstacles_in(version).into_iter().next() {
         return Err(ValidationError::Newer { version, obstacle });
     }
     let prefixes = Prefixes::read(&model.extension_name_to_prefix)?;

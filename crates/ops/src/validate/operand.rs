@@ -57,7 +57,7 @@ pub enum OperandError {
         found: i32,
         /// The least that the type has.
         least: i32,
-        /// The greatest.
+        /// The greatest that the type has.
         greatest: i32,
     },
     /// Extra parameters of the wrong kind (contract: MODEL-10, EXT-4).
@@ -88,7 +88,7 @@ pub enum OperandError {
     /// A channel scale that is none (contract: MODEL-11).
     #[error("the scale of channel {channel} is {found}, expected a number above 0")]
     ChannelScale {
-        /// Which channel.
+        /// Index along the channels' dimension.
         channel: usize,
         /// Its scale.
         found: f32,
@@ -102,7 +102,7 @@ pub enum OperandError {
     /// A location where there is nothing to locate (contract: MODEL-13, MODEL-14, MODEL-16).
     #[error("the location of a {lifetime} is {found:?}, expected 0 for {expected_zero}")]
     Location {
-        /// The lifetime.
+        /// As the model declares it.
         lifetime: OperandLifeTime,
         /// The location.
         found: DataLocation,
@@ -114,7 +114,7 @@ pub enum OperandError {
     NoSuchPool {
         /// Index of the pool.
         found: u32,
-        /// How many there are.
+        /// The number of the model's pools.
         pools: usize,
     },
     /// A value that reaches beyond its pool, or beyond the model's values (contract: MODEL-14).
@@ -144,7 +144,7 @@ pub enum OperandError {
     /// An extension's type whose prefix stands for nothing (contract: EXT-3).
     #[error("prefix {prefix:#06x} stands for no extension")]
     UnmappedPrefix {
-        /// The prefix.
+        /// The upper 16 bits of the type's code.
         prefix: u16,
     },
     /// A value that must be known, in a pool that cannot be read (contract: PREP-12).

@@ -41,7 +41,7 @@ pub enum OperationMistake {
     /// An output is declared otherwise than the operation makes it (contract: MODEL-29).
     #[error("output {output} has shape {found}, expected {expected}")]
     OutputShape {
-        /// Which output.
+        /// Index among the operation's outputs.
         output: usize,
         /// As declared.
         found: Shape,
@@ -51,7 +51,7 @@ pub enum OperationMistake {
     /// An output of more than 2^32 - 1 bytes, or of too many axes (contract: MODEL-17, SEC-3).
     #[error("output {output} has shape {found}, expected at most 2^32 - 1 bytes and 32 axes")]
     OutputTooLarge {
-        /// Which output.
+        /// Index among the operation's outputs.
         output: usize,
         /// Its shape.
         found: Shape,
@@ -59,7 +59,7 @@ pub enum OperationMistake {
     /// An extension's operation whose prefix stands for nothing (contract: EXT-3).
     #[error("prefix {prefix:#06x} stands for no extension")]
     UnmappedPrefix {
-        /// The prefix.
+        /// The upper 16 bits of the operation's code.
         prefix: u16,
     },
     /// Operands and subgraphs of an IF or WHILE do not go together.

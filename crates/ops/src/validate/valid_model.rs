@@ -48,10 +48,10 @@ impl ValidModel {
     }
 
     /// Says whether control flow is short enough to be run: one pass through it, every loop with a
-    /// single round, may enter [`FREE_ENTRIES`](super::FREE_ENTRIES) subgraphs besides
-    /// [`REPEATED`](super::REPEATED) times as many as there are IFs and WHILEs, and may run
-    /// [`FREE_OPERATIONS`](super::FREE_OPERATIONS) operations in them besides as many times those
-    /// that the model has. Such a model is valid; but whoever runs control flow should refuse to.
+    /// single round, may enter [`FREE_ENTRIES`](super::FREE_ENTRIES) subgraphs and
+    /// [`REPEATED`](super::REPEATED) more for each reference to one, and may run
+    /// [`FREE_OPERATIONS`](super::FREE_OPERATIONS) operations in them and [`REPEATED`](super::REPEATED)
+    /// more for each operation of the model. Such a model is valid; but whoever runs control flow should refuse to.
     ///
     /// # Errors
     /// What there is too much of.

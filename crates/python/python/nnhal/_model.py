@@ -271,8 +271,8 @@ class Model:
         Inputs are those of a call; without any they are random.
 
         ``step`` is the position, ``operation`` what the device runs, ``operator`` and ``operator_index``
-        where in the file it comes from, ``kernel`` how it is computed, ``shape`` that of its first
-        output, ``time_us`` its median time in microseconds, ``share`` that of all steps, ``arithmetic`` the
+        where in the file it comes from, ``kernel`` the kernel's operation, algorithm and type, ``shape`` that of its
+        first output, ``time_us`` its median time in microseconds, ``share`` that of all steps, ``arithmetic`` the
         number of additions and multiplications where they are most of the work, ``bytes`` what it reads
         and writes.
         """

@@ -160,7 +160,7 @@ impl Sample {
         self
     }
 
-    /// What stands in the last input is stored like this.
+    /// How the last input is stored.
     pub fn stored(mut self, quant: Quant) -> Self {
         self.inputs.last_mut().unwrap().quant = quant;
         self

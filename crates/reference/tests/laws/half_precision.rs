@@ -8,7 +8,7 @@ use half::f16;
 use nnhal_hal::{OperandType, OperationType};
 use nnhal_ops::{Row, Signature};
 
-/// The type that stands in a float32 row where a float16 row has this one.
+/// The type that a float32 row has where a float16 row has this one.
 fn widened(operand_type: OperandType) -> OperandType {
     match operand_type {
         OperandType::TensorFloat16 => OperandType::TensorFloat32,

@@ -133,7 +133,8 @@ impl CompilationBuilder {
         Ok(())
     }
 
-    /// The same with files that are open, for a compilation for one device that wants as many.
+    /// The same with files that are open, for a compilation for one device, as many as that device
+    /// asks for.
     ///
     /// # Errors
     /// `BAD_STATE` after finishing.

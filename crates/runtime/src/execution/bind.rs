@@ -13,11 +13,11 @@ use std::sync::{Mutex, PoisonError};
 
 /// Arguments begin at multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
-/// An arena is made at least so long.
+/// The least bytes of an arena.
 const LEAST_ARENA: u64 = 4096;
-/// So many arenas are kept.
+/// How many arenas are kept.
 const KEPT: usize = 4;
-/// Longer arenas are not kept.
+/// The most bytes of an arena that is kept.
 const LONGEST_KEPT: u64 = 1 << 26;
 
 /// Arenas that no execution uses just now.
@@ -119,7 +119,7 @@ impl<'a> Bound<'a> {
                 continue;
             }
             let Pool::Shared(memory) = &place.pool else {
-                return Err(Error::failed("an output for the caller's bytes lies in a buffer"));
+                return Err(Error::failed("an output for the caller's bytes is in a buffer"));
             };
             let view = memory.view().map_err(memory_error)?;
             let length = place.length.min(*length) as usize;

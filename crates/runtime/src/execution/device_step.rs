@@ -15,8 +15,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Room that is tried first for a value of unknown size, in bytes.
-const FIRST_ROOM: u32 = 4096;
-/// How often an output is given more room before the device is believed to be wrong.
+const FIRST_CAPACITY: u32 = 4096;
+/// How often an output is given a greater capacity before the device is believed to be wrong.
 const ATTEMPTS: usize = 34;
 
 /// A device's step, to be run.
@@ -80,8 +80,8 @@ impl DeviceWork<'_> {
             {
                 let name = self.step.device.name();
                 return Err(Error::failed(format!(
-                    "input {position} of a step on {name} has no elements, which devices cannot be \
-                     notified: {dimensions:?}"
+                    "input {position} of a step on {name} has no elements, which a request cannot \
+                     express: {dimensions:?}"
                 )));
             }
         }
@@ -92,8 +92,8 @@ impl DeviceWork<'_> {
         &self.plan.slots[self.step.outputs[output]]
     }
 
-    /// Runs the step, again and again where outputs turn out to need more room than they were
-    /// given.
+    /// Runs the step, again and again where outputs turn out to be longer than the capacity that
+    /// they were given.
     fn attempt(
         &self,
         inputs: &[&Value],
@@ -102,9 +102,9 @@ impl DeviceWork<'_> {
     ) -> Result<Ran, Failure> {
         let mut targets = Cow::Borrowed(targets);
         let mut too_short = vec![false; targets.len()];
-        let mut rooms = vec![None; targets.len()];
+        let mut capacities = vec![None; targets.len()];
         for _ in 0..ATTEMPTS {
-            let places = self.places(inputs, &targets, &mut rooms)?;
+            let places = self.places(inputs, &targets, &mut capacities)?;
             let request = self.request(inputs, &targets, &places)?;
             let failed = match execute(&request) {
                 Ok(execution) => {
@@ -134,23 +134,28 @@ impl DeviceWork<'_> {
                     too_short[output] = true;
                     targets.to_mut()[output] = Target::Free;
                 }
-                rooms[output] = Some(self.more_room(output, shape, rooms[output])?);
+                capacities[output] = Some(self.more_capacity(output, shape, capacities[output])?);
             }
         }
         Err(Error::failed("the device calls every buffer too short").into())
     }
 
-    /// More room for an output, in bytes.
-    fn more_room(&self, output: usize, shape: &OutputShape, before: Option<u32>) -> Result<u32> {
+    /// A greater capacity for an output, in bytes.
+    fn more_capacity(
+        &self,
+        output: usize,
+        shape: &OutputShape,
+        before: Option<u32>,
+    ) -> Result<u32> {
         let devices = self.plan.model.devices();
         let operand_type = self.slot(output).operand.operand_type;
-        let notified = byte_size(devices, operand_type, &shape.dimensions);
-        if let Some(notified) = notified
-            && Some(notified) != before
+        let reported = byte_size(devices, operand_type, &shape.dimensions);
+        if let Some(reported) = reported
+            && Some(reported) != before
         {
-            return Ok(notified);
+            return Ok(reported);
         }
-        let before = before.unwrap_or(FIRST_ROOM);
+        let before = before.unwrap_or(FIRST_CAPACITY);
         before.checked_mul(2).ok_or_else(|| {
             Error::failed(format!("output {output} of a step takes more than 2^32 bytes"))
         })
@@ -161,7 +166,7 @@ impl DeviceWork<'_> {
         &self,
         inputs: &[&Value],
         targets: &[Target],
-        rooms: &mut [Option<u32>],
+        capacities: &mut [Option<u32>],
     ) -> Result<Vec<Option<Place>>> {
         let mut places = Vec::with_capacity(targets.len());
         for (output, target) in targets.iter().enumerate() {
@@ -169,16 +174,17 @@ impl DeviceWork<'_> {
                 Target::Omitted => None,
                 Target::At { place, .. } => Some(place.clone()),
                 Target::Free => {
-                    let room = rooms[output].unwrap_or_else(|| self.first_room(output, inputs));
-                    rooms[output] = Some(room);
-                    Some(new_place(room)?)
+                    let capacity =
+                        capacities[output].unwrap_or_else(|| self.first_capacity(output, inputs));
+                    capacities[output] = Some(capacity);
+                    Some(new_place(capacity)?)
                 }
             });
         }
         Ok(places)
     }
 
-    fn first_room(&self, output: usize, inputs: &[&Value]) -> u32 {
+    fn first_capacity(&self, output: usize, inputs: &[&Value]) -> u32 {
         let slot = self.slot(output);
         let devices = self.plan.model.devices();
         byte_size(devices, slot.operand.operand_type, &slot.dimensions).unwrap_or_else(|| {
@@ -186,7 +192,7 @@ impl DeviceWork<'_> {
                 Value::At { place, .. } => place.length,
                 Value::Omitted => 0,
             };
-            inputs.iter().map(length).fold(FIRST_ROOM, u32::max)
+            inputs.iter().map(length).fold(FIRST_CAPACITY, u32::max)
         })
     }
 

@@ -24,9 +24,9 @@ pub(super) struct RunOptions<'a> {
 /// An output after a run.
 #[derive(Clone)]
 pub(super) struct Produced {
-    /// Where it lies; left out if no one wanted it.
+    /// Its place; left out if no one wanted it.
     pub(super) value: Value,
-    /// Its exact dimensions, as far as the device tells.
+    /// Its exact dimensions, as far as the device reports them.
     pub(super) shape: OutputShape,
 }
 

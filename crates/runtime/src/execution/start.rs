@@ -48,9 +48,9 @@ impl Execution {
         if burst.compilation().number() != self.compilation().number() {
             return Err(Error::bad_data("the burst is for another compilation"));
         }
-        let turn = burst.take()?;
+        let held = burst.take()?;
         let started = self.start(true)?;
-        let outcome = self.compute_now(&started, turn.channels());
+        let outcome = self.compute_now(&started, held.channels());
         self.lock().finish(outcome)
     }
 
@@ -240,8 +240,8 @@ impl Execution {
         let settle = move |signalled: Result<()>| {
             let info = info.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
             // The device may say more than its fence, which signals even when a loop took too long.
-            let notified = info.as_ref().and_then(|info| info.get().err()).map(Error::from);
-            let outcome = match (signalled.err(), notified, info) {
+            let reported = info.as_ref().and_then(|info| info.get().err()).map(Error::from);
+            let outcome = match (signalled.err(), reported, info) {
                 (None, None, Some(info)) => {
                     let output_shapes = output_shapes.clone();
                     Ok(Outcome { output_shapes, times: Times::Asked(info) })

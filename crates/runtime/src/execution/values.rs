@@ -7,9 +7,9 @@ use crate::partition::plan::{Plan, Slot};
 use crate::partition::value::{Place, Pool, Value};
 use nnhal_hal::OutputShape;
 
-/// New memory with so much room; a value without elements gets a byte, as requests demand.
-pub(super) fn new_place(room: u32) -> Result<Place> {
-    let length = room.max(1);
+/// New memory of `capacity` bytes; a value without elements gets a byte, as requests demand.
+pub(super) fn new_place(capacity: u32) -> Result<Place> {
+    let length = capacity.max(1);
     let memory = allocate(u64::from(length))?;
     Ok(Place { pool: Pool::Shared(memory), offset: 0, length })
 }
@@ -52,7 +52,7 @@ pub(super) fn in_shared_memory(plan: &Plan, slot: &Slot, value: &Value) -> Resul
 fn bytes_of(value: &Value) -> Result<Vec<u8>> {
     let Value::At { place, dimensions } = value else { return Ok(Vec::new()) };
     let Pool::Shared(memory) = &place.pool else {
-        return Err(Error::failed("a value lies in a device's buffer"));
+        return Err(Error::failed("a value is in a device's buffer"));
     };
     if dimensions.contains(&0) {
         return Ok(Vec::new());

@@ -355,7 +355,7 @@ impl ModelBuilder {
         Ok(())
     }
 
-    /// Checks that an operand can have a constant value of so many bytes, and returns them.
+    /// Checks that an operand can have a constant value of `length` bytes, and returns that number.
     fn expect_constant(&self, index: u32, length: usize) -> Result<u32> {
         self.expect_building()?;
         let operand = self.operand(index)?;

@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(order(&[operation(0, 1), operation(1, 2)]), Some(vec![0, 1]));
         assert_eq!(order(&[operation(1, 2), operation(0, 1)]), Some(vec![1, 0]));
         assert_eq!(order(&[operation(1, 1)]), None, "waits for itself");
-        assert_eq!(order(&[operation(1, 2)]), None, "nobody writes operand 1");
+        assert_eq!(order(&[operation(1, 2)]), None, "no operation writes operand 1");
         assert_eq!(
             order(&[operation(0, 1), operation(0, 1), operation(1, 2)]),
             Some(vec![0, 1, 2])

@@ -1,4 +1,4 @@
-//! Values that pass between steps, and where they lie.
+//! Values that pass between steps, and their places.
 
 use nnhal_hal::Buffer;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(crate) enum Pool {
     Buffer(Arc<dyn Buffer>),
 }
 
-/// Where a value lies. Offset and length are 0 in a device's buffer.
+/// The place of a value. Offset and length are 0 in a device's buffer.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) pool: Pool,

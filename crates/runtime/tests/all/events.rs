@@ -16,7 +16,7 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ResultCode {
     result.unwrap_err().code()
 }
 
-/// y = relu(x), of so many numbers; z = tanh(y), unless there is only one operation.
+/// y = relu(x), of `length` numbers; z = tanh(y), unless there is only one operation.
 fn model(devices: &Devices, length: u32, operations: usize) -> Model {
     let mut builder = ModelBuilder::new(devices);
     let [x, y, z] = [(); 3].map(|()| tensor(&mut builder, &[length]));

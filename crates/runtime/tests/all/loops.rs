@@ -97,7 +97,7 @@ fn a_loop_over_a_list_that_grows_runs() {
 }
 
 #[test]
-fn a_list_that_grows_beyond_its_buffer_is_notified() {
+fn a_list_that_grows_beyond_its_buffer_is_reported() {
     let devices = Devices::new([nnhal_reference::device()]);
     let model = growing(&devices, &body(&devices));
     let compilation = CompilationBuilder::new(&model).finish().unwrap();

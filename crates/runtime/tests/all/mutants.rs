@@ -23,7 +23,7 @@ const REFUSED: [&str; 22] = [
 ];
 
 /// Whether the builder can express the model: what it names is there.
-fn can_be_notified(model: &Model) -> bool {
+fn can_be_expressed(model: &Model) -> bool {
     model.subgraphs().all(|(_, graph)| {
         graph.operands.iter().all(|operand| {
             let location = operand.location;
@@ -60,7 +60,7 @@ fn what_breaks_a_rule_is_refused() {
             }
             let instance = Instance::new(&case).unwrap();
             mutation::mutants(&instance.model, HalVersion::LATEST, None, number, |mutant| {
-                if !can_be_notified(&mutant.model) || KEPT.contains(&mutant.rule) {
+                if !can_be_expressed(&mutant.model) || KEPT.contains(&mutant.rule) {
                     return;
                 }
                 let what = format!("{} ({}): {}", case.name, mutant.rule, mutant.what);

@@ -257,7 +257,7 @@ fn durations_are_known_only_when_measured() {
 }
 
 #[test]
-fn an_output_that_is_too_short_is_notified() {
+fn an_output_that_is_too_short_is_reported() {
     let execution = Execution::new(&compile(&relu(&devices(), 0)));
     let three = OperandDescription::tensor_float32([3]);
     execution.set_input(0, Some(&three), Some(bytes(&[-1.0, 2.0, 3.0]))).unwrap();

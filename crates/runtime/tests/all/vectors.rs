@@ -1,12 +1,11 @@
-//! All test vectors through the runtime, in every way to start an execution, on one device and
+//! All test vectors through the runtime, by every path of execution, on one device and
 //! divided between two.
 #![allow(clippy::print_stderr)] // What was left out.
 
 use crate::support::scripted::Scripted;
-use crate::support::through::{ThroughRuntime, Way};
+use crate::support::through::{Path, ThroughRuntime};
 use nnhal_conformance::{Selection, Suite, Vectors};
 use nnhal_runtime::Devices;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Those that speak of what a client of the runtime sees.
@@ -21,7 +20,8 @@ const SUITES: [Suite; 6] = [
 
 /// Every vector where this is optimized, otherwise some specifications.
 fn judge(device: &ThroughRuntime) -> Option<usize> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
     let Ok(vectors) = Vectors::open(&folder) else {
         eprintln!("skipped: no vectors beside the repository");
         return None;
@@ -71,7 +71,7 @@ fn is_refused_as_by_android(why: &str) -> bool {
 
 #[test]
 fn all_vectors_pass_on_one_device() {
-    let device = ThroughRuntime::new(Devices::new([nnhal_reference::device()]), Way::ALL);
+    let device = ThroughRuntime::new(Devices::new([nnhal_reference::device()]), Path::ALL);
     if let Some(count) = judge(&device) {
         assert!(count > 100, "{count}");
     }
@@ -86,7 +86,7 @@ fn all_vectors_pass_divided_between_two_devices() {
         Arc::new(Scripted::new("test-odd", |index, _| index % 2 == 1)),
         nnhal_reference::device(),
     ]);
-    let device = ThroughRuntime::new(devices, Way::ALL);
+    let device = ThroughRuntime::new(devices, Path::ALL);
     if let Some(count) = judge(&device) {
         assert!(device.steps() > count / 2, "{} steps for {count}", device.steps());
     }

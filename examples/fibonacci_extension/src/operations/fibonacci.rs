@@ -23,7 +23,7 @@ use std::num::NonZeroU64;
 /// How many numbers of the sequence there are below 2^64.
 pub const LONGEST: u32 = 94;
 
-/// How often the budget is asked: once for so many numbers, which take less than a millisecond.
+/// The budget is checked once for this many numbers, which take less than a millisecond.
 const NUMBERS_BETWEEN_QUESTIONS: usize = 1 << 14;
 
 /// The arguments of FIBONACCI.

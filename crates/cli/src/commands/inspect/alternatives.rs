@@ -18,14 +18,14 @@ struct Row {
     operation_type: String,
     dimensions: Vec<u32>,
     /// The one that is used.
-    chosen: Way,
+    chosen: Variant,
     /// Those that could be.
-    others: Vec<Way>,
+    others: Vec<Variant>,
 }
 
 /// A kernel for a step.
 #[derive(Serialize)]
-struct Way {
+struct Variant {
     settings: String,
     kernel: String,
     /// The median.
@@ -39,9 +39,9 @@ struct Timed {
 }
 
 impl Timed {
-    fn way(&self, step: &PlannedStep) -> Option<Way> {
+    fn variant(&self, step: &PlannedStep) -> Option<Variant> {
         let profiled = self.profile.steps.iter().find(|other| other.step.place == step.place)?;
-        Some(Way {
+        Some(Variant {
             settings: self.settings.clone(),
             kernel: profiled.step.kernel.clone(),
             microseconds: microseconds(profiled.time?),
@@ -51,7 +51,7 @@ impl Timed {
 
 impl Row {
     /// The fastest of the others, if it is notably faster.
-    fn faster(&self) -> Option<&Way> {
+    fn faster(&self) -> Option<&Variant> {
         let fastest =
             self.others.iter().min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))?;
         (fastest.microseconds < NOTABLE * self.chosen.microseconds).then_some(fastest)
@@ -67,13 +67,13 @@ pub fn print(model: &Model, threads: Option<NonZeroUsize>, is_json: bool) -> Res
     }
     let Some((chosen, others)) = plans.split_first() else { return Ok(()) };
     let row = |step: &PlannedStep| {
-        let chosen = chosen.way(step)?;
-        let differs = |way: &Way| way.kernel != chosen.kernel;
+        let chosen = chosen.variant(step)?;
+        let differs = |variant: &Variant| variant.kernel != chosen.kernel;
         Some(Row {
             operation: step.place.index,
             operation_type: step.place.operation_type.to_string(),
             dimensions: step.dimensions.clone(),
-            others: others.iter().filter_map(|plan| plan.way(step)).filter(differs).collect(),
+            others: others.iter().filter_map(|plan| plan.variant(step)).filter(differs).collect(),
             chosen,
         })
     };
@@ -82,11 +82,12 @@ pub fn print(model: &Model, threads: Option<NonZeroUsize>, is_json: bool) -> Res
 }
 
 fn text(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.chosen.kernel.len()).max().unwrap_or(0);
     let mut text = String::new();
     for row in rows {
         let Row { operation, operation_type, chosen, .. } = row;
         text += &format!("{operation:4} {operation_type:24} {:18}", dimensions(&row.dimensions));
-        text += &format!(" {:32} {:10.1} us", chosen.kernel, chosen.microseconds);
+        text += &format!(" {:width$} {:10.1} us", chosen.kernel, chosen.microseconds);
         for other in &row.others {
             text += &format!(", {} {:.1}", other.settings, other.microseconds);
         }
@@ -104,8 +105,8 @@ fn text(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    fn way(settings: &str, microseconds: f64) -> Way {
-        Way { settings: settings.to_owned(), kernel: settings.to_owned(), microseconds }
+    fn variant(settings: &str, microseconds: f64) -> Variant {
+        Variant { settings: settings.to_owned(), kernel: settings.to_owned(), microseconds }
     }
 
     #[test]
@@ -114,11 +115,11 @@ mod tests {
             operation: 0,
             operation_type: "CONV_2D".to_owned(),
             dimensions: vec![1],
-            chosen: way("avx512", 10.0),
-            others: vec![way("portable", 90.0), way("avx2", 9.5)],
+            chosen: variant("avx512", 10.0),
+            others: vec![variant("portable", 90.0), variant("avx2", 9.5)],
         };
         assert!(row.faster().is_none());
-        row.others.push(way("without winograd", 8.0));
+        row.others.push(variant("without winograd", 8.0));
         assert_eq!(row.faster().map(|it| &*it.settings), Some("without winograd"));
         assert!(text(&[row]).contains("for 1 another kernel is faster"));
     }

@@ -27,7 +27,7 @@ struct Row {
     estimated_microseconds: Option<f64>,
     /// The median.
     microseconds: Option<f64>,
-    /// Of the most additions and multiplications that so many threads can do.
+    /// Of the most additions and multiplications that the plan's threads can do.
     share_of_peak: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ struct Row {
 pub struct How {
     /// With the time of every step.
     pub is_profile: bool,
-    /// As JSON.
+    /// Print one JSON array instead of lines.
     pub is_json: bool,
     /// How many threads share the work.
     pub threads: NonZeroUsize,
@@ -75,10 +75,11 @@ pub(super) fn measure(session: &Session) -> Result<Profile> {
 
 fn text(rows: &[Row]) -> String {
     let total: f64 = rows.iter().filter_map(|row| row.microseconds).sum();
+    let width = rows.iter().map(|row| row.kernel.len()).max().unwrap_or(0);
     let mut text = String::new();
     for row in rows {
         let Row { operation, operation_type, kernel, .. } = row;
-        text += &format!("{operation:4} {operation_type:24} {kernel:32} ");
+        text += &format!("{operation:4} {operation_type:24} {kernel:width$} ");
         text += &format!("{:18}", dimensions(&row.dimensions));
         if row.arithmetic > 0 {
             text += &format!(" {:9.3} Mop", row.arithmetic as f64 / 1e6);

@@ -6,7 +6,7 @@ use super::super::models::{
 use super::super::{Check, Run, Verdict, Violation, demand};
 use super::driver::{Allocated, Driver, DriverModel, ExecuteWishes, Wish};
 use super::memory::{file, of_kind, own, pipe, read_only};
-use super::ways::{by_every_way, demand_by_every_way};
+use super::paths::{by_every_path, demand_by_every_path};
 use super::{INVALID, MISSED, NONE, demand_status, is_one_of, words};
 use nnhal_hal::{ErrorStatus, Memory, OperandSpec, Request, RequestArgument};
 use nnhal_hidl::v1_2::{MeasureTiming, OutputShape, Timing};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         ids: &["ALLOC-1", "ALLOC-8"],
-        name: "a buffer has a token that is its own while it lives",
+        name: "a buffer has a token that is its own as long as it exists",
         run: Run::Driver(tokens),
     },
     Check {
@@ -68,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         ids: &["DBUF-2", "DBUF-3", "DBUF-6", "EXEC-4"],
-        name: "by every way a buffer serves only as what it was allocated for",
+        name: "by every path a buffer serves only as what it was allocated for",
         run: Run::Driver(wrong_use),
     },
     Check {
@@ -158,7 +158,7 @@ impl Buffer {
         self.copy_from_words(&words(&memory)?, dimensions)
     }
 
-    /// Copies so many bytes out.
+    /// Copies `length` bytes out.
     fn get(&self, length: usize) -> Result<(i32, Vec<u8>), Violation> {
         let memory = Memory::allocate(length as u64).map_err(own)?;
         let status = self.copy_to_words(&words(&memory)?)?;
@@ -233,7 +233,7 @@ fn tokens(driver: &Driver) -> Result<Verdict, Violation> {
     drop(gone);
     // Whoever gives the number to another buffer does so when there is another one.
     let request = in_buffer(sum_request()?, token, first);
-    demand_by_every_way("the token of a buffer that is gone", &model, &request, INVALID)?;
+    demand_by_every_path("the token of a buffer that is gone", &model, &request, INVALID)?;
     Ok(Verdict::Kept)
 }
 
@@ -330,9 +330,12 @@ fn wrong_roles(driver: &Driver) -> Result<Verdict, Violation> {
     let mut cases = vec![
         ("no models".to_owned(), Wish { models: vec![], ..good() }),
         ("a null model".to_owned(), Wish { models: vec![None], ..good() }),
-        ("a model of nobody's".to_owned(), Wish { models: vec![Some(stranger.clone())], ..good() }),
         (
-            "a model of nobody's that no role names".to_owned(),
+            "a model of another driver".to_owned(),
+            Wish { models: vec![Some(stranger.clone())], ..good() },
+        ),
+        (
+            "a model of another driver that no role names".to_owned(),
             Wish { models: vec![Some(Arc::clone(&model)), Some(stranger)], ..good() },
         ),
         ("no roles".to_owned(), Wish { inputs: vec![], outputs: vec![], ..good() }),
@@ -484,7 +487,7 @@ fn unknown_dimensions(driver: &Driver) -> Result<Verdict, Violation> {
     request.inputs[0].dimensions = vec![2, 2];
     request.inputs[1].dimensions = vec![2, 2];
     request.outputs[0].dimensions = vec![2, 2];
-    demand_by_every_way("a sum of its value", &model, &request, NONE)?;
+    demand_by_every_path("a sum of its value", &model, &request, NONE)?;
     Ok(Verdict::Kept)
 }
 
@@ -533,24 +536,24 @@ fn states(driver: &Driver) -> Result<Verdict, Violation> {
     buffer.expect("after a copyTo that failed", &one())?;
 
     let read = in_buffer(sum_request()?, buffer.token, first);
-    demand_by_every_way("a sum of its value", &model, &read, NONE)?;
+    demand_by_every_path("a sum of its value", &model, &read, NONE)?;
     buffer.expect("after it was an input", &one())?;
     let mut wrong = in_buffer(sum_request()?, buffer.token, output);
     wrong.inputs.pop();
-    demand_by_every_way("an input less", &model, &wrong, INVALID)?;
+    demand_by_every_path("an input less", &model, &wrong, INVALID)?;
     buffer.expect("after a launch that was refused", &one())?;
 
     let write = in_buffer(sum_request()?, buffer.token, output);
     let late = OptionalTimePoint::NanosecondsSinceEpoch(1);
     let wishes = ExecuteWishes { deadline: late, ..ExecuteWishes::default() };
-    demand_by_every_way("a sum into it", &model, &write, NONE)?;
+    demand_by_every_path("a sum into it", &model, &write, NONE)?;
     buffer.expect("after it was an output", &sum())?;
     fill()?;
-    for (way, status) in by_every_way(&model, &write, wishes)? {
-        let what = format!("too late for a sum into it, {way}");
+    for (path, status) in by_every_path(&model, &write, wishes)? {
+        let what = format!("too late for a sum into it, {path}");
         demand_status(&what, status, &[NONE, MISSED].concat())?;
     }
-    // The three ways have one buffer: what the last one left. A driver may also be in time.
+    // The three paths have one buffer: what the last one left. A driver may also be in time.
     let (status, _) = buffer.get(16)?;
     let synchronous = model.run(nnhal_hal::HalVersion::V1_3, &write, wishes)?.0;
     demand_status("copyTo after a deadline", status, &[NONE, FAILURE].concat())?;
@@ -590,7 +593,7 @@ fn bad_memory(driver: &Driver) -> Result<Verdict, Violation> {
     let of_file = |name, bytes| Ok::<_, Violation>(of_kind(name, Handle::of_fd(file(bytes)?), 16));
     let wrong = [
         ("null", of_kind("ashmem", Handle::NULL, 16), INVALID),
-        ("memory of no kind", of_file("nobody_knows", 4096)?, INVALID),
+        ("memory of no kind", of_file("unknown", 4096)?, INVALID),
         ("memory of an empty name", of_file("", 4096)?, INVALID),
         ("memory without descriptors", of_kind("ashmem", Handle::new(vec![], vec![]), 16), INVALID),
         ("memory that is not there", of_file("ashmem", 8)?, REFUSED),
@@ -620,7 +623,7 @@ fn wrong_use(driver: &Driver) -> Result<Verdict, Violation> {
     let Some((model, buffer)) = offered(driver)? else { return Ok(not_offered()) };
     let token = buffer.token;
     let demand_that = |what: &str, model: &DriverModel, request: &Request, allowed| {
-        demand_by_every_way(what, model, request, allowed)
+        demand_by_every_path(what, model, request, allowed)
     };
     let read = || Ok::<_, Violation>(in_buffer(sum_request()?, token, first));
     demand_that("an input that holds nothing", &model, &read()?, FAILURE)?;
@@ -682,20 +685,20 @@ fn contradictions(driver: &Driver) -> Result<Verdict, Violation> {
     let three_out = in_buffer(shaped(3)?, result.token, output);
     let two_out = in_buffer(shaped(2)?, result.token, output);
     // Of an input that holds nothing this is what is said, whatever its dimensions.
-    demand_by_every_way("an empty input with other dimensions", &model, &three_in, FAILURE)?;
-    demand_by_every_way("an empty input", &model, &two_in, FAILURE)?;
+    demand_by_every_path("an empty input with other dimensions", &model, &three_in, FAILURE)?;
+    demand_by_every_path("an empty input", &model, &two_in, FAILURE)?;
     // An input that holds nothing comes before an output that contradicts.
     let mut both = in_buffer(two_in.clone(), result.token, output);
     both.outputs[0].dimensions = vec![3, 2];
-    demand_by_every_way("an empty input and a wrong output", &model, &both, FAILURE)?;
+    demand_by_every_path("an empty input and a wrong output", &model, &both, FAILURE)?;
     // A role that is missing comes before there being nothing.
     let strange = in_buffer(shaped(2)?, result.token, first);
-    demand_by_every_way("an output's buffer as an input", &model, &strange, INVALID)?;
+    demand_by_every_path("an output's buffer as an input", &model, &strange, INVALID)?;
     demand_status("copyFrom", input.put(&one(), &[2, 2])?, NONE)?;
-    demand_by_every_way("an input with other dimensions", &model, &three_in, INVALID)?;
-    demand_by_every_way("an input", &model, &two_in, NONE)?;
-    demand_by_every_way("an output with other dimensions", &model, &three_out, INVALID)?;
-    demand_by_every_way("an output", &model, &two_out, NONE)?;
+    demand_by_every_path("an input with other dimensions", &model, &three_in, INVALID)?;
+    demand_by_every_path("an input", &model, &two_in, NONE)?;
+    demand_by_every_path("an output with other dimensions", &model, &three_out, INVALID)?;
+    demand_by_every_path("an output", &model, &two_out, NONE)?;
     Ok(Verdict::Kept)
 }
 

@@ -170,7 +170,7 @@ pub(super) fn client() -> Result<(Arc<Client>, Request), Violation> {
 }
 
 impl Burst {
-    /// A burst on the sum, with a queue for so many data of results; `None` if the driver has none.
+    /// A burst on the sum, with a queue for `results` data of results; `None` if the driver has none.
     pub(super) fn begin(driver: &Driver, results: usize) -> Result<Option<Self>, Violation> {
         if driver.newest() < HalVersion::V1_2 {
             return Ok(None);

@@ -107,7 +107,7 @@ fn demand_success(what: &str, ended: &Ended, measured: bool) -> Result<(), Viola
     let complete = OutputShape { dimensions: vec![2, 2], is_sufficient: true };
     let right = shapes.is_empty() || *shapes == [complete];
     demand!(right, "{what}: the shapes are {shapes:?}");
-    demand!(measured || *timing == Timing::NONE, "{what}: nobody asked for {timing:?}");
+    demand!(measured || *timing == Timing::NONE, "{what}: {timing:?} was not asked for");
     let both = timing.time_on_device != u64::MAX && timing.time_in_driver != u64::MAX;
     let ordered = !both || timing.time_on_device <= timing.time_in_driver;
     demand!(ordered, "{what}: the times are {timing:?}");

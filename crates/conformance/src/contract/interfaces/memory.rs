@@ -109,7 +109,7 @@ fn wrong_memory(version: HalVersion) -> Result<Vec<(String, HidlMemory)>, Violat
 enum Place {
     /// Nothing uses it.
     Beside,
-    /// All arguments are in it, so many bytes behind its beginning.
+    /// All arguments are in it, at this offset in bytes.
     Used(u32),
 }
 

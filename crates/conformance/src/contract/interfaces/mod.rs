@@ -15,8 +15,8 @@ mod fences;
 mod memory;
 mod notified;
 mod packets;
+mod paths;
 mod preparing;
-mod ways;
 
 pub(super) use driver::Driver;
 

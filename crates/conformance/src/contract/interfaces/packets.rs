@@ -275,7 +275,7 @@ fn requests_by_bytes(driver: &Driver) -> Result<Verdict, Violation> {
         let found = memory_bytes(&burst.client.outputs)?;
         demand!(found[..16] == sum()[..], "the sum is {found:?}");
         let timing = result.timing;
-        demand!(measure == 1 || timing == Timing::NONE, "nobody asked for {timing:?}");
+        demand!(measure == 1 || timing == Timing::NONE, "{timing:?} was not asked for");
         let (on_device, in_driver) = timing.to_microseconds();
         let known = on_device != u64::MAX && in_driver != u64::MAX;
         demand!(!known || on_device <= in_driver, "the times are {timing:?}");

@@ -3,7 +3,7 @@
 use super::softmax::around;
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::{ExtraParams, OperandType};
 use nnhal_kernels::InstructionSet;
@@ -90,7 +90,11 @@ impl Kernel for Conversion {
     }
 
     fn name(&self) -> String {
-        "conversion".to_owned()
+        let operation = match self.direction {
+            Direction::ToFloat => "dequantize",
+            Direction::FromFloat => "quantize",
+        };
+        format!("{operation} {}", name::quantized(self.is_signed))
     }
 }
 
@@ -121,6 +125,6 @@ impl Kernel for ByChannel {
     }
 
     fn name(&self) -> String {
-        "conversion".to_owned()
+        "dequantize per channel i8".to_owned()
     }
 }

@@ -1,8 +1,8 @@
 //! Convolutions.
 
-use crate::graph::{self, Convolution, Finish, Node, ValueId};
+use crate::graph::{self, Convolution, Node, ValueId};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::{Filter, Shape, UnpackedConvolution};
@@ -12,12 +12,12 @@ use nnhal_kernels::transposed_convolution::{self, TransposedConvolution};
 use nnhal_kernels::{Epilogue, Image, ImageMut, Preparation};
 use nnhal_ops::rules::activation_range;
 
-/// What `kernels` calls the end of a computation of floats.
-pub(super) fn epilogue(finish: Finish) -> Epilogue {
-    match finish {
-        Finish::HardSwish => Epilogue::HARD_SWISH,
-        Finish::Clamp(FusedActivation::None) => Epilogue::NONE,
-        Finish::Clamp(activation) => {
+/// The epilogue of a kernel for floats.
+pub(super) fn float_epilogue(epilogue: graph::Epilogue) -> Epilogue {
+    match epilogue {
+        graph::Epilogue::HardSwish => Epilogue::HARD_SWISH,
+        graph::Epilogue::Clamp(FusedActivation::None) => Epilogue::NONE,
+        graph::Epilogue::Clamp(activation) => {
             let (min, max) = activation_range::real(activation);
             Epilogue { min, max, ..Epilogue::NONE }
         }
@@ -68,7 +68,7 @@ pub(super) fn lower(
     convolution: &Convolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let Convolution { shape, finish, .. } = convolution;
+    let Convolution { shape, epilogue, .. } = convolution;
     let graph = builder.graph;
     let value = |position: usize| &graph.values[node.inputs[position]];
     let strides = Strides::of(builder, node, shape);
@@ -77,7 +77,7 @@ pub(super) fn lower(
     }
     let filter = value(1).weight_floats(preparation, &builder.scratch)?;
     let bias = value(2).constant_floats()?;
-    let epilogue = epilogue(*finish);
+    let epilogue = float_epilogue(*epilogue);
     let is_row = shape.output_pixels() == 1 && shape.is_matrix_product() && shape.groups == 1;
     let kernel = if convolution.is_depthwise {
         Float::Depthwise(
@@ -123,6 +123,7 @@ pub(super) fn lower(
 #[derive(Debug)]
 struct FloatUnpacked {
     kernel: UnpackedConvolution,
+    is_depthwise: bool,
     strides: Strides,
 }
 
@@ -132,14 +133,14 @@ fn unpacked(
     strides: Strides,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let Convolution { shape, is_depthwise, finish, .. } = convolution;
-    let epilogue = epilogue(*finish);
+    let Convolution { shape, is_depthwise, epilogue, .. } = convolution;
+    let epilogue = float_epilogue(*epilogue);
     let kernel =
         UnpackedConvolution::prepare(shape, strides.input, *is_depthwise, epilogue, preparation)
             .ok()?;
     Some(Draft {
         place: node.place,
-        kernel: Box::new(FloatUnpacked { kernel, strides }),
+        kernel: Box::new(FloatUnpacked { kernel, is_depthwise: *is_depthwise, strides }),
         inputs: node.inputs.iter().map(|input| Operand::Value(*input)).collect(),
         outputs: node.outputs.clone(),
     })
@@ -161,7 +162,8 @@ impl Kernel for FloatUnpacked {
     }
 
     fn name(&self) -> String {
-        self.kernel.kernel()
+        let operation = name::convolution(self.kernel.shape(), self.is_depthwise);
+        format!("{operation} {}", self.kernel.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -187,14 +189,15 @@ pub(super) fn transposed(
     convolution: &graph::TransposedConvolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let graph::TransposedConvolution { shape, finish } = convolution;
+    let graph::TransposedConvolution { shape, epilogue } = convolution;
     let value = |position: usize| &builder.graph.values[node.inputs[position]];
     let strides = transposed_strides(builder, node, shape);
     let filter = value(1).weight_floats(preparation, &builder.scratch)?;
     let bias = value(2).constant_floats()?;
-    let finish = epilogue(*finish);
+    let epilogue = float_epilogue(*epilogue);
     let kernel =
-        TransposedConvolution::prepare(shape, strides, &filter, &bias, finish, preparation).ok()?;
+        TransposedConvolution::prepare(shape, strides, &filter, &bias, epilogue, preparation)
+            .ok()?;
     Some(Draft {
         place: node.place,
         kernel: Box::new(FloatTransposed { kernel, strides }),
@@ -225,7 +228,8 @@ impl Kernel for FloatTransposed {
     }
 
     fn name(&self) -> String {
-        self.kernel.kernel()
+        let operation = name::transposed_convolution(self.kernel.shape().filter);
+        format!("{operation} {}", self.kernel.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -260,10 +264,12 @@ impl Kernel for FloatConvolution {
     }
 
     fn name(&self) -> String {
+        let is_depthwise = matches!(self.kernel, Float::Depthwise(_));
+        let operation = name::convolution(&self.shape, is_depthwise);
         match &self.kernel {
-            Float::Full(kernel) => kernel.kernel(),
-            Float::Depthwise(kernel) => kernel.kernel(),
-            Float::Row(kernel) => kernel.kernel(),
+            Float::Full(kernel) => format!("{operation} {}", kernel.kernel()),
+            Float::Depthwise(kernel) => format!("{operation} {}", kernel.kernel()),
+            Float::Row(kernel) => format!("fully connected {}", kernel.kernel()),
         }
     }
 

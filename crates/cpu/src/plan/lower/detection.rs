@@ -77,7 +77,7 @@ impl Kernel for Postprocessing {
     }
 
     fn name(&self) -> String {
-        "detections".to_owned()
+        "detection postprocessing f32".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -152,7 +152,7 @@ impl Kernel for Alignment {
     }
 
     fn name(&self) -> String {
-        "regions".to_owned()
+        "roi align f32".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use crate::graph::{Node, Value, ValueId};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
 use nnhal_kernels::elementwise::{Chain, Step};
@@ -89,8 +89,8 @@ impl Kernel for FloatChain {
 
     fn name(&self) -> String {
         match self.steps {
-            1 => "elementwise".to_owned(),
-            steps => format!("elementwise, {steps} steps"),
+            1 => "elementwise f32".to_owned(),
+            steps => format!("elementwise {steps} fused f32"),
         }
     }
 }
@@ -112,7 +112,7 @@ impl Kernel for TableKernel {
     }
 
     fn name(&self) -> String {
-        "table".to_owned()
+        "elementwise lookup table 8-bit".to_owned()
     }
 }
 
@@ -180,8 +180,10 @@ impl Kernel for QuantizedArithmetic {
 
     fn name(&self) -> String {
         match self {
-            Self::UnsignedSum(_) | Self::SignedSum(_) => "quantized sum".to_owned(),
-            Self::UnsignedProduct(_) | Self::SignedProduct(_) => "quantized product".to_owned(),
+            Self::UnsignedSum(_) => "elementwise sum u8".to_owned(),
+            Self::SignedSum(_) => "elementwise sum i8".to_owned(),
+            Self::UnsignedProduct(_) => "elementwise product u8".to_owned(),
+            Self::SignedProduct(_) => "elementwise product i8".to_owned(),
         }
     }
 }
@@ -190,6 +192,7 @@ impl Kernel for QuantizedArithmetic {
 #[derive(Debug)]
 struct Extreme {
     pairs: RecodedPairs,
+    which: MaximumMinimum,
     is_signed: bool,
 }
 
@@ -209,7 +212,7 @@ pub(super) fn extreme(
     let set = builder.settings.instruction_set;
     let tables = [a, b].map(|it| recoding(it, output).map(|table| TableMap::prepare(set, table)));
     let pairs = RecodedPairs::prepare(set, [&lengths(a), &lengths(b)], tables, choice);
-    draft(node, Box::new(Extreme { pairs, is_signed }), &node.inputs[..2])
+    draft(node, Box::new(Extreme { pairs, which, is_signed }), &node.inputs[..2])
 }
 
 impl Kernel for Extreme {
@@ -226,7 +229,11 @@ impl Kernel for Extreme {
     }
 
     fn name(&self) -> String {
-        "quantized choice".to_owned()
+        let function = match self.which {
+            MaximumMinimum::Maximum => "max",
+            MaximumMinimum::Minimum => "min",
+        };
+        format!("elementwise {function} {}", name::quantized(self.is_signed))
     }
 }
 
@@ -267,6 +274,9 @@ impl Kernel for Prelu {
     }
 
     fn name(&self) -> String {
-        "quantized PRELU".to_owned()
+        match self {
+            Self::Unsigned(_) => "prelu u8".to_owned(),
+            Self::Signed(_) => "prelu i8".to_owned(),
+        }
     }
 }

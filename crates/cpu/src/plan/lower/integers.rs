@@ -99,7 +99,15 @@ impl Kernel for IntegerPairs {
     }
 
     fn name(&self) -> String {
-        "integers".to_owned()
+        let function = match self.function {
+            Function::Add => "add",
+            Function::Sub => "sub",
+            Function::Mul => "mul",
+            Function::Div => "div",
+            Function::Maximum => "max",
+            Function::Minimum => "min",
+        };
+        format!("elementwise {function} i32")
     }
 }
 
@@ -142,7 +150,10 @@ impl Kernel for Sign {
     }
 
     fn name(&self) -> String {
-        "integers".to_owned()
+        match self {
+            Self::Abs => "elementwise abs i32".to_owned(),
+            Self::Neg => "elementwise neg i32".to_owned(),
+        }
     }
 }
 

@@ -53,6 +53,16 @@ impl Elements {
             _ => return None,
         })
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Float => "f32",
+            Self::Int32 => "i32",
+            Self::Unsigned => "u8",
+            Self::Signed => "i8",
+            Self::Bool => "bool",
+        }
+    }
 }
 
 pub(super) fn comparison(
@@ -197,8 +207,9 @@ impl Kernel for Paired {
 
     fn name(&self) -> String {
         match self.function {
-            Function::Compare(_) => "comparison".to_owned(),
-            Function::And | Function::Or => "logic".to_owned(),
+            Function::Compare(_) => format!("compare {}", self.elements.name()),
+            Function::And => "logical and bool".to_owned(),
+            Function::Or => "logical or bool".to_owned(),
         }
     }
 }
@@ -217,7 +228,7 @@ impl Kernel for Not {
     }
 
     fn name(&self) -> String {
-        "logic".to_owned()
+        "logical not bool".to_owned()
     }
 }
 
@@ -282,7 +293,7 @@ impl Kernel for Choice {
     }
 
     fn name(&self) -> String {
-        "choice".to_owned()
+        "select".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -374,6 +385,16 @@ impl Kernel for Cast {
     }
 
     fn name(&self) -> String {
-        "cast".to_owned()
+        match self {
+            Self::Copy => "cast by copy".to_owned(),
+            Self::FloatToHalf(_) => "cast f32 to f16".to_owned(),
+            Self::FloatToInt32 => "cast f32 to i32".to_owned(),
+            Self::FloatToByte => "cast f32 to u8".to_owned(),
+            Self::Int32ToFloat => "cast i32 to f32".to_owned(),
+            Self::Int32ToHalf(_) => "cast i32 to f16".to_owned(),
+            Self::Int32ToByte => "cast i32 to u8".to_owned(),
+            Self::ByteToFloat => "cast u8 to f32".to_owned(),
+            Self::ByteToInt32 => "cast u8 to i32".to_owned(),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Products of two matrices that are known only when the plan runs.
 
-use super::convolution::epilogue;
+use super::convolution::float_epilogue;
 use crate::graph::{Matmul, Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
@@ -16,7 +16,7 @@ use nnhal_ops::rules::broadcast;
 struct Product(batch_matmul::BatchMatmul);
 
 pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> Option<Draft> {
-    let Matmul { sizes, left, right, output, finish } = matmul.clone();
+    let Matmul { sizes, left, right, output, epilogue } = matmul.clone();
     let output = output.unwrap_or_else(|| {
         let [rows, columns, _] = sizes;
         let row_stride = builder.row_stride(node.outputs[0]).unwrap_or(columns);
@@ -27,7 +27,7 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
     let (set, threads) = (settings.instruction_set, settings.threads.get());
     let layouts = [left, right, output];
     let product =
-        batch_matmul::BatchMatmul::prepare(sizes, layouts, epilogue(finish), set, threads);
+        batch_matmul::BatchMatmul::prepare(sizes, layouts, float_epilogue(epilogue), set, threads);
     Some(Draft {
         place: node.place,
         kernel: Box::new(Product(product)),
@@ -38,7 +38,10 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
 
 /// Of 8-bit numbers.
 #[derive(Debug)]
-struct QuantizedProduct(quantized::BatchMatmul);
+struct QuantizedProduct {
+    product: quantized::BatchMatmul,
+    element: &'static str,
+}
 
 /// BATCH_MATMUL of 8-bit numbers.
 pub(super) fn quantized(
@@ -55,6 +58,7 @@ pub(super) fn quantized(
     let (of_y, _) = y.dimensions.split_last_chunk::<2>()?;
     let inner = if matmul.transpose_x { upper } else { lower };
     let signedness = super::quantized::signedness(output)?;
+    let element = super::quantized::element(signedness);
     let is_same = |value: &Value<'_>| value.operand_type() == output.operand_type();
     if !is_same(x) || !is_same(y) || output.elements() == 0 {
         return None;
@@ -84,7 +88,7 @@ pub(super) fn quantized(
     .ok()?;
     Some(Draft {
         place: node.place,
-        kernel: Box::new(QuantizedProduct(product)),
+        kernel: Box::new(QuantizedProduct { product, element }),
         inputs: node.inputs[..2].iter().map(|id| Operand::Value(*id)).collect(),
         outputs: node.outputs.clone(),
     })
@@ -94,20 +98,20 @@ impl Kernel for QuantizedProduct {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], scratch) = operands.split();
         let scratch = bytemuck::cast_slice_mut(scratch);
-        self.0.run(run.team, inputs.bytes(0), inputs.bytes(1), output, scratch);
+        self.product.run(run.team, inputs.bytes(0), inputs.bytes(1), output, scratch);
         Ok(())
     }
 
     fn name(&self) -> String {
-        format!("batch {}", self.0.kernel())
+        format!("batch matmul gemm {} {}", self.element, self.product.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.0.scratch_bytes()
+        self.product.scratch_bytes()
     }
 
     fn arithmetic(&self) -> u64 {
-        self.0.operations()
+        self.product.operations()
     }
 }
 
@@ -121,7 +125,7 @@ impl Kernel for Product {
     }
 
     fn name(&self) -> String {
-        self.0.kernel()
+        format!("batch matmul {}", self.0.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {

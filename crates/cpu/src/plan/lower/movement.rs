@@ -154,7 +154,7 @@ impl Kernel for RecodedParts {
     }
 
     fn name(&self) -> String {
-        "copy through tables".to_owned()
+        "requantizing copy".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {

@@ -4,7 +4,7 @@ use super::elementwise::is_signed;
 use super::softmax::around;
 use crate::graph::{Node, Normalization};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_kernels::movement::StridedCopy;
 use nnhal_kernels::reduction::{
@@ -121,7 +121,7 @@ impl Kernel for Instance {
     }
 
     fn name(&self) -> String {
-        "instance normalization".to_owned()
+        "instance normalization f32".to_owned()
     }
 }
 
@@ -186,8 +186,8 @@ impl Kernel for Along {
 
     fn name(&self) -> String {
         match &self.kernel {
-            OfRows::L2(_) => "L2 normalization".to_owned(),
-            OfRows::LocalResponse { .. } => "local response normalization".to_owned(),
+            OfRows::L2(_) => "l2 normalization f32".to_owned(),
+            OfRows::LocalResponse { .. } => "local response normalization f32".to_owned(),
         }
     }
 
@@ -250,7 +250,7 @@ impl Kernel for QuantizedL2 {
     }
 
     fn name(&self) -> String {
-        "quantized L2 normalization".to_owned()
+        format!("l2 normalization {}", name::quantized(self.is_signed))
     }
 }
 
@@ -265,6 +265,6 @@ impl Kernel for Layer {
     }
 
     fn name(&self) -> String {
-        "layer normalization".to_owned()
+        "layer normalization f32".to_owned()
     }
 }

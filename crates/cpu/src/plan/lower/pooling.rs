@@ -2,7 +2,7 @@
 
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::{FusedActivation, OperandType};
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
@@ -16,6 +16,9 @@ use nnhal_ops::rules::layout::Layout;
 #[derive(Debug)]
 struct PoolingKernel {
     pooling: Typed,
+    /// For its name.
+    operation: &'static str,
+    filter: [usize; 2],
     input_stride: usize,
     output_stride: usize,
 }
@@ -89,7 +92,7 @@ pub(super) fn mean(
         }
         _ => return None,
     };
-    Some(finished(builder, node, shape, pooling))
+    Some(finished(builder, node, shape, pooling, Reduction::Average))
 }
 
 fn draft(
@@ -117,15 +120,32 @@ fn draft(
             _ => return None,
         }
     };
-    Some(finished(builder, node, shape, pooling))
+    Some(finished(builder, node, shape, pooling, reduction))
 }
 
-fn finished(builder: &Builder<'_, '_>, node: &Node, shape: Shape, pooling: Typed) -> Draft {
+fn finished(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    shape: Shape,
+    pooling: Typed,
+    reduction: Reduction,
+) -> Draft {
+    let operation = match reduction {
+        Reduction::Average => "average pool",
+        Reduction::Max => "max pool",
+        Reduction::L2 => "l2 pool",
+    };
     let stride = |value| builder.row_stride(value).unwrap_or(shape.channels);
     let (input_stride, output_stride) = (stride(node.inputs[0]), stride(node.outputs[0]));
     Draft {
         place: node.place,
-        kernel: Box::new(PoolingKernel { pooling, input_stride, output_stride }),
+        kernel: Box::new(PoolingKernel {
+            pooling,
+            operation,
+            filter: shape.filter,
+            input_stride,
+            output_stride,
+        }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     }
@@ -172,6 +192,12 @@ impl Kernel for PoolingKernel {
     }
 
     fn name(&self) -> String {
-        "pooling".to_owned()
+        let Self { operation, filter: [height, width], .. } = self;
+        let element = match self.pooling {
+            Typed::Float(_) => "f32",
+            Typed::Unsigned(_) => name::quantized(false),
+            Typed::Signed(_) => name::quantized(true),
+        };
+        format!("{operation} {height}x{width} {element}")
     }
 }

@@ -1,9 +1,9 @@
 //! Convolutions of 8-bit numbers.
 
 use super::convolution::{Strides, transposed_strides};
-use crate::graph::{self, Finish, Node, Value};
+use crate::graph::{self, Epilogue, Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::{ExtraParams, OperandType};
 use nnhal_kernels::convolution::Shape;
@@ -18,6 +18,7 @@ use nnhal_ops::rules::requantize;
 #[derive(Debug)]
 struct QuantizedConvolution {
     kernel: Quantized,
+    element: &'static str,
     shape: Shape,
     strides: Strides,
 }
@@ -40,6 +41,11 @@ pub(super) fn signedness(value: &Value<'_>) -> Option<Signedness> {
     }
 }
 
+/// The type of elements, in names.
+pub(super) fn element(signedness: Signedness) -> &'static str {
+    name::quantized(signedness == Signedness::Signed)
+}
+
 /// What `kernels` wants to know beside the sizes.
 struct Parts<'a> {
     weights: Weights<'a>,
@@ -52,7 +58,7 @@ struct Parts<'a> {
 fn parts<'a>(
     builder: &Builder<'_, '_>,
     node: &Node,
-    finish: Finish,
+    epilogue: Epilogue,
     numbers: &'a [u8],
 ) -> Option<Parts<'a>> {
     let values = &builder.graph.values;
@@ -66,7 +72,7 @@ fn parts<'a>(
         },
         bias: bias.iter().map(|bias| i32::from_le_bytes(*bias)).collect(),
         activations: activations(input)?,
-        requantization: requantization(builder, node, finish)?,
+        requantization: requantization(builder, node, epilogue)?,
     })
 }
 
@@ -79,9 +85,9 @@ fn activations(value: &Value<'_>) -> Option<Activations> {
 fn requantization(
     builder: &Builder<'_, '_>,
     node: &Node,
-    finish: Finish,
+    epilogue: Epilogue,
 ) -> Option<Requantization> {
-    let Finish::Clamp(activation) = finish else { return None };
+    let Epilogue::Clamp(activation) = epilogue else { return None };
     let values = &builder.graph.values;
     let [input, weights] = [0, 1].map(|position| &values[node.inputs[position]]);
     let output = &values[node.outputs[0]];
@@ -121,13 +127,13 @@ pub(super) fn lower(
     convolution: &graph::Convolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let graph::Convolution { shape, finish, .. } = convolution;
+    let graph::Convolution { shape, epilogue, .. } = convolution;
     let is_constant = |position: usize| builder.graph.values[node.inputs[position]].is_constant();
     if !is_constant(1) || !is_constant(2) {
         return unpacked(builder, node, convolution, preparation);
     }
     let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
-    let parts = parts(builder, node, *finish, &numbers)?;
+    let parts = parts(builder, node, *epilogue, &numbers)?;
     let Parts { weights, bias, activations, requantization } = parts;
     /// Both have the same arguments.
     macro_rules! prepared {
@@ -144,7 +150,12 @@ pub(super) fn lower(
     let strides = Strides::of(builder, node, shape);
     Some(Draft {
         place: node.place,
-        kernel: Box::new(QuantizedConvolution { kernel, shape: *shape, strides }),
+        kernel: Box::new(QuantizedConvolution {
+            kernel,
+            element: element(activations.signedness),
+            shape: *shape,
+            strides,
+        }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
@@ -154,6 +165,8 @@ pub(super) fn lower(
 #[derive(Debug)]
 struct QuantizedUnpacked {
     kernel: UnpackedConvolution,
+    is_depthwise: bool,
+    element: &'static str,
     strides: Strides,
 }
 
@@ -163,21 +176,27 @@ fn unpacked(
     convolution: &graph::Convolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let graph::Convolution { shape, is_depthwise, finish, .. } = convolution;
+    let graph::Convolution { shape, is_depthwise, epilogue, .. } = convolution;
     let value = |position: usize| &builder.graph.values[node.inputs[position]];
+    let element = element(signedness(value(0))?);
     let kernel = UnpackedConvolution::prepare(
         shape,
         *is_depthwise,
         activations(value(1))?,
         activations(value(0))?,
-        requantization(builder, node, *finish)?,
+        requantization(builder, node, *epilogue)?,
         preparation,
     )
     .ok()?;
     let strides = Strides::of(builder, node, shape);
     Some(Draft {
         place: node.place,
-        kernel: Box::new(QuantizedUnpacked { kernel, strides }),
+        kernel: Box::new(QuantizedUnpacked {
+            kernel,
+            is_depthwise: *is_depthwise,
+            element,
+            strides,
+        }),
         inputs: node.inputs.iter().map(|input| Operand::Value(*input)).collect(),
         outputs: node.outputs.clone(),
     })
@@ -195,7 +214,8 @@ impl Kernel for QuantizedUnpacked {
     }
 
     fn name(&self) -> String {
-        "centring weights".to_owned()
+        let operation = name::convolution(self.kernel.shape(), self.is_depthwise);
+        format!("{operation} direct with packing {}", self.element)
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -215,6 +235,7 @@ impl Kernel for QuantizedUnpacked {
 #[derive(Debug)]
 struct QuantizedTransposed {
     kernel: TransposedConvolution,
+    element: &'static str,
     /// Of input and output.
     strides: [usize; 2],
 }
@@ -225,9 +246,9 @@ pub(super) fn transposed(
     convolution: &graph::TransposedConvolution,
     preparation: &mut Preparation,
 ) -> Option<Draft> {
-    let graph::TransposedConvolution { shape, finish } = convolution;
+    let graph::TransposedConvolution { shape, epilogue } = convolution;
     let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
-    let parts = parts(builder, node, *finish, &numbers)?;
+    let parts = parts(builder, node, *epilogue, &numbers)?;
     let strides = transposed_strides(builder, node, shape);
     let kernel = TransposedConvolution::prepare(
         shape,
@@ -241,7 +262,11 @@ pub(super) fn transposed(
     .ok()?;
     Some(Draft {
         place: node.place,
-        kernel: Box::new(QuantizedTransposed { kernel, strides }),
+        kernel: Box::new(QuantizedTransposed {
+            kernel,
+            element: element(parts.activations.signedness),
+            strides,
+        }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
@@ -258,7 +283,8 @@ impl Kernel for QuantizedTransposed {
     }
 
     fn name(&self) -> String {
-        self.kernel.kernel()
+        let operation = name::transposed_convolution(self.kernel.shape().filter);
+        format!("{operation} gemm by phases {} {}", self.element, self.kernel.kernel())
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -288,10 +314,12 @@ impl Kernel for QuantizedConvolution {
     }
 
     fn name(&self) -> String {
-        match &self.kernel {
-            Quantized::Full(kernel) => kernel.kernel().to_owned(),
-            Quantized::Depthwise(kernel) => format!("depthwise {}", kernel.kernel()),
-        }
+        let (is_depthwise, algorithm, set) = match &self.kernel {
+            Quantized::Full(kernel) => (false, "gemm", kernel.kernel()),
+            Quantized::Depthwise(kernel) => (true, "direct", kernel.kernel()),
+        };
+        let operation = name::convolution(&self.shape, is_depthwise);
+        format!("{operation} {algorithm} {} {set}", self.element)
     }
 
     fn scratch_bytes(&self) -> usize {

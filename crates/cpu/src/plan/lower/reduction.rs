@@ -3,7 +3,7 @@
 use super::elementwise::{is_signed, quantization};
 use crate::graph::Node;
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
 use nnhal_kernels::Team;
@@ -13,7 +13,10 @@ use nnhal_ops::operations::reduce;
 use nnhal_ops::rules::requantize::quantize;
 
 #[derive(Debug)]
-struct ReduceKernel(Reduce);
+struct ReduceKernel {
+    reduce: Reduce,
+    reduction: Reduction,
+}
 
 pub(super) fn lower(
     builder: &Builder<'_, '_>,
@@ -33,9 +36,10 @@ pub(super) fn lower(
     };
     let lengths: Vec<usize> = input.dimensions.iter().map(|length| *length as usize).collect();
     let set = builder.settings.instruction_set;
+    let reduce = Reduce::prepare(set, reduction, &lengths, &reduce.axes);
     Some(Draft {
         place: node.place,
-        kernel: Box::new(ReduceKernel(Reduce::prepare(set, reduction, &lengths, &reduce.axes))),
+        kernel: Box::new(ReduceKernel { reduce, reduction }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
@@ -112,7 +116,7 @@ fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Op
 struct Bytes {
     reduce: ReduceBytes,
     is_signed: bool,
-    finish: Epilogue,
+    epilogue: Epilogue,
 }
 
 /// What becomes of the sum, or which extreme is wanted.
@@ -135,10 +139,10 @@ fn bytes(
     node: &Node,
     axes: &[usize],
     is_signed: bool,
-    finish: Epilogue,
+    epilogue: Epilogue,
 ) -> Option<Draft> {
     let input = &builder.graph.values[node.inputs[0]];
-    let reduction = match finish {
+    let reduction = match epilogue {
         Epilogue::Extreme(which) => which,
         Epilogue::Mean { .. } | Epilogue::RequantizedMean { .. } => ByteReduction::Sum,
     };
@@ -147,7 +151,7 @@ fn bytes(
     let reduce = ReduceBytes::prepare(set, reduction, &lengths, axes)?;
     Some(Draft {
         place: node.place,
-        kernel: Box::new(Bytes { reduce, is_signed, finish }),
+        kernel: Box::new(Bytes { reduce, is_signed, epilogue }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
@@ -163,8 +167,8 @@ pub(super) fn requantized_mean(
     let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
     let range = output.operand_type().quantized_range()?;
     let (from, to) = (quantization(input), quantization(output));
-    let finish = Epilogue::RequantizedMean { from, to, range };
-    bytes(builder, node, axes, is_signed(input)?, finish)
+    let epilogue = Epilogue::RequantizedMean { from, to, range };
+    bytes(builder, node, axes, is_signed(input)?, epilogue)
 }
 
 impl Kernel for Bytes {
@@ -180,7 +184,7 @@ impl Kernel for Bytes {
             ($Byte:ty) => {{
                 let input = bytemuck::cast_slice(inputs.bytes(0));
                 let output = bytemuck::cast_slice_mut(output);
-                match self.finish {
+                match self.epilogue {
                     Epilogue::Extreme(_) => {
                         reduce.run::<$Byte, $Byte>(team, input, output, Stored::nearest);
                     }
@@ -209,7 +213,13 @@ impl Kernel for Bytes {
     }
 
     fn name(&self) -> String {
-        "reduction".to_owned()
+        let function = match self.epilogue {
+            Epilogue::Extreme(ByteReduction::Max) => "max",
+            Epilogue::Extreme(ByteReduction::Min) => "min",
+            Epilogue::Extreme(ByteReduction::Sum) => "sum",
+            Epilogue::Mean { .. } | Epilogue::RequantizedMean { .. } => "mean",
+        };
+        format!("reduce {function} {}", name::quantized(self.is_signed))
     }
 }
 
@@ -297,18 +307,36 @@ impl Kernel for Folded {
     }
 
     fn name(&self) -> String {
-        "reduction".to_owned()
+        match self.kind {
+            Kind::Product => "reduce product f32".to_owned(),
+            Kind::All => "reduce all bool".to_owned(),
+            Kind::Any => "reduce any bool".to_owned(),
+            Kind::Byte { is_signed, kind } => {
+                let function = match kind {
+                    OfBytes::Max => "max",
+                    OfBytes::Min => "min",
+                    OfBytes::Mean { .. } => "mean",
+                };
+                format!("reduce {function} {}", name::quantized(is_signed))
+            }
+        }
     }
 }
 
 impl Kernel for ReduceKernel {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], _) = operands.split();
-        self.0.run(run.team, inputs.floats(0), bytemuck::cast_slice_mut(output));
+        self.reduce.run(run.team, inputs.floats(0), bytemuck::cast_slice_mut(output));
         Ok(())
     }
 
     fn name(&self) -> String {
-        "reduction".to_owned()
+        let function = match self.reduction {
+            Reduction::Mean => "mean",
+            Reduction::Sum => "sum",
+            Reduction::Max => "max",
+            Reduction::Min => "min",
+        };
+        format!("reduce {function} f32")
     }
 }

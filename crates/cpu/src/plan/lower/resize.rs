@@ -93,6 +93,10 @@ impl Kernel for ResizeKernel {
     }
 
     fn name(&self) -> String {
-        "resize".to_owned()
+        match self.elements {
+            Elements::Float => "resize f32".to_owned(),
+            Elements::Unsigned => "resize u8".to_owned(),
+            Elements::Signed => "resize i8".to_owned(),
+        }
     }
 }

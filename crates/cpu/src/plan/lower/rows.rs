@@ -154,7 +154,7 @@ impl Kernel for Keyed {
     }
 
     fn name(&self) -> String {
-        "lookup".to_owned()
+        "hashtable lookup".to_owned()
     }
 }
 
@@ -176,6 +176,15 @@ impl Compared {
             OperandType::TensorQuant8AsymmSigned => Self::Signed,
             _ => return None,
         })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Float => "f32",
+            Self::Int32 => "i32",
+            Self::Unsigned => "u8",
+            Self::Signed => "i8",
+        }
     }
 }
 
@@ -230,7 +239,11 @@ impl Kernel for Extremes {
     }
 
     fn name(&self) -> String {
-        "extreme".to_owned()
+        let operation = match self.which {
+            ArgExtreme::Max => "argmax",
+            ArgExtreme::Min => "argmin",
+        };
+        format!("{operation} {}", self.elements.name())
     }
 }
 
@@ -305,7 +318,7 @@ impl Kernel for Greatest {
     }
 
     fn name(&self) -> String {
-        "top k".to_owned()
+        format!("top k {}", self.elements.name())
     }
 
     fn scratch_bytes(&self) -> usize {

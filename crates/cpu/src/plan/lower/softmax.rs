@@ -112,6 +112,10 @@ impl Kernel for SoftmaxKernel {
     }
 
     fn name(&self) -> String {
-        "softmax".to_owned()
+        match self {
+            Self::Float(_) => "softmax f32".to_owned(),
+            Self::Unsigned(_) => "softmax u8".to_owned(),
+            Self::Signed(_) => "softmax i8".to_owned(),
+        }
     }
 }

@@ -120,7 +120,7 @@ impl Convolution {
         &self.shape
     }
 
-    /// Which kernel was chosen.
+    /// The instruction set of its kernel.
     pub fn kernel(&self) -> &'static str {
         match &self.kernel {
             Kernel::Portable(_) => "portable",

@@ -101,7 +101,7 @@ impl Depthwise {
         &self.shape
     }
 
-    /// Which kernel was chosen.
+    /// The instruction set of its kernel.
     pub fn kernel(&self) -> &'static str {
         match &self.kernel {
             Kernel::General(convolution) => convolution.kernel(),

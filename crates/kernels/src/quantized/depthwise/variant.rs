@@ -78,7 +78,7 @@ impl Variant {
     pub(super) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni => "vnni",
+            Self::Vnni => "avx512-vnni",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
@@ -88,7 +88,7 @@ impl Variant {
             #[cfg(target_arch = "aarch64")]
             Self::Neon => "neon",
             #[cfg(target_arch = "aarch64")]
-            Self::Sdot => "sdot",
+            Self::Sdot => "neon-dotprod",
         }
     }
 

@@ -59,7 +59,7 @@ impl Variant {
     pub(in crate::quantized) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni => "vnni",
+            Self::Vnni => "avx512-vnni",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
@@ -67,7 +67,7 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => "avx2",
             #[cfg(target_arch = "aarch64")]
-            Self::Sdot => "sdot",
+            Self::Sdot => "neon-dotprod",
             #[cfg(target_arch = "aarch64")]
             Self::Neon => "neon",
         }

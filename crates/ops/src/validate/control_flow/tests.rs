@@ -138,7 +138,7 @@ fn cf_1_branches_take_and_give_what_the_operation_does() {
 }
 
 #[test]
-fn cf_1_branches_give_as_many_results() {
+fn cf_1_branches_give_the_same_number_of_results() {
     let mut model = if_model();
     let output = operand(&mut model, 1, 1);
     output.lifetime = OperandLifeTime::TemporaryVariable;

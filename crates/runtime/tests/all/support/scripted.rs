@@ -26,9 +26,9 @@ pub struct Scripted {
 /// What goes wrong, and how often it was tried. 0: nothing goes wrong.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// So many preparations fail.
+    /// How many preparations fail.
     pub failing_preparations: AtomicUsize,
-    /// So many executions fail.
+    /// How many executions fail.
     pub failing_executions: AtomicUsize,
     /// Preparations so far.
     pub preparations: AtomicUsize,

@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How a request is run.
+/// A way to execute a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Path {
     Synchronous,
     SynchronousInMemory,
     Asynchronous,
@@ -28,7 +28,7 @@ pub enum Way {
     ReusedTwice,
 }
 
-impl Way {
+impl Path {
     pub const ALL: &'static [Self] = &[
         Self::Synchronous,
         Self::SynchronousInMemory,
@@ -47,15 +47,15 @@ impl Way {
 /// The runtime over some devices as a device.
 pub struct ThroughRuntime {
     devices: Devices,
-    ways: &'static [Way],
+    paths: &'static [Path],
     next: Arc<AtomicUsize>,
     steps: AtomicUsize,
 }
 
 impl ThroughRuntime {
-    /// Each request is run in the next of these ways.
-    pub fn new(devices: Devices, ways: &'static [Way]) -> Self {
-        Self { devices, ways, next: Arc::default(), steps: AtomicUsize::new(0) }
+    /// Each request is run in the next of these paths.
+    pub fn new(devices: Devices, paths: &'static [Path]) -> Self {
+        Self { devices, paths, next: Arc::default(), steps: AtomicUsize::new(0) }
     }
 
     /// How many steps all models so far were divided into.
@@ -194,15 +194,15 @@ impl Device for ThroughRuntime {
     ) -> Result<Arc<dyn PreparedModel>> {
         let compilation = self.compile(model)?;
         let burst = Burst::new(&compilation);
-        let (ways, next) = (self.ways, Arc::clone(&self.next));
-        Ok(Arc::new(Prepared { compilation, burst, ways, next }))
+        let (paths, next) = (self.paths, Arc::clone(&self.next));
+        Ok(Arc::new(Prepared { compilation, burst, paths, next }))
     }
 }
 
 struct Prepared {
     compilation: Compilation,
     burst: Burst,
-    ways: &'static [Way],
+    paths: &'static [Path],
     next: Arc<AtomicUsize>,
 }
 
@@ -212,8 +212,8 @@ impl PreparedModel for Prepared {
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<HalExecution, ExecutionError> {
-        let way = self.ways[self.next.fetch_add(1, Ordering::Relaxed) % self.ways.len()];
-        let run = Run { compilation: &self.compilation, request, way };
+        let path = self.paths[self.next.fetch_add(1, Ordering::Relaxed) % self.paths.len()];
+        let run = Run { compilation: &self.compilation, request, path };
         let execution = run.prepare(options).map_err(below)?;
         let (execution, buffers) = execution;
         let result = run.start(&execution, &self.burst);
@@ -255,7 +255,7 @@ fn memory_of<'a>(request: &'a Request, argument: &RequestArgument) -> &'a nnhal_
 struct Run<'a> {
     compilation: &'a Compilation,
     request: &'a Request,
-    way: Way,
+    path: Path,
 }
 
 impl Run<'_> {
@@ -263,10 +263,10 @@ impl Run<'_> {
         &self,
         options: &ExecutionOptions,
     ) -> nnhal_runtime::Result<(Execution, Vec<Option<OutputBuffer>>)> {
-        let Self { compilation, request, way } = *self;
+        let Self { compilation, request, path } = *self;
         let execution = Execution::new(compilation);
         execution.enable_input_and_output_padding(true)?;
-        execution.set_reusable(way == Way::ReusedTwice)?;
+        execution.set_reusable(path == Path::ReusedTwice)?;
         if let Some(timeout) = options.loop_timeout {
             execution.set_loop_timeout(u64::try_from(timeout.as_nanos()).unwrap())?;
         }
@@ -288,7 +288,7 @@ impl Run<'_> {
             }
             let memory = memory_of(request, argument);
             let (offset, length) = (argument.location.offset, argument.location.length);
-            if way.in_memory() {
+            if path.in_memory() {
                 let memory = Memory::from_shared(memory.clone());
                 let (offset, length) = (offset as usize, length as usize);
                 execution.set_input_from_memory(index, description, &memory, offset, length)?;
@@ -304,7 +304,7 @@ impl Run<'_> {
             let description = described(compilation.model().output(index)?, &argument.dimensions);
             let description = description.as_ref();
             let (offset, length) = (argument.location.offset, argument.location.length);
-            if way.in_memory() {
+            if path.in_memory() {
                 let memory = Memory::from_shared(memory_of(request, argument).clone());
                 let (offset, length) = (offset as usize, length as usize);
                 execution.set_output_from_memory(index, description, &memory, offset, length)?;
@@ -320,24 +320,24 @@ impl Run<'_> {
 
     fn start(&self, execution: &Execution, burst: &Burst) -> nnhal_runtime::Result<()> {
         let is_known = |operand: &nnhal_hal::Operand| operand.has_known_dimensions();
-        match self.way {
-            Way::Synchronous | Way::SynchronousInMemory => execution.compute(),
-            Way::Burst => match execution.burst_compute(burst) {
+        match self.path {
+            Path::Synchronous | Path::SynchronousInMemory => execution.compute(),
+            Path::Burst => match execution.burst_compute(burst) {
                 Err(error) if error.code() == ResultCode::BadState => execution.compute(),
                 result => result,
             },
-            Way::ReusedTwice => {
+            Path::ReusedTwice => {
                 execution.compute()?;
                 execution.compute()
             }
-            Way::Fenced | Way::FencedInMemory
+            Path::Fenced | Path::FencedInMemory
                 if self.compilation.model().outputs().all(is_known) =>
             {
                 let event = execution.start_compute_with_dependencies(&[], 0)?;
                 event.sync_fence_fd()?;
                 event.wait()
             }
-            Way::Asynchronous | Way::Fenced | Way::FencedInMemory => {
+            Path::Asynchronous | Path::Fenced | Path::FencedInMemory => {
                 execution.start_compute()?.wait()
             }
         }

@@ -236,7 +236,7 @@ impl Kernel for Kernel16 {
     }
 
     fn name(&self) -> String {
-        "lstm of 16 bits".to_owned()
+        "lstm i16".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -268,7 +268,7 @@ impl Kernel for Kernel8 {
     }
 
     fn name(&self) -> String {
-        "lstm of 8 bits".to_owned()
+        "lstm i8".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {

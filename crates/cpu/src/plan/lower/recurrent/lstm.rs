@@ -222,7 +222,7 @@ impl Kernel for OneKernel {
     }
 
     fn name(&self) -> String {
-        "lstm".to_owned()
+        "lstm f32".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -252,7 +252,7 @@ impl Kernel for BothKernel {
     }
 
     fn name(&self) -> String {
-        "lstm in both directions".to_owned()
+        "bidirectional lstm f32".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {

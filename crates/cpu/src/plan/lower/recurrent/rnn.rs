@@ -163,7 +163,7 @@ impl Kernel for OneKernel {
     }
 
     fn name(&self) -> String {
-        "rnn".to_owned()
+        "rnn f32".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {
@@ -189,7 +189,7 @@ impl Kernel for BothKernel {
     }
 
     fn name(&self) -> String {
-        "rnn in both directions".to_owned()
+        "bidirectional rnn f32".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {

@@ -50,7 +50,7 @@ impl Kernel for SvdfKernel {
     }
 
     fn name(&self) -> String {
-        "svdf".to_owned()
+        "svdf f32".to_owned()
     }
 
     fn scratch_bytes(&self) -> usize {

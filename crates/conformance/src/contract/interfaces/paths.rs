@@ -1,4 +1,4 @@
-//! The ways of 1.3 to execute a request, with one answer for each.
+//! The paths by which 1.3 executes a request, with one answer for each.
 
 use super::super::{Violation, demand};
 use super::driver::{DriverModel, ExecuteWishes};
@@ -10,8 +10,8 @@ use std::time::Duration;
 /// For how long a fence is waited for.
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
 
-/// What became of a request, by each way of 1.3 that a device's buffers serve (contract: DBUF-9).
-pub(super) fn by_every_way(
+/// What became of a request, by each path of 1.3 that a device's buffers serve (contract: DBUF-9).
+pub(super) fn by_every_path(
     model: &DriverModel,
     request: &Request,
     wishes: ExecuteWishes,
@@ -30,15 +30,15 @@ pub(super) fn by_every_way(
     ])
 }
 
-/// Demands one of some statuses by every way.
-pub(super) fn demand_by_every_way(
+/// Demands one of some statuses by every path.
+pub(super) fn demand_by_every_path(
     what: &str,
     model: &DriverModel,
     request: &Request,
     allowed: &[ErrorStatus],
 ) -> Result<(), Violation> {
-    for (way, status) in by_every_way(model, request, ExecuteWishes::default())? {
-        super::demand_status(&format!("{what}, {way}"), status, allowed)?;
+    for (path, status) in by_every_path(model, request, ExecuteWishes::default())? {
+        super::demand_status(&format!("{what}, {path}"), status, allowed)?;
     }
     Ok(())
 }

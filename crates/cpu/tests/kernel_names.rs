@@ -1,0 +1,92 @@
+//! What profiles call kernels: operation, filter, algorithm, type and instruction set, in words.
+
+#[path = "../../reference/tests/calls/mod.rs"]
+mod calls;
+
+use calls::model::{Constants, Shapes, alone};
+use calls::random::Random;
+use calls::samples;
+use nnhal_cpu::{CpuEngine, Settings};
+use nnhal_driver::{Budget, CompileOptions, Engine, Program};
+use nnhal_hal::{
+    ExecutionPreference, HalVersion, Model, OperandSpec, OperationType, Priority, SubgraphBuilder,
+};
+use std::collections::BTreeSet;
+
+/// Those that only move elements, and the one that is slow.
+const WITHOUT_TYPE: [&str; 7] = [
+    "cast by copy",
+    "copy",
+    "gather",
+    "hashtable lookup",
+    "reference",
+    "requantizing copy",
+    "select",
+];
+const TYPES: [&str; 8] = ["f32", "f16", "i32", "i16", "i8", "u8", "bool", "8-bit"];
+const INSTRUCTION_SETS: [&str; 7] =
+    ["portable", "avx2", "avx-vnni", "avx512", "avx512-vnni", "neon", "neon-dotprod"];
+
+fn kernels(model: &Model) -> Vec<String> {
+    let model = nnhal_ops::validate(model, HalVersion::LATEST).unwrap();
+    let options = CompileOptions {
+        preference: ExecutionPreference::FastSingleAnswer,
+        priority: Priority::Medium,
+    };
+    let engine = CpuEngine::new(Settings::default());
+    let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();
+    program.plan().into_iter().map(|step| step.kernel).collect()
+}
+
+/// Whether a name ends in a type, and perhaps an instruction set behind it.
+fn has_form(name: &str) -> bool {
+    let mut words: Vec<&str> = name.split(' ').collect();
+    if words.last().is_some_and(|last| INSTRUCTION_SETS.contains(last)) {
+        words.pop();
+    }
+    let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    words.len() >= 2
+        && words.iter().all(|word| !word.is_empty() && word.chars().all(is_plain))
+        && words.last().is_some_and(|last| TYPES.contains(last))
+}
+
+#[test]
+fn kernels_of_all_operations_are_named_in_one_form() {
+    let mut names = BTreeSet::new();
+    for operation in samples::operations() {
+        for seed in 0..4 {
+            let mut random = Random::new(seed);
+            let sample = samples::draw(operation, &mut random).expect("a sample");
+            for row in sample.rows() {
+                for constants in [Constants::AllButFirst, Constants::None] {
+                    let call = sample.typed(row);
+                    let (model, _) =
+                        alone(&call, Shapes::OfInputs, constants, &mut random).unwrap();
+                    names.extend(kernels(&model));
+                }
+            }
+        }
+    }
+    let strange: Vec<&String> = names
+        .iter()
+        .filter(|name| !WITHOUT_TYPE.contains(&name.as_str()) && !has_form(name))
+        .collect();
+    assert!(strange.is_empty(), "{strange:?} of {names:?}");
+    assert!(names.len() > 40, "{names:?}");
+}
+
+#[test]
+fn a_convolution_is_named_by_filter_algorithm_and_type() {
+    let image = || OperandSpec::tensor_float32([1, 32, 32, 32]);
+    let mut graph = SubgraphBuilder::new();
+    let x = graph.input("x", image());
+    let filter =
+        graph.constant(OperandSpec::tensor_float32([32, 3, 3, 32]), &vec![0.5_f32; 32 * 9 * 32]);
+    let bias = graph.constant(OperandSpec::tensor_float32([32]), &[0.0_f32; 32]);
+    let mut inputs = vec![x, filter, bias];
+    inputs.extend([1, 1, 1, 0].map(|number| graph.scalar_i32(number)));
+    let y = graph.operation(OperationType::Conv2d, inputs, image());
+    graph.output(y);
+    let names = kernels(&graph.into_model().unwrap());
+    assert!(names[0].starts_with("conv2d 3x3 winograd f32 "), "{names:?}");
+}
