@@ -295,14 +295,22 @@ impl Direct {
             let mut pace = Pace::new(stop);
             let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
             for line in part(lines, self.line_parts, task / self.panel_parts) {
-                if pace.is_over(shape.output[1].saturating_mul(shape.filter_values())) {
-                    return;
+                // Mostly all of them.
+                for first in panels.clone().step_by(MOST_PANELS) {
+                    let panels = first..panels.end.min(first + MOST_PANELS);
+                    let products = panels.len() * self.blocking.columns() * shape.taps();
+                    if pace.is_over(shape.output[1].saturating_mul(products)) {
+                        return;
+                    }
+                    pass.line(line, panels);
                 }
-                pass.line(line, panels.clone());
             }
         });
     }
 }
+
+/// Panels of a line that are computed without a question whether to go on.
+const MOST_PANELS: usize = 1024;
 
 /// A convolution that is being computed.
 struct Pass<'a> {

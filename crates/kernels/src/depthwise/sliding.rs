@@ -181,20 +181,29 @@ impl Sliding {
             let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
             for strip in part(strips, self.strip_parts, task / self.panel_parts) {
                 for columns in &self.columns {
-                    if pace.is_over(columns.count.saturating_mul(shape.filter_values())) {
-                        return;
+                    // Mostly all of them.
+                    for first in panels.clone().step_by(MOST_PANELS) {
+                        let panels = first..panels.end.min(first + MOST_PANELS);
+                        let products =
+                            panels.len() * self.panels.blocking().columns() * shape.taps();
+                        if pace.is_over(columns.count.saturating_mul(products)) {
+                            return;
+                        }
+                        pass.strip(
+                            strip / self.strips.len(),
+                            &self.strips[strip % self.strips.len()],
+                            columns,
+                            panels,
+                        );
                     }
-                    pass.strip(
-                        strip / self.strips.len(),
-                        &self.strips[strip % self.strips.len()],
-                        columns,
-                        panels.clone(),
-                    );
                 }
             }
         });
     }
 }
+
+/// Panels of a strip that are computed without a question whether to go on.
+const MOST_PANELS: usize = 1024;
 
 /// A convolution that is being computed.
 struct Pass<'a> {

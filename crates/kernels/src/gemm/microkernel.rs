@@ -4,6 +4,7 @@
 
 use super::Epilogue;
 use crate::InstructionSet;
+use crate::team::Stop;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// How large a tile may be.
@@ -85,7 +86,17 @@ macro_rules! for_vectors {
     };
 }
 
-struct Microkernel<'a, const ROWS: usize, const VECTORS: usize>(&'a Tile<'a>);
+/// Values of the depth after which it is asked whether to go on; a multiple of four.
+pub(super) const DEPTH_BETWEEN: usize = 1 << 14;
+
+struct Microkernel<'a, const ROWS: usize, const VECTORS: usize>(&'a Tile<'a>, Option<&'a Stop>);
+
+/// Whether a tile is no longer wanted; apart from it, because it is asked rarely.
+#[cold]
+#[inline(never)]
+pub(super) fn is_due(stop: Option<&Stop>) -> bool {
+    stop.is_some_and(Stop::is_due)
+}
 
 impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, VECTORS> {
     type Output = ();
@@ -122,7 +133,14 @@ impl<const ROWS: usize, const VECTORS: usize> Kernel for Microkernel<'_, ROWS, V
                 for_rows!({ rows[ROW] = segment[ROW].add(tile.offset) });
                 let fours = tile.segment_depth & !3;
                 let mut depth = 0;
+                let mut next = DEPTH_BETWEEN;
                 while depth < fours {
+                    if depth >= next {
+                        if is_due(self.1) {
+                            return;
+                        }
+                        next = depth.wrapping_add(DEPTH_BETWEEN);
+                    }
                     prefetch(panel.wrapping_add(ahead));
                     step(simd, &rows, depth, panel, &mut sums);
                     panel = panel.add(VECTORS * S::LANES);
@@ -321,16 +339,32 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
 /// if there is one, has the same number; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`.
 pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
+    // SAFETY: as the caller promises.
+    unsafe { run_tile_until(isa, rows, vectors, tile, None) };
+}
+
+/// As [`run_tile`], for a depth that may be any: the tile is left out, or what there is of its output, if
+/// the stop is due before it is computed.
+///
+/// # Safety
+/// As [`run_tile`].
+pub(crate) unsafe fn run_tile_until(
+    isa: Isa,
+    rows: usize,
+    vectors: usize,
+    tile: &Tile<'_>,
+    stop: Option<&Stop>,
+) {
     #[cfg(target_arch = "aarch64")]
     if let Isa::Neon(simd) = isa {
         // SAFETY: as the caller promises.
-        unsafe { super::neon::run_tile(simd, rows, vectors, tile) };
+        unsafe { super::neon::run_tile(simd, rows, vectors, tile, stop) };
         return;
     }
     macro_rules! choose {
         ($(($rows:literal, $vectors:literal))*) => {
             match (rows, vectors) {
-                $(($rows, $vectors) => isa.run(Microkernel::<$rows, $vectors>(tile)),)*
+                $(($rows, $vectors) => isa.run(Microkernel::<$rows, $vectors>(tile, stop)),)*
                 _ => unreachable!("no tile of {rows} rows and {vectors} vectors"),
             }
         };

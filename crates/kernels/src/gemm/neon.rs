@@ -7,7 +7,8 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
-use super::microkernel::{Tile, finish_partial, prefetch};
+use super::microkernel::{DEPTH_BETWEEN, Tile, finish_partial, is_due, prefetch};
+use crate::team::Stop;
 use crate::vector::Simd;
 use std::arch::aarch64::*;
 
@@ -26,6 +27,7 @@ pub(super) unsafe fn run_tile<S: Simd<F = float32x4x2_t>>(
     rows: usize,
     vectors: usize,
     tile: &Tile<'_>,
+    stop: Option<&Stop>,
 ) {
     let run = match (rows, vectors) {
         (1, 1) => run::<S, 1, 2>,
@@ -43,7 +45,7 @@ pub(super) unsafe fn run_tile<S: Simd<F = float32x4x2_t>>(
         _ => unreachable!("no tile of {rows} rows and {vectors} vectors"),
     };
     // SAFETY: as the caller promises.
-    unsafe { run(simd, tile) }
+    unsafe { run(simd, tile, stop) }
 }
 
 /// # Safety
@@ -51,6 +53,7 @@ pub(super) unsafe fn run_tile<S: Simd<F = float32x4x2_t>>(
 unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: usize>(
     simd: S,
     tile: &Tile<'_>,
+    stop: Option<&Stop>,
 ) {
     let width = REGISTERS * COLUMNS;
     // SAFETY: the caller promises the panel, the segments, the output and the residual; every
@@ -70,7 +73,14 @@ unsafe fn run<S: Simd<F = float32x4x2_t>, const ROWS: usize, const REGISTERS: us
                 rows[row] = segment[row].add(tile.offset);
             }
             let mut depth = 0;
+            let mut next = DEPTH_BETWEEN;
             while depth + 4 <= tile.segment_depth {
+                if depth >= next {
+                    if is_due(stop) {
+                        return;
+                    }
+                    next = depth + DEPTH_BETWEEN;
+                }
                 let mut values = [vdupq_n_f32(0.0); ROWS];
                 for row in 0..ROWS {
                     values[row] = vld1q_f32(rows[row].add(depth));
