@@ -13,7 +13,7 @@ use arguments::{Invocation, Made, Source, signatures};
 use nnhal_cpu::Settings;
 use nnhal_hal::{
     DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, Operand,
-    OperandLifeTime, OperandType, Operation, PrepareOptions, PreparedModel, Request,
+    OperandLifeTime, OperandType, Operation, OperationType, PrepareOptions, PreparedModel, Request,
     RequestBuilder,
 };
 use nnhal_ops::AnyOperation;
@@ -104,6 +104,7 @@ fn exaggerate(random: &mut Random, invocation: &mut Invocation) {
 fn model_of(
     random: &mut Random,
     invocation: &Invocation,
+    may_be_fed: impl Fn(&Made) -> bool,
     room: impl Fn(usize) -> usize,
 ) -> Option<(Model, Request)> {
     if !invocation.is_known() {
@@ -126,6 +127,7 @@ fn model_of(
         let index = u32::try_from(model.main.operands.len()).ok()?;
         let is_fed = !is_folded
             && !operand.operand_type.is_scalar()
+            && may_be_fed(made)
             && (step.inputs.is_empty() || random.next().is_multiple_of(3));
         match &made.value {
             Some(bytes) if is_fed && !made.is_omitted => {
@@ -300,7 +302,7 @@ fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
                 continue;
             }
             exaggerate(&mut random, &mut invocation);
-            let made = model_of(&mut random, &invocation, |_| ROOM);
+            let made = model_of(&mut random, &invocation, |_| true, |_| ROOM);
             let Some((model, request)) = made else { continue };
             if nnhal_ops::validate(&model, HalVersion::LATEST).is_err() {
                 continue;
@@ -336,7 +338,7 @@ fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
 }
 
 /// Bytes of tensors with long rows, together, unless the environment sets more.
-const LONG_BYTES: u64 = 1 << 24;
+const LONG_BYTES: u64 = 1 << 23;
 
 /// Bytes of a single tensor.
 const MOST_BYTES: usize = 1 << 30;
@@ -359,10 +361,13 @@ fn long_shapes(random: &mut Random, invocation: &Invocation, usual: u32) -> Vec<
     let place = usize::try_from(random.next() % 4).unwrap();
     let from_behind = !random.next().is_multiple_of(3);
     let few = random.pick(&[1, 1, 1, 2, 3]);
+    // The shape of its output has no more axes than others.
+    let is_shape = invocation.signature.operation == OperationType::Fill;
     let mut shapes = Vec::new();
     for made in &invocation.inputs {
         let lengths = made.shape.to_known().filter(|_| !made.is_omitted);
-        let is_kept = made.operand.operand_type.is_scalar()
+        let is_kept = is_shape
+            || made.operand.operand_type.is_scalar()
             || (made.operand.operand_type == OperandType::TensorInt32
                 && !random.next().is_multiple_of(3));
         let Some(lengths) = lengths.filter(|_| !is_kept) else {
@@ -437,13 +442,17 @@ fn long_model(
     most: u64,
 ) -> Option<(Model, Request)> {
     let shapes = long_shapes(random, invocation, usual);
+    // What decides shapes comes with the model: otherwise the reference engine computes.
+    let is_number = |made: &Made| made.operand.operand_type == OperandType::TensorInt32;
+    let is_of_numbers = invocation.inputs.first().is_some_and(is_number);
+    let may_be_fed = |made: &Made| is_of_numbers || !is_number(made);
     if !shapes.iter().flatten().flatten().any(|length| *length == STAND_IN) {
         return None;
     }
     if !lengthen(invocation, &shapes, STAND_IN) {
         return None;
     }
-    let (small, _) = model_of(&mut Random(1), invocation, |_| 4)?;
+    let (small, _) = model_of(&mut Random(1), invocation, may_be_fed, |_| 4)?;
     nnhal_ops::validate(&small, HalVersion::LATEST).ok()?;
     // What grows with the length, and faster than that where outputs are tables of pairs.
     let mut long = most / (total_bytes(invocation)? / u64::from(STAND_IN) + 1);
@@ -455,7 +464,8 @@ fn long_model(
         long /= 2;
     }
     let outputs = output_bytes(invocation)?;
-    model_of(random, invocation, |output| usize::try_from(outputs[output]).unwrap_or(ROOM))
+    let room = |output: usize| usize::try_from(outputs[output]).unwrap_or(ROOM);
+    model_of(random, invocation, may_be_fed, room)
 }
 
 /// A deadline that was missed by too much, confirmed by measuring again.

@@ -298,11 +298,7 @@ impl Direct {
                 // Mostly all of them.
                 for first in panels.clone().step_by(MOST_PANELS) {
                     let panels = first..panels.end.min(first + MOST_PANELS);
-                    let products = panels.len() * self.blocking.columns() * shape.taps();
-                    if pace.is_over(shape.output[1].saturating_mul(products)) {
-                        return;
-                    }
-                    pass.line(line, panels);
+                    pass.line(line, panels, &mut pace);
                 }
             }
         });
@@ -326,8 +322,9 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// Some channels of one output line.
-    fn line(&self, line: usize, panels: Range<usize>) {
+    fn line(&self, line: usize, panels: Range<usize>, pace: &mut Pace<'_>) {
         let shape = self.shape;
+        let products = panels.len() * self.direct.blocking.columns() * shape.taps();
         let [height, width] = shape.output;
         let (n, y) = (line / height, line % height);
         let [filter_height, filter_width] = shape.filter;
@@ -341,6 +338,9 @@ impl Pass<'_> {
         let mut table = [std::ptr::null(); MOST_TAPS * MOST_PIXELS];
         for tile in 0..tiles {
             let xs = part(width, tiles, tile);
+            if pace.is_over(xs.len() * products) {
+                return;
+            }
             let taps_of_tile = if count == 0 {
                 Taps::Table(&[])
             } else if interior.0 <= xs.start && xs.end <= interior.1 {
