@@ -33,7 +33,9 @@ pub(crate) fn with_extensions(
 ) -> Result<Vec<PathBuf>, FileError> {
     let is_ours = |entry: &DirEntry| {
         let name = entry.file_name().to_string_lossy();
-        let is_other = matches!(&*name, "target" | "data" | "corpus" | "venv" | "node_modules");
+        let is_other = matches!(&*name, "target" | "data" | "corpus" | "venv" | "node_modules")
+            // Copies, which the wheel is made of.
+            || entry.path().ends_with("python/nnhal/include");
         entry.depth() == 0 || !(entry.file_type().is_dir() && (is_other || name.starts_with('.')))
     };
     let mut found = Vec::new();

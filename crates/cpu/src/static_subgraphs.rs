@@ -6,11 +6,11 @@
 
 use crate::engine::Teams;
 use crate::graph::{self, Graph, NoGraph, Source};
-use crate::plan::{Endpoints, OutputBytes, Plan, Workspace};
+use crate::plan::{ELEMENTS_BY_THREAD, Endpoints, OutputBytes, Plan, Workspace};
 use crate::settings::Settings;
-use nnhal_driver::{Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
+use nnhal_driver::{Budget, Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
 use nnhal_hal::model::SubgraphName;
-use nnhal_kernels::Team;
+use nnhal_kernels::{Team, for_each_slice};
 use nnhal_ops::ValidModel;
 use nnhal_reference::{Accelerator, Computed, ComputedOutput, Remaining};
 use std::collections::BTreeMap;
@@ -253,11 +253,14 @@ struct Values<'run> {
 }
 
 impl Endpoints for Values<'_> {
-    fn read(&self, input: usize, bytes: &mut [u8], _: &mut Team) -> Result<(), EngineError> {
+    fn read(&self, input: usize, bytes: &mut [u8], team: &mut Team) -> Result<(), EngineError> {
         let (operand, _) = self.planned.inputs[input];
         // The plan fits, so it is there, and as long.
         if let Some((_, value)) = self.remaining.value(operand) {
-            bytes.copy_from_slice(value);
+            assert_eq!(bytes.len(), value.len(), "length of a value");
+            for_each_slice(team, bytes, ELEMENTS_BY_THREAD, |start, part| {
+                part.copy_from_slice(&value[start..start + part.len()]);
+            });
         }
         Ok(())
     }
@@ -267,11 +270,12 @@ impl Endpoints for Values<'_> {
         output: usize,
         dimensions: &[u32],
         bytes: OutputBytes<'_>,
+        budget: &Budget,
     ) -> Result<(), EngineError> {
         self.outputs.push(ComputedOutput {
             operand: self.planned.outputs[output],
             dimensions: dimensions.to_vec(),
-            bytes: bytes.into_vec(),
+            bytes: bytes.into_vec(budget)?,
         });
         Ok(())
     }

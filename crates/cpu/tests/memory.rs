@@ -89,6 +89,25 @@ fn weights_that_are_packed_again_and_again_are_counted_each_time() {
 }
 
 #[test]
+fn scales_of_channels_are_counted() {
+    // A byte, a scale and a float for each of many channels, ten times over.
+    const CHANNELS: u32 = 1 << 18;
+    let mut graph = SubgraphBuilder::new();
+    for _ in 0..10 {
+        let scales = vec![0.5; CHANNELS as usize];
+        let spec = OperandSpec::tensor_quant8_symm_per_channel([CHANNELS], &scales, 0);
+        let x = graph.input("x", spec);
+        let y = graph.operation(O::Dequantize, [x], floats(&[CHANNELS]));
+        graph.output(y);
+    }
+    let model = graph.into_model().unwrap();
+    let each = 10 * u64::from(CHANNELS);
+    prepare(&model, 11 * each).unwrap_or_else(|error| panic!("{error}"));
+    let error = prepare(&model, 7 * each).err().expect("too much");
+    assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent, "{error}");
+}
+
+#[test]
 fn products_of_tiny_matrices_take_memory_in_proportion() {
     // Each product of a batch of 60,000 would have a place of its own in the plan.
     let model = long::products(300, 60_000);

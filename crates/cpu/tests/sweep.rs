@@ -1,8 +1,10 @@
 //! Operations with arguments by chance, small and large, on both engines: deadlines are kept, and the
-//! fast engine is never much slower than the reference.
+//! fast engine is never much slower than the reference. And with tensors of few and very long rows on the
+//! fast engine: deadlines are kept inside of a row.
 //!
 //! `NNHAL_TEST_CASES` says how often each operation is tried, `NNHAL_TEST_OPERATION` names a single one,
-//! `NNHAL_TEST_SEED` begins elsewhere.
+//! `NNHAL_TEST_SEED` begins elsewhere, `NNHAL_TEST_BYTES` is how many bytes tensors with long rows have
+//! at most: 1.5 GB are taken for 400,000,000.
 
 #[path = "../../ops/tests/arguments/mod.rs"]
 mod arguments;
@@ -11,10 +13,12 @@ use arguments::{Invocation, Made, Source, signatures};
 use nnhal_cpu::Settings;
 use nnhal_hal::{
     DataLocation, Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, Operand,
-    OperandLifeTime, OperandType, Operation, PrepareOptions, Request, RequestBuilder,
+    OperandLifeTime, OperandType, Operation, OperationType, PrepareOptions, PreparedModel, Request,
+    RequestBuilder,
 };
+use nnhal_ops::AnyOperation;
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Most elements of a tensor, and of an operation's inputs together.
@@ -84,11 +88,8 @@ fn scale(invocation: &mut Invocation, from: u32, to: u32) -> bool {
 /// Numbers of operations that are products of what a model says.
 const EXTREMES: [i32; 10] = [1, 2, 3, 7, 64, 1000, 65_536, 1 << 30, i32::MAX, 2_094_594_559];
 
-/// A model of one operation, and a request, if all inputs have values.
-fn model_of(random: &mut Random, invocation: &mut Invocation) -> Option<(Model, Request)> {
-    if !invocation.is_known() {
-        return None;
-    }
+/// Makes some numbers extreme.
+fn exaggerate(random: &mut Random, invocation: &mut Invocation) {
     if random.next().is_multiple_of(2) {
         for made in &mut invocation.inputs {
             let is_number = made.operand.operand_type == OperandType::Int32;
@@ -96,6 +97,18 @@ fn model_of(random: &mut Random, invocation: &mut Invocation) -> Option<(Model, 
                 made.value = Some(random.pick(&EXTREMES).to_le_bytes().to_vec());
             }
         }
+    }
+}
+
+/// A model of one operation, and a request, if all inputs have values.
+fn model_of(
+    random: &mut Random,
+    invocation: &Invocation,
+    may_be_fed: impl Fn(&Made) -> bool,
+    room: impl Fn(usize) -> usize,
+) -> Option<(Model, Request)> {
+    if !invocation.is_known() {
+        return None;
     }
     let mut model = Model::default();
     let mut values: Vec<u8> = Vec::new();
@@ -114,6 +127,7 @@ fn model_of(random: &mut Random, invocation: &mut Invocation) -> Option<(Model, 
         let index = u32::try_from(model.main.operands.len()).ok()?;
         let is_fed = !is_folded
             && !operand.operand_type.is_scalar()
+            && may_be_fed(made)
             && (step.inputs.is_empty() || random.next().is_multiple_of(3));
         match &made.value {
             Some(bytes) if is_fed && !made.is_omitted => {
@@ -133,13 +147,13 @@ fn model_of(random: &mut Random, invocation: &mut Invocation) -> Option<(Model, 
         step.inputs.push(index);
         model.main.operands.push(operand);
     }
-    for made in &invocation.outputs {
+    for (output, made) in invocation.outputs.iter().enumerate() {
         let index = u32::try_from(model.main.operands.len()).ok()?;
         step.outputs.push(index);
         model.main.outputs.push(index);
         let lifetime = OperandLifeTime::SubgraphOutput;
         model.main.operands.push(Operand { number_of_consumers: 0, lifetime, ..declared(made) });
-        request.output(ROOM);
+        request.output(room(output));
     }
     model.main.operations.push(step);
     model.operand_values = values.into();
@@ -161,33 +175,52 @@ impl Took {
     }
 }
 
-fn run(device: &dyn Device, model: &Model, request: &Request, deadline: f64) -> Took {
-    let until = || Some(Deadline::after(Duration::from_secs_f64(deadline)));
-    let options = PrepareOptions { deadline: until(), ..PrepareOptions::default() };
+fn after(seconds: Option<f64>) -> Option<Deadline> {
+    seconds.map(|seconds| Deadline::after(Duration::from_secs_f64(seconds)))
+}
+
+/// A prepared model, or why there is none; and how long it took.
+fn prepare(
+    device: &dyn Device,
+    model: &Model,
+    deadline: Option<f64>,
+) -> (Result<Arc<dyn PreparedModel>, ErrorStatus>, f64) {
+    let options = PrepareOptions { deadline: after(deadline), ..PrepareOptions::default() };
     let started = now();
     let prepared = device.prepare_model(model, HalVersion::LATEST, options);
-    let prepare = now() - started;
-    let prepared = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            assert!(!error.to_string().contains("panicked"), "{error}: {:?}", model.main);
-            return Took { prepare, execute: 0.0, status: Some(error.status()) };
-        }
-    };
-    let options = ExecutionOptions { deadline: until(), ..ExecutionOptions::default() };
+    let took = now() - started;
+    let prepared = prepared.map_err(|error| {
+        assert!(!error.to_string().contains("panicked"), "{error}: {:?}", model.main);
+        error.status()
+    });
+    (prepared, took)
+}
+
+/// The status, `None` for success, and how long it took.
+fn execute(
+    prepared: &dyn PreparedModel,
+    request: &Request,
+    deadline: Option<f64>,
+) -> (Option<ErrorStatus>, f64) {
+    let options = ExecutionOptions { deadline: after(deadline), ..ExecutionOptions::default() };
     let started = now();
     let executed = prepared.execute(request, &options);
-    let execute = now() - started;
+    let took = now() - started;
     let status = executed.err().map(|failed| {
-        assert!(
-            !failed.error.to_string().contains("panicked"),
-            "{}: {:?}",
-            failed.error,
-            model.main
-        );
+        assert!(!failed.error.to_string().contains("panicked"), "{}", failed.error);
         failed.error.status()
     });
-    Took { prepare, execute, status }
+    (status, took)
+}
+
+fn run(device: &dyn Device, model: &Model, request: &Request, deadline: f64) -> Took {
+    let (prepared, took) = prepare(device, model, Some(deadline));
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(status) => return Took { prepare: took, execute: 0.0, status: Some(status) },
+    };
+    let (status, execute) = execute(&*prepared, request, Some(deadline));
+    Took { prepare: took, execute, status }
 }
 
 fn is_late(status: Option<ErrorStatus>) -> bool {
@@ -210,9 +243,33 @@ fn complaint(deadline: f64, reference: Took, fast: Took) -> Option<String> {
     is_slow.then(|| "the fast engine is slow".to_owned())
 }
 
+/// A number that the environment sets.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|it| it.parse().ok())
+}
+
+/// Held by the test that runs: the other one would take its processors and its memory.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// The operands of a model's one operation, for people.
+fn described(model: &Model) -> String {
+    let operands = model.main.operands.iter().map(|it| {
+        let start = it.location.offset as usize;
+        let at = start..start + it.location.length as usize;
+        let value = match it.lifetime {
+            OperandLifeTime::ConstantCopy if at.len() <= 16 => {
+                format!(" = {:?}", &model.operand_values[at])
+            }
+            lifetime => format!(" {lifetime:?}"),
+        };
+        format!("{}{:?}{value}", it.operand_type, it.dimensions)
+    });
+    operands.collect::<Vec<_>>().join(", ")
+}
+
 #[test]
 fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|it| it.parse::<u64>().ok());
+    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let cases = number("NNHAL_TEST_CASES").unwrap_or(2);
     let only = std::env::var("NNHAL_TEST_OPERATION").ok();
     let mut random = Random(number("NNHAL_TEST_SEED").unwrap_or(0x9E37_79B9_7F4A_7C15).max(1));
@@ -244,7 +301,9 @@ fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
             if length == 1 || !scale(&mut invocation, length, to) {
                 continue;
             }
-            let Some((model, request)) = model_of(&mut random, &mut invocation) else { continue };
+            exaggerate(&mut random, &mut invocation);
+            let made = model_of(&mut random, &invocation, |_| true, |_| ROOM);
+            let Some((model, request)) = made else { continue };
             if nnhal_ops::validate(&model, HalVersion::LATEST).is_err() {
                 continue;
             }
@@ -265,22 +324,9 @@ fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
                 again.inspect(|again| wrong.clone_from(again)).is_some()
             });
             if is_confirmed {
-                let operands: Vec<String> = (model.main.operands.iter())
-                    .map(|it| {
-                        let start = it.location.offset as usize;
-                        let at = start..start + it.location.length as usize;
-                        let value = match it.lifetime {
-                            OperandLifeTime::ConstantCopy if at.len() <= 16 => {
-                                format!(" = {:?}", &model.operand_values[at])
-                            }
-                            lifetime => format!(" {lifetime:?}"),
-                        };
-                        format!("{}{:?}{value}", it.operand_type, it.dimensions)
-                    })
-                    .collect();
                 complaints.push(format!(
                     "{name}: {wrong} with a deadline of {deadline}: {took:?}\n    {}",
-                    operands.join(", ")
+                    described(&model)
                 ));
                 eprintln!("{}", complaints.last().unwrap());
             }
@@ -289,4 +335,241 @@ fn deadlines_are_kept_and_the_fast_engine_is_not_slow() {
     assert!(complaints.is_empty(), "{} of {tried}:\n{}", complaints.len(), complaints.join("\n"));
     // Otherwise the arguments have become so wild that nothing is tested.
     assert!(only.is_some() || computed > tried / 4, "{computed} of {tried} were computed");
+}
+
+/// Bytes of tensors with long rows, together, unless the environment sets more.
+const LONG_BYTES: u64 = 1 << 23;
+
+/// Bytes of a single tensor.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Stands for a length while it is found out whether arguments go together.
+const STAND_IN: u32 = 97;
+
+/// A deadline for calls that show how long they take, in seconds.
+const LONGEST: f64 = 1.0;
+
+/// Bytes of a value that is repeated.
+const PATTERN: usize = 1 << 16;
+
+/// Calls that take less than this say nothing: whatever is late by less is in time.
+const WORTH_MEASURING: f64 = 0.03;
+
+/// For each input the lengths of its axes, where [`STAND_IN`] stands for the long one: the same axis of
+/// all, counted from the first or the last one. What is left is short.
+fn long_shapes(random: &mut Random, invocation: &Invocation, usual: u32) -> Vec<Option<Vec<u32>>> {
+    let place = usize::try_from(random.next() % 4).unwrap();
+    let from_behind = !random.next().is_multiple_of(3);
+    let few = random.pick(&[1, 1, 1, 2, 3]);
+    // The shape of its output has no more axes than others.
+    let is_shape = invocation.signature.operation == OperationType::Fill;
+    let mut shapes = Vec::new();
+    for made in &invocation.inputs {
+        let lengths = made.shape.to_known().filter(|_| !made.is_omitted);
+        let is_kept = is_shape
+            || made.operand.operand_type.is_scalar()
+            || (made.operand.operand_type == OperandType::TensorInt32
+                && !random.next().is_multiple_of(3));
+        let Some(lengths) = lengths.filter(|_| !is_kept) else {
+            shapes.push(None);
+            continue;
+        };
+        let rank = lengths.len();
+        // What has one axis may be as long as the others' last one, or as one of the short ones.
+        let long = match rank {
+            1 => (!random.next().is_multiple_of(3)).then_some(0),
+            _ if from_behind => rank.checked_sub(place + 1),
+            _ => Some(place),
+        };
+        let lengths = lengths.iter().enumerate().map(|(axis, length)| match *length {
+            _ if Some(axis) == long => STAND_IN,
+            length if length == usual => few,
+            length => length,
+        });
+        shapes.push(Some(lengths.collect()));
+    }
+    shapes
+}
+
+/// Gives the inputs these shapes, with the length that the stand-in stands for, and values as long, if
+/// they are not too many.
+fn lengthen(invocation: &mut Invocation, shapes: &[Option<Vec<u32>>], long: u32) -> bool {
+    for (made, shape) in invocation.inputs.iter_mut().zip(shapes) {
+        let Some(lengths) = shape else { continue };
+        let real = |length: &u32| if *length == STAND_IN { long } else { *length };
+        let lengths: Vec<u32> = lengths.iter().map(real).collect();
+        let size = made.operand.operand_type.element_size().unwrap_or(1) as usize;
+        let bytes = lengths.iter().try_fold(size, |it, by| it.checked_mul(*by as usize));
+        let Some(bytes) = bytes.filter(|bytes| *bytes <= MOST_BYTES) else { return false };
+        made.shape = nnhal_ops::Shape::known(lengths);
+        if let Some(value) = made.value.as_mut().filter(|value| !value.is_empty()) {
+            let pattern = value.repeat(bytes.min(PATTERN).div_ceil(value.len()));
+            let mut longer = Vec::with_capacity(bytes + pattern.len());
+            while longer.len() < bytes {
+                longer.extend_from_slice(&pattern);
+            }
+            longer.truncate(bytes);
+            *value = longer;
+        }
+    }
+    true
+}
+
+/// Bytes of the outputs, if they can be known.
+fn output_bytes(invocation: &Invocation) -> Option<Vec<u64>> {
+    let call = invocation.call();
+    let shapes = AnyOperation::decode(&call).ok()?.output_shapes(&call).ok()?;
+    let sizes = shapes.iter().zip(&invocation.outputs).map(|(shape, made)| {
+        let size = u64::from(made.operand.operand_type.element_size().unwrap_or(1));
+        shape.element_count().and_then(|count| count.checked_mul(size))
+    });
+    sizes.collect()
+}
+
+/// Bytes of the inputs and the outputs together.
+fn total_bytes(invocation: &Invocation) -> Option<u64> {
+    let inputs = invocation.inputs.iter().filter(|made| !made.is_omitted);
+    let inputs: usize = inputs.filter_map(|made| made.value.as_ref()).map(Vec::len).sum();
+    let outputs = output_bytes(invocation)?;
+    outputs.into_iter().try_fold(inputs as u64, u64::checked_add)
+}
+
+/// A model and a request with long rows, of this many bytes at most, if these arguments go together.
+fn long_model(
+    random: &mut Random,
+    invocation: &mut Invocation,
+    usual: u32,
+    most: u64,
+) -> Option<(Model, Request)> {
+    let shapes = long_shapes(random, invocation, usual);
+    // What decides shapes comes with the model: otherwise the reference engine computes.
+    let is_number = |made: &Made| made.operand.operand_type == OperandType::TensorInt32;
+    let is_of_numbers = invocation.inputs.first().is_some_and(is_number);
+    let may_be_fed = |made: &Made| is_of_numbers || !is_number(made);
+    if !shapes.iter().flatten().flatten().any(|length| *length == STAND_IN) {
+        return None;
+    }
+    if !lengthen(invocation, &shapes, STAND_IN) {
+        return None;
+    }
+    let (small, _) = model_of(&mut Random(1), invocation, may_be_fed, |_| 4)?;
+    nnhal_ops::validate(&small, HalVersion::LATEST).ok()?;
+    // What grows with the length, and faster than that where outputs are tables of pairs.
+    let mut long = most / (total_bytes(invocation)? / u64::from(STAND_IN) + 1);
+    loop {
+        let length = u32::try_from(long).ok().filter(|long| *long > 4 * STAND_IN)?;
+        if lengthen(invocation, &shapes, length) && total_bytes(invocation)? <= most + most / 8 {
+            break;
+        }
+        long /= 2;
+    }
+    let outputs = output_bytes(invocation)?;
+    let room = |output: usize| usize::try_from(outputs[output]).unwrap_or(ROOM);
+    model_of(random, invocation, may_be_fed, room)
+}
+
+/// A deadline that was missed by too much, confirmed by measuring again.
+struct Late {
+    what: &'static str,
+    /// What the call took without a deadline, the deadline, and what it took with that.
+    took: [f64; 3],
+}
+
+/// Makes a call with deadlines that pass while it computes, and without one before: a lateness that is too
+/// much three times, and the greatest of those that were not.
+fn lateness(
+    what: &'static str,
+    whole: f64,
+    call: impl Fn(Option<f64>) -> f64,
+) -> (Option<Late>, f64) {
+    let mut greatest = 0.0_f64;
+    if whole < WORTH_MEASURING {
+        return (None, greatest);
+    }
+    for part in [0.2, 0.4, 0.6, 0.8] {
+        let deadline = part * whole;
+        let allowed = LATENESS.max(PART * deadline);
+        let mut took = f64::INFINITY;
+        // Whatever else kept the machine busy does not do so three times.
+        for _ in 0..3 {
+            took = took.min(call(Some(deadline)));
+            if took - deadline <= allowed {
+                break;
+            }
+        }
+        let late = took - deadline;
+        greatest = greatest.max(late);
+        if late > allowed {
+            return (Some(Late { what, took: [whole, deadline, took] }), greatest);
+        }
+    }
+    (None, greatest)
+}
+
+#[test]
+fn deadlines_are_kept_inside_of_a_row() {
+    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let cases = number("NNHAL_TEST_CASES").unwrap_or(1);
+    let most = number("NNHAL_TEST_BYTES").unwrap_or(LONG_BYTES);
+    let only = std::env::var("NNHAL_TEST_OPERATION").ok();
+    let mut random = Random(number("NNHAL_TEST_SEED").unwrap_or(0x9E37_79B9_7F4A_7C15).max(1));
+    let memory_limit = (4 * most).max(1 << 30);
+    let settings = Settings { memory_limit, ..Settings::default() };
+    let device = nnhal_cpu::device(settings);
+    let (mut complaints, mut tried, mut without) = (Vec::new(), 0, Vec::new());
+    for signature in signatures() {
+        let name = signature.operation.to_string();
+        if only.as_ref().is_some_and(|only| *only != name) {
+            continue;
+        }
+        let (mut done, mut greatest) = (0, 0.0_f64);
+        // Most arguments do not go together.
+        for _ in 0..cases * 600 {
+            if done == cases {
+                break;
+            }
+            let mut bytes: Vec<u8> = (0..400).map(|_| random.next().to_le_bytes()[0]).collect();
+            let usual = [1, 1, 2, 2, 3, 4][usize::from(bytes[1]) % 6];
+            // Mostly tame.
+            bytes[2] |= 64;
+            let mut invocation = Invocation::of(signature, &mut Source::new(&bytes));
+            let made = long_model(&mut random, &mut invocation, usual, most);
+            let Some((model, request)) = made else { continue };
+            drop(invocation);
+            (done, tried) = (done + 1, tried + 1);
+            let (prepared, whole) = prepare(&*device, &model, Some(LONGEST));
+            let (mut late, longest) =
+                lateness("preparing", whole, |deadline| prepare(&*device, &model, deadline).1);
+            greatest = greatest.max(longest);
+            if let Ok(prepared) = prepared {
+                // The first time memory is taken, which the next ones use again.
+                execute(&*prepared, &request, Some(LONGEST));
+                let (_, whole) = execute(&*prepared, &request, Some(LONGEST));
+                let call = |deadline| execute(&*prepared, &request, deadline).1;
+                let (of_execution, longest) = lateness("executing", whole, call);
+                greatest = greatest.max(longest);
+                late = late.or(of_execution);
+            }
+            if let Some(Late { what, took: [whole, deadline, took] }) = late {
+                complaints.push(format!(
+                    "{name}: {what}, {whole:.3} s long, took {took:.3} s with a deadline of \
+                     {deadline:.3} s\n    {}",
+                    described(&model)
+                ));
+                eprintln!("{}", complaints.last().unwrap());
+            }
+        }
+        eprintln!("{name}: {done} cases, late by {:.1} ms at most", greatest * 1e3);
+        if done == 0 {
+            without.push(name);
+        }
+    }
+    assert!(complaints.is_empty(), "{} of {tried}:\n{}", complaints.len(), complaints.join("\n"));
+    // Otherwise the arguments have become so wild that nothing is tested.
+    let operations = signatures().count();
+    assert!(
+        only.is_some() || 4 * without.len() <= operations,
+        "no arguments of {} go together",
+        without.join(", ")
+    );
 }

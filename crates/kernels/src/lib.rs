@@ -24,6 +24,8 @@ mod gemm;
 mod image;
 mod instruction_set;
 mod lines;
+#[cfg(all(test, not(loom), not(miri)))]
+mod long_rows;
 pub mod movement;
 mod multiplier;
 mod packing;

@@ -278,6 +278,21 @@ impl Preparation {
         Ok(copy)
     }
 
+    /// Values one after the other, which count against the allowance: for what kernels are prepared with
+    /// or keep beside their packed weights.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
+    pub fn collected<T>(
+        &mut self,
+        values: impl ExactSizeIterator<Item = T>,
+        what: &'static str,
+    ) -> Result<Vec<T>, TooLarge> {
+        let mut all = self.room(values.len(), what)?;
+        all.extend(values);
+        Ok(all)
+    }
+
     /// Room for this many values, which counts against the allowance.
     pub(crate) fn room<T>(&mut self, count: usize, what: &'static str) -> Result<Vec<T>, TooLarge> {
         self.take::<T>(count, what)?;
@@ -418,6 +433,16 @@ mod tests {
 
     fn new() -> Preparation {
         Preparation::new(InstructionSet::Portable, 1)
+    }
+
+    #[test]
+    fn values_are_counted_before_they_are_collected() {
+        let mut preparation = new().with_limit(40);
+        let collected = preparation.collected([1_u64, 2, 3].into_iter(), "numbers");
+        assert_eq!(collected.unwrap(), [1, 2, 3]);
+        let refusal = preparation.collected([0_u64; 3].into_iter(), "numbers").unwrap_err();
+        assert_eq!((refusal.what, refusal.wanted, refusal.left), ("numbers", Some(24), Some(16)));
+        assert_eq!(preparation.take_refusal(), Some(refusal));
     }
 
     #[test]

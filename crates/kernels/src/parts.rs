@@ -3,7 +3,7 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::gemm::part;
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use std::ops::Range;
 
 /// Into how many tasks work is cut that would be worth this many: the same number for each thread, `by_thread`
@@ -36,18 +36,19 @@ pub(crate) struct Cut {
 }
 
 /// Calls `work` with parts of `0..length`: on several threads if they are worth it, and in more tasks
-/// if those would take long.
+/// if those would take long. A part is a single index if that takes long: then `work` asks the pace that
+/// it is given, now and then.
 pub(crate) fn for_each_part(
     team: &mut Team,
     length: usize,
     Cut { each, least, multiple }: Cut,
-    work: impl Fn(Range<usize>) + Sync,
+    work: impl Fn(Range<usize>, Pace<'_>) + Sync,
 ) {
     let worth = length.saturating_mul(each) / least.max(1);
     let tasks = short_tasks(worth, team.threads(), 2).clamp(1, length.max(1));
     let part = length.div_ceil(tasks).next_multiple_of(multiple).max(1);
-    team.run(length.div_ceil(part), &|task| {
-        work(task * part..length.min((task + 1) * part));
+    team.run_long(length.div_ceil(part), &|task, stop| {
+        work(task * part..length.min((task + 1) * part), Pace::new(stop));
     });
 }
 
@@ -86,7 +87,7 @@ mod tests {
     fn a_few_long_rows_are_one_task_each() {
         let tasks = |length, cut| {
             let count = AtomicUsize::new(0);
-            for_each_part(&mut Team::new(2), length, cut, |_| {
+            for_each_part(&mut Team::new(2), length, cut, |_, _| {
                 count.fetch_add(1, Ordering::Relaxed);
             });
             count.into_inner()

@@ -1,11 +1,12 @@
 //! Running a plan.
 
 use super::arena::Operands;
-use super::{Location, Plan, Run, Step};
+use super::{BLOCK, Location, Plan, Run, Step, blocks};
 use half::f16;
 use nnhal_driver::bindings::Region;
 use nnhal_driver::{
-    Bindings, BoundOutput, Charge, Destination, EngineError, MemoryUse, ObservedOutput, RunContext,
+    Bindings, BoundOutput, Budget, Charge, Destination, EngineError, MemoryUse, ObservedOutput,
+    RunContext,
 };
 use nnhal_kernels::{Lines, Team, for_each_slice};
 use std::sync::OnceLock;
@@ -39,12 +40,13 @@ pub(crate) trait Endpoints {
     /// Copies the bytes of an input, as models have them.
     fn read(&self, input: usize, bytes: &mut [u8], team: &mut Team) -> Result<(), EngineError>;
 
-    /// Takes an output.
+    /// Takes an output, as long as the budget lasts.
     fn deliver(
         &mut self,
         output: usize,
         dimensions: &[u32],
         bytes: OutputBytes<'_>,
+        budget: &Budget,
     ) -> Result<(), EngineError>;
 }
 
@@ -58,10 +60,19 @@ pub(crate) enum OutputBytes<'run> {
 
 impl OutputBytes<'_> {
     /// A copy, as models have it.
-    pub(crate) fn into_vec(self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// The budget is used up before.
+    pub(crate) fn into_vec(self, budget: &Budget) -> Result<Vec<u8>, EngineError> {
         match self {
-            Self::Ready(bytes) => bytes.to_vec(),
-            Self::Wide(bytes) => narrowed(bytes),
+            Self::Ready(bytes) => {
+                let mut copy = Vec::with_capacity(bytes.len());
+                for block in blocks(bytes.len(), budget) {
+                    copy.extend_from_slice(&bytes[block?]);
+                }
+                Ok(copy)
+            }
+            Self::Wide(bytes) => narrowed_until(bytes, budget),
         }
     }
 }
@@ -77,11 +88,15 @@ impl Endpoints for &Bindings {
         output: usize,
         dimensions: &[u32],
         bytes: OutputBytes<'_>,
+        budget: &Budget,
     ) -> Result<(), EngineError> {
         let bound = &self.outputs()[output];
         match bytes {
-            OutputBytes::Ready(bytes) => Ok(bound.deliver(dimensions, bytes)?),
-            OutputBytes::Wide(bytes) => deliver_narrowed(bound, dimensions, bytes),
+            OutputBytes::Ready(bytes) if bytes.len() <= BLOCK => {
+                Ok(bound.deliver(dimensions, bytes)?)
+            }
+            OutputBytes::Ready(bytes) => deliver_blocks(bound, dimensions, bytes, budget),
+            OutputBytes::Wide(bytes) => deliver_narrowed(bound, dimensions, bytes, budget),
         }
     }
 }
@@ -125,7 +140,7 @@ impl Plan {
             if input.is_float16 {
                 let half = bytes.len() / 2;
                 endpoints.read(index, &mut bytes[half..], team)?;
-                widen(bytes);
+                widen(bytes, context.budget)?;
             } else {
                 endpoints.read(index, bytes, team)?;
             }
@@ -153,7 +168,7 @@ impl Plan {
                 Location::Arena(range) => &arena[range.clone()],
             };
             let of = if output.is_float16 { OutputBytes::Wide } else { OutputBytes::Ready };
-            endpoints.deliver(index, &output.dimensions, of(bytes))?;
+            endpoints.deliver(index, &output.dimensions, of(bytes), context.budget)?;
         }
         Ok(())
     }
@@ -200,15 +215,37 @@ fn read(region: &Region, bytes: &mut [u8], team: &mut Team) -> Result<(), Engine
 }
 
 /// Turns floats of 16 bits, which fill the second half, into floats of 32 bits, which fill it all.
-fn widen(bytes: &mut [u8]) {
+///
+/// # Errors
+/// The budget is used up before.
+fn widen(bytes: &mut [u8], budget: &Budget) -> Result<(), EngineError> {
     let elements = bytes.len() / 4;
-    for element in 0..elements {
-        // Never written before it is read: 4 * element + 4 <= 2 * (elements + element) + 2 until
-        // the last one.
-        let at = 2 * (elements + element);
-        let narrow = f16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        bytes[4 * element..][..4].copy_from_slice(&narrow.to_f32().to_ne_bytes());
+    for block in blocks(elements, budget) {
+        for element in block? {
+            // Never written before it is read: 4 * element + 4 <= 2 * (elements + element) + 2 until
+            // the last one.
+            let at = 2 * (elements + element);
+            let narrow = f16::from_le_bytes([bytes[at], bytes[at + 1]]);
+            bytes[4 * element..][..4].copy_from_slice(&narrow.to_f32().to_ne_bytes());
+        }
     }
+    Ok(())
+}
+
+/// Delivers bytes piece by piece.
+fn deliver_blocks(
+    bound: &BoundOutput,
+    dimensions: &[u32],
+    bytes: &[u8],
+    budget: &Budget,
+) -> Result<(), EngineError> {
+    if let Destination::Region(region) = bound.begin(dimensions, bytes.len() as u64)? {
+        for block in blocks(bytes.len(), budget) {
+            let block = block?;
+            region.write(block.start as u64, &bytes[block])?;
+        }
+    }
+    Ok(())
 }
 
 /// Floats that are turned into floats of 16 bits at a time.
@@ -219,20 +256,23 @@ fn deliver_narrowed(
     bound: &BoundOutput,
     dimensions: &[u32],
     bytes: &[u8],
+    budget: &Budget,
 ) -> Result<(), EngineError> {
     let Destination::Region(region) = bound.begin(dimensions, bytes.len() as u64 / 2)? else {
         return Ok(());
     };
     let mut narrow = [[0; 2]; PIECE];
     let mut offset = 0;
-    for wide in bytes.chunks(4 * PIECE) {
-        let (elements, _) = wide.as_chunks();
-        for (to, from) in narrow.iter_mut().zip(elements) {
-            *to = f16::from_f32(f32::from_ne_bytes(*from)).to_le_bytes();
+    for block in blocks(bytes.len(), budget) {
+        for wide in bytes[block?].chunks(4 * PIECE) {
+            let (elements, _) = wide.as_chunks();
+            for (to, from) in narrow.iter_mut().zip(elements) {
+                *to = f16::from_f32(f32::from_ne_bytes(*from)).to_le_bytes();
+            }
+            let narrow = narrow[..elements.len()].as_flattened();
+            region.write(offset, narrow)?;
+            offset += narrow.len() as u64;
         }
-        let narrow = narrow[..elements.len()].as_flattened();
-        region.write(offset, narrow)?;
-        offset += narrow.len() as u64;
     }
     Ok(())
 }
@@ -246,6 +286,18 @@ pub(super) fn narrowed(bytes: &[u8]) -> Vec<u8> {
         .collect()
 }
 
+/// [`narrowed`], as long as the budget lasts.
+///
+/// # Errors
+/// It is used up before.
+pub(super) fn narrowed_until(bytes: &[u8], budget: &Budget) -> Result<Vec<u8>, EngineError> {
+    let mut all = Vec::with_capacity(bytes.len() / 2);
+    for block in blocks(bytes.len(), budget) {
+        all.extend(narrowed(&bytes[block?]));
+    }
+    Ok(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,7 +308,7 @@ mod tests {
             let numbers: Vec<f32> = (0..count).map(|it| f32::from(it) - 2.5).collect();
             let mut bytes = vec![0xAA; 2 * usize::from(count)];
             bytes.extend(numbers.iter().flat_map(|it| f16::from_f32(*it).to_le_bytes()));
-            widen(&mut bytes);
+            widen(&mut bytes, &Budget::unlimited()).unwrap();
             let expected: Vec<u8> = numbers.iter().flat_map(|it| it.to_ne_bytes()).collect();
             assert_eq!(bytes, expected);
         }

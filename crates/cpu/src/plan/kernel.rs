@@ -2,8 +2,9 @@
 
 use super::arena::Operands;
 use nnhal_driver::{Budget, EngineError, Ledger};
-use nnhal_kernels::Team;
+use nnhal_kernels::{Team, for_each_slice};
 use std::fmt;
+use std::ops::Range;
 
 /// What a step does with its operands.
 pub(crate) trait Kernel: fmt::Debug + Send + Sync {
@@ -35,4 +36,56 @@ pub(crate) struct Run<'run> {
     pub(crate) budget: &'run Budget,
     /// For what they take beside their scratch memory.
     pub(crate) ledger: &'run Ledger,
+}
+
+/// Elements from which on a second thread is worth waking.
+pub(crate) const ELEMENTS_BY_THREAD: usize = 16 << 10;
+
+impl Run<'_> {
+    /// Writes what `function` makes of each element: on all threads if they are many, and as long as they
+    /// are wanted.
+    pub(crate) fn map<T: Copy + Sync, U: Send>(
+        &mut self,
+        input: &[T],
+        output: &mut [U],
+        function: impl Fn(T) -> U + Sync,
+    ) {
+        for_each_slice(self.team, output, ELEMENTS_BY_THREAD, |start, part| {
+            for (output, input) in part.iter_mut().zip(&input[start..]) {
+                *output = function(*input);
+            }
+        });
+    }
+
+    /// Copies as many elements as there are: on all threads if they are many, and as long as they are
+    /// wanted.
+    ///
+    /// # Panics
+    /// If the input has fewer.
+    pub(crate) fn copy<T: Copy + Send + Sync>(&mut self, input: &[T], output: &mut [T]) {
+        for_each_slice(self.team, output, ELEMENTS_BY_THREAD, |start, part| {
+            part.copy_from_slice(&input[start..start + part.len()]);
+        });
+    }
+
+    /// Writes an element everywhere: on all threads if it is to many places, and as long as that is wanted.
+    pub(crate) fn fill<T: Copy + Send + Sync>(&mut self, element: T, output: &mut [T]) {
+        for_each_slice(self.team, output, ELEMENTS_BY_THREAD, |_, part| part.fill(element));
+    }
+}
+
+/// Elements that one thread goes through without a question to the budget.
+pub(crate) const BLOCK: usize = 1 << 16;
+
+/// `0..length` in parts of at most [`BLOCK`], with a question to the budget between them.
+pub(crate) fn blocks(
+    length: usize,
+    budget: &Budget,
+) -> impl Iterator<Item = Result<Range<usize>, EngineError>> + '_ {
+    (0..length).step_by(BLOCK).map(move |first| {
+        if first > 0 {
+            budget.check_inside()?;
+        }
+        Ok(first..length.min(first + BLOCK))
+    })
 }

@@ -8,9 +8,10 @@ pub use crate::gemm::Epilogue;
 
 use crate::disjoint::DisjointOutput;
 use crate::gemm::pack::{self, Matrix};
-use crate::gemm::{Blocking, Tile, part, run_tile};
+use crate::gemm::{Blocking, Tile, part, run_tile_until};
 use crate::image::values_needed;
 use crate::parts::even_tasks;
+use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{InstructionSet, Line, Team};
 use std::ops::Range;
@@ -176,7 +177,8 @@ impl BatchMatmul {
         let output = DisjointOutput::new(output);
         let (panel, tile) = self.task_scratch();
         let pieces = self.output.starts.len() * self.panels * self.row_parts;
-        team.run(self.tasks, &|task| {
+        team.run_long(self.tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
             // SAFETY: each task has its own part.
             let scratch = unsafe { scratch.slice(task * (panel + tile), panel + tile) };
             let (panel, tile) = scratch.split_at_mut(panel);
@@ -189,7 +191,8 @@ impl BatchMatmul {
                 let first = of_product / self.row_parts * width;
                 let rows = part(rows, self.row_parts, of_product % self.row_parts);
                 let columns = first..columns.min(first + width);
-                self.piece(product, rows, columns, [left, right], &output, [panel, tile]);
+                let operands = [left, right];
+                self.piece(product, [rows, columns], operands, &output, [panel, tile], &mut pace);
             }
         });
     }
@@ -198,11 +201,11 @@ impl BatchMatmul {
     fn piece(
         &self,
         product: usize,
-        rows: Range<usize>,
-        columns: Range<usize>,
+        [rows, columns]: [Range<usize>; 2],
         [left, right]: [&[f32]; 2],
         output: &DisjointOutput<'_, f32>,
         [panel, scratch]: [&mut [f32]; 2],
+        pace: &mut Pace<'_>,
     ) {
         let depth = self.sizes[2];
         let Blocking { rows: most_rows, lanes, .. } = self.blocking;
@@ -217,14 +220,18 @@ impl BatchMatmul {
         let (bias, weights) = panel.split_at_mut(width);
         bias.fill(0.0);
         if self.right.transposed {
-            pack::turned(self.isa, &right, columns.clone(), depth, [width; 2], weights);
+            let of = columns.clone();
+            pack::turned_until(pace, self.isa, &right, of, depth, width, weights);
         } else {
-            pack::columns(&right, depth, columns.clone(), width, weights);
+            pack::columns_until(pace, &right, depth, columns.clone(), width, weights);
         }
         let panel = &panel[..(1 + depth) * width];
         let tiles = rows.len().div_ceil(most_rows);
         for tile in 0..tiles {
             let of_tile = part(rows.len(), tiles, tile);
+            if pace.is_over(of_tile.len() * width * depth) {
+                return;
+            }
             let rows = rows.start + of_tile.start..rows.start + of_tile.end;
             let mut segments = [std::ptr::null(); Blocking::MOST_ROWS];
             let segments = &mut segments[..rows.len()];
@@ -232,8 +239,10 @@ impl BatchMatmul {
                 // Row by row of the tile: the stored columns.
                 for (row, segment) in rows.clone().zip(segments.iter_mut()) {
                     let copy = &mut scratch[(row - rows.start) * depth..][..depth];
-                    for (k, to) in copy.iter_mut().enumerate() {
-                        *to = left.values[left.start + k * left.stride + row];
+                    for block in pace.blocks(depth, 4) {
+                        for (k, to) in block.clone().zip(&mut copy[block]) {
+                            *to = left.values[left.start + k * left.stride + row];
+                        }
                     }
                     *segment = copy.as_ptr();
                 }
@@ -260,7 +269,7 @@ impl BatchMatmul {
             // SAFETY: each segment was taken from a slice of `depth` values, the panel has this many
             // rows and the bias; `run` has seen that the output has all rows and columns of all
             // matrices, which `prepare` has seen to be disjoint; each tile is computed once.
-            unsafe { run_tile(self.isa, rows.len(), vectors, &tile) };
+            unsafe { run_tile_until(self.isa, rows.len(), vectors, &tile, Some(pace.stop())) };
         }
     }
 }

@@ -162,11 +162,7 @@ impl Pass<'_> {
         // Rows that have been copied, counted from the first row of padding of an image; row `y`
         // is at the remainder of `y`.
         let mut copied = (usize::MAX, 0);
-        let products = shape.output[1].saturating_mul(shape.filter_values());
         for line in lines {
-            if pace.is_over(products) {
-                return;
-            }
             let (image, y) = (line / shape.output[0], line % shape.output[0]);
             if copied.0 != image {
                 copied = (image, 0);
@@ -174,19 +170,19 @@ impl Pass<'_> {
             let first = y * shape.stride[0];
             for row in copied.1.max(first)..first + height {
                 let to = &mut scratch[row % height * row_values..][..row_values];
-                self.copy(image, row, to);
+                self.copy(image, row, to, &mut pace);
             }
             copied.1 = first + height;
             let mut rows = [std::ptr::null(); MOST_ROWS];
             for (index, row) in rows[..height].iter_mut().enumerate() {
                 *row = scratch[(first + index) % height * row_values..][..row_values].as_ptr();
             }
-            self.line(line, &rows[..height]);
+            self.line(line, &rows[..height], &mut pace);
         }
     }
 
     /// A row of the image, padding in front of it, and behind it as much as there is room for.
-    fn copy(&self, image: usize, row: usize, to: &mut [f32]) {
+    fn copy(&self, image: usize, row: usize, to: &mut [f32], pace: &mut Pace<'_>) {
         let shape = self.shape;
         let [height, width] = shape.input;
         let channels = shape.input_channels;
@@ -198,18 +194,24 @@ impl Pass<'_> {
         let (before, rest) = to.split_at_mut((shape.padding_before[1] * channels).min(to.len()));
         let (values, behind) = rest.split_at_mut(from.len().min(rest.len()));
         before.fill(0.0);
-        values.copy_from_slice(&from[..values.len()]);
+        for block in pace.blocks(values.len(), 1) {
+            values[block.clone()].copy_from_slice(&from[block]);
+        }
         behind.fill(0.0);
     }
 
     /// A line of the output, all channels.
-    fn line(&self, line: usize, rows: &[*const f32]) {
+    fn line(&self, line: usize, rows: &[*const f32], pace: &mut Pace<'_>) {
         let shape = self.shape;
         let Narrow { isa, panels, epilogue, pixels, .. } = self.narrow;
         let width = shape.output[1];
         let step = shape.stride[1] * shape.input_channels;
         let mut x = 0;
+        let products = pixels * shape.filter_values();
         while x < width {
+            if pace.is_over(products) {
+                return;
+            }
             x = x.min(width - pixels);
             for panel in (0..panels.count()).map(|index| panels.panel(index)) {
                 let start = |stride| (line * width + x) * stride + panel.columns.start;

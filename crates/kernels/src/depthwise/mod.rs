@@ -290,14 +290,18 @@ impl Direct {
             let mut pace = Pace::new(stop);
             let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
             for line in part(lines, self.line_parts, task / self.panel_parts) {
-                if pace.is_over(shape.output[1].saturating_mul(shape.filter_values())) {
-                    return;
+                // Mostly all of them.
+                for first in panels.clone().step_by(MOST_PANELS) {
+                    let panels = first..panels.end.min(first + MOST_PANELS);
+                    pass.line(line, panels, &mut pace);
                 }
-                pass.line(line, panels.clone());
             }
         });
     }
 }
+
+/// Panels of a line that are computed without a question whether to go on.
+const MOST_PANELS: usize = 1024;
 
 /// A convolution that is being computed.
 struct Pass<'a> {
@@ -313,8 +317,9 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// Some channels of one output line.
-    fn line(&self, line: usize, panels: Range<usize>) {
+    fn line(&self, line: usize, panels: Range<usize>, pace: &mut Pace<'_>) {
         let shape = self.shape;
+        let products = panels.len() * self.direct.blocking.columns() * shape.taps();
         let [height, width] = shape.output;
         let (n, y) = (line / height, line % height);
         let [filter_height, filter_width] = shape.filter;
@@ -328,6 +333,9 @@ impl Pass<'_> {
         let mut table = [std::ptr::null(); MOST_TAPS * MOST_PIXELS];
         for tile in 0..tiles {
             let xs = part(width, tiles, tile);
+            if pace.is_over(xs.len() * products) {
+                return;
+            }
             let taps_of_tile = if count == 0 {
                 Taps::Table(&[])
             } else if interior.0 <= xs.start && xs.end <= interior.1 {

@@ -110,20 +110,28 @@ impl Sliding {
                 strips.push(Rows { first, count: rows.len(), input, seen });
             }
         }
-        let mut columns = preparation.room(phases[1], "strips of columns")?;
-        columns.extend((0..phases[1]).map(|first| {
+        // Long ones in parts, mostly one.
+        let parts = shape.output[1].div_ceil(MOST_COLUMNS.saturating_mul(phases[1].max(1)));
+        let count = phases[1].checked_mul(parts).ok_or(TooLarge::beyond_addresses("columns"))?;
+        let mut columns = preparation.room(count, "strips of columns")?;
+        columns.extend((0..count).map(|index| {
+            let (phase, part) = (index % phases[1], index / phases[1]);
+            let all = (shape.output[1] - phase).div_ceil(column_dilation);
+            let done = all.min(part * MOST_COLUMNS);
+            let first = phase + done * column_dilation;
             let padding = shape.padding_before[1];
-            // The first tap of the first column sees the column `first - padding`.
-            let before = padding.saturating_sub(first).div_ceil(column_dilation);
-            let input = first + before * column_dilation - padding;
+            // The first tap of the first column sees the column `first * stride - padding`.
+            let before = padding.saturating_sub(first * stride).div_ceil(column_dilation);
+            let input = first * stride + before * column_dilation - padding;
             Columns {
                 first,
-                count: (shape.output[1] - first).div_ceil(column_dilation),
+                count: (all - done).min(MOST_COLUMNS),
                 input,
                 seen: shape.input[1].saturating_sub(input).div_ceil(column_dilation),
                 padding: before,
             }
         }));
+        columns.retain(|columns: &Columns| columns.count > 0);
         let products = shape.output_pixels().saturating_mul(shape.taps() * shape.output_channels);
         let parts = match products / LEAST_PRODUCTS {
             0 if products < LEAST_PRODUCTS / 5 => 1,
@@ -175,20 +183,30 @@ impl Sliding {
             let panels = part(self.panels.count(), self.panel_parts, task % self.panel_parts);
             for strip in part(strips, self.strip_parts, task / self.panel_parts) {
                 for columns in &self.columns {
-                    if pace.is_over(columns.count.saturating_mul(shape.filter_values())) {
-                        return;
+                    // Mostly all of them.
+                    for first in panels.clone().step_by(MOST_PANELS) {
+                        let panels = first..panels.end.min(first + MOST_PANELS);
+                        let products =
+                            panels.len() * self.panels.blocking().columns() * shape.taps();
+                        if pace.is_over(columns.count.saturating_mul(products)) {
+                            return;
+                        }
+                        pass.strip(
+                            strip / self.strips.len(),
+                            &self.strips[strip % self.strips.len()],
+                            columns,
+                            panels,
+                        );
                     }
-                    pass.strip(
-                        strip / self.strips.len(),
-                        &self.strips[strip % self.strips.len()],
-                        columns,
-                        panels.clone(),
-                    );
                 }
             }
         });
     }
 }
+
+/// Columns and panels of a strip that are computed without a question whether to go on.
+const MOST_COLUMNS: usize = 1 << 13;
+const MOST_PANELS: usize = 32;
 
 /// A convolution that is being computed.
 struct Pass<'a> {

@@ -84,15 +84,20 @@ impl Wide {
                     });
                     let at = [line, x];
                     let epilogue = &self.epilogue;
-                    self.isa.run(Pixel { shape, weights, input, residual, at, to, epilogue });
+                    let pace = &mut pace;
+                    let isa = self.isa;
+                    isa.run(Pixel { shape, weights, input, residual, at, to, epilogue, pace });
                 }
             }
         });
     }
 }
 
+/// Taps from which on it is asked among them whether to go on.
+const MANY_TAPS: usize = 1024;
+
 /// An output pixel, in a line of all images.
-struct Pixel<'a> {
+struct Pixel<'a, 'p> {
     shape: &'a Shape,
     weights: Weights<'a>,
     input: Image<'a, f32>,
@@ -100,9 +105,10 @@ struct Pixel<'a> {
     at: [usize; 2],
     to: &'a mut [f32],
     epilogue: &'a Epilogue,
+    pace: &'a mut Pace<'p>,
 }
 
-impl Kernel for Pixel<'_> {
+impl Kernel for Pixel<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -110,12 +116,14 @@ impl Kernel for Pixel<'_> {
         let mut channel = 0;
         let multiplier = self.shape.group_output_channels();
         if multiplier == 1 {
-            while self.to.len() - channel >= VECTORS * S::LANES {
+            let work = self.shape.taps().saturating_mul(VECTORS * S::LANES);
+            while self.to.len() - channel >= VECTORS * S::LANES && !self.pace.is_over(work) {
                 self.channels::<S, VECTORS, false>(simd, channel, VECTORS * S::LANES);
                 channel += VECTORS * S::LANES;
             }
         }
-        while channel < self.to.len() {
+        let work = self.shape.taps().saturating_mul(S::LANES);
+        while channel < self.to.len() && !self.pace.is_over(work) {
             // Those that see the same channel of the input, if one is seen by several.
             let end = match multiplier {
                 1 => self.to.len(),
@@ -132,7 +140,7 @@ impl Kernel for Pixel<'_> {
     }
 }
 
-impl Pixel<'_> {
+impl Pixel<'_, '_> {
     /// The `count` channels from `channel` on, which are as many as `N` vectors have, or fewer than
     /// one. If they are `SHARED` all see the same channel of the input.
     #[inline(always)]
@@ -159,9 +167,13 @@ impl Pixel<'_> {
         let (image, y) = (line / shape.output[0], line % shape.output[0]);
         let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
         let columns = shape.seen_taps(1, x);
+        let is_large = columns.len().saturating_mul(shape.filter[0]) >= MANY_TAPS;
         for i in shape.seen_taps(0, y) {
             let input_y = top + i * shape.dilation[0] - shape.padding_before[0];
             for j in columns.clone() {
+                if is_large && self.pace.is_over(N * S::LANES) {
+                    return;
+                }
                 let input_x = left + j * shape.dilation[1] - shape.padding_before[1];
                 let pixel = (image * shape.input[0] + input_y) * shape.input[1] + input_x;
                 let start = pixel * self.input.pixel_stride;

@@ -6,7 +6,7 @@ use super::suppression::{Heap, Kept, candidate, parts, suppress};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 use std::cmp::Ordering;
 
@@ -167,7 +167,7 @@ impl DetectionPostprocessing {
             match self.rule {
                 Rule::Regular { .. } => self.regular(team, &input, &mut found, scratch),
                 Rule::Fast { classes_of_box } => {
-                    self.fast(&input, classes_of_box, &mut found, scratch);
+                    self.fast(&mut team.pace(), &input, classes_of_box, &mut found, scratch);
                 }
             }
             let Image { scores, boxes, classes, count } = found;
@@ -190,6 +190,7 @@ impl DetectionPostprocessing {
     /// Each box competes with the highest of its scores.
     fn fast(
         &self,
+        pace: &mut Pace<'_>,
         input: &Input<'_>,
         classes_of_box: usize,
         found: &mut Image<'_>,
@@ -202,6 +203,9 @@ impl DetectionPostprocessing {
         if classes > 0 {
             let isa = Isa::of(self.set);
             for (index, scores) in input.scores.chunks_exact(classes).enumerate() {
+                if pace.is_over(classes) {
+                    return;
+                }
                 let best = isa.run(Highest(&scores[1..]));
                 if best > self.score_threshold {
                     candidates[competing] = candidate(best, index);
@@ -214,8 +218,13 @@ impl DetectionPostprocessing {
             self.overlap_threshold,
             |index| self.edges(input, index),
             &mut kept,
+            pace,
         );
         for (kept, edges) in kept.candidates[..count].iter().zip(&*kept.boxes) {
+            // They are sorted.
+            if pace.is_over(16 * classes) {
+                return;
+            }
             let index = parts(*kept).1;
             let scores = &input.scores[index * classes..][..classes];
             let order = &mut order[..classes - 1];
@@ -261,7 +270,7 @@ impl DetectionPostprocessing {
             team,
             anchors,
             Cut { each: 1, least: ANCHORS_OF_TASK, multiple: 1 },
-            |part| {
+            |part, _| {
                 // SAFETY: every part is another one.
                 let boxes = unsafe { places.slice(part.start, part.len()) };
                 for (edges, index) in boxes.iter_mut().zip(part) {
@@ -274,13 +283,17 @@ impl DetectionPostprocessing {
         let tasks = self.threads.max(1);
         let (words, of_threads) = (self.words_of_thread(), DisjointOutput::new(of_threads));
         let kept_of_classes = DisjointOutput::new(&mut *slots);
-        team.run(tasks, &|task| {
+        team.run_long(tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
             // SAFETY: every task has its own room.
             let of_thread = unsafe { of_threads.slice(task * words, words) };
             let (candidates, mut kept) = self.split_scratch(of_thread);
             for class in (1..classes).skip(task).step_by(tasks) {
                 let mut competing = 0;
                 for (index, scores) in input.scores.chunks_exact(classes).enumerate() {
+                    if pace.is_over(8) {
+                        return;
+                    }
                     if scores[class] > self.score_threshold {
                         candidates[competing] = candidate(scores[class], index);
                         competing += 1;
@@ -291,6 +304,7 @@ impl DetectionPostprocessing {
                     self.overlap_threshold,
                     |index| boxes[index],
                     &mut kept,
+                    &mut pace,
                 );
                 // SAFETY: every class is one task's.
                 let slots = unsafe { kept_of_classes.slice(class * most, count) };
@@ -303,8 +317,9 @@ impl DetectionPostprocessing {
             order[count] = candidate(parts(*kept).0, slot);
             count += 1;
         }
-        let mut heap = Heap::new(&mut order[..count]);
-        while found.count < self.limit {
+        let mut pace = team.pace();
+        let mut heap = Heap::new(&mut order[..count], &mut pace);
+        while found.count < self.limit && !pace.is_over(16) {
             let Some(best) = heap.pop() else { break };
             let (score, slot) = parts(best);
             found.push(score, boxes[parts(slots[slot]).1], self.label(slot / most));

@@ -3,7 +3,7 @@
 
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Prepared ROI_ALIGN of float32 images `[batch, height, width, channels]`, none of whose last three
@@ -96,7 +96,8 @@ impl RoiAlign {
         let isa = Isa::of(self.set);
         let scratch = DisjointOutput::new(&mut scratch[..tasks * words]);
         let output = DisjointOutput::new(output);
-        team.run(tasks, &|task| {
+        team.run_long(tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
             // SAFETY: every task has its own room.
             let room = unsafe { scratch.slice(task * words, words) };
             for number in (0..regions.len()).skip(task).step_by(tasks) {
@@ -104,7 +105,7 @@ impl RoiAlign {
                 let Some(region) = region else { continue };
                 // SAFETY: every region has its own output, and is one task's.
                 let output = unsafe { output.slice(number * of_region, of_region) };
-                self.pool(isa, region, images, output, room);
+                self.pool(isa, region, images, output, room, &mut pace);
             }
         });
         Ok(())
@@ -127,7 +128,15 @@ impl RoiAlign {
         is_within.then(|| Region { batch, start, extent: in_cells([y2 - y1, x2 - x1]) })
     }
 
-    fn pool(&self, isa: Isa, region: Region, images: &[f32], output: &mut [f32], room: &mut [f32]) {
+    fn pool(
+        &self,
+        isa: Isa,
+        region: Region,
+        images: &[f32],
+        output: &mut [f32],
+        room: &mut [f32],
+        pace: &mut Pace<'_>,
+    ) {
         let [_, height, width, channels] = self.sizes;
         let image =
             &images[region.batch * height * width * channels..][..height * width * channels];
@@ -139,13 +148,22 @@ impl RoiAlign {
         for (bin, (weights, place)) in
             of_columns.chunks_exact_mut(width).zip(&mut *places).enumerate()
         {
+            if pace.is_over(OF_CELL * width) {
+                return;
+            }
             let cells = self.cells(&region, 1, bin, weights);
             *place = [narrow(cells.first), narrow(cells.count)];
         }
         for (bin, row) in output.chunks_exact_mut(across * channels).take(down).enumerate() {
+            if pace.is_over(OF_CELL * height) {
+                return;
+            }
             let rows = self.cells(&region, 0, bin, of_rows);
             let columns = of_columns.chunks_exact(width).zip(&*places);
             for (output, (weights, [first, count])) in row.chunks_exact_mut(channels).zip(columns) {
+                if pace.is_over(rows.count * *count as usize * channels) {
+                    return;
+                }
                 isa.run(Bin {
                     image: &image[rows.first * width * channels..],
                     row_stride: width * channels,
@@ -190,6 +208,9 @@ impl RoiAlign {
         Cells { first, count: last - first + 1 }
     }
 }
+
+/// Multiplications that take about as long as a cell's weight.
+const OF_CELL: usize = 16;
 
 /// The average of one bin.
 struct Bin<'a> {

@@ -2,6 +2,7 @@
 //! looked at.
 
 use super::boxes::{Edges, overlap};
+use crate::team::Pace;
 
 /// A candidate as a number that is the greater the sooner its turn is: by its score, which is above 0,
 /// and among equals by its number.
@@ -16,13 +17,20 @@ pub(super) fn parts(candidate: u64) -> (f32, usize) {
     (f32::from_bits((candidate >> 32) as u32), !(candidate as u32) as usize)
 }
 
+/// Multiplications that take about as long as a step down a heap, or as comparing two boxes.
+const OF_STEP: usize = 8;
+
 /// Numbers of which the greatest comes first.
 pub(super) struct Heap<'a>(&'a mut [u64]);
 
 impl<'a> Heap<'a> {
-    pub(super) fn new(numbers: &'a mut [u64]) -> Self {
+    /// In order as far as it is wanted.
+    pub(super) fn new(numbers: &'a mut [u64], pace: &mut Pace<'_>) -> Self {
         let mut heap = Self(numbers);
         for at in (0..heap.0.len() / 2).rev() {
+            if pace.is_over(OF_STEP) {
+                break;
+            }
             heap.sink(at);
         }
         heap
@@ -70,10 +78,11 @@ pub(super) fn suppress(
     threshold: f32,
     box_of: impl Fn(usize) -> Edges,
     kept: &mut Kept<'_>,
+    pace: &mut Pace<'_>,
 ) -> usize {
-    let mut heap = Heap::new(candidates);
+    let mut heap = Heap::new(candidates, pace);
     let mut count = 0;
-    while count < kept.candidates.len() {
+    while count < kept.candidates.len() && !pace.is_over(OF_STEP * (count + 1)) {
         let Some(candidate) = heap.pop() else { break };
         let edges = box_of(parts(candidate).1);
         if kept.boxes[..count].iter().all(|other| overlap(edges, *other) < threshold) {
@@ -88,6 +97,7 @@ pub(super) fn suppress(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::team::Team;
 
     #[test]
     fn the_greatest_comes_first() {
@@ -96,7 +106,8 @@ mod tests {
             let mut numbers: Vec<u64> = (0..count).map(|_| random.u64(..20)).collect();
             let mut expected = numbers.clone();
             expected.sort_unstable_by(|a, b| b.cmp(a));
-            let mut heap = Heap::new(&mut numbers);
+            let team = Team::alone();
+            let mut heap = Heap::new(&mut numbers, &mut team.pace());
             assert_eq!(std::iter::from_fn(|| heap.pop()).collect::<Vec<_>>(), expected);
         }
     }
@@ -105,7 +116,7 @@ mod tests {
     fn equal_scores_are_in_their_order() {
         let mut candidates: Vec<u64> =
             [(0.5, 7), (0.5, 2), (0.75, 9), (0.25, 0)].map(|(s, n)| candidate(s, n)).to_vec();
-        let mut heap = Heap::new(&mut candidates);
+        let mut heap = Heap::new(&mut candidates, &mut Team::alone().pace());
         let found: Vec<_> = std::iter::from_fn(|| heap.pop()).map(parts).collect();
         assert_eq!(found, [(0.75, 9), (0.5, 2), (0.5, 7), (0.25, 0)]);
     }
@@ -117,7 +128,11 @@ mod tests {
             let mut candidates = [0, 1, 2]
                 .map(|number: u16| candidate(1.0 - f32::from(number) / 8.0, number.into()));
             let mut kept = Kept { candidates: &mut [0; 3], boxes: &mut [[0.0; 4]; 3] };
-            let count = suppress(&mut candidates, threshold, |it| boxes[it], &mut kept);
+            let count = {
+                let box_of = |it: usize| boxes[it];
+                let team = Team::alone();
+                suppress(&mut candidates, threshold, box_of, &mut kept, &mut team.pace())
+            };
             let found: Vec<_> = kept.candidates[..count].iter().map(|it| parts(*it).1).collect();
             assert_eq!(found, expected);
         }

@@ -10,6 +10,7 @@ pub use crate::gemm::Epilogue;
 use crate::disjoint::DisjointOutput;
 use crate::gemm::{Blocking, Gemm, Panels, PlainRows, RowsPlan};
 use crate::packing::PackedValues;
+use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{Image, ImageMut, InstructionSet, Line, Preparation, Team, TooLarge};
 use stream::{MOST_VECTORS, Stream, Weights};
@@ -187,7 +188,7 @@ impl FullyConnected {
 impl Row {
     fn run(&self, team: &mut Team, inputs: &[f32], residual: Option<&[f32]>, output: &mut [f32]) {
         let output = DisjointOutput::new(output);
-        team.run(self.panels.count(), &|task| {
+        team.run_long(self.panels.count(), &|task, stop| {
             let panel = self.panels.panel(task);
             let (bias, weights) = match &self.halves {
                 None => {
@@ -207,6 +208,7 @@ impl Row {
                 // SAFETY: panels have different columns.
                 output: unsafe { output.slice(panel.columns.start, panel.columns.len()) },
                 epilogue: &self.epilogue,
+                pace: Pace::new(stop),
             };
             stream::run(self.isa, panel.vectors, stream);
         });

@@ -3,6 +3,7 @@
 #![allow(clippy::needless_range_loop)] // The index of a vector is used for more than one array.
 
 use crate::gemm::Epilogue;
+use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// The most vectors of a panel.
@@ -26,6 +27,7 @@ pub(super) struct Stream<'a> {
     /// At most as many as the panel is wide, and more than all vectors but the last hold.
     pub(super) output: &'a mut [f32],
     pub(super) epilogue: &'a Epilogue,
+    pub(super) pace: Pace<'a>,
 }
 
 struct Panel<'a, const VECTORS: usize>(Stream<'a>);
@@ -35,7 +37,7 @@ impl<const VECTORS: usize> Kernel for Panel<'_, VECTORS> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Stream { inputs, weights, bias, residual, output, epilogue } = self.0;
+        let Stream { inputs, weights, bias, residual, output, epilogue, mut pace } = self.0;
         let width = VECTORS * S::LANES;
         // Products with even and with odd inputs have sums of their own: twice as many sums in flight.
         let mut sums = [[simd.splat(0.0); VECTORS]; 2];
@@ -43,13 +45,20 @@ impl<const VECTORS: usize> Kernel for Panel<'_, VECTORS> {
             Weights::Full(weights) => {
                 // As many inputs as there are in memory, times 128 at most: that does not wrap.
                 assert!(weights.len() >= inputs.len() * width, "weights of a panel");
-                // SAFETY: as was just seen.
-                unsafe { add::<S, VECTORS>(simd, inputs, weights.as_ptr(), &mut sums) };
+                // Blocks have an even number of inputs.
+                for block in pace.blocks(inputs.len(), width) {
+                    let weights = weights[block.start * width..].as_ptr();
+                    // SAFETY: as was just seen, of the inputs from the block's first one on.
+                    unsafe { add::<S, VECTORS>(simd, &inputs[block], weights, &mut sums) };
+                }
             }
             Weights::Half(weights) => {
                 assert!(weights.len() >= inputs.len() * width, "weights of a panel");
-                // SAFETY: as was just seen.
-                unsafe { add_half::<S, VECTORS>(simd, inputs, weights.as_ptr(), &mut sums) };
+                for block in pace.blocks(inputs.len(), width) {
+                    let weights = weights[block.start * width..].as_ptr();
+                    // SAFETY: as above.
+                    unsafe { add_half::<S, VECTORS>(simd, &inputs[block], weights, &mut sums) };
+                }
             }
         }
         for vector in 0..VECTORS {

@@ -4,6 +4,7 @@
 
 use super::Epilogue;
 use crate::InstructionSet;
+use crate::team::Stop;
 use crate::vector::{Isa, Kernel, Simd};
 
 /// How large a tile may be.
@@ -39,6 +40,9 @@ impl Blocking {
 /// A product of more than twice this depth is summed in parts of about this depth, which are added in
 /// the output: rounding errors grow with the length of a sum. A multiple of four.
 const PART_DEPTH: usize = 1024;
+
+/// After this many parts it is asked whether to go on.
+const PARTS_BETWEEN: usize = 16;
 
 /// The biases of parts after the first, for the widest panel.
 static ZEROS: [f32; 32] = [0.0; 32];
@@ -332,6 +336,22 @@ pub(crate) const fn largest_tile(registers: usize) -> [usize; 2] {
 /// if there is one, has the same number; `columns` is at most `vectors * lanes` and more than
 /// `(vectors - 1) * lanes`.
 pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile<'_>) {
+    // SAFETY: as the caller promises.
+    unsafe { run_tile_until(isa, rows, vectors, tile, None) };
+}
+
+/// As [`run_tile`], for a depth that may be any: some or all of the output is left as it is if the stop is
+/// due before the tile is computed.
+///
+/// # Safety
+/// As [`run_tile`].
+pub(crate) unsafe fn run_tile_until(
+    isa: Isa,
+    rows: usize,
+    vectors: usize,
+    tile: &Tile<'_>,
+    stop: Option<&Stop>,
+) {
     let segments = tile.segments.len() / rows;
     if segments.wrapping_mul(tile.segment_depth) <= 2 * PART_DEPTH {
         // SAFETY: as the caller promises; a panel begins with its biases.
@@ -347,6 +367,9 @@ pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, vectors: usize, tile: &Tile
         let is_last = (index + 1) * together >= segments;
         let mut start = 0;
         while start < tile.segment_depth {
+            if parts % PARTS_BETWEEN == PARTS_BETWEEN - 1 && stop.is_some_and(Stop::is_due) {
+                return;
+            }
             let depth = if together > 1 { tile.segment_depth } else { PART_DEPTH };
             let depth = depth.min(tile.segment_depth - start);
             let is_last = is_last && start + depth == tile.segment_depth;

@@ -18,7 +18,7 @@ mod panels;
 mod turn_avx512;
 
 pub use epilogue::Epilogue;
-pub(crate) use microkernel::{Blocking, Tile, largest_tile, run_tile};
+pub(crate) use microkernel::{Blocking, Tile, largest_tile, run_tile, run_tile_until};
 pub(crate) use panels::{Panels, Unpacked};
 
 use crate::disjoint::DisjointOutput;
@@ -341,18 +341,13 @@ impl Product<'_> {
             part(*tiles, *tile_parts, tile_part),
             part(panels.count(), *panel_parts, panel_part),
             scratch,
-            Pace::new(stop),
+            stop,
         );
     }
 
     /// Some tiles of rows with some panels.
-    fn part(
-        &self,
-        tiles: Range<usize>,
-        panels: Range<usize>,
-        scratch: &mut [f32],
-        mut pace: Pace<'_>,
-    ) {
+    fn part(&self, tiles: Range<usize>, panels: Range<usize>, scratch: &mut [f32], stop: &Stop) {
+        let mut pace = Pace::new(stop);
         let blocking = self.gemm.panels.blocking();
         let products = blocking.rows * blocking.columns() * (self.gemm.panels.depth() + 1);
         let mut table = [MaybeUninit::<*const f32>::uninit(); Blocking::MOST_ROWS * MOST_SEGMENTS];
@@ -365,7 +360,7 @@ impl Product<'_> {
                     if pace.is_over(products) {
                         return;
                     }
-                    self.tile(&rows, segments, panel, 0);
+                    self.tile(&rows, segments, (panel, 0), stop);
                 }
             }
             return;
@@ -385,7 +380,7 @@ impl Product<'_> {
                     // Each of the first tiles asks for one vector of each row of the next panel.
                     let Blocking { vectors, lanes, .. } = self.gemm.panels.blocking();
                     let ahead = if index < vectors { values + index * lanes } else { 0 };
-                    self.tile(&rows, segments, panel, ahead);
+                    self.tile(&rows, segments, (panel, ahead), stop);
                 }
             }
             next = block.end;
@@ -412,7 +407,13 @@ impl Product<'_> {
         unsafe { &*(std::ptr::from_ref(table) as *const [*const f32]) }
     }
 
-    fn tile(&self, rows: &Range<usize>, segments: &[*const f32], panel: usize, ahead: usize) {
+    fn tile(
+        &self,
+        rows: &Range<usize>,
+        segments: &[*const f32],
+        (panel, ahead): (usize, usize),
+        stop: &Stop,
+    ) {
         let Gemm { isa, panels, epilogue, .. } = self.gemm;
         let panel = panels.panel(panel);
         let tile = Tile {
@@ -436,7 +437,7 @@ impl Product<'_> {
         // vectors are those of `isa`. `Gemm::product` has also seen that output and residual have all of
         // the rows and columns; those of a tile are of one line. Tiles are different for each task and
         // within it, so no one else touches this one.
-        unsafe { run_tile(*isa, rows.len(), panel.vectors, &tile) };
+        unsafe { run_tile_until(*isa, rows.len(), panel.vectors, &tile, Some(stop)) };
     }
 }
 

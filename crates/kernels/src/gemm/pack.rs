@@ -2,6 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::turn_avx512;
+use crate::team::Pace;
 use crate::vector::{Isa, Kernel, Simd};
 use std::ops::Range;
 
@@ -32,6 +33,38 @@ pub(crate) fn columns(
         let (values, rest) = to.split_at_mut(columns.len());
         values.copy_from_slice(matrix.row(row, columns.clone()));
         rest.fill(0.0);
+    }
+}
+
+/// [`columns`], as long as they are wanted.
+pub(crate) fn columns_until(
+    pace: &mut Pace<'_>,
+    matrix: &Matrix<'_>,
+    rows: usize,
+    of: Range<usize>,
+    width: usize,
+    to: &mut [f32],
+) {
+    for block in pace.blocks(rows, width) {
+        let matrix = Matrix { start: matrix.start + block.start * matrix.stride, ..*matrix };
+        columns(&matrix, block.len(), of.clone(), width, &mut to[block.start * width..]);
+    }
+}
+
+/// [`turned`], in rows with a stride of `width`, until the pace is over.
+pub(crate) fn turned_until(
+    pace: &mut Pace<'_>,
+    isa: Isa,
+    matrix: &Matrix<'_>,
+    rows: Range<usize>,
+    depth: usize,
+    width: usize,
+    to: &mut [f32],
+) {
+    for block in pace.blocks(depth, width) {
+        let matrix = Matrix { start: matrix.start + block.start, ..*matrix };
+        let to = &mut to[block.start * width..];
+        turned(isa, &matrix, rows.clone(), block.len(), [width; 2], to);
     }
 }
 

@@ -6,6 +6,7 @@ use super::pack::{self, Matrix, turned};
 use crate::allowance::room_for;
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
+use crate::team::Pace;
 use crate::vector::Isa;
 use crate::{Preparation, Team, TooLarge};
 use half::f16;
@@ -99,7 +100,8 @@ impl Panels {
         let stride = if are_rows { self.columns() } else { depth };
         let matrix = Matrix { values: weights, start: 0, stride };
         let to = DisjointOutput::new(to);
-        team.run(self.count(), &|index| {
+        team.run_long(self.count(), &|index, stop| {
+            let mut pace = Pace::new(stop);
             let panel = self.panel(index);
             let width = self.width(&panel);
             // SAFETY: panels do not overlap.
@@ -108,10 +110,11 @@ impl Panels {
             let (of_columns, rest) = biases.split_at_mut(panel.columns.len());
             of_columns.copy_from_slice(&bias[panel.columns.clone()]);
             rest.fill(0.0);
+            let columns = panel.columns.clone();
             if are_rows {
-                pack::columns(&matrix, depth, panel.columns.clone(), width, rows);
+                pack::columns_until(&mut pace, &matrix, depth, columns, width, rows);
             } else {
-                turned(isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
+                pack::turned_until(&mut pace, isa, &matrix, columns, depth, width, rows);
             }
         });
     }

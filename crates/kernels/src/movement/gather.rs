@@ -3,7 +3,7 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{BLOCK, Team};
 
 /// A number that no row has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +40,17 @@ pub fn gather<T: Copy + Send + Sync>(
         return Ok(());
     }
     let output = DisjointOutput::new(output);
-    let cut = Cut { each: inner, least: super::ELEMENTS_OF_TASK, multiple: 1 };
-    for_each_part(team, outer * numbers.len(), cut, |part| {
-        for place in part {
+    let blocks = inner.div_ceil(BLOCK);
+    let cut = Cut { each: inner.min(BLOCK), least: super::ELEMENTS_OF_TASK, multiple: 1 };
+    for_each_part(team, outer * numbers.len() * blocks, cut, |part, _| {
+        for piece in part {
+            let (place, first) = (piece / blocks, piece % blocks * BLOCK);
+            let count = (inner - first).min(BLOCK);
             let row = row(numbers[place % numbers.len()]).unwrap_or(0);
-            let start = (place / numbers.len() * rows + row) * inner;
-            // SAFETY: every place has its own elements, and every part its own places.
-            let output = unsafe { output.slice(place * inner, inner) };
-            output.copy_from_slice(&input[start..start + inner]);
+            let start = (place / numbers.len() * rows + row) * inner + first;
+            // SAFETY: every block of every place has its own elements, and every part its own blocks.
+            let output = unsafe { output.slice(place * inner + first, count) };
+            output.copy_from_slice(&input[start..start + count]);
         }
     });
     Ok(())

@@ -21,7 +21,7 @@ mod tests;
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{BLOCK, Team};
 pub use gather::{NoSuchRow, gather};
 use std::mem::MaybeUninit;
 
@@ -151,27 +151,90 @@ impl StridedCopy {
         };
         let (outer, inner) = self.axes.split_at(self.axes.len() - of_inner);
         let output = DisjointOutput::new(output);
-        let size: usize = inner.iter().map(|axis| axis.length).product();
-        let cut = Cut { each: size, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, self.outer, cut, |part| {
-            let mut places = Places::new(outer, part.start, self.input_start, self.output_start);
+        let blocks = Blocks::of(inner);
+        let cut = Cut { each: blocks.elements(), least: ELEMENTS_OF_TASK, multiple: 1 };
+        let by_place = blocks.count();
+        for_each_part(team, self.outer * by_place, cut, |part, _| {
+            let first = part.start / by_place;
+            let mut places = Places::new(outer, first, self.input_start, self.output_start);
+            let mut number = part.start % by_place;
             for _ in part {
+                let (block, [input_offset, output_offset]) = blocks.block(number);
                 // SAFETY: all places that the axes reach are within the slices, which `run` has compared
                 // with what `reached` has found, without a product that wraps; and the output's are all
                 // different, as `prepare` has seen to.
                 unsafe {
-                    let from = input.as_ptr().wrapping_offset(places.input);
-                    let to = output.pointer(places.output);
-                    match *inner {
+                    let from = input.as_ptr().wrapping_offset(places.input + input_offset);
+                    let to = output.pointer(places.output + output_offset.cast_unsigned());
+                    match block[..of_inner] {
                         [axis] if self.inner == Inner::Run => copy_run(from, to, axis.length),
                         [axis] => copy_elements(from, to, axis),
                         [rows, columns] => copy_squares(from, to, rows, columns),
                         _ => {}
                     }
                 }
-                places.advance();
+                number += 1;
+                if number == by_place {
+                    number = 0;
+                    places.advance();
+                }
             }
         });
+    }
+}
+
+/// The innermost axes, cut into blocks of about [`BLOCK`] elements: tasks are made of whole ones. Mostly
+/// there is one.
+struct Blocks {
+    /// The last two axes; if there is but one, the second one is of a single element.
+    axes: [Axis; 2],
+    /// How long a block is along them.
+    lengths: [usize; 2],
+    /// How many there are along them.
+    counts: [usize; 2],
+}
+
+/// Columns of a transposition that are in one block, so that the rows of a square that they are read into stay in the first cache.
+const COLUMNS_OF_BLOCK: usize = BLOCK / SQUARE;
+
+impl Blocks {
+    fn of(inner: &[Axis]) -> Self {
+        let single = Axis { length: 1, input_stride: 0, output_stride: 0 };
+        let axes = match *inner {
+            [rows, columns] => [rows, columns],
+            [axis] => [axis, single],
+            _ => [single; 2],
+        };
+        let columns = axes[1].length.min(COLUMNS_OF_BLOCK);
+        // Whole squares.
+        let rows = axes[0].length.min((BLOCK / columns).next_multiple_of(SQUARE));
+        let lengths = [rows, columns];
+        let counts = [0, 1].map(|axis: usize| axes[axis].length.div_ceil(lengths[axis]));
+        Self { axes, lengths, counts }
+    }
+
+    /// How many there are.
+    fn count(&self) -> usize {
+        self.counts[0] * self.counts[1]
+    }
+
+    /// Elements of a block, but for the last ones of the axes.
+    fn elements(&self) -> usize {
+        self.lengths[0] * self.lengths[1]
+    }
+
+    /// The axes of a block, and how far behind the first element of input and output it begins.
+    #[inline(always)]
+    fn block(&self, number: usize) -> ([Axis; 2], [isize; 2]) {
+        let mut offsets = [0; 2];
+        let numbers = [number / self.counts[1], number % self.counts[1]];
+        let axes = [0, 1].map(|at: usize| {
+            let (axis, first) = (self.axes[at], numbers[at] * self.lengths[at]);
+            offsets[0] += first.cast_signed() * axis.input_stride;
+            offsets[1] += (first * axis.output_stride).cast_signed();
+            Axis { length: (axis.length - first).min(self.lengths[at]), ..axis }
+        });
+        (axes, offsets)
     }
 }
 

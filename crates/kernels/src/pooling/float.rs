@@ -5,7 +5,7 @@ use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
-use crate::team::Team;
+use crate::team::{BLOCK, Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
 use std::ops::Range;
 
@@ -79,23 +79,32 @@ impl Pixels<'_> {
     /// 0: the average, 1: the greatest, 2: L2.
     #[inline(always)]
     fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
+        let mut pace = Pace::new(self.row.stop);
         for (x, window) in self.row.windows().enumerate() {
             let first = (self.pixel + x) * self.stride + self.channels.start;
             // SAFETY: pixels of this row and channels of this range are no one else's.
             let output = unsafe { self.output.slice(first, self.channels.len()) };
-            let mut groups = output.chunks_exact_mut(4 * S::LANES);
             let mut channel = self.channels.start;
-            for group in groups.by_ref() {
-                let values = self.reduce_vectors::<S, WHAT, 4>(simd, window, channel);
-                for (index, value) in values.into_iter().enumerate() {
-                    simd.store(value, &mut group[index * S::LANES..]);
+            // Mostly all channels.
+            for output in output.chunks_mut(BLOCK) {
+                if output.len() == BLOCK && pace.is_over(window.count().saturating_mul(BLOCK)) {
+                    return;
                 }
-                channel += 4 * S::LANES;
-            }
-            for rest in groups.into_remainder().chunks_mut(S::LANES) {
-                let [value] = self.reduce_vectors::<S, WHAT, 1>(simd, window, channel);
-                simd.store_partial(value, rest);
-                channel += rest.len();
+                let mut groups = output.chunks_exact_mut(4 * S::LANES);
+                for group in groups.by_ref() {
+                    let values =
+                        self.reduce_vectors::<S, WHAT, 4>(simd, window, channel, &mut pace);
+                    for (index, value) in values.into_iter().enumerate() {
+                        simd.store(value, &mut group[index * S::LANES..]);
+                    }
+                    channel += 4 * S::LANES;
+                }
+                for rest in groups.into_remainder().chunks_mut(S::LANES) {
+                    let [value] =
+                        self.reduce_vectors::<S, WHAT, 1>(simd, window, channel, &mut pace);
+                    simd.store_partial(value, rest);
+                    channel += rest.len();
+                }
             }
         }
     }
@@ -107,14 +116,19 @@ impl Pixels<'_> {
         simd: S,
         window: Window,
         channel: usize,
+        pace: &mut Pace<'_>,
     ) -> [S::F; N] {
         let count = (self.channels.end - channel).min(N * S::LANES);
         let first = if WHAT == 1 { f32::NEG_INFINITY } else { 0.0 };
         let mut all = [simd.splat(first); N];
+        let is_large = window.is_large();
         for pixels in window.pixels() {
             // A row's sum of its own keeps the error of long sums small.
             let mut row = [simd.splat(first); N];
             for pixel in pixels {
+                if is_large && pace.is_over(N * S::LANES) {
+                    return all;
+                }
                 let start = pixel * self.input.pixel_stride + channel;
                 let values = &self.input.values[start..start + count];
                 for (index, sum) in row.iter_mut().enumerate() {

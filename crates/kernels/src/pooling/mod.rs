@@ -105,8 +105,13 @@ impl Shape {
         let parts = self.channels.div_ceil(part);
         let items = rows * parts;
         let tasks = tasks.min(items);
+        let of_row = taps.saturating_mul(self.output[1]);
         team.run_long(tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
             for item in items * task / tasks..items * (task + 1) / tasks {
+                if pace.is_over(of_row.saturating_mul(part)) {
+                    return;
+                }
                 let (row, first) = (item / parts, item % parts * part);
                 let (image, y) = (row / self.output[0], row % self.output[0]);
                 let seen = self.seen(0, y);
@@ -147,6 +152,9 @@ impl Row<'_> {
     }
 }
 
+/// Pixels from which on it is asked inside of a window whether to go on.
+const MANY_PIXELS: usize = 1024;
+
 /// The input pixels that are seen for one output pixel.
 #[derive(Debug, Clone, Copy)]
 struct Window {
@@ -163,6 +171,12 @@ impl Window {
     #[inline(always)]
     fn count(&self) -> usize {
         self.rows * self.columns
+    }
+
+    /// Whether it is asked inside of it whether to go on.
+    #[inline(always)]
+    fn is_large(&self) -> bool {
+        self.count() >= MANY_PIXELS
     }
 
     /// For each row, its pixels.

@@ -6,7 +6,7 @@ use super::{Reduction, Row, Shape, Window};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut};
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -98,6 +98,7 @@ impl<T: Byte + Ord> Pixels<'_, T> {
     #[inline(always)]
     fn reduce<S: Simd, const IS_MAX: bool>(self, simd: S) {
         let mut taps: Option<Taps> = None;
+        let mut pace = Pace::new(self.row.stop);
         for (x, window) in self.row.windows().enumerate() {
             let first = (self.pixel + x) * self.stride + self.channels.start;
             // SAFETY: pixels of this row and channels of this range are no one else's.
@@ -105,7 +106,7 @@ impl<T: Byte + Ord> Pixels<'_, T> {
             let mut channel = self.channels.start;
             if !IS_MAX && window.count() > LARGEST_WINDOW {
                 for output in output {
-                    *output = self.mean_of_many(window, channel);
+                    *output = self.mean_of_many(window, channel, &mut pace);
                     channel += 1;
                 }
                 continue;
@@ -118,20 +119,24 @@ impl<T: Byte + Ord> Pixels<'_, T> {
                 };
             }
             if let Some(taps) = taps
-                && self.reduce_blocks::<IS_MAX>(taps, output)
+                && self.reduce_blocks::<IS_MAX>(taps, output, &mut pace)
             {
                 continue;
             }
             let mut groups = output.chunks_exact_mut(4 * S::LANES);
+            let work = window.count().saturating_mul(4 * S::LANES);
             for group in groups.by_ref() {
-                let values = self.reduce_vectors::<S, IS_MAX, 4>(simd, window, channel);
+                if pace.is_over(work) {
+                    return;
+                }
+                let values = self.reduce_vectors::<S, IS_MAX, 4>(simd, window, channel, &mut pace);
                 for (index, value) in values.into_iter().enumerate() {
                     T::store(simd, value, &mut group[index * S::LANES..]);
                 }
                 channel += 4 * S::LANES;
             }
             for rest in groups.into_remainder().chunks_mut(S::LANES) {
-                let [value] = self.reduce_vectors::<S, IS_MAX, 1>(simd, window, channel);
+                let [value] = self.reduce_vectors::<S, IS_MAX, 1>(simd, window, channel, &mut pace);
                 store_bytes_partial(simd, value, rest);
                 channel += rest.len();
             }
@@ -141,7 +146,12 @@ impl<T: Byte + Ord> Pixels<'_, T> {
     /// The results of all channels, of which there is a block at least, if the window has a size for
     /// that.
     #[inline(always)]
-    fn reduce_blocks<const IS_MAX: bool>(&self, taps: Taps, output: &mut [T]) -> bool {
+    fn reduce_blocks<const IS_MAX: bool>(
+        &self,
+        taps: Taps,
+        output: &mut [T],
+        pace: &mut Pace<'_>,
+    ) -> bool {
         let QuantizedPooling { center, range, .. } = *self.pooling;
         let (values, last) = (self.input.values, output.len() - BLOCK);
         let mut first = 0;
@@ -153,7 +163,8 @@ impl<T: Byte + Ord> Pixels<'_, T> {
             } else if !small_windows::means(taps, values, channel, Means { center, range }, block) {
                 return false;
             }
-            if first == last {
+            // Of a window of some pixels.
+            if first == last || pace.is_over(16 * BLOCK) {
                 return true;
             }
             // The last block together with some channels that are computed again.
@@ -168,12 +179,17 @@ impl<T: Byte + Ord> Pixels<'_, T> {
         simd: S,
         window: Window,
         channel: usize,
+        pace: &mut Pace<'_>,
     ) -> [S::I; N] {
         let count = (self.channels.end - channel).min(N * S::LANES);
         let first = if IS_MAX { T::RANGE.0 } else { 0 };
         let mut all = [simd.isplat(first); N];
+        let is_large = window.is_large();
         for pixels in window.pixels() {
             for pixel in pixels {
+                if is_large && pace.is_over(N * S::LANES) {
+                    return all;
+                }
                 let start = pixel * self.input.pixel_stride + channel;
                 let values = &self.input.values[start..start + count];
                 for (index, all) in all.iter_mut().enumerate() {
@@ -198,13 +214,18 @@ impl<T: Byte + Ord> Pixels<'_, T> {
 
     /// The mean of a window that is too large for [`mean`].
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // A mean of bytes.
-    fn mean_of_many(&self, window: Window, channel: usize) -> T {
+    fn mean_of_many(&self, window: Window, channel: usize, pace: &mut Pace<'_>) -> T {
         let (low, high) = self.pooling.range;
         let center = i64::from(self.pooling.center);
         let element = |pixel: usize| self.input.values[pixel * self.input.pixel_stride + channel];
-        let offsets =
-            window.pixels().flatten().map(|pixel| i64::from(element(pixel).wide()) - center);
-        let (sum, count) = (offsets.sum::<i64>(), window.count() as i64);
+        let offset = |pixel: usize| i64::from(element(pixel).wide()) - center;
+        let mut sum = 0;
+        for pixels in window.pixels() {
+            for block in pace.blocks(pixels.len(), 1) {
+                sum += block.map(|at| offset(pixels.start + at)).sum::<i64>();
+            }
+        }
+        let count = window.count() as i64;
         let half = if sum > 0 { count / 2 } else { -(count / 2) };
         T::nearest(((((sum + half) / count) + center) as i32).max(low).min(high))
     }

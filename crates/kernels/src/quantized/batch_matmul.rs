@@ -6,6 +6,7 @@ use super::gemm::{Block, Matrix, TILE_ROWS, Tile, Variant};
 use super::requantize::ChannelLanes;
 use super::{Activations, Requantization, Signedness};
 use crate::disjoint::DisjointOutput;
+use crate::team::Pace;
 use crate::{LINE_BYTES, Line, Preparation, Team, TooLarge};
 
 /// Tasks for each thread, at most.
@@ -182,7 +183,8 @@ impl BatchMatmul {
         let output = DisjointOutput::new(output);
         let scratch = DisjointOutput::new(scratch);
         let tasks = self.packed.as_ref().map_or(batch, |packed| packed.tasks);
-        team.run(tasks, &|task| {
+        team.run_long(tasks, &|task, stop| {
+            let mut pace = Pace::new(stop);
             for index in batch * task / tasks..batch * (task + 1) / tasks {
                 let [of_x, of_y] = self.products[index];
                 let x = &x[of_x * rows * inner..][..rows * inner];
@@ -190,12 +192,12 @@ impl BatchMatmul {
                 // SAFETY: every product has its own output, and is one task's.
                 let to = unsafe { output.slice(index * rows * columns, rows * columns) };
                 match &self.packed {
-                    None => self.portable(x, y, to),
+                    None => self.portable(x, y, to, &mut pace),
                     Some(packed) => {
                         let lines = packed.lines.sum();
                         // SAFETY: every task has its own lines.
                         let scratch = unsafe { scratch.slice(task * lines, lines) };
-                        self.multiply(packed, x, y, to, scratch);
+                        self.multiply(packed, [x, y], to, scratch, &mut pace);
                     }
                 }
             }
@@ -203,21 +205,26 @@ impl BatchMatmul {
     }
 
     /// By the definition.
-    fn portable(&self, x: &[u8], y: &[u8], output: &mut [u8]) {
+    fn portable(&self, x: &[u8], y: &[u8], output: &mut [u8], pace: &mut Pace<'_>) {
         let [rows, inner, columns] = self.sizes;
         let [zero_x, zero_y] = self.zero_points;
         for (at, output) in output.iter_mut().enumerate() {
             let (row, column) = (at / columns, at % columns);
             let mut sum = 0_i32;
-            for k in 0..inner {
-                let x = if self.transposed[0] { x[k * rows + row] } else { x[row * inner + k] };
-                let y = if self.transposed[1] {
-                    y[column * inner + k]
-                } else {
-                    y[k * columns + column]
-                };
-                let x = self.signedness.value(x) - zero_x;
-                sum = sum.wrapping_add(x * (self.signedness.value(y) - zero_y));
+            if pace.is_over(1) {
+                return;
+            }
+            for block in pace.blocks(inner, 1) {
+                for k in block {
+                    let x = if self.transposed[0] { x[k * rows + row] } else { x[row * inner + k] };
+                    let y = if self.transposed[1] {
+                        y[column * inner + k]
+                    } else {
+                        y[k * columns + column]
+                    };
+                    let x = self.signedness.value(x) - zero_x;
+                    sum = sum.wrapping_add(x * (self.signedness.value(y) - zero_y));
+                }
             }
             *output = self.signedness.byte(self.requantization.apply(sum, 0));
         }
@@ -227,29 +234,31 @@ impl BatchMatmul {
     fn multiply(
         &self,
         Packed { matrix, lines, .. }: &Packed,
-        x: &[u8],
-        y: &[u8],
+        [x, y]: [&[u8]; 2],
         output: &mut [u8],
         scratch: &mut [Line],
+        pace: &mut Pace<'_>,
     ) {
         let [rows, inner, columns] = self.sizes;
         let (weights, scratch) = scratch.split_at_mut(lines.weights);
         let (lanes, copy) = scratch.split_at_mut(lines.lanes);
         let weights = bytemuck::cast_slice_mut::<_, u8>(weights);
         let lanes = &mut bytemuck::cast_slice_mut::<_, ChannelLanes>(lanes)[..];
-        matrix.pack_at_run_time(y, self.transposed[1], weights, lanes);
+        matrix.pack_at_run_time(y, self.transposed[1], weights, lanes, pace);
         let (x, row_bytes) = if lines.rows == 0 {
             (x, inner)
         } else {
             let row_bytes = inner.next_multiple_of(4);
             let copy = bytemuck::cast_slice_mut::<_, u8>(copy);
             for (row, copy) in copy.chunks_exact_mut(row_bytes).take(rows).enumerate() {
-                if self.transposed[0] {
-                    for (k, to) in copy[..inner].iter_mut().enumerate() {
-                        *to = x[k * rows + row];
+                for block in pace.blocks(inner, 1) {
+                    if self.transposed[0] {
+                        for (k, to) in block.clone().zip(&mut copy[block]) {
+                            *to = x[k * rows + row];
+                        }
+                    } else {
+                        copy[block.clone()].copy_from_slice(&x[row * inner..][block]);
                     }
-                } else {
-                    copy[..inner].copy_from_slice(&x[row * inner..][..inner]);
                 }
             }
             (&*copy, row_bytes)
@@ -272,6 +281,10 @@ impl BatchMatmul {
                 let most = matrix.tile_rows(block);
                 for first in (0..count).step_by(most) {
                     let tile_rows = most.min(count - first);
+                    // Vectors multiply many at a time.
+                    if pace.is_over(tile_rows * block.channels * inner / 4) {
+                        return;
+                    }
                     let tile = Tile {
                         table: addresses[first..].as_ptr(),
                         table_step: count,

@@ -49,10 +49,7 @@ impl TransposedConvolution {
                 false => phase.filter(shape, weights.values, zero)?,
             };
             let weights = Weights { values: &values, ..weights };
-            let mut requantization = requantization.clone();
-            if requantization.multipliers.len() > 1 {
-                requantization.multipliers = requantization.multipliers.repeat(phase.joined());
-            }
+            let requantization = requantization.repeated(phase.joined(), preparation)?;
             let bias = bias.repeat(phase.joined());
             let convolution = Convolution::prepare(
                 &phase.shape,

@@ -24,7 +24,7 @@ fn map<T: Sync, U: Send>(
         team,
         input.len(),
         Cut { each: 1, least: ELEMENTS_OF_TASK, multiple: 64 },
-        |part| {
+        |part, _| {
             // SAFETY: every part is another one.
             work(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
         },

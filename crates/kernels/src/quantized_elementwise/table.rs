@@ -92,7 +92,7 @@ impl TableMap {
             team,
             input.len(),
             Cut { each: 1, least: BYTES_OF_TASK, multiple: 64 },
-            |part| {
+            |part, _| {
                 // SAFETY: every part is another one.
                 self.map(&input[part.clone()], unsafe { output.slice(part.start, part.len()) });
             },

@@ -334,7 +334,7 @@ impl Layer for Lstm {
                 None => DisjointOutput::new(after),
             };
             let products = batch * self.recurrent.products();
-            workers.share(self.recurrent.panels(), products, &|panels| {
+            workers.share(self.recurrent.panels(), products, &|panels, stop| {
                 self.isa.run(Step {
                     lstm: self,
                     panels,
@@ -344,6 +344,7 @@ impl Layer for Lstm {
                     cells: &cells,
                     hiddens: &hiddens,
                     sums: &sums,
+                    stop,
                 });
             });
             if let Some(weights) = &self.layer_norm {
@@ -353,8 +354,9 @@ impl Layer for Lstm {
             if let Some(projection) = &self.projection {
                 let output = DisjointOutput::new(after);
                 let (hidden, output) = (&*hidden, &output);
-                workers.share(projection.panels(), batch * projection.products(), &|panels| {
-                    self.isa.run(Project { lstm: self, projection, panels, hidden, output });
+                let products = batch * projection.products();
+                workers.share(projection.panels(), products, &|panels, stop| {
+                    self.isa.run(Project { lstm: self, projection, panels, hidden, output, stop });
                 });
             }
             for (sequence, after) in after.chunks_exact(outputs.max(1)).enumerate() {

@@ -79,6 +79,11 @@ impl Packed {
         self.panels * self.panel
     }
 
+    /// Multiplications of a panel for each row of inputs.
+    pub(super) fn panel_products(&self) -> usize {
+        self.panel
+    }
+
     /// Adds the products of rows of inputs and a panel of `VECTORS` vectors to sums.
     #[inline(always)]
     pub(super) fn add_products<S: Simd, const ROWS: usize, const VECTORS: usize>(

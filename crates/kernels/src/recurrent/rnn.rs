@@ -7,7 +7,7 @@ use super::layer::{self, Layer, Outputs};
 use super::packed::{Packed, ROWS, lanes};
 use super::sequences::{Rows, Sequences, Steps, Workers};
 use crate::disjoint::DisjointOutput;
-use crate::team::Team;
+use crate::team::{Pace, Stop, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
 use crate::{Preparation, TooLarge};
 use std::ops::Range;
@@ -182,9 +182,9 @@ impl Layer for Rnn {
         before.copy_from_slice(state);
         for step in 0..time {
             let disjoint = DisjointOutput::new(after);
-            workers.share(self.recurrent.panels(), self.step_products(), &|panels| {
+            workers.share(self.recurrent.panels(), self.step_products(), &|panels, stop| {
                 let step =
-                    Step { rnn: self, panels, step, contributions, before, after: &disjoint };
+                    Step { rnn: self, panels, step, contributions, before, after: &disjoint, stop };
                 match self.vectors {
                     1 => self.isa.run(StepOf::<1>(step)),
                     2 => self.isa.run(StepOf::<2>(step)),
@@ -212,6 +212,7 @@ struct Step<'a> {
     before: &'a [f32],
     /// `[batch, units]`, of which those of these panels are no one else's.
     after: &'a DisjointOutput<'a, f32>,
+    stop: &'a Stop,
 }
 
 /// With panels of this many vectors.
@@ -223,7 +224,11 @@ impl<const VECTORS: usize> Kernel for StepOf<'_, VECTORS> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let batch = self.0.rnn.shape.sequences.batch;
+        let mut pace = Pace::new(self.0.stop);
         for panel in self.0.panels.clone() {
+            if pace.is_over(self.0.rnn.recurrent.panel_products() * batch) {
+                return;
+            }
             let mut first = 0;
             while first + ROWS <= batch {
                 self.sequences::<S, ROWS>(simd, panel, first);

@@ -3,6 +3,7 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::team::{Stop, Team};
+use std::ops::Range;
 
 /// How the steps of all sequences are in a tensor, whose rows are steps, and in which order they are
 /// taken.
@@ -112,17 +113,17 @@ impl Workers<'_> {
         &mut self,
         panels: usize,
         products: usize,
-        work: &(dyn Fn(std::ops::Range<usize>) + Sync),
+        work: &(dyn Fn(Range<usize>, &Stop) + Sync),
     ) {
         let part =
             |parts: usize, index: usize| panels * index / parts..panels * (index + 1) / parts;
         match self {
             Self::Team(team) => {
                 let parts = (products / LEAST_PRODUCTS).min(panels).min(team.threads()).max(1);
-                team.run(parts, &|index| work(part(parts, index)));
+                team.run_long(parts, &|index, stop| work(part(parts, index), stop));
             }
             Self::Caller(stop) if stop.is_due() => {}
-            Self::Caller(_) => work(0..panels),
+            Self::Caller(stop) => work(0..panels, stop),
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::lstm::{Activation, GATES, Lstm, UNIT_VECTORS, VECTORS};
 use super::packed::{Packed, ROWS};
 use crate::disjoint::DisjointOutput;
+use crate::team::{Pace, Stop};
 use crate::vector::{Kernel, Simd, functions};
 use std::ops::Range;
 
@@ -24,6 +25,7 @@ pub(super) struct Step<'a> {
     pub(super) hiddens: &'a DisjointOutput<'a, f32>,
     /// `[gates, batch, units]`, for normalization.
     pub(super) sums: &'a DisjointOutput<'a, f32>,
+    pub(super) stop: &'a Stop,
 }
 
 impl Kernel for Step<'_> {
@@ -32,7 +34,11 @@ impl Kernel for Step<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let batch = self.lstm.shape.sequences.batch;
+        let mut pace = Pace::new(self.stop);
         for panel in self.panels.clone() {
+            if pace.is_over(self.lstm.recurrent.panel_products() * batch) {
+                return;
+            }
             let mut first = 0;
             while first + ROWS <= batch {
                 self.sequences::<S, ROWS>(simd, panel, first);
@@ -334,6 +340,7 @@ pub(super) struct Project<'a> {
     pub(super) hidden: &'a [f32],
     /// `[batch, output]`, of which those of these panels are no one else's.
     pub(super) output: &'a DisjointOutput<'a, f32>,
+    pub(super) stop: &'a Stop,
 }
 
 impl Kernel for Project<'_> {
@@ -341,12 +348,16 @@ impl Kernel for Project<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { lstm, projection, panels, hidden, output } = self;
+        let Self { lstm, projection, panels, hidden, output, stop } = self;
+        let mut pace = Pace::new(stop);
         let (units, outputs) = (lstm.shape.units, lstm.shape.output);
         let clip = lstm.settings.projection_clip;
         for panel in panels {
             let first = panel * VECTORS * S::LANES;
             for sequence in 0..lstm.shape.sequences.batch {
+                if pace.is_over(projection.panel_products()) {
+                    return;
+                }
                 let mut sums = [[simd.splat(0.0); VECTORS]];
                 let row = &hidden[sequence * units..(sequence + 1) * units];
                 projection.add_products(simd, panel, [row], &mut sums);

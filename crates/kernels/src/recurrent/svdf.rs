@@ -6,7 +6,7 @@
 use crate::disjoint::DisjointOutput;
 use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
 use crate::{Preparation, TooLarge};
 use std::ops::Range;
@@ -127,14 +127,22 @@ impl Svdf {
         let (states, outputs) = (DisjointOutput::new(state_after), DisjointOutput::new(output));
         let by_row = rank * memory;
         let cut = Cut { each: by_row, least: LEAST_RESULTS, multiple: 1 };
-        for_each_part(team, rows, cut, |rows| {
+        for_each_part(team, rows, cut, |rows, pace| {
             let at = rows.start * by_row..rows.end * by_row;
             // SAFETY: each part has its own rows.
             let (after, output) = unsafe {
                 (states.slice(at.start, at.len()), outputs.slice(rows.start, rows.len()))
             };
             let newest = &newest[rows.start * rank..rows.end * rank];
-            self.isa.run(Remember { svdf: self, rows, newest, state: &state[at], after, output });
+            self.isa.run(Remember {
+                svdf: self,
+                rows,
+                newest,
+                state: &state[at],
+                after,
+                output,
+                pace,
+            });
         });
     }
 }
@@ -147,6 +155,7 @@ struct Remember<'a> {
     state: &'a [f32],
     after: &'a mut [f32],
     output: &'a mut [f32],
+    pace: Pace<'a>,
 }
 
 impl Kernel for Remember<'_> {
@@ -154,7 +163,7 @@ impl Kernel for Remember<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { svdf, rows, newest, state, after, output } = self;
+        let Self { svdf, rows, newest, state, after, output, mut pace } = self;
         let SvdfShape { units, rank, memory, .. } = svdf.shape;
         let by_row = rank * memory;
         if state.is_empty() {
@@ -162,7 +171,9 @@ impl Kernel for Remember<'_> {
         }
         // All results move up by one place; those that come from other filters are written anew.
         let last = after.len() - 1;
-        after[..last].copy_from_slice(&state[1..]);
+        for block in pace.blocks(last, 1) {
+            after[block.clone()].copy_from_slice(&state[1..][block]);
+        }
         for (after, newest) in after.chunks_exact_mut(memory).zip(newest) {
             if memory > 1 {
                 after[memory - 2] = *newest;
@@ -181,9 +192,12 @@ impl Kernel for Remember<'_> {
                 let (last, weights) = weights.split_last().unwrap_or((&0.0, &[]));
                 sum += newest * last;
                 let state = &state[..memory - 1];
-                for (state, weights) in state.chunks(S::LANES).zip(weights.chunks(S::LANES)) {
-                    let state = simd.load_partial(state, 0.0);
-                    sums = simd.fma(state, simd.load_partial(weights, 0.0), sums);
+                for block in pace.blocks(state.len(), 1) {
+                    let (state, weights) = (&state[block.clone()], &weights[block]);
+                    for (state, weights) in state.chunks(S::LANES).zip(weights.chunks(S::LANES)) {
+                        let state = simd.load_partial(state, 0.0);
+                        sums = simd.fma(state, simd.load_partial(weights, 0.0), sums);
+                    }
                 }
             }
             *output = sum + simd.sum(sums);

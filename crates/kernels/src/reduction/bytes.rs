@@ -5,7 +5,7 @@ use super::{Axes, Axis, offset};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial};
 
 /// Elements from which on a second thread is worth waking.
@@ -74,11 +74,11 @@ impl ReduceBytes {
         assert_eq!(output.len(), axes.output, "an output of another size");
         let output = DisjointOutput::new(output);
         let cut = Cut { each: axes.count, least: ELEMENTS_OF_TASK, multiple: 64 };
-        for_each_part(team, axes.output, cut, |part| {
+        for_each_part(team, axes.output, cut, |part, pace| {
             // SAFETY: every part is another one.
             let output = unsafe { output.slice(part.start, part.len()) };
             let finish = &finish;
-            self.isa.run(Part { reduce: self, input, output, first: part.start, finish });
+            self.isa.run(Part { reduce: self, input, output, first: part.start, finish, pace });
         });
     }
 }
@@ -90,6 +90,7 @@ struct Part<'a, T, U, F> {
     /// Number of the first output element.
     first: usize,
     finish: &'a F,
+    pace: Pace<'a>,
 }
 
 impl<T: Byte, U, F: Fn(i32) -> U> Kernel for Part<'_, T, U, F> {
@@ -136,7 +137,8 @@ fn nothing(what: u8) -> i32 {
 
 impl<T: Byte, U, F: Fn(i32) -> U> Part<'_, T, U, F> {
     #[inline(always)]
-    fn reduce<S: Simd, const WHAT: u8>(self, simd: S) {
+    fn reduce<S: Simd, const WHAT: u8>(mut self, simd: S) {
+        let pace = &mut self.pace;
         let axes = &self.reduce.axes;
         let none = Axis { length: 1, stride: 0 };
         if axes.last_is_reduced {
@@ -146,6 +148,10 @@ impl<T: Byte, U, F: Fn(i32) -> U> Part<'_, T, U, F> {
                 let mut all = nothing(WHAT);
                 for number in 0..axes.count / row.length {
                     let start = start + offset(outer, number);
+                    // A row is no longer than `MOST_ELEMENTS`.
+                    if pace.is_over(row.length) {
+                        break;
+                    }
                     let row = along::<S, T, WHAT>(simd, &self.input[start..start + row.length]);
                     all = combined::<WHAT>(all, row);
                 }
@@ -163,14 +169,16 @@ impl<T: Byte, U, F: Fn(i32) -> U> Part<'_, T, U, F> {
             let start = offset(outer, number / last.length) + column;
             let left = (last.length - column).min(self.output.len() - done);
             let count = if left >= 4 * S::LANES {
-                let sums = side_by_side::<S, T, WHAT, 4>(simd, self.input, start, S::LANES, axes);
+                let sums =
+                    side_by_side::<S, T, WHAT, 4>(simd, self.input, (start, S::LANES), axes, pace);
                 for (index, sum) in sums.into_iter().enumerate() {
                     simd.istore(sum, &mut results[index * S::LANES..]);
                 }
                 4 * S::LANES
             } else {
                 let count = left.min(S::LANES);
-                let [sum] = side_by_side::<S, T, WHAT, 1>(simd, self.input, start, count, axes);
+                let [sum] =
+                    side_by_side::<S, T, WHAT, 1>(simd, self.input, (start, count), axes, pace);
                 simd.istore(sum, &mut results);
                 count
             };
@@ -206,27 +214,29 @@ fn along<S: Simd, T: Byte, const WHAT: u8>(simd: S, row: &[T]) -> i32 {
 fn side_by_side<S: Simd, T: Byte, const WHAT: u8, const N: usize>(
     simd: S,
     input: &[T],
-    start: usize,
-    count: usize,
+    (start, count): (usize, usize),
     axes: &Axes,
+    pace: &mut Pace<'_>,
 ) -> [S::I; N] {
     let none = Axis { length: 1, stride: 0 };
     let (inner, outer) = axes.reduced.split_last().unwrap_or((&none, &[]));
     let mut all = [simd.isplat(nothing(WHAT)); N];
     for number in 0..axes.count / inner.length {
         let mut at = start + offset(outer, number);
-        for _ in 0..inner.length {
-            if count == S::LANES {
-                let values = &input[at..at + N * S::LANES];
-                for (index, all) in all.iter_mut().enumerate() {
-                    let value = T::load(simd, &values[index * S::LANES..]);
-                    *all = combine::<S, WHAT>(simd, *all, value);
+        for block in pace.blocks(inner.length, N * S::LANES) {
+            for _ in block {
+                if count == S::LANES {
+                    let values = &input[at..at + N * S::LANES];
+                    for (index, all) in all.iter_mut().enumerate() {
+                        let value = T::load(simd, &values[index * S::LANES..]);
+                        *all = combine::<S, WHAT>(simd, *all, value);
+                    }
+                } else {
+                    let value = load_bytes_partial(simd, &input[at..at + count]);
+                    all[0] = combine::<S, WHAT>(simd, all[0], value);
                 }
-            } else {
-                let value = load_bytes_partial(simd, &input[at..at + count]);
-                all[0] = combine::<S, WHAT>(simd, all[0], value);
+                at += inner.stride;
             }
-            at += inner.stride;
         }
     }
     all

@@ -49,7 +49,7 @@ impl Fold {
         assert_eq!(output.len(), axes.output, "an output of another size");
         let output = DisjointOutput::new(output);
         let cut = Cut { each: axes.count, least: ELEMENTS_OF_TASK, multiple: 64 };
-        for_each_part(team, axes.output, cut, |part| {
+        for_each_part(team, axes.output, cut, |part, mut pace| {
             // SAFETY: every part is another one.
             let outputs = unsafe { output.slice(part.start, part.len()) };
             for (number, output) in part.zip(outputs) {
@@ -62,11 +62,16 @@ impl Fold {
                     };
                     for number in 0..axes.count.checked_div(row).unwrap_or(0) {
                         let start = start + offset(outer, number);
-                        sum = input[start..start + row].iter().copied().fold(sum, &step);
+                        let row = &input[start..start + row];
+                        for block in pace.blocks(row.len(), 1) {
+                            sum = row[block].iter().copied().fold(sum, &step);
+                        }
                     }
                 } else {
-                    for number in 0..axes.count {
-                        sum = step(sum, input[start + offset(&axes.reduced, number)]);
+                    for block in pace.blocks(axes.count, 4) {
+                        for number in block {
+                            sum = step(sum, input[start + offset(&axes.reduced, number)]);
+                        }
                     }
                 }
                 *output = finish(sum);

@@ -4,7 +4,7 @@
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Elements from which on a second thread is worth waking.
@@ -69,12 +69,12 @@ impl RowNormalization {
         }
         let output = DisjointOutput::new(output);
         let cut = Cut { each: length, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, self.rows, cut, |part| {
+        for_each_part(team, self.rows, cut, |part, pace| {
             let input = &input[part.start * length..part.end * length];
             // SAFETY: every row is its own, and every part has its own rows.
             let output = unsafe { output.slice(part.start * length, input.len()) };
             let normalization = self.normalization;
-            self.isa.run(Rows { normalization, length, input, scale, offset, output });
+            self.isa.run(Rows { normalization, length, input, scale, offset, output, pace });
         });
     }
 }
@@ -86,6 +86,7 @@ struct Rows<'a> {
     scale: Option<&'a [f32]>,
     offset: Option<&'a [f32]>,
     output: &'a mut [f32],
+    pace: Pace<'a>,
 }
 
 struct Row<'a> {
@@ -110,20 +111,27 @@ fn add_deviation<S: Simd, const IS_SQUARED: bool>(
 
 /// `sum(x - center)`, or `sum((x - center)^2)`.
 #[inline(always)]
-fn sum_of<S: Simd, const IS_SQUARED: bool>(simd: S, row: &[f32], center: f32) -> f32 {
+fn sum_of<S: Simd, const IS_SQUARED: bool>(
+    simd: S,
+    row: &[f32],
+    center: f32,
+    pace: &mut Pace<'_>,
+) -> f32 {
     let of_all = simd.splat(center);
     let mut sums = [simd.splat(0.0); 4];
-    let mut groups = row.chunks_exact(4 * S::LANES);
-    for group in groups.by_ref() {
-        for (index, sum) in sums.iter_mut().enumerate() {
-            let x = simd.load(&group[index * S::LANES..]);
-            *sum = add_deviation::<S, IS_SQUARED>(simd, *sum, x, of_all);
+    for block in pace.blocks(row.len(), 1) {
+        let mut groups = row[block].chunks_exact(4 * S::LANES);
+        for group in groups.by_ref() {
+            for (index, sum) in sums.iter_mut().enumerate() {
+                let x = simd.load(&group[index * S::LANES..]);
+                *sum = add_deviation::<S, IS_SQUARED>(simd, *sum, x, of_all);
+            }
         }
-    }
-    for rest in groups.remainder().chunks(S::LANES) {
-        // Lanes without an element add nothing.
-        let x = simd.load_partial(rest, center);
-        sums[1] = add_deviation::<S, IS_SQUARED>(simd, sums[1], x, of_all);
+        for rest in groups.remainder().chunks(S::LANES) {
+            // Lanes without an element add nothing.
+            let x = simd.load_partial(rest, center);
+            sums[1] = add_deviation::<S, IS_SQUARED>(simd, sums[1], x, of_all);
+        }
     }
     let [a, b, c, d] = sums;
     simd.sum(simd.add(simd.add(a, b), simd.add(c, d)))
@@ -134,44 +142,47 @@ impl Kernel for Rows<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { normalization, length, input, scale, offset, output } = self;
+        let Self { normalization, length, input, scale, offset, output, mut pace } = self;
         let rows = input.chunks_exact(length).zip(output.chunks_exact_mut(length));
         for (input, output) in rows {
-            Row { normalization, input, scale, offset, output }.run(simd);
+            Row { normalization, input, scale, offset, output }.run(simd, &mut pace);
         }
     }
 }
 
 impl Row<'_> {
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
+    fn run<S: Simd>(self, simd: S, pace: &mut Pace<'_>) {
         #[allow(clippy::cast_precision_loss)] // The rounding does not matter.
         let count = self.input.len() as f32;
         let (mean, factor) = match self.normalization {
             Normalization::Layer { epsilon } => {
-                let mean = sum_of::<S, false>(simd, self.input, 0.0) / count;
+                let mean = sum_of::<S, false>(simd, self.input, 0.0, pace) / count;
                 // The rounding of the mean is corrected where it would matter.
-                let mean = mean + sum_of::<S, false>(simd, self.input, mean) / count;
-                let variance = sum_of::<S, true>(simd, self.input, mean) / count;
+                let mean = mean + sum_of::<S, false>(simd, self.input, mean, pace) / count;
+                let variance = sum_of::<S, true>(simd, self.input, mean, pace) / count;
                 (mean, 1.0 / (variance + epsilon).sqrt())
             }
             Normalization::L2 { least } => {
-                (0.0, 1.0 / sum_of::<S, true>(simd, self.input, 0.0).sqrt().max(least))
+                let squares = sum_of::<S, true>(simd, self.input, 0.0, pace);
+                (0.0, 1.0 / squares.sqrt().max(least))
             }
         };
         let (mean, factor) = (simd.splat(mean), simd.splat(factor));
         let Self { input, scale, offset, output, .. } = self;
         let whole = output.len() - output.len() % S::LANES;
-        for first in (0..whole).step_by(S::LANES) {
-            let x = simd.load(&input[first..]);
-            let mut value = simd.mul(simd.sub(x, mean), factor);
-            if let Some(scale) = scale {
-                value = simd.mul(value, simd.load(&scale[first..]));
+        for block in pace.blocks(whole, 1) {
+            for first in block.step_by(S::LANES) {
+                let x = simd.load(&input[first..]);
+                let mut value = simd.mul(simd.sub(x, mean), factor);
+                if let Some(scale) = scale {
+                    value = simd.mul(value, simd.load(&scale[first..]));
+                }
+                if let Some(offset) = offset {
+                    value = simd.add(value, simd.load(&offset[first..]));
+                }
+                simd.store(value, &mut output[first..]);
             }
-            if let Some(offset) = offset {
-                value = simd.add(value, simd.load(&offset[first..]));
-            }
-            simd.store(value, &mut output[first..]);
         }
         let x = simd.load_partial(&input[whole..], 0.0);
         let mut value = simd.mul(simd.sub(x, mean), factor);
@@ -208,36 +219,48 @@ pub fn instance_normalization(
     // Channels of a cache line go together.
     const GROUP: usize = 16;
     let groups = channels.div_ceil(GROUP);
-    team.run(batch * groups, &|task| {
+    team.run_long(batch * groups, &|task, stop| {
+        let mut pace = Pace::new(stop);
         let (start, first) = (task / groups * image, task % groups * GROUP);
         let count = (channels - first).min(GROUP);
-        let rows = (0..pixels).map(|pixel| start + pixel * channels + first);
+        // In double precision an element takes as long as some multiplications do.
+        let each = 4 * count;
+        let place = |pixel: usize| start + pixel * channels + first;
         let (mut means, mut variances) = ([0.0_f64; GROUP], [0.0_f64; GROUP]);
-        for at in rows.clone() {
-            for (mean, x) in means.iter_mut().zip(&input[at..at + count]) {
-                *mean += f64::from(*x) / pixels as f64;
+        for block in pace.blocks(pixels, each) {
+            for at in block.map(place) {
+                for (mean, x) in means.iter_mut().zip(&input[at..at + count]) {
+                    *mean += f64::from(*x) / pixels as f64;
+                }
             }
         }
-        for at in rows.clone() {
-            let elements = input[at..at + count].iter().zip(&means);
-            for (variance, (x, mean)) in variances.iter_mut().zip(elements) {
-                *variance += (f64::from(*x) - mean).powi(2) / pixels as f64;
+        for block in pace.blocks(pixels, each) {
+            for at in block.map(place) {
+                let elements = input[at..at + count].iter().zip(&means);
+                for (variance, (x, mean)) in variances.iter_mut().zip(elements) {
+                    *variance += (f64::from(*x) - mean).powi(2) / pixels as f64;
+                }
             }
         }
         let factors =
             variances.map(|variance| f64::from(gamma) / (variance + f64::from(epsilon)).sqrt());
-        for at in rows {
-            // SAFETY: these pixels' channels are this task's alone.
-            let output = unsafe { output.slice(at, count) };
-            let statistics = means.iter().zip(&factors);
-            for ((output, x), (mean, factor)) in
-                output.iter_mut().zip(&input[at..at + count]).zip(statistics)
-            {
-                *output = ((f64::from(*x) - mean) * factor + f64::from(beta)) as f32;
+        for block in pace.blocks(pixels, each) {
+            for at in block.map(place) {
+                // SAFETY: these pixels' channels are this task's alone.
+                let output = unsafe { output.slice(at, count) };
+                let statistics = means.iter().zip(&factors);
+                for ((output, x), (mean, factor)) in
+                    output.iter_mut().zip(&input[at..at + count]).zip(statistics)
+                {
+                    *output = ((f64::from(*x) - mean) * factor + f64::from(beta)) as f32;
+                }
             }
         }
     });
 }
+
+/// Multiplications that take about as long as a power in double precision.
+const OF_POWER: usize = 64;
 
 /// LOCAL_RESPONSE_NORMALIZATION of rows along their elements: `x / (bias + alpha * s)^beta`, where s
 /// is the sum of the squares of the elements up to `radius` away. In double precision.
@@ -260,7 +283,7 @@ pub fn local_response_normalization(
     assert!(length > 0 && input.len().is_multiple_of(length), "no rows of {length}");
     let output = DisjointOutput::new(output);
     let cut = Cut { each: length, least: 512, multiple: 1 };
-    for_each_part(team, input.len() / length, cut, |part| {
+    for_each_part(team, input.len() / length, cut, |part, mut pace| {
         for row in part {
             let input = &input[row * length..(row + 1) * length];
             // SAFETY: every row is its own, and every part has its own rows.
@@ -268,7 +291,14 @@ pub fn local_response_normalization(
             for (index, output) in output.iter_mut().enumerate() {
                 let end = index.saturating_add(radius).saturating_add(1).min(length);
                 let near = &input[index.saturating_sub(radius)..end];
-                let squares: f64 = near.iter().map(|x| f64::from(*x).powi(2)).sum();
+                if pace.is_over(OF_POWER) {
+                    return;
+                }
+                let mut squares = 0.0;
+                for block in pace.blocks(near.len(), 1) {
+                    squares =
+                        near[block].iter().fold(squares, |sum, x| sum + f64::from(*x).powi(2));
+                }
                 let divisor = (f64::from(bias) + f64::from(alpha) * squares).powf(beta.into());
                 *output = (f64::from(input[index]) / divisor) as f32;
             }

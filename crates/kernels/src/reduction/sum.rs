@@ -5,7 +5,7 @@ use super::{Axes, Axis, offset};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 
 /// Elements from which on a second thread is worth waking.
@@ -60,10 +60,10 @@ impl Reduce {
         assert_eq!(output.len(), axes.output, "an output of another size");
         let output = DisjointOutput::new(output);
         let cut = Cut { each: axes.count, least: ELEMENTS_OF_TASK, multiple: 64 };
-        for_each_part(team, axes.output, cut, |part| {
+        for_each_part(team, axes.output, cut, |part, pace| {
             // SAFETY: every part is another one.
             let output = unsafe { output.slice(part.start, part.len()) };
-            self.isa.run(Part { reduce: self, input, output, first: part.start });
+            self.isa.run(Part { reduce: self, input, output, first: part.start, pace });
         });
     }
 }
@@ -74,6 +74,7 @@ struct Part<'a> {
     output: &'a mut [f32],
     /// Number of the first output element.
     first: usize,
+    pace: Pace<'a>,
 }
 
 impl Kernel for Part<'_> {
@@ -114,7 +115,8 @@ fn nothing(what: u8) -> f32 {
 
 impl Part<'_> {
     #[inline(always)]
-    fn reduce<S: Simd, const WHAT: u8>(self, simd: S, divisor: f32) {
+    fn reduce<S: Simd, const WHAT: u8>(mut self, simd: S, divisor: f32) {
+        let pace = &mut self.pace;
         let axes = &self.reduce.axes;
         if axes.count == 0 {
             self.output.fill(nothing(WHAT) / divisor);
@@ -131,7 +133,7 @@ impl Part<'_> {
                 let mut all = simd.splat(nothing(WHAT));
                 for number in 0..rows {
                     let start = start + offset(outer, number);
-                    let row = along::<S, WHAT>(simd, &self.input[start..start + row]);
+                    let row = along::<S, WHAT>(simd, &self.input[start..start + row], pace);
                     all = combine::<S, WHAT>(simd, all, row);
                 }
                 *output = across_lanes::<S, WHAT>(simd, all) / divisor;
@@ -152,14 +154,16 @@ impl Part<'_> {
             let left = (width - column).min(self.output.len() - done);
             let output = &mut self.output[done..];
             if left >= 4 * S::LANES {
-                let sums = side_by_side::<S, WHAT, 4>(simd, self.input, start, 4 * S::LANES, axes);
+                let sums =
+                    side_by_side::<S, WHAT, 4>(simd, self.input, (start, 4 * S::LANES), axes, pace);
                 for (index, sum) in sums.into_iter().enumerate() {
                     simd.store(simd.div(sum, divisor), &mut output[index * S::LANES..]);
                 }
                 done += 4 * S::LANES;
             } else {
                 let count = left.min(S::LANES);
-                let [sum] = side_by_side::<S, WHAT, 1>(simd, self.input, start, count, axes);
+                let [sum] =
+                    side_by_side::<S, WHAT, 1>(simd, self.input, (start, count), axes, pace);
                 simd.store_partial(simd.div(sum, divisor), &mut output[..count]);
                 done += count;
             }
@@ -169,24 +173,26 @@ impl Part<'_> {
 
 /// A row as one vector, whose lanes remain to be combined.
 #[inline(always)]
-fn along<S: Simd, const WHAT: u8>(simd: S, row: &[f32]) -> S::F {
+fn along<S: Simd, const WHAT: u8>(simd: S, row: &[f32], pace: &mut Pace<'_>) -> S::F {
     let first = simd.splat(nothing(WHAT));
     let mut all = first;
-    for piece in row.chunks(4 * S::LANES * PIECE) {
-        let mut sums = [first; 4];
-        let mut groups = piece.chunks_exact(4 * S::LANES);
-        for group in groups.by_ref() {
-            for (index, sum) in sums.iter_mut().enumerate() {
-                *sum = combine::<S, WHAT>(simd, *sum, simd.load(&group[index * S::LANES..]));
+    for block in pace.blocks(row.len(), 1) {
+        for piece in row[block].chunks(4 * S::LANES * PIECE) {
+            let mut sums = [first; 4];
+            let mut groups = piece.chunks_exact(4 * S::LANES);
+            for group in groups.by_ref() {
+                for (index, sum) in sums.iter_mut().enumerate() {
+                    *sum = combine::<S, WHAT>(simd, *sum, simd.load(&group[index * S::LANES..]));
+                }
             }
+            for rest in groups.remainder().chunks(S::LANES) {
+                let rest = simd.load_partial(rest, nothing(WHAT));
+                sums[0] = combine::<S, WHAT>(simd, sums[0], rest);
+            }
+            let [a, b, c, d] = sums;
+            let (a, b) = (combine::<S, WHAT>(simd, a, b), combine::<S, WHAT>(simd, c, d));
+            all = combine::<S, WHAT>(simd, all, combine::<S, WHAT>(simd, a, b));
         }
-        for rest in groups.remainder().chunks(S::LANES) {
-            let rest = simd.load_partial(rest, nothing(WHAT));
-            sums[0] = combine::<S, WHAT>(simd, sums[0], rest);
-        }
-        let [a, b, c, d] = sums;
-        let (a, b) = (combine::<S, WHAT>(simd, a, b), combine::<S, WHAT>(simd, c, d));
-        all = combine::<S, WHAT>(simd, all, combine::<S, WHAT>(simd, a, b));
     }
     all
 }
@@ -211,9 +217,9 @@ fn across_lanes<S: Simd, const WHAT: u8>(simd: S, all: S::F) -> f32 {
 fn side_by_side<S: Simd, const WHAT: u8, const N: usize>(
     simd: S,
     input: &[f32],
-    start: usize,
-    count: usize,
+    (start, count): (usize, usize),
     axes: &Axes,
+    pace: &mut Pace<'_>,
 ) -> [S::F; N] {
     let first = simd.splat(nothing(WHAT));
     let none = Axis { length: 1, stride: 0 };
@@ -225,7 +231,7 @@ fn side_by_side<S: Simd, const WHAT: u8, const N: usize>(
     for number in 0..axes.count / inner.length {
         let mut at = start + offset(outer, number);
         let mut left = inner.length;
-        while left > 0 {
+        while left > 0 && !pace.is_over(left.min(PIECE) * N * S::LANES) {
             let mut piece = [first; N];
             for _ in 0..left.min(PIECE) {
                 let values = &input[at..at + count];

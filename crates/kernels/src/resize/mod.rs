@@ -121,14 +121,14 @@ impl Resize {
         }
         let length = (columns - 1) * stride + self.channels;
         let cut = Cut { each: size, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, self.batch * rows, cut, |part| {
+        for_each_part(team, self.batch * rows, cut, |part, pace| {
             for row in part {
                 let (image, y) = (row / rows, row % rows);
                 let input = Image { values: input, pixel_stride: input_stride };
                 // SAFETY: rows begin at distances of `columns * stride` elements, which is no less than this
                 // one's length, and each is one task's alone.
                 let output = unsafe { values.slice(row * columns * stride, length) };
-                work(Row { resize: self, input, image, y, output, stride });
+                work(Row { resize: self, input, image, y, output, stride, pace: pace.clone() });
             }
         });
     }

@@ -2,6 +2,7 @@
 
 use super::{Place, Resize, WEIGHT_BITS};
 use crate::image::Image;
+use crate::team::Pace;
 use crate::vector::{Byte, Kernel, Simd, load_bytes_partial, store_bytes_partial};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -15,6 +16,9 @@ pub(super) struct Span {
     upper: usize,
 }
 
+/// The most pixels of a span: within one it is not asked whether to go on.
+const MOST_PIXELS: usize = 4096;
+
 /// The spans of a row's places.
 pub(super) fn spans(places: &[Place]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
@@ -22,7 +26,9 @@ pub(super) fn spans(places: &[Place]) -> Vec<Span> {
     let mut is_open = false;
     for (index, place) in places.iter().enumerate() {
         let upper = (place.weight != 0.0).then_some(place.upper);
-        match spans.last_mut().filter(|last| last.lower == place.lower) {
+        let goes_on =
+            |last: &&mut Span| last.lower == place.lower && last.pixels.len() < MOST_PIXELS;
+        match spans.last_mut().filter(goes_on) {
             Some(last) if is_open || upper.is_none_or(|upper| upper == last.upper) => {
                 last.pixels.end = index + 1;
                 last.upper = upper.unwrap_or(last.upper);
@@ -47,6 +53,7 @@ pub(super) struct Row<'a, T> {
     /// From the first element of the first pixel to the last one of the last.
     pub(super) output: &'a mut [T],
     pub(super) stride: usize,
+    pub(super) pace: Pace<'a>,
 }
 
 /// How elements are mixed.
@@ -69,13 +76,16 @@ trait Mixing<S: Simd>: Copy {
 
 impl<T: Copy> Row<'_, T> {
     #[inline(always)]
-    fn mix<S: Simd, M: Mixing<S, Element = T>>(self, mixing: M) {
+    fn mix<S: Simd, M: Mixing<S, Element = T>>(mut self, mixing: M) {
         let Resize { input: [height, width], channels, places, spans, .. } = self.resize;
         let channels = *channels;
         let (vertical, places) = (places[0][self.y], &places[1]);
         let upper_row = if vertical.weight == 0.0 { vertical.lower } else { vertical.upper };
         let rows = [vertical.lower, upper_row].map(|y| (self.image * height + y) * width);
         for span in spans {
+            if self.pace.is_over(1) {
+                return;
+            }
             let corner = |row: usize, column: usize| {
                 let start = (row + column) * self.input.pixel_stride;
                 &self.input.values[start..start + channels]
@@ -88,26 +98,32 @@ impl<T: Copy> Row<'_, T> {
                 corner(rows[1], upper),
             ];
             if vertical.weight == 0.0 && lower == upper {
-                for x in span.pixels.clone() {
-                    self.output[x * self.stride..][..channels].copy_from_slice(corners[0]);
+                for block in self.pace.blocks(channels, span.pixels.len()) {
+                    for x in span.pixels.clone() {
+                        let output = &mut self.output[x * self.stride..][block.clone()];
+                        output.copy_from_slice(&corners[0][block.clone()]);
+                    }
                 }
                 continue;
             }
             let size = channels.min(S::LANES);
-            // The last vector overlaps the one before: cheaper than a part of one.
-            for first in (0..channels).step_by(S::LANES) {
-                let first = first.min(channels - size);
-                // No closures, which would be compiled without the vectors' instructions.
-                let [a, b, c, d] = corners;
-                let end = first + size;
-                let [a, b, c, d] = [&a[first..end], &b[first..end], &c[first..end], &d[first..end]];
-                let left = mixing.down([a, c], vertical.weight);
-                let right = mixing.down([b, d], vertical.weight);
-                for x in span.pixels.clone() {
-                    let weight = places[x].weight;
-                    let output = &mut self.output[x * self.stride + first..][..size];
-                    if !mixing.across([left, right], weight, output) {
-                        M::exactly([a, b, c, d], [vertical.weight, weight], output);
+            for block in self.pace.blocks(channels, span.pixels.len()) {
+                // The last vector overlaps the one before: cheaper than a part of one.
+                for first in block.step_by(S::LANES) {
+                    let first = first.min(channels - size);
+                    // No closures, which would be compiled without the vectors' instructions.
+                    let [a, b, c, d] = corners;
+                    let end = first + size;
+                    let [a, b, c, d] =
+                        [&a[first..end], &b[first..end], &c[first..end], &d[first..end]];
+                    let left = mixing.down([a, c], vertical.weight);
+                    let right = mixing.down([b, d], vertical.weight);
+                    for x in span.pixels.clone() {
+                        let weight = places[x].weight;
+                        let output = &mut self.output[x * self.stride + first..][..size];
+                        if !mixing.across([left, right], weight, output) {
+                            M::exactly([a, b, c, d], [vertical.weight, weight], output);
+                        }
                     }
                 }
             }

@@ -8,7 +8,7 @@ mod tests;
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
 pub use quantized::QuantizedSoftmax;
 
@@ -86,11 +86,11 @@ impl Softmax {
         }
         let output = DisjointOutput::new(output);
         let cut = Cut { each: image, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, outer, cut, |part| {
+        for_each_part(team, outer, cut, |part, pace| {
             let input = &input[part.start * image..part.end * image];
             // SAFETY: every index has its own elements, and every part its own indexes.
             let output = unsafe { output.slice(part.start * image, input.len()) };
-            self.isa.run(Slices { softmax: self, first: part.start, input, mask, output });
+            self.isa.run(Slices { softmax: self, first: part.start, input, mask, output, pace });
         });
     }
 }
@@ -102,6 +102,7 @@ struct Slices<'a> {
     input: &'a [f32],
     mask: &'a [f32],
     output: &'a mut [f32],
+    pace: Pace<'a>,
 }
 
 impl Kernel for Slices<'_> {
@@ -109,16 +110,16 @@ impl Kernel for Slices<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { softmax, first, input, mask, output } = self;
+        let Self { softmax, first, input, mask, output, mut pace } = self;
         let [_, length, inner] = softmax.sizes;
         let image = length * inner;
         let slices = input.chunks_exact(image).zip(output.chunks_exact_mut(image));
         for (index, (input, output)) in (first..).zip(slices) {
             let slice = Slice { softmax, input, output };
             if inner == 1 {
-                slice.along_row(simd, index, mask);
+                slice.along_row(simd, index, mask, &mut pace);
             } else {
-                slice.across_rows(simd);
+                slice.across_rows(simd, &mut pace);
             }
         }
     }
@@ -134,25 +135,28 @@ struct Slice<'a> {
 /// Writes `$value` for each vector `$x` of the input and `$y` of another slice to the output, and
 /// gives the greatest one.
 macro_rules! greatest_of {
-    ($simd:ident, $input:ident, $other:expr, $output:ident, |$x:ident, $y:ident| $value:expr) => {{
+    ($simd:ident, $pace:ident, $input:ident, $other:expr, $output:ident,
+     |$x:ident, $y:ident| $value:expr) => {{
         let mut greatest = $simd.splat(f32::NEG_INFINITY);
         let other: &[f32] = $other;
-        let mut inputs = $input.chunks_exact(S::LANES);
-        let mut others = other.chunks_exact(S::LANES);
-        let mut outputs = $output.chunks_exact_mut(S::LANES);
-        let pairs = inputs.by_ref().zip(others.by_ref());
-        for ((input, other), output) in pairs.zip(outputs.by_ref()) {
-            let ($x, $y) = ($simd.load(input), $simd.load(other));
-            let value = $value;
-            $simd.store(value, output);
-            greatest = $simd.max(value, greatest);
-        }
-        if !inputs.remainder().is_empty() {
-            let $x = $simd.load_partial(inputs.remainder(), f32::NEG_INFINITY);
-            let $y = $simd.load_partial(others.remainder(), 0.0);
-            let rest = outputs.into_remainder();
-            $simd.store_partial($value, rest);
-            greatest = $simd.max($simd.load_partial(rest, f32::NEG_INFINITY), greatest);
+        for block in $pace.blocks($input.len(), 1) {
+            let mut inputs = $input[block.clone()].chunks_exact(S::LANES);
+            let mut others = other[block.clone()].chunks_exact(S::LANES);
+            let mut outputs = $output[block].chunks_exact_mut(S::LANES);
+            let pairs = inputs.by_ref().zip(others.by_ref());
+            for ((input, other), output) in pairs.zip(outputs.by_ref()) {
+                let ($x, $y) = ($simd.load(input), $simd.load(other));
+                let value = $value;
+                $simd.store(value, output);
+                greatest = $simd.max(value, greatest);
+            }
+            if !inputs.remainder().is_empty() {
+                let $x = $simd.load_partial(inputs.remainder(), f32::NEG_INFINITY);
+                let $y = $simd.load_partial(others.remainder(), 0.0);
+                let rest = outputs.into_remainder();
+                $simd.store_partial($value, rest);
+                greatest = $simd.max($simd.load_partial(rest, f32::NEG_INFINITY), greatest);
+            }
         }
         $simd.splat($simd.greatest(greatest))
     }};
@@ -161,18 +165,19 @@ macro_rules! greatest_of {
 impl Slice<'_> {
     /// The row of this number.
     #[inline(always)]
-    fn along_row<S: Simd>(self, simd: S, row: usize, mask: &[f32]) {
+    fn along_row<S: Simd>(self, simd: S, row: usize, mask: &[f32], pace: &mut Pace<'_>) {
         let Self { softmax, input, output } = self;
         let greatest = match &softmax.adjustment {
-            None => greatest_of!(simd, input, input, output, |x, _y| x),
+            None => greatest_of!(simd, pace, input, input, output, |x, _y| x),
             Some(Adjustment { factor, mask: None }) => {
                 let factor = simd.splat(*factor);
-                greatest_of!(simd, input, input, output, |x, _y| simd.mul(x, factor))
+                greatest_of!(simd, pace, input, input, output, |x, _y| simd.mul(x, factor))
             }
             Some(Adjustment { factor, mask: Some(axes) }) => {
                 let factor = simd.splat(*factor);
                 let mask = &mask[Adjustment::start_of(axes, row)..][..input.len()];
-                greatest_of!(simd, input, mask, output, |x, y| simd.add(simd.mul(x, factor), y))
+                greatest_of!(simd, pace, input, mask, output, |x, y| simd
+                    .add(simd.mul(x, factor), y))
             }
         };
         let beta = simd.splat(softmax.beta);
@@ -180,11 +185,13 @@ impl Slice<'_> {
         let mut sum = zero;
         let whole = output.len() - output.len() % S::LANES;
         let (outputs, last) = output.split_at_mut(whole);
-        for output in outputs.chunks_exact_mut(S::LANES) {
-            let below = simd.mul(simd.sub(simd.load(output), greatest), beta);
-            let power = functions::exp_of_negative(simd, below);
-            sum = simd.add(sum, power);
-            simd.store(if softmax.is_logarithm { below } else { power }, output);
+        for block in pace.blocks(whole, 1) {
+            for output in outputs[block].chunks_exact_mut(S::LANES) {
+                let below = simd.mul(simd.sub(simd.load(output), greatest), beta);
+                let power = functions::exp_of_negative(simd, below);
+                sum = simd.add(sum, power);
+                simd.store(if softmax.is_logarithm { below } else { power }, output);
+            }
         }
         if !last.is_empty() {
             // Lanes without an element add e^-infinity, which is 0.
@@ -200,8 +207,10 @@ impl Slice<'_> {
         }
         let sum = simd.splat(simd.sum(sum));
         let (factor, offset) = softmax.last_step(simd, sum);
-        for output in outputs.chunks_exact_mut(S::LANES) {
-            simd.store(simd.fma(simd.load(output), factor, offset), output);
+        for block in pace.blocks(whole, 1) {
+            for output in outputs[block].chunks_exact_mut(S::LANES) {
+                simd.store(simd.fma(simd.load(output), factor, offset), output);
+            }
         }
         if !last.is_empty() {
             let rest = simd.fma(simd.load_partial(last, 0.0), factor, offset);
@@ -210,31 +219,40 @@ impl Slice<'_> {
     }
 
     #[inline(always)]
-    fn across_rows<S: Simd>(self, simd: S) {
+    fn across_rows<S: Simd>(self, simd: S, pace: &mut Pace<'_>) {
         let Self { softmax, input, output } = self;
         let [_, length, inner] = softmax.sizes;
         let beta = simd.splat(softmax.beta);
         for first in (0..inner).step_by(S::LANES) {
+            if pace.is_over(1) {
+                return;
+            }
             let count = (inner - first).min(S::LANES);
             let place = |row: usize| row * inner + first..row * inner + first + count;
             let mut greatest = simd.splat(f32::NEG_INFINITY);
-            for row in 0..length {
-                greatest = simd.max(simd.load_partial(&input[place(row)], 0.0), greatest);
+            for block in pace.blocks(length, S::LANES) {
+                for row in block {
+                    greatest = simd.max(simd.load_partial(&input[place(row)], 0.0), greatest);
+                }
             }
             let mut sum = simd.splat(0.0);
-            for row in 0..length {
-                let x = simd.load_partial(&input[place(row)], 0.0);
-                let below = simd.mul(simd.sub(x, greatest), beta);
-                let power = functions::exp_of_negative(simd, below);
-                sum = simd.add(sum, power);
-                let kept = if softmax.is_logarithm { below } else { power };
-                simd.store_partial(kept, &mut output[place(row)]);
+            for block in pace.blocks(length, S::LANES) {
+                for row in block {
+                    let x = simd.load_partial(&input[place(row)], 0.0);
+                    let below = simd.mul(simd.sub(x, greatest), beta);
+                    let power = functions::exp_of_negative(simd, below);
+                    sum = simd.add(sum, power);
+                    let kept = if softmax.is_logarithm { below } else { power };
+                    simd.store_partial(kept, &mut output[place(row)]);
+                }
             }
             let (factor, offset) = softmax.last_step(simd, sum);
-            for row in 0..length {
-                let output = &mut output[place(row)];
-                let value = simd.fma(simd.load_partial(output, 0.0), factor, offset);
-                simd.store_partial(value, output);
+            for block in pace.blocks(length, S::LANES) {
+                for row in block {
+                    let output = &mut output[place(row)];
+                    let value = simd.fma(simd.load_partial(output, 0.0), factor, offset);
+                    simd.store_partial(value, output);
+                }
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::Byte;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8192;
@@ -47,35 +48,49 @@ impl<T: Byte> QuantizedSoftmax<T> {
         }
         let output = DisjointOutput::new(output);
         let cut = Cut { each: image, least: ELEMENTS_OF_TASK, multiple: 1 };
-        for_each_part(team, outer, cut, |part| {
+        for_each_part(team, outer, cut, |part, mut pace| {
             for index in part {
                 let input = &input[index * image..(index + 1) * image];
                 // SAFETY: every index has its own elements, and every part its own indexes.
                 let output = unsafe { output.slice(index * image, image) };
                 for first in 0..inner {
-                    self.slice(&input[first..], &mut output[first..], inner);
+                    if pace.is_over(1) {
+                        return;
+                    }
+                    self.slice(&input[first..], &mut output[first..], &mut pace);
                 }
             }
         });
     }
 
-    /// One slice, whose elements have a stride of `inner`.
+    /// One slice, whose elements have the inner size as their stride.
     #[allow(clippy::cast_possible_truncation)] // 256 at most.
-    fn slice(&self, input: &[T], output: &mut [T], inner: usize) {
-        let elements = || input.iter().step_by(inner).map(|it| it.wide());
-        let greatest = elements().max().unwrap_or(0);
+    fn slice(&self, input: &[T], output: &mut [T], pace: &mut Pace<'_>) {
+        let [_, length, inner] = self.sizes;
+        let elements = |of: Range<usize>| {
+            input[of.start * inner..].iter().step_by(inner).take(of.len()).map(|it| it.wide())
+        };
+        let mut greatest = T::RANGE.0;
+        for block in pace.blocks(length, 1) {
+            greatest = elements(block).fold(greatest, i32::max);
+        }
         // Differences of bytes are from 0 to 255.
         let steps_below = |element: i32| usize::from((greatest - element).to_le_bytes()[0]);
         let power = |element: i32| self.powers[steps_below(element)];
         // Four sums, so that additions need not wait for each other.
         let mut sums = [0.0_f32; 4];
-        for (index, element) in elements().enumerate() {
-            sums[index % 4] += power(element);
+        for block in pace.blocks(length, 1) {
+            for (index, element) in elements(block).enumerate() {
+                sums[index % 4] += power(element);
+            }
         }
         let factor = 256.0 / ((sums[0] + sums[1]) + (sums[2] + sums[3]));
-        for (element, output) in elements().zip(output.iter_mut().step_by(inner)) {
-            let steps = (power(element) * factor + 0.5) as i32;
-            *output = T::nearest(steps + T::RANGE.0);
+        for block in pace.blocks(length, 1) {
+            let outputs = output[block.start * inner..].iter_mut().step_by(inner);
+            for (element, output) in elements(block).zip(outputs) {
+                let steps = (power(element) * factor + 0.5) as i32;
+                *output = T::nearest(steps + T::RANGE.0);
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod tests;
 use processors::Allowed;
 use share::{End, MOST_TASKS, Round, Share};
 use std::any::Any;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -58,7 +59,8 @@ impl Stop {
         if self.is_stopped.load(Ordering::Relaxed) {
             return true;
         }
-        // SAFETY: there is a reference to it in tasks only, of a round that is on.
+        // SAFETY: there is a reference to it in tasks only, of a round that is on, and in a `Pace` that
+        // borrows the team: it is written by who has that exclusively.
         let question = self.question.with(|place| unsafe { *place });
         let is_due = question.is_some_and(|is_over| is_over());
         if is_due {
@@ -69,6 +71,7 @@ impl Stop {
 }
 
 /// Asks [`Stop`] now and then while work is done in a task.
+#[derive(Clone)]
 pub(crate) struct Pace<'a> {
     stop: &'a Stop,
     done: usize,
@@ -81,9 +84,18 @@ const RUNS_BETWEEN: u32 = 16;
 /// This many multiplications take some tens of microseconds, or of plain code a millisecond.
 const WORK_BETWEEN: usize = 1 << 20;
 
+/// Elements of a row's block. A multiple of what any kernel takes at once, so that sums go on in the next
+/// block as they would in the same one.
+pub(crate) const BLOCK: usize = 1 << 17;
+
 impl<'a> Pace<'a> {
     pub(crate) fn new(stop: &'a Stop) -> Self {
         Self { stop, done: 0, is_over: false }
+    }
+
+    /// What is asked.
+    pub(crate) fn stop(&self) -> &'a Stop {
+        self.stop
     }
 
     /// Whether to stop, before this number of multiplications is done. Once it is yes, it stays so:
@@ -95,6 +107,24 @@ impl<'a> Pace<'a> {
             self.is_over = self.stop.is_due();
         }
         self.is_over
+    }
+
+    /// `0..length` in parts that begin at multiples of [`BLOCK`], as long as they are wanted, where each index
+    /// is this much work. Most rows are a single part.
+    pub(crate) fn blocks(
+        &mut self,
+        length: usize,
+        each: usize,
+    ) -> impl Iterator<Item = Range<usize>> + use<'_, 'a> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            if next >= length {
+                return None;
+            }
+            let block = next..length.min(next.saturating_add(BLOCK));
+            next = block.end;
+            (!self.is_over(block.len().saturating_mul(each))).then_some(block)
+        })
     }
 }
 
@@ -274,6 +304,12 @@ impl Team {
     /// Whether tasks have been left out since [`Self::until`] began.
     pub fn is_stopped(&self) -> bool {
         self.shared.stop.0.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// For work of the calling thread that is no task.
+    pub(crate) fn pace(&self) -> Pace<'_> {
+        // What is asked cannot be taken away meanwhile: that takes the team exclusively.
+        Pace::new(&self.shared.stop.0)
     }
 
     /// As [`Self::run`], for tasks that take long: they can ask whether to stop.

@@ -3,11 +3,11 @@
 use super::softmax::around;
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
+use crate::plan::{Builder, Draft, ELEMENTS_BY_THREAD, Kernel, Operand, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::{ExtraParams, OperandType};
-use nnhal_kernels::InstructionSet;
 use nnhal_kernels::quantized_elementwise::{Quantization, dequantize, quantize};
+use nnhal_kernels::{InstructionSet, Preparation, for_each_slice};
 
 /// QUANTIZE or DEQUANTIZE.
 #[derive(Debug)]
@@ -29,13 +29,18 @@ pub(super) fn quantizing(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft
     draft(builder, node, stored, Direction::FromFloat)
 }
 
-pub(super) fn dequantizing(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+pub(super) fn dequantizing(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    preparation: &mut Preparation,
+) -> Option<Draft> {
     let stored = &builder.graph.values[node.inputs[0]];
     if let ExtraParams::ChannelQuant(quant) = &stored.operand.extra_params {
         let sizes = around(stored, usize::try_from(quant.channel_dim).ok()?)?;
+        let scales = preparation.collected(quant.scales.iter().copied(), "scales of channels");
         return Some(Draft {
             place: node.place,
-            kernel: Box::new(ByChannel { sizes, scales: quant.scales.to_vec() }),
+            kernel: Box::new(ByChannel { sizes, scales: scales.ok()? }),
             inputs: vec![Operand::Value(node.inputs[0])],
             outputs: node.outputs.clone(),
         });
@@ -107,7 +112,7 @@ struct ByChannel {
 }
 
 impl Kernel for ByChannel {
-    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], _) = operands.split();
         let input: &[i8] = bytemuck::cast_slice(inputs.bytes(0));
         let output: &mut [f32] = bytemuck::cast_slice_mut(output);
@@ -115,12 +120,19 @@ impl Kernel for ByChannel {
         if output.is_empty() {
             return Ok(());
         }
-        let slices = input.chunks_exact(inner).zip(output.chunks_exact_mut(inner));
-        for ((input, output), scale) in slices.zip(self.scales.iter().cycle()) {
-            for (stored, real) in input.iter().zip(output) {
-                *real = f32::from(*stored) * scale;
+        for_each_slice(run.team, output, ELEMENTS_BY_THREAD, |start, part| {
+            let (mut at, end) = (start, start + part.len());
+            while at < end {
+                // What is left of a channel.
+                let channel = at..end.min((at / inner + 1) * inner);
+                let scale = self.scales[at / inner % self.scales.len()];
+                at = channel.end;
+                let reals = &mut part[channel.start - start..channel.end - start];
+                for (stored, real) in input[channel].iter().zip(reals) {
+                    *real = f32::from(*stored) * scale;
+                }
             }
-        }
+        });
         Ok(())
     }
 

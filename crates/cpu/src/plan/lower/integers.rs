@@ -137,14 +137,13 @@ pub(super) fn elementwise(
 }
 
 impl Kernel for Sign {
-    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], _) = operands.split();
         let input: &[i32] = bytemuck::cast_slice(inputs.bytes(0));
         let output: &mut [i32] = bytemuck::cast_slice_mut(output);
-        let pairs = output.iter_mut().zip(input);
         match self {
-            Self::Abs => pairs.for_each(|(output, input)| *output = input.wrapping_abs()),
-            Self::Neg => pairs.for_each(|(output, input)| *output = input.wrapping_neg()),
+            Self::Abs => run.map(input, output, i32::wrapping_abs),
+            Self::Neg => run.map(input, output, i32::wrapping_neg),
         }
         Ok(())
     }

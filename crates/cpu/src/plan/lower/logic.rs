@@ -4,13 +4,13 @@ use super::elementwise::{quantization, recoding};
 use super::movement::lengths;
 use crate::graph::Node;
 use crate::plan::arena::{Inputs, Operands};
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, ELEMENTS_BY_THREAD, Kernel, Operand, Run};
 use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
 use nnhal_kernels::InstructionSet;
-use nnhal_kernels::Team;
 use nnhal_kernels::elementwise::Pairs;
 use nnhal_kernels::quantized_elementwise::{Quantization, TableMap, round_to_f16};
+use nnhal_kernels::{Team, for_each_slice};
 use nnhal_ops::operations::comparison::Comparison;
 use nnhal_ops::operations::logical::Logical;
 
@@ -219,11 +219,9 @@ impl Kernel for Paired {
 struct Not;
 
 impl Kernel for Not {
-    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], _) = operands.split();
-        for (output, input) in output.iter_mut().zip(inputs.bytes(0)) {
-            *output = u8::from(*input == 0);
-        }
+        run.map(inputs.bytes(0), output, |it| u8::from(it == 0));
         Ok(())
     }
 
@@ -265,19 +263,27 @@ pub(super) fn select(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
 
 impl Kernel for Choice {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        fn choose<T: bytemuck::Pod>(conditions: &[u8], of: [&[u8]; 2], output: &mut [u8]) {
+        fn choose<T: bytemuck::Pod + Send + Sync>(
+            team: &mut Team,
+            conditions: &[u8],
+            of: [&[u8]; 2],
+            output: &mut [u8],
+        ) {
             let [then, other] = of.map(bytemuck::cast_slice::<u8, T>);
-            let output = bytemuck::cast_slice_mut::<u8, T>(output).iter_mut();
-            for ((output, condition), (then, other)) in
-                output.zip(conditions).zip(then.iter().zip(other))
-            {
-                *output = if *condition != 0 { *then } else { *other };
-            }
+            let output = bytemuck::cast_slice_mut::<u8, T>(output);
+            for_each_slice(team, output, ELEMENTS_BY_THREAD, |start, part| {
+                let both = then[start..].iter().zip(&other[start..]);
+                for ((output, condition), (then, other)) in
+                    part.iter_mut().zip(&conditions[start..]).zip(both)
+                {
+                    *output = if *condition != 0 { *then } else { *other };
+                }
+            });
         }
         let (inputs, [output], scratch) = operands.split();
         let conditions = inputs.bytes(0);
         if self.element_size != 1 {
-            choose::<u32>(conditions, [inputs.bytes(1), inputs.bytes(2)], output);
+            choose::<u32>(run.team, conditions, [inputs.bytes(1), inputs.bytes(2)], output);
             return Ok(());
         }
         let (room, other_room) = scratch.split_at_mut(scratch.len() / 2);
@@ -288,7 +294,7 @@ impl Kernel for Choice {
         };
         let then = recoded(then, inputs.bytes(1), room);
         let other = recoded(other, inputs.bytes(2), other_room);
-        choose::<u8>(conditions, [then, other], output);
+        choose::<u8>(run.team, conditions, [then, other], output);
         Ok(())
     }
 
@@ -352,34 +358,32 @@ impl Kernel for Cast {
     // Floats lose what stands behind the point, and saturate; integers are rounded to floats.
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
-        fn map<T: bytemuck::Pod, U: bytemuck::Pod>(
+        fn map<T: bytemuck::Pod + Sync, U: bytemuck::Pod + Send>(
+            run: &mut Run<'_>,
             inputs: &Inputs<'_>,
             output: &mut [u8],
-            function: impl Fn(T) -> U,
+            function: impl Fn(T) -> U + Sync,
         ) {
             let input = bytemuck::cast_slice::<u8, T>(inputs.bytes(0));
-            let output = bytemuck::cast_slice_mut::<u8, U>(output);
-            for (output, input) in output.iter_mut().zip(input) {
-                *output = function(*input);
-            }
+            run.map(input, bytemuck::cast_slice_mut::<u8, U>(output), function);
         }
         let (inputs, [output], _) = operands.split();
         match self {
-            Self::Copy => output.copy_from_slice(inputs.bytes(0)),
+            Self::Copy => run.copy(inputs.bytes(0), output),
             Self::FloatToHalf(set) => {
-                output.copy_from_slice(inputs.bytes(0));
+                run.copy(inputs.bytes(0), output);
                 round_to_f16(*set, run.team, bytemuck::cast_slice_mut(output));
             }
-            Self::FloatToInt32 => map::<f32, i32>(&inputs, output, |it| it as i32),
-            Self::FloatToByte => map::<f32, u8>(&inputs, output, |it| it as u8),
-            Self::Int32ToFloat => map::<i32, f32>(&inputs, output, |it| it as f32),
+            Self::FloatToInt32 => map::<f32, i32>(run, &inputs, output, |it| it as i32),
+            Self::FloatToByte => map::<f32, u8>(run, &inputs, output, |it| it as u8),
+            Self::Int32ToFloat => map::<i32, f32>(run, &inputs, output, |it| it as f32),
             Self::Int32ToHalf(set) => {
-                map::<i32, f32>(&inputs, output, |it| it as f32);
+                map::<i32, f32>(run, &inputs, output, |it| it as f32);
                 round_to_f16(*set, run.team, bytemuck::cast_slice_mut(output));
             }
-            Self::Int32ToByte => map::<i32, u8>(&inputs, output, |it| it.clamp(0, 255) as u8),
-            Self::ByteToFloat => map::<u8, f32>(&inputs, output, f32::from),
-            Self::ByteToInt32 => map::<u8, i32>(&inputs, output, i32::from),
+            Self::Int32ToByte => map::<i32, u8>(run, &inputs, output, |it| it.clamp(0, 255) as u8),
+            Self::ByteToFloat => map::<u8, f32>(run, &inputs, output, f32::from),
+            Self::ByteToInt32 => map::<u8, i32>(run, &inputs, output, i32::from),
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ pub(super) fn quantized(
     }
     let (min, max) = super::stored_range(output, FusedActivation::None)?;
     let requantization = Requantization {
-        multipliers: super::quantized::multipliers(x, y, output),
+        multipliers: super::quantized::multipliers([x, y, output], preparation)?,
         zero_point: output.operand.zero_point,
         min,
         max,

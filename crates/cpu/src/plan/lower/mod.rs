@@ -80,7 +80,9 @@ pub(crate) fn lower(
             softmax::lower(builder, node, it.beta, it.axis, true)
         }
         Work::Operation(AnyOperation::Quantize(_)) => conversion::quantizing(builder, node),
-        Work::Operation(AnyOperation::Dequantize(_)) => conversion::dequantizing(builder, node),
+        Work::Operation(AnyOperation::Dequantize(_)) => {
+            conversion::dequantizing(builder, node, preparation)
+        }
         Work::Operation(AnyOperation::Pooling(pooling)) => pooling::pooling(builder, node, pooling),
         Work::Operation(AnyOperation::Reduce(reduce)) => {
             let pooled = pooling::mean(builder, node, reduce);

@@ -3,7 +3,7 @@
 use super::elementwise::{is_signed, recoding};
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, blocks};
 use half::f16;
 use nnhal_driver::EngineError;
 use nnhal_kernels::movement::StridedCopy;
@@ -223,12 +223,16 @@ impl Kernel for Copies {
         let (inputs, [output], _) = operands.split();
         match *self.fill {
             [] => {}
-            [byte] => output.fill(byte),
+            [byte] => run.fill(byte, output),
+            [a, b] => run.fill([a, b], output.as_chunks_mut().0),
             // Whole words, so that the loop becomes vector instructions.
-            [a, b, c, d] => output.as_chunks_mut().0.fill([a, b, c, d]),
+            [a, b, c, d] => run.fill([a, b, c, d], output.as_chunks_mut().0),
             _ => {
-                for element in output.chunks_exact_mut(self.fill.len()) {
-                    element.copy_from_slice(&self.fill);
+                for block in blocks(output.len() / self.fill.len(), run.budget) {
+                    for element in block? {
+                        let place = element * self.fill.len();
+                        output[place..place + self.fill.len()].copy_from_slice(&self.fill);
+                    }
                 }
             }
         }

@@ -4,8 +4,8 @@ use super::elementwise::is_signed;
 use super::softmax::around;
 use crate::graph::{Node, Normalization};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
-use nnhal_driver::EngineError;
+use crate::plan::{BLOCK, Builder, Draft, Kernel, Operand, Run, blocks, name};
+use nnhal_driver::{Budget, EngineError};
 use nnhal_kernels::movement::StridedCopy;
 use nnhal_kernels::reduction::{
     self, RowNormalization, instance_normalization, local_response_normalization,
@@ -14,6 +14,7 @@ use nnhal_kernels::{Multiplier, Team};
 use nnhal_ops::operations::{InstanceNormalization, L2Normalization, LocalResponseNormalization};
 use nnhal_ops::rules::inverse_square_root::inverse_square_root;
 use nnhal_ops::rules::layout;
+use std::ops::Range;
 
 /// Layer normalization. Inputs: the rows, and a factor and an offset, as far as there are any.
 #[derive(Debug)]
@@ -214,26 +215,39 @@ fn quantized_l2(builder: &Builder<'_, '_>, node: &Node, axis: usize) -> Option<D
 }
 
 impl QuantizedL2 {
-    /// One slice, whose elements have a stride of `distance`.
-    fn slice(&self, input: &[u8], output: &mut [u8], distance: usize) {
+    /// One slice, whose elements have the inner size as their stride.
+    fn slice(&self, input: &[u8], output: &mut [u8], budget: &Budget) -> Result<(), EngineError> {
+        let [_, length, inner] = self.sizes;
         let [zero_of_input, zero_of_output] = self.zero_points;
         let offset = |byte: u8| {
             let stored = if self.is_signed { byte.cast_signed().into() } else { i32::from(byte) };
             stored - zero_of_input
         };
-        let offsets = || input.iter().step_by(distance).map(|byte| offset(*byte));
-        let factor = inverse_square_root(offsets().map(|it| i64::from(it).pow(2)).sum());
+        let offsets = |of: Range<usize>| {
+            let elements = input[of.start * inner..].iter().step_by(inner).take(of.len());
+            elements.map(|byte| offset(*byte))
+        };
+        let mut squares = 0;
+        for block in blocks(length, budget) {
+            squares += offsets(block?).map(|it| i64::from(it).pow(2)).sum::<i64>();
+        }
+        let factor = inverse_square_root(squares);
         let factor = Multiplier { mantissa: factor.mantissa, exponent: factor.exponent };
         let range = if self.is_signed { (-128, 127) } else { (0, 255) };
-        for (offset, output) in offsets().zip(output.iter_mut().step_by(distance)) {
-            let stored = factor.apply(offset * 128).saturating_add(zero_of_output);
-            *output = stored.clamp(range.0, range.1).to_le_bytes()[0];
+        for block in blocks(length, budget) {
+            let block = block?;
+            let outputs = output[block.start * inner..].iter_mut().step_by(inner);
+            for (offset, output) in offsets(block).zip(outputs) {
+                let stored = factor.apply(offset * 128).saturating_add(zero_of_output);
+                *output = stored.clamp(range.0, range.1).to_le_bytes()[0];
+            }
         }
+        Ok(())
     }
 }
 
 impl Kernel for QuantizedL2 {
-    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], _) = operands.split();
         let [_, length, inner] = self.sizes;
         let image = length * inner;
@@ -241,9 +255,16 @@ impl Kernel for QuantizedL2 {
             return Ok(());
         }
         let input = inputs.bytes(0);
+        // Elements since the last question.
+        let mut since = 0;
         for (input, output) in input.chunks_exact(image).zip(output.chunks_exact_mut(image)) {
             for column in 0..inner {
-                self.slice(&input[column..], &mut output[column..], inner);
+                since += length;
+                if since >= BLOCK {
+                    run.budget.check_inside()?;
+                    since = 0;
+                }
+                self.slice(&input[column..], &mut output[column..], run.budget)?;
             }
         }
         Ok(())

@@ -60,6 +60,7 @@ fn parts<'a>(
     node: &Node,
     epilogue: Epilogue,
     numbers: &'a [u8],
+    preparation: &mut Preparation,
 ) -> Option<Parts<'a>> {
     let values = &builder.graph.values;
     let [input, weights, bias] = [0, 1, 2].map(|position| &values[node.inputs[position]]);
@@ -70,9 +71,11 @@ fn parts<'a>(
             signedness: signedness(weights)?,
             zero_point: weights.operand.zero_point,
         },
-        bias: bias.iter().map(|bias| i32::from_le_bytes(*bias)).collect(),
+        bias: preparation
+            .collected(bias.iter().map(|bias| i32::from_le_bytes(*bias)), "a bias")
+            .ok()?,
         activations: activations(input)?,
-        requantization: requantization(builder, node, epilogue)?,
+        requantization: requantization(builder, node, epilogue, preparation)?,
     })
 }
 
@@ -86,6 +89,7 @@ fn requantization(
     builder: &Builder<'_, '_>,
     node: &Node,
     epilogue: Epilogue,
+    preparation: &mut Preparation,
 ) -> Option<Requantization> {
     let Epilogue::Clamp(activation) = epilogue else { return None };
     let values = &builder.graph.values;
@@ -93,7 +97,7 @@ fn requantization(
     let output = &values[node.outputs[0]];
     let (min, max) = super::stored_range(output, activation)?;
     Some(Requantization {
-        multipliers: multipliers(input, weights, output),
+        multipliers: multipliers([input, weights, output], preparation)?,
         zero_point: output.operand.zero_point,
         min,
         max,
@@ -101,23 +105,24 @@ fn requantization(
 }
 
 /// As [`nnhal_ops::rules::convolution::Requantizer::new`] has them.
+///
+/// `None` if they are more than may be taken, which the preparation remembers.
 pub(super) fn multipliers(
-    input: &Value<'_>,
-    weights: &Value<'_>,
-    output: &Value<'_>,
-) -> Vec<Multiplier> {
+    [input, weights, output]: [&Value<'_>; 3],
+    preparation: &mut Preparation,
+) -> Option<Vec<Multiplier>> {
     let (input, output) = (input.operand.scale, f64::from(output.operand.scale));
     let multiplier = |product: f64| {
         let exact = requantize::Multiplier::from_real(product / output);
         Multiplier { mantissa: exact.mantissa, exponent: exact.exponent }
     };
     match &weights.operand.extra_params {
-        ExtraParams::ChannelQuant(quant) => quant
-            .scales
-            .iter()
-            .map(|scale| multiplier(f64::from(input) * f64::from(*scale)))
-            .collect(),
-        _ => vec![multiplier(f64::from(input * weights.operand.scale))],
+        ExtraParams::ChannelQuant(quant) => {
+            let scales = quant.scales.iter();
+            let each = scales.map(|scale| multiplier(f64::from(input) * f64::from(*scale)));
+            preparation.collected(each, "multipliers of channels").ok()
+        }
+        _ => Some(vec![multiplier(f64::from(input * weights.operand.scale))]),
     }
 }
 
@@ -133,7 +138,7 @@ pub(super) fn lower(
         return unpacked(builder, node, convolution, preparation);
     }
     let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
-    let parts = parts(builder, node, *epilogue, &numbers)?;
+    let parts = parts(builder, node, *epilogue, &numbers, preparation)?;
     let Parts { weights, bias, activations, requantization } = parts;
     /// Both have the same arguments.
     macro_rules! prepared {
@@ -184,7 +189,7 @@ fn unpacked(
         *is_depthwise,
         activations(value(1))?,
         activations(value(0))?,
-        requantization(builder, node, *epilogue)?,
+        requantization(builder, node, *epilogue, preparation)?,
         preparation,
     )
     .ok()?;
@@ -248,7 +253,7 @@ pub(super) fn transposed(
 ) -> Option<Draft> {
     let graph::TransposedConvolution { shape, epilogue } = convolution;
     let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
-    let parts = parts(builder, node, *epilogue, &numbers)?;
+    let parts = parts(builder, node, *epilogue, &numbers, preparation)?;
     let strides = transposed_strides(builder, node, shape);
     let kernel = TransposedConvolution::prepare(
         shape,

@@ -2,7 +2,7 @@
 
 use crate::graph::{Node, Value, Work};
 use crate::plan::arena::Operands;
-use crate::plan::execution::narrowed;
+use crate::plan::execution::narrowed_until;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use half::f16;
 use nnhal_driver::{EngineError, MemoryUse, OperationPlace};
@@ -71,8 +71,11 @@ impl Kernel for ReferenceKernel {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, outputs) = operands.split_all();
         let narrow: Vec<Option<Vec<u8>>> = (self.inputs.iter().enumerate())
-            .map(|(index, input)| input.is_float16.then(|| narrowed(inputs.bytes(index))))
-            .collect();
+            .map(|(index, input)| {
+                let narrow = || narrowed_until(inputs.bytes(index), run.budget);
+                input.is_float16.then(narrow).transpose()
+            })
+            .collect::<Result<_, _>>()?;
         let is_over = || run.budget.check_inside().is_err();
         let user = MemoryUse::Operation(self.place);
         let taken = RefCell::new(run.ledger.charge(0, user)?);
@@ -107,11 +110,9 @@ impl Kernel for ReferenceKernel {
             if described.is_float16 {
                 let (to, _) = output.as_chunks_mut::<4>();
                 let (from, _) = result.bytes.as_chunks();
-                for (to, from) in to.iter_mut().zip(from) {
-                    *to = f16::from_le_bytes(*from).to_f32().to_ne_bytes();
-                }
+                run.map(from, to, |it| f16::from_le_bytes(it).to_f32().to_ne_bytes());
             } else {
-                output.copy_from_slice(&result.bytes);
+                run.copy(&result.bytes, output);
             }
         }
         Ok(())

@@ -3,8 +3,8 @@
 use super::softmax::around;
 use crate::graph::{Node, Value};
 use crate::plan::arena::{Inputs, Operands};
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
-use nnhal_driver::{EngineError, OperationPlace};
+use crate::plan::{BLOCK, Builder, Draft, Kernel, Operand, Run, blocks};
+use nnhal_driver::{Budget, EngineError, OperationPlace};
 use nnhal_hal::OperandType;
 use nnhal_kernels::movement::{NoSuchRow, gather};
 use nnhal_kernels::quantized_elementwise::f16_to_f32;
@@ -14,6 +14,7 @@ use nnhal_ops::operations::arg_min_max::{ArgMinMax, Extreme};
 use nnhal_ops::operations::{Gather, TopKV2};
 use nnhal_ops::{OperationError, Subject};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// GATHER or EMBEDDING_LOOKUP.
 #[derive(Debug)]
@@ -106,6 +107,9 @@ impl Kernel for Rows {
     }
 }
 
+/// Bytes that are copied while a key is found.
+const OF_SEARCH: usize = 64;
+
 /// HASHTABLE_LOOKUP.
 #[derive(Debug)]
 struct Keyed {
@@ -126,28 +130,40 @@ pub(super) fn hashtable_lookup(builder: &Builder<'_, '_>, node: &Node) -> Option
 }
 
 impl Kernel for Keyed {
-    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output, hits], _) = operands.split();
         let [lookups, keys] = [0, 1].map(|at| bytemuck::cast_slice::<u8, i32>(inputs.bytes(at)));
-        if let Some([one, next]) = keys.array_windows().find(|[one, next]| one > next) {
-            let error = OperationError {
-                operation: self.place.operation_type,
-                subject: Subject::Input(1, "keys"),
-                what: "order",
-                found: format!("{one} before {next}"),
-                expected: "ascending keys".to_owned(),
-            };
-            return Err(EngineError::operation(self.place, error.into()));
+        for block in blocks(keys.len(), run.budget) {
+            let block = block?;
+            // With the first one of the next block.
+            let keys = &keys[block.start..keys.len().min(block.end + 1)];
+            if let Some([one, next]) = keys.array_windows().find(|[one, next]| one > next) {
+                let error = OperationError {
+                    operation: self.place.operation_type,
+                    subject: Subject::Input(1, "keys"),
+                    what: "order",
+                    found: format!("{one} before {next}"),
+                    expected: "ascending keys".to_owned(),
+                };
+                return Err(EngineError::operation(self.place, error.into()));
+            }
         }
+        // Bytes since the last question; a search counts as `OF_SEARCH` of them.
+        let mut since = 0;
         for (index, (lookup, hit)) in lookups.iter().zip(hits).enumerate() {
+            since += self.row_bytes + OF_SEARCH;
+            if since >= BLOCK {
+                run.budget.check_inside()?;
+                since = 0;
+            }
             // The first of equal keys.
             let first = keys.partition_point(|key| key < lookup);
             *hit = u8::from(keys.get(first) == Some(lookup));
             let row = &mut output[index * self.row_bytes..][..self.row_bytes];
             if *hit == 0 {
-                row.fill(0);
+                run.fill(0, row);
             } else {
-                row.copy_from_slice(&inputs.bytes(2)[first * self.row_bytes..][..self.row_bytes]);
+                run.copy(&inputs.bytes(2)[first * self.row_bytes..][..self.row_bytes], row);
             }
         }
         Ok(())
@@ -279,42 +295,136 @@ impl Greatest {
         [values, indexes]: [&mut [u8]; 2],
         order: &mut [u32],
         compare: impl Fn(&T, &T) -> Ordering,
-    ) {
+        budget: &Budget,
+    ) -> Result<(), EngineError> {
+        // Elements since the last question.
+        let mut since = 0;
         let rows = bytemuck::cast_slice::<u8, T>(input).chunks_exact(self.length);
         let values = bytemuck::cast_slice_mut::<u8, T>(values).chunks_exact_mut(self.count);
         let indexes = bytemuck::cast_slice_mut::<u8, u32>(indexes).chunks_exact_mut(self.count);
         for ((row, values), indexes) in rows.zip(values).zip(indexes) {
-            for (place, index) in order.iter_mut().zip(0..) {
-                *place = index;
+            since += self.length;
+            if since >= BLOCK {
+                budget.check_inside()?;
+                since = 0;
             }
             let falling =
                 |a: &u32, b: &u32| compare(&row[*b as usize], &row[*a as usize]).then(b.cmp(a));
-            order.select_nth_unstable_by(self.count - 1, falling);
-            let chosen = &mut order[..self.count];
-            chosen.sort_unstable_by(falling);
-            indexes.copy_from_slice(chosen);
-            for (value, index) in values.iter_mut().zip(chosen) {
-                *value = row[*index as usize];
+            let chosen = if self.count <= MOST_SELECTED {
+                self.select(order, falling, budget)?
+            } else {
+                sort_in_pieces(order, self.length, falling, budget)?
+            };
+            let chosen = &chosen[..self.count];
+            for block in blocks(self.count, budget) {
+                let block = block?;
+                indexes[block.clone()].copy_from_slice(&chosen[block.clone()]);
+                for (value, index) in values[block.clone()].iter_mut().zip(&chosen[block]) {
+                    *value = row[*index as usize];
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// The first of all in this order, which are few.
+    fn select<'a>(
+        &self,
+        order: &'a mut [u32],
+        falling: impl Fn(&u32, &u32) -> Ordering + Copy,
+        budget: &Budget,
+    ) -> Result<&'a [u32], EngineError> {
+        // Those that come first so far, and behind them the next ones.
+        let mut kept = 0;
+        for block in blocks(self.length, budget) {
+            let block = block?;
+            let end = kept + block.len();
+            for (place, index) in order[kept..end].iter_mut().zip(numbers(block)) {
+                *place = index;
+            }
+            if end > self.count {
+                order[..end].select_nth_unstable_by(self.count - 1, falling);
+            }
+            kept = end.min(self.count);
+        }
+        order[..kept].sort_unstable_by(falling);
+        Ok(&order[..kept])
+    }
+
+    /// Places for the numbers of elements.
+    fn places(&self) -> usize {
+        if self.count <= MOST_SELECTED {
+            self.length.min(self.count + BLOCK)
+        } else {
+            2 * self.length
         }
     }
 }
 
+/// The most elements that are selected; of more, all are sorted.
+const MOST_SELECTED: usize = BLOCK;
+
+/// Elements' numbers, which fit: lengths do.
+#[allow(clippy::cast_possible_truncation)]
+fn numbers(range: Range<usize>) -> impl Iterator<Item = u32> {
+    range.map(|index| index as u32)
+}
+
+/// The numbers below `length` in this order. Merged from sorted pieces, between which the budget is asked.
+fn sort_in_pieces<'a>(
+    places: &'a mut [u32],
+    length: usize,
+    order: impl Fn(&u32, &u32) -> Ordering + Copy,
+    budget: &Budget,
+) -> Result<&'a [u32], EngineError> {
+    let (from, to) = places.split_at_mut(length);
+    let (mut from, mut to) = (from, &mut to[..length]);
+    for piece in blocks(length, budget) {
+        let piece = piece?;
+        for (place, index) in from[piece.clone()].iter_mut().zip(numbers(piece.clone())) {
+            *place = index;
+        }
+        from[piece].sort_unstable_by(order);
+    }
+    let mut sorted = BLOCK;
+    while sorted < length {
+        for start in (0..length).step_by(2 * sorted) {
+            let (middle, end) = (length.min(start + sorted), length.min(start + 2 * sorted));
+            let (mut left, mut right) = (start, middle);
+            for block in blocks(end - start, budget) {
+                for place in block? {
+                    let is_left = left < middle
+                        && (right == end || order(&from[left], &from[right]) != Ordering::Greater);
+                    let next = if is_left { &mut left } else { &mut right };
+                    to[start + place] = from[*next];
+                    *next += 1;
+                }
+            }
+        }
+        (from, to) = (to, from);
+        sorted *= 2;
+    }
+    Ok(from)
+}
+
 impl Kernel for Greatest {
-    fn run(&self, operands: Operands<'_>, _: &mut Run<'_>) -> Result<(), EngineError> {
+    fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, outputs, scratch) = operands.split();
         let input = inputs.bytes(0);
-        let order = &mut bytemuck::cast_slice_mut(scratch)[..self.length];
+        let order = &mut bytemuck::cast_slice_mut(scratch)[..self.places()];
+        let budget = run.budget;
         match self.elements {
             // A NaN is greater than anything.
-            Compared::Float => self.choose::<f32>(input, outputs, order, |a, b| {
-                a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-            }),
-            Compared::Int32 => self.choose::<i32>(input, outputs, order, Ord::cmp),
-            Compared::Unsigned => self.choose::<u8>(input, outputs, order, Ord::cmp),
-            Compared::Signed => self.choose::<i8>(input, outputs, order, Ord::cmp),
+            Compared::Float => {
+                let compare = |a: &f32, b: &f32| {
+                    a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+                };
+                self.choose(input, outputs, order, compare, budget)
+            }
+            Compared::Int32 => self.choose::<i32>(input, outputs, order, Ord::cmp, budget),
+            Compared::Unsigned => self.choose::<u8>(input, outputs, order, Ord::cmp, budget),
+            Compared::Signed => self.choose::<i8>(input, outputs, order, Ord::cmp, budget),
         }
-        Ok(())
     }
 
     fn name(&self) -> String {
@@ -322,6 +432,6 @@ impl Kernel for Greatest {
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.length * size_of::<u32>()
+        self.places() * size_of::<u32>()
     }
 }

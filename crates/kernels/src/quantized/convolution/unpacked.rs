@@ -155,11 +155,11 @@ impl UnpackedConvolution {
                     let pixel = Pixel { convolution: self, input, at: [line, x], weights, bias };
                     if self.is_depthwise {
                         let sums = &mut bytemuck::cast_slice_mut(of_pixel)[..channels];
-                        self.isa.run(Depthwise { pixel, sums, to });
+                        self.isa.run(Depthwise { pixel, sums, to, pace: &mut pace });
                     } else {
                         let values = shape.taps() * shape.input_channels;
                         let window = &mut bytemuck::cast_slice_mut(of_pixel)[..values];
-                        self.isa.run(Full { pixel, window, to });
+                        self.isa.run(Full { pixel, window, to, pace: &mut pace });
                     }
                 }
             }
@@ -237,14 +237,15 @@ impl<'a> Pixel<'a> {
 }
 
 /// All channels of a pixel, each a sum over the channels of its group.
-struct Full<'a> {
+struct Full<'a, 'p> {
     pixel: Pixel<'a>,
     /// What a pixel sees less the zero point, group by group as the weights of a channel are stored.
     window: &'a mut [i16],
     to: &'a mut [u8],
+    pace: &'a mut Pace<'p>,
 }
 
-impl Kernel for Full<'_> {
+impl Kernel for Full<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -253,35 +254,45 @@ impl Kernel for Full<'_> {
         let UnpackedConvolution { shape, activations, .. } = convolution;
         let depth = shape.group_input_channels();
         let seen = shape.taps() * depth;
-        self.window.fill(0);
+        for block in self.pace.blocks(self.window.len(), 1) {
+            self.window[block].fill(0);
+        }
         for (tap, values) in self.pixel.taps() {
             for (group, values) in values.chunks_exact(depth.max(1)).enumerate() {
                 let to = &mut self.window[group * seen + tap * depth..][..depth];
-                for (to, value) in to.iter_mut().zip(values) {
-                    *to = centred(*activations, *value);
+                for block in self.pace.blocks(depth, 1) {
+                    for (to, value) in to[block.clone()].iter_mut().zip(&values[block]) {
+                        *to = centred(*activations, *value);
+                    }
                 }
             }
         }
         for (channel, to) in self.to.iter_mut().enumerate() {
             let first = channel / shape.group_output_channels() * seen;
             let window = &self.window[first..first + seen];
-            let products = window.iter().zip(&weights[channel * seen..][..seen]);
-            let sum = products.fold(0_i32, |sum, (value, weight)| {
-                sum.wrapping_add(i32::from(*value) * i32::from(*weight))
-            });
+            let weights = &weights[channel * seen..][..seen];
+            let mut sum = 0_i32;
+            for block in self.pace.blocks(seen, 1) {
+                let products = window[block.clone()].iter().zip(&weights[block]);
+                let of_block = products.fold(0_i32, |sum, (value, weight)| {
+                    sum.wrapping_add(i32::from(*value) * i32::from(*weight))
+                });
+                sum = sum.wrapping_add(of_block);
+            }
             *to = self.pixel.output(bias[channel].wrapping_add(sum), channel);
         }
     }
 }
 
 /// All channels of a pixel, each a sum over the taps of one channel.
-struct Depthwise<'a> {
+struct Depthwise<'a, 'p> {
     pixel: Pixel<'a>,
     sums: &'a mut [i32],
     to: &'a mut [u8],
+    pace: &'a mut Pace<'p>,
 }
 
-impl Kernel for Depthwise<'_> {
+impl Kernel for Depthwise<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -296,16 +307,21 @@ impl Kernel for Depthwise<'_> {
                 let value = i32::from(centred(*activations, value));
                 *sum = sum.wrapping_add(value * i32::from(weight));
             };
-            if multiplier == 1 {
-                for ((sum, value), weight) in self.sums.iter_mut().zip(values).zip(weights) {
-                    add(sum, *value, *weight);
+            for block in self.pace.blocks(values.len(), multiplier) {
+                let of_block = block.start * multiplier..block.end * multiplier;
+                let (sums, weights) = (&mut self.sums[of_block.clone()], &weights[of_block]);
+                let values = &values[block];
+                if multiplier == 1 {
+                    for ((sum, value), weight) in sums.iter_mut().zip(values).zip(weights) {
+                        add(sum, *value, *weight);
+                    }
+                    continue;
                 }
-                continue;
-            }
-            let of_channels = self.sums.chunks_mut(multiplier).zip(weights.chunks(multiplier));
-            for ((sums, weights), value) in of_channels.zip(values) {
-                for (sum, weight) in sums.iter_mut().zip(weights) {
-                    add(sum, *value, *weight);
+                let of_channels = sums.chunks_mut(multiplier).zip(weights.chunks(multiplier));
+                for ((sums, weights), value) in of_channels.zip(values) {
+                    for (sum, weight) in sums.iter_mut().zip(weights) {
+                        add(sum, *value, *weight);
+                    }
                 }
             }
         }

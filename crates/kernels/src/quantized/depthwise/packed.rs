@@ -256,7 +256,7 @@ impl Packed {
                 Signedness::Unsigned => 0,
                 Signedness::Signed => i8::MIN,
             },
-            requantization: requantization.clone(),
+            requantization: requantization.repeated(1, preparation)?,
             blocks,
             weights: packed,
             lanes: all_lanes,
@@ -322,14 +322,14 @@ impl Packed {
             for row in rows {
                 for x in (0..width).step_by(most) {
                     let count = most.min(width - x);
-                    if pace.is_over(count * shape.filter_values()) {
-                        return;
-                    }
                     let columns = Columns::needed(shape, count);
                     assert!(columns * shape.filter[0] <= ENTRIES, "{columns} columns of addresses");
                     let place = [row / height, row % height, x];
                     table.fill(shape, input, &self.padding, place, columns);
                     for block in blocks {
+                        if pace.is_over(count * block.channels * shape.taps()) {
+                            return;
+                        }
                         let at = (row * width + x) * output_step + block.channel;
                         let end = at + (count - 1) * output_step + block.channels;
                         assert!(end <= output.len(), "pixels end {end} bytes into the output");

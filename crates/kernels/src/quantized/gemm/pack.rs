@@ -5,6 +5,7 @@ use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requanti
 use super::super::{Activations, Signedness, Sums, Weights};
 use super::{Ahead, Common, DEPTH, Tile, Variant};
 use crate::packing::PackedValues;
+use crate::team::Pace;
 use crate::{LINE_BYTES, Preparation, TooLarge};
 
 /// Steps that are packed together, for all channels of a block: few enough that they stay in the
@@ -228,7 +229,7 @@ impl Matrix {
             blocks,
             weights: None,
             lanes,
-            requantization: requantization.clone(),
+            requantization: requantization.repeated(1, preparation)?,
             weight_zero_point: right.zero_point + right.signedness.offset() - 128,
             input_zero_point: left.zero_point + left.signedness.offset() - variant.input_offset(),
             has_least_weight: true,
@@ -256,6 +257,7 @@ impl Matrix {
         is_transposed: bool,
         weights: &mut [u8],
         lanes: &mut [ChannelLanes],
+        pace: &mut Pace<'_>,
     ) {
         let inner = self.common.run_bytes;
         let columns = self.blocks.last().map_or(0, |block| block.channel + block.channels);
@@ -265,28 +267,33 @@ impl Matrix {
         let count = i32::try_from(inner % (1 << 31)).unwrap_or(0);
         lanes.fill(self.lanes[0]);
         for block in &self.blocks {
-            for step in 0..steps {
-                for index in 0..block.channels {
-                    let four = std::array::from_fn(|k| {
-                        let at = DEPTH * step + k;
-                        // Behind the last row zero, as the sums want it.
-                        if at < inner {
-                            values[at * row + (block.channel + index) * column] ^ flip
-                        } else {
-                            0
-                        }
-                    });
-                    let (vector, lane) = block.place(index);
-                    let bytes = self.variant.bytes_per_vector();
-                    let at = block.weights + (step * block.vectors + vector) * bytes;
-                    self.variant.put(&mut weights[at..][..bytes], lane, four);
+            for some in pace.blocks(steps, DEPTH * block.channels) {
+                for step in some {
+                    for index in 0..block.channels {
+                        let four = std::array::from_fn(|k| {
+                            let at = DEPTH * step + k;
+                            // Behind the last row zero, as the sums want it.
+                            if at < inner {
+                                values[at * row + (block.channel + index) * column] ^ flip
+                            } else {
+                                0
+                            }
+                        });
+                        let (vector, lane) = block.place(index);
+                        let bytes = self.variant.bytes_per_vector();
+                        let at = block.weights + (step * block.vectors + vector) * bytes;
+                        self.variant.put(&mut weights[at..][..bytes], lane, four);
+                    }
                 }
             }
             for index in 0..block.channels {
-                let sum = (0..inner).fold(0_i32, |sum, at| {
-                    let byte = values[at * row + (block.channel + index) * column] ^ flip;
-                    sum.wrapping_add(byte.cast_signed().into())
-                });
+                let mut sum = 0_i32;
+                for some in pace.blocks(inner, 1) {
+                    sum = some.fold(sum, |sum, at| {
+                        let byte = values[at * row + (block.channel + index) * column] ^ flip;
+                        sum.wrapping_add(byte.cast_signed().into())
+                    });
+                }
                 let (vector, lane) = block.place(index);
                 let constant = self
                     .input_zero_point

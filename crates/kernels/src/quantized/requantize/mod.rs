@@ -17,7 +17,7 @@ pub(super) mod neon;
 pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, LANES};
 
 use super::Signedness;
-use crate::Multiplier;
+use crate::{Multiplier, Preparation, TooLarge};
 
 /// How sums become outputs: `clamp(sum * multiplier + zero_point, min, max)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,29 @@ impl Requantization {
             [one] => *one,
             each => each[channel],
         }
+    }
+
+    /// A copy with the multipliers this many times, one after the other, unless there is a single one.
+    ///
+    /// # Errors
+    /// If it takes more memory than it may.
+    pub(super) fn repeated(
+        &self,
+        times: usize,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        const WHAT: &str = "multipliers of channels";
+        let multipliers = match &*self.multipliers {
+            [one] => vec![*one],
+            each => {
+                let count = each.len().checked_mul(times);
+                let count = count.ok_or(TooLarge::beyond_addresses(WHAT))?;
+                let mut all = preparation.room(count, WHAT)?;
+                (0..times).for_each(|_| all.extend_from_slice(each));
+                all
+            }
+        };
+        Ok(Self { multipliers, ..*self })
     }
 
     /// The stored output for a sum in a channel.

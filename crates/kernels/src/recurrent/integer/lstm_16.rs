@@ -11,12 +11,12 @@
 #![allow(unsafe_code)]
 
 use super::fixed_point::{logistic, product, saturate, tanh};
-use super::matrix::{Matrix, Products};
+use super::matrix::{Matrix, Products, rows_between};
 use super::{GATE_BITS, StepShape, load, saturate_16};
 use crate::disjoint::DisjointOutput;
 use crate::multiplier::divide_vector_by_power_of_two;
 use crate::recurrent::sequences::Workers;
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Multiplier, Preparation, TooLarge};
 
@@ -159,17 +159,23 @@ impl Lstm16 {
         let (numbers, rows) = (&*numbers, self.bias.len());
         let all_sums = DisjointOutput::new(&mut *sums);
         let multiplier = self.multiplier;
-        Workers::Team(team).share(rows, batch * self.matrix.count(), &|part| {
+        Workers::Team(team).share(rows, batch * self.matrix.count(), &|part, stop| {
+            let mut pace = Pace::new(stop);
             for sequence in 0..batch {
-                let start = sequence * rows + part.start;
-                // SAFETY: parts have different rows.
-                let sums = unsafe { all_sums.slice(start, part.len()) };
-                sums.copy_from_slice(&self.bias[part.clone()]);
-                let numbers = &numbers[sequence * stride..][..units + input];
-                let (matrix, rows) = (&self.matrix, part.clone());
-                self.isa.run(Products { matrix, rows, numbers, sums, multiplier });
-                for sum in sums {
-                    *sum = saturate_16(*sum);
+                for part in rows_between(part.clone(), units + input) {
+                    if pace.is_over(part.len() * (units + input)) {
+                        return;
+                    }
+                    let start = sequence * rows + part.start;
+                    // SAFETY: parts have different rows.
+                    let sums = unsafe { all_sums.slice(start, part.len()) };
+                    sums.copy_from_slice(&self.bias[part.clone()]);
+                    let numbers = &numbers[sequence * stride..][..units + input];
+                    let (matrix, rows) = (&self.matrix, part);
+                    self.isa.run(Products { matrix, rows, numbers, sums, multiplier });
+                    for sum in sums {
+                        *sum = saturate_16(*sum);
+                    }
                 }
             }
         });

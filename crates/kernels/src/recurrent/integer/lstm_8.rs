@@ -10,12 +10,12 @@
 #![allow(unsafe_code)]
 
 use super::fixed_point::{logistic, tanh};
-use super::matrix::{Matrix, Products};
+use super::matrix::{Matrix, Products, rows_between};
 use super::normalization::normalize;
 use super::{GATE_BITS, StepShape, for_all, multiply_all, saturate_16};
 use crate::disjoint::DisjointOutput;
 use crate::recurrent::sequences::Workers;
-use crate::team::Team;
+use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Multiplier, Preparation, TooLarge};
 
@@ -297,16 +297,22 @@ impl Lstm8 {
         let StepShape { batch, input, units, output } = self.shape;
         let sums = DisjointOutput::new(sums);
         let products = usize::try_from(self.operations() / 2).unwrap_or(usize::MAX);
-        Workers::Team(team).share(units, products, &|part| {
+        Workers::Team(team).share(units, products, &|part, stop| {
+            let mut pace = Pace::new(stop);
             for (index, gate) in self.gates.iter().enumerate() {
                 let Some(gate) = gate else { continue };
                 for sequence in 0..batch {
-                    let at = (sequence * GATES + index) * units + part.start;
-                    // SAFETY: parts have different units.
-                    let sums = unsafe { sums.slice(at, part.len()) };
-                    let numbers = &numbers[sequence * stride..];
-                    let outputs = &numbers[input.next_multiple_of(2)..][..output];
-                    gate.add(self.isa, part.clone(), &numbers[..input], outputs, sums);
+                    for part in rows_between(part.clone(), input + output) {
+                        if pace.is_over(part.len() * (input + output)) {
+                            return;
+                        }
+                        let at = (sequence * GATES + index) * units + part.start;
+                        // SAFETY: parts have different units.
+                        let sums = unsafe { sums.slice(at, part.len()) };
+                        let numbers = &numbers[sequence * stride..];
+                        let outputs = &numbers[input.next_multiple_of(2)..][..output];
+                        gate.add(self.isa, part, &numbers[..input], outputs, sums);
+                    }
                 }
             }
         });

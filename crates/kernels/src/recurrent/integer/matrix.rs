@@ -41,6 +41,19 @@ impl<T: Pod> Matrix<T> {
     }
 }
 
+/// Products that are computed without a question whether to go on.
+const MOST_PRODUCTS: usize = 1 << 20;
+
+/// Rows of this many inputs, in parts between which it is asked whether to go on.
+pub(super) fn rows_between(
+    rows: Range<usize>,
+    inputs: usize,
+) -> impl Iterator<Item = Range<usize>> {
+    let step = (MOST_PRODUCTS / inputs.max(1)).max(1);
+    let end = rows.end;
+    rows.step_by(step).map(move |first| first..end.min(first + step))
+}
+
 /// Products of some rows of a matrix with numbers, which have 9 bits, added to what is in `sums`, and
 /// then multiplied. Sums wrap.
 pub(super) struct Products<'a, T> {

@@ -1,0 +1,165 @@
+//! Kernels are asked to compute a single row, slice or sum that is long: inside of it they ask whether to go
+//! on, as often as its length wants.
+
+use crate::fully_connected::{FullyConnected, Sizes, Storage};
+use crate::movement::{Axis, StridedCopy, gather};
+use crate::reduction::{
+    ArgExtreme, ByteReduction, Fold, Normalization, Reduce, ReduceBytes, Reduction,
+    RowNormalization, arg_extreme, instance_normalization, local_response_normalization,
+};
+use crate::softmax::{QuantizedSoftmax, Softmax};
+use crate::{Epilogue, InstructionSet, Lines, Preparation, Team};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Elements of a row.
+const LENGTH: usize = 1 << 22;
+
+/// Whatever takes this many of them is asked about.
+const MOST_BETWEEN: usize = 1 << 21;
+
+/// Runs a kernel alone and on two threads, without an end and until the first question: it asks often
+/// enough, and after the answer it ends.
+fn asks(what: &str, mut kernel: impl FnMut(&mut Team)) {
+    for threads in [1, 2] {
+        let mut team = Team::new(threads);
+        let questions = AtomicUsize::new(0);
+        let go_on = || {
+            questions.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        team.until(&go_on, &mut kernel);
+        let found = questions.into_inner();
+        assert!(found >= LENGTH / MOST_BETWEEN, "{what}: {found} questions, {threads} threads");
+        let questions = AtomicUsize::new(0);
+        let stop = || {
+            questions.fetch_add(1, Ordering::Relaxed);
+            true
+        };
+        team.until(&stop, |team| {
+            kernel(team);
+            assert!(team.is_stopped(), "{what}: not stopped, {threads} threads");
+        });
+        let found = questions.into_inner();
+        assert!(found <= 2 * threads, "{what}: {found} questions after the end");
+    }
+}
+
+fn floats() -> (Vec<f32>, Vec<f32>) {
+    (vec![0.5; LENGTH], vec![0.0; LENGTH])
+}
+
+#[test]
+fn softmax_along_and_across() {
+    let set = InstructionSet::best();
+    let (input, mut output) = floats();
+    for sizes in [[1, LENGTH, 1], [1, LENGTH / 2, 2], [1, 1, LENGTH]] {
+        for is_logarithm in [false, true] {
+            let kernel = Softmax::prepare(set, sizes, 1.0, is_logarithm);
+            asks("softmax", |team| kernel.run(team, &input, &[], &mut output));
+        }
+        let kernel = QuantizedSoftmax::<u8>::prepare(sizes, 0.1, 1.0);
+        let (input, mut output) = (vec![7; LENGTH], vec![0; LENGTH]);
+        asks("quantized softmax", |team| kernel.run(team, &input, &mut output));
+    }
+}
+
+#[test]
+fn reductions_to_few() {
+    let set = InstructionSet::best();
+    let (input, mut output) = floats();
+    let mut places = vec![0; LENGTH];
+    for sizes in [[1, LENGTH, 1], [1, LENGTH / 2, 2], [1, 1, LENGTH]] {
+        let places = &mut places[..sizes[2]];
+        asks("extreme", |team| arg_extreme(team, ArgExtreme::Max, sizes, &input, places));
+    }
+    for (lengths, reduced) in
+        [(vec![LENGTH], 0), (vec![LENGTH / 2, 2], 0), (vec![2, LENGTH / 2], 1)]
+    {
+        let kept = LENGTH / lengths[reduced];
+        let output = &mut output[..kept];
+        for reduction in [Reduction::Sum, Reduction::Mean, Reduction::Max, Reduction::Min] {
+            let kernel = Reduce::prepare(set, reduction, &lengths, &[reduced]);
+            asks("reduction", |team| kernel.run(team, &input, output));
+        }
+        let kernel = Fold::prepare(&lengths, &[reduced]);
+        asks("fold", |team| kernel.run(team, &input, output, 1.0, |a, b| a * b, |it| it));
+        let kernel = ReduceBytes::prepare(set, ByteReduction::Sum, &lengths, &[reduced]).unwrap();
+        // Along a row there are no more of them than in a moment.
+        if reduced == 0 && kept > 1 {
+            let (bytes, mut sums) = (vec![3_u8; LENGTH], vec![0; kept]);
+            asks("bytes", |team| kernel.run(team, &bytes, &mut sums, |it| it));
+        }
+    }
+}
+
+#[test]
+fn normalizations() {
+    let set = InstructionSet::best();
+    let (input, mut output) = floats();
+    for normalization in [Normalization::Layer { epsilon: 0.1 }, Normalization::L2 { least: 0.1 }] {
+        let kernel = RowNormalization::prepare(set, normalization, 1, LENGTH);
+        asks("normalization", |team| kernel.run(team, &input, None, None, &mut output));
+    }
+    for channels in [1, 2] {
+        let sizes = [1, LENGTH / channels, channels];
+        asks("instance normalization", |team| {
+            instance_normalization(team, sizes, [1.0, 0.0, 0.1], &input, &mut output);
+        });
+    }
+    let numbers = [1.0, 0.5, 0.5];
+    let (short, to) = (&input[..1 << 17], &mut output[..1 << 17]);
+    asks("local response", |team| {
+        local_response_normalization(team, 1 << 17, 2, numbers, short, to);
+    });
+    let (short, to) = (&input[..1 << 12], &mut output[..1 << 12]);
+    asks("local response of all", |team| {
+        local_response_normalization(team, 1 << 12, usize::MAX, numbers, short, to);
+    });
+}
+
+#[test]
+fn copies() {
+    let (input, mut output) = floats();
+    let half = LENGTH / 2;
+    let axis = |length, input_stride, output_stride| Axis { length, input_stride, output_stride };
+    for (what, copy) in [
+        ("run", StridedCopy::prepare(&[axis(LENGTH, 1, 1)], 0, 0)),
+        ("repeated", StridedCopy::prepare(&[axis(LENGTH, 0, 1)], 0, 0)),
+        ("backwards", StridedCopy::prepare(&[axis(LENGTH, -1, 1)], LENGTH - 1, 0)),
+        ("long rows", StridedCopy::transpose(&[2, half], &[1, 0])),
+        ("long columns", StridedCopy::transpose(&[half, 2], &[1, 0])),
+        ("square", StridedCopy::transpose(&[2048, 2048], &[1, 0])),
+    ] {
+        asks(what, |team| copy.run(team, &input, &mut output));
+    }
+    asks("gather", |team| {
+        gather(team, [1, 2, half], &input, &[1, 0], &mut output).unwrap();
+    });
+}
+
+#[test]
+fn sums_of_products() {
+    for set in InstructionSet::available() {
+        for rows in [1, 3] {
+            let inputs = LENGTH / 8;
+            let sizes = Sizes { rows, inputs, units: 1 };
+            let weights = vec![0.5; inputs];
+            let mut preparation = Preparation::new(set, 1);
+            let kernel = FullyConnected::prepare(
+                sizes,
+                &weights,
+                &[0.0],
+                Storage::Full,
+                Epilogue::NONE,
+                &mut preparation,
+            )
+            .unwrap();
+            drop(preparation);
+            let (input, mut output) = (vec![0.5; rows * inputs], vec![0.0; rows]);
+            let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+            asks("fully connected", |team| {
+                kernel.run(team, &input, None, &mut output, scratch.lines_mut());
+            });
+        }
+    }
+}
