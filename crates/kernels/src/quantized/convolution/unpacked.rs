@@ -258,6 +258,9 @@ impl Kernel for Full<'_, '_> {
             self.window[block].fill(0);
         }
         for (tap, values) in self.pixel.taps() {
+            if self.pace.is_over(1) {
+                return;
+            }
             for (group, values) in values.chunks_exact(depth.max(1)).enumerate() {
                 let to = &mut self.window[group * seen + tap * depth..][..depth];
                 for block in self.pace.blocks(depth, 1) {
@@ -268,6 +271,9 @@ impl Kernel for Full<'_, '_> {
             }
         }
         for (channel, to) in self.to.iter_mut().enumerate() {
+            if self.pace.is_over(1) {
+                return;
+            }
             let first = channel / shape.group_output_channels() * seen;
             let window = &self.window[first..first + seen];
             let weights = &weights[channel * seen..][..seen];
@@ -302,6 +308,9 @@ impl Kernel for Depthwise<'_, '_> {
         let (channels, multiplier) = (shape.output_channels, shape.group_output_channels());
         self.sums.copy_from_slice(bias);
         for (tap, values) in self.pixel.taps() {
+            if self.pace.is_over(1) {
+                return;
+            }
             let weights = &weights[tap * channels..][..channels];
             let add = |sum: &mut i32, value: u8, weight: i16| {
                 let value = i32::from(centred(*activations, value));
