@@ -1,5 +1,6 @@
 //! Gives this build a number, so that programs that another build saved are not restored: their
-//! packed weights are as its kernels read them.
+//! packed weights are as its kernels read them. (Where this crate is built from its package, the kernels
+//! are not beside it; the driver, which names the whole file by its contents, distinguishes builds then.)
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
