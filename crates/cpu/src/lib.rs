@@ -10,6 +10,16 @@
 //! What has no fast kernel runs by the reference kernel of its operation, as a step of the same
 //! plan. What cannot be planned, because control flow or data decide about shapes, runs on the
 //! interpreter of crate `reference`.
+//!
+//! ```
+//! use nnhal_cpu::{InstructionSet, Settings};
+//! use nnhal_hal::Device;
+//!
+//! let settings = Settings { instruction_set: InstructionSet::Portable, ..Settings::default() };
+//! let device = nnhal_cpu::device(settings);
+//! assert_eq!(device.name(), "nnhal-cpu");
+//! assert!(device.version_string().contains("portable"));
+//! ```
 
 mod engine;
 mod graph;

@@ -8,6 +8,31 @@
 //!
 //! Every kernel has a counterpart in plain Rust ([`InstructionSet::Portable`]), which runs everywhere and
 //! which the others are tested against.
+//!
+//! ```
+//! use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
+//! use nnhal_kernels::{Epilogue, InstructionSet, Lines, Preparation, Team};
+//!
+//! // One row of two values, times a column of two weights, plus a bias.
+//! let sizes = Sizes { rows: 1, inputs: 2, units: 1 };
+//! let mut preparation = Preparation::new(InstructionSet::best(), 1);
+//! let kernel = FullyConnected::prepare(
+//!     sizes,
+//!     &[2.0, 3.0],
+//!     &[1.0],
+//!     Storage::Full,
+//!     Epilogue::NONE,
+//!     &mut preparation,
+//! )?;
+//! // From here on the packed weights are there to be read.
+//! drop(preparation);
+//!
+//! let mut output = [0.0];
+//! let mut scratch = Lines::with_bytes(kernel.scratch_bytes());
+//! kernel.run(&mut Team::new(1), &[10.0, 100.0], None, &mut output, scratch.lines_mut());
+//! assert_eq!(output, [321.0]);
+//! # Ok::<(), nnhal_kernels::TooLarge>(())
+//! ```
 
 #![cfg_attr(nnhal_only_avx2, allow(dead_code))] // Of other instruction sets.
 

@@ -359,6 +359,7 @@ pub(crate) unsafe fn run_tile_until(
         return;
     }
     let width = vectors * isa.lanes();
+    assert!(width <= ZEROS.len(), "a panel of {width} columns");
     // Some segments together, or a segment in pieces.
     let together = (PART_DEPTH / tile.segment_depth).max(1);
     let mut row = 0_usize;
@@ -385,7 +386,7 @@ pub(crate) unsafe fn run_tile_until(
             };
             let biases = if parts == 0 { tile.panel } else { ZEROS.as_ptr() };
             // SAFETY: as the caller promises: the rows of the panel and the values of the segments are
-            // among its own; the output was written by the first part, by this thread, and each vector
+            // among its own; there are as many zeros as the panel has columns, as was just seen; the output was written by the first part, by this thread, and each vector
             // of it is read before it is written.
             unsafe { run_part(isa, rows, vectors, &part, biases) };
             row += of_part.len() / rows * depth;

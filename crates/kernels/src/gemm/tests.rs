@@ -113,6 +113,7 @@ fn a_short_output_is_refused() {
 /// Sums of one sign round to one side too, so that a single running sum of this many would be off by
 /// twenty times as much.
 #[test]
+#[cfg_attr(miri, ignore = "too many products")]
 fn deep_products_are_summed_in_parts() {
     for (rows, depth, columns) in [(1, 65_537, 1), (5, 40_000, 20), (14, 4099, 33), (3, 1024, 8)] {
         let left: Vec<f32> = (0..rows * depth).map(|at| 0.1 + (at % 7) as f32 * 0.01).collect();

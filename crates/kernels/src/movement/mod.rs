@@ -194,7 +194,7 @@ struct Blocks {
     counts: [usize; 2],
 }
 
-/// Columns of a transposition that are in one block, so that the rows of a square that they are read into stay in the first cache.
+/// Columns of a transposition that are in one block: the rows of its squares stay in the first cache.
 const COLUMNS_OF_BLOCK: usize = BLOCK / SQUARE;
 
 impl Blocks {
