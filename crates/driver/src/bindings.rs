@@ -4,6 +4,7 @@
 //! check. The bytes themselves belong to the client, who may change them at any time; they can
 //! only be copied.
 
+use crate::budget::Budget;
 use crate::buffers::{ManagedBuffer, Storage};
 use crate::error::{EngineError, MemoryUse};
 use crate::memory::{Charge, Ledger};
@@ -282,6 +283,23 @@ impl Region {
         self.view.read_to_vec(self.offset, self.length)
     }
 
+    /// [`Region::read_to_vec`], as long as the budget lasts.
+    ///
+    /// # Errors
+    /// [`EngineError::Interrupted`]; [`EngineError::Memory`] with what [`Region::read_to_vec`] gives.
+    pub fn read_within(&self, budget: &Budget) -> Result<Vec<u8>, EngineError> {
+        let length = self.length;
+        let mut bytes = Vec::new();
+        let count = usize::try_from(length).map_err(|_| MemoryError::NoRoom { length })?;
+        bytes.try_reserve_exact(count).map_err(|_| MemoryError::NoRoom { length })?;
+        for block in budget.blocks(count) {
+            let block = block?;
+            bytes.resize(block.end, 0);
+            self.read_part(block.start as u64, &mut bytes[block])?;
+        }
+        Ok(bytes)
+    }
+
     /// Copies the bytes into `destination`, which is as long.
     ///
     /// # Errors
@@ -430,6 +448,27 @@ impl BoundOutput {
     pub fn deliver(&self, dimensions: &[u32], bytes: &[u8]) -> Result<(), DeliveryError> {
         if let Destination::Region(region) = self.begin(dimensions, bytes.len() as u64)? {
             region.write(0, bytes).map_err(|error| self.memory_error(error))?;
+        }
+        Ok(())
+    }
+
+    /// [`BoundOutput::deliver`], as long as the budget lasts. Where it does not, part of the value may have
+    /// been written.
+    ///
+    /// # Errors
+    /// [`EngineError::Interrupted`]; [`EngineError::Delivery`]
+    pub fn deliver_within(
+        &self,
+        dimensions: &[u32],
+        bytes: &[u8],
+        budget: &Budget,
+    ) -> Result<(), EngineError> {
+        if let Destination::Region(region) = self.begin(dimensions, bytes.len() as u64)? {
+            for block in budget.blocks(bytes.len()) {
+                let block = block?;
+                let written = region.write(block.start as u64, &bytes[block]);
+                written.map_err(|error| self.memory_error(error))?;
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::memory::Ledger;
 use crate::schedule::{Scheduler, Slot};
 use nnhal_hal::time::loop_timeout;
 use nnhal_hal::{Cancellation, Client, Deadline, ErrorStatus, ExecutionOptions, Priority};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,9 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// Elements that one thread goes through without a question.
+    pub const BLOCK: usize = 1 << 16;
+
     /// No deadline, the default loop timeout, medium priority.
     pub fn unlimited() -> Self {
         Self::new(None, Priority::Medium)
@@ -196,6 +200,23 @@ impl Budget {
             Some(deadline) if deadline.has_passed() => Err(Interruption::DeadlinePassed),
             _ => Ok(()),
         }
+    }
+
+    /// `0..length` in parts of at most [`Budget::BLOCK`], with a question between them: for loops over
+    /// elements or bytes that take some nanoseconds each.
+    ///
+    /// # Errors
+    /// In place of a part, as [`Budget::check`].
+    pub fn blocks(
+        &self,
+        length: usize,
+    ) -> impl Iterator<Item = Result<Range<usize>, Interruption>> + '_ {
+        (0..length).step_by(Self::BLOCK).map(move |first| {
+            if first > 0 {
+                self.check_inside()?;
+            }
+            Ok(first..length.min(first + Self::BLOCK))
+        })
     }
 
     /// A clock for one run of a WHILE; nested loops have each their own (contract: QOS-8).

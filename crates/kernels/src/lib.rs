@@ -73,6 +73,6 @@ pub use image::{Image, ImageMut};
 pub use instruction_set::InstructionSet;
 pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};
 pub use multiplier::Multiplier;
-pub use packing::{OtherWeights, Packed, Preparation};
+pub use packing::{KeptQuestion, OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
 pub use team::Team;

@@ -2,6 +2,7 @@
 
 use crate::allowance::room_for;
 use crate::lines::{LINE_BYTES, Line, Lines};
+use crate::team::{Pace, Stop};
 use crate::{Allowance, InstructionSet, SavedWeights, TooLarge};
 use bytemuck::Pod;
 use std::fmt;
@@ -31,7 +32,11 @@ pub struct Preparation {
     refusal: Option<TooLarge>,
     memory: Memory,
     packed: Vec<Packed>,
+    stop: Stop,
 }
+
+/// Says whether to stop. Asked now and then, by whichever thread.
+pub type KeptQuestion = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Debug)]
 enum Memory {
@@ -144,7 +149,16 @@ impl Preparation {
             refusal: None,
             memory,
             packed: Vec::new(),
+            stop: Stop::asking(None),
         }
+    }
+
+    /// The same, that stops in the middle of weights when the answer is yes, after which it stays so. What
+    /// the kernels of this preparation compute is then meaningless: they are to be dropped.
+    #[must_use]
+    pub fn until(mut self, is_over: KeptQuestion) -> Self {
+        self.stop = Stop::asking(Some(is_over));
+        self
     }
 
     /// The same, for kernels that take no more than what is left of an allowance: a number of bytes,
@@ -198,6 +212,11 @@ impl Preparation {
     /// Whether weights are not looked at, because they have been packed before.
     pub fn is_restoring(&self) -> bool {
         matches!(self.memory, Memory::Saved { .. })
+    }
+
+    /// For loops over weights, as long as their results are wanted.
+    pub(crate) fn pace(&self) -> Pace<'_> {
+        Pace::new(&self.stop)
     }
 
     /// What was packed since the last time, in its order.
@@ -311,7 +330,7 @@ impl Preparation {
     pub(crate) fn pack<T: Pod>(
         &mut self,
         count: usize,
-        fill: impl FnOnce(&mut [T]),
+        fill: impl FnOnce(&mut [T], &mut Pace<'_>),
     ) -> Result<PackedValues<T>, TooLarge> {
         let packed = self.pack_values(count, fill);
         self.remembered(packed)
@@ -320,7 +339,7 @@ impl Preparation {
     fn pack_values<T: Pod>(
         &mut self,
         count: usize,
-        fill: impl FnOnce(&mut [T]),
+        fill: impl FnOnce(&mut [T], &mut Pace<'_>),
     ) -> Result<PackedValues<T>, TooLarge> {
         const WHAT: &str = "packed weights";
         let wanted = count.checked_mul(size_of::<T>());
@@ -352,7 +371,8 @@ impl Preparation {
                 chunk.used = lines.end;
                 let values: &mut [u8] =
                     bytemuck::cast_slice_mut(&mut chunk.lines.lines_mut()[lines.clone()]);
-                fill(bytemuck::cast_slice_mut(&mut values[..bytes]));
+                let mut pace = Pace::new(&self.stop);
+                fill(bytemuck::cast_slice_mut(&mut values[..bytes]), &mut pace);
                 Packed { chunk: Arc::clone(&chunk.to_be), lines }
             }
         };
@@ -365,14 +385,14 @@ impl Preparation {
     pub(crate) fn derive<T: Pod>(
         &mut self,
         count: usize,
-        fill: impl FnOnce(&mut [T]),
+        fill: impl FnOnce(&mut [T], &mut Pace<'_>),
     ) -> Result<Vec<T>, TooLarge> {
         if self.is_restoring() {
-            return Ok(self.pack(count, |_| {})?.values().to_vec());
+            return Ok(self.pack(count, |_, _| {})?.values().to_vec());
         }
         let mut values = self.filled(T::zeroed(), count, "what follows from weights")?;
-        fill(&mut values);
-        self.pack(count, |packed| packed.copy_from_slice(&values))?;
+        fill(&mut values, &mut self.pace());
+        self.pack(count, |packed, _| packed.copy_from_slice(&values))?;
         Ok(values)
     }
 }
@@ -421,7 +441,7 @@ mod tests {
     use super::*;
 
     fn try_pack(preparation: &mut Preparation, number: u16) -> Result<PackedValues<u16>, TooLarge> {
-        preparation.pack(40, |values| {
+        preparation.pack(40, |values, _| {
             assert_eq!(values, [0; 40]);
             values.fill(number);
         })
@@ -451,7 +471,7 @@ mod tests {
         try_pack(&mut preparation, 1).unwrap();
         let refusal = try_pack(&mut preparation, 2).unwrap_err();
         assert_eq!(refusal, TooLarge::new("packed weights", 2 * LINE_BYTES, LINE_BYTES));
-        let unreachable = |_: &mut [u64]| unreachable!();
+        let unreachable = |_: &mut [u64], _: &mut Pace<'_>| unreachable!();
         // 2^64 bytes and more are no less.
         for count in [1 << 60, 1 << 61, 1 << 63, usize::MAX] {
             preparation.pack(count, unreachable).unwrap_err();
@@ -463,8 +483,8 @@ mod tests {
         preparation.check_scratch::<u64>(&[3, 4]).unwrap_err();
         assert_eq!(preparation.take_refusal(), Some(refusal));
         assert_eq!(preparation.take_refusal(), None);
-        preparation.pack(64, |_: &mut [u8]| {}).unwrap();
-        preparation.pack(1, |_: &mut [u8]| {}).unwrap_err();
+        preparation.pack(64, |_: &mut [u8], _| {}).unwrap();
+        preparation.pack(1, |_: &mut [u8], _| {}).unwrap_err();
     }
 
     #[test]
@@ -479,8 +499,8 @@ mod tests {
     fn memory_that_the_system_does_not_have_is_an_error() {
         let mut preparation = new();
         for bytes in [1_usize << 62, isize::MAX.unsigned_abs(), usize::MAX] {
-            preparation.pack(bytes, |_: &mut [u8]| unreachable!()).unwrap_err();
-            preparation.derive(bytes, |_: &mut [u8]| unreachable!()).unwrap_err();
+            preparation.pack(bytes, |_: &mut [u8], _| unreachable!()).unwrap_err();
+            preparation.derive(bytes, |_: &mut [u8], _| unreachable!()).unwrap_err();
         }
     }
 
@@ -499,7 +519,7 @@ mod tests {
             };
 
             let mut second = restore(&saved);
-            let again = second.pack(40, |_: &mut [u16]| unreachable!()).unwrap();
+            let again = second.pack(40, |_: &mut [u16], _| unreachable!()).unwrap();
             assert_eq!((made[0].values(), again.count()), (again.values(), 40));
             let rest = [0; 3].map(|number| try_pack(&mut second, number).is_ok());
             assert_eq!(rest, [true, true, false]);

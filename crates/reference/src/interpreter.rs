@@ -116,7 +116,7 @@ impl<'run> Interpreter<'run> {
                 continue;
             };
             let charge = self.ledger.charge(region.length(), MemoryUse::Inputs)?;
-            let bytes = region.read_to_vec()?;
+            let bytes = region.read_within(self.context.budget)?;
             // The driver has seen to it that the shape of what has a value is known.
             let dimensions = input.shape().to_known().unwrap_or_default();
             values.push(Value::Tensor(Rc::new(Tensor { dimensions, bytes, _charge: charge })));
@@ -397,7 +397,7 @@ impl<'run> Interpreter<'run> {
     fn deliver(&self, results: &[Value<'run>]) -> Result<(), EngineError> {
         for (output, result) in self.bindings.outputs().iter().zip(results) {
             if let Some((dimensions, bytes)) = result.dimensions().zip(result.bytes()) {
-                output.deliver(dimensions, bytes)?;
+                output.deliver_within(dimensions, bytes, self.context.budget)?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Running a plan.
 
 use super::arena::Operands;
-use super::{BLOCK, Location, Plan, Run, Step, blocks};
+use super::{Location, Plan, Run, Step};
 use half::f16;
 use nnhal_driver::bindings::Region;
 use nnhal_driver::{
@@ -62,12 +62,12 @@ impl OutputBytes<'_> {
     /// A copy, as models have it.
     ///
     /// # Errors
-    /// The budget is used up before.
+    /// The budget is used up before, or there is no memory.
     pub(crate) fn into_vec(self, budget: &Budget) -> Result<Vec<u8>, EngineError> {
         match self {
             Self::Ready(bytes) => {
-                let mut copy = Vec::with_capacity(bytes.len());
-                for block in blocks(bytes.len(), budget) {
+                let mut copy = reserve(bytes.len())?;
+                for block in budget.blocks(bytes.len()) {
                     copy.extend_from_slice(&bytes[block?]);
                 }
                 Ok(copy)
@@ -92,10 +92,7 @@ impl Endpoints for &Bindings {
     ) -> Result<(), EngineError> {
         let bound = &self.outputs()[output];
         match bytes {
-            OutputBytes::Ready(bytes) if bytes.len() <= BLOCK => {
-                Ok(bound.deliver(dimensions, bytes)?)
-            }
-            OutputBytes::Ready(bytes) => deliver_blocks(bound, dimensions, bytes, budget),
+            OutputBytes::Ready(bytes) => bound.deliver_within(dimensions, bytes, budget),
             OutputBytes::Wide(bytes) => deliver_narrowed(bound, dimensions, bytes, budget),
         }
     }
@@ -220,29 +217,13 @@ fn read(region: &Region, bytes: &mut [u8], team: &mut Team) -> Result<(), Engine
 /// The budget is used up before.
 fn widen(bytes: &mut [u8], budget: &Budget) -> Result<(), EngineError> {
     let elements = bytes.len() / 4;
-    for block in blocks(elements, budget) {
+    for block in budget.blocks(elements) {
         for element in block? {
             // Never written before it is read: 4 * element + 4 <= 2 * (elements + element) + 2 until
             // the last one.
             let at = 2 * (elements + element);
             let narrow = f16::from_le_bytes([bytes[at], bytes[at + 1]]);
             bytes[4 * element..][..4].copy_from_slice(&narrow.to_f32().to_ne_bytes());
-        }
-    }
-    Ok(())
-}
-
-/// Delivers bytes piece by piece.
-fn deliver_blocks(
-    bound: &BoundOutput,
-    dimensions: &[u32],
-    bytes: &[u8],
-    budget: &Budget,
-) -> Result<(), EngineError> {
-    if let Destination::Region(region) = bound.begin(dimensions, bytes.len() as u64)? {
-        for block in blocks(bytes.len(), budget) {
-            let block = block?;
-            region.write(block.start as u64, &bytes[block])?;
         }
     }
     Ok(())
@@ -263,7 +244,7 @@ fn deliver_narrowed(
     };
     let mut narrow = [[0; 2]; PIECE];
     let mut offset = 0;
-    for block in blocks(bytes.len(), budget) {
+    for block in budget.blocks(bytes.len()) {
         for wide in bytes[block?].chunks(4 * PIECE) {
             let (elements, _) = wide.as_chunks();
             for (to, from) in narrow.iter_mut().zip(elements) {
@@ -275,6 +256,14 @@ fn deliver_narrowed(
         }
     }
     Ok(())
+}
+
+/// An empty vector for a value of this many bytes.
+fn reserve(bytes: usize) -> Result<Vec<u8>, EngineError> {
+    let mut room = Vec::new();
+    let (user, wanted) = (MemoryUse::Values, bytes as u64);
+    room.try_reserve_exact(bytes).map_err(|_| EngineError::Allocation { user, wanted })?;
+    Ok(room)
 }
 
 /// Floats of 32 bits as floats of 16 bits.
@@ -289,10 +278,10 @@ pub(super) fn narrowed(bytes: &[u8]) -> Vec<u8> {
 /// [`narrowed`], as long as the budget lasts.
 ///
 /// # Errors
-/// It is used up before.
+/// It is used up before, or there is no memory.
 pub(super) fn narrowed_until(bytes: &[u8], budget: &Budget) -> Result<Vec<u8>, EngineError> {
-    let mut all = Vec::with_capacity(bytes.len() / 2);
-    for block in blocks(bytes.len(), budget) {
+    let mut all = reserve(bytes.len() / 2)?;
+    for block in budget.blocks(bytes.len()) {
         all.extend(narrowed(&bytes[block?]));
     }
     Ok(all)

@@ -4,7 +4,6 @@ use super::arena::Operands;
 use nnhal_driver::{Budget, EngineError, Ledger};
 use nnhal_kernels::{Team, for_each_slice};
 use std::fmt;
-use std::ops::Range;
 
 /// What a step does with its operands.
 pub(crate) trait Kernel: fmt::Debug + Send + Sync {
@@ -72,20 +71,4 @@ impl Run<'_> {
     pub(crate) fn fill<T: Copy + Send + Sync>(&mut self, element: T, output: &mut [T]) {
         for_each_slice(self.team, output, ELEMENTS_BY_THREAD, |_, part| part.fill(element));
     }
-}
-
-/// Elements that one thread goes through without a question to the budget.
-pub(crate) const BLOCK: usize = 1 << 16;
-
-/// `0..length` in parts of at most [`BLOCK`], with a question to the budget between them.
-pub(crate) fn blocks(
-    length: usize,
-    budget: &Budget,
-) -> impl Iterator<Item = Result<Range<usize>, EngineError>> + '_ {
-    (0..length).step_by(BLOCK).map(move |first| {
-        if first > 0 {
-            budget.check_inside()?;
-        }
-        Ok(first..length.min(first + BLOCK))
-    })
 }

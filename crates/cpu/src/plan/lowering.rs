@@ -4,7 +4,9 @@ use super::{Builder, Draft, lower};
 use crate::graph::{Graph, Node};
 use bytes::Bytes;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse};
-use nnhal_kernels::{Allowance, MemoryLimit, Packed, Preparation, SavedWeights, Team, TooLarge};
+use nnhal_kernels::{
+    Allowance, KeptQuestion, MemoryLimit, Packed, Preparation, SavedWeights, Team, TooLarge,
+};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Steps without places, and by node what their kernels packed.
@@ -46,8 +48,12 @@ pub(super) fn lower_all(
         ledger: ledger.clone(),
         held: Mutex::new(ledger.charge(0, MemoryUse::Weights)?),
     });
+    let asked = budget.clone();
+    let is_over: KeptQuestion = Arc::new(move || asked.check_inside().is_err());
     let settled = |preparation: Preparation| {
-        let preparation = preparation.with_limit(Allowance::of(Arc::clone(&memory) as _));
+        let preparation = preparation
+            .with_limit(Allowance::of(Arc::clone(&memory) as _))
+            .until(Arc::clone(&is_over));
         if settings.winograd { preparation } else { preparation.without_winograd() }
     };
     let lowering = tracing::debug_span!("lower", operations = nodes.len());
@@ -67,6 +73,7 @@ pub(super) fn lower_all(
             let weights = SavedWeights::new(saved.get(index).cloned().unwrap_or_default());
             let mut preparation = settled(Preparation::restore(set, threads, weights));
             let drafts = lower_node(node, &mut preparation)?;
+            budget.check_inside()?;
             let packed = preparation.take_packed();
             preparation.finish().map_err(nnhal_hal::Error::failure)?;
             let saved = packed.iter().map(|it| it.length() as u64).sum();
@@ -77,6 +84,8 @@ pub(super) fn lower_all(
         let mut preparation =
             preparation.unwrap_or_else(|| settled(Preparation::new(set, threads).with_room(room)));
         let drafts = lower_node(node, &mut preparation)?;
+        // Kernels whose weights are packed in part must not be run.
+        budget.check_inside()?;
         let packed = preparation.take_packed();
         lock(&idle).push(preparation);
         Ok((drafts, packed))

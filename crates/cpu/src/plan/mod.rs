@@ -11,7 +11,7 @@ mod name;
 mod origins;
 
 pub(crate) use execution::{Endpoints, OutputBytes, Workspace};
-pub(crate) use kernel::{BLOCK, ELEMENTS_BY_THREAD, Kernel, Run, blocks};
+pub(crate) use kernel::{ELEMENTS_BY_THREAD, Kernel, Run};
 pub(crate) use layout::parts;
 pub(crate) use origins::{KeptBytes, Origins};
 

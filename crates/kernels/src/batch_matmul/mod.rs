@@ -221,7 +221,7 @@ impl BatchMatmul {
         bias.fill(0.0);
         if self.right.transposed {
             let of = columns.clone();
-            pack::turned_until(pace, self.isa, &right, of, depth, width, weights);
+            pack::turned_until(pace, self.isa, &right, of, depth, [width; 2], weights);
         } else {
             pack::columns_until(pace, &right, depth, columns.clone(), width, weights);
         }

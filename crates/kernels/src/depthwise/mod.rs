@@ -99,16 +99,19 @@ impl DepthwiseConvolution {
         } else if Direct::suits(shape) {
             Method::Direct(Direct::new(shape, input_pixel_stride, panels, epilogue, preparation)?)
         } else if Wide::suits(shape) {
-            let weights =
-                preparation.pack(shape.filter_values(), |to| to.copy_from_slice(filter))?;
+            let weights = preparation.pack(shape.filter_values(), |to: &mut [f32], pace| {
+                for block in pace.blocks(to.len(), 1) {
+                    to[block.clone()].copy_from_slice(&filter[block]);
+                }
+            })?;
             let wide = Wide::new(shape, epilogue, preparation);
             Method::Wide { wide, weights, bias: preparation.copied(bias, "a bias")? }
         } else {
             let values = shape.filter_values();
             let mut transposed = preparation.filled(0.0, values, "weights by channel")?;
             if !preparation.is_restoring() {
-                for (at, weight) in transposed.iter_mut().enumerate() {
-                    *weight = filter[at % taps * channels + at / taps];
+                for at in preparation.pace().blocks(values, 4).flatten() {
+                    transposed[at] = filter[at % taps * channels + at / taps];
                 }
             }
             Method::Grouped(Convolution::prepare(

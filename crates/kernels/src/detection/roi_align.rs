@@ -171,6 +171,7 @@ impl RoiAlign {
                     first_column: *first as usize,
                     columns: &weights[..*count as usize],
                     output,
+                    pace,
                 });
             }
         }
@@ -213,7 +214,7 @@ impl RoiAlign {
 const OF_CELL: usize = 16;
 
 /// The average of one bin.
-struct Bin<'a> {
+struct Bin<'a, 'p> {
     /// From the first row on.
     image: &'a [f32],
     row_stride: usize,
@@ -221,13 +222,14 @@ struct Bin<'a> {
     first_column: usize,
     columns: &'a [f32],
     output: &'a mut [f32],
+    pace: &'a mut Pace<'p>,
 }
 
-impl Kernel for Bin<'_> {
+impl Kernel for Bin<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
+    fn run<S: Simd>(mut self, simd: S) {
         let channels = self.output.len();
         let wide = 4 * S::LANES;
         let mut first = 0;
@@ -248,13 +250,16 @@ impl Kernel for Bin<'_> {
     }
 }
 
-impl Bin<'_> {
+impl Bin<'_, '_> {
     /// `count` channels from `first` on, as `N` vectors.
     #[inline(always)]
-    fn sums<S: Simd, const N: usize>(&self, simd: S, first: usize, count: usize) -> [S::F; N] {
+    fn sums<S: Simd, const N: usize>(&mut self, simd: S, first: usize, count: usize) -> [S::F; N] {
         let channels = self.output.len();
         let mut sums = [simd.splat(0.0); N];
         for (row, of_row) in self.rows.iter().enumerate() {
+            if self.pace.is_over(self.columns.len() * count) {
+                break;
+            }
             let mut at = row * self.row_stride + self.first_column * channels + first;
             for of_column in self.columns {
                 let weight = simd.splat(of_row * of_column);

@@ -51,26 +51,26 @@ pub(crate) fn columns_until(
     }
 }
 
-/// [`turned`], in rows with a stride of `width`, until the pace is over.
+/// [`turned`], until the pace is over.
 pub(crate) fn turned_until(
     pace: &mut Pace<'_>,
     isa: Isa,
     matrix: &Matrix<'_>,
     rows: Range<usize>,
     depth: usize,
-    width: usize,
+    [width, stride]: [usize; 2],
     to: &mut [f32],
 ) {
     for block in pace.blocks(depth, width) {
         let matrix = Matrix { start: matrix.start + block.start, ..*matrix };
-        let to = &mut to[block.start * width..];
-        turned(isa, &matrix, rows.clone(), block.len(), [width; 2], to);
+        let to = &mut to[block.start * stride..];
+        turned(isa, &matrix, rows.clone(), block.len(), [width, stride], to);
     }
 }
 
 /// Copies the first `depth` values of some rows, turned: `to[column * stride + row]`. Beyond the rows
 /// there are zeros, up to `width` of them.
-pub(crate) fn turned(
+fn turned(
     isa: Isa,
     matrix: &Matrix<'_>,
     rows: Range<usize>,

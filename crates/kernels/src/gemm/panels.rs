@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Blocking;
-use super::pack::{self, Matrix, turned};
+use super::pack::{self, Matrix, turned_until};
 use crate::allowance::room_for;
 use crate::disjoint::DisjointOutput;
 use crate::packing::{PackedValues, product};
@@ -31,6 +31,9 @@ pub(crate) struct Unpacked<'a> {
     pub(crate) are_rows: bool,
     pub(crate) bias: &'a [f32],
 }
+
+/// What it takes to find a weight anywhere in memory, in multiplications.
+const LOOK: usize = 4;
 
 /// How columns are cut into panels.
 #[derive(Debug, Clone, Copy)]
@@ -65,9 +68,12 @@ impl Panels {
         weight: impl Fn(usize, usize) -> f32,
     ) -> Result<Self, TooLarge> {
         let cut = Cut { blocking, depth, group_columns, groups };
-        let values = preparation.pack(cut.checked_values()?, |values| {
+        let values = preparation.pack(cut.checked_values()?, |values, pace| {
             cut.fill(values, bias, |panel, width, rows| {
                 for (k, row) in rows.chunks_exact_mut(width).enumerate() {
+                    if pace.is_over(LOOK * width) {
+                        return;
+                    }
                     for (to, column) in row.iter_mut().zip(panel.columns.clone()) {
                         *to = weight(column, k);
                     }
@@ -114,7 +120,7 @@ impl Panels {
             if are_rows {
                 pack::columns_until(&mut pace, &matrix, depth, columns, width, rows);
             } else {
-                pack::turned_until(&mut pace, isa, &matrix, columns, depth, width, rows);
+                turned_until(&mut pace, isa, &matrix, columns, depth, [width; 2], rows);
             }
         });
     }
@@ -131,9 +137,9 @@ impl Panels {
         let cut = Cut { blocking, depth, group_columns, groups };
         let isa = Isa::of(preparation.set());
         let matrix = Matrix { values, start: 0, stride: depth };
-        let values = preparation.pack(cut.checked_values()?, |values| {
+        let values = preparation.pack(cut.checked_values()?, |values, pace| {
             cut.fill(values, bias, |panel, width, rows| {
-                turned(isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
+                turned_until(pace, isa, &matrix, panel.columns.clone(), depth, [width; 2], rows);
             });
         })?;
         Ok(Self { cut, values: Some(values) })
@@ -152,13 +158,23 @@ impl Panels {
         let panels = (0..self.count()).map(|index| self.panel(index));
         let widest = panels.map(|panel| self.width(&panel)).max().unwrap_or(0);
         let mut rows = room_for(depth * widest, "weights")?;
-        preparation.pack(self.count_values(), |halves: &mut [u16]| {
+        preparation.pack(self.count_values(), |halves: &mut [u16], pace| {
             for panel in (0..self.count()).map(|index| self.panel(index)) {
                 let width = self.width(&panel);
                 rows.resize(depth * width, 0.0);
-                turned(isa, &matrix, panel.columns.clone(), depth, [width; 2], &mut rows);
+                turned_until(
+                    pace,
+                    isa,
+                    &matrix,
+                    panel.columns.clone(),
+                    depth,
+                    [width; 2],
+                    &mut rows,
+                );
                 let halves: &mut [f16] = halves[self.weights(&panel)].reinterpret_cast_mut();
-                halves.convert_from_f32_slice(&rows);
+                for block in pace.blocks(rows.len(), 1) {
+                    halves[block.clone()].convert_from_f32_slice(&rows[block]);
+                }
             }
         })
     }
@@ -273,7 +289,7 @@ impl Cut {
         &self,
         values: &mut [f32],
         bias: impl Fn(usize) -> f32,
-        rows: impl Fn(&Panel, usize, &mut [f32]),
+        mut rows: impl FnMut(&Panel, usize, &mut [f32]),
     ) {
         for panel in (0..self.count()).map(|index| self.panel(index)) {
             let width = panel.vectors * self.blocking.lanes;

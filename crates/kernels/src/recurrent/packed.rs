@@ -1,6 +1,6 @@
 //! [`Packed`]: weights in the order in which vectors multiply them.
 
-use crate::gemm::pack::{Matrix, turned};
+use crate::gemm::pack::{Matrix, turned_until};
 use crate::packing::PackedValues;
 use crate::vector::{Isa, Kernel, Simd};
 use crate::{Preparation, TooLarge};
@@ -56,14 +56,14 @@ impl Packed {
         let too_large = TooLarge::beyond_addresses("packed weights");
         let panel = width.checked_mul(inputs).ok_or(too_large)?;
         let size = panels.checked_mul(panel).ok_or(too_large)?;
-        let weights = preparation.pack(size, |places| {
+        let weights = preparation.pack(size, |places, pace| {
             for (index, places) in places.chunks_exact_mut(panel.max(1)).enumerate() {
                 let rows = index * block..rows.min((index + 1) * block);
                 for (place, values) in matrices.iter().enumerate() {
                     let Some(values) = *values else { continue };
                     let matrix = Matrix { values, start: 0, stride: inputs };
                     let places = &mut places[place * block..];
-                    turned(isa, &matrix, rows.clone(), inputs, [block, width], places);
+                    turned_until(pace, isa, &matrix, rows.clone(), inputs, [block, width], places);
                 }
             }
         })?;

@@ -9,9 +9,11 @@ mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use crate::packing::KeptQuestion;
 use processors::Allowed;
 use share::{End, MOST_TASKS, Round, Share};
 use std::any::Any;
+use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
@@ -41,6 +43,8 @@ type Question<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Whether the tasks that are left are still wanted.
 pub(crate) struct Stop {
+    /// Asked as long as this exists.
+    kept: Option<KeptQuestion>,
     /// Written while no round is on, read by whoever has taken a task.
     question: UnsafeCell<Option<Question<'static>>>,
     is_stopped: AtomicBool,
@@ -49,8 +53,12 @@ pub(crate) struct Stop {
 impl Stop {
     #[allow(clippy::arc_with_non_send_sync)] // Threads share it as a part of `Shared` only.
     fn new() -> Arc<Padded<Self>> {
-        let stop = Self { question: UnsafeCell::new(None), is_stopped: AtomicBool::new(false) };
-        Arc::new(Padded(stop))
+        Arc::new(Padded(Self::asking(None)))
+    }
+
+    /// For work that no team does.
+    pub(crate) fn asking(kept: Option<KeptQuestion>) -> Self {
+        Self { kept, question: UnsafeCell::new(None), is_stopped: AtomicBool::new(false) }
     }
 
     /// Whether what a task has still to do is no longer wanted. To be asked in tasks, once in some
@@ -62,11 +70,18 @@ impl Stop {
         // SAFETY: there is a reference to it in tasks only, of a round that is on, and in a `Pace` that
         // borrows the team: it is written by who has that exclusively.
         let question = self.question.with(|place| unsafe { *place });
-        let is_due = question.is_some_and(|is_over| is_over());
+        let is_due = question.is_some_and(|is_over| is_over())
+            || self.kept.as_ref().is_some_and(|is_over| is_over());
         if is_due {
             self.is_stopped.store(true, Ordering::Relaxed);
         }
         is_due
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Stop").field("is_stopped", &self.is_stopped).finish_non_exhaustive()
     }
 }
 
@@ -189,8 +204,8 @@ pub struct Team {
     ended: Option<Instant>,
 }
 
-impl std::fmt::Debug for Team {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Team {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Team").field("threads", &self.threads()).finish()
     }
 }

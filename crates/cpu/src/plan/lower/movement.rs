@@ -3,7 +3,7 @@
 use super::elementwise::{is_signed, recoding};
 use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, blocks};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use half::f16;
 use nnhal_driver::EngineError;
 use nnhal_kernels::movement::StridedCopy;
@@ -228,7 +228,7 @@ impl Kernel for Copies {
             // Whole words, so that the loop becomes vector instructions.
             [a, b, c, d] => run.fill([a, b, c, d], output.as_chunks_mut().0),
             _ => {
-                for block in blocks(output.len() / self.fill.len(), run.budget) {
+                for block in run.budget.blocks(output.len() / self.fill.len()) {
                     for element in block? {
                         let place = element * self.fill.len();
                         output[place..place + self.fill.len()].copy_from_slice(&self.fill);

@@ -4,7 +4,7 @@ use super::elementwise::is_signed;
 use super::softmax::around;
 use crate::graph::{Node, Normalization};
 use crate::plan::arena::Operands;
-use crate::plan::{BLOCK, Builder, Draft, Kernel, Operand, Run, blocks, name};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
 use nnhal_driver::{Budget, EngineError};
 use nnhal_kernels::movement::StridedCopy;
 use nnhal_kernels::reduction::{
@@ -228,13 +228,13 @@ impl QuantizedL2 {
             elements.map(|byte| offset(*byte))
         };
         let mut squares = 0;
-        for block in blocks(length, budget) {
+        for block in budget.blocks(length) {
             squares += offsets(block?).map(|it| i64::from(it).pow(2)).sum::<i64>();
         }
         let factor = inverse_square_root(squares);
         let factor = Multiplier { mantissa: factor.mantissa, exponent: factor.exponent };
         let range = if self.is_signed { (-128, 127) } else { (0, 255) };
-        for block in blocks(length, budget) {
+        for block in budget.blocks(length) {
             let block = block?;
             let outputs = output[block.start * inner..].iter_mut().step_by(inner);
             for (offset, output) in offsets(block).zip(outputs) {
@@ -260,7 +260,7 @@ impl Kernel for QuantizedL2 {
         for (input, output) in input.chunks_exact(image).zip(output.chunks_exact_mut(image)) {
             for column in 0..inner {
                 since += length;
-                if since >= BLOCK {
+                if since >= Budget::BLOCK {
                     run.budget.check_inside()?;
                     since = 0;
                 }

@@ -3,7 +3,7 @@
 use super::softmax::around;
 use crate::graph::{Node, Value};
 use crate::plan::arena::{Inputs, Operands};
-use crate::plan::{BLOCK, Builder, Draft, Kernel, Operand, Run, blocks};
+use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use nnhal_driver::{Budget, EngineError, OperationPlace};
 use nnhal_hal::OperandType;
 use nnhal_kernels::movement::{NoSuchRow, gather};
@@ -133,7 +133,7 @@ impl Kernel for Keyed {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output, hits], _) = operands.split();
         let [lookups, keys] = [0, 1].map(|at| bytemuck::cast_slice::<u8, i32>(inputs.bytes(at)));
-        for block in blocks(keys.len(), run.budget) {
+        for block in run.budget.blocks(keys.len()) {
             let block = block?;
             // With the first one of the next block.
             let keys = &keys[block.start..keys.len().min(block.end + 1)];
@@ -152,7 +152,7 @@ impl Kernel for Keyed {
         let mut since = 0;
         for (index, (lookup, hit)) in lookups.iter().zip(hits).enumerate() {
             since += self.row_bytes + OF_SEARCH;
-            if since >= BLOCK {
+            if since >= Budget::BLOCK {
                 run.budget.check_inside()?;
                 since = 0;
             }
@@ -304,7 +304,7 @@ impl Greatest {
         let indexes = bytemuck::cast_slice_mut::<u8, u32>(indexes).chunks_exact_mut(self.count);
         for ((row, values), indexes) in rows.zip(values).zip(indexes) {
             since += self.length;
-            if since >= BLOCK {
+            if since >= Budget::BLOCK {
                 budget.check_inside()?;
                 since = 0;
             }
@@ -316,7 +316,7 @@ impl Greatest {
                 sort_in_pieces(order, self.length, falling, budget)?
             };
             let chosen = &chosen[..self.count];
-            for block in blocks(self.count, budget) {
+            for block in budget.blocks(self.count) {
                 let block = block?;
                 indexes[block.clone()].copy_from_slice(&chosen[block.clone()]);
                 for (value, index) in values[block.clone()].iter_mut().zip(&chosen[block]) {
@@ -336,7 +336,7 @@ impl Greatest {
     ) -> Result<&'a [u32], EngineError> {
         // Those that come first so far, and behind them the next ones.
         let mut kept = 0;
-        for block in blocks(self.length, budget) {
+        for block in budget.blocks(self.length) {
             let block = block?;
             let end = kept + block.len();
             for (place, index) in order[kept..end].iter_mut().zip(numbers(block)) {
@@ -354,7 +354,7 @@ impl Greatest {
     /// Places for the numbers of elements.
     fn places(&self) -> usize {
         if self.count <= MOST_SELECTED {
-            self.length.min(self.count + BLOCK)
+            self.length.min(self.count + Budget::BLOCK)
         } else {
             2 * self.length
         }
@@ -362,7 +362,7 @@ impl Greatest {
 }
 
 /// The most elements that are selected; of more, all are sorted.
-const MOST_SELECTED: usize = BLOCK;
+const MOST_SELECTED: usize = Budget::BLOCK;
 
 /// Elements' numbers, which fit: lengths do.
 #[allow(clippy::cast_possible_truncation)]
@@ -379,19 +379,19 @@ fn sort_in_pieces<'a>(
 ) -> Result<&'a [u32], EngineError> {
     let (from, to) = places.split_at_mut(length);
     let (mut from, mut to) = (from, &mut to[..length]);
-    for piece in blocks(length, budget) {
+    for piece in budget.blocks(length) {
         let piece = piece?;
         for (place, index) in from[piece.clone()].iter_mut().zip(numbers(piece.clone())) {
             *place = index;
         }
         from[piece].sort_unstable_by(order);
     }
-    let mut sorted = BLOCK;
+    let mut sorted = Budget::BLOCK;
     while sorted < length {
         for start in (0..length).step_by(2 * sorted) {
             let (middle, end) = (length.min(start + sorted), length.min(start + 2 * sorted));
             let (mut left, mut right) = (start, middle);
-            for block in blocks(end - start, budget) {
+            for block in budget.blocks(end - start) {
                 for place in block? {
                     let is_left = left < middle
                         && (right == end || order(&from[left], &from[right]) != Ordering::Greater);

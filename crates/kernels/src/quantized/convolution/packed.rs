@@ -230,7 +230,7 @@ impl Work<'_> {
     /// Output pixels from `first` to before `end`, read in place.
     fn run_direct(&self, first: usize, end: usize) {
         let mut table = Table::new();
-        let pixels = Table::pixels(self.shape.taps());
+        let pixels = Table::pixels(self.shape.taps(), self.shape.group_input_channels());
         let mut next = first;
         let mut pace = Pace::new(self.stop);
         while next < end {
@@ -258,20 +258,20 @@ impl Work<'_> {
         let shape = self.shape;
         let mut table = Table::new();
         let runs = self.convolution.run_offsets.len();
-        let pixels = Table::pixels(runs);
+        let run_bytes = self.convolution.matrices[0].common.run_bytes;
+        let pixels = Table::pixels(runs, run_bytes);
         let padding = self.convolution.padding[0];
         let [height, width] = shape.output;
         let mut row = first;
         let mut pace = Pace::new(self.stop);
         while row < end {
-            if pace.is_over(stage.bytes) {
-                return;
-            }
             let (batch, y) = (row / height, row % height);
             let rows = stage.output_rows.min(end - row).min(height - y);
-            stage.copy(shape, self.input, padding, [batch, y, rows], copy);
+            stage.copy(shape, self.input, padding, [batch, y, rows], copy, &mut pace);
+            if pace.is_over(0) {
+                return;
+            }
             let run_offsets = &self.convolution.run_offsets;
-            let run_bytes = self.convolution.matrices[0].common.run_bytes;
             let read = stage.end(shape, rows, run_offsets, run_bytes);
             assert!(read <= copy.len() as u128, "runs end {read} bytes into a copy");
             for index in 0..rows {

@@ -27,9 +27,9 @@ impl Portable {
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
         #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
-        let weights = preparation.pack(shape.filter_values(), |centred| {
-            for (k, centred) in centred.iter_mut().enumerate() {
-                *centred = weights.centred(k) as i16;
+        let weights = preparation.pack(shape.filter_values(), |centred: &mut [i16], pace| {
+            for k in pace.blocks(centred.len(), 1).flatten() {
+                centred[k] = weights.centred(k) as i16;
             }
         })?;
         let bias = preparation.copied(bias, "a bias")?;

@@ -4,6 +4,7 @@
 
 use crate::Image;
 use crate::convolution::Shape;
+use crate::team::Pace;
 
 /// Bytes that may be read behind the last run.
 const SLACK: usize = 64;
@@ -68,6 +69,7 @@ impl Stage {
         padding: u8,
         [batch, y, count]: [usize; 3],
         to: &mut [u8],
+        pace: &mut Pace<'_>,
     ) {
         let (channels, [height, width]) = (shape.input_channels, shape.input);
         let rows = seen(shape, 0, count).expect("as many rows as output rows see");
@@ -85,10 +87,15 @@ impl Stage {
             right.fill(padding);
             let from = &input.values[(batch * height + row) * width * input.pixel_stride..];
             if input.pixel_stride == channels {
-                to.copy_from_slice(&from[..to.len()]);
+                for block in pace.blocks(to.len(), 1) {
+                    to[block.clone()].copy_from_slice(&from[block]);
+                }
             } else {
                 let pixels = from.chunks(input.pixel_stride);
                 for (to, from) in to.chunks_exact_mut(channels).zip(pixels) {
+                    if pace.is_over(channels) {
+                        return;
+                    }
                     to.copy_from_slice(&from[..channels]);
                 }
             }

@@ -8,6 +8,10 @@ pub(in crate::quantized) const ENTRIES: usize = 1024;
 /// Output pixels of a table, at most.
 pub(in crate::quantized) const PIXELS: usize = 96;
 
+/// Inputs of the pixels of a table, unless a single one has more: with a block of channels some
+/// milliseconds of products.
+const MOST_BYTES: usize = 1 << 23;
+
 /// Addresses of runs: those of the first tap of all pixels, then of the second, and so on.
 pub(in crate::quantized) struct Table {
     addresses: [*const u8; ENTRIES],
@@ -65,9 +69,11 @@ impl Table {
         self.addresses.as_ptr()
     }
 
-    /// Output pixels of a table if each has this many runs.
-    pub(in crate::quantized) fn pixels(runs: usize) -> usize {
-        (ENTRIES / runs.max(1)).min(PIXELS)
+    /// Output pixels of a table if each has this many runs of this many bytes: no more than can be computed
+    /// without a question whether to go on.
+    pub(in crate::quantized) fn pixels(runs: usize, run_bytes: usize) -> usize {
+        let pixel = runs.saturating_mul(run_bytes).max(1);
+        (ENTRIES / runs.max(1)).min(PIXELS).min((MOST_BYTES / pixel).max(1))
     }
 
     /// Enters the taps of `count` output pixels from `first` on, one run each.

@@ -79,8 +79,8 @@ impl Depthwise {
                 let (taps, channels) = (shape.taps(), shape.output_channels);
                 let count = weights.values.len();
                 let mut by_channel = preparation.filled(0, count, "weights by channel")?;
-                for (at, weight) in by_channel.iter_mut().enumerate() {
-                    *weight = weights.values[at % taps * channels + at / taps];
+                for at in preparation.pace().blocks(count, 4).flatten() {
+                    by_channel[at] = weights.values[at % taps * channels + at / taps];
                 }
                 let weights = Weights { values: &by_channel, ..weights };
                 Kernel::General(Convolution::prepare(

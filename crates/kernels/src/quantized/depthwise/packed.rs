@@ -127,9 +127,9 @@ struct Facts {
 
 impl Facts {
     /// Of weights `[taps, channels]`, by channel.
-    fn gather(facts: &mut [Self], weights: Weights<'_>) {
+    fn gather(facts: &mut [Self], weights: Weights<'_>, pace: &mut Pace<'_>) {
         let channels = facts.len();
-        for at in 0..weights.values.len() {
+        for at in pace.blocks(weights.values.len(), 4).flatten() {
             let (weight, facts) = (weights.centred(at), &mut facts[at % channels]);
             facts.sum = facts.sum.wrapping_add(weight);
             facts.magnitude += i64::from(weight.abs());
@@ -158,7 +158,9 @@ impl Packed {
         if !is_plain || taps == 0 || !Columns::suit(shape) {
             return Ok(None);
         }
-        let facts = preparation.derive(channels, |facts| Facts::gather(facts, weights))?;
+        let facts = preparation.derive(channels, |facts, pace| {
+            Facts::gather(facts, weights, pace);
+        })?;
         let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
         let are_bytes = facts.iter().all(fits);
         let variant = variant.for_all(are_bytes);
@@ -192,11 +194,14 @@ impl Packed {
             lanes += vectors;
             channel += channels;
         }
-        let packed = preparation.pack(bytes, |out| {
+        let packed = preparation.pack(bytes, |out: &mut [u8], pace| {
             for block in &blocks {
                 for (index, pixel) in (0..block.channels * block.pixels)
                     .map(|at| (at / block.pixels, at % block.pixels))
                 {
+                    if pace.is_over(4 * taps) {
+                        return;
+                    }
                     let sum = variant.sum_of_lane(index + pixel * variant.lanes() / block.pixels);
                     for tap in 0..taps {
                         let weight = weights.centred(tap * channels + block.channel + index);

@@ -94,7 +94,7 @@ impl Matrix {
             let from = (source.first)(channel) + (source.run_offset)(run);
             &weights.values[from..from + run_bytes]
         };
-        let packed = preparation.pack(bytes, |out| {
+        let packed = preparation.pack(bytes, |out: &mut [u8], pace| {
             let vector_bytes = variant.bytes_per_vector();
             let flip = weights.signedness.flip();
             let flips = u32::from_ne_bytes([flip; DEPTH]);
@@ -104,6 +104,9 @@ impl Matrix {
                 for (run, out) in out.chunks_exact_mut(run_steps * step_bytes).enumerate() {
                     for (piece, out) in out.chunks_mut(PIECE_STEPS * step_bytes).enumerate() {
                         for index in 0..block.channels {
+                            if pace.is_over(PIECE_BYTES) {
+                                return;
+                            }
                             let bytes = &of_run(block.channel + index, run)[piece * PIECE_BYTES..];
                             let (vector, lane) = block.place(index);
                             let mut vectors = out
@@ -127,13 +130,17 @@ impl Matrix {
                 }
             }
         })?;
-        let sums_of_weights = preparation.derive(channels, |all: &mut [Sums]| {
+        let sums_of_weights = preparation.derive(channels, |all: &mut [Sums], pace| {
             for (channel, sums) in all.iter_mut().enumerate() {
-                (0..runs).for_each(|run| sums.add(weights, of_run(channel, run)));
+                for bytes in (0..runs).map(|run| of_run(channel, run)) {
+                    for block in pace.blocks(bytes.len(), 1) {
+                        sums.add(weights, &bytes[block]);
+                    }
+                }
             }
         })?;
         let has_least_weight = variant.asks_for_least_weight()
-            && preparation.derive(1, |found: &mut [u8]| {
+            && preparation.derive(1, |found: &mut [u8], _| {
                 let least = weights.signedness.byte(weights.signedness.range().0);
                 let mut runs = (0..channels * runs).map(|at| of_run(at / runs, at % runs));
                 found[0] = runs.any(|run| run.contains(&least)).into();

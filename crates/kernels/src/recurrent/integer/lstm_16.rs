@@ -12,7 +12,7 @@
 
 use super::fixed_point::{logistic, product, saturate, tanh};
 use super::matrix::{Matrix, Products, rows_between};
-use super::{GATE_BITS, StepShape, load, saturate_16};
+use super::{ACTIVATION, GATE_BITS, StepShape, load, saturate_16};
 use crate::disjoint::DisjointOutput;
 use crate::multiplier::divide_vector_by_power_of_two;
 use crate::recurrent::sequences::Workers;
@@ -151,10 +151,17 @@ impl Lstm16 {
         let numbers: &mut [i16] = bytemuck::cast_slice_mut(numbers);
         let before =
             step.input.chunks_exact(input.max(1)).zip(step.output_before.chunks_exact(units));
-        for (numbers, (input, output)) in numbers.chunks_exact_mut(stride).zip(before) {
-            for (to, from) in numbers.iter_mut().zip(input.iter().chain(output)) {
-                *to = i16::from(*from) - ZERO;
+        let mut pace = team.pace();
+        let mut center = |from: &[u8], to: &mut [i16]| {
+            for block in pace.blocks(from.len(), 1) {
+                for (to, from) in to[block.clone()].iter_mut().zip(&from[block]) {
+                    *to = i16::from(*from) - ZERO;
+                }
             }
+        };
+        for (numbers, (of_input, of_output)) in numbers.chunks_exact_mut(stride).zip(before) {
+            center(of_input, numbers);
+            center(of_output, &mut numbers[input..]);
         }
         let (numbers, rows) = (&*numbers, self.bias.len());
         let all_sums = DisjointOutput::new(&mut *sums);
@@ -181,32 +188,38 @@ impl Lstm16 {
         });
         let cells = step.cell.chunks_exact_mut(units).zip(step.cell_before.chunks_exact(units));
         let outputs = step.output.chunks_exact_mut(units);
+        let mut pace = team.pace();
         for ((sums, (cell, before)), output) in sums.chunks_exact_mut(rows).zip(cells).zip(outputs)
         {
-            self.isa.run(Update { units, sums, before, cell, output });
+            let pace = &mut pace;
+            self.isa.run(Update { units, sums, before, cell, output, pace });
         }
     }
 }
 
 /// The cells and outputs of a sequence.
-struct Update<'a> {
+struct Update<'a, 'p> {
     units: usize,
     /// Of all gates.
     sums: &'a mut [i32],
     before: &'a [i16],
     cell: &'a mut [i16],
     output: &'a mut [u8],
+    pace: &'a mut Pace<'p>,
 }
 
-impl Kernel for Update<'_> {
+impl Kernel for Update<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturated before.
     fn run<S: Simd>(self, simd: S) {
-        let Self { units, sums, before, cell, output } = self;
+        let Self { units, sums, before, cell, output, pace } = self;
         for start in (0..units).step_by(S::LANES) {
             let count = S::LANES.min(units - start);
+            if pace.is_over(S::LANES * 4 * ACTIVATION) {
+                return;
+            }
             let [input, forget, candidate, leaving] =
                 [0, 1, 2, 3].map(|gate| &sums[gate * units + start..][..count]);
             let mut all = [0; 16];

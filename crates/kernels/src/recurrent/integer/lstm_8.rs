@@ -12,7 +12,7 @@
 use super::fixed_point::{logistic, tanh};
 use super::matrix::{Matrix, Products, rows_between};
 use super::normalization::normalize;
-use super::{GATE_BITS, StepShape, for_all, multiply_all, saturate_16};
+use super::{ACTIVATION, GATE_BITS, StepShape, for_all, multiply_all, saturate_16};
 use crate::disjoint::DisjointOutput;
 use crate::recurrent::sequences::Workers;
 use crate::team::{Pace, Team};
@@ -263,25 +263,42 @@ impl Lstm8 {
         let stride = 2 * self.numbers();
         let outputs_at = input.next_multiple_of(2);
         let Settings8 { input_zero_point, output_zero_point, .. } = self.settings;
+        let mut pace = team.pace();
         for (sequence, numbers) in numbers.chunks_exact_mut(stride).enumerate() {
             let inputs = &step.input[sequence * input..][..input];
-            center(inputs, input_zero_point, numbers);
+            center(&mut pace, inputs, input_zero_point, numbers);
             let outputs = &step.output_before[sequence * output..][..output];
-            center(outputs, output_zero_point, &mut numbers[outputs_at..]);
+            center(&mut pace, outputs, output_zero_point, &mut numbers[outputs_at..]);
         }
         self.add_gates(team, numbers, stride, sums);
         let hidden_at = outputs_at + output.next_multiple_of(2);
+        let mut pace = team.pace();
         for (sequence, sums) in sums.chunks_exact_mut(GATES * units).enumerate() {
             let before = &step.cell_before[sequence * units..][..units];
             let cell = &mut step.cell[sequence * units..][..units];
             let hidden = &mut numbers[sequence * stride + hidden_at..][..units];
-            self.isa.run(Update { lstm: self, sums, before, cell, hidden });
+            if pace.is_over(GATES * ACTIVATION) {
+                return;
+            }
+            let pace = &mut pace;
+            self.isa.run(Update { lstm: self, sums, before, cell, hidden, pace });
             let to = &mut step.output[sequence * output..][..output];
             match &self.projection {
-                None => store(to, hidden.iter().copied().map(i32::from)),
+                None => {
+                    for block in pace.blocks(output, 1) {
+                        let hidden = &hidden[block.clone()];
+                        store(&mut to[block], hidden.iter().copied().map(i32::from));
+                    }
+                }
                 Some((weights, bias)) => {
                     let spare = &mut spare[..output];
-                    weights.products(self.isa, 0..output, hidden, Some(bias), spare);
+                    for rows in rows_between(0..output, units) {
+                        if pace.is_over(rows.len() * units) {
+                            return;
+                        }
+                        let sums = &mut spare[rows.clone()];
+                        weights.products(self.isa, rows, hidden, Some(bias), sums);
+                    }
                     let zero_point = i32::from(output_zero_point);
                     let stored = spare.iter().map(|sum| sum.saturating_add(zero_point));
                     let stored = stored.map(|number| number.clamp(-128, 127));
@@ -343,23 +360,28 @@ impl Gate {
     }
 
     /// What goes into the gate's activation: what it sees of the cell, and the normalization.
-    fn finish(&self, cell: &[i16], sums: &mut [i32]) {
+    fn finish(&self, pace: &mut Pace<'_>, cell: &[i16], sums: &mut [i32]) {
         if let Some((weights, multiplier)) = &self.peephole {
-            for ((sum, weight), cell) in sums.iter_mut().zip(weights).zip(cell) {
-                let product = multiplier.apply(i32::from(*weight) * i32::from(*cell));
-                *sum = saturate_16(product.saturating_add(*sum));
+            for block in pace.blocks(sums.len(), ACTIVATION) {
+                let of_block = sums[block.clone()].iter_mut().zip(&weights[block.clone()]);
+                for ((sum, weight), cell) in of_block.zip(&cell[block]) {
+                    let product = multiplier.apply(i32::from(*weight) * i32::from(*cell));
+                    *sum = saturate_16(product.saturating_add(*sum));
+                }
             }
         }
         if let Some((weights, multiplier)) = &self.layer_norm {
-            normalize(sums, weights, &self.bias, *multiplier);
+            normalize(pace, sums, weights, &self.bias, *multiplier);
         }
     }
 }
 
 /// Numbers less their zero point.
-fn center(from: &[i8], zero_point: i8, to: &mut [i16]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = i16::from(*from) - i16::from(zero_point);
+fn center(pace: &mut Pace<'_>, from: &[i8], zero_point: i8, to: &mut [i16]) {
+    for block in pace.blocks(from.len(), 1) {
+        for (to, from) in to[block.clone()].iter_mut().zip(&from[block]) {
+            *to = i16::from(*from) - i16::from(zero_point);
+        }
     }
 }
 
@@ -383,12 +405,12 @@ fn divide_by_power_of_two(value: i32, exponent: u32) -> i32 {
 
 /// What gates let through.
 #[inline(always)]
-fn open<S: Simd>(simd: S, sums: &mut [i32]) {
-    for_all(simd, sums, |it| logistic(simd, it, GATE_BITS));
+fn open<S: Simd>(pace: &mut Pace<'_>, simd: S, sums: &mut [i32]) {
+    for_all(pace, simd, sums, |it| logistic(simd, it, GATE_BITS));
 }
 
 /// The cells of a sequence, and what comes out of them.
-struct Update<'a> {
+struct Update<'a, 'p> {
     lstm: &'a Lstm8,
     /// Of all gates.
     sums: &'a mut [i32],
@@ -396,15 +418,16 @@ struct Update<'a> {
     cell: &'a mut [i16],
     /// Before the projection less its zero point, or the output.
     hidden: &'a mut [i16],
+    pace: &'a mut Pace<'p>,
 }
 
-impl Kernel for Update<'_> {
+impl Kernel for Update<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // Saturated before.
     fn run<S: Simd>(self, simd: S) {
-        let Self { lstm, sums, before, cell, hidden } = self;
+        let Self { lstm, sums, before, cell, hidden, pace } = self;
         let Settings8 { cell_exponent, cell_clip, hidden: to_hidden, .. } = lstm.settings;
         let units = lstm.shape.units;
         let (entering, sums) = sums.split_at_mut(units);
@@ -413,47 +436,59 @@ impl Kernel for Update<'_> {
         let [input, forget, candidate, output] = &lstm.gates;
         for (gate, sums) in [(input, &mut *entering), (forget, &mut *staying)] {
             if let Some(gate) = gate {
-                gate.finish(before, sums);
-                open(simd, sums);
+                gate.finish(pace, before, sums);
+                open(pace, simd, sums);
             }
         }
         if input.is_none() {
-            for (entering, staying) in entering.iter_mut().zip(&*staying) {
-                *entering = i32::from(i16::MAX) - staying;
+            for block in pace.blocks(units, 1) {
+                for (entering, staying) in entering[block.clone()].iter_mut().zip(&staying[block]) {
+                    *entering = i32::from(i16::MAX) - staying;
+                }
             }
         }
         if let Some(gate) = candidate {
-            gate.finish(before, candidates);
+            gate.finish(pace, before, candidates);
         }
-        for_all(simd, candidates, |it| tanh(simd, it, GATE_BITS));
+        for_all(pace, simd, candidates, |it| tanh(simd, it, GATE_BITS));
         // Both activations have 15 bits behind the point.
         let shift = (30 + cell_exponent).unsigned_abs();
-        for (unit, (cell, before)) in cell.iter_mut().zip(before).enumerate() {
-            let kept = divide_by_power_of_two(staying[unit] * i32::from(*before), 15);
-            let entering = divide_by_power_of_two(entering[unit] * candidates[unit], shift);
-            *cell = clipped(saturate_16(kept + entering), cell_clip) as i16;
-            candidates[unit] = i32::from(*cell);
+        for block in pace.blocks(units, ACTIVATION) {
+            let cells = cell[block.clone()].iter_mut().zip(&before[block.clone()]);
+            let gates = staying[block.clone()].iter().zip(&entering[block.clone()]);
+            let candidates = &mut candidates[block];
+            for (((cell, before), (staying, entering)), candidate) in
+                cells.zip(gates).zip(candidates)
+            {
+                let kept = divide_by_power_of_two(staying * i32::from(*before), 15);
+                let entering = divide_by_power_of_two(entering * *candidate, shift);
+                *cell = clipped(saturate_16(kept + entering), cell_clip) as i16;
+                *candidate = i32::from(*cell);
+            }
         }
         if let Some(gate) = output {
-            gate.finish(cell, leaving);
+            gate.finish(pace, cell, leaving);
         }
-        open(simd, leaving);
+        open(pace, simd, leaving);
         let integer_bits = (15 + cell_exponent).unsigned_abs();
-        for_all(simd, candidates, |it| tanh(simd, it, integer_bits));
+        for_all(pace, simd, candidates, |it| tanh(simd, it, integer_bits));
         let zero_point = i32::from(lstm.settings.hidden_zero_point);
         let is_projected = lstm.projection.is_some();
-        for (leaving, candidate) in leaving.iter_mut().zip(&*candidates) {
-            *leaving *= candidate;
-        }
-        multiply_all(to_hidden, leaving);
-        for (hidden, number) in hidden.iter_mut().zip(&*leaving) {
-            // With a projection the zero point is taken with the other sign, and back: what 8 bits
-            // saturate is on the other side.
-            *hidden = if is_projected {
-                (number.saturating_sub(zero_point).clamp(-128, 127) + zero_point) as i16
-            } else {
-                number.saturating_add(zero_point).clamp(-128, 127) as i16
-            };
+        for block in pace.blocks(units, ACTIVATION) {
+            let leaving = &mut leaving[block.clone()];
+            for (leaving, candidate) in leaving.iter_mut().zip(&candidates[block.clone()]) {
+                *leaving *= candidate;
+            }
+            multiply_all(to_hidden, leaving);
+            for (hidden, number) in hidden[block].iter_mut().zip(&*leaving) {
+                // With a projection the zero point is taken with the other sign, and back: what 8 bits
+                // saturate is on the other side.
+                *hidden = if is_projected {
+                    (number.saturating_sub(zero_point).clamp(-128, 127) + zero_point) as i16
+                } else {
+                    number.saturating_add(zero_point).clamp(-128, 127) as i16
+                };
+            }
         }
     }
 }

@@ -27,8 +27,11 @@ impl<T: Pod> Matrix<T> {
     ) -> Result<Self, TooLarge> {
         let too_large = TooLarge::beyond_addresses("packed weights");
         let count = rows.checked_mul(inputs).ok_or(too_large)?;
-        let weights = preparation.pack(count, |weights| {
+        let weights = preparation.pack(count, |weights, pace| {
             for (row, weights) in weights.chunks_exact_mut(inputs.max(1)).enumerate() {
+                if pace.is_over(inputs) {
+                    return;
+                }
                 fill(row, weights);
             }
         })?;

@@ -16,6 +16,7 @@ pub use lstm_8::{Gate8, Lstm8, Projection8, Settings8, Step8, Term, Weights8};
 pub use lstm_16::{Gate16, Lstm16, Settings16, Step16};
 
 use crate::Multiplier;
+use crate::team::Pace;
 use crate::vector::Simd;
 
 /// The sizes of a step.
@@ -34,18 +35,28 @@ pub struct StepShape {
 /// Bits before the point of what goes into a gate's activation.
 const GATE_BITS: u32 = 3;
 
-/// Replaces numbers by what a function gives for vectors of them.
+/// What an activation of a number takes, in multiplications.
+const ACTIVATION: usize = 8;
+
+/// Replaces numbers by what a function gives for vectors of them, as long as that is wanted.
 #[inline(always)]
-fn for_all<S: Simd>(simd: S, numbers: &mut [i32], function: impl Fn(S::I) -> S::I) {
-    for numbers in numbers.chunks_mut(S::LANES) {
-        // Called in one place, so that it becomes a part of this.
-        let result = function(load(simd, numbers));
-        if numbers.len() == S::LANES {
-            simd.istore(result, numbers);
-        } else {
-            let mut all = [0; 16];
-            simd.istore(result, &mut all);
-            numbers.copy_from_slice(&all[..numbers.len()]);
+fn for_all<S: Simd>(
+    pace: &mut Pace<'_>,
+    simd: S,
+    numbers: &mut [i32],
+    function: impl Fn(S::I) -> S::I,
+) {
+    for block in pace.blocks(numbers.len(), ACTIVATION) {
+        for numbers in numbers[block].chunks_mut(S::LANES) {
+            // Called in one place, so that it becomes a part of this.
+            let result = function(load(simd, numbers));
+            if numbers.len() == S::LANES {
+                simd.istore(result, numbers);
+            } else {
+                let mut all = [0; 16];
+                simd.istore(result, &mut all);
+                numbers.copy_from_slice(&all[..numbers.len()]);
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ impl Kernel for OfAll {
     fn run<S: Simd>(self, simd: S) -> Vec<i32> {
         let mut all: Vec<i32> = (-32768..32768).collect();
         let Self(integer_bits, is_tanh) = self;
-        for_all(simd, &mut all, |it| {
+        for_all(&mut Team::alone().pace(), simd, &mut all, |it| {
             if is_tanh { tanh(simd, it, integer_bits) } else { logistic(simd, it, integer_bits) }
         });
         all
