@@ -38,6 +38,7 @@ mod description;
 mod error;
 mod excerpt;
 mod file;
+mod flexbuffer;
 mod import;
 #[allow(missing_docs)]
 mod schema;

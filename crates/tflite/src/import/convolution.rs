@@ -151,7 +151,7 @@ impl GraphImporter<'_, '_> {
     }
 
     /// The bias in the type and scale that the HAL asks for; zeros where there is none.
-    fn bias(
+    pub(super) fn bias(
         &mut self,
         input: OperandId,
         filter: OperandId,

@@ -6,6 +6,7 @@
 mod check;
 mod control_flow;
 mod convolution;
+mod custom;
 mod elementwise;
 mod fold;
 mod movement;
@@ -40,6 +41,8 @@ const MOST_NESTED: usize = 32;
 const MOST_LISTED: usize = 1000;
 /// Tensors of one operator that an error names.
 const MOST_SHOWN_TENSORS: usize = 16;
+
+const NO_OPERATION: &str = "the HAL has no such operation";
 
 /// What the import of one operator gives.
 type Imported<T = ()> = Result<T, Reason>;
@@ -470,14 +473,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         ]
         .iter()
         .find_map(|family| family(self, builtin, operator));
-        handled.unwrap_or_else(|| Err(Reason::new("the HAL has no such operation")))?;
+        handled.unwrap_or_else(|| Err(Reason::new(NO_OPERATION)))?;
         Ok(())
-    }
-
-    fn custom(&mut self, operator: &Operator<'_>, name: &str) -> Imported {
-        match name {
-            "TFLite_Detection_PostProcess" => self.detection_postprocessing(operator),
-            _ => Err(Reason::new("the HAL has no such operation")),
-        }
     }
 }

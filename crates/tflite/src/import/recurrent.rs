@@ -49,13 +49,6 @@ impl GraphImporter<'_, '_> {
         })
     }
 
-    pub(super) fn detection_postprocessing(&mut self, _operator: &Operator<'_>) -> Imported {
-        Err(Reason::new(
-            "its options are a FlexBuffer, for which there is no reader yet that hostile files \
-             cannot make panic",
-        ))
-    }
-
     /// An optional input as float32.
     fn optional_float(
         &mut self,

@@ -20,11 +20,11 @@ pub(super) fn import(draft: &Draft) -> Import {
     import
 }
 
-fn operations(import: &Import) -> Vec<O> {
+pub(super) fn operations(import: &Import) -> Vec<O> {
     import.model.main.operations.iter().map(|operation| operation.operation_type).collect()
 }
 
-fn reasons(draft: &Draft) -> Vec<String> {
+pub(super) fn reasons(draft: &Draft) -> Vec<String> {
     match import_bytes(&draft.bytes()) {
         Err(ImportError::Unsupported { operators, .. }) => {
             operators.into_iter().map(|it| it.reason).collect()

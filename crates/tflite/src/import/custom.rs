@@ -1,0 +1,170 @@
+//! Operators that are not the format's own, which their name tells.
+//!
+//! | name | whose | becomes |
+//! |---|---|---|
+//! | `TFLite_Detection_PostProcess` | TensorFlow Lite's, of its object detectors | DETECTION_POSTPROCESSING |
+//! | `Convolution2DTransposeBias` | MediaPipe's, of its segmentation models | TRANSPOSE_CONV_2D |
+
+use super::tensor::Element;
+use super::{GraphImporter, Imported, NO_OPERATION};
+use crate::error::Reason;
+use crate::file::Operator;
+use crate::flexbuffer::Map;
+use nnhal_hal::{OperandSpec, OperationType as O};
+
+impl GraphImporter<'_, '_> {
+    pub(super) fn custom(&mut self, operator: &Operator<'_>, name: &str) -> Imported {
+        match name {
+            "TFLite_Detection_PostProcess" => self.detection_postprocessing(operator),
+            "Convolution2DTransposeBias" => self.transpose_conv_bias(operator),
+            _ => Err(Reason::new(NO_OPERATION)),
+        }
+    }
+
+    /// Inputs: deltas, scores, anchors. Outputs: boxes, classes, scores, the number of detections, all
+    /// of them floats.
+    ///
+    /// TensorFlow Lite takes scores from the threshold on, and drops boxes whose overlap is greater than
+    /// the threshold; the HAL's operation scores above it, and boxes whose overlap reaches it. So each
+    /// threshold becomes the next number in the direction that makes both mean the same. A score of 0 is
+    /// no detection.
+    fn detection_postprocessing(&mut self, operator: &Operator<'_>) -> Imported {
+        let options = operator.table.custom_options()?.and_then(Map::root);
+        let options =
+            options.ok_or_else(|| Reason::new("its options are no map of a FlexBuffer"))?;
+        let missing = |name: &str| Reason::new(format!("its options have no number {name:?}"));
+        let number = |name: &str| options.number(name).ok_or_else(|| missing(name));
+        let count = |name: &str, number: f64| {
+            let is_count = number.fract() == 0.0 && (0.0..=f64::from(i32::MAX)).contains(&number);
+            #[allow(clippy::cast_possible_truncation)] // It is one.
+            let count = is_count.then_some(number as i32);
+            count
+                .ok_or_else(|| Reason::new(format!("its option {name:?} is {number}, not a count")))
+        };
+        let counted = |name: &str| number(name).and_then(|number| count(name, number));
+        #[allow(clippy::cast_possible_truncation)] // As it is stored.
+        let float = |name: &str| number(name).map(|number| number as f32);
+        let limit = counted("max_detections")?;
+        let classes_of_box = counted("max_classes_per_detection")?;
+        let classes = counted("num_classes")?;
+        let is_regular = options.number("use_regular_nms").is_some_and(|number| number != 0.0);
+        let per_class = options.number("detections_per_class").unwrap_or(100.0);
+        let per_class = count("detections_per_class", per_class)?;
+        if is_regular && classes_of_box != 1 {
+            return Err(Reason::new(format!(
+                "it has max_classes_per_detection {classes_of_box} together with use_regular_nms, and \
+                 the HAL's operation 1"
+            )));
+        }
+
+        let (deltas, scores) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
+        let [batch, anchors, columns] = *self.shape(scores)? else {
+            return Err(Reason::new("its scores have not three axes"));
+        };
+        let background = i64::from(columns) - i64::from(classes);
+        let of_classes = self.as_float32(scores)?;
+        let of_classes = match background {
+            1 => of_classes,
+            // The HAL's operation takes no notice of the first class.
+            0 => {
+                let paddings = OperandSpec::tensor_int32([3, 2]);
+                let paddings = self.builder.constant(paddings, &[0, 0, 0, 0, 1, 0]);
+                let padded =
+                    OperandSpec::tensor_float32([batch, anchors, columns.saturating_add(1)]);
+                self.builder.operation(O::Pad, [of_classes, paddings], padded)
+            }
+            _ => {
+                return Err(Reason::new(format!(
+                    "it has scores for {columns} classes, and num_classes {classes}: at most one is the \
+                     background"
+                )));
+            }
+        };
+        let mut inputs = vec![of_classes, self.as_float32(deltas)?];
+        let anchors = self.input_tensor(operator, 2)?;
+        inputs.push(self.as_float32(anchors)?);
+        for name in ["y_scale", "x_scale", "h_scale", "w_scale"] {
+            inputs.push(self.builder.scalar_f32(float(name)?));
+        }
+        inputs.push(self.builder.scalar_bool(is_regular));
+        for count in [limit, classes_of_box, per_class] {
+            inputs.push(self.builder.scalar_i32(count));
+        }
+        let least_score = float("nms_score_threshold")?.next_down().max(0.0);
+        inputs.push(self.builder.scalar_f32(least_score));
+        inputs.push(self.builder.scalar_f32(float("nms_iou_threshold")?.next_up()));
+        inputs.push(self.builder.scalar_bool(false));
+
+        let of_box = if is_regular { 1 } else { classes_of_box };
+        let detections = limit.checked_mul(of_box).unwrap_or(i32::MAX).unsigned_abs();
+        let outputs = self.builder.operation_with_outputs(
+            O::DetectionPostprocessing,
+            inputs,
+            [
+                OperandSpec::tensor_float32([batch, detections]),
+                OperandSpec::tensor_float32([batch, detections, 4]),
+                OperandSpec::tensor_int32([batch, detections]),
+                OperandSpec::tensor_int32([batch]),
+            ],
+        );
+        let [scores, boxes, labels, numbers] = outputs;
+        let float = |operand, shape: &[u32]| (operand, OperandSpec::tensor_float32(shape));
+        let labels = float(labels, &[batch, detections]);
+        let numbers = float(numbers, &[batch]);
+        let [labels, numbers] = [labels, numbers]
+            .map(|(operand, spec)| self.builder.operation(O::Cast, [operand], spec));
+        for (at, operand) in [boxes, labels, scores, numbers].into_iter().enumerate() {
+            let tensor = self.output_tensor(operator, at)?;
+            if self.element(tensor)? != Element::Float32 {
+                return Err(Reason::new(format!("its output {at} is not FLOAT32")));
+            }
+            self.set(tensor, operand);
+        }
+        Ok(())
+    }
+
+    /// Inputs: image, filter `[out, height, width, in]`, bias. Its options are TensorFlow Lite's structure
+    /// for TRANSPOSE_CONV, as C lays it out: the padding, 1 for SAME and 2 for VALID, the stride along the
+    /// width and the one along the height, each of 32 bits.
+    fn transpose_conv_bias(&mut self, operator: &Operator<'_>) -> Imported {
+        let options = operator.table.custom_options()?.unwrap_or_default();
+        let (numbers, _) = options.as_chunks();
+        let [padding, across, down, ..] = *numbers else {
+            return Err(Reason::new(format!("its options have {} bytes, not 12", options.len())));
+        };
+        let [padding, across, down] = [padding, across, down].map(i32::from_le_bytes);
+        let (image, filter) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
+        let [_, height, width, _] = *self.shape(image)? else {
+            return Err(Reason::new("its image has not four axes"));
+        };
+        let [channels, filter_height, filter_width, _] = *self.shape(filter)? else {
+            return Err(Reason::new("its filter has not four axes"));
+        };
+        let is_same = match padding {
+            1 => true,
+            2 => false,
+            other => return Err(Reason::new(format!("its padding is {other}, not 1 or 2"))),
+        };
+        let cut = |filter: u32, length: u32, stride: i32| -> Imported<[i32; 2]> {
+            let stride = u32::try_from(stride).ok().filter(|stride| *stride > 0);
+            let stride = stride.ok_or_else(|| Reason::new("a stride of it is not above 0"))?;
+            let seen = length.saturating_sub(1) % stride + 1;
+            let all = if is_same { filter.saturating_sub(seen) } else { 0 };
+            let all = i32::try_from(all).map_err(|_| Reason::new("its filter is too large"))?;
+            Ok([all / 2, all - all / 2])
+        };
+        let [left, right] = cut(filter_width, width, across)?;
+        let [top, bottom] = cut(filter_height, height, down)?;
+        let bias = operator.inputs.get(2).copied().flatten();
+        let image = self.operand(image)?;
+        let filter = self.as_float32(filter)?;
+        let bias = self.bias(image, filter, bias, channels)?;
+        let mut inputs = vec![image, filter, bias];
+        // No activation.
+        for number in [left, right, top, bottom, across, down, 0] {
+            inputs.push(self.builder.scalar_i32(number));
+        }
+        inputs.push(self.builder.scalar_bool(false));
+        self.emit_for(operator, O::TransposeConv2d, &inputs)
+    }
+}

@@ -1,0 +1,160 @@
+//! What becomes of operators that are not the format's own.
+
+use super::draft::Draft;
+use super::mapping::{import, operations, reasons};
+use crate::import_bytes;
+use crate::schema::TensorType as T;
+use nnhal_hal::OperationType as O;
+
+/// The options of a transposed convolution: padding, stride along the width, stride along the height.
+fn transposed(options: [i32; 3], image: [i32; 4], filter: [i32; 4]) -> Draft {
+    let mut draft = Draft::new();
+    let input = draft.tensor(T::Float32, &image);
+    let count = filter.iter().product::<i32>();
+    let filter = draft.floats(&filter, &vec![0.5; usize::try_from(count).unwrap()]);
+    let bias = draft.floats(&[1], &[1.0]);
+    let output = draft.tensor(T::Float32, &[0; 4]);
+    let options: Vec<u8> = options.iter().flat_map(|number| number.to_le_bytes()).collect();
+    draft.custom("Convolution2DTransposeBias", &[input, filter, bias], &[output], &options);
+    draft.ends(0, &[input], &[output]);
+    draft
+}
+
+/// Paddings and strides of the operation: left, right, top, bottom, across, down.
+fn scalars(draft: &Draft) -> Vec<i32> {
+    let import = import(draft);
+    assert_eq!(operations(&import), [O::TransposeConv2d]);
+    let model = &import.model;
+    let scalar = |operand: &u32| {
+        let start = model.main.operands[*operand as usize].location.offset as usize;
+        i32::from_le_bytes(model.operand_values[start..start + 4].try_into().unwrap())
+    };
+    model.main.operations[0].inputs[3..9].iter().map(scalar).collect()
+}
+
+#[test]
+fn a_transposed_convolution_with_bias_gets_its_paddings() {
+    let images = [[1, 4, 5, 2], [1, 1, 3, 2]];
+    // Of SAME, what a filter has beyond the inputs that the last stride begins with, the smaller half first.
+    let same = scalars(&transposed([1, 2, 3], images[0], [1, 3, 4, 2]));
+    assert_eq!(same, [1, 2, 1, 1, 2, 3]);
+    let of_one_row = scalars(&transposed([1, 2, 2], images[1], [1, 2, 2, 2]));
+    assert_eq!(of_one_row, [0, 1, 0, 1, 2, 2]);
+    let valid = scalars(&transposed([2, 2, 3], images[0], [1, 3, 4, 2]));
+    assert_eq!(valid, [0, 0, 0, 0, 2, 3]);
+}
+
+#[test]
+fn options_of_a_transposed_convolution_that_make_no_sense_are_named() {
+    let cases = [
+        ([3, 1, 1], "its padding is 3, not 1 or 2"),
+        ([1, 0, 1], "a stride of it is not above 0"),
+        ([1, 1, -7], "a stride of it is not above 0"),
+    ];
+    for (options, reason) in cases {
+        assert_eq!(reasons(&transposed(options, [1, 4, 4, 2], [1, 2, 2, 2])), [reason]);
+    }
+    let mut draft = transposed([1, 1, 1], [1, 4, 4, 2], [1, 2, 2, 2]);
+    draft.graph(0).operators.as_mut().unwrap()[0].custom_options = Some(vec![1; 11]);
+    assert_eq!(reasons(&draft), ["its options have 11 bytes, not 12"]);
+}
+
+/// A FlexBuffer of integers by name, with everything 4 bytes wide.
+fn numbers(entries: &[(&str, i32)]) -> Vec<u8> {
+    let mut entries = entries.to_vec();
+    entries.sort_unstable();
+    let mut bytes = Vec::new();
+    let places: Vec<usize> = entries
+        .iter()
+        .map(|(name, _)| {
+            let place = bytes.len();
+            bytes.extend(name.bytes().chain([0]));
+            place
+        })
+        .collect();
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    let word = |number: usize| u32::try_from(number).unwrap().to_le_bytes();
+    bytes.extend(word(entries.len()));
+    let keys = bytes.len();
+    for place in places {
+        bytes.extend(word(bytes.len() - place));
+    }
+    let offset = bytes.len() - keys;
+    bytes.extend([word(offset), word(4), word(entries.len())].concat());
+    let values = bytes.len();
+    bytes.extend(entries.iter().flat_map(|(_, number)| number.to_le_bytes()));
+    bytes.extend(entries.iter().map(|_| 1 << 2));
+    bytes.push(u8::try_from(bytes.len() - values).unwrap());
+    bytes.extend([9 << 2 | 2, 1]);
+    bytes
+}
+
+const OPTIONS: [(&str, i32); 11] = [
+    ("max_detections", 6),
+    ("max_classes_per_detection", 1),
+    ("num_classes", 3),
+    ("use_regular_nms", 0),
+    ("detections_per_class", 10),
+    ("nms_score_threshold", 0),
+    ("nms_iou_threshold", 1),
+    ("y_scale", 10),
+    ("x_scale", 10),
+    ("h_scale", 5),
+    ("w_scale", 5),
+];
+
+/// A detector with scores for this number of classes, the background among them.
+fn detector(classes: i32, options: &[u8]) -> Draft {
+    let mut draft = Draft::new();
+    let deltas = draft.tensor(T::Float32, &[1, 7, 4]);
+    let scores = draft.tensor(T::Float32, &[1, 7, classes]);
+    let anchors = draft.floats(&[7, 4], &[0.5; 28]);
+    let outputs = [0; 4].map(|_| draft.tensor(T::Float32, &[]));
+    draft.custom("TFLite_Detection_PostProcess", &[deltas, scores, anchors], &outputs, options);
+    draft.ends(0, &[deltas, scores], &outputs);
+    draft
+}
+
+/// With an option changed.
+fn with(name: &str, number: i32) -> Vec<u8> {
+    let mut options = OPTIONS;
+    options.iter_mut().filter(|it| it.0 == name).for_each(|it| it.1 = number);
+    numbers(&options)
+}
+
+#[test]
+fn a_detector_becomes_the_hal_s_operation_and_floats() {
+    let with_background = import(&detector(4, &numbers(&OPTIONS)));
+    assert_eq!(operations(&with_background), [O::DetectionPostprocessing, O::Cast, O::Cast]);
+    // Without scores for the background, some are put before the others.
+    let without = import(&detector(3, &numbers(&OPTIONS)));
+    assert_eq!(operations(&without), [O::Pad, O::DetectionPostprocessing, O::Cast, O::Cast]);
+}
+
+#[test]
+fn options_of_a_detector_that_make_no_sense_are_named() {
+    let text = "it has scores for 5 classes, and num_classes 3: at most one is the background";
+    assert_eq!(reasons(&detector(5, &numbers(&OPTIONS))), [text]);
+    let no_map = "its options are no map of a FlexBuffer";
+    assert_eq!(reasons(&detector(4, &[1, 2, 3])), [no_map]);
+    assert_eq!(reasons(&detector(4, &[])), [no_map]);
+    let missing = "its options have no number \"max_detections\"";
+    assert_eq!(reasons(&detector(4, &numbers(&OPTIONS[1..]))), [missing]);
+    let negative = "its option \"num_classes\" is -1, not a count";
+    assert_eq!(reasons(&detector(4, &with("num_classes", -1))), [negative]);
+    let mut regular = OPTIONS;
+    regular[3].1 = 1;
+    regular[1].1 = 2;
+    let several = "it has max_classes_per_detection 2 together with use_regular_nms, and the HAL's \
+                   operation 1";
+    assert_eq!(reasons(&detector(4, &numbers(&regular))), [several]);
+}
+
+#[test]
+fn more_detections_than_can_be_are_refused() {
+    let mut options = OPTIONS;
+    options[0].1 = i32::MAX;
+    options[1].1 = i32::MAX;
+    let error = import_bytes(&detector(4, &numbers(&options)).bytes()).unwrap_err();
+    assert!(format!("{error:?}").contains("2147483647"), "{error:?}");
+}
