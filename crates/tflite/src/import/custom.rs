@@ -96,7 +96,11 @@ impl GraphImporter<'_, '_> {
         inputs.push(self.builder.scalar_bool(false));
 
         let of_box = if is_regular { 1 } else { classes_of_box };
-        let detections = limit.checked_mul(of_box).unwrap_or(i32::MAX).unsigned_abs();
+        let detections = limit.checked_mul(of_box).map(i32::unsigned_abs).ok_or_else(|| {
+            Reason::new(format!(
+                "it has {limit} max_detections with {of_box} classes each, too many"
+            ))
+        })?;
         let outputs = self.builder.operation_with_outputs(
             O::DetectionPostprocessing,
             inputs,
