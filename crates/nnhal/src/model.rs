@@ -6,7 +6,7 @@ use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
-use nnhal_tflite::{Import, InputShapes, OperatorDescription, OperatorOrigin, State};
+use nnhal_tflite::{Import, ImportOptions, OperatorDescription, OperatorOrigin, State};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -102,8 +102,8 @@ impl Model {
         shapes: Vec<Option<Vec<u32>>>,
         may_contradict: bool,
     ) -> Result<Self> {
-        let inputs = InputShapes { shapes: &shapes, may_contradict };
-        let import = match nnhal_tflite::import_memory(memory.clone(), &inputs) {
+        let options = ImportOptions { shapes: &shapes, may_contradict, ..ImportOptions::default() };
+        let import = match nnhal_tflite::import_memory(memory.clone(), &options) {
             Ok(import) => import,
             Err(source) => return Err(Error::Import { path, source }),
         };

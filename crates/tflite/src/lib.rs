@@ -45,7 +45,8 @@ mod schema;
 mod tests;
 
 pub use description::{
-    OperatorDescription, SparseDimension, Sparsity, TensorDescription, TensorQuantization,
+    FileDescription, OperatorDescription, SparseDimension, Sparsity, SubgraphDescription,
+    TensorDescription, TensorQuantization,
 };
 pub use error::{ImportError, UnsupportedOperator};
 
@@ -146,7 +147,7 @@ impl fmt::Display for OperatorOrigin {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_file(path: &Path) -> Result<Import, ImportError> {
-    import_memory(file_memory(path)?, &InputShapes::default())
+    import_memory(file_memory(path)?, &ImportOptions::default())
 }
 
 /// Imports a file with these shapes of its inputs: what [`TensorDescription::shape`] leaves open can
@@ -158,7 +159,7 @@ pub fn import_file_with_shapes(
     path: &Path,
     shapes: &[Option<Vec<u32>>],
 ) -> Result<Import, ImportError> {
-    import_memory(file_memory(path)?, &InputShapes { shapes, may_contradict: false })
+    import_memory(file_memory(path)?, &ImportOptions { shapes, ..ImportOptions::default() })
 }
 
 /// Imports a file that is in memory.
@@ -166,7 +167,7 @@ pub fn import_file_with_shapes(
 /// # Errors
 /// See [`ImportError`].
 pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
-    import_memory(Memory::from_bytes(bytes)?, &InputShapes::default())
+    import_memory(Memory::from_bytes(bytes)?, &ImportOptions::default())
 }
 
 /// A file as memory that [`import_memory`] takes. Where the system cannot map it safely it is read
@@ -187,24 +188,36 @@ pub fn file_memory(path: &Path) -> Result<Memory, ImportError> {
     Ok(Memory::from_file(file.into(), Protection::READ, 0, description.len())?)
 }
 
-/// Shapes for the inputs of a file.
+/// What a file says, whether it can be imported or not.
+///
+/// # Errors
+/// As [`import_memory`], but for operators that have no counterpart.
+pub fn describe_memory(pool: &Memory) -> Result<FileDescription, ImportError> {
+    let excerpt = Excerpt::new(pool)?;
+    let mut file = File::read(&excerpt)?;
+    description::describe_file(&mut file)
+}
+
+/// Which part of a file is imported, and for what inputs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct InputShapes<'a> {
+pub struct ImportOptions<'a> {
     /// By input; `None`, or none at all, leaves an input as it is.
     pub shapes: &'a [Option<Vec<u32>>],
     /// Whether lengths that the file fixes may be others, and the rank too. What is computed has
     /// whatever shape follows; where none does, the import or the model's validation fails.
     pub may_contradict: bool,
+    /// The subgraph that becomes the model: 0, unless a [`Signature`] of another one is meant.
+    pub subgraph: usize,
 }
 
 /// Imports a file that memory holds. Its large constants stay there.
 ///
 /// # Errors
 /// See [`ImportError`].
-pub fn import_memory(pool: Memory, shapes: &InputShapes<'_>) -> Result<Import, ImportError> {
+pub fn import_memory(pool: Memory, options: &ImportOptions<'_>) -> Result<Import, ImportError> {
     let _span = tracing::debug_span!("import", bytes = pool.size()).entered();
     let excerpt = Excerpt::new(&pool)?;
     let mut file = File::read(&excerpt)?;
-    file.shape_inputs(shapes)?;
+    file.choose(options)?;
     import::import(&mut file, pool)
 }

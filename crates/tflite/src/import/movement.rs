@@ -1,5 +1,6 @@
 //! Operators that move elements and change shapes; those that cut are in [`super::slicing`].
 
+use super::array::Array;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -34,8 +35,8 @@ impl GraphImporter<'_, '_> {
             B::SpaceToBatchNd => self.space_to_batch_nd(operator),
             B::Fill => self.fill(operator),
             B::Rank => self.rank_operator(operator),
-            B::Shape => self.shape_operator(operator),
-            B::Range => self.range(operator),
+            B::Shape => Err(Reason::new("the shape of its input must be known here")),
+            B::Range => Err(Reason::new("only ranges of known integers have a counterpart")),
             B::Cast => self.cast(operator),
             B::EmbeddingLookup => self.embedding_lookup(operator),
             B::OneHot => self.one_hot(operator),
@@ -400,55 +401,11 @@ impl GraphImporter<'_, '_> {
         self.emit_for(operator, O::Fill, &inputs)
     }
 
-    pub(super) fn constant_result(&mut self, output: usize, integers: &[i32]) -> Imported {
-        if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
-            return Err(Reason::new("its result is not integer"));
-        }
-        if !integers.is_empty() {
-            let operand = self.integer_vector(integers);
-            self.set(output, operand);
-        } else if self.is_output[output] {
-            return Err(Reason::new("the HAL has no constants without elements"));
-        }
-        // Where it has no elements there is no operand, but some operators ask for the value only.
-        self.folded[output] = Some(integers.to_vec());
-        Ok(())
-    }
-
+    /// The rank of a tensor whose shape is not known.
     fn rank_operator(&mut self, operator: &Operator<'_>) -> Imported {
-        let input = self.input_tensor(operator, 0)?;
-        let output = self.output_tensor(operator, 0)?;
-        let rank = i32::try_from(self.rank(input)).unwrap_or(i32::MAX);
-        self.constant_result(output, &[rank])
-    }
-
-    fn shape_operator(&mut self, operator: &Operator<'_>) -> Imported {
-        let input = self.input_tensor(operator, 0)?;
-        let output = self.output_tensor(operator, 0)?;
-        let lengths = if self.rank(input) == 0 { Vec::new() } else { self.shape(input)? };
-        let lengths: Vec<i32> =
-            lengths.iter().map(|length| i32::try_from(*length).unwrap_or(i32::MAX)).collect();
-        self.constant_result(output, &lengths)
-    }
-
-    fn range(&mut self, operator: &Operator<'_>) -> Imported {
-        let output = self.output_tensor(operator, 0)?;
-        if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
-            return Err(Reason::new("only ranges of constant integers have a counterpart"));
-        }
-        let start = i64::from(self.constant_integer(operator, 0)?);
-        let limit = i64::from(self.constant_integer(operator, 1)?);
-        let step = i64::from(self.constant_integer(operator, 2)?);
-        let distance = limit - start;
-        if step == 0 || distance != 0 && (distance > 0) != (step > 0) {
-            return Err(Reason::new("its step does not lead to its limit"));
-        }
-        let count = distance.abs().div_euclid(step.abs())
-            + i64::from(distance.abs().rem_euclid(step.abs()) != 0);
-        self.file.allow(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(4))?;
-        let integers: Vec<i32> =
-            (0..count).filter_map(|index| i32::try_from(start + index * step).ok()).collect();
-        self.constant_result(output, &integers)
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        self.folded[output] = Some(Array::scalar(self.rank(input) as i64));
+        Ok(())
     }
 
     fn cast(&mut self, operator: &Operator<'_>) -> Imported {

@@ -167,6 +167,36 @@ pub(super) struct Masks {
     shrink: i32,
 }
 
+/// What a slice takes out of a tensor of known shape.
+pub(super) struct Cut {
+    /// By axis of the input: where the piece begins, its stride, and its length.
+    pieces: Vec<(i64, i64, u32)>,
+    /// By axis of the result: the axis of the input; `None` for a new one.
+    axes: Vec<Option<usize>>,
+}
+
+impl Cut {
+    /// The shape of the result.
+    pub(super) fn shape(&self) -> Vec<u32> {
+        self.axes.iter().map(|axis| axis.map_or(1, |axis| self.pieces[axis].2)).collect()
+    }
+
+    /// Where an element of the result comes from.
+    pub(super) fn place(&self, index: &[u32], from: &mut [u32]) {
+        let at = |(begin, stride, _): (i64, i64, u32), step: u32| {
+            u32::try_from(begin + i64::from(step) * stride).unwrap_or(u32::MAX)
+        };
+        for (from, piece) in from.iter_mut().zip(&self.pieces) {
+            *from = at(*piece, 0);
+        }
+        for (axis, step) in self.axes.iter().zip(index) {
+            if let Some(axis) = *axis {
+                from[axis] = at(self.pieces[axis], *step);
+            }
+        }
+    }
+}
+
 /// A slice with an entry for each axis of the input.
 pub(super) struct FullSlice {
     begins: Vec<i32>,
@@ -239,20 +269,56 @@ impl Masks {
     }
 }
 
+impl Masks {
+    /// What it takes out of a tensor of this shape.
+    pub(super) fn cut(
+        &self,
+        shape: &[u32],
+        begins: &[i32],
+        ends: &[i32],
+        strides: &[i32],
+    ) -> Imported<Cut> {
+        let rank = shape.len();
+        let full = self.spell_out(rank, begins, ends, strides)?;
+        let pieces = shape.iter().enumerate().map(|(axis, length)| full.cut(axis, *length));
+        let pieces = pieces.collect::<Imported<Vec<_>>>()?;
+        let has = |mask: i32, entry: usize| mask >> entry & 1 != 0;
+        let is_new = |entry: &usize| has(self.new_axis, *entry) || has(self.ellipsis, *entry);
+        let of_input = (0..begins.len()).filter(|entry| !is_new(entry)).count();
+        let (mut axes, mut axis) = (Vec::new(), 0);
+        let mut has_ellipsis = false;
+        for entry in 0..begins.len() {
+            if has(self.ellipsis, entry) {
+                // Only the first one stands for axes.
+                let count = if has_ellipsis { 0 } else { rank.saturating_sub(of_input) };
+                has_ellipsis = true;
+                axes.extend((axis..axis + count).map(Some));
+                axis += count;
+            } else if has(self.new_axis, entry) {
+                axes.push(None);
+            } else {
+                if !has(self.shrink, entry) {
+                    axes.push(Some(axis));
+                } else if pieces.get(axis).is_none_or(|piece| piece.2 != 1) {
+                    let what = format!("index {} is outside of axis {axis}", begins[entry]);
+                    return Err(Reason::new(what));
+                }
+                axis += 1;
+            }
+        }
+        axes.extend((axis..rank).map(Some));
+        if axes.iter().flatten().any(|axis| *axis >= rank) {
+            return Err(Reason::new("it has more entries than the input has axes"));
+        }
+        Ok(Cut { pieces, axes })
+    }
+}
+
 impl FullSlice {
     /// The shape of the piece that is cut out.
     fn cut_shape(&self, shape: &[u32]) -> Imported<Vec<u32>> {
         let cut = shape.iter().enumerate().map(|(axis, length)| Ok(self.cut(axis, *length)?.2));
         cut.collect()
-    }
-
-    /// The piece that is cut out of a vector.
-    pub(super) fn cut_vector(&self, values: &[i32]) -> Option<Vec<i32>> {
-        let length = u32::try_from(values.len()).ok()?;
-        let (begin, stride, count) = self.cut(0, length).ok()?;
-        (0..i64::from(count))
-            .map(|step| values.get(usize::try_from(begin + step * stride).ok()?).copied())
-            .collect()
     }
 
     /// Of an axis of this length: where the piece begins, its stride, and its length.
