@@ -34,11 +34,13 @@
 //! Features: `image` (pictures as inputs), `npy` (NumPy's files), `ndarray` (tensors as its views).
 
 mod arena;
+mod associated;
 #[cfg(feature = "ndarray")]
 mod arrays;
 pub mod bench;
 mod cache;
 pub mod compare;
+mod conversion;
 mod data_type;
 pub mod devices;
 mod error;
@@ -57,6 +59,7 @@ mod runner;
 mod session;
 mod tensor;
 
+pub use associated::AssociatedFile;
 pub use data_type::{DataType, Element};
 pub use error::{Error, FailedOperation, Result, UnsupportedOperation};
 pub use fill::Fill;

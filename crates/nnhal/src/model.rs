@@ -1,5 +1,6 @@
 //! [`Model`]: what a `.tflite` file holds, or what was built by hand.
 
+use crate::associated::{self, AssociatedFile};
 use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
 use crate::options::SessionOptions;
@@ -10,6 +11,9 @@ use nnhal_tflite::{Import, ImportOptions, OperatorDescription, OperatorOrigin, S
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+/// Most bytes of a file of labels.
+const LABELS_LIMIT: u64 = 64 << 20;
+
 /// Where a model comes from: a path, or the bytes of a file.
 #[derive(Debug)]
 pub enum Source<'a> {
@@ -17,6 +21,30 @@ pub enum Source<'a> {
     Path(PathBuf),
     /// What a file holds; it is copied.
     Bytes(&'a [u8]),
+}
+
+impl Source<'_> {
+    /// The file as memory, and its path if it has one.
+    pub(crate) fn open(self) -> Result<(Memory, Option<PathBuf>)> {
+        let (memory, path) = match self {
+            Self::Path(path) => (nnhal_tflite::file_memory(&path), Some(path)),
+            Self::Bytes(bytes) => (Memory::from_bytes(bytes).map_err(Into::into), None),
+        };
+        match memory {
+            Ok(memory) => Ok((memory, path)),
+            Err(source) => Err(Error::Import { path, source }),
+        }
+    }
+}
+
+/// The subgraph that a signature is of.
+fn subgraph_of(name: &str, all: &[(String, usize)]) -> Result<usize> {
+    let found = all.iter().find(|(known, _)| known == name);
+    found.map(|(_, subgraph)| *subgraph).ok_or_else(|| Error::NotFound {
+        what: "signature",
+        name: name.to_owned(),
+        available: all.iter().map(|(name, _)| name.clone()).collect(),
+    })
 }
 
 macro_rules! sources {
@@ -75,7 +103,11 @@ struct Inner {
     subgraph_count: usize,
     description: String,
     has_example_shapes: bool,
-    /// Of the file and of the shapes that its inputs were given.
+    /// The file's subgraph that this is.
+    subgraph: usize,
+    /// Names of all signatures of the file, and their subgraphs.
+    signature_names: Vec<(String, usize)>,
+    /// Of the file, the subgraph, and the shapes that its inputs were given.
     hash: OnceLock<[u8; 32]>,
     shapes: Vec<Option<Vec<u32>>>,
 }
@@ -86,35 +118,60 @@ impl Model {
     /// # Errors
     /// [`Error::Import`]: it cannot be read, is no model, or has operators that there is nothing for.
     pub fn load<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
-        let (memory, path) = match source.into() {
-            Source::Path(path) => (nnhal_tflite::file_memory(&path), Some(path)),
-            Source::Bytes(bytes) => (Memory::from_bytes(bytes).map_err(Into::into), None),
+        Self::import(source.into().open()?, Vec::new(), false, 0)
+    }
+
+    /// Reads the part of a `.tflite` file that one of its signatures names: it may be another subgraph
+    /// than the first.
+    ///
+    /// # Errors
+    /// As [`Model::load`]; [`Error::NotFound`]: the file has no such signature.
+    pub fn load_signature<'a>(source: impl Into<Source<'a>>, name: &str) -> Result<Self> {
+        let file = source.into().open()?;
+        let described = match nnhal_tflite::describe_memory(&file.0) {
+            Ok(described) => described,
+            Err(source) => return Err(Error::Import { path: file.1, source }),
         };
-        match memory {
-            Ok(memory) => Self::import(memory, path, Vec::new(), false),
-            Err(source) => Err(Error::Import { path, source }),
+        let all = described.signatures.iter().map(|it| (it.name.clone(), it.subgraph));
+        let subgraph = subgraph_of(name, &all.collect::<Vec<_>>())?;
+        Self::import(file, Vec::new(), false, subgraph)
+    }
+
+    /// The same file with the subgraph of one of its signatures.
+    ///
+    /// # Errors
+    /// As [`Model::load_signature`]; [`Error::NotAFile`].
+    pub fn with_signature(&self, name: &str) -> Result<Self> {
+        let subgraph = subgraph_of(name, &self.0.signature_names)?;
+        if subgraph == self.0.subgraph {
+            return Ok(self.clone());
         }
+        let file = self.0.file.clone().ok_or(Error::NotAFile)?;
+        Self::import(file, Vec::new(), false, subgraph)
     }
 
     fn import(
-        memory: Memory,
-        path: Option<PathBuf>,
+        (memory, path): (Memory, Option<PathBuf>),
         shapes: Vec<Option<Vec<u32>>>,
         may_contradict: bool,
+        subgraph: usize,
     ) -> Result<Self> {
-        let options = ImportOptions { shapes: &shapes, may_contradict, ..ImportOptions::default() };
+        let options = ImportOptions { shapes: &shapes, may_contradict, subgraph };
         let import = match nnhal_tflite::import_memory(memory.clone(), &options) {
             Ok(import) => import,
             Err(source) => return Err(Error::Import { path, source }),
         };
-        Ok(Self::of_import(import, (memory, path), shapes))
+        Ok(Self::of_import(import, (memory, path), shapes, subgraph))
     }
 
     fn of_import(
         import: Import,
         file: (Memory, Option<PathBuf>),
         shapes: Vec<Option<Vec<u32>>>,
+        subgraph: usize,
     ) -> Self {
+        let all = import.signatures.iter();
+        let signature_names = all.map(|it| (it.name.clone(), it.subgraph)).collect();
         let of_caller = |all: &[nnhal_tflite::TensorDescription]| -> Vec<TensorInfo> {
             let own = all.len() - import.states.len();
             all[..own].iter().map(TensorInfo::of_file).collect()
@@ -127,7 +184,7 @@ impl Model {
             };
             names.iter().filter_map(position).collect()
         };
-        let main = import.signatures.iter().filter(|signature| signature.subgraph == 0);
+        let main = import.signatures.iter().filter(|signature| signature.subgraph == subgraph);
         let signatures = main.map(|signature| Signature {
             name: signature.name.clone(),
             inputs: positions(&signature.inputs, &inputs),
@@ -148,6 +205,8 @@ impl Model {
             subgraph_count: import.subgraph_count,
             description: import.description,
             has_example_shapes: import.has_example_shapes,
+            subgraph,
+            signature_names,
             hash: OnceLock::new(),
             shapes,
         }))
@@ -188,6 +247,8 @@ impl Model {
             subgraph_count: 1 + model.referenced.len(),
             description: String::new(),
             has_example_shapes: false,
+            subgraph: 0,
+            signature_names: Vec::new(),
             hash: OnceLock::new(),
             shapes: Vec::new(),
             hal: model,
@@ -263,7 +324,7 @@ impl Model {
         shapes: &[Option<Vec<usize>>],
         is_strict: bool,
     ) -> Result<Self> {
-        let (memory, path) = self.0.file.clone().ok_or(Error::NotAFile)?;
+        let file = self.0.file.clone().ok_or(Error::NotAFile)?;
         let narrow = |shape: &Vec<usize>| -> Result<Vec<u32>> {
             let lengths = shape.iter().map(|length| u32::try_from(*length));
             let expected = Vec::new();
@@ -275,7 +336,7 @@ impl Model {
             .iter()
             .map(|shape| shape.as_ref().map(narrow).transpose())
             .collect::<Result<_>>()?;
-        Self::import(memory, path, shapes, !is_strict)
+        Self::import(file, shapes, !is_strict, self.0.subgraph)
     }
 
     /// Prepares the model on a device.
@@ -301,9 +362,20 @@ impl Model {
         &self.0.tensors
     }
 
-    /// The file's signatures, as far as they are of its main subgraph.
+    /// The file's signatures, as far as they are of the subgraph that this model is. The others are
+    /// models of their own: [`Model::with_signature`].
     pub fn signatures(&self) -> &[Signature] {
         &self.0.signatures
+    }
+
+    /// The names of all signatures of the file, also those of other subgraphs.
+    pub fn signature_names(&self) -> impl Iterator<Item = &str> {
+        self.0.signature_names.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The file's subgraph that this model is.
+    pub fn subgraph(&self) -> usize {
+        self.0.subgraph
     }
 
     /// The file's own description.
@@ -351,6 +423,40 @@ impl Model {
         let bytes = self.read_file(stored)?;
         let tensor = Tensor::from_bytes(info.data_type, info.example_shape.clone(), &bytes)?;
         Ok(tensor.with_quantization(info.quantization()))
+    }
+
+    /// The files that the `.tflite` file carries, in an archive behind the model.
+    ///
+    /// # Errors
+    /// [`Error::NotAFile`]; [`Error::Memory`]: the file cannot be read.
+    pub fn associated_files(&self) -> Result<Vec<AssociatedFile>> {
+        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        associated::files(memory)
+    }
+
+    /// The names of classes that the file carries, of as many classes as this: the lines of a text file
+    /// among [`Model::associated_files`]. `None` if there is none with so many lines.
+    ///
+    /// # Errors
+    /// As [`Model::associated_files`].
+    pub fn labels(&self, count: usize) -> Result<Option<Vec<String>>> {
+        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        let view = memory.view()?;
+        for file in associated::files(memory)? {
+            let Some(stored) = file.stored.filter(|it| it.end - it.start <= LABELS_LIMIT) else {
+                continue;
+            };
+            if !file.name.ends_with(".txt") {
+                continue;
+            }
+            let bytes = view.read_to_vec(stored.start, stored.end - stored.start)?;
+            let Ok(text) = String::from_utf8(bytes) else { continue };
+            let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
+            if lines.len() == count {
+                return Ok(Some(lines));
+            }
+        }
+        Ok(None)
     }
 
     fn read_file(&self, range: &std::ops::Range<usize>) -> Result<Vec<u8>> {
@@ -427,7 +533,7 @@ impl Model {
             hasher.update(part);
             offset += length;
         }
-        hasher.update(format!("{:?}", self.0.shapes).as_bytes());
+        hasher.update(format!("{:?}{}", self.0.shapes, self.0.subgraph).as_bytes());
         Ok(*self.0.hash.get_or_init(|| hasher.finalize().into()))
     }
 }

@@ -3,7 +3,7 @@
 use super::{microseconds, milliseconds, print, print_json, shape};
 use crate::error::Result;
 use crate::inputs::{self, InputArguments};
-use crate::session::SessionArguments;
+use crate::session::{ModelArguments, SessionArguments};
 use indicatif::{ProgressBar, ProgressStyle};
 use nnhal::{Model, bench};
 use serde::Serialize;
@@ -19,8 +19,8 @@ Example:
 A run is one execution on a prepared model, from call to return; inputs are set before and outputs
 left in shared memory. The last line of standard output is one JSON object with --json.")]
 pub struct Arguments {
-    /// The .tflite file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArguments,
     #[command(flatten)]
     inputs: InputArguments,
     #[command(flatten)]
@@ -64,10 +64,10 @@ struct Row {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let threads = arguments.session.threads.used()?.get();
     let begun = Instant::now();
-    let model = Model::load(&arguments.model)?;
+    let model = arguments.model.load()?;
+    let (model, filled) = inputs::fill(&arguments.inputs, model)?;
     let session = arguments.session.open(&model)?;
     let prepare = begun.elapsed();
-    let filled = inputs::fill(&arguments.inputs, &model)?;
     let plan = bench::Plan { warmup: arguments.warmup, runs: arguments.runs };
     // On a terminal only: the bar hides itself elsewhere.
     let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}")

@@ -4,7 +4,7 @@ use super::{milliseconds, print, print_json, shape};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, Filled, InputArguments};
 use crate::limited;
-use crate::session::SessionArguments;
+use crate::session::{ModelArguments, SessionArguments};
 use nnhal::{Model, Outputs, RunOptions, Session, Summary, Tensor, npy};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -21,8 +21,8 @@ A .png or .jpg is resized to the input's height and width; its pixels become 0 t
 inputs, and fill the range of a quantized input. --mean and --std change that; what was done is
 shown.")]
 pub struct Arguments {
-    /// The .tflite file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArguments,
     #[command(flatten)]
     inputs: InputArguments,
     /// Write each output there as NAME.npy
@@ -77,8 +77,8 @@ struct Range {
 /// Runs a model once.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let labels = arguments.labels.as_deref().map(read_labels).transpose()?;
-    let model = Model::load(&arguments.model)?;
-    let filled = inputs::fill(&arguments.inputs, &model)?;
+    let model = arguments.model.load()?;
+    let (model, filled) = inputs::fill(&arguments.inputs, model)?;
     let session = arguments.session.open(&model)?;
     let options = RunOptions { measure: true, ..RunOptions::default() };
     let results = session.run_with(&options, inputs::values(&filled))?;

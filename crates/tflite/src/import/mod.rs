@@ -320,8 +320,8 @@ struct GraphImporter<'f, 'a> {
     folded: Vec<Option<Array>>,
     /// By tensor: the shape that it has when the model runs, if that is known; empty for a scalar.
     shapes: Vec<Option<Vec<u32>>>,
-    /// By tensor: whether the caller gets it.
-    is_output: Vec<bool>,
+    /// By tensor: whether its operand has the tensor's elements, but another shape.
+    is_flat: Vec<bool>,
     /// By tensor: whether the caller gives it.
     is_input: Vec<bool>,
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
@@ -341,10 +341,6 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 let signature = &graph.tensors[*input].signature;
                 signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
             });
-        let mut is_output = vec![false; graph.tensors.len()];
-        for output in &graph.outputs {
-            is_output[*output] = true;
-        }
         let mut is_input = vec![false; graph.tensors.len()];
         for input in &graph.inputs {
             is_input[*input] = true;
@@ -356,7 +352,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             builder: SubgraphBuilder::new(),
             folded: vec![None; graph.tensors.len()],
             shapes: vec![None; graph.tensors.len()],
-            is_output,
+            is_flat: vec![false; graph.tensors.len()],
             is_input,
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
@@ -471,7 +467,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
     fn conclude(&mut self, operator: &Operator<'_>, first: usize) -> Imported {
         infer::operations(&mut self.builder, first)?;
         for output in &operator.outputs {
-            let Some(operand) = self.operands[*output] else { continue };
+            let Some(operand) = self.operands[*output].filter(|_| !self.is_flat[*output]) else {
+                continue;
+            };
             let found = self.builder.spec(operand).dimensions;
             if found.is_empty() || found.contains(&0) {
                 continue;

@@ -8,6 +8,9 @@ use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode};
 use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
+/// The axes that most operations of the HAL take.
+const MOST_RANK: usize = 4;
+
 impl GraphImporter<'_, '_> {
     pub(super) fn movement(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
         Some(match builtin {
@@ -25,7 +28,7 @@ impl GraphImporter<'_, '_> {
             B::SplitV => self.split_v(operator),
             B::Pack => self.pack(operator),
             B::Unpack => self.unpack(operator),
-            B::Tile => self.with_integers(operator, O::Tile),
+            B::Tile => self.tile(operator),
             B::BroadcastTo => self.broadcast_to(operator),
             B::Gather => self.gather(operator),
             B::ReverseV2 => self.reverse(operator),
@@ -107,12 +110,24 @@ impl GraphImporter<'_, '_> {
         Ok(())
     }
 
+    /// Gives a tensor the elements of another one. Where there are more axes than most operations of
+    /// the HAL take, the operand stays as it is for now: what repeats or reshapes it takes any.
+    fn reshape_tensor(&mut self, input: usize, output: usize) -> Imported {
+        let operand = self.flat_operand(input)?;
+        if self.rank(output) > MOST_RANK && self.shapes[output].is_some() {
+            self.operands[output] = Some(operand);
+            self.is_flat[output] = true;
+            return Ok(());
+        }
+        self.reshape_to(operand, output)
+    }
+
     fn reshape_operator(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
         if self.shape(output).is_ok() {
-            return self.reshape_to(input, output);
+            return self.reshape_tensor(self.input_tensor(operator, 0)?, output);
         }
+        let input = self.input(operator, 0)?;
         // The shape is a tensor if there is one, else an attribute.
         if operator.inputs.get(1).copied().flatten().is_some() {
             let shape = self.input(operator, 1)?;
@@ -135,10 +150,10 @@ impl GraphImporter<'_, '_> {
 
     fn squeeze(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
         if self.shape(output).is_ok() {
-            return self.reshape_to(input, output);
+            return self.reshape_tensor(self.input_tensor(operator, 0)?, output);
         }
+        let input = self.input(operator, 0)?;
         let mut axes: Vec<i32> = Vec::new();
         if let Some(BuiltinOptionsRef::SqueezeOptions(options)) =
             operator.table.builtin_options()?
@@ -156,10 +171,10 @@ impl GraphImporter<'_, '_> {
 
     fn expand_dims(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
         if self.shape(output).is_ok() {
-            return self.reshape_to(input, output);
+            return self.reshape_tensor(self.input_tensor(operator, 0)?, output);
         }
+        let input = self.input(operator, 0)?;
         let axis = self.constant_integer(operator, 1)?;
         let axis = self.builder.scalar_i32(axis);
         self.emit(O::ExpandDims, &[input, axis], output)
@@ -271,9 +286,62 @@ impl GraphImporter<'_, '_> {
         self.emit(O::Pack, &inputs, output)
     }
 
+    fn tile(&mut self, operator: &Operator<'_>) -> Imported {
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        if self.rank(output) > MOST_RANK
+            && let (Ok(from), Ok(to)) = (self.shape(input), self.shape(output))
+        {
+            return self.repeat_flat(input, output, &from, &to);
+        }
+        self.with_integers(operator, O::Tile)
+    }
+
+    /// Repeats a tensor of many axes. Axes beside each other that are not repeated become one.
+    fn repeat_flat(
+        &mut self,
+        input: usize,
+        output: usize,
+        from: &[u32],
+        to: &[u32],
+    ) -> Imported {
+        elements(to)?;
+        let new = to.len().saturating_sub(from.len());
+        let from = [&vec![1; new][..], from].concat();
+        let mut merged: Vec<(u32, u32)> = Vec::new();
+        for (from, to) in from.iter().zip(to) {
+            let times = to.checked_div(*from).filter(|times| times * from == *to);
+            let times = times.ok_or_else(|| Reason::new("shapes do not repeat"))?;
+            match merged.last_mut() {
+                Some((length, 1)) if times == 1 => *length = elements(&[*length, *from])?,
+                _ => merged.push((*from, times)),
+            }
+        }
+        let (lengths, times): (Vec<u32>, Vec<u32>) = merged.into_iter().unzip();
+        let operand = self.flat_operand(input)?;
+        let spec = OperandSpec { dimensions: lengths.clone(), ..self.builder.spec(operand) };
+        let operand = self.reshape(operand, spec.clone())?;
+        let dimensions: Vec<u32> = lengths.iter().zip(&times).map(|(a, b)| a * b).collect();
+        let times = times.iter().map(|times| i32::try_from(*times));
+        let times = times.collect::<Result<Vec<_>, _>>();
+        let times = times.map_err(|_| Reason::new("a length exceeds 31 bits"))?;
+        let times = self.integer_vector(&times);
+        let result =
+            self.builder.operation(O::Tile, [operand, times], OperandSpec { dimensions, ..spec });
+        self.operands[output] = Some(result);
+        self.is_flat[output] = true;
+        Ok(())
+    }
+
     fn broadcast_to(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
         let target = self.shape(output)?;
+        let input_tensor = self.input_tensor(operator, 0)?;
+        if target.len() > MOST_RANK
+            && self.element(output)? != Element::Bool
+            && let Ok(from) = self.shape(input_tensor)
+        {
+            return self.repeat_flat(input_tensor, output, &from, &target);
+        }
         let input = self.input(operator, 0)?;
         let result = self.broadcast(input, &target)?;
         if result == input {
@@ -341,6 +409,9 @@ impl GraphImporter<'_, '_> {
     fn batch_to_space_nd(&mut self, operator: &Operator<'_>) -> Imported {
         let input_tensor = self.input_tensor(operator, 0)?;
         let output = self.output_tensor(operator, 0)?;
+        if self.rank(input_tensor) == 3 {
+            return self.batch_to_space_of_rows(operator);
+        }
         if self.rank(input_tensor) != 4 {
             return Err(Reason::new("the HAL has this for images only"));
         }
@@ -377,6 +448,9 @@ impl GraphImporter<'_, '_> {
 
     fn space_to_batch_nd(&mut self, operator: &Operator<'_>) -> Imported {
         let input_tensor = self.input_tensor(operator, 0)?;
+        if self.rank(input_tensor) == 3 {
+            return self.space_to_batch_of_rows(operator);
+        }
         if self.rank(input_tensor) != 4 {
             return Err(Reason::new("the HAL has this for images only"));
         }
@@ -384,18 +458,80 @@ impl GraphImporter<'_, '_> {
         self.emit_for(operator, O::SpaceToBatchNd, &inputs)
     }
 
+    /// Rows of `[batch, length, depth]` as images that are one pixel wide, with their block.
+    fn rows_as_images(&mut self, operator: &Operator<'_>) -> Imported<(OperandId, OperandId)> {
+        let input = self.input_tensor(operator, 0)?;
+        let [batch, length, depth] = *self.shape(input)? else {
+            return Err(Reason::new("the HAL has this for images only"));
+        };
+        let spec = self.spec_with(input, vec![batch, length, 1, depth])?;
+        let operand = self.flat_operand(input)?;
+        let image = self.reshape(operand, spec)?;
+        let block = self.constant_integer(operator, 1)?;
+        Ok((image, self.integer_vector(&[block, 1])))
+    }
+
+    fn space_to_batch_of_rows(&mut self, operator: &Operator<'_>) -> Imported {
+        let (image, block) = self.rows_as_images(operator)?;
+        let output = self.output_tensor(operator, 0)?;
+        let [before, behind] = *self.constant_integers(operator, 2)? else {
+            return Err(Reason::new("it has not two paddings"));
+        };
+        let paddings = [before, behind, 0, 0];
+        let paddings = self.builder.constant(OperandSpec::tensor_int32([2, 2]), &paddings);
+        let [batch, length, depth] = *self.shape(output)? else {
+            return Err(Reason::new("its result is not rows"));
+        };
+        let spec = self.spec_with(output, vec![batch, length, 1, depth])?;
+        let inputs = [image, block, paddings];
+        let result = self.builder.operation(O::SpaceToBatchNd, inputs, spec);
+        self.reshape_to(result, output)
+    }
+
+    fn batch_to_space_of_rows(&mut self, operator: &Operator<'_>) -> Imported {
+        let (image, block) = self.rows_as_images(operator)?;
+        let output = self.output_tensor(operator, 0)?;
+        let [before, behind] = *self.constant_integers(operator, 2)? else {
+            return Err(Reason::new("it has not two crops"));
+        };
+        let [batch, length, depth] = *self.shape(output)? else {
+            return Err(Reason::new("its result is not rows"));
+        };
+        let whole = i64::from(length) + i64::from(before) + i64::from(behind);
+        let whole = u32::try_from(whole).map_err(|_| Reason::new("its crops are out of range"))?;
+        let spec = self.spec_with(output, vec![batch, whole, 1, depth])?;
+        let mut result =
+            self.builder.operation(O::BatchToSpaceNd, [image, block], spec.clone());
+        if whole != length {
+            let sizes = [batch, length, 1, depth];
+            let begins = self.integer_vector(&[0, before, 0, 0]);
+            let spec = OperandSpec { dimensions: sizes.to_vec(), ..spec };
+            let sizes = self.integer_vector(&sizes.map(u32::cast_signed));
+            result = self.builder.operation(O::Slice, [result, begins, sizes], spec);
+        }
+        self.reshape_to(result, output)
+    }
+
     fn fill(&mut self, operator: &Operator<'_>) -> Imported {
         let value = self.input_tensor(operator, 1)?;
+        let is_constant = self.is_constant(value) || self.folded[value].is_some();
         let scalar = match self.element(value)? {
-            Element::Float32 => {
+            Element::Float32 if is_constant => {
                 let value = self.constant_floats(value)?;
                 self.builder.scalar_f32(value.first().copied().unwrap_or(0.0))
             }
-            Element::Int32 | Element::Int64 => {
+            Element::Int32 | Element::Int64 if is_constant => {
                 let value = self.constant_integer(operator, 1)?;
                 self.builder.scalar_i32(value)
             }
-            other => return Err(Reason::new(format!("the HAL does not fill with {other:?}"))),
+            _ => {
+                // The HAL fills with known floats and integers only, and TILE takes any value.
+                let output = self.output_tensor(operator, 0)?;
+                let target = self.shape(output)?;
+                let value = self.operand(value)?;
+                let filled = self.broadcast(value, &target)?;
+                return self.reshape_to(filled, output);
+            }
         };
         let inputs = [self.input(operator, 0)?, scalar];
         self.emit_for(operator, O::Fill, &inputs)

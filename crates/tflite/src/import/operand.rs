@@ -195,6 +195,13 @@ impl<'f> GraphImporter<'f, '_> {
     /// The operand that holds a tensor; a constant is made one on first use.
     pub(super) fn operand(&mut self, index: usize) -> Imported<OperandId> {
         if let Some(operand) = self.operands[index] {
+            if !self.is_flat[index] {
+                return Ok(operand);
+            }
+            let spec = self.spec(index)?;
+            let operand = self.reshape(operand, spec)?;
+            self.operands[index] = Some(operand);
+            self.is_flat[index] = false;
             return Ok(operand);
         }
         let operand = match &self.folded[index] {
@@ -205,6 +212,14 @@ impl<'f> GraphImporter<'f, '_> {
         self.builder.name(operand, name);
         self.operands[index] = Some(operand);
         Ok(operand)
+    }
+
+    /// An operand with the elements of a tensor, whatever its shape is.
+    pub(super) fn flat_operand(&mut self, index: usize) -> Imported<OperandId> {
+        match self.operands[index] {
+            Some(operand) => Ok(operand),
+            None => self.operand(index),
+        }
     }
 
     fn constant(&mut self, index: usize) -> Imported<OperandId> {

@@ -1,6 +1,6 @@
 //! SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK.
 
-use super::movement::non_negative_axis;
+use super::movement::{elements, non_negative_axis};
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -26,6 +26,14 @@ impl GraphImporter<'_, '_> {
         }
         let output = self.output_tensor(operator, 0)?;
         let input_tensor = self.input_tensor(operator, 0)?;
+        if let (Some(from), Some(to)) = (&self.shapes[input_tensor], &self.shapes[output])
+            && elements(from)? == elements(to)?
+            && !self.reverses(operator)?
+        {
+            // It takes everything, and only names the axes anew.
+            let input = self.flat_operand(input_tensor)?;
+            return self.reshape_to(input, output);
+        }
         let input = self.input(operator, 0)?;
         let rank = self.rank(input_tensor);
         let begins = self.integers(self.input_tensor(operator, 1)?)?;
@@ -87,6 +95,12 @@ impl GraphImporter<'_, '_> {
         ];
         let piece = self.builder.operation(O::StridedSlice, inputs, spec);
         self.reshape_to(piece, output)
+    }
+
+    /// Whether any stride is negative, or not known.
+    fn reverses(&self, operator: &Operator<'_>) -> Imported<bool> {
+        let strides = self.integers(self.input_tensor(operator, 3)?)?;
+        Ok(strides.is_none_or(|strides| strides.iter().any(|stride| *stride < 0)))
     }
 
     pub(super) fn split(&mut self, operator: &Operator<'_>) -> Imported {

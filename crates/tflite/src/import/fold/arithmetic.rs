@@ -48,6 +48,9 @@ impl Rule<'_, '_, '_> {
             B::ReduceMin => self.reduce(None, |a, b| Some(a.min(b))),
             B::ReduceAny => self.reduce(Some(0), |a, b| Some(a | b)),
             B::ReduceAll => self.reduce(Some(1), |a, b| Some(a & b)),
+            B::SegmentSum => self.segments(0, i64::checked_add),
+            B::UnsortedSegmentSum => self.segments(0, i64::checked_add),
+            B::UnsortedSegmentProd => self.segments(1, i64::checked_mul),
             B::Range => self.range(),
             B::BroadcastArgs => self.broadcast_args(),
             _ => Ok(None),
@@ -156,6 +159,30 @@ impl Rule<'_, '_, '_> {
         };
         let values = (0..results).map(result).collect();
         Ok(Some(vec![Array { shape, values }]))
+    }
+
+    /// Elements of a vector combined by the number of a segment that each has.
+    fn segments(&self, first: i64, of: impl Fn(i64, i64) -> Option<i64>) -> Known {
+        let (Some(x), Some(segments)) = (self.input(0), self.integers(1)) else { return Ok(None) };
+        let count = match self.operator.inputs.get(2) {
+            Some(_) => self.integer(2),
+            None => Some(segments.last().map_or(0, |last| last.saturating_add(1))),
+        };
+        let (Some(values), Some(count), 1) = (x.integers(), count, x.rank()) else {
+            return Ok(None);
+        };
+        let shape = vec![u32::try_from(count).map_err(|_| Reason::new("no number of segments"))?];
+        if values.len() != segments.len() || !self.has_room(&shape)? {
+            return Ok(None);
+        }
+        let mut results = vec![Some(first); shape[0] as usize];
+        for (value, segment) in values.iter().zip(segments) {
+            let result = usize::try_from(*segment).ok().and_then(|at| results.get_mut(at));
+            // Those with a negative number are left out.
+            let Some(result) = result else { continue };
+            *result = result.and_then(|result| of(result, *value));
+        }
+        Ok(Some(vec![Array { shape, values: results.into_iter().collect() }]))
     }
 
     fn range(&self) -> Known {
