@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::limited;
-use nnhal::{Model, Session, SessionOptions, Source};
+use nnhal::{FileInfo, Model, Session, SessionOptions, Source};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::Once;
@@ -78,7 +78,44 @@ pub struct ModelArguments {
 /// Most bytes of a model that comes through a pipe.
 const PIPE_LIMIT: usize = 4 << 30;
 
+/// What a file says, and the file again if it came through a pipe.
+pub struct Described {
+    /// What it says.
+    pub info: FileInfo,
+    piped: Option<Vec<u8>>,
+}
+
 impl ModelArguments {
+    /// Reads what the file says, which may be more than can be imported.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no model.
+    pub fn describe(&self) -> Result<Described> {
+        if !limited::is_standard_input(&self.model) {
+            return Ok(Described { info: Model::describe(&self.model)?, piped: None });
+        }
+        let piped = limited::read(&self.model, PIPE_LIMIT)?;
+        Ok(Described { info: Model::describe(&piped)?, piped: Some(piped) })
+    }
+
+    /// The model of a file that has been described.
+    ///
+    /// # Errors
+    /// It cannot be imported, or there is no such signature.
+    pub fn load_described(&self, file: &Described) -> Result<Model> {
+        match &file.piped {
+            Some(piped) => self.load_from(piped.into()),
+            None => self.load_from((&self.model).into()),
+        }
+    }
+
+    fn load_from(&self, source: Source<'_>) -> Result<Model> {
+        Ok(match &self.signature {
+            Some(name) => Model::load_signature(source, name)?,
+            None => Model::load(source)?,
+        })
+    }
+
     /// Reads the model.
     ///
     /// # Errors
@@ -91,10 +128,7 @@ impl ModelArguments {
         } else {
             (&self.model).into()
         };
-        Ok(match &self.signature {
-            Some(name) => Model::load_signature(source, name)?,
-            None => Model::load(source)?,
-        })
+        self.load_from(source)
     }
 }
 

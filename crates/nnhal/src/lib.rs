@@ -65,7 +65,7 @@ pub use error::{Error, FailedOperation, Result, UnsupportedOperation};
 pub use fill::Fill;
 pub use half::f16;
 pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};
-pub use model::{Model, Source};
+pub use model::{FileInfo, Model, Source};
 pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep};
 pub use options::{RunOptions, SessionOptions};
 pub use profile::{Profile, ProfiledStep};

@@ -7,7 +7,7 @@ use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
-use nnhal_tflite::{Import, ImportOptions, OperatorDescription, OperatorOrigin, State};
+use nnhal_tflite::{FileDescription, Import, ImportOptions, OperatorDescription, OperatorOrigin, State};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -74,6 +74,17 @@ impl<'a, const N: usize> From<&'a [u8; N]> for Source<'a> {
     }
 }
 
+/// What a `.tflite` file says, see [`Model::describe`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileInfo {
+    /// Its subgraphs, signatures and metadata.
+    pub description: FileDescription,
+    /// The files in the archive behind the model.
+    pub associated_files: Vec<AssociatedFile>,
+    /// Bytes that it has.
+    pub size: u64,
+}
+
 /// A model. Clones are the same model.
 ///
 /// ```
@@ -135,6 +146,20 @@ impl Model {
         let all = described.signatures.iter().map(|it| (it.name.clone(), it.subgraph));
         let subgraph = subgraph_of(name, &all.collect::<Vec<_>>())?;
         Self::import(file, Vec::new(), false, subgraph)
+    }
+
+    /// What a `.tflite` file says, whether there is a counterpart for its operators or not.
+    ///
+    /// # Errors
+    /// [`Error::Import`]: it cannot be read, or is no model; [`Error::Memory`].
+    pub fn describe<'a>(source: impl Into<Source<'a>>) -> Result<FileInfo> {
+        let (memory, path) = source.into().open()?;
+        let description = nnhal_tflite::describe_memory(&memory);
+        Ok(FileInfo {
+            description: description.map_err(|source| Error::Import { path, source })?,
+            associated_files: associated::files(&memory)?,
+            size: memory.size(),
+        })
     }
 
     /// The same file with the subgraph of one of its signatures.

@@ -48,7 +48,7 @@ pub use description::{
     FileDescription, OperatorDescription, SparseDimension, Sparsity, SubgraphDescription,
     TensorDescription, TensorQuantization,
 };
-pub use error::{ImportError, UnsupportedOperator};
+pub use error::{Cause, ImportError, UnsupportedOperator};
 
 use excerpt::Excerpt;
 use file::File;

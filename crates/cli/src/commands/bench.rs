@@ -5,9 +5,8 @@ use crate::error::Result;
 use crate::inputs::{self, InputArguments};
 use crate::session::{ModelArguments, SessionArguments};
 use indicatif::{ProgressBar, ProgressStyle};
-use nnhal::{Model, bench};
+use nnhal::bench;
 use serde::Serialize;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// The arguments of `nnhal bench`.
@@ -36,7 +35,7 @@ pub struct Arguments {
     cached: bool,
     /// One JSON object as the last line
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// How often the prepared model is loaded.
@@ -65,9 +64,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let threads = arguments.session.threads.used()?.get();
     let begun = Instant::now();
     let model = arguments.model.load()?;
+    let loading = begun.elapsed();
     let (model, filled) = inputs::fill(&arguments.inputs, model)?;
+    let begun = Instant::now();
     let session = arguments.session.open(&model)?;
-    let prepare = begun.elapsed();
+    let prepare = loading + begun.elapsed();
     let plan = bench::Plan { warmup: arguments.warmup, runs: arguments.runs };
     // On a terminal only: the bar hides itself elsewhere.
     let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}")

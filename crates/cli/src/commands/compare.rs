@@ -5,8 +5,7 @@ use crate::error::{CliError, Result};
 use crate::inputs::{self, InputArguments};
 use crate::session::{ModelArguments, Threads};
 use nnhal::compare::{self, Comparison, Differs, Finding, Limits};
-use nnhal::{DataType, Input, Model};
-use std::path::PathBuf;
+use nnhal::{DataType, Input};
 
 /// The arguments of `nnhal compare`.
 #[derive(Debug, clap::Args)]
@@ -38,7 +37,7 @@ pub struct Arguments {
     steps: u32,
     /// One JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// Compares two devices.

@@ -48,6 +48,12 @@ const MOST_SHOWN_TENSORS: usize = 16;
 /// What the import of a subgraph takes of what it may make, for each tensor and operator.
 const BYTES_OF_A_PART: usize = 512;
 
+const NO_OPERATION: &str = "the HAL has no such operation";
+const NEWER: &str = "the operator is newer than this program";
+
+/// Reasons that an operator is refused for whatever its inputs are.
+const OWN_REASONS: [&str; 2] = [NO_OPERATION, NEWER];
+
 /// What the import of one operator gives.
 type Imported<T = ()> = Result<T, Reason>;
 
@@ -196,6 +202,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
                 version: 1,
                 tensors: vec![shown(graph, tensor)],
                 reason,
+                is_consequence: false,
             });
         }
         for (position, operator) in graph.operators.iter().enumerate() {
@@ -206,9 +213,18 @@ impl<'f, 'a> Graphs<'f, 'a> {
                 Err(Stop::Reason(reason)) => Err(reason),
                 Ok(()) => importer.conclude(operator, before),
             };
+            let follows = operator.inputs.iter().flatten().any(|it| importer.is_assumed[*it]);
+            let is_refused = outcome.is_err();
             if let Err(Reason(reason)) = outcome {
-                self.problem(|| unsupported(graph, index, position, operator, reason));
+                let is_consequence = follows && !OWN_REASONS.contains(&&*reason);
+                self.problem(|| UnsupportedOperator {
+                    is_consequence,
+                    ..unsupported(graph, index, position, operator, reason)
+                });
                 importer.assume_outputs(operator);
+            }
+            if follows || is_refused {
+                operator.outputs.iter().for_each(|output| importer.is_assumed[*output] = true);
             }
             let origin =
                 OperatorOrigin { index: Some(position), operator: operator.code.kind.to_string() };
@@ -299,6 +315,7 @@ fn unsupported(
         version: operator.code.version,
         tensors,
         reason,
+        is_consequence: false,
     }
 }
 
@@ -322,6 +339,8 @@ struct GraphImporter<'f, 'a> {
     shapes: Vec<Option<Vec<u32>>>,
     /// By tensor: whether its operand has the tensor's elements, but another shape.
     is_flat: Vec<bool>,
+    /// By tensor: whether it would come from an operator that is refused.
+    is_assumed: Vec<bool>,
     /// By tensor: whether the caller gives it.
     is_input: Vec<bool>,
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
@@ -352,6 +371,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             builder: SubgraphBuilder::new(),
             folded: vec![None; graph.tensors.len()],
             shapes: vec![None; graph.tensors.len()],
+            is_assumed: vec![false; graph.tensors.len()],
             is_flat: vec![false; graph.tensors.len()],
             is_input,
             operands: vec![None; graph.tensors.len()],
@@ -523,7 +543,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             OperatorKind::Builtin(builtin) => *builtin,
             OperatorKind::Custom(name) => return Ok(self.custom(operator, name)?),
             OperatorKind::Unknown(_) => {
-                return Err(Reason::new("the operator is newer than this program").into());
+                return Err(Reason::new(NEWER).into());
             }
         };
         if self.evaluate(builtin, operator)? {
@@ -547,14 +567,14 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         ]
         .iter()
         .find_map(|family| family(self, builtin, operator));
-        handled.unwrap_or_else(|| Err(Reason::new("the HAL has no such operation")))?;
+        handled.unwrap_or_else(|| Err(Reason::new(NO_OPERATION)))?;
         Ok(())
     }
 
     fn custom(&mut self, operator: &Operator<'_>, name: &str) -> Imported {
         match name {
             "TFLite_Detection_PostProcess" => self.detection_postprocessing(operator),
-            _ => Err(Reason::new("the HAL has no such operation")),
+            _ => Err(Reason::new(NO_OPERATION)),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::BuiltinOperator;
+use crate::schema::BuiltinOperator as B;
 use std::rc::Rc;
 
 /// What is known of an operator.
@@ -56,15 +56,21 @@ impl<'a> GraphImporter<'_, 'a> {
     /// left to import.
     pub(super) fn evaluate(
         &mut self,
-        builtin: BuiltinOperator,
+        builtin: B,
         operator: &Operator<'a>,
     ) -> Imported<bool> {
         let known = |tensor: &Option<usize>| tensor.map_or(Ok(None), |it| self.known(it));
         let inputs = operator.inputs.iter().map(known).collect::<Imported<Vec<_>>>()?;
         let rule = Rule { importer: self, operator, inputs };
+        let stores_integers = |tensor: &usize| {
+            matches!(self.element(*tensor), Ok(Element::Int32 | Element::Int64 | Element::Bool))
+        };
+        // What cannot be folded is left to the HAL's own formulas, where the importer can do without.
+        let is_arithmetic = operator.outputs.iter().all(stores_integers)
+            || matches!(builtin, B::Select | B::SelectV2 | B::ZerosLike);
         let outputs = match rule.movement(builtin)? {
-            Some(outputs) => Some(outputs),
-            None => rule.arithmetic(builtin)?,
+            None if is_arithmetic => rule.arithmetic(builtin)?,
+            outputs => outputs,
         };
         let Some(mut outputs) = outputs else { return Ok(false) };
         if outputs.len() != operator.outputs.len() {
@@ -74,13 +80,16 @@ impl<'a> GraphImporter<'_, 'a> {
         for (array, tensor) in outputs.iter_mut().zip(&operator.outputs) {
             count(&array.shape)?;
             let element = self.element(*tensor);
-            let is_stored = matches!(element, Ok(Element::Int32 | Element::Int64 | Element::Bool));
+            let is_stored = stores_integers(tensor);
             let fits = |value: &i64| element.as_ref().is_ok_and(|it| fits(*it, *value));
             if !is_stored || array.integers().is_some_and(|values| !values.iter().all(fits)) {
                 array.values = None;
             }
             if let Some(values) = array.integers() {
                 self.file.allow(size_of_val(values))?;
+                if values.is_empty() && self.graph.outputs.contains(tensor) {
+                    return Err(Reason::new("the HAL has no constants without elements"));
+                }
             }
         }
         let is_folded = outputs.iter().all(|array| array.values.is_some());

@@ -31,6 +31,7 @@ impl Rule<'_, '_, '_> {
             B::ReverseV2 => self.reverse(),
             B::OneHot => self.one_hot(),
             B::BatchToSpaceNd => self.batch_to_space(),
+            B::SpaceToBatchNd => self.space_to_batch(),
             B::FullyConnected => self.fully_connected(),
             B::BatchMatmul => self.batch_matmul(),
             _ => Ok(None),
@@ -424,6 +425,28 @@ impl Rule<'_, '_, '_> {
                 return Err(Reason::new(format!("block {block} and its crops do not fit")));
             };
             (shape[0], shape[at + 1]) = (batch, cut);
+        }
+        Ok(Some(vec![Array::of_shape(shape)]))
+    }
+
+    fn space_to_batch(&self) -> Known {
+        let (Some(x), Some(blocks), Some(paddings)) =
+            (self.input(0), self.lengths(1)?, self.lengths(2)?)
+        else {
+            return Ok(None);
+        };
+        let (sides, _) = paddings.as_chunks::<2>();
+        if sides.len() != blocks.len() || x.rank() <= blocks.len() {
+            return Err(Reason::new("its blocks and paddings do not go with its axes"));
+        }
+        let mut shape = x.shape.clone();
+        for (at, (block, [before, behind])) in blocks.iter().zip(sides).enumerate() {
+            let padded = shape[at + 1].checked_add(*before).and_then(|it| it.checked_add(*behind));
+            let padded = padded.filter(|it| *block > 0 && it.is_multiple_of(*block));
+            let (Some(padded), Some(batch)) = (padded, shape[0].checked_mul(*block)) else {
+                return Err(Reason::new(format!("block {block} and its paddings do not fit")));
+            };
+            (shape[0], shape[at + 1]) = (batch, padded / block);
         }
         Ok(Some(vec![Array::of_shape(shape)]))
     }
