@@ -178,17 +178,35 @@ fn attributes(operator: &Operator<'_>) -> String {
         Err(error) => return format!("unreadable: {error}"),
     };
     // The name of the table, which follows from the operator, is left out.
-    let mut text = text.0;
-    if let Some((_, fields)) = text.split_once(" { ") {
-        let end = fields.trim_end_matches([' ', '}', ')']).len();
-        text = fields[..end].to_owned();
-    } else if outcome.is_ok() {
-        return String::new();
-    }
+    let Some((_, fields)) = text.0.split_once(" { ") else { return String::new() };
+    let mut text = without_results(fields.trim_end_matches([' ', '}']));
     if outcome.is_err() {
         text.push_str("...");
+    } else if text.ends_with(" }") {
+        text.truncate(text.len() - 2);
     }
     text
+}
+
+/// Values without the `Ok(...)` around each, and without what closes the table.
+fn without_results(fields: &str) -> String {
+    let (mut text, mut rest) = (String::with_capacity(fields.len()), fields);
+    let mut is_result = Vec::new();
+    while let Some(letter) = rest.chars().next() {
+        if let Some(behind) = rest.strip_prefix("Ok(") {
+            is_result.push(true);
+            rest = behind;
+            continue;
+        }
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            '(' => is_result.push(false),
+            ')' if is_result.pop() != Some(false) => continue,
+            _ => {}
+        }
+        text.push(letter);
+    }
+    text.trim_end_matches([' ', '}']).to_owned()
 }
 
 /// All operators of the main subgraph.
