@@ -134,8 +134,9 @@ pub fn fill(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<Fill
                 (tensor, source)
             }
         };
-        if let Some(wanted) = wanted {
-            check_shape(info, wanted, tensor.shape())?;
+        match wanted {
+            Some(wanted) => check_shape(info, wanted, tensor.shape())?,
+            None => check_lengths(info, tensor.shape())?,
         }
         filled.push(Filled { name: info.name.clone(), tensor, source });
     }
@@ -182,8 +183,11 @@ fn from_file(
     // What comes through a pipe has no name, and its first bytes tell.
     let piped = if is_standard { limited::read(path, PIPE_LIMIT)? } else { Vec::new() };
     if has(&["npy"]) || npy::is_npy(&piped) {
-        let file =
-            if is_standard { npy::Reader::of_bytes(path, &piped)? } else { npy::Reader::open(path)? };
+        let file = if is_standard {
+            npy::Reader::of_bytes(path, &piped)?
+        } else {
+            npy::Reader::open(path)?
+        };
         let about = |error: nnhal::Error| CliError::Input(format!("{shown}: {error}"));
         // Before any element is read.
         let most = file.shape().iter().try_fold(1_usize, |count, it| count.checked_mul(*it));
@@ -191,7 +195,7 @@ fn from_file(
         if expected.is_some_and(|expected| most != Some(expected)) {
             check_shape(info, wanted.unwrap_or_default(), file.shape())?;
         }
-        check_rank(info, file.shape())?;
+        check_count(info, file.shape())?;
         return Ok((file.read()?.into_input(info).map_err(about)?, shown));
     }
     if has(&image::EXTENSIONS) || image::is_image(&piped) {
@@ -223,18 +227,30 @@ fn from_file(
     Ok((tensor.with_quantization(info.quantization()), shown))
 }
 
-/// Refuses an array that no input of these axes can take, before it is read.
-fn check_rank(info: &TensorInfo, found: &[usize]) -> Result<()> {
+/// Refuses a value of another shape than the file says, where it says one.
+fn check_lengths(info: &TensorInfo, found: &[usize]) -> Result<()> {
     let lengths = open_lengths(info);
-    let own = |shape: &[usize]| shape.iter().skip_while(|it| **it == 1).count();
-    if info.is_rank_open || found.len() == lengths.len() || own(found) <= lengths.len() {
+    let fits = lengths.len() == found.len()
+        && lengths.iter().zip(found).all(|(open, it)| open.is_none_or(|open| open == *it));
+    if info.is_rank_open || fits {
         return Ok(());
     }
-    Err(CliError::Input(format!(
-        "input {}: shape is {found:?}, expected {}",
-        info.name,
-        super::commands::open_shape(lengths)
-    )))
+    let show = |length: &Option<usize>| length.map_or("?".to_owned(), |it| it.to_string());
+    let expected = lengths.iter().map(show).collect::<Vec<_>>().join(", ");
+    let name = &info.name;
+    Err(CliError::Input(format!("input {name}: shape is {found:?}, expected [{expected}]")))
+}
+
+/// Refuses an array that has other elements than any value of an input, before it is read.
+fn check_count(info: &TensorInfo, found: &[usize]) -> Result<()> {
+    let count = |lengths: &[usize]| {
+        lengths.iter().try_fold(1_usize, |count, length| count.checked_mul(*length))
+    };
+    let known = open_lengths(info).iter().copied().collect::<Option<Vec<usize>>>();
+    if known.is_none_or(|known| count(&known) == count(found)) {
+        return Ok(());
+    }
+    check_lengths(info, found)
 }
 
 /// Refuses a value of another shape than was asked for.

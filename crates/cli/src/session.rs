@@ -5,8 +5,8 @@ use crate::limited;
 use nnhal::{FileInfo, Model, Session, SessionOptions, Source};
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::sync::Once;
 use std::path::PathBuf;
+use std::sync::Once;
 
 /// Where a model runs.
 #[derive(Debug, clap::Args)]

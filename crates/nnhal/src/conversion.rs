@@ -104,7 +104,8 @@ mod tests {
 
     /// An input of the digits: `[1, 8, 8, 1]`, with another type.
     fn input(data_type: DataType) -> TensorInfo {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/digits/digits_float32.tflite");
+        let file =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/digits/digits_float32.tflite");
         TensorInfo { data_type, ..Model::load(file).unwrap().inputs()[0].clone() }
     }
 

@@ -176,8 +176,8 @@ pub fn tensor(
     normalization: Normalization,
 ) -> Option<Result<Tensor>> {
     let (height, width, channels) = match *shape {
-        // A batch of rows, or a single row of pixels: no picture either way.
-        [Some(1), _, _] => return None,
+        // A batch of rows of numbers: sequences, not a picture.
+        [Some(1), _, _] | [None, Some(_), _] => return None,
         [None | Some(1), height, width, channels] | [height, width, channels] => {
             (height, width, channels)
         }

@@ -34,9 +34,9 @@
 //! Features: `image` (pictures as inputs), `npy` (NumPy's files), `ndarray` (tensors as its views).
 
 mod arena;
-mod associated;
 #[cfg(feature = "ndarray")]
 mod arrays;
+mod associated;
 pub mod bench;
 mod cache;
 pub mod compare;

@@ -7,7 +7,9 @@ use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
-use nnhal_tflite::{FileDescription, Import, ImportOptions, OperatorDescription, OperatorOrigin, State};
+use nnhal_tflite::{
+    FileDescription, Import, ImportOptions, OperatorDescription, OperatorOrigin, State,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -38,12 +40,12 @@ impl Source<'_> {
 }
 
 /// The subgraph that a signature is of.
-fn subgraph_of(name: &str, all: &[(String, usize)]) -> Result<usize> {
-    let found = all.iter().find(|(known, _)| known == name);
-    found.map(|(_, subgraph)| *subgraph).ok_or_else(|| Error::NotFound {
+fn subgraph_of(name: &str, all: &[nnhal_tflite::Signature]) -> Result<usize> {
+    let found = all.iter().find(|signature| signature.name == name);
+    found.map(|signature| signature.subgraph).ok_or_else(|| Error::NotFound {
         what: "signature",
         name: name.to_owned(),
-        available: all.iter().map(|(name, _)| name.clone()).collect(),
+        available: all.iter().map(|signature| signature.name.clone()).collect(),
     })
 }
 
@@ -116,8 +118,8 @@ struct Inner {
     has_example_shapes: bool,
     /// The file's subgraph that this is.
     subgraph: usize,
-    /// Names of all signatures of the file, and their subgraphs.
-    signature_names: Vec<(String, usize)>,
+    /// All signatures of the file.
+    file_signatures: Vec<nnhal_tflite::Signature>,
     /// Of the file, the subgraph, and the shapes that its inputs were given.
     hash: OnceLock<[u8; 32]>,
     shapes: Vec<Option<Vec<u32>>>,
@@ -143,8 +145,7 @@ impl Model {
             Ok(described) => described,
             Err(source) => return Err(Error::Import { path: file.1, source }),
         };
-        let all = described.signatures.iter().map(|it| (it.name.clone(), it.subgraph));
-        let subgraph = subgraph_of(name, &all.collect::<Vec<_>>())?;
+        let subgraph = subgraph_of(name, &described.signatures)?;
         Self::import(file, Vec::new(), false, subgraph)
     }
 
@@ -167,7 +168,7 @@ impl Model {
     /// # Errors
     /// As [`Model::load_signature`]; [`Error::NotAFile`].
     pub fn with_signature(&self, name: &str) -> Result<Self> {
-        let subgraph = subgraph_of(name, &self.0.signature_names)?;
+        let subgraph = subgraph_of(name, &self.0.file_signatures)?;
         if subgraph == self.0.subgraph {
             return Ok(self.clone());
         }
@@ -195,8 +196,6 @@ impl Model {
         shapes: Vec<Option<Vec<u32>>>,
         subgraph: usize,
     ) -> Self {
-        let all = import.signatures.iter();
-        let signature_names = all.map(|it| (it.name.clone(), it.subgraph)).collect();
         let of_caller = |all: &[nnhal_tflite::TensorDescription]| -> Vec<TensorInfo> {
             let own = all.len() - import.states.len();
             all[..own].iter().map(TensorInfo::of_file).collect()
@@ -231,7 +230,7 @@ impl Model {
             description: import.description,
             has_example_shapes: import.has_example_shapes,
             subgraph,
-            signature_names,
+            file_signatures: import.signatures,
             hash: OnceLock::new(),
             shapes,
         }))
@@ -273,7 +272,7 @@ impl Model {
             description: String::new(),
             has_example_shapes: false,
             subgraph: 0,
-            signature_names: Vec::new(),
+            file_signatures: Vec::new(),
             hash: OnceLock::new(),
             shapes: Vec::new(),
             hal: model,
@@ -393,9 +392,9 @@ impl Model {
         &self.0.signatures
     }
 
-    /// The names of all signatures of the file, also those of other subgraphs.
-    pub fn signature_names(&self) -> impl Iterator<Item = &str> {
-        self.0.signature_names.iter().map(|(name, _)| name.as_str())
+    /// All signatures of the file, also those of other subgraphs, with indexes of tensors.
+    pub fn file_signatures(&self) -> &[nnhal_tflite::Signature] {
+        &self.0.file_signatures
     }
 
     /// The file's subgraph that this model is.

@@ -476,7 +476,10 @@ impl Session {
     pub fn signature(&self, name: &str) -> Result<SignatureSession<'_>> {
         let own = self.model().signatures().iter().find(|signature| signature.name == name);
         if let Some(signature) = own {
-            return Ok(SignatureSession { session: Held::This(self), signature: signature.clone() });
+            return Ok(SignatureSession {
+                session: Held::This(self),
+                signature: signature.clone(),
+            });
         }
         let model = self.model().with_signature(name)?;
         let mut others = lock(&self.others);
@@ -493,7 +496,7 @@ impl Session {
         let signature = signature.cloned().ok_or_else(|| Error::NotFound {
             what: "signature",
             name: name.to_owned(),
-            available: self.model().signature_names().map(str::to_owned).collect(),
+            available: model.signatures().iter().map(|it| it.name.clone()).collect(),
         })?;
         Ok(SignatureSession { session: Held::Other(session), signature })
     }

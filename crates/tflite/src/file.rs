@@ -397,13 +397,7 @@ fn read_graph<'a>(
         (indexes("inputs", table.inputs())?, indexes("outputs", table.outputs())?);
     let name = table.name().map_err(malformed(place))?.unwrap_or_default();
     meter.take(name.len())?;
-    Ok(Graph {
-        name: name.to_owned(),
-        inputs,
-        outputs,
-        tensors,
-        operators,
-    })
+    Ok(Graph { name: name.to_owned(), inputs, outputs, tensors, operators })
 }
 
 /// Indexes of tensors; -1 becomes `None`.

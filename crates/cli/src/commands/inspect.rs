@@ -92,7 +92,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             if !(arguments.alternatives || arguments.plan || arguments.profile) =>
         {
             let refused = file::Refused::of(&source);
-            let report = Report { file: file::report(&file.info), refused: Some(refused), model: None };
+            let report =
+                Report { file: file::report(&file.info), refused: Some(refused), model: None };
             return show(arguments, &report);
         }
         model => model?,

@@ -66,7 +66,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             // Of a loop's variables those keep their value that its body passes on.
             let body = &self.file.graphs[indexes[1]];
             let place = at - first_argument;
-            let is_kept = body.inputs.get(place).is_some_and(|it| body.outputs.get(place) == Some(it));
+            let is_kept =
+                body.inputs.get(place).is_some_and(|it| body.outputs.get(place) == Some(it));
             if operation == O::While && !is_kept {
                 argument.iter_mut().for_each(|it| it.values = None);
             }

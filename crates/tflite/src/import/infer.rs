@@ -12,9 +12,8 @@ use nnhal_ops::{ArgumentSource, Call, Fault, Shape, Signature, Value};
 pub(super) fn operations(builder: &mut SubgraphBuilder, first: usize) -> Imported {
     for index in first..builder.operation_count() {
         for (operand, shape) in results(builder, index)? {
-            let declared = Shape::of_model(
-                &builder.subgraph_so_far().operands[operand as usize].dimensions,
-            );
+            let declared =
+                Shape::of_model(&builder.subgraph_so_far().operands[operand as usize].dimensions);
             if shape.lengths().is_some_and(|lengths| lengths.contains(&Some(0))) {
                 let what = format!("its result {shape} has no elements, as the HAL cannot say");
                 return Err(Reason::new(what));

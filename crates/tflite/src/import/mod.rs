@@ -236,7 +236,10 @@ impl<'f, 'a> Graphs<'f, 'a> {
             return Err(malformed("variable tensors in a subgraph other than the main one"));
         }
         let (builder, origins) = (importer.builder, importer.origins);
-        let operands = importer.operands.iter().map(|it| it.map(OperandId::index)).collect();
+        // What is kept in another shape is nothing to look at.
+        let operands = importer.operands.iter().zip(&importer.is_flat);
+        let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
+        let operands = operands.collect();
         let states = importer.states.into_iter().map(|(tensor, _)| tensor).collect();
         Ok(Finished { builder, origins, operands, shapes: importer.shapes, states })
     }

@@ -297,13 +297,7 @@ impl GraphImporter<'_, '_> {
     }
 
     /// Repeats a tensor of many axes. Axes beside each other that are not repeated become one.
-    fn repeat_flat(
-        &mut self,
-        input: usize,
-        output: usize,
-        from: &[u32],
-        to: &[u32],
-    ) -> Imported {
+    fn repeat_flat(&mut self, input: usize, output: usize, from: &[u32], to: &[u32]) -> Imported {
         elements(to)?;
         let new = to.len().saturating_sub(from.len());
         let from = [&vec![1; new][..], from].concat();
@@ -500,8 +494,7 @@ impl GraphImporter<'_, '_> {
         let whole = i64::from(length) + i64::from(before) + i64::from(behind);
         let whole = u32::try_from(whole).map_err(|_| Reason::new("its crops are out of range"))?;
         let spec = self.spec_with(output, vec![batch, whole, 1, depth])?;
-        let mut result =
-            self.builder.operation(O::BatchToSpaceNd, [image, block], spec.clone());
+        let mut result = self.builder.operation(O::BatchToSpaceNd, [image, block], spec.clone());
         if whole != length {
             let sizes = [batch, length, 1, depth];
             let begins = self.integer_vector(&[0, before, 0, 0]);

@@ -154,7 +154,8 @@ pub fn report(info: &FileInfo) -> File {
         entry.bytes = entry.bytes.saturating_add(stored.len());
     }
     let named = |names: &[(String, usize)]| {
-        let named = |(name, tensor): &(String, usize)| Named { name: name.clone(), tensor: *tensor };
+        let named =
+            |(name, tensor): &(String, usize)| Named { name: name.clone(), tensor: *tensor };
         names.iter().map(named).collect()
     };
     File {
@@ -244,9 +245,8 @@ pub fn text(file: &File, alone: bool) -> String {
         }
     }
     for signature in &file.signatures {
-        let names = |all: &[Named]| {
-            all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ")
-        };
+        let names =
+            |all: &[Named]| all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
         let (inputs, outputs) = (names(&signature.inputs), names(&signature.outputs));
         let (name, subgraph) = (&signature.name, signature.subgraph);
         text += &format!("signature {name}, subgraph {subgraph}: {inputs} -> {outputs}\n");

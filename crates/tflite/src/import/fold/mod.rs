@@ -54,11 +54,7 @@ impl Rule<'_, '_, '_> {
 impl<'a> GraphImporter<'_, 'a> {
     /// Says what is known of an operator's outputs. True if their elements are: then there is nothing
     /// left to import.
-    pub(super) fn evaluate(
-        &mut self,
-        builtin: B,
-        operator: &Operator<'a>,
-    ) -> Imported<bool> {
+    pub(super) fn evaluate(&mut self, builtin: B, operator: &Operator<'a>) -> Imported<bool> {
         let known = |tensor: &Option<usize>| tensor.map_or(Ok(None), |it| self.known(it));
         let inputs = operator.inputs.iter().map(known).collect::<Imported<Vec<_>>>()?;
         let rule = Rule { importer: self, operator, inputs };
@@ -129,7 +125,9 @@ impl<'a> GraphImporter<'_, 'a> {
         // Operators may share a constant.
         self.file.allow(bytes.len().saturating_mul(8 / element.bytes()))?;
         Ok(Some(match element {
-            Element::Int64 => bytes.as_chunks().0.iter().map(|it| i64::from_le_bytes(*it)).collect(),
+            Element::Int64 => {
+                bytes.as_chunks().0.iter().map(|it| i64::from_le_bytes(*it)).collect()
+            }
             Element::Int32 => {
                 bytes.as_chunks().0.iter().map(|it| i32::from_le_bytes(*it).into()).collect()
             }

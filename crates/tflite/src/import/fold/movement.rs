@@ -195,8 +195,7 @@ impl Rule<'_, '_, '_> {
     }
 
     fn split_v(&self) -> Known {
-        let (Some(x), Some(sizes), Some(axis)) =
-            (self.input(0), self.integers(1), self.integer(2))
+        let (Some(x), Some(sizes), Some(axis)) = (self.input(0), self.integers(1), self.integer(2))
         else {
             return Ok(None);
         };
