@@ -97,8 +97,8 @@ fn entry(directory: &[u8], at: usize, before: u64) -> Option<(Option<Entry>, usi
     if !entry.starts_with(b"PK\x01\x02") {
         return None;
     }
-    let (name, extra) = (short(entry, 28)? as usize, short(entry, 30)? as usize);
-    let comment = short(entry, 32)? as usize;
+    let length = |at| Some(usize::from(u16::from_le_bytes(number(entry, at)?)));
+    let (name, extra, comment) = (length(28)?, length(30)?, length(32)?);
     let text = entry.get(ENTRY_LENGTH..ENTRY_LENGTH + name)?;
     let text = String::from_utf8_lossy(text).into_owned();
     let found = (text, short(entry, 10)?, long(entry, 20)?, long(entry, 24)?);

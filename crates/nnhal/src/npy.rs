@@ -29,10 +29,13 @@ pub fn load(path: &Path) -> Result<Tensor> {
     Reader::open(path)?.read()
 }
 
+/// The header, and what follows it.
+type Stream<'a> = Chain<Cursor<Vec<u8>>, Box<dyn Read + 'a>>;
+
 /// A file whose header has been read, and no element yet.
 pub struct Reader<'a> {
     path: &'a Path,
-    array: NpyFile<Chain<Cursor<Vec<u8>>, Box<dyn Read + 'a>>>,
+    array: NpyFile<Stream<'a>>,
     shape: Vec<usize>,
 }
 

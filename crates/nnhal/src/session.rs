@@ -459,6 +459,42 @@ impl Session {
         Runner::new(Arc::clone(&self.base.prepared))
     }
 
+    /// A [`Session::runner`] for inputs of these shapes; `None` leaves one as the file's example has it. What
+    /// the session is not prepared for is prepared now, and stays for the next time.
+    ///
+    /// ```
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/digits/digits_int8.tflite");
+    /// # let session = nnhal::Model::load(file)?.session(nnhal::SessionOptions::new())?;
+    /// let runner = session.runner_for(&[Some(vec![1, 8, 8, 1])])?;
+    /// assert_eq!(runner.input_shape(0)?, Some(vec![1, 8, 8, 1]));
+    /// assert!(session.runner_for(&[Some(vec![2, 8, 8, 1])]).is_err(), "the file says 1");
+    /// # Ok::<(), nnhal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Input`], [`Error::Import`]: the model takes no such shapes; memory cannot be had.
+    pub fn runner_for(&self, shapes: &[Option<Vec<usize>>]) -> Result<Runner> {
+        let infos = self.model().inputs();
+        let expected = infos.len();
+        if shapes.len() > expected {
+            return Err(Error::InputCount { found: shapes.len(), expected });
+        }
+        let wanted = |(at, info): (usize, &TensorInfo)| {
+            shapes.get(at).cloned().flatten().unwrap_or_else(|| info.example_shape.clone())
+        };
+        let shapes: Vec<Vec<usize>> = infos.iter().enumerate().map(wanted).collect();
+        let fits = shapes.iter().zip(infos).zip(&self.base.prepared.inputs);
+        let mut fits = fits.map(|((shape, info), operand)| dimensions_of(info, operand, shape));
+        if self.model().has_example_shapes() && fits.any(|it| it.is_err()) {
+            return Runner::new(Arc::clone(&self.program_for(shapes)?.prepared));
+        }
+        let mut runner = self.runner()?;
+        for (at, shape) in shapes.iter().enumerate() {
+            runner.resize_input(at, shape)?;
+        }
+        Ok(runner)
+    }
+
     /// Sets the variables of a stateful model to what they are at first.
     ///
     /// # Errors

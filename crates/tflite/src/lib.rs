@@ -24,12 +24,19 @@
 //!   TensorFlow Lite it is the other way round;
 //! - state that the file keeps in variable tensors becomes inputs and outputs ([`State`]).
 //!   A recurrent operator that the HAL has for one step only is unrolled;
-//! - lengths that the file leaves open stay open (0 in the HAL) where that does, see
-//!   [`Import::has_example_shapes`] and [`import_file_with_shapes`];
-//! - integers that follow from known shapes are computed at import; sparse and 4-bit constants
-//!   become dense bytes;
+//! - lengths that the file leaves open stay open (0 in the HAL) where that does. Where an operator
+//!   has a counterpart for known lengths only, the inputs get those of the file's example, see
+//!   [`Import::has_example_shapes`]; [`ImportOptions::shapes`] chooses others;
+//! - shapes follow from those of the inputs, not from what the file says of computed tensors: that
+//!   holds for its example only. Integers and truth values that follow from known shapes are computed
+//!   at import, as 64-bit integers, up to 65536 of a tensor;
+//! - tensors of more than four axes are kept in fewer where they are only reshaped and repeated;
+//! - sparse and 4-bit constants become dense bytes;
 //! - TOPK_V2 of equal values, comparisons of tensors of different scales, and NaN in clamps are as
 //!   the HAL defines them, not as TensorFlow Lite's kernels do them.
+//!
+//! What is refused is grouped by cause ([`ImportError::causes`]), and [`describe_memory`] says what is in
+//! any file.
 //!
 //! A hostile file is an error. What is made out of a file is bounded by its size, and nothing in it
 //! is followed without a check.
@@ -86,7 +93,8 @@ pub struct Import {
     /// By operation of the main subgraph: where it comes from.
     pub operator_origin: Vec<OperatorOrigin>,
     /// Whether lengths that the file leaves open were fixed to those of its example, since an
-    /// operator has a counterpart for known lengths only (SHAPE, for one).
+    /// operator has a counterpart for known lengths only (SHAPE, for one). For other lengths the file
+    /// is imported anew, with [`ImportOptions::shapes`].
     pub has_example_shapes: bool,
     /// The file's own description.
     pub description: String,

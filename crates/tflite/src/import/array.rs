@@ -33,6 +33,11 @@ impl Array {
         Self { shape: Vec::new(), values: Some([value].into()) }
     }
 
+    /// A number of things, of which there are few.
+    pub(super) fn number(value: usize) -> Self {
+        Self::scalar(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+
     /// The same elements in another shape.
     pub(super) fn with_shape(&self, shape: Vec<u32>) -> Imported<Self> {
         if count(&shape)? != count(&self.shape)? {

@@ -4,6 +4,7 @@
 //! a family of operators each.
 
 mod array;
+mod blocks;
 mod control_flow;
 mod convolution;
 mod elementwise;

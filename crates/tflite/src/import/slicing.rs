@@ -301,7 +301,7 @@ impl Masks {
         let of_input = (0..begins.len()).filter(|entry| !is_new(entry)).count();
         let (mut axes, mut axis) = (Vec::new(), 0);
         let mut has_ellipsis = false;
-        for entry in 0..begins.len() {
+        for (entry, begin) in begins.iter().enumerate() {
             if has(self.ellipsis, entry) {
                 // Only the first one stands for axes.
                 let count = if has_ellipsis { 0 } else { rank.saturating_sub(of_input) };
@@ -314,7 +314,7 @@ impl Masks {
                 if !has(self.shrink, entry) {
                     axes.push(Some(axis));
                 } else if pieces.get(axis).is_none_or(|piece| piece.2 != 1) {
-                    let what = format!("index {} is outside of axis {axis}", begins[entry]);
+                    let what = format!("index {begin} is outside of axis {axis}");
                     return Err(Reason::new(what));
                 }
                 axis += 1;

@@ -10,7 +10,7 @@ impl Rule<'_, '_, '_> {
     pub(super) fn arithmetic(&self, builtin: B) -> Known {
         match builtin {
             B::Shape => self.shape(),
-            B::Rank => Ok(self.input(0).map(|x| vec![Array::scalar(x.rank() as i64)])),
+            B::Rank => Ok(self.input(0).map(|x| vec![Array::number(x.rank())])),
             B::ZerosLike => self.unary(|_| Some(0), true),
             B::Cast => self.unary(Some, false),
             B::Abs => self.unary(i64::checked_abs, false),

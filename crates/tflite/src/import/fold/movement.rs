@@ -99,7 +99,7 @@ impl Rule<'_, '_, '_> {
                 let found = &x.shape;
                 return Err(Reason::new(format!("{found:?} has not the elements of {lengths:?}")));
             }
-            lengths[axis] = (all / others) as i64;
+            lengths[axis] = i64::try_from(all / others).unwrap_or(i64::MAX);
         }
         Ok(Some(vec![x.with_shape(shape_of(&lengths)?)?]))
     }
