@@ -94,8 +94,10 @@ fn arrays_of_other_types_orders_and_ranks_are_converted() {
     let file = npy("<i8", false, "(1, 8, 8, 1)", &integers);
     let (code, _, stderr) = outcome(run(&["--input"]).arg(&file));
     assert_eq!(code, 0, "{stderr}");
-    assert_eq!(best(run(&["--input"]).arg(&npy(">f8", false, "(8, 8, 1)", &reals))), 7);
-    assert_eq!(best(run(&["--input"]).arg(&npy("<f4", true, "(8, 8, 1)", &columns))), 7);
+    let path = npy(">f8", false, "(8, 8, 1)", &reals);
+    assert_eq!(best(run(&["--input"]).arg(&path)), 7);
+    let path = npy("<f4", true, "(8, 8, 1)", &columns);
+    assert_eq!(best(run(&["--input"]).arg(&path)), 7);
 }
 
 #[test]
@@ -162,11 +164,14 @@ fn pictures_are_turned_as_they_say_and_cut_off_ones_are_refused() {
         std::fs::write(&path, bytes).unwrap();
         path
     };
-    assert_eq!(best(run(&["--input"]).arg(&file(&seven, None))), 7);
+    let path = file(&seven, None);
+    assert_eq!(best(run(&["--input"]).arg(&path)), 7);
     // Orientation 6: it is shown after a quarter turn clockwise.
     let turned = seven.rotate270();
-    assert_eq!(best(run(&["--input"]).arg(&file(&turned, Some(6)))), 7);
-    assert_ne!(best(run(&["--input"]).arg(&file(&turned, None))), 7);
+    let path = file(&turned, Some(6));
+    assert_eq!(best(run(&["--input"]).arg(&path)), 7);
+    let path = file(&turned, None);
+    assert_ne!(best(run(&["--input"]).arg(&path)), 7);
     let whole = file(&seven, None);
     let bytes = std::fs::read(&whole).unwrap();
     std::fs::write(&whole, &bytes[..bytes.len() * 3 / 4]).unwrap();
