@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Where inputs come from.
 #[derive(Debug, Default, clap::Args)]
 pub struct InputArguments {
-    /// Value of an input: .npy, .png, .jpg, or raw bytes. The name may be left out if the model
-    /// has one input
+    /// Value of an input: .npy, a picture (.png, .jpg, .bmp, .webp, .tif), or raw bytes; - is standard
+    /// input. The name may be left out if the model has one input
     #[arg(long = "input", short = 'i', value_name = "[NAME=]FILE")]
     pub inputs: Vec<String>,
     /// What inputs without a file are filled with
@@ -23,12 +23,22 @@ pub struct InputArguments {
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub mean: Option<f32>,
     /// Divides each pixel of an image, after the mean is taken [default: fits the input's type]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = divisor)]
     pub std: Option<f32>,
-    /// Shape of an input whose dimensions the model leaves open, as 1,224,224,3
+    /// Shape of an input, as 1,224,224,3; without one and without a file that has one, that of the
+    /// model's example
     #[arg(long = "shape", value_name = "[NAME=]LENGTHS")]
     pub shapes: Vec<String>,
 }
+
+/// A number that something is divided by.
+fn divisor(text: &str) -> Result<f32, String> {
+    let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
+    if number.is_normal() { Ok(number) } else { Err("it divides, and must not be 0".into()) }
+}
+
+/// Most bytes that are read from a pipe.
+const PIPE_LIMIT: usize = 1 << 30;
 
 /// Inputs that a message names.
 const MOST_NAMED: usize = 100;
@@ -85,20 +95,20 @@ fn assign<'a>(given: &'a str, model: &Model) -> Result<(usize, &'a str)> {
     }
 }
 
-/// A value for every input of the model.
+/// A value for every input of the model, and the model for the shapes that those have.
 ///
 /// # Errors
-/// A file cannot be read or does not fit, or an input's shape is not known.
-pub fn fill(arguments: &InputArguments, model: &Model) -> Result<Vec<Filled>> {
-    let mut shapes: Vec<Option<Vec<usize>>> =
-        model.inputs().iter().map(TensorInfo::known_shape).collect();
+/// A file cannot be read or does not fit, or the model takes no inputs of these shapes.
+pub fn fill(arguments: &InputArguments, model: Model) -> Result<(Model, Vec<Filled>)> {
+    let count = model.inputs().len();
+    let mut wanted: Vec<Option<Vec<usize>>> = vec![None; count];
     for given in &arguments.shapes {
-        let (index, text) = assign(given, model)?;
-        shapes[index] = Some(parse_shape(text)?);
+        let (index, text) = assign(given, &model)?;
+        wanted[index] = Some(parse_shape(text)?);
     }
-    let mut files: Vec<Option<PathBuf>> = vec![None; shapes.len()];
+    let mut files: Vec<Option<PathBuf>> = vec![None; count];
     for given in &arguments.inputs {
-        let (index, file) = assign(given, model)?;
+        let (index, file) = assign(given, &model)?;
         if files[index].replace(PathBuf::from(file)).is_some() {
             let name = &model.inputs()[index].name;
             return Err(CliError::Input(format!("input {name} is given twice")));
@@ -109,21 +119,45 @@ pub fn fill(arguments: &InputArguments, model: &Model) -> Result<Vec<Filled>> {
         Fill::Random => Values::Random { seed: arguments.seed },
     };
     let mut random = values.generator();
-    let mut filled = Vec::with_capacity(shapes.len());
-    for ((info, shape), file) in model.inputs().iter().zip(shapes).zip(files) {
+    let mut filled = Vec::with_capacity(count);
+    for ((info, wanted), file) in model.inputs().iter().zip(&wanted).zip(files) {
         let (tensor, source) = match file {
-            Some(path) => from_file(&path, info, shape.as_deref(), arguments)?,
+            Some(path) => from_file(&path, info, wanted.as_deref(), arguments)?,
             None => {
-                let shape = known(info, shape.as_deref())?;
+                let shape = wanted.as_deref().unwrap_or(&info.example_shape);
                 let tensor = values.tensor(info, shape, &mut random)?;
                 let drawn = format!("random, seed {}", arguments.seed);
-                (tensor, if values.draws(info) { drawn } else { "zeros".into() })
+                let mut source = if values.draws(info) { drawn } else { "zeros".into() };
+                if wanted.is_none() && leaves_open(info) {
+                    source += ", of the shape of the file's example; --shape gives others";
+                }
+                (tensor, source)
             }
         };
-        check_shape(info, shape.as_deref(), tensor.shape())?;
+        match wanted {
+            Some(wanted) => check_shape(info, wanted, tensor.shape())?,
+            None => check_lengths(info, tensor.shape())?,
+        }
         filled.push(Filled { name: info.name.clone(), tensor, source });
     }
-    Ok(filled)
+    // Prepared once, for the shapes that are there.
+    let fits = |(info, filled): (&TensorInfo, &Filled)| {
+        let shape = filled.tensor.shape();
+        info.shape.len() == shape.len()
+            && info.shape.iter().zip(shape).all(|(open, it)| open.is_none_or(|open| open == *it))
+    };
+    if model.inputs().iter().zip(&filled).all(fits) || model.path().is_none() {
+        return Ok((model, filled));
+    }
+    let shapes: Vec<_> = filled.iter().map(|it| Some(it.tensor.shape().to_vec())).collect();
+    // What is asked for by name may contradict the file.
+    let model = model.with_input_shapes(&shapes, arguments.shapes.is_empty())?;
+    Ok((model, filled))
+}
+
+/// Whether the file leaves lengths of an input open, whatever the import made of them.
+fn leaves_open(info: &TensorInfo) -> bool {
+    info.shape_signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
 }
 
 fn parse_shape(text: &str) -> Result<Vec<usize>> {
@@ -131,66 +165,99 @@ fn parse_shape(text: &str) -> Result<Vec<usize>> {
     text.split([',', 'x']).map(|length| length.trim().parse().map_err(wrong)).collect()
 }
 
+/// The lengths of an input as far as the file says them.
+fn open_lengths(info: &TensorInfo) -> &[Option<usize>] {
+    info.shape_signature.as_deref().unwrap_or(&info.shape)
+}
+
 fn from_file(
     path: &Path,
     info: &TensorInfo,
-    shape: Option<&[usize]>,
+    wanted: Option<&[usize]>,
     arguments: &InputArguments,
 ) -> Result<(Tensor, String)> {
+    let is_standard = limited::is_standard_input(path);
+    let shown = if is_standard { "standard input".to_owned() } else { path.display().to_string() };
     let extension = path.extension().map(|it| it.to_string_lossy().to_lowercase());
-    match extension.as_deref() {
-        Some("npy") => {
-            let file = npy::Reader::open(path)?;
-            // Before any element is read.
-            check_shape(info, shape, file.shape())?;
-            Ok((file.read()?, path.display().to_string()))
+    let has = |all: &[&str]| extension.as_deref().is_some_and(|it| all.contains(&it));
+    // What comes through a pipe has no name, and its first bytes tell.
+    let piped = if is_standard { limited::read(path, PIPE_LIMIT)? } else { Vec::new() };
+    if has(&["npy"]) || npy::is_npy(&piped) {
+        let file = if is_standard {
+            npy::Reader::of_bytes(path, &piped)?
+        } else {
+            npy::Reader::open(path)?
+        };
+        let about = |error: nnhal::Error| CliError::Input(format!("{shown}: {error}"));
+        // Before any element is read.
+        let most = file.shape().iter().try_fold(1_usize, |count, it| count.checked_mul(*it));
+        let expected = wanted.map(|shape| shape.iter().product::<usize>());
+        if expected.is_some_and(|expected| most != Some(expected)) {
+            check_shape(info, wanted.unwrap_or_default(), file.shape())?;
         }
-        Some("png" | "jpg" | "jpeg") => {
-            let usual = Normalization::default_for(info);
-            let normalization = Normalization {
-                mean: arguments.mean.unwrap_or(usual.mean),
-                deviation: arguments.std.unwrap_or(usual.deviation),
-            };
-            let shape: Vec<Option<usize>> = match shape {
-                Some(shape) => shape.iter().copied().map(Some).collect(),
-                None => info.shape.clone(),
-            };
-            let tensor = image::load(path, info, &shape, normalization)?;
-            let source = format!(
-                "{}, resized to the input's size, (pixel - {}) / {}",
-                path.display(),
-                normalization.mean,
-                normalization.deviation
-            );
-            Ok((tensor, source))
-        }
-        _ => {
-            let shape = known(info, shape)?;
-            let most = info.data_type.byte_length(shape).unwrap_or(usize::MAX);
-            let tensor = Tensor::from_bytes(info.data_type, shape, &limited::read(path, most)?)
-                .map_err(|error| CliError::Input(format!("{}: {error}", path.display())))?;
-            Ok((tensor.with_quantization(info.quantization()), path.display().to_string()))
-        }
+        check_count(info, file.shape())?;
+        return Ok((file.read()?.into_input(info).map_err(about)?, shown));
     }
+    if has(&image::EXTENSIONS) || image::is_image(&piped) {
+        let usual = Normalization::default_for(info);
+        let normalization = Normalization {
+            mean: arguments.mean.unwrap_or(usual.mean),
+            deviation: arguments.std.unwrap_or(usual.deviation),
+        };
+        let shape: Vec<Option<usize>> = match wanted {
+            Some(shape) => shape.iter().copied().map(Some).collect(),
+            None => open_lengths(info).to_vec(),
+        };
+        let tensor = if is_standard {
+            image::load_bytes(&piped, path, info, &shape, normalization)?
+        } else {
+            image::load(path, info, &shape, normalization)?
+        };
+        let source = format!(
+            "{shown}, resized to the input's size, (pixel - {}) / {}",
+            normalization.mean, normalization.deviation
+        );
+        return Ok((tensor, source));
+    }
+    let shape = wanted.unwrap_or(&info.example_shape);
+    let most = info.data_type.byte_length(shape).unwrap_or(usize::MAX);
+    let bytes = if is_standard { piped } else { limited::read(path, most)? };
+    let tensor = Tensor::from_bytes(info.data_type, shape, &bytes)
+        .map_err(|error| CliError::Input(format!("{shown}: {error}")))?;
+    Ok((tensor.with_quantization(info.quantization()), shown))
 }
 
-fn known<'a>(info: &TensorInfo, shape: Option<&'a [usize]>) -> Result<&'a [usize]> {
-    shape.ok_or_else(|| {
-        CliError::Input(format!(
-            "the model leaves the shape of input {} open ({}); give one with --shape",
-            info.name,
-            super::commands::open_shape(&info.shape)
-        ))
-    })
+/// Refuses a value of another shape than the file says, where it says one.
+fn check_lengths(info: &TensorInfo, found: &[usize]) -> Result<()> {
+    let lengths = open_lengths(info);
+    let fits = lengths.len() == found.len()
+        && lengths.iter().zip(found).all(|(open, it)| open.is_none_or(|open| open == *it));
+    if info.is_rank_open || fits {
+        return Ok(());
+    }
+    let show = |length: &Option<usize>| length.map_or("?".to_owned(), |it| it.to_string());
+    let expected = lengths.iter().map(show).collect::<Vec<_>>().join(", ");
+    let name = &info.name;
+    Err(CliError::Input(format!("input {name}: shape is {found:?}, expected [{expected}]")))
+}
+
+/// Refuses an array that has other elements than any value of an input, before it is read.
+fn check_count(info: &TensorInfo, found: &[usize]) -> Result<()> {
+    let count = |lengths: &[usize]| {
+        lengths.iter().try_fold(1_usize, |count, length| count.checked_mul(*length))
+    };
+    let known = open_lengths(info).iter().copied().collect::<Option<Vec<usize>>>();
+    if known.is_none_or(|known| count(&known) == count(found)) {
+        return Ok(());
+    }
+    check_lengths(info, found)
 }
 
 /// Refuses a value of another shape than was asked for.
-fn check_shape(info: &TensorInfo, shape: Option<&[usize]>, found: &[usize]) -> Result<()> {
-    match shape {
-        Some(shape) if shape != found => Err(CliError::Input(format!(
-            "input {}: shape is {found:?}, expected {shape:?}",
-            info.name
-        ))),
-        _ => Ok(()),
+fn check_shape(info: &TensorInfo, shape: &[usize], found: &[usize]) -> Result<()> {
+    if shape == found {
+        return Ok(());
     }
+    let name = &info.name;
+    Err(CliError::Input(format!("input {name}: shape is {found:?}, expected {shape:?}")))
 }

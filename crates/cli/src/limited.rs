@@ -5,23 +5,36 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+/// Whether a name means standard input.
+pub fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// All bytes, `most` of them or fewer.
 ///
 /// # Errors
 /// It cannot be read, has more bytes, or there is no memory for them.
 pub fn read(path: &Path, most: usize) -> Result<Vec<u8>> {
-    let too_long = || {
-        CliError::Input(format!("{}: more than {most} bytes, which is the limit", path.display()))
-    };
-    let file = File::open(path).map_err(CliError::file(path))?;
-    let limit = most as u64;
-    // A pipe or device has no length.
-    if file.metadata().map_err(CliError::file(path))?.len() > limit {
-        return Err(too_long());
+    if is_standard_input(path) {
+        return read_from(std::io::stdin().lock(), "standard input".as_ref(), most);
     }
+    let file = File::open(path).map_err(CliError::file(path))?;
+    // A pipe or device has no length.
+    if file.metadata().map_err(CliError::file(path))?.len() > most as u64 {
+        return Err(too_long(path, most));
+    }
+    read_from(file, path, most)
+}
+
+fn read_from(from: impl Read, path: &Path, most: usize) -> Result<Vec<u8>> {
+    let limit = (most as u64).saturating_add(1);
     let mut bytes = Vec::new();
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(CliError::file(path))?;
-    if bytes.len() > most { Err(too_long()) } else { Ok(bytes) }
+    from.take(limit).read_to_end(&mut bytes).map_err(CliError::file(path))?;
+    if bytes.len() > most { Err(too_long(path, most)) } else { Ok(bytes) }
+}
+
+fn too_long(path: &Path, most: usize) -> CliError {
+    CliError::Input(format!("{}: more than {most} bytes, which is the limit", path.display()))
 }
 
 #[cfg(test)]

@@ -65,7 +65,30 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "nnhal: {error}");
+            // A negative answer has been printed as one object already.
+            if arguments.command.is_json() && !matches!(error, CliError::Negative(_)) {
+                let (what, code) = (error.to_string(), error.exit_code());
+                let _ = commands::print_json(&serde_json::json!({
+                    "error": what,
+                    "exit_code": code,
+                }));
+            }
             ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+impl Command {
+    /// Whether the answer is to be one JSON object.
+    fn is_json(&self) -> bool {
+        match self {
+            Self::Run(arguments) => arguments.json,
+            Self::Inspect(arguments) => arguments.json,
+            Self::Devices(arguments) => arguments.json,
+            Self::Bench(arguments) => arguments.json,
+            Self::Compare(arguments) => arguments.json,
+            #[cfg(feature = "conformance")]
+            Self::Conformance(arguments) => arguments.json,
         }
     }
 }

@@ -1,8 +1,12 @@
 //! [`SessionArguments`]: where a model runs.
 
 use crate::error::Result;
-use nnhal::{Model, Session, SessionOptions};
+use crate::limited;
+use nnhal::{FileInfo, Model, Session, SessionOptions, Source};
+use std::io::Write;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Once;
 
 /// Where a model runs.
 #[derive(Debug, clap::Args)]
@@ -14,6 +18,9 @@ pub struct SessionArguments {
     pub threads: Threads,
 }
 
+/// Threads for each processor that may be asked for.
+const MOST_PER_PROCESSOR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
 /// How many threads share the work.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Threads {
@@ -24,9 +31,23 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// The number that was asked for.
+    /// The number that was asked for, but no more than [`MOST_PER_PROCESSOR`] for each processor.
     pub fn wanted(self) -> Option<NonZeroUsize> {
-        self.wanted.and_then(|threads| NonZeroUsize::new(threads.into()))
+        let wanted = NonZeroUsize::new(self.wanted?.into())?;
+        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let most = processors.saturating_mul(MOST_PER_PROCESSOR);
+        if wanted > most {
+            // Once is enough, however often it is asked.
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "nnhal: {most} threads are used instead of {wanted}: this process may use \
+                     {processors} processors, and more threads only make it slower"
+                );
+            });
+        }
+        Some(wanted.min(most))
     }
 
     /// The number that is used.
@@ -41,6 +62,73 @@ impl Threads {
     pub fn options(self, device: &str) -> SessionOptions {
         let threads = self.wanted().map_or(0, NonZeroUsize::get);
         SessionOptions::new().device(device).threads(threads)
+    }
+}
+
+/// Which model.
+#[derive(Debug, clap::Args)]
+pub struct ModelArguments {
+    /// The .tflite file; - is standard input
+    pub model: PathBuf,
+    /// Which of the file's signatures, if it has several: they may be of different subgraphs
+    #[arg(long, value_name = "NAME")]
+    pub signature: Option<String>,
+}
+
+/// Most bytes of a model that comes through a pipe.
+const PIPE_LIMIT: usize = 4 << 30;
+
+/// What a file says, and the file again if it came through a pipe.
+pub struct Described {
+    /// What it says.
+    pub info: FileInfo,
+    piped: Option<Vec<u8>>,
+}
+
+impl ModelArguments {
+    /// Reads what the file says, which may be more than can be imported.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no model.
+    pub fn describe(&self) -> Result<Described> {
+        if !limited::is_standard_input(&self.model) {
+            return Ok(Described { info: Model::describe(&self.model)?, piped: None });
+        }
+        let piped = limited::read(&self.model, PIPE_LIMIT)?;
+        Ok(Described { info: Model::describe(&piped)?, piped: Some(piped) })
+    }
+
+    /// The model of a file that has been described.
+    ///
+    /// # Errors
+    /// It cannot be imported, or there is no such signature.
+    pub fn load_described(&self, file: &Described) -> Result<Model> {
+        match &file.piped {
+            Some(piped) => self.load_from(piped.into()),
+            None => self.load_from((&self.model).into()),
+        }
+    }
+
+    fn load_from(&self, source: Source<'_>) -> Result<Model> {
+        Ok(match &self.signature {
+            Some(name) => Model::load_signature(source, name)?,
+            None => Model::load(source)?,
+        })
+    }
+
+    /// Reads the model.
+    ///
+    /// # Errors
+    /// It cannot be read or imported, or there is no such signature.
+    pub fn load(&self) -> Result<Model> {
+        let piped;
+        let source: Source<'_> = if limited::is_standard_input(&self.model) {
+            piped = limited::read(&self.model, PIPE_LIMIT)?;
+            (&piped).into()
+        } else {
+            (&self.model).into()
+        };
+        self.load_from(source)
     }
 }
 

@@ -114,7 +114,7 @@ fn every_step_is_notified_with_the_kernels_that_it_could_have() {
     command.args(["inspect", "--alternatives", "--json"]).arg(asset("digits_float32.tflite"));
     command.env("NNHAL_INSTRUCTION_SET", "portable");
     let rows = json_of(&mut command);
-    let steps = rows.as_array().unwrap();
+    let steps = rows["steps"].as_array().unwrap();
     let is_convolution = |step: &&Value| step["type"] == "CONV_2D";
     let convolution = steps.iter().find(is_convolution).unwrap();
     let kernel = convolution["chosen"]["kernel"].as_str().unwrap();
@@ -147,18 +147,18 @@ fn a_plan_is_notified_step_by_step_with_times_if_wanted() {
     let mut command = nnhal();
     command.args(["inspect", "--plan", "--json"]).arg(asset("digits_int8.tflite"));
     let plan = json_of(&mut command);
-    let steps = plan.as_array().unwrap();
+    let steps = plan["steps"].as_array().unwrap();
     let is_convolution = |step: &Value| step["type"] == "CONV_2D";
     assert!(steps.iter().any(|step| is_convolution(step) && step["arithmetic"].as_u64() > Some(0)));
     assert!(steps.iter().all(|step| step["microseconds"].is_null()));
     assert!(steps.iter().all(|step| step["estimated_microseconds"].as_f64().unwrap() > 0.0));
     let profile = json_of(command.arg("--profile"));
-    let profile = profile.as_array().unwrap();
+    let profile = profile["steps"].as_array().unwrap();
     assert_eq!(profile.len(), steps.len());
     assert!(profile.iter().all(|step| step["microseconds"].as_f64().unwrap() >= 0.0));
     // The interpreter has no plan.
     command.args(["--device", "nnhal-reference"]);
-    assert_eq!(json_of(&mut command).as_array().map(Vec::len), Some(0));
+    assert_eq!(json_of(&mut command)["steps"].as_array().map(Vec::len), Some(0));
 }
 
 #[test]

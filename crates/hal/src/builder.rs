@@ -405,6 +405,27 @@ impl SubgraphBuilder {
         operand
     }
 
+    /// Says what the dimensions of an operation's result are, where they were not known when it was
+    /// added. Operands of other kinds stay as they are.
+    pub fn resolve(&mut self, index: u32, dimensions: impl Into<Vec<u32>>) {
+        let operand = self.subgraph.operands.get_mut(index as usize);
+        if let Some(operand) =
+            operand.filter(|it| it.lifetime == OperandLifeTime::TemporaryVariable)
+        {
+            operand.dimensions = dimensions.into();
+        }
+    }
+
+    /// The bytes of a constant that is kept inside the model; `None` for every other operand.
+    pub fn constant_value(&self, index: u32) -> Option<&[u8]> {
+        let operand = self.subgraph.operands.get(index as usize)?;
+        if operand.lifetime != OperandLifeTime::ConstantCopy {
+            return None;
+        }
+        let start = operand.location.offset as usize;
+        self.values.get(start..start.checked_add(operand.location.length as usize)?)
+    }
+
     /// An operation with one result, which is returned.
     pub fn operation(
         &mut self,

@@ -141,6 +141,14 @@ pub enum Error {
         /// The integer.
         found: i64,
     },
+    /// An integer is no value of an input's type.
+    #[error("{found} is no value of {expected}")]
+    OutOfRange {
+        /// The integer.
+        found: i128,
+        /// The input's type.
+        expected: DataType,
+    },
     /// Other than one value for each input.
     #[error("{found} inputs are given, the model has {expected}")]
     InputCount {

@@ -5,8 +5,14 @@ use crate::error::{Error, Result};
 use crate::info::TensorInfo;
 use crate::tensor::{Quantization, Tensor};
 use ::image::imageops::FilterType;
-use ::image::{DynamicImage, ImageReader, Limits};
+use ::image::metadata::Orientation;
+use ::image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use std::fs::File;
+use std::io::{Cursor, Read};
 use std::path::Path;
+
+/// Most bytes that the file of an image may have.
+const FILE_LIMIT: u64 = 512 << 20;
 
 /// Most bytes that a decoded image may take; a small file can claim any size.
 const DECODED_LIMIT: u64 = 512 << 20;
@@ -51,27 +57,64 @@ impl Normalization {
     }
 }
 
-/// Reads a PNG or JPEG into a tensor for an input, of the input's type.
+/// Endings of the names of files that [`load`] reads.
+pub const EXTENSIONS: [&str; 7] = ["png", "jpg", "jpeg", "bmp", "webp", "tif", "tiff"];
+
+/// Whether a file that begins with these bytes is an image that [`load`] reads.
+pub fn is_image(bytes: &[u8]) -> bool {
+    ::image::guess_format(bytes).is_ok_and(|format| format.reading_enabled())
+}
+
+/// Reads a PNG, JPEG, BMP, WebP or TIFF into a tensor for an input, of the input's type. It is turned
+/// as its EXIF orientation says.
 ///
 /// `shape` is `[batch, height, width, channels]`, batch 1 and channels 1, 3 or 4, or `[height, width,
 /// channels]`; where it is `None` the image's own length is taken, and 3 channels.
 ///
 /// # Errors
-/// [`Error::File`]: the file cannot be read; [`Error::Content`]: it is no image, or the input is not
-/// shaped like one.
+/// [`Error::File`]: the file cannot be read; [`Error::Content`]: it is no image or breaks off, or the
+/// input is not shaped like one.
 pub fn load(
     path: &Path,
     info: &TensorInfo,
     shape: &[Option<usize>],
     normalization: Normalization,
 ) -> Result<Tensor> {
-    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
-    let mut reader = reader.map_err(Error::file(path))?;
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(DECODED_LIMIT);
-    reader.limits(limits);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(Error::file(path))?;
+    file.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(Error::file(path))?;
+    load_bytes(&bytes, path, info, shape, normalization)
+}
+
+/// As [`load`], of a file that has been read; `path` is for messages.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_bytes(
+    bytes: &[u8],
+    path: &Path,
+    info: &TensorInfo,
+    shape: &[Option<usize>],
+    normalization: Normalization,
+) -> Result<Tensor> {
     let wrong = |what: String| Error::Content { path: path.to_owned(), what };
-    let image = reader.decode().map_err(|error| wrong(error.to_string()))?;
+    if bytes.len() as u64 > FILE_LIMIT {
+        return Err(wrong(format!("more than {FILE_LIMIT} bytes, which is the limit")));
+    }
+    if !matches!(
+        info.data_type,
+        DataType::Float32
+            | DataType::Float16
+            | DataType::Float64
+            | DataType::Int8
+            | DataType::Uint8
+            | DataType::Int16
+            | DataType::Uint16
+    ) {
+        let (name, data_type) = (&info.name, info.data_type);
+        return Err(wrong(format!("input {name} is {data_type}, which takes no pictures")));
+    }
+    let image = decode(bytes).map_err(&wrong)?;
     tensor(&image, info, shape, normalization).ok_or_else(|| {
         let shape = crate::info::show_shape(shape);
         wrong(format!(
@@ -79,6 +122,50 @@ pub fn load(
              with 1, 3 or 4 channels"
         ))
     })?
+}
+
+fn decode(bytes: &[u8]) -> Result<DynamicImage, String> {
+    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+    let mut reader = reader.map_err(|error| error.to_string())?;
+    if reader.format() == Some(ImageFormat::Jpeg) && !has_jpeg_end(bytes) {
+        return Err("the JPEG breaks off before its end".into());
+    }
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(DECODED_LIMIT);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
+    // What cannot be read of it does not turn the image.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let image = DynamicImage::from_decoder(decoder);
+    let mut image = image.map_err(|error| error.to_string())?;
+    image.apply_orientation(orientation);
+    Ok(image)
+}
+
+/// Whether a JPEG has the marker of its end. Decoders make grey of what is missing before.
+fn has_jpeg_end(bytes: &[u8]) -> bool {
+    let mut at = 2;
+    let mut is_scan = false;
+    while let Some([first, second]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<2>) {
+        match (first, second) {
+            (0xFF, 0xD9) => return true,
+            // A fill byte.
+            (0xFF, 0xFF) => at += 1,
+            // Markers without a length; within a scan also bytes that only look like one.
+            (0xFF, 0x01 | 0xD0..=0xD8) => at += 2,
+            (0xFF, 0x00) if is_scan => at += 2,
+            (0xFF, marker) if *marker != 0 => {
+                let Some(length) = bytes.get(at + 2..).and_then(<[u8]>::first_chunk::<2>) else {
+                    return false;
+                };
+                is_scan = *marker == 0xDA;
+                at += 2 + usize::from(u16::from_be_bytes(*length));
+            }
+            // The data of a scan, or what some programs leave between segments.
+            _ => at += 1,
+        }
+    }
+    false
 }
 
 /// An image as a tensor for an input, see [`load`]. `None` if the input is not shaped like an image.
@@ -89,6 +176,8 @@ pub fn tensor(
     normalization: Normalization,
 ) -> Option<Result<Tensor>> {
     let (height, width, channels) = match *shape {
+        // A batch of rows of numbers: sequences, not a picture.
+        [Some(1), _, _] | [None, Some(_), _] => return None,
         [None | Some(1), height, width, channels] | [height, width, channels] => {
             (height, width, channels)
         }

@@ -36,9 +36,11 @@
 mod arena;
 #[cfg(feature = "ndarray")]
 mod arrays;
+mod associated;
 pub mod bench;
 mod cache;
 pub mod compare;
+mod conversion;
 mod data_type;
 pub mod devices;
 mod error;
@@ -57,12 +59,13 @@ mod runner;
 mod session;
 mod tensor;
 
+pub use associated::AssociatedFile;
 pub use data_type::{DataType, Element};
 pub use error::{Error, FailedOperation, Result, UnsupportedOperation};
 pub use fill::Fill;
 pub use half::f16;
 pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};
-pub use model::{Model, Source};
+pub use model::{FileInfo, Model, Source};
 pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep};
 pub use options::{RunOptions, SessionOptions};
 pub use profile::{Profile, ProfiledStep};

@@ -1,14 +1,20 @@
 //! [`Model`]: what a `.tflite` file holds, or what was built by hand.
 
+use crate::associated::{self, AssociatedFile};
 use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
 use crate::options::SessionOptions;
 use crate::session::Session;
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
-use nnhal_tflite::{Import, InputShapes, OperatorDescription, OperatorOrigin, State};
+use nnhal_tflite::{
+    FileDescription, Import, ImportOptions, OperatorDescription, OperatorOrigin, State,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+
+/// Most bytes of a file of labels.
+const LABELS_LIMIT: u64 = 64 << 20;
 
 /// Where a model comes from: a path, or the bytes of a file.
 #[derive(Debug)]
@@ -17,6 +23,30 @@ pub enum Source<'a> {
     Path(PathBuf),
     /// What a file holds; it is copied.
     Bytes(&'a [u8]),
+}
+
+impl Source<'_> {
+    /// The file as memory, and its path if it has one.
+    pub(crate) fn open(self) -> Result<(Memory, Option<PathBuf>)> {
+        let (memory, path) = match self {
+            Self::Path(path) => (nnhal_tflite::file_memory(&path), Some(path)),
+            Self::Bytes(bytes) => (Memory::from_bytes(bytes).map_err(Into::into), None),
+        };
+        match memory {
+            Ok(memory) => Ok((memory, path)),
+            Err(source) => Err(Error::Import { path, source }),
+        }
+    }
+}
+
+/// The subgraph that a signature is of.
+fn subgraph_of(name: &str, all: &[nnhal_tflite::Signature]) -> Result<usize> {
+    let found = all.iter().find(|signature| signature.name == name);
+    found.map(|signature| signature.subgraph).ok_or_else(|| Error::NotFound {
+        what: "signature",
+        name: name.to_owned(),
+        available: all.iter().map(|signature| signature.name.clone()).collect(),
+    })
 }
 
 macro_rules! sources {
@@ -44,6 +74,17 @@ impl<'a, const N: usize> From<&'a [u8; N]> for Source<'a> {
     fn from(bytes: &'a [u8; N]) -> Self {
         Self::Bytes(bytes)
     }
+}
+
+/// What a `.tflite` file says, see [`Model::describe`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileInfo {
+    /// Its subgraphs, signatures and metadata.
+    pub description: FileDescription,
+    /// The files in the archive behind the model.
+    pub associated_files: Vec<AssociatedFile>,
+    /// Bytes that it has.
+    pub size: u64,
 }
 
 /// A model. Clones are the same model.
@@ -75,7 +116,11 @@ struct Inner {
     subgraph_count: usize,
     description: String,
     has_example_shapes: bool,
-    /// Of the file and of the shapes that its inputs were given.
+    /// The file's subgraph that this is.
+    subgraph: usize,
+    /// All signatures of the file.
+    file_signatures: Vec<nnhal_tflite::Signature>,
+    /// Of the file, the subgraph, and the shapes that its inputs were given.
     hash: OnceLock<[u8; 32]>,
     shapes: Vec<Option<Vec<u32>>>,
 }
@@ -86,34 +131,70 @@ impl Model {
     /// # Errors
     /// [`Error::Import`]: it cannot be read, is no model, or has operators that there is nothing for.
     pub fn load<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
-        let (memory, path) = match source.into() {
-            Source::Path(path) => (nnhal_tflite::file_memory(&path), Some(path)),
-            Source::Bytes(bytes) => (Memory::from_bytes(bytes).map_err(Into::into), None),
+        Self::import(source.into().open()?, Vec::new(), false, 0)
+    }
+
+    /// Reads the part of a `.tflite` file that one of its signatures names: it may be another subgraph
+    /// than the first.
+    ///
+    /// # Errors
+    /// As [`Model::load`]; [`Error::NotFound`]: the file has no such signature.
+    pub fn load_signature<'a>(source: impl Into<Source<'a>>, name: &str) -> Result<Self> {
+        let file = source.into().open()?;
+        let described = match nnhal_tflite::describe_memory(&file.0) {
+            Ok(described) => described,
+            Err(source) => return Err(Error::Import { path: file.1, source }),
         };
-        match memory {
-            Ok(memory) => Self::import(memory, path, Vec::new(), false),
-            Err(source) => Err(Error::Import { path, source }),
+        let subgraph = subgraph_of(name, &described.signatures)?;
+        Self::import(file, Vec::new(), false, subgraph)
+    }
+
+    /// What a `.tflite` file says, whether there is a counterpart for its operators or not.
+    ///
+    /// # Errors
+    /// [`Error::Import`]: it cannot be read, or is no model; [`Error::Memory`].
+    pub fn describe<'a>(source: impl Into<Source<'a>>) -> Result<FileInfo> {
+        let (memory, path) = source.into().open()?;
+        let description = nnhal_tflite::describe_memory(&memory);
+        Ok(FileInfo {
+            description: description.map_err(|source| Error::Import { path, source })?,
+            associated_files: associated::files(&memory)?,
+            size: memory.size(),
+        })
+    }
+
+    /// The same file with the subgraph of one of its signatures.
+    ///
+    /// # Errors
+    /// As [`Model::load_signature`]; [`Error::NotAFile`].
+    pub fn with_signature(&self, name: &str) -> Result<Self> {
+        let subgraph = subgraph_of(name, &self.0.file_signatures)?;
+        if subgraph == self.0.subgraph {
+            return Ok(self.clone());
         }
+        let file = self.0.file.clone().ok_or(Error::NotAFile)?;
+        Self::import(file, Vec::new(), false, subgraph)
     }
 
     fn import(
-        memory: Memory,
-        path: Option<PathBuf>,
+        (memory, path): (Memory, Option<PathBuf>),
         shapes: Vec<Option<Vec<u32>>>,
         may_contradict: bool,
+        subgraph: usize,
     ) -> Result<Self> {
-        let inputs = InputShapes { shapes: &shapes, may_contradict };
-        let import = match nnhal_tflite::import_memory(memory.clone(), &inputs) {
+        let options = ImportOptions { shapes: &shapes, may_contradict, subgraph };
+        let import = match nnhal_tflite::import_memory(memory.clone(), &options) {
             Ok(import) => import,
             Err(source) => return Err(Error::Import { path, source }),
         };
-        Ok(Self::of_import(import, (memory, path), shapes))
+        Ok(Self::of_import(import, (memory, path), shapes, subgraph))
     }
 
     fn of_import(
         import: Import,
         file: (Memory, Option<PathBuf>),
         shapes: Vec<Option<Vec<u32>>>,
+        subgraph: usize,
     ) -> Self {
         let of_caller = |all: &[nnhal_tflite::TensorDescription]| -> Vec<TensorInfo> {
             let own = all.len() - import.states.len();
@@ -127,7 +208,7 @@ impl Model {
             };
             names.iter().filter_map(position).collect()
         };
-        let main = import.signatures.iter().filter(|signature| signature.subgraph == 0);
+        let main = import.signatures.iter().filter(|signature| signature.subgraph == subgraph);
         let signatures = main.map(|signature| Signature {
             name: signature.name.clone(),
             inputs: positions(&signature.inputs, &inputs),
@@ -148,6 +229,8 @@ impl Model {
             subgraph_count: import.subgraph_count,
             description: import.description,
             has_example_shapes: import.has_example_shapes,
+            subgraph,
+            file_signatures: import.signatures,
             hash: OnceLock::new(),
             shapes,
         }))
@@ -188,6 +271,8 @@ impl Model {
             subgraph_count: 1 + model.referenced.len(),
             description: String::new(),
             has_example_shapes: false,
+            subgraph: 0,
+            file_signatures: Vec::new(),
             hash: OnceLock::new(),
             shapes: Vec::new(),
             hal: model,
@@ -263,7 +348,7 @@ impl Model {
         shapes: &[Option<Vec<usize>>],
         is_strict: bool,
     ) -> Result<Self> {
-        let (memory, path) = self.0.file.clone().ok_or(Error::NotAFile)?;
+        let file = self.0.file.clone().ok_or(Error::NotAFile)?;
         let narrow = |shape: &Vec<usize>| -> Result<Vec<u32>> {
             let lengths = shape.iter().map(|length| u32::try_from(*length));
             let expected = Vec::new();
@@ -275,7 +360,7 @@ impl Model {
             .iter()
             .map(|shape| shape.as_ref().map(narrow).transpose())
             .collect::<Result<_>>()?;
-        Self::import(memory, path, shapes, !is_strict)
+        Self::import(file, shapes, !is_strict, self.0.subgraph)
     }
 
     /// Prepares the model on a device.
@@ -301,9 +386,20 @@ impl Model {
         &self.0.tensors
     }
 
-    /// The file's signatures, as far as they are of its main subgraph.
+    /// The file's signatures, as far as they are of the subgraph that this model is. The others are
+    /// models of their own: [`Model::with_signature`].
     pub fn signatures(&self) -> &[Signature] {
         &self.0.signatures
+    }
+
+    /// All signatures of the file, also those of other subgraphs, with indexes of tensors.
+    pub fn file_signatures(&self) -> &[nnhal_tflite::Signature] {
+        &self.0.file_signatures
+    }
+
+    /// The file's subgraph that this model is.
+    pub fn subgraph(&self) -> usize {
+        self.0.subgraph
     }
 
     /// The file's own description.
@@ -351,6 +447,40 @@ impl Model {
         let bytes = self.read_file(stored)?;
         let tensor = Tensor::from_bytes(info.data_type, info.example_shape.clone(), &bytes)?;
         Ok(tensor.with_quantization(info.quantization()))
+    }
+
+    /// The files that the `.tflite` file carries, in an archive behind the model.
+    ///
+    /// # Errors
+    /// [`Error::NotAFile`]; [`Error::Memory`]: the file cannot be read.
+    pub fn associated_files(&self) -> Result<Vec<AssociatedFile>> {
+        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        associated::files(memory)
+    }
+
+    /// The names of classes that the file carries, of as many classes as this: the lines of a text file
+    /// among [`Model::associated_files`]. `None` if there is none with so many lines.
+    ///
+    /// # Errors
+    /// As [`Model::associated_files`].
+    pub fn labels(&self, count: usize) -> Result<Option<Vec<String>>> {
+        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        let view = memory.view()?;
+        for file in associated::files(memory)? {
+            let Some(stored) = file.stored.filter(|it| it.end - it.start <= LABELS_LIMIT) else {
+                continue;
+            };
+            if !file.name.ends_with(".txt") {
+                continue;
+            }
+            let bytes = view.read_to_vec(stored.start, stored.end - stored.start)?;
+            let Ok(text) = String::from_utf8(bytes) else { continue };
+            let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
+            if lines.len() == count {
+                return Ok(Some(lines));
+            }
+        }
+        Ok(None)
     }
 
     fn read_file(&self, range: &std::ops::Range<usize>) -> Result<Vec<u8>> {
@@ -427,7 +557,7 @@ impl Model {
             hasher.update(part);
             offset += length;
         }
-        hasher.update(format!("{:?}", self.0.shapes).as_bytes());
+        hasher.update(format!("{:?}{}", self.0.shapes, self.0.subgraph).as_bytes());
         Ok(*self.0.hash.get_or_init(|| hasher.finalize().into()))
     }
 }

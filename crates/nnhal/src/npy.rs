@@ -9,6 +9,9 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Chain, Cursor, Read};
 use std::path::Path;
 
+/// The first bytes of every file.
+const MAGIC: &[u8] = b"\x93NUMPY";
+
 /// Bytes that a header may have: as many as NumPy itself reads.
 const HEADER_LENGTH: usize = 10_000;
 
@@ -16,7 +19,8 @@ const HEADER_LENGTH: usize = 10_000;
 /// The parser takes time that grows exponentially with them.
 const HEADER_DEPTH: usize = 4;
 
-/// Reads a `.npy` file. Its elements must be numbers or truth values, in C order.
+/// Reads a `.npy` file. Its elements must be numbers or truth values; those in Fortran order are put
+/// into C order.
 ///
 /// # Errors
 /// [`Error::File`]: it cannot be read; [`Error::Content`]: it holds something else;
@@ -25,11 +29,19 @@ pub fn load(path: &Path) -> Result<Tensor> {
     Reader::open(path)?.read()
 }
 
+/// The header, and what follows it.
+type Stream<'a> = Chain<Cursor<Vec<u8>>, Box<dyn Read + 'a>>;
+
 /// A file whose header has been read, and no element yet.
 pub struct Reader<'a> {
     path: &'a Path,
-    array: NpyFile<Chain<Cursor<Vec<u8>>, BufReader<File>>>,
+    array: NpyFile<Stream<'a>>,
     shape: Vec<usize>,
+}
+
+/// Whether a file that begins with these bytes is a `.npy` file.
+pub fn is_npy(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
 }
 
 impl<'a> Reader<'a> {
@@ -38,10 +50,21 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// As [`load`], as far as the header tells.
     pub fn open(path: &'a Path) -> Result<Self> {
-        let wrong = |what: String| Error::Content { path: path.to_owned(), what };
         let file = File::open(path).map_err(Error::file(path))?;
         let length = file.metadata().map_err(Error::file(path))?.len();
-        let mut file = BufReader::new(file);
+        Self::of(path, Box::new(BufReader::new(file)), length)
+    }
+
+    /// Reads the header of a file that has been read; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn of_bytes(path: &'a Path, bytes: &'a [u8]) -> Result<Self> {
+        Self::of(path, Box::new(bytes), bytes.len() as u64)
+    }
+
+    fn of(path: &'a Path, mut file: Box<dyn Read + 'a>, length: u64) -> Result<Self> {
+        let wrong = |what: String| Error::Content { path: path.to_owned(), what };
         let header = read_header(&mut file).map_err(Error::file(path))?;
         let array = NpyFile::new(header.chain(file)).map_err(Error::file(path))?;
         let DType::Plain(element) = array.dtype() else {
@@ -53,9 +76,6 @@ impl<'a> Reader<'a> {
         let size = element.num_bytes().and_then(|size| u64::try_from(size).ok()).unwrap_or(1);
         if claimed.and_then(|count| count.checked_mul(size)).is_none_or(|bytes| bytes > length) {
             return Err(wrong(format!("the shape {shape:?} needs more than the file has")));
-        }
-        if array.order() == Order::Fortran && shape.len() > 1 {
-            return Err(wrong("elements are in Fortran order, expected C order".into()));
         }
         let shape = shape.iter().map(|length| usize::try_from(*length));
         let shape: Vec<usize> = shape
@@ -98,6 +118,7 @@ impl<'a> Reader<'a> {
 
     fn read_as<T: Element + npyz::Deserialize>(self) -> Result<Tensor> {
         let Self { path, array, shape } = self;
+        let array_order = array.order();
         let too_large = |_| Error::TooLarge { data_type: T::DATA_TYPE, shape: shape.clone() };
         let mut elements = Vec::new();
         elements.try_reserve_exact(shape.iter().product()).map_err(too_large)?;
@@ -107,8 +128,41 @@ impl<'a> Reader<'a> {
         for element in data {
             elements.push(element.map_err(Error::file(path))?);
         }
-        Tensor::new(shape, &elements)
+        if array_order == Order::Fortran && shape.len() > 1 {
+            elements = in_c_order(&shape, &elements).map_err(too_large)?;
+        }
+        Tensor::new(shape.clone(), &elements)
     }
+}
+
+/// The elements of an array whose first axis varies fastest, with the last one varying fastest.
+fn in_c_order<T: Copy>(
+    shape: &[usize],
+    elements: &[T],
+) -> Result<Vec<T>, std::collections::TryReserveError> {
+    let mut strides = Vec::with_capacity(shape.len());
+    let mut stride = 1;
+    for length in shape {
+        strides.push(stride);
+        stride *= length;
+    }
+    let mut ordered = Vec::new();
+    ordered.try_reserve_exact(elements.len())?;
+    let mut index = vec![0; shape.len()];
+    let mut at = 0;
+    while ordered.len() < elements.len() {
+        ordered.push(elements[at]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            at += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            at -= strides[axis] * shape[axis];
+            index[axis] = 0;
+        }
+    }
+    Ok(ordered)
 }
 
 /// All that comes before the elements, if the parser may have it.
@@ -116,7 +170,7 @@ fn read_header(file: &mut impl Read) -> std::io::Result<Cursor<Vec<u8>>> {
     let wrong = |what: String| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
     let mut bytes = vec![0; 8];
     file.read_exact(&mut bytes)?;
-    if !bytes.starts_with(b"\x93NUMPY") {
+    if !is_npy(&bytes) {
         return Err(wrong("it is no .npy file".into()));
     }
     // Version 1 has a length of 16 bits.

@@ -204,6 +204,8 @@ pub struct Session {
     /// Of a stateful model: who has the variables.
     stream: Option<Mutex<Runner>>,
     names: Arc<[String]>,
+    /// Of signatures of other subgraphs of the file, by subgraph; prepared when they are asked for.
+    others: Mutex<Vec<Arc<Session>>>,
 }
 
 /// A prepared model, and memory for runs that no one uses at the moment.
@@ -264,6 +266,7 @@ impl Session {
             stream: stream.transpose()?.map(Mutex::new),
             base,
             variants: Mutex::default(),
+            others: Mutex::default(),
             names: model.outputs().iter().map(name).collect(),
         })
     }
@@ -456,6 +459,42 @@ impl Session {
         Runner::new(Arc::clone(&self.base.prepared))
     }
 
+    /// A [`Session::runner`] for inputs of these shapes; `None` leaves one as the file's example has it. What
+    /// the session is not prepared for is prepared now, and stays for the next time.
+    ///
+    /// ```
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/digits/digits_int8.tflite");
+    /// # let session = nnhal::Model::load(file)?.session(nnhal::SessionOptions::new())?;
+    /// let runner = session.runner_for(&[Some(vec![1, 8, 8, 1])])?;
+    /// assert_eq!(runner.input_shape(0)?, Some(vec![1, 8, 8, 1]));
+    /// assert!(session.runner_for(&[Some(vec![2, 8, 8, 1])]).is_err(), "the file says 1");
+    /// # Ok::<(), nnhal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Input`], [`Error::Import`]: the model takes no such shapes; memory cannot be had.
+    pub fn runner_for(&self, shapes: &[Option<Vec<usize>>]) -> Result<Runner> {
+        let infos = self.model().inputs();
+        let expected = infos.len();
+        if shapes.len() > expected {
+            return Err(Error::InputCount { found: shapes.len(), expected });
+        }
+        let wanted = |(at, info): (usize, &TensorInfo)| {
+            shapes.get(at).cloned().flatten().unwrap_or_else(|| info.example_shape.clone())
+        };
+        let shapes: Vec<Vec<usize>> = infos.iter().enumerate().map(wanted).collect();
+        let fits = shapes.iter().zip(infos).zip(&self.base.prepared.inputs);
+        let mut fits = fits.map(|((shape, info), operand)| dimensions_of(info, operand, shape));
+        if self.model().has_example_shapes() && fits.any(|it| it.is_err()) {
+            return Runner::new(Arc::clone(&self.program_for(shapes)?.prepared));
+        }
+        let mut runner = self.runner()?;
+        for (at, shape) in shapes.iter().enumerate() {
+            runner.resize_input(at, shape)?;
+        }
+        Ok(runner)
+    }
+
     /// Sets the variables of a stateful model to what they are at first.
     ///
     /// # Errors
@@ -464,33 +503,71 @@ impl Session {
         self.stream.as_ref().map_or(Ok(()), |stream| lock(stream).reset())
     }
 
-    /// The model with the names of one of its signatures.
+    /// The model with the names of one of its signatures. If that is of another subgraph of the file,
+    /// it is prepared now, on the same device, and stays with this session.
     ///
     /// # Errors
-    /// [`Error::NotFound`]
+    /// [`Error::NotFound`]; for another subgraph also those of [`Model::with_signature`] and
+    /// [`Session::new`].
     pub fn signature(&self, name: &str) -> Result<SignatureSession<'_>> {
-        let all = self.model().signatures();
-        let signature = all.iter().find(|signature| signature.name == name);
-        let signature = signature.ok_or_else(|| Error::NotFound {
+        let own = self.model().signatures().iter().find(|signature| signature.name == name);
+        if let Some(signature) = own {
+            return Ok(SignatureSession {
+                session: Held::This(self),
+                signature: signature.clone(),
+            });
+        }
+        let model = self.model().with_signature(name)?;
+        let mut others = lock(&self.others);
+        let known = others.iter().find(|it| it.model().subgraph() == model.subgraph());
+        let session = match known {
+            Some(session) => Arc::clone(session),
+            None => {
+                let session = Arc::new(Self::new(&model, &self.base.prepared.options)?);
+                others.push(Arc::clone(&session));
+                session
+            }
+        };
+        let signature = model.signatures().iter().find(|signature| signature.name == name);
+        let signature = signature.cloned().ok_or_else(|| Error::NotFound {
             what: "signature",
             name: name.to_owned(),
-            available: all.iter().map(|signature| signature.name.clone()).collect(),
+            available: model.signatures().iter().map(|it| it.name.clone()).collect(),
         })?;
-        Ok(SignatureSession { session: self, signature })
+        Ok(SignatureSession { session: Held::Other(session), signature })
     }
 }
 
 /// A session with the names of a signature, see [`Session::signature`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SignatureSession<'s> {
-    session: &'s Session,
-    signature: &'s Signature,
+    session: Held<'s>,
+    signature: Signature,
+}
+
+/// A session of one's own, or of another subgraph.
+#[derive(Debug, Clone)]
+enum Held<'s> {
+    This(&'s Session),
+    Other(Arc<Session>),
 }
 
 impl SignatureSession<'_> {
     /// The signature.
     pub fn signature(&self) -> &Signature {
-        self.signature
+        &self.signature
+    }
+
+    /// The model that it runs.
+    pub fn model(&self) -> &Model {
+        self.session().model()
+    }
+
+    fn session(&self) -> &Session {
+        match &self.session {
+            Held::This(session) => session,
+            Held::Other(session) => session,
+        }
     }
 
     /// As [`Session::run`], with the signature's names and its outputs alone. Inputs without a name
@@ -502,7 +579,7 @@ impl SignatureSession<'_> {
         &self,
         inputs: impl IntoIterator<Item = I>,
     ) -> Result<Outputs> {
-        let Signature { inputs: names, outputs, .. } = self.signature;
+        let Signature { inputs: names, outputs, .. } = &self.signature;
         let find = |name: &str| {
             let found = names.iter().find(|(known, _)| known == name);
             found.map(|(_, index)| *index).ok_or_else(|| Error::NotFound {
@@ -515,7 +592,7 @@ impl SignatureSession<'_> {
             let name = input.name.or_else(|| names.get(at).map(|(name, _)| name.as_str()));
             Input { name, value: input.value }
         });
-        self.session.with_runner(in_order, &find, |runner| {
+        self.session().with_runner(in_order, &find, |runner| {
             runner.run()?;
             let tensors = outputs.iter().map(|(_, index)| runner.output(*index));
             Ok(Outputs {

@@ -55,6 +55,17 @@ impl Model {
         all.map(|it| (it.name.clone(), it.inputs.clone(), it.outputs.clone())).collect()
     }
 
+    /// All signatures of the file: name, inputs and outputs with the indexes of their tensors.
+    fn file_signatures(&self) -> Vec<(String, Names, Names)> {
+        let all = self.0.file_signatures().iter();
+        all.map(|it| (it.name.clone(), it.inputs.clone(), it.outputs.clone())).collect()
+    }
+
+    /// The same file with the subgraph of a signature.
+    fn with_signature(&self, py: Python<'_>, name: &str) -> Outcome<Self> {
+        Ok(Self(py.detach(|| self.0.with_signature(name))?))
+    }
+
     /// Name, inputs (`None` for one left out) and outputs of each operator of the main subgraph.
     fn operators(&self) -> Vec<(String, Vec<Option<usize>>, Vec<usize>)> {
         let all = self.0.operators().iter();

@@ -4,7 +4,9 @@ use crate::error::{ImportError, Reason};
 use crate::file::{File, Operator, OperatorKind, Tensor};
 use crate::import::{known_lengths, type_name};
 use crate::schema::{DimensionType, SparseIndexVectorRef, SparsityParametersRef};
+use crate::{Metadata, Signature};
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::ops::Range;
 
 /// A tensor of the main subgraph as the file describes it.
@@ -65,15 +67,146 @@ impl TensorDescription {
     }
 }
 
-/// An operator of the main subgraph as the file describes it.
+/// All that a file says, whether it can be imported or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileDescription {
+    /// The file's own description.
+    pub description: String,
+    /// Its subgraphs; the first is the main one.
+    pub subgraphs: Vec<SubgraphDescription>,
+    /// Its signatures.
+    pub signatures: Vec<Signature>,
+    /// Blocks of bytes that it carries beside the model, by name.
+    pub metadata: Vec<Metadata>,
+}
+
+/// A subgraph as the file describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubgraphDescription {
+    /// Its name, empty without one.
+    pub name: String,
+    /// Indexes of tensors.
+    pub inputs: Vec<usize>,
+    /// Indexes of tensors.
+    pub outputs: Vec<usize>,
+    /// All tensors.
+    pub tensors: Vec<TensorDescription>,
+    /// All operators, in order.
+    pub operators: Vec<OperatorDescription>,
+}
+
+/// An operator of a subgraph as the file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorDescription {
     /// As the format calls it: `CONV_2D`; of a custom operator its own name.
     pub name: String,
+    /// The version of the operator that the file asks for.
+    pub version: i32,
+    /// Its options with their values: `padding: Same, stride_w: 2`. Empty without options, and in an
+    /// [`Import`](crate::Import).
+    pub attributes: String,
     /// Indexes of tensors; `None` for an argument that is left out.
     pub inputs: Vec<Option<usize>>,
     /// Indexes of tensors.
     pub outputs: Vec<usize>,
+}
+
+/// The description of a whole file.
+pub(crate) fn describe_file(file: &mut File<'_>) -> Result<FileDescription, ImportError> {
+    file.renew_allowance();
+    let mut subgraphs = Vec::with_capacity(file.graphs.len());
+    for index in 0..file.graphs.len() {
+        file.main = index;
+        let mut operators = operators(file)?;
+        let graph = &file.graphs[index];
+        for (description, operator) in operators.iter_mut().zip(&graph.operators) {
+            description.attributes = attributes(operator);
+            file.allow(description.attributes.len())
+                .map_err(|Reason(what)| ImportError::Format(what))?;
+        }
+        subgraphs.push(SubgraphDescription {
+            name: graph.name.clone(),
+            inputs: graph.inputs.clone(),
+            outputs: graph.outputs.clone(),
+            tensors: describe(file, &[])?,
+            operators,
+        });
+    }
+    file.main = 0;
+    let (signatures, metadata) = (signatures(file), metadata(file));
+    Ok(FileDescription { description: file.description.clone(), subgraphs, signatures, metadata })
+}
+
+pub(crate) fn signatures(file: &File<'_>) -> Vec<Signature> {
+    let describe = |signature: &crate::file::Signature| Signature {
+        name: signature.name.clone(),
+        subgraph: signature.graph,
+        inputs: signature.inputs.clone(),
+        outputs: signature.outputs.clone(),
+    };
+    file.signatures.iter().map(describe).collect()
+}
+
+pub(crate) fn metadata(file: &File<'_>) -> Vec<Metadata> {
+    let describe = |(name, stored): &(String, Range<usize>)| Metadata {
+        name: name.clone(),
+        stored: stored.clone(),
+    };
+    file.metadata.iter().map(describe).collect()
+}
+
+/// Bytes of an operator's attributes that are shown; some hold long vectors.
+const ATTRIBUTES_LENGTH: usize = 400;
+
+/// Text that takes no more than [`ATTRIBUTES_LENGTH`].
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let left = ATTRIBUTES_LENGTH - self.0.len();
+        self.0.push_str(&text[..text.floor_char_boundary(left)]);
+        if text.len() > left { Err(std::fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// An operator's options for people.
+fn attributes(operator: &Operator<'_>) -> String {
+    let mut text = Limited(String::new());
+    let outcome = match operator.table.builtin_options() {
+        Ok(Some(options)) => write!(text, "{options:?}"),
+        Ok(None) => return String::new(),
+        Err(error) => return format!("unreadable: {error}"),
+    };
+    // The name of the table, which follows from the operator, is left out.
+    let Some((_, fields)) = text.0.split_once(" { ") else { return String::new() };
+    let mut text = without_results(fields.trim_end_matches([' ', '}']));
+    if outcome.is_err() {
+        text.push_str("...");
+    } else if text.ends_with(" }") {
+        text.truncate(text.len() - 2);
+    }
+    text
+}
+
+/// Values without the `Ok(...)` around each, and without what closes the table.
+fn without_results(fields: &str) -> String {
+    let (mut text, mut rest) = (String::with_capacity(fields.len()), fields);
+    let mut is_result = Vec::new();
+    while let Some(letter) = rest.chars().next() {
+        if let Some(behind) = rest.strip_prefix("Ok(") {
+            is_result.push(true);
+            rest = behind;
+            continue;
+        }
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            '(' => is_result.push(false),
+            ')' if is_result.pop() != Some(false) => continue,
+            _ => {}
+        }
+        text.push(letter);
+    }
+    text.trim_end_matches([' ', '}']).to_owned()
 }
 
 /// All operators of the main subgraph.
@@ -88,9 +221,10 @@ pub(crate) fn operators(file: &File<'_>) -> Result<Vec<OperatorDescription>, Imp
             kind => kind.to_string(),
         };
         let (inputs, outputs) = (operator.inputs.clone(), operator.outputs.clone());
-        Ok(OperatorDescription { name, inputs, outputs })
+        let (version, attributes) = (operator.code.version, String::new());
+        Ok(OperatorDescription { name, version, attributes, inputs, outputs })
     };
-    file.graphs[0].operators.iter().map(describe).collect()
+    file.graphs[file.main].operators.iter().map(describe).collect()
 }
 
 /// What stored integers stand for: `scale * (stored - zero_point)`.
@@ -132,10 +266,13 @@ pub enum SparseDimension {
     },
 }
 
-/// All tensors of the main subgraph.
-pub(crate) fn describe(file: &File<'_>) -> Result<Vec<TensorDescription>, ImportError> {
+/// All tensors of the main subgraph; with the shapes that the import found, where it did.
+pub(crate) fn describe(
+    file: &File<'_>,
+    shapes: &[Option<Vec<u32>>],
+) -> Result<Vec<TensorDescription>, ImportError> {
     let names = names_in_signatures(file);
-    let main = &file.graphs[0];
+    let main = &file.graphs[file.main];
     let describe = |(index, tensor): (usize, &Tensor<'_>)| {
         let stored = file.buffers.get(tensor.buffer).filter(|_| tensor.buffer != 0);
         let sparsity = tensor.sparsity.as_ref().map(|sparsity| {
@@ -144,14 +281,18 @@ pub(crate) fn describe(file: &File<'_>) -> Result<Vec<TensorDescription>, Import
                 what,
             })
         });
+        let found = shapes.get(index).and_then(Option::as_ref);
         Ok(TensorDescription {
             index,
             name: tensor.name.clone(),
             signature_name: names.get(&index).map(|name| (*name).to_owned()),
             type_code: tensor.type_code,
             type_name: type_name(tensor.type_code),
-            shape: known_lengths(tensor),
-            example_shape: tensor.shape.clone(),
+            shape: match found {
+                Some(shape) => shape.iter().copied().map(Some).collect(),
+                None => known_lengths(tensor),
+            },
+            example_shape: found.unwrap_or(&tensor.shape).clone(),
             shape_signature: tensor.declared.clone(),
             quantization: tensor.quantization.as_ref().map(|it| TensorQuantization {
                 scales: it.scales.clone(),
@@ -169,7 +310,7 @@ pub(crate) fn describe(file: &File<'_>) -> Result<Vec<TensorDescription>, Import
 /// By tensor of the main subgraph: the first name that a signature gives it.
 fn names_in_signatures<'f>(file: &'f File<'_>) -> HashMap<usize, &'f str> {
     let mut names = HashMap::new();
-    for signature in file.signatures.iter().filter(|signature| signature.graph == 0) {
+    for signature in file.signatures.iter().filter(|signature| signature.graph == file.main) {
         for (name, tensor) in signature.inputs.iter().chain(&signature.outputs) {
             names.entry(*tensor).or_insert(name.as_str());
         }

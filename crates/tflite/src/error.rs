@@ -1,5 +1,6 @@
 //! [`ImportError`]
 
+use std::collections::HashMap;
 use std::fmt;
 
 /// Why a file could not be imported.
@@ -24,7 +25,7 @@ pub enum ImportError {
         what: String,
     },
     /// The model has operators that the HAL has nothing for.
-    #[error("{} operators have no counterpart:{}", operators.len() + others, Listed(operators, *others))]
+    #[error("{}", Listed(operators, *others))]
     Unsupported {
         /// The first 1000 of them.
         operators: Vec<UnsupportedOperator>,
@@ -51,11 +52,50 @@ pub struct UnsupportedOperator {
     pub tensors: Vec<String>,
     /// Why there is no counterpart.
     pub reason: String,
+    /// Whether it may only be refused since an operator before it was: what that gives, its shape above
+    /// all, is not known.
+    pub is_consequence: bool,
+}
+
+/// Operators that are refused for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause<'a> {
+    /// The first of them.
+    pub first: &'a UnsupportedOperator,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl ImportError {
+    /// Why operators are refused, the most frequent reason first, and how many are only refused in
+    /// consequence. Nothing for other errors.
+    pub fn causes(&self) -> (Vec<Cause<'_>>, usize) {
+        match self {
+            Self::Unsupported { operators, .. } => causes(operators),
+            _ => (Vec::new(), 0),
+        }
+    }
+}
+
+fn causes(operators: &[UnsupportedOperator]) -> (Vec<Cause<'_>>, usize) {
+    let mut causes: Vec<Cause<'_>> = Vec::new();
+    let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+    let own = operators.iter().filter(|operator| !operator.is_consequence);
+    for operator in own {
+        let at = *known.entry((&operator.operator, &operator.reason)).or_insert(causes.len());
+        match causes.get_mut(at) {
+            Some(cause) => cause.count += 1,
+            None => causes.push(Cause { first: operator, count: 1 }),
+        }
+    }
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
+    let consequences = operators.iter().filter(|operator| operator.is_consequence).count();
+    (causes, consequences)
 }
 
 impl fmt::Display for UnsupportedOperator {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { subgraph, index, operator, version, tensors, reason } = self;
+        let Self { subgraph, index, operator, version, tensors, reason, .. } = self;
         write!(formatter, "operator {index} of subgraph {subgraph}, {operator} version {version}")?;
         write!(formatter, " ({}): {reason}", tensors.join(", "))
     }
@@ -65,7 +105,20 @@ struct Listed<'a>(&'a [UnsupportedOperator], usize);
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|operator| write!(formatter, "\n  {operator}"))?;
+        let (causes, consequences) = causes(self.0);
+        // What was not listed was not told apart either.
+        let own = causes.iter().map(|cause| cause.count).sum::<usize>() + self.1;
+        let (is, s) = if own == 1 { ("has", "") } else { ("have", "s") };
+        write!(formatter, "{own} operator{s} {is} no counterpart:")?;
+        for Cause { first, count } in &causes {
+            write!(formatter, "\n  {first}")?;
+            if *count > 1 {
+                write!(formatter, " (and {} like it)", count - 1)?;
+            }
+        }
+        if consequences > 0 {
+            write!(formatter, "\n  {consequences} more behind these could not be judged")?;
+        }
         match self.1 {
             0 => Ok(()),
             others => write!(formatter, "\n  and {others} more"),

@@ -1,6 +1,6 @@
 //! The file's contents as plain data, with every index checked.
 
-use crate::InputShapes;
+use crate::ImportOptions;
 use crate::error::{ImportError, Reason, Shown, beginning};
 use crate::excerpt::Excerpt;
 use crate::schema::{self, BuiltinOperator};
@@ -14,6 +14,8 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct File<'a> {
     pub(crate) graphs: Vec<Graph<'a>>,
+    /// The subgraph that becomes the model's main one.
+    pub(crate) main: usize,
     pub(crate) buffers: Vec<Buffer>,
     excerpt: &'a Excerpt,
     pub(crate) signatures: Vec<Signature>,
@@ -69,6 +71,7 @@ impl std::fmt::Display for OperatorKind {
 /// A subgraph. Indexes are within range; -1 is kept where the format allows it.
 #[derive(Debug)]
 pub(crate) struct Graph<'a> {
+    pub(crate) name: String,
     pub(crate) tensors: Vec<Tensor<'a>>,
     pub(crate) inputs: Vec<usize>,
     pub(crate) outputs: Vec<usize>,
@@ -194,6 +197,7 @@ impl<'a> File<'a> {
         Ok(Self {
             description: description.unwrap_or_default().to_owned(),
             graphs,
+            main: 0,
             buffers,
             excerpt,
             signatures,
@@ -215,10 +219,15 @@ impl<'a> File<'a> {
         self.allowance.set(allowance);
     }
 
-    /// Gives inputs of the main subgraph other shapes.
-    pub(crate) fn shape_inputs(&mut self, inputs: &InputShapes<'_>) -> Result<(), ImportError> {
-        let InputShapes { shapes, may_contradict } = *inputs;
-        let main = &mut self.graphs[0];
+    /// Chooses the main subgraph, and gives its inputs other shapes.
+    pub(crate) fn choose(&mut self, options: &ImportOptions<'_>) -> Result<(), ImportError> {
+        let ImportOptions { shapes, may_contradict, subgraph } = *options;
+        let count = self.graphs.len();
+        let Some(main) = self.graphs.get_mut(subgraph) else {
+            let what = format!("there is no subgraph {subgraph}, only {count}");
+            return Err(ImportError::Format(what));
+        };
+        self.main = subgraph;
         if shapes.len() > main.inputs.len() {
             let what = format!("there are {} inputs, not {}", main.inputs.len(), shapes.len());
             return Err(malformed("shapes")(what));
@@ -255,13 +264,6 @@ impl<'a> File<'a> {
             for input in &graph.inputs {
                 graph.tensors[*input].signature = None;
             }
-        }
-    }
-
-    /// Fixes all lengths to those of the example that every file has.
-    pub(crate) fn close_lengths(&mut self) {
-        for tensor in self.graphs.iter_mut().flat_map(|graph| &mut graph.tensors) {
-            tensor.signature = None;
         }
     }
 
@@ -391,12 +393,11 @@ fn read_graph<'a>(
             .map(|index| index.ok_or_else(|| malformed(&*place)("an index is -1")))
             .collect::<Result<Vec<_>, _>>()
     };
-    Ok(Graph {
-        inputs: indexes("inputs", table.inputs())?,
-        outputs: indexes("outputs", table.outputs())?,
-        tensors,
-        operators,
-    })
+    let (inputs, outputs) =
+        (indexes("inputs", table.inputs())?, indexes("outputs", table.outputs())?);
+    let name = table.name().map_err(malformed(place))?.unwrap_or_default();
+    meter.take(name.len())?;
+    Ok(Graph { name: name.to_owned(), inputs, outputs, tensors, operators })
 }
 
 /// Indexes of tensors; -1 becomes `None`.

@@ -24,12 +24,19 @@
 //!   TensorFlow Lite it is the other way round;
 //! - state that the file keeps in variable tensors becomes inputs and outputs ([`State`]).
 //!   A recurrent operator that the HAL has for one step only is unrolled;
-//! - lengths that the file leaves open stay open (0 in the HAL) where that does, see
-//!   [`Import::has_example_shapes`] and [`import_file_with_shapes`];
-//! - integers that follow from known shapes are computed at import; sparse and 4-bit constants
-//!   become dense bytes;
+//! - lengths that the file leaves open stay open (0 in the HAL) where that does. Where an operator
+//!   has a counterpart for known lengths only, the inputs get those of the file's example, see
+//!   [`Import::has_example_shapes`]; [`ImportOptions::shapes`] chooses others;
+//! - shapes follow from those of the inputs, not from what the file says of computed tensors: that
+//!   holds for its example only. Integers and truth values that follow from known shapes are computed
+//!   at import, as 64-bit integers, up to 65536 of a tensor;
+//! - tensors of more than four axes are kept in fewer where they are only reshaped and repeated;
+//! - sparse and 4-bit constants become dense bytes;
 //! - TOPK_V2 of equal values, comparisons of tensors of different scales, and NaN in clamps are as
 //!   the HAL defines them, not as TensorFlow Lite's kernels do them.
+//!
+//! What is refused is grouped by cause ([`ImportError::causes`]), and [`describe_memory`] says what is in
+//! any file.
 //!
 //! A hostile file is an error. What is made out of a file is bounded by its size, and nothing in it
 //! is followed without a check.
@@ -46,9 +53,10 @@ mod schema;
 mod tests;
 
 pub use description::{
-    OperatorDescription, SparseDimension, Sparsity, TensorDescription, TensorQuantization,
+    FileDescription, OperatorDescription, SparseDimension, Sparsity, SubgraphDescription,
+    TensorDescription, TensorQuantization,
 };
-pub use error::{ImportError, UnsupportedOperator};
+pub use error::{Cause, ImportError, UnsupportedOperator};
 
 use excerpt::Excerpt;
 use file::File;
@@ -86,7 +94,8 @@ pub struct Import {
     /// By operation of the main subgraph: where it comes from.
     pub operator_origin: Vec<OperatorOrigin>,
     /// Whether lengths that the file leaves open were fixed to those of its example, since an
-    /// operator has a counterpart for known lengths only (SHAPE, for one).
+    /// operator has a counterpart for known lengths only (SHAPE, for one). For other lengths the file
+    /// is imported anew, with [`ImportOptions::shapes`].
     pub has_example_shapes: bool,
     /// The file's own description.
     pub description: String,
@@ -147,7 +156,7 @@ impl fmt::Display for OperatorOrigin {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_file(path: &Path) -> Result<Import, ImportError> {
-    import_memory(file_memory(path)?, &InputShapes::default())
+    import_memory(file_memory(path)?, &ImportOptions::default())
 }
 
 /// Imports a file with these shapes of its inputs: what [`TensorDescription::shape`] leaves open can
@@ -159,7 +168,7 @@ pub fn import_file_with_shapes(
     path: &Path,
     shapes: &[Option<Vec<u32>>],
 ) -> Result<Import, ImportError> {
-    import_memory(file_memory(path)?, &InputShapes { shapes, may_contradict: false })
+    import_memory(file_memory(path)?, &ImportOptions { shapes, ..ImportOptions::default() })
 }
 
 /// Imports a file that is in memory.
@@ -167,7 +176,7 @@ pub fn import_file_with_shapes(
 /// # Errors
 /// See [`ImportError`].
 pub fn import_bytes(bytes: &[u8]) -> Result<Import, ImportError> {
-    import_memory(Memory::from_bytes(bytes)?, &InputShapes::default())
+    import_memory(Memory::from_bytes(bytes)?, &ImportOptions::default())
 }
 
 /// A file as memory that [`import_memory`] takes. Where the system cannot map it safely it is read
@@ -188,24 +197,36 @@ pub fn file_memory(path: &Path) -> Result<Memory, ImportError> {
     Ok(Memory::from_file(file.into(), Protection::READ, 0, description.len())?)
 }
 
-/// Shapes for the inputs of a file.
+/// What a file says, whether it can be imported or not.
+///
+/// # Errors
+/// As [`import_memory`], but for operators that have no counterpart.
+pub fn describe_memory(pool: &Memory) -> Result<FileDescription, ImportError> {
+    let excerpt = Excerpt::new(pool)?;
+    let mut file = File::read(&excerpt)?;
+    description::describe_file(&mut file)
+}
+
+/// Which part of a file is imported, and for what inputs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct InputShapes<'a> {
+pub struct ImportOptions<'a> {
     /// By input; `None`, or none at all, leaves an input as it is.
     pub shapes: &'a [Option<Vec<u32>>],
     /// Whether lengths that the file fixes may be others, and the rank too. What is computed has
     /// whatever shape follows; where none does, the import or the model's validation fails.
     pub may_contradict: bool,
+    /// The subgraph that becomes the model: 0, unless a [`Signature`] of another one is meant.
+    pub subgraph: usize,
 }
 
 /// Imports a file that memory holds. Its large constants stay there.
 ///
 /// # Errors
 /// See [`ImportError`].
-pub fn import_memory(pool: Memory, shapes: &InputShapes<'_>) -> Result<Import, ImportError> {
+pub fn import_memory(pool: Memory, options: &ImportOptions<'_>) -> Result<Import, ImportError> {
     let _span = tracing::debug_span!("import", bytes = pool.size()).entered();
     let excerpt = Excerpt::new(&pool)?;
     let mut file = File::read(&excerpt)?;
-    file.shape_inputs(shapes)?;
+    file.choose(options)?;
     import::import(&mut file, pool)
 }

@@ -2,6 +2,7 @@
 
 mod custom;
 mod draft;
+mod folding;
 mod hostile;
 mod large;
 mod mapping;

@@ -9,7 +9,8 @@ from . import single
 # family: module with `all_cases()` that yields single.Single or (name, maker).
 FAMILIES = {"weights": "ops_weights", "elementwise": "ops_elementwise", "shape": "ops_shape",
             "reduce": "ops_reduce", "image": "ops_image", "recurrent": "recurrent",
-            "control": "control", "files": "files", "networks": "networks", "wheels": "wheels"}
+            "control": "control", "files": "files", "networks": "networks",
+            "open": "open_sizes", "wheels": "wheels"}
 
 
 def cases(family):

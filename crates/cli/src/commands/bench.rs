@@ -3,11 +3,10 @@
 use super::{microseconds, milliseconds, print, print_json, shape};
 use crate::error::Result;
 use crate::inputs::{self, InputArguments};
-use crate::session::SessionArguments;
+use crate::session::{ModelArguments, SessionArguments};
 use indicatif::{ProgressBar, ProgressStyle};
-use nnhal::{Model, bench};
+use nnhal::bench;
 use serde::Serialize;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// The arguments of `nnhal bench`.
@@ -19,8 +18,8 @@ Example:
 A run is one execution on a prepared model, from call to return; inputs are set before and outputs
 left in shared memory. The last line of standard output is one JSON object with --json.")]
 pub struct Arguments {
-    /// The .tflite file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArguments,
     #[command(flatten)]
     inputs: InputArguments,
     #[command(flatten)]
@@ -36,7 +35,7 @@ pub struct Arguments {
     cached: bool,
     /// One JSON object as the last line
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// How often the prepared model is loaded.
@@ -64,10 +63,12 @@ struct Row {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let threads = arguments.session.threads.used()?.get();
     let begun = Instant::now();
-    let model = Model::load(&arguments.model)?;
+    let model = arguments.model.load()?;
+    let loading = begun.elapsed();
+    let (model, filled) = inputs::fill(&arguments.inputs, model)?;
+    let begun = Instant::now();
     let session = arguments.session.open(&model)?;
-    let prepare = begun.elapsed();
-    let filled = inputs::fill(&arguments.inputs, &model)?;
+    let prepare = loading + begun.elapsed();
     let plan = bench::Plan { warmup: arguments.warmup, runs: arguments.runs };
     // On a terminal only: the bar hides itself elsewhere.
     let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}")

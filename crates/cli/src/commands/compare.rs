@@ -3,10 +3,9 @@
 use super::{print, print_json, shape};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, InputArguments};
-use crate::session::Threads;
+use crate::session::{ModelArguments, Threads};
 use nnhal::compare::{self, Comparison, Differs, Finding, Limits};
-use nnhal::{DataType, Input, Model};
-use std::path::PathBuf;
+use nnhal::{DataType, Input};
 
 /// The arguments of `nnhal compare`.
 #[derive(Debug, clap::Args)]
@@ -18,8 +17,8 @@ Both devices get the same inputs. Results are compared in the order in which the
 computes them; quantized ones as stored integers. Values between operations that one device
 computes as one are not compared. Exit code 1: they differ.")]
 pub struct Arguments {
-    /// The .tflite file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArguments,
     #[command(flatten)]
     inputs: InputArguments,
     /// The device that is right, and the one that is judged; may be the same
@@ -38,7 +37,7 @@ pub struct Arguments {
     steps: u32,
     /// One JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// Compares two devices.
@@ -46,8 +45,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let [judge, judged] = &*arguments.devices else {
         return Err(CliError::Input("--devices takes two names: A,B".into()));
     };
-    let model = Model::load(&arguments.model)?;
-    let filled = inputs::fill(&arguments.inputs, &model)?;
+    let model = arguments.model.load()?;
+    let (model, filled) = inputs::fill(&arguments.inputs, model)?;
     let inputs: Vec<Input<'_>> = inputs::values(&filled).collect();
     let open = |device: &String| model.session(arguments.threads.options(device));
     let (right, found) = (open(judge)?, open(judged)?);

@@ -67,7 +67,7 @@ pub struct Arguments {
     asynchronous: bool,
     /// One JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     /// Also write the outcomes there, in JUnit's XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,

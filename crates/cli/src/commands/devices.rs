@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct Arguments {
     /// One JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 #[derive(Serialize)]

@@ -1,16 +1,16 @@
 //! `nnhal inspect`
 
 mod alternatives;
+mod file;
 mod plan;
 
 use super::{dimensions, print, print_json};
-use crate::error::Result;
-use crate::session::SessionArguments;
-use nnhal::{Model, TensorInfo, devices};
+use crate::error::{CliError, Result};
+use crate::session::{ModelArguments, SessionArguments};
+use nnhal::{Error, Model, TensorInfo, devices};
 use nnhal_hal::{HalVersion, Operand, OperandLifeTime, Support};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// The arguments of `nnhal inspect`.
 #[derive(Debug, clap::Args)]
@@ -20,8 +20,8 @@ Examples:
   nnhal inspect mobilenet.tflite --profile --threads 2
   nnhal inspect mobilenet.tflite --alternatives")]
 pub struct Arguments {
-    /// The .tflite file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArguments,
     /// Print the device's plan instead: every step of an execution with its kernel, and how long it
     /// takes at least, going by what this processor can compute and move
     #[arg(long)]
@@ -37,7 +37,7 @@ pub struct Arguments {
     session: SessionArguments,
     /// One JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 #[derive(Serialize)]
@@ -85,7 +85,19 @@ struct DeviceRow {
 
 /// Describes a model.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let model = Model::load(&arguments.model)?;
+    let file = arguments.model.describe()?;
+    let model = match arguments.model.load_described(&file) {
+        // What is wrong with it is what is shown.
+        Err(CliError::Library(Error::Import { source, .. }))
+            if !(arguments.alternatives || arguments.plan || arguments.profile) =>
+        {
+            let refused = file::Refused::of(&source);
+            let report =
+                Report { file: file::report(&file.info), refused: Some(refused), model: None };
+            return show(arguments, &report);
+        }
+        model => model?,
+    };
     let threads = arguments.session.threads;
     if arguments.alternatives {
         return alternatives::print(&model, threads.wanted(), arguments.json);
@@ -99,8 +111,32 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         };
         return plan::print(&session, &how);
     }
-    let description = describe(&model)?;
-    if arguments.json { print_json(&description) } else { print(&text(&description)) }
+    let model = Some(describe(&model)?);
+    show(arguments, &Report { file: file::report(&file.info), refused: None, model })
+}
+
+/// A file, and what becomes of it.
+#[derive(Serialize)]
+struct Report {
+    file: file::File,
+    /// Why no model becomes of it.
+    refused: Option<file::Refused>,
+    #[serde(flatten)]
+    model: Option<Description>,
+}
+
+fn show(arguments: &Arguments, report: &Report) -> Result<()> {
+    if arguments.json {
+        return print_json(report);
+    }
+    let mut shown = file::text(&report.file, report.model.is_none());
+    if let Some(model) = &report.model {
+        shown = text(model) + "\n" + &shown;
+    }
+    if let Some(refused) = &report.refused {
+        shown += &refused.to_string();
+    }
+    print(&shown)
 }
 
 fn describe(model: &Model) -> Result<Description> {

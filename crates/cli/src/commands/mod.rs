@@ -44,7 +44,7 @@ pub fn shape(lengths: &[usize]) -> String {
 /// A shape for people, with `?` where a length is not known.
 pub fn open_shape(lengths: &[Option<usize>]) -> String {
     if lengths.is_empty() {
-        return "scalar or unknown rank".into();
+        return "scalar".into();
     }
     let lengths = lengths.iter().map(|it| it.map_or("?".into(), |length| length.to_string()));
     lengths.collect::<Vec<_>>().join("x")

@@ -4,8 +4,8 @@ use super::{milliseconds, print, print_json, shape};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, Filled, InputArguments};
 use crate::limited;
-use crate::session::SessionArguments;
-use nnhal::{Model, Outputs, RunOptions, Session, Summary, Tensor, npy};
+use crate::session::{ModelArguments, SessionArguments};
+use nnhal::{Outputs, RunOptions, Session, Summary, Tensor, npy};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use std::time::Duration;
 Example:
   nnhal run digits_float32.tflite --input digit_7.png --labels labels.txt --top 3
 
-A .png or .jpg is resized to the input's height and width; its pixels become 0 to 1 for float
+A picture is turned as its EXIF data says and resized to the input's height and width; its pixels become 0 to 1 for float
 inputs, and fill the range of a quantized input. --mean and --std change that; what was done is
 shown.")]
 pub struct Arguments {
-    /// The .tflite file
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArguments,
     #[command(flatten)]
     inputs: InputArguments,
     /// Write each output there as NAME.npy
@@ -31,19 +31,19 @@ pub struct Arguments {
     #[command(flatten)]
     session: SessionArguments,
     /// Names of classes, a line each; shows the best classes of each output that has one
-    /// element for each name
+    /// element for each name. Without it, --top takes the names that the model's file carries
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// How many classes to show
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
     /// One JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// How many classes are shown unless said otherwise.
-const USUAL_TOP: usize = 5;
+const USUAL_TOP: u32 = 5;
 
 /// Most bytes of a file of labels.
 const LABELS_LIMIT: usize = 64 << 20;
@@ -58,10 +58,15 @@ struct Class {
 #[derive(Serialize)]
 struct Output {
     name: String,
+    signature_name: Option<String>,
     #[serde(rename = "type")]
     data_type: String,
     shape: Vec<usize>,
     summary: Option<Range>,
+    /// Of a scalar.
+    value: Option<f64>,
+    #[serde(skip)]
+    is_integer: bool,
     file: Option<PathBuf>,
     top: Vec<Class>,
 }
@@ -76,9 +81,9 @@ struct Range {
 
 /// Runs a model once.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let labels = arguments.labels.as_deref().map(read_labels).transpose()?;
-    let model = Model::load(&arguments.model)?;
-    let filled = inputs::fill(&arguments.inputs, &model)?;
+    let given = arguments.labels.as_deref().map(read_labels).transpose()?;
+    let model = arguments.model.load()?;
+    let (model, filled) = inputs::fill(&arguments.inputs, model)?;
     let session = arguments.session.open(&model)?;
     let options = RunOptions { measure: true, ..RunOptions::default() };
     let results = session.run_with(&options, inputs::values(&filled))?;
@@ -88,23 +93,57 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(folder) => save(folder, &names, results.tensors())?.into_iter().map(Some).collect(),
         None => vec![None; names.len()],
     };
+    let mut labels: Vec<Option<Vec<String>>> = Vec::with_capacity(names.len());
+    for tensor in results.tensors() {
+        labels.push(match &given {
+            Some(labels) => Some(labels.clone()).filter(|it| it.len() == tensor.len()),
+            None if arguments.top.is_some() => model.labels(tensor.len())?,
+            None => None,
+        });
+    }
+    let note = given.as_ref().filter(|_| labels.iter().all(Option::is_none)).map(|given| {
+        let sizes: Vec<_> = results.tensors().iter().map(|it| it.len().to_string()).collect();
+        let (count, sizes) = (given.len(), sizes.join(", "));
+        format!("the labels are {count}, and no output has as many elements, but {sizes}")
+    });
+    let is_asked = given.is_some() || arguments.top.is_some();
     let outputs: Vec<Output> = names
         .into_iter()
         .zip(results.tensors())
         .zip(files)
-        .map(|((name, tensor), file)| Output {
+        .zip(labels)
+        .zip(model.outputs())
+        .map(|((((name, tensor), file), labels), info)| Output {
+            signature_name: info.signature_name.clone(),
             name,
             data_type: tensor.data_type().to_string(),
             shape: tensor.shape().to_vec(),
             summary: tensor.summary().map(|Summary { min, max, mean }| Range { min, max, mean }),
+            is_integer: tensor.quantization().is_none() && !tensor.data_type().is_float(),
+            value: scalar(tensor),
             file,
-            top: top(tensor, labels.as_deref(), arguments.top),
+            top: match (labels, arguments.top) {
+                (None, None) => Vec::new(),
+                (labels, wanted) if is_asked => top(tensor, labels.as_deref(), wanted),
+                _ => Vec::new(),
+            },
         })
         .collect();
     if arguments.json {
-        return print_json(&json(&session, &filled, &outputs, &results));
+        let mut json = json(&session, &filled, &outputs, &results);
+        json["note"] = note.into();
+        return print_json(&json);
     }
-    print(&text(&session, &filled, &outputs, &results))
+    let mut text = text(&session, &filled, &outputs, &results);
+    if let Some(note) = note {
+        text += &format!("note: {note}\n");
+    }
+    print(&text)
+}
+
+/// The value of a scalar.
+fn scalar(tensor: &Tensor) -> Option<f64> {
+    tensor.shape().is_empty().then(|| tensor.reals().first().copied()).flatten()
 }
 
 fn read_labels(path: &Path) -> Result<Vec<String>> {
@@ -115,7 +154,7 @@ fn read_labels(path: &Path) -> Result<Vec<String>> {
 
 /// The greatest elements, if the output holds classes: as many elements as there are labels, or
 /// any number if classes were asked for.
-fn top(tensor: &Tensor, labels: Option<&[String]>, wanted: Option<usize>) -> Vec<Class> {
+fn top(tensor: &Tensor, labels: Option<&[String]>, wanted: Option<u32>) -> Vec<Class> {
     let is_classes = match (labels, wanted) {
         (Some(labels), _) => labels.len() == tensor.len(),
         (None, wanted) => wanted.is_some(),
@@ -123,7 +162,8 @@ fn top(tensor: &Tensor, labels: Option<&[String]>, wanted: Option<usize>) -> Vec
     if !is_classes {
         return Vec::new();
     }
-    let best = tensor.top(wanted.unwrap_or(USUAL_TOP)).into_iter();
+    let count = wanted.unwrap_or(USUAL_TOP);
+    let best = tensor.top(usize::try_from(count).unwrap_or(usize::MAX)).into_iter();
     best.map(|(index, value)| {
         let label = labels.and_then(|labels| labels.get(index).cloned());
         Class { index, label, value }
@@ -219,8 +259,16 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Outp
     }
     for output in outputs {
         text += &format!("output {} ({} {})", output.name, output.data_type, shape(&output.shape));
-        if let Some(Range { min, max, mean }) = output.summary {
-            text += &format!(": min {min:.6}, max {max:.6}, mean {mean:.6}");
+        let number = |number: f64| match output.is_integer {
+            true => format!("{number:.0}"),
+            false => format!("{number:.6}"),
+        };
+        match (output.value, &output.summary) {
+            (Some(value), _) => text += &format!(": {}", number(value)),
+            (None, Some(Range { min, max, mean })) => {
+                text += &format!(": min {}, max {}, mean {mean:.6}", number(*min), number(*max));
+            }
+            (None, None) => {}
         }
         if let Some(file) = &output.file {
             text += &format!(" -> {}", file.display());
@@ -228,7 +276,7 @@ fn text(session: &Session, filled: &[Filled], outputs: &[Output], results: &Outp
         text += "\n";
         for class in &output.top {
             let label = class.label.as_deref().unwrap_or_default();
-            text += &format!("  {:>10.6}  {:>5}  {label}\n", class.value, class.index);
+            text += &format!("  {:>10}  {:>5}  {label}\n", number(class.value), class.index);
         }
     }
     let (device, preparing) = (session.device().name(), milliseconds(session.preparing()));

@@ -140,7 +140,10 @@ class Model:
             source = os.fspath(source)
             self._model = _nnhal.Model.load_path(source)
         self._source = source
-        self._options = options
+        self._options = dict(options)
+        signature = options.pop("signature", None)
+        if signature is not None:
+            self._model = self._model.with_signature(signature)
         self._session = self._model.session(**options)
         self.inputs: list[Tensor] = [Tensor._of(info) for info in self._model.inputs()]
         self.outputs: list[Tensor] = [Tensor._of(info) for info in self._model.outputs()]
@@ -249,7 +252,7 @@ class Model:
 
     @property
     def signatures(self) -> dict[str, Signature]:
-        """The file's signatures, as far as they are of its main subgraph."""
+        """The file's signatures, as far as they are of the subgraph that this model is."""
         return {
             name: Signature(name, dict(inputs), dict(outputs))
             for name, inputs, outputs in self._model.signatures()
@@ -313,6 +316,7 @@ def load(
     prepare_timeout: float | None = None,
     loop_timeout: float | None = None,
     cache_dir: str | os.PathLike | None = None,
+    signature: str | None = None,
 ) -> Model:
     """Loads a model from a path or the bytes of a file, and prepares it.
 
@@ -320,7 +324,7 @@ def load(
     use processors unless said; ``priority`` is ``low``, ``medium`` or ``high``; ``preference``
     ``fast_single_answer``, ``sustained_speed`` or ``low_power``. Timeouts are seconds: of a run,
     of preparing, of each WHILE of the model. ``cache_dir`` keeps prepared models, so that the next start
-    is faster.
+    is faster. ``signature`` chooses among the file's signatures: they may be of different subgraphs.
     """
     options = {
         "device": device,
@@ -331,5 +335,6 @@ def load(
         "prepare_timeout": prepare_timeout,
         "loop_timeout": loop_timeout,
         "cache_dir": os.fspath(cache_dir) if cache_dir is not None else None,
+        "signature": signature,
     }
     return Model(source, **{name: value for name, value in options.items() if value is not None})

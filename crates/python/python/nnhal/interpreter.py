@@ -127,6 +127,12 @@ class Interpreter:
             if "not a TensorFlow Lite model" in str(error):
                 raise Error(f"The model is not a valid Flatbuffer buffer: {error}") from None
             raise
+        self._use()
+
+    def _use(self) -> None:
+        """Begins with the model of ``_file``."""
+        # By name of a signature of another subgraph: what runs it.
+        self._others: dict[str, Interpreter] = {}
         self._inputs: list[dict[str, Any]] = self._file.inputs()
         self._outputs: list[dict[str, Any]] = self._file.outputs()
         self._input_at = {info["index"]: at for at, info in reversed(list(enumerate(self._inputs)))}
@@ -485,12 +491,25 @@ class Interpreter:
 
     def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
         return {
-            name: {
-                "inputs": {it: self._inputs[at]["index"] for it, at in sorted(inputs)},
-                "outputs": {it: self._outputs[at]["index"] for it, at in sorted(outputs)},
-            }
-            for name, inputs, outputs in sorted(self._file.signatures())
+            name: {"inputs": dict(sorted(inputs)), "outputs": dict(sorted(outputs))}
+            for name, inputs, outputs in sorted(self._file.file_signatures())
         }
+
+    def _owner_of(self, signature_key: str) -> Interpreter:
+        """What runs a signature: this, or for another subgraph of the file one of its own."""
+        if signature_key in (name for name, _, _ in self._file.signatures()):
+            return self
+        other = self._others.get(signature_key)
+        if other is None:
+            other = Interpreter.__new__(type(self))
+            other._source, other._options = self._source, self._options
+            other._keeps_all = self._keeps_all
+            compress = self.experimental_compress_quantization_zero_points
+            other.experimental_compress_quantization_zero_points = compress
+            other._file = self._file.with_signature(signature_key)
+            other._use()
+            self._others[signature_key] = other
+        return other
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """The names of each signature's inputs and outputs."""
@@ -523,7 +542,7 @@ class SignatureRunner:
         signatures = interpreter._get_full_signature_list()
         if signature_key not in signatures:
             raise ValueError(f'Invalid signature_key provided: "{signature_key}".')
-        self._interpreter = interpreter
+        self._interpreter = interpreter._owner_of(signature_key)
         self._signature_key = signature_key
         self._inputs = signatures[signature_key]["inputs"]
         self._outputs = signatures[signature_key]["outputs"]

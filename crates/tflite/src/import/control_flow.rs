@@ -33,10 +33,10 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             return Err(Reason::new("it has no options").into());
         };
         let parts = [options.cond_subgraph_index()?, options.body_subgraph_index()?];
-        for graph in parts.iter().filter_map(|index| usize::try_from(*index).ok()) {
-            let Some(graph) = self.file.graphs.get(graph) else { continue };
-            let mut borders = graph.inputs.iter().chain(&graph.outputs);
-            if borders.any(|tensor| known_lengths(&graph.tensors[*tensor]).contains(&None)) {
+        for at in 0..operator.inputs.len() {
+            let tensor = self.input_tensor(operator, at)?;
+            let is_known = self.known(tensor)?.is_some();
+            if !is_known && known_lengths(self.tensor(tensor)).contains(&None) {
                 return Err(Reason::new("the HAL's WHILE wants every size known").into());
             }
         }
@@ -54,12 +54,46 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         graphs: &mut Graphs<'f, 'a>,
         depth: usize,
     ) -> Result<(), Stop> {
+        let indexes = subgraphs.map(|index| {
+            let index = usize::try_from(index).ok().filter(|it| *it < self.file.graphs.len());
+            index.ok_or_else(|| Reason::new(format!("there is no subgraph {}", subgraphs[0])))
+        });
+        let [first, second] = indexes;
+        let indexes = [first?, second?];
+        let mut arguments = Vec::with_capacity(operator.inputs.len());
+        for at in first_argument..operator.inputs.len() {
+            let mut argument = self.known(self.input_tensor(operator, at)?)?;
+            // Of a loop's variables those keep their value that its body passes on.
+            let body = &self.file.graphs[indexes[1]];
+            let place = at - first_argument;
+            let is_kept =
+                body.inputs.get(place).is_some_and(|it| body.outputs.get(place) == Some(it));
+            if operation == O::While && !is_kept {
+                argument.iter_mut().for_each(|it| it.values = None);
+            }
+            arguments.push(argument);
+        }
         let mut inputs: Vec<OperandId> = condition.into_iter().collect();
-        for index in subgraphs {
-            let index = usize::try_from(index)
-                .map_err(|_| Reason::new(format!("there is no subgraph {index}")))?;
-            let id = graphs.reference(index, depth)?;
-            inputs.push(self.builder.subgraph(id));
+        let mut results_of = Vec::new();
+        for index in indexes {
+            let referenced = graphs.reference(index, &arguments, depth)?;
+            inputs.push(self.builder.subgraph(referenced.id));
+            results_of.push(referenced.outputs);
+        }
+        for (place, output) in operator.outputs.iter().enumerate() {
+            let [first, second] = [0, 1].map(|at| results_of[at].get(place).cloned().flatten());
+            if operation == O::If {
+                self.shapes[*output] = first.filter(|it| second.as_ref() == Some(it));
+                continue;
+            }
+            let before = arguments.get(place).and_then(|it| it.as_ref().map(|it| &it.shape));
+            if let (Some(before), Some(after)) = (before, &second)
+                && before != after
+            {
+                let what = format!("a round makes {after:?} of variable {place}, {before:?}");
+                return Err(Reason::new(format!("the HAL's WHILE keeps sizes: {what}")).into());
+            }
+            self.shapes[*output] = second;
         }
         for at in first_argument..operator.inputs.len() {
             inputs.push(self.input(operator, at)?);

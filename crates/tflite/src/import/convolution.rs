@@ -55,7 +55,7 @@ impl GraphImporter<'_, '_> {
         let filter = self.input_tensor(operator, 1)?;
         let channels = self.shape(filter)?;
         let channels = *channels.first().unwrap_or(&0);
-        let is_grouped = match (self.tensor(input).shape.get(3), self.tensor(filter).shape.get(3)) {
+        let is_grouped = match (self.lengths(input).get(3), self.lengths(filter).get(3)) {
             (Some(of_input), Some(of_filter)) => of_input != of_filter && *of_filter != 0,
             _ => false,
         };
@@ -64,7 +64,7 @@ impl GraphImporter<'_, '_> {
         inputs.push(self.builder.scalar_i32(window.stride_width));
         inputs.push(self.builder.scalar_i32(window.stride_height));
         if is_grouped {
-            let groups = self.tensor(input).shape[3] / self.tensor(filter).shape[3];
+            let groups = self.lengths(input)[3] / self.lengths(filter)[3];
             if (window.dilation_width, window.dilation_height) != (1, 1) {
                 return Err(Reason::new("the HAL has no grouped convolution with dilation"));
             }
@@ -98,7 +98,7 @@ impl GraphImporter<'_, '_> {
         let filter = self.input_tensor(operator, 1)?;
         let channels = *self.shape(filter)?.get(3).unwrap_or(&0);
         // The file's own multiplier is not always filled in; the shapes have it too.
-        let multiplier = match self.tensor(input).shape.get(3) {
+        let multiplier = match self.lengths(input).get(3) {
             Some(depth) if *depth != 0 && channels % depth == 0 => channels / depth,
             _ => u32::try_from(options.depth_multiplier()?).unwrap_or(0),
         };
@@ -310,7 +310,7 @@ impl GraphImporter<'_, '_> {
             (self.operand(x)?, self.operand(y)?)
         };
         let batches = |tensor: usize| {
-            let shape = &self.tensor(tensor).shape;
+            let shape = self.lengths(tensor);
             shape.split_last_chunk::<2>().map(|(batches, _)| batches)
         };
         if batches(x) != batches(y) {

@@ -368,9 +368,8 @@ impl GraphImporter<'_, '_> {
 
     /// A selection; with `by_row`, a vector of conditions chooses along the first axis.
     fn select(&mut self, operator: &Operator<'_>, by_row: bool) -> Imported {
-        let shapes = [0, 1, 2].map(|at| {
-            self.input_tensor(operator, at).map(|tensor| self.tensor(tensor).shape.clone())
-        });
+        let shapes = [0, 1, 2]
+            .map(|at| self.input_tensor(operator, at).map(|tensor| self.lengths(tensor).to_vec()));
         let [condition, a, b] = shapes;
         let (condition, a, b) = (condition?, a?, b?);
         let output = self.output_tensor(operator, 0)?;

@@ -3,12 +3,14 @@
 //! [`GraphImporter`] keeps, for each tensor, the operand that holds it; the other modules translate
 //! a family of operators each.
 
-mod check;
+mod array;
+mod blocks;
 mod control_flow;
 mod convolution;
 mod custom;
 mod elementwise;
 mod fold;
+mod infer;
 mod movement;
 mod normalization;
 mod operand;
@@ -27,12 +29,15 @@ pub(crate) use tensor::{known_lengths, type_name};
 use crate::description;
 use crate::error::{ImportError, Reason, UnsupportedOperator};
 use crate::file::{File, Graph, Operator, OperatorKind};
-use crate::{Import, Metadata, OperatorOrigin, Signature, State, TensorDescription};
+use crate::{Import, OperatorOrigin, State, TensorDescription};
+use array::Array;
 use nnhal_hal::builder::PoolId;
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
-    HalVersion, Memory, ModelBuilder, OperandId, OperandSpec, OperationType, SubgraphBuilder,
+    HalVersion, Memory, ModelBuilder, OperandId, OperandSpec, OperandType, OperationType,
+    SubgraphBuilder,
 };
+use std::collections::HashMap;
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
 const MOST_NESTED: usize = 32;
@@ -42,30 +47,40 @@ const MOST_LISTED: usize = 1000;
 /// Tensors of one operator that an error names.
 const MOST_SHOWN_TENSORS: usize = 16;
 
+/// What the import of a subgraph takes of what it may make, for each tensor and operator.
+const BYTES_OF_A_PART: usize = 512;
+
 const NO_OPERATION: &str = "the HAL has no such operation";
+const NEWER: &str = "the operator is newer than this program";
+
+/// Reasons that an operator is refused for whatever its inputs are.
+const OWN_REASONS: [&str; 2] = [NO_OPERATION, NEWER];
 
 /// What the import of one operator gives.
 type Imported<T = ()> = Result<T, Reason>;
 
-/// Imports subgraph 0 and what it refers to: with the lengths left open that the file leaves open.
+/// Imports the main subgraph and what it refers to: with the lengths left open that the file leaves
+/// open.
 ///
 /// Some operators have a counterpart for known lengths only. If that is the trouble, the lengths of
-/// inputs are fixed to those of the example that every file has; and if that does not do, those of
-/// all tensors, for which a file often says 1. Neither is taken if the model is not valid then.
+/// inputs are fixed to those of the example that every file has, and everything follows from them.
+/// Whatever is wrong then is what is reported: with open lengths more is.
 pub(crate) fn import(file: &mut File<'_>, pool: Memory) -> Result<Import, ImportError> {
     let outcome = import_as_declared(file, pool.clone());
-    if !matches!(outcome, Err(ImportError::Unsupported { .. })) || !file.leaves_lengths_open() {
+    let is_usable = match &outcome {
+        Ok(import) => nnhal_ops::validate(&import.model, HalVersion::LATEST).is_ok(),
+        Err(ImportError::Unsupported { .. }) => false,
+        Err(_) => true,
+    };
+    if is_usable || !file.leaves_lengths_open() {
         return outcome;
     }
-    for close in [File::close_lengths_of_inputs, File::close_lengths] {
-        close(file);
-        if let Ok(import) = import_as_declared(file, pool.clone())
-            && nnhal_ops::validate(&import.model, HalVersion::LATEST).is_ok()
-        {
-            return Ok(Import { has_example_shapes: true, ..import });
-        }
+    file.close_lengths_of_inputs();
+    match import_as_declared(file, pool) {
+        Ok(import) => Ok(Import { has_example_shapes: true, ..import }),
+        Err(_) if outcome.is_ok() => outcome,
+        Err(error) => Err(error),
     }
-    outcome
 }
 
 fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportError> {
@@ -76,19 +91,21 @@ fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportErr
         file,
         model,
         pool,
-        imported: vec![Progress::NotBegun; file.graphs.len()],
+        imported: HashMap::new(),
+        is_running: vec![false; file.graphs.len()],
         problems: Vec::new(),
         other_problems: 0,
     };
-    let finished = graphs.import(0, 0)?;
+    graphs.is_running[file.main] = true;
+    let finished = graphs.import(file.main, &[], 0)?;
     if !graphs.problems.is_empty() {
         return Err(ImportError::Unsupported {
             operators: graphs.problems,
             others: graphs.other_problems,
         });
     }
-    let main = &file.graphs[0];
-    let tensors = description::describe(file)?;
+    let main = &file.graphs[file.main];
+    let tensors = description::describe(file, &finished.shapes)?;
     let described = |tensor: &usize| {
         let description: &TensorDescription = &tensors[*tensor];
         // A tensor may be an output any number of times.
@@ -109,21 +126,8 @@ fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportErr
         inputs,
         outputs,
         states,
-        metadata: file
-            .metadata
-            .iter()
-            .map(|(name, stored)| Metadata { name: name.clone(), stored: stored.clone() })
-            .collect(),
-        signatures: file
-            .signatures
-            .iter()
-            .map(|signature| Signature {
-                name: signature.name.clone(),
-                subgraph: signature.graph,
-                inputs: signature.inputs.clone(),
-                outputs: signature.outputs.clone(),
-            })
-            .collect(),
+        metadata: description::metadata(file),
+        signatures: description::signatures(file),
         operators: description::operators(file)?,
         operands: finished.operands,
         subgraph_count: file.graphs.len(),
@@ -139,18 +143,21 @@ struct Graphs<'f, 'a> {
     file: &'f File<'a>,
     model: ModelBuilder,
     pool: PoolId,
-    imported: Vec<Progress>,
+    /// By subgraph, and what is known of its arguments.
+    imported: HashMap<(usize, Vec<Option<Array>>), Referenced>,
+    is_running: Vec<bool>,
     /// The first of them; messages about a hostile file must not outgrow it.
     problems: Vec<UnsupportedOperator>,
     /// How many more there are.
     other_problems: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    NotBegun,
-    Running,
-    Done(SubgraphId),
+/// A subgraph that IF and WHILE can refer to.
+#[derive(Debug, Clone)]
+struct Referenced {
+    id: SubgraphId,
+    /// By output: its shape, if it is known.
+    outputs: Vec<Option<Vec<u32>>>,
 }
 
 /// An imported subgraph.
@@ -159,12 +166,21 @@ struct Finished {
     origins: Vec<OperatorOrigin>,
     /// By tensor: the operand that holds it.
     operands: Vec<Option<u32>>,
+    /// By tensor: its shape, if it is known.
+    shapes: Vec<Option<Vec<u32>>>,
     /// The variable tensors, in the order of their inputs and outputs.
     states: Vec<usize>,
 }
 
 impl<'f, 'a> Graphs<'f, 'a> {
-    fn import(&mut self, index: usize, depth: usize) -> Result<Finished, ImportError> {
+    /// Imports a subgraph with what is known of its arguments: nothing beyond what the file says, if
+    /// there are none.
+    fn import(
+        &mut self,
+        index: usize,
+        arguments: &[Option<Array>],
+        depth: usize,
+    ) -> Result<Finished, ImportError> {
         let malformed = |what: &str| ImportError::Malformed {
             place: format!("subgraph {index}"),
             what: what.into(),
@@ -172,10 +188,13 @@ impl<'f, 'a> Graphs<'f, 'a> {
         if depth > MOST_NESTED {
             return Err(malformed("subgraphs are nested too deep"));
         }
-        self.imported[index] = Progress::Running;
         let file = self.file;
         let graph = &file.graphs[index];
+        // Operators may refer to a subgraph again and again, with other shapes each time.
+        let size = (graph.tensors.len() + graph.operators.len()).saturating_mul(BYTES_OF_A_PART);
+        file.allow(size).map_err(|Reason(what)| malformed(&what))?;
         let mut importer = GraphImporter::new(file, graph, self.pool);
+        importer.know_arguments(arguments);
         let unknown = importer.declare_inputs().map_err(|Reason(what)| malformed(&what))?;
         for (tensor, Reason(reason)) in unknown {
             self.problem(|| UnsupportedOperator {
@@ -185,6 +204,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
                 version: 1,
                 tensors: vec![shown(graph, tensor)],
                 reason,
+                is_consequence: false,
             });
         }
         for (position, operator) in graph.operators.iter().enumerate() {
@@ -193,11 +213,20 @@ impl<'f, 'a> Graphs<'f, 'a> {
             let outcome = match outcome {
                 Err(Stop::Import(error)) => return Err(error),
                 Err(Stop::Reason(reason)) => Err(reason),
-                Ok(()) => check::operations(importer.builder.subgraph_so_far(), before),
+                Ok(()) => importer.conclude(operator, before),
             };
+            let follows = operator.inputs.iter().flatten().any(|it| importer.is_assumed[*it]);
+            let is_refused = outcome.is_err();
             if let Err(Reason(reason)) = outcome {
-                self.problem(|| unsupported(graph, index, position, operator, reason));
+                let is_consequence = follows && !OWN_REASONS.contains(&&*reason);
+                self.problem(|| UnsupportedOperator {
+                    is_consequence,
+                    ..unsupported(graph, index, position, operator, reason)
+                });
                 importer.assume_outputs(operator);
+            }
+            if follows || is_refused {
+                operator.outputs.iter().for_each(|output| importer.is_assumed[*output] = true);
             }
             let origin =
                 OperatorOrigin { index: Some(position), operator: operator.code.kind.to_string() };
@@ -205,13 +234,16 @@ impl<'f, 'a> Graphs<'f, 'a> {
             importer.origins.extend(std::iter::repeat_n(origin, added));
         }
         importer.declare_outputs().map_err(|Reason(what)| malformed(&what))?;
-        if index != 0 && !importer.states.is_empty() {
+        if index != file.main && !importer.states.is_empty() {
             return Err(malformed("variable tensors in a subgraph other than the main one"));
         }
         let (builder, origins) = (importer.builder, importer.origins);
-        let operands = importer.operands.iter().map(|it| it.map(OperandId::index)).collect();
+        // What is kept in another shape is nothing to look at.
+        let operands = importer.operands.iter().zip(&importer.is_flat);
+        let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
+        let operands = operands.collect();
         let states = importer.states.into_iter().map(|(tensor, _)| tensor).collect();
-        Ok(Finished { builder, origins, operands, states })
+        Ok(Finished { builder, origins, operands, shapes: importer.shapes, states })
     }
 
     fn problem(&mut self, problem: impl FnOnce() -> UnsupportedOperator) {
@@ -223,18 +255,29 @@ impl<'f, 'a> Graphs<'f, 'a> {
     }
 
     /// The subgraph as something that IF and WHILE can refer to.
-    fn reference(&mut self, index: usize, depth: usize) -> Result<SubgraphId, Stop> {
-        match self.imported.get(index) {
-            None => Err(Reason::new(format!("there is no subgraph {index}")).into()),
-            Some(Progress::Done(id)) => Ok(*id),
-            Some(Progress::Running) => Err(Reason::new("subgraphs refer to each other").into()),
-            Some(Progress::NotBegun) => {
-                let finished = self.import(index, depth + 1).map_err(Stop::Import)?;
-                let id = self.model.reference(finished.builder);
-                self.imported[index] = Progress::Done(id);
-                Ok(id)
-            }
+    fn reference(
+        &mut self,
+        index: usize,
+        arguments: &[Option<Array>],
+        depth: usize,
+    ) -> Result<Referenced, Stop> {
+        match self.is_running.get(index) {
+            None => return Err(Reason::new(format!("there is no subgraph {index}")).into()),
+            Some(true) => return Err(Reason::new("subgraphs refer to each other").into()),
+            Some(false) => {}
         }
+        let key = (index, arguments.to_vec());
+        if let Some(referenced) = self.imported.get(&key) {
+            return Ok(referenced.clone());
+        }
+        self.is_running[index] = true;
+        let finished = self.import(index, arguments, depth + 1).map_err(Stop::Import)?;
+        self.is_running[index] = false;
+        let outputs = &self.file.graphs[index].outputs;
+        let outputs = outputs.iter().map(|tensor| finished.shapes[*tensor].clone()).collect();
+        let referenced = Referenced { id: self.model.reference(finished.builder), outputs };
+        self.imported.insert(key, referenced.clone());
+        Ok(referenced)
     }
 }
 
@@ -277,6 +320,7 @@ fn unsupported(
         version: operator.code.version,
         tensors,
         reason,
+        is_consequence: false,
     }
 }
 
@@ -294,10 +338,14 @@ struct GraphImporter<'f, 'a> {
     builder: SubgraphBuilder,
     /// By tensor: the operand that holds it, once there is one.
     operands: Vec<Option<OperandId>>,
-    /// By tensor: the integers that it is known to have without running the model.
-    folded: Vec<Option<Vec<i32>>>,
-    /// By tensor: whether the caller gets it.
-    is_output: Vec<bool>,
+    /// By tensor: the elements that it is known to have without running the model.
+    folded: Vec<Option<Array>>,
+    /// By tensor: the shape that it has when the model runs, if that is known; empty for a scalar.
+    shapes: Vec<Option<Vec<u32>>>,
+    /// By tensor: whether its operand has the tensor's elements, but another shape.
+    is_flat: Vec<bool>,
+    /// By tensor: whether it would come from an operator that is refused.
+    is_assumed: Vec<bool>,
     /// By tensor: whether the caller gives it.
     is_input: Vec<bool>,
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
@@ -317,10 +365,6 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 let signature = &graph.tensors[*input].signature;
                 signature.as_ref().is_some_and(|lengths| lengths.contains(&None))
             });
-        let mut is_output = vec![false; graph.tensors.len()];
-        for output in &graph.outputs {
-            is_output[*output] = true;
-        }
         let mut is_input = vec![false; graph.tensors.len()];
         for input in &graph.inputs {
             is_input[*input] = true;
@@ -331,7 +375,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             pool,
             builder: SubgraphBuilder::new(),
             folded: vec![None; graph.tensors.len()],
-            is_output,
+            shapes: vec![None; graph.tensors.len()],
+            is_assumed: vec![false; graph.tensors.len()],
+            is_flat: vec![false; graph.tensors.len()],
             is_input,
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
@@ -352,7 +398,12 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 unknown.push((*input, reason));
                 OperandSpec::tensor_float32([])
             });
-            let name = self.graph.tensors[*input].short_name();
+            let tensor = &self.graph.tensors[*input];
+            let lengths: Option<Vec<u32>> = known_lengths(tensor).into_iter().collect();
+            if self.shapes[*input].is_none() && tensor.has_shape {
+                self.shapes[*input] = lengths.filter(|it| !it.contains(&0));
+            }
+            let name = tensor.short_name();
             self.operands[*input] = Some(self.builder.input(name, spec));
         }
         // State tensors become inputs behind those of the file.
@@ -370,7 +421,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         }
         for (tensor, description) in self.graph.tensors.iter().enumerate() {
             if description.is_variable && self.operands[tensor].is_none() && is_state[tensor] {
-                let spec = self.spec(tensor)?;
+                // Whatever shapes the inputs have, it keeps that of the file.
+                let spec = self.spec_of_input(tensor)?;
+                self.shapes[tensor] = Some(description.shape.clone());
                 let operand = self.builder.input(description.short_name(), spec);
                 self.operands[tensor] = Some(operand);
                 self.state_of[tensor] = Some(self.states.len());
@@ -400,8 +453,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         for operand in given {
             // What is an input, a constant, or an output already, needs a copy of its own.
             let operand = if !self.builder.is_result(operand) || !already.insert(operand) {
-                let spec = self.builder.spec(operand);
-                let copy = self.builder.operation(OperationType::Cast, [operand], spec);
+                let copy = self.copy(operand);
                 already.insert(copy);
                 copy
             } else {
@@ -412,6 +464,54 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let origin = OperatorOrigin { index: None, operator: "copy of an output".into() };
         let added = self.builder.operation_count() - before;
         self.origins.extend(std::iter::repeat_n(origin, added));
+        Ok(())
+    }
+
+    /// Another operand with the same value.
+    fn copy(&mut self, operand: OperandId) -> OperandId {
+        let spec = self.builder.spec(operand);
+        if spec.operand_type == OperandType::TensorBool8 {
+            // The HAL does not cast truth values.
+            return self.builder.operation(OperationType::LogicalOr, [operand, operand], spec);
+        }
+        self.builder.operation(OperationType::Cast, [operand], spec)
+    }
+
+    /// Takes over what is known of arguments.
+    fn know_arguments(&mut self, arguments: &[Option<Array>]) {
+        for (input, argument) in self.graph.inputs.iter().zip(arguments) {
+            let Some(argument) = argument else { continue };
+            self.shapes[*input] = Some(argument.shape.clone());
+            if argument.values.is_some() {
+                self.folded[*input] = Some(argument.clone());
+            }
+        }
+    }
+
+    /// Checks what an operator became, and finds the shapes of its outputs.
+    fn conclude(&mut self, operator: &Operator<'_>, first: usize) -> Imported {
+        infer::operations(&mut self.builder, first)?;
+        for output in &operator.outputs {
+            let Some(operand) = self.operands[*output].filter(|_| !self.is_flat[*output]) else {
+                continue;
+            };
+            let found = self.builder.spec(operand).dimensions;
+            if found.is_empty() || found.contains(&0) {
+                continue;
+            }
+            let is_scalar = |shape: &[u32]| shape.is_empty() && found == [1];
+            match &self.shapes[*output] {
+                Some(shape) if *shape != found && !is_scalar(shape) => {
+                    let what = format!("its result has shape {found:?}, expected {shape:?}");
+                    return Err(Reason::new(what));
+                }
+                Some(_) => {}
+                None if is_scalar(&self.tensor(*output).shape) => {
+                    self.shapes[*output] = Some(Vec::new());
+                }
+                None => self.shapes[*output] = Some(found),
+            }
+        }
         Ok(())
     }
 
@@ -448,12 +548,11 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             OperatorKind::Builtin(builtin) => *builtin,
             OperatorKind::Custom(name) => return Ok(self.custom(operator, name)?),
             OperatorKind::Unknown(_) => {
-                return Err(Reason::new("the operator is newer than this program").into());
+                return Err(Reason::new(NEWER).into());
             }
         };
-        if let Some(integers) = self.fold(builtin, operator)? {
-            let output = self.output_tensor(operator, 0)?;
-            return Ok(self.constant_result(output, &integers)?);
+        if self.evaluate(builtin, operator)? {
+            return Ok(());
         }
         match builtin {
             B::If => return self.if_operator(operator, graphs, depth),

@@ -1,11 +1,15 @@
 //! Operators that move elements and change shapes; those that cut are in [`super::slicing`].
 
+use super::array::Array;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode};
 use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
+
+/// The axes that most operations of the HAL take.
+const MOST_RANK: usize = 4;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn movement(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
@@ -24,7 +28,7 @@ impl GraphImporter<'_, '_> {
             B::SplitV => self.split_v(operator),
             B::Pack => self.pack(operator),
             B::Unpack => self.unpack(operator),
-            B::Tile => self.with_integers(operator, O::Tile),
+            B::Tile => self.tile(operator),
             B::BroadcastTo => self.broadcast_to(operator),
             B::Gather => self.gather(operator),
             B::ReverseV2 => self.reverse(operator),
@@ -34,8 +38,8 @@ impl GraphImporter<'_, '_> {
             B::SpaceToBatchNd => self.space_to_batch_nd(operator),
             B::Fill => self.fill(operator),
             B::Rank => self.rank_operator(operator),
-            B::Shape => self.shape_operator(operator),
-            B::Range => self.range(operator),
+            B::Shape => Err(Reason::new("the shape of its input must be known here")),
+            B::Range => Err(Reason::new("only ranges of known integers have a counterpart")),
             B::Cast => self.cast(operator),
             B::EmbeddingLookup => self.embedding_lookup(operator),
             B::OneHot => self.one_hot(operator),
@@ -106,12 +110,24 @@ impl GraphImporter<'_, '_> {
         Ok(())
     }
 
+    /// Gives a tensor the elements of another one. Where there are more axes than most operations of
+    /// the HAL take, the operand stays as it is for now: what repeats or reshapes it takes any.
+    fn reshape_tensor(&mut self, input: usize, output: usize) -> Imported {
+        let operand = self.flat_operand(input)?;
+        if self.rank(output) > MOST_RANK && self.shapes[output].is_some() {
+            self.operands[output] = Some(operand);
+            self.is_flat[output] = true;
+            return Ok(());
+        }
+        self.reshape_to(operand, output)
+    }
+
     fn reshape_operator(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
         if self.shape(output).is_ok() {
-            return self.reshape_to(input, output);
+            return self.reshape_tensor(self.input_tensor(operator, 0)?, output);
         }
+        let input = self.input(operator, 0)?;
         // The shape is a tensor if there is one, else an attribute.
         if operator.inputs.get(1).copied().flatten().is_some() {
             let shape = self.input(operator, 1)?;
@@ -134,10 +150,10 @@ impl GraphImporter<'_, '_> {
 
     fn squeeze(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
         if self.shape(output).is_ok() {
-            return self.reshape_to(input, output);
+            return self.reshape_tensor(self.input_tensor(operator, 0)?, output);
         }
+        let input = self.input(operator, 0)?;
         let mut axes: Vec<i32> = Vec::new();
         if let Some(BuiltinOptionsRef::SqueezeOptions(options)) =
             operator.table.builtin_options()?
@@ -155,10 +171,10 @@ impl GraphImporter<'_, '_> {
 
     fn expand_dims(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
-        let input = self.input(operator, 0)?;
         if self.shape(output).is_ok() {
-            return self.reshape_to(input, output);
+            return self.reshape_tensor(self.input_tensor(operator, 0)?, output);
         }
+        let input = self.input(operator, 0)?;
         let axis = self.constant_integer(operator, 1)?;
         let axis = self.builder.scalar_i32(axis);
         self.emit(O::ExpandDims, &[input, axis], output)
@@ -270,9 +286,56 @@ impl GraphImporter<'_, '_> {
         self.emit(O::Pack, &inputs, output)
     }
 
+    fn tile(&mut self, operator: &Operator<'_>) -> Imported {
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        if self.rank(output) > MOST_RANK
+            && let (Ok(from), Ok(to)) = (self.shape(input), self.shape(output))
+        {
+            return self.repeat_flat(input, output, &from, &to);
+        }
+        self.with_integers(operator, O::Tile)
+    }
+
+    /// Repeats a tensor of many axes. Axes beside each other that are not repeated become one.
+    fn repeat_flat(&mut self, input: usize, output: usize, from: &[u32], to: &[u32]) -> Imported {
+        elements(to)?;
+        let new = to.len().saturating_sub(from.len());
+        let from = [&vec![1; new][..], from].concat();
+        let mut merged: Vec<(u32, u32)> = Vec::new();
+        for (from, to) in from.iter().zip(to) {
+            let times = to.checked_div(*from).filter(|times| times * from == *to);
+            let times = times.ok_or_else(|| Reason::new("shapes do not repeat"))?;
+            match merged.last_mut() {
+                Some((length, 1)) if times == 1 => *length = elements(&[*length, *from])?,
+                _ => merged.push((*from, times)),
+            }
+        }
+        let (lengths, times): (Vec<u32>, Vec<u32>) = merged.into_iter().unzip();
+        let operand = self.flat_operand(input)?;
+        let spec = OperandSpec { dimensions: lengths.clone(), ..self.builder.spec(operand) };
+        let operand = self.reshape(operand, spec.clone())?;
+        let dimensions: Vec<u32> = lengths.iter().zip(&times).map(|(a, b)| a * b).collect();
+        let times = times.iter().map(|times| i32::try_from(*times));
+        let times = times.collect::<Result<Vec<_>, _>>();
+        let times = times.map_err(|_| Reason::new("a length exceeds 31 bits"))?;
+        let times = self.integer_vector(&times);
+        let result =
+            self.builder.operation(O::Tile, [operand, times], OperandSpec { dimensions, ..spec });
+        self.operands[output] = Some(result);
+        self.is_flat[output] = true;
+        Ok(())
+    }
+
     fn broadcast_to(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
         let target = self.shape(output)?;
+        let input_tensor = self.input_tensor(operator, 0)?;
+        if target.len() > MOST_RANK
+            && self.element(output)? != Element::Bool
+            && let Ok(from) = self.shape(input_tensor)
+        {
+            return self.repeat_flat(input_tensor, output, &from, &target);
+        }
         let input = self.input(operator, 0)?;
         let result = self.broadcast(input, &target)?;
         if result == input {
@@ -327,128 +390,36 @@ impl GraphImporter<'_, '_> {
         Ok(())
     }
 
-    fn blocks(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
-        let size = match operator.table.builtin_options()? {
-            Some(BuiltinOptionsRef::DepthToSpaceOptions(options)) => options.block_size()?,
-            Some(BuiltinOptionsRef::SpaceToDepthOptions(options)) => options.block_size()?,
-            _ => return Err(Reason::new("it has no options")),
-        };
-        let inputs = [self.input(operator, 0)?, self.builder.scalar_i32(size)];
-        self.emit_for(operator, operation, &inputs)
-    }
-
-    fn batch_to_space_nd(&mut self, operator: &Operator<'_>) -> Imported {
-        let input_tensor = self.input_tensor(operator, 0)?;
-        let output = self.output_tensor(operator, 0)?;
-        if self.rank(input_tensor) != 4 {
-            return Err(Reason::new("the HAL has this for images only"));
-        }
-        let crops = self.constant_integers(operator, 2)?;
-        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
-        if crops.iter().all(|crop| *crop == 0) {
-            return self.emit(O::BatchToSpaceNd, &inputs, output);
-        }
-        // The HAL crops nothing: cut the border off behind it.
-        let [top, bottom, left, right] = *crops else {
-            return Err(Reason::new("the HAL has this for images only"));
-        };
-        let cut = self.shape(output)?;
-        let [batch, height, width, depth] = *cut else {
-            return Err(Reason::new("the HAL has this for images only"));
-        };
-        let signed = |length: u32| i32::try_from(length).unwrap_or(i32::MAX);
-        let whole = |length: u32, crops: i32| {
-            u32::try_from(i64::from(length) + i64::from(crops))
-                .map_err(|_| Reason::new("its crops are out of range"))
-        };
-        let full = vec![
-            batch,
-            whole(height, top.saturating_add(bottom))?,
-            whole(width, left.saturating_add(right))?,
-            depth,
-        ];
-        let spec = self.spec_with(output, full)?;
-        let uncut = self.builder.operation(O::BatchToSpaceNd, inputs, spec);
-        let begins = self.integer_vector(&[0, top, left, 0]);
-        let sizes = self.integer_vector(&cut.iter().map(|it| signed(*it)).collect::<Vec<_>>());
-        self.emit(O::Slice, &[uncut, begins, sizes], output)
-    }
-
-    fn space_to_batch_nd(&mut self, operator: &Operator<'_>) -> Imported {
-        let input_tensor = self.input_tensor(operator, 0)?;
-        if self.rank(input_tensor) != 4 {
-            return Err(Reason::new("the HAL has this for images only"));
-        }
-        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
-        self.emit_for(operator, O::SpaceToBatchNd, &inputs)
-    }
-
     fn fill(&mut self, operator: &Operator<'_>) -> Imported {
         let value = self.input_tensor(operator, 1)?;
+        let is_constant = self.is_constant(value) || self.folded[value].is_some();
         let scalar = match self.element(value)? {
-            Element::Float32 => {
+            Element::Float32 if is_constant => {
                 let value = self.constant_floats(value)?;
                 self.builder.scalar_f32(value.first().copied().unwrap_or(0.0))
             }
-            Element::Int32 | Element::Int64 => {
+            Element::Int32 | Element::Int64 if is_constant => {
                 let value = self.constant_integer(operator, 1)?;
                 self.builder.scalar_i32(value)
             }
-            other => return Err(Reason::new(format!("the HAL does not fill with {other:?}"))),
+            _ => {
+                // The HAL fills with known floats and integers only, and TILE takes any value.
+                let output = self.output_tensor(operator, 0)?;
+                let target = self.shape(output)?;
+                let value = self.operand(value)?;
+                let filled = self.broadcast(value, &target)?;
+                return self.reshape_to(filled, output);
+            }
         };
         let inputs = [self.input(operator, 0)?, scalar];
         self.emit_for(operator, O::Fill, &inputs)
     }
 
-    pub(super) fn constant_result(&mut self, output: usize, integers: &[i32]) -> Imported {
-        if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
-            return Err(Reason::new("its result is not integer"));
-        }
-        if !integers.is_empty() {
-            let operand = self.integer_vector(integers);
-            self.set(output, operand);
-        } else if self.is_output[output] {
-            return Err(Reason::new("the HAL has no constants without elements"));
-        }
-        // Where it has no elements there is no operand, but some operators ask for the value only.
-        self.folded[output] = Some(integers.to_vec());
-        Ok(())
-    }
-
+    /// The rank of a tensor whose shape is not known.
     fn rank_operator(&mut self, operator: &Operator<'_>) -> Imported {
-        let input = self.input_tensor(operator, 0)?;
-        let output = self.output_tensor(operator, 0)?;
-        let rank = i32::try_from(self.rank(input)).unwrap_or(i32::MAX);
-        self.constant_result(output, &[rank])
-    }
-
-    fn shape_operator(&mut self, operator: &Operator<'_>) -> Imported {
-        let input = self.input_tensor(operator, 0)?;
-        let output = self.output_tensor(operator, 0)?;
-        let lengths = if self.rank(input) == 0 { Vec::new() } else { self.shape(input)? };
-        let lengths: Vec<i32> =
-            lengths.iter().map(|length| i32::try_from(*length).unwrap_or(i32::MAX)).collect();
-        self.constant_result(output, &lengths)
-    }
-
-    fn range(&mut self, operator: &Operator<'_>) -> Imported {
-        let output = self.output_tensor(operator, 0)?;
-        if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
-            return Err(Reason::new("only ranges of constant integers have a counterpart"));
-        }
-        let start = i64::from(self.constant_integer(operator, 0)?);
-        let limit = i64::from(self.constant_integer(operator, 1)?);
-        let step = i64::from(self.constant_integer(operator, 2)?);
-        let distance = limit - start;
-        if step == 0 || distance != 0 && (distance > 0) != (step > 0) {
-            return Err(Reason::new("its step does not lead to its limit"));
-        }
-        let count = distance.abs().div_euclid(step.abs())
-            + i64::from(distance.abs().rem_euclid(step.abs()) != 0);
-        self.file.allow(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(4))?;
-        let integers: Vec<i32> =
-            (0..count).filter_map(|index| i32::try_from(start + index * step).ok()).collect();
-        self.constant_result(output, &integers)
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        self.folded[output] = Some(Array::number(self.rank(input)));
+        Ok(())
     }
 
     fn cast(&mut self, operator: &Operator<'_>) -> Imported {

@@ -1,5 +1,6 @@
 //! Tensors as operands: types, shapes, constants; and the small steps that all families share.
 
+use super::array::Array;
 use super::tensor::{Element, known_lengths, type_name};
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -91,6 +92,9 @@ impl<'f> GraphImporter<'f, '_> {
     /// The dimensions of a tensor as the HAL writes them: 0 is unknown, rank 0 is `[1]`.
     fn dimensions(&self, index: usize, is_computed: bool) -> Vec<u32> {
         let tensor = self.tensor(index);
+        if let Some(shape) = &self.shapes[index] {
+            return if shape.is_empty() { vec![1] } else { shape.clone() };
+        }
         if is_computed && self.file.has_other_ranks {
             return Vec::new();
         }
@@ -119,9 +123,15 @@ impl<'f> GraphImporter<'f, '_> {
         Ok(dimensions)
     }
 
-    /// The number of axes that the file gives a tensor; 0 for a scalar.
+    /// The number of axes of a tensor; 0 for a scalar.
     pub(super) fn rank(&self, index: usize) -> usize {
-        self.tensor(index).shape.len()
+        self.lengths(index).len()
+    }
+
+    /// The lengths of a tensor, as far as they are known those that it has when the model runs; else
+    /// those of the file's example.
+    pub(super) fn lengths(&self, index: usize) -> &[u32] {
+        self.shapes[index].as_deref().unwrap_or(&self.tensor(index).shape)
     }
 
     pub(super) fn spec(&self, index: usize) -> Imported<OperandSpec> {
@@ -185,13 +195,31 @@ impl<'f> GraphImporter<'f, '_> {
     /// The operand that holds a tensor; a constant is made one on first use.
     pub(super) fn operand(&mut self, index: usize) -> Imported<OperandId> {
         if let Some(operand) = self.operands[index] {
+            if !self.is_flat[index] {
+                return Ok(operand);
+            }
+            let spec = self.spec(index)?;
+            let operand = self.reshape(operand, spec)?;
+            self.operands[index] = Some(operand);
+            self.is_flat[index] = false;
             return Ok(operand);
         }
-        let operand = self.constant(index)?;
+        let operand = match &self.folded[index] {
+            Some(array) => self.folded_constant(index, &array.clone())?,
+            None => self.constant(index)?,
+        };
         let name = self.tensor(index).short_name();
         self.builder.name(operand, name);
         self.operands[index] = Some(operand);
         Ok(operand)
+    }
+
+    /// An operand with the elements of a tensor, whatever its shape is.
+    pub(super) fn flat_operand(&mut self, index: usize) -> Imported<OperandId> {
+        match self.operands[index] {
+            Some(operand) => Ok(operand),
+            None => self.operand(index),
+        }
     }
 
     fn constant(&mut self, index: usize) -> Imported<OperandId> {
@@ -278,10 +306,45 @@ impl<'f> GraphImporter<'f, '_> {
         }
     }
 
+    /// A constant that was computed at import.
+    fn folded_constant(&mut self, index: usize, array: &Array) -> Imported<OperandId> {
+        let values = array.integers().unwrap_or_default();
+        if values.is_empty() {
+            return Err(Reason::new("the HAL has no constants without elements"));
+        }
+        let spec = self.spec(index)?;
+        self.file.allow(values.len().saturating_mul(4))?;
+        if spec.operand_type == OperandType::TensorBool8 {
+            let values: Vec<bool> = values.iter().map(|value| *value != 0).collect();
+            return Ok(self.builder.constant(spec, &values));
+        }
+        let values = self.narrow(index, values)?;
+        Ok(self.builder.constant(spec, &values))
+    }
+
+    /// 64-bit integers of a tensor as the HAL has them.
+    fn narrow(&self, index: usize, values: &[i64]) -> Imported<Vec<i32>> {
+        let narrow = |value: &i64| {
+            i32::try_from(*value).map_err(|_| {
+                let name = self.tensor(index).shown_name();
+                Reason::new(format!("{name} holds {value}, beyond 32 bits"))
+            })
+        };
+        values.iter().map(narrow).collect()
+    }
+
+    /// The bytes of a constant tensor that is not sparse, as the file has them.
+    pub(super) fn stored_bytes(&self, index: usize) -> Imported<Cow<'f, [u8]>> {
+        let (_, buffer) = self.constant_place(index)?;
+        self.file.bytes(&buffer)
+    }
+
     /// The integers of a constant tensor; `None` if it is computed.
     pub(super) fn integers(&self, index: usize) -> Imported<Option<Vec<i32>>> {
-        if let Some(known) = &self.folded[index] {
-            return Ok(Some(known.clone()));
+        if let Some(array) = &self.folded[index] {
+            let values = array.integers().unwrap_or_default();
+            self.file.allow(values.len().saturating_mul(4))?;
+            return self.narrow(index, values).map(Some);
         }
         if !self.is_constant(index) {
             return Ok(None);

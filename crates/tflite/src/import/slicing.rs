@@ -1,6 +1,6 @@
 //! SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK.
 
-use super::movement::non_negative_axis;
+use super::movement::{elements, non_negative_axis};
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
@@ -26,6 +26,14 @@ impl GraphImporter<'_, '_> {
         }
         let output = self.output_tensor(operator, 0)?;
         let input_tensor = self.input_tensor(operator, 0)?;
+        if let (Some(from), Some(to)) = (&self.shapes[input_tensor], &self.shapes[output])
+            && elements(from)? == elements(to)?
+            && !self.reverses(operator)?
+        {
+            // It takes everything, and only names the axes anew.
+            let input = self.flat_operand(input_tensor)?;
+            return self.reshape_to(input, output);
+        }
         let input = self.input(operator, 0)?;
         let rank = self.rank(input_tensor);
         let begins = self.integers(self.input_tensor(operator, 1)?)?;
@@ -87,6 +95,12 @@ impl GraphImporter<'_, '_> {
         ];
         let piece = self.builder.operation(O::StridedSlice, inputs, spec);
         self.reshape_to(piece, output)
+    }
+
+    /// Whether any stride is negative, or not known.
+    fn reverses(&self, operator: &Operator<'_>) -> Imported<bool> {
+        let strides = self.integers(self.input_tensor(operator, 3)?)?;
+        Ok(strides.is_none_or(|strides| strides.iter().any(|stride| *stride < 0)))
     }
 
     pub(super) fn split(&mut self, operator: &Operator<'_>) -> Imported {
@@ -167,6 +181,36 @@ pub(super) struct Masks {
     shrink: i32,
 }
 
+/// What a slice takes out of a tensor of known shape.
+pub(super) struct Cut {
+    /// By axis of the input: where the piece begins, its stride, and its length.
+    pieces: Vec<(i64, i64, u32)>,
+    /// By axis of the result: the axis of the input; `None` for a new one.
+    axes: Vec<Option<usize>>,
+}
+
+impl Cut {
+    /// The shape of the result.
+    pub(super) fn shape(&self) -> Vec<u32> {
+        self.axes.iter().map(|axis| axis.map_or(1, |axis| self.pieces[axis].2)).collect()
+    }
+
+    /// Where an element of the result comes from.
+    pub(super) fn place(&self, index: &[u32], from: &mut [u32]) {
+        let at = |(begin, stride, _): (i64, i64, u32), step: u32| {
+            u32::try_from(begin + i64::from(step) * stride).unwrap_or(u32::MAX)
+        };
+        for (from, piece) in from.iter_mut().zip(&self.pieces) {
+            *from = at(*piece, 0);
+        }
+        for (axis, step) in self.axes.iter().zip(index) {
+            if let Some(axis) = *axis {
+                from[axis] = at(self.pieces[axis], *step);
+            }
+        }
+    }
+}
+
 /// A slice with an entry for each axis of the input.
 pub(super) struct FullSlice {
     begins: Vec<i32>,
@@ -239,20 +283,56 @@ impl Masks {
     }
 }
 
+impl Masks {
+    /// What it takes out of a tensor of this shape.
+    pub(super) fn cut(
+        &self,
+        shape: &[u32],
+        begins: &[i32],
+        ends: &[i32],
+        strides: &[i32],
+    ) -> Imported<Cut> {
+        let rank = shape.len();
+        let full = self.spell_out(rank, begins, ends, strides)?;
+        let pieces = shape.iter().enumerate().map(|(axis, length)| full.cut(axis, *length));
+        let pieces = pieces.collect::<Imported<Vec<_>>>()?;
+        let has = |mask: i32, entry: usize| mask >> entry & 1 != 0;
+        let is_new = |entry: &usize| has(self.new_axis, *entry) || has(self.ellipsis, *entry);
+        let of_input = (0..begins.len()).filter(|entry| !is_new(entry)).count();
+        let (mut axes, mut axis) = (Vec::new(), 0);
+        let mut has_ellipsis = false;
+        for (entry, begin) in begins.iter().enumerate() {
+            if has(self.ellipsis, entry) {
+                // Only the first one stands for axes.
+                let count = if has_ellipsis { 0 } else { rank.saturating_sub(of_input) };
+                has_ellipsis = true;
+                axes.extend((axis..axis + count).map(Some));
+                axis += count;
+            } else if has(self.new_axis, entry) {
+                axes.push(None);
+            } else {
+                if !has(self.shrink, entry) {
+                    axes.push(Some(axis));
+                } else if pieces.get(axis).is_none_or(|piece| piece.2 != 1) {
+                    let what = format!("index {begin} is outside of axis {axis}");
+                    return Err(Reason::new(what));
+                }
+                axis += 1;
+            }
+        }
+        axes.extend((axis..rank).map(Some));
+        if axes.iter().flatten().any(|axis| *axis >= rank) {
+            return Err(Reason::new("it has more entries than the input has axes"));
+        }
+        Ok(Cut { pieces, axes })
+    }
+}
+
 impl FullSlice {
     /// The shape of the piece that is cut out.
     fn cut_shape(&self, shape: &[u32]) -> Imported<Vec<u32>> {
         let cut = shape.iter().enumerate().map(|(axis, length)| Ok(self.cut(axis, *length)?.2));
         cut.collect()
-    }
-
-    /// The piece that is cut out of a vector.
-    pub(super) fn cut_vector(&self, values: &[i32]) -> Option<Vec<i32>> {
-        let length = u32::try_from(values.len()).ok()?;
-        let (begin, stride, count) = self.cut(0, length).ok()?;
-        (0..i64::from(count))
-            .map(|step| values.get(usize::try_from(begin + step * stride).ok()?).copied())
-            .collect()
     }
 
     /// Of an axis of this length: where the piece begins, its stride, and its length.

@@ -5,9 +5,10 @@ use nnhal_hal::{
     ErrorStatus, ExecutionOptions, HalVersion, Model, Operand, PrepareOptions, PreparedModel,
     Request, RequestBuilder, Support,
 };
-use nnhal_tflite::{Import, ImportError};
+use nnhal_tflite::{Import, ImportError, ImportOptions, TensorDescription};
 use serde_json::Value;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What became of a case.
 #[derive(Debug)]
@@ -26,18 +27,40 @@ pub enum Outcome {
 
 /// Imports, runs and compares.
 pub fn judge(folder: &Path) -> Outcome {
-    let import = match nnhal_tflite::import_file(&folder.join("model.tflite")) {
+    let outcome = meta(folder).and_then(|meta| run_all(folder, &meta));
+    outcome.map_or_else(|outcome| outcome, |()| Outcome::Agrees)
+}
+
+fn meta(folder: &Path) -> Result<Value, Outcome> {
+    let text = std::fs::read_to_string(folder.join("meta.json"));
+    text.map_err(|error| error.to_string())
+        .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
+        .map_err(Outcome::Fails)
+}
+
+/// A model on its device.
+struct Ready {
+    import: Import,
+    prepared: Arc<dyn PreparedModel>,
+}
+
+/// Imports a subgraph for inputs of these shapes, and prepares it.
+fn ready(folder: &Path, shapes: &[Option<Vec<u32>>], subgraph: usize) -> Result<Ready, Outcome> {
+    let file = nnhal_tflite::file_memory(&folder.join("model.tflite"));
+    let options = ImportOptions { shapes, may_contradict: false, subgraph };
+    let import = file.and_then(|file| nnhal_tflite::import_memory(file, &options));
+    let import = match import {
         Ok(import) => import,
         Err(ImportError::Unsupported { operators, .. }) => {
             let reasons: Vec<_> =
                 operators.iter().map(|it| format!("{}: {}", it.operator, it.reason)).collect();
-            return Outcome::Refused(reasons.join("; "));
+            return Err(Outcome::Refused(reasons.join("; ")));
         }
-        Err(error) => return Outcome::Fails(format!("import: {error}")),
+        Err(error) => return Err(Outcome::Fails(format!("import: {error}"))),
     };
     let device = nnhal_reference::device();
     match device.supported_operations(&import.model, HalVersion::LATEST) {
-        Err(error) => return Outcome::Fails(format!("validation: {error}")),
+        Err(error) => return Err(Outcome::Fails(format!("validation: {error}"))),
         Ok(support) => {
             let reasons: Vec<_> = support
                 .into_iter()
@@ -47,31 +70,46 @@ pub fn judge(folder: &Path) -> Outcome {
                 })
                 .collect();
             if !reasons.is_empty() {
-                return Outcome::Unsupported(reasons.join("; "));
+                return Err(Outcome::Unsupported(reasons.join("; ")));
             }
         }
     }
     let prepared =
         device.prepare_model(&import.model, HalVersion::LATEST, PrepareOptions::default());
     match prepared {
-        Err(error) => Outcome::Fails(format!("preparing: {error}")),
-        Ok(prepared) => run_all(folder, &import, &*prepared)
-            .map_or_else(|outcome| outcome, |()| Outcome::Agrees),
+        Err(error) => Err(Outcome::Fails(format!("preparing: {error}"))),
+        Ok(prepared) => Ok(Ready { import, prepared }),
     }
 }
 
-fn run_all(folder: &Path, import: &Import, prepared: &dyn PreparedModel) -> Result<(), Outcome> {
-    let text = std::fs::read_to_string(folder.join("meta.json"));
-    let meta: Value = text
-        .map_err(|error| error.to_string())
-        .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
-        .map_err(Outcome::Fails)?;
+/// The subgraph of a run, and the positions of its inputs and outputs by their place in the corpus:
+/// those of a signature are sorted by name there.
+fn places(import: &Import, run: &Value) -> Option<(usize, Vec<usize>, Vec<usize>)> {
+    let name = run["signature"].as_str()?;
+    let signature = import.signatures.iter().find(|signature| signature.name == name)?;
+    let sorted = |names: &[(String, usize)], of: &[TensorDescription]| -> Option<Vec<usize>> {
+        let mut names = names.to_vec();
+        names.sort();
+        names.iter().map(|(_, tensor)| of.iter().position(|it| it.index == *tensor)).collect()
+    };
+    let inputs = sorted(&signature.inputs, &import.inputs)?;
+    Some((signature.subgraph, inputs, sorted(&signature.outputs, &import.outputs)?))
+}
+
+fn run_all(folder: &Path, meta: &Value) -> Result<(), Outcome> {
+    let mut base = ready(folder, &[], 0)?;
     let keeps_state = meta["keeps_state"] == true;
     let mut states: Vec<Vec<u8>> = Vec::new();
     for (number, run) in meta["runs"].as_array().into_iter().flatten().enumerate() {
-        if run["signature"].is_string() {
-            // Signatures of other subgraphs are not what is imported.
-            continue;
+        let mut order = None;
+        if let Some(name) = run["signature"].as_str() {
+            let found = base.import.signatures.iter().find(|signature| signature.name == name);
+            let subgraph = found.map_or(0, |signature| signature.subgraph);
+            base = ready(folder, &[], subgraph)?;
+            order = places(&base.import, run);
+            if order.is_none() {
+                return Err(Outcome::Fails(format!("run {number}: there is no signature {name}")));
+            }
         }
         let arrays = |what: &str| -> Result<Vec<Array>, Outcome> {
             let files = run[what].as_array().into_iter().flatten();
@@ -80,11 +118,29 @@ fn run_all(folder: &Path, import: &Import, prepared: &dyn PreparedModel) -> Resu
                 .collect::<Result<_, _>>()
                 .map_err(Outcome::Fails)
         };
-        let inputs = arrays("inputs")?;
+        let mut inputs = arrays("inputs")?;
+        if let Some((_, places, _)) = &order {
+            let mut sorted: Vec<(usize, Array)> = places.iter().copied().zip(inputs).collect();
+            sorted.sort_by_key(|(place, _)| *place);
+            inputs = sorted.into_iter().map(|(_, array)| array).collect();
+        }
+        // Where shapes had to be chosen at import, others are other models.
+        let has_other_shapes = base.import.inputs.iter().zip(&inputs).any(|(info, array)| {
+            let known = info.shape.iter().copied().collect::<Option<Vec<u32>>>();
+            known.is_some_and(|known| known != array.shape)
+        });
+        let resized = if has_other_shapes {
+            let shapes: Vec<_> = inputs.iter().map(|array| Some(array.shape.clone())).collect();
+            let subgraph = order.as_ref().map_or(0, |(subgraph, ..)| *subgraph);
+            Some(ready(folder, &shapes, subgraph)?)
+        } else {
+            None
+        };
+        let Ready { import, prepared } = resized.as_ref().unwrap_or(&base);
         if states.is_empty() || !keeps_state {
             states = initial_states(import);
         }
-        let outputs = execute(import, prepared, &inputs, &states)
+        let outputs = execute(import, &**prepared, &inputs, &states)
             .map_err(|error| Outcome::Fails(format!("run {number}: {error}")))?;
         states = import.states.iter().map(|state| outputs[state.output].1.clone()).collect();
         // With weights dequantized first, as the importer does it, where the corpus has that.
@@ -97,7 +153,8 @@ fn run_all(folder: &Path, import: &Import, prepared: &dyn PreparedModel) -> Resu
                 expected
             };
             let tolerance = &run["outputs"][index]["tolerance"];
-            compare(&expected, &outputs[index], tolerance).map_err(|what| {
+            let at = order.as_ref().map_or(index, |(_, _, outputs)| outputs[index]);
+            compare(&expected, &outputs[at], tolerance).map_err(|what| {
                 Outcome::Differs(format!("run {number}, output {index}: {what}"))
             })?;
         }

@@ -78,7 +78,11 @@ pub fn print(model: &Model, threads: Option<NonZeroUsize>, is_json: bool) -> Res
         })
     };
     let rows: Vec<Row> = chosen.profile.steps.iter().filter_map(|it| row(&it.step)).collect();
-    if is_json { print_json(&rows) } else { commands::print(&text(&rows)) }
+    if is_json {
+        print_json(&serde_json::json!({ "steps": rows }))
+    } else {
+        commands::print(&text(&rows))
+    }
 }
 
 fn text(rows: &[Row]) -> String {

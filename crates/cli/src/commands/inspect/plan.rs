@@ -64,7 +64,11 @@ pub fn print(session: &Session, how: &How) -> Result<()> {
         bytes: step.bytes,
     };
     let rows: Vec<Row> = profile.steps.into_iter().map(row).collect();
-    if how.is_json { print_json(&rows) } else { commands::print(&text(&rows)) }
+    if how.is_json {
+        print_json(&serde_json::json!({ "steps": rows }))
+    } else {
+        commands::print(&text(&rows))
+    }
 }
 
 /// The steps with their times, with inputs of zeros.

@@ -1,0 +1,189 @@
+//! What the program is given, and what it answers where that makes no sense.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn asset(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/digits").join(name)
+}
+
+/// `nnhal run` of the digits' network, whose input is a picture of 8 by 8.
+fn run(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    command.arg("run").arg(asset("digits_float32.tflite")).args(arguments);
+    command
+}
+
+/// Exit code, standard output, standard error.
+fn outcome(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn refusal(command: &mut Command, code: i32) -> String {
+    let (found, stdout, stderr) = outcome(command);
+    assert_eq!(found, code, "{stdout}{stderr}");
+    stderr
+}
+
+fn best(command: &mut Command) -> u64 {
+    let (code, stdout, stderr) = outcome(command.args(["--top", "1", "--json"]));
+    assert_eq!(code, 0, "{stderr}");
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    json["outputs"][0]["top"][0]["index"].as_u64().unwrap()
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_wrong_usage() {
+    assert!(refusal(&mut run(&["--top", "0"]), 2).contains("--top"));
+    assert!(refusal(&mut run(&["--std", "0"]), 2).contains("must not be 0"));
+    assert!(refusal(&mut run(&["--threads", "0"]), 2).contains("--threads"));
+}
+
+#[test]
+fn more_threads_than_processors_can_run_are_not_made() {
+    let (code, _, stderr) = outcome(&mut run(&["--threads", "60000"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("instead of 60000"), "{stderr}");
+}
+
+#[test]
+fn labels_that_no_output_has_are_said_so() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "cat\ndog\n").unwrap();
+    let (code, stdout, _) = outcome(run(&["--labels"]).arg(file.path()));
+    assert_eq!(code, 0);
+    assert!(stdout.contains("the labels are 2, and no output has as many elements"), "{stdout}");
+}
+
+#[test]
+fn pictures_and_models_come_through_pipes() {
+    let picture = std::fs::read(asset("digit_7.png")).unwrap();
+    assert_eq!(best(run(&["--input", "-"]).write_stdin(picture)), 7);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    command.args(["run", "-", "--input"]).arg(asset("digit_7.png"));
+    let model = std::fs::read(asset("digits_float32.tflite")).unwrap();
+    assert_eq!(best(command.write_stdin(model)), 7);
+}
+
+/// A `.npy` file.
+fn npy(descr: &str, fortran: bool, shape: &str, bytes: &[u8]) -> tempfile::TempPath {
+    let fortran = if fortran { "True" } else { "False" };
+    let header =
+        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    let file = tempfile::Builder::new().suffix(".npy").tempfile().unwrap();
+    let all = [&b"\x93NUMPY\x01\x00"[..], &length, header.as_bytes(), bytes].concat();
+    std::fs::write(file.path(), all).unwrap();
+    file.into_temp_path()
+}
+
+#[test]
+fn arrays_of_other_types_orders_and_ranks_are_converted() {
+    let picture = image_of_seven();
+    let integers: Vec<u8> =
+        picture.iter().flat_map(|it| i64::from(*it / 255).to_le_bytes()).collect();
+    let reals: Vec<u8> =
+        picture.iter().flat_map(|it| (f64::from(*it) / 255.0).to_be_bytes()).collect();
+    let columns: Vec<u8> = (0..64)
+        .map(|at| picture[at % 8 * 8 + at / 8])
+        .flat_map(|it| (f32::from(it) / 255.0).to_le_bytes())
+        .collect();
+    let file = npy("<i8", false, "(1, 8, 8, 1)", &integers);
+    let (code, _, stderr) = outcome(run(&["--input"]).arg(&file));
+    assert_eq!(code, 0, "{stderr}");
+    let path = npy(">f8", false, "(8, 8, 1)", &reals);
+    assert_eq!(best(run(&["--input"]).arg(&path)), 7);
+    let path = npy("<f4", true, "(8, 8, 1)", &columns);
+    assert_eq!(best(run(&["--input"]).arg(&path)), 7);
+}
+
+#[test]
+fn arrays_that_are_no_numbers_or_do_not_fit_are_refused_with_the_reason() {
+    let complex = npy("<c8", false, "(1, 8, 8, 1)", &[0; 512]);
+    assert!(refusal(run(&["--input"]).arg(&complex), 3).contains("expected numbers"));
+    let flat = npy("<f4", false, "(64,)", &[0; 256]);
+    let text = refusal(run(&["--input"]).arg(&flat), 3);
+    assert!(text.contains("shape is [64], expected [1, 8, 8, 1]"), "{text}");
+}
+
+/// The pixels of a seven: 8 by 8, grey.
+fn image_of_seven() -> Vec<u8> {
+    image::open(asset("digit_7.png")).unwrap().to_luma8().into_raw()
+}
+
+#[test]
+fn errors_are_one_object_too() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    let (code, stdout, stderr) = outcome(command.args(["run", "nosuch.tflite", "--json"]));
+    assert_eq!(code, 3);
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["exit_code"], 3);
+    assert!(stderr.contains(json["error"].as_str().unwrap()), "{stderr}");
+}
+
+#[test]
+fn every_file_is_described() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+    command.arg("inspect").arg(asset("digits_int8.tflite"));
+    let (code, stdout, _) = outcome(&mut command);
+    assert_eq!(code, 0);
+    assert!(stdout.contains("signature serving_default, subgraph 0: image -> "), "{stdout}");
+    assert!(stdout.contains("stride_w: "), "{stdout}");
+    let json: Value = serde_json::from_str(&outcome(command.arg("--json")).1).unwrap();
+    assert_eq!(json["file"]["signatures"][0]["name"], "serving_default");
+    assert_eq!(json["refused"], Value::Null);
+    assert!(json["file"]["operator_counts"][0]["count"].as_u64().unwrap() > 0);
+}
+
+/// A JPEG that a camera would write: on its side, with an orientation that says so.
+#[test]
+fn pictures_are_turned_as_they_say_and_cut_off_ones_are_refused() {
+    let seven = image::open(asset("digit_7.png")).unwrap().resize_exact(
+        64,
+        64,
+        image::imageops::FilterType::Nearest,
+    );
+    let file = |image: &image::DynamicImage, orientation: Option<u8>| {
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        image.to_rgb8().write_to(&mut bytes, image::ImageFormat::Jpeg).unwrap();
+        let mut bytes = bytes.into_inner();
+        if let Some(orientation) = orientation {
+            // APP1: a TIFF header, and a directory of one entry: tag 0x112, a short.
+            let tiff = [
+                &b"Exif\0\0MM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0"[..],
+                &[orientation, 0, 0, 0, 0, 0, 0],
+            ]
+            .concat();
+            let length = u16::try_from(tiff.len() + 2).unwrap().to_be_bytes();
+            bytes.splice(2..2, [&[0xFF, 0xE1], &length[..], &tiff].concat());
+        }
+        let path = tempfile::Builder::new().suffix(".jpg").tempfile().unwrap().into_temp_path();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let path = file(&seven, None);
+    assert_eq!(best(run(&["--input"]).arg(&path)), 7);
+    // Orientation 6: it is shown after a quarter turn clockwise.
+    let turned = seven.rotate270();
+    let path = file(&turned, Some(6));
+    assert_eq!(best(run(&["--input"]).arg(&path)), 7);
+    let path = file(&turned, None);
+    assert_ne!(best(run(&["--input"]).arg(&path)), 7);
+    let whole = file(&seven, None);
+    let bytes = std::fs::read(&whole).unwrap();
+    std::fs::write(&whole, &bytes[..bytes.len() * 3 / 4]).unwrap();
+    let text = refusal(run(&["--input"]).arg(&whole), 3);
+    assert!(text.contains("breaks off"), "{text}");
+    for (format, ending) in [
+        (image::ImageFormat::Bmp, ".bmp"),
+        (image::ImageFormat::Tiff, ".tiff"),
+        (image::ImageFormat::WebP, ".webp"),
+    ] {
+        let path = tempfile::Builder::new().suffix(ending).tempfile().unwrap().into_temp_path();
+        seven.to_rgb8().save_with_format(&path, format).unwrap();
+        assert_eq!(best(run(&["--input"]).arg(&path)), 7, "{ending}");
+    }
+}
