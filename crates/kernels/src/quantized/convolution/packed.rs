@@ -23,9 +23,9 @@ const TASKS_PER_THREAD: usize = 4;
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 
-/// Bytes of rows that are widened together for kernels that want that: they should stay in the second
-/// cache, together with a block's weights.
-const WIDE_BYTES: usize = 128 << 10;
+/// Bytes of rows that are widened together for kernels that want that: many, since all weights are read
+/// again for each table, but they should stay in the second cache, together with those of a block.
+const WIDE_BYTES: usize = 224 << 10;
 
 /// A convolution for one of the fast kernels.
 #[derive(Debug)]
