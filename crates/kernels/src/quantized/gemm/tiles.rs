@@ -45,7 +45,7 @@ pub(super) trait Arithmetic: Copy {
     type Sums: Sums;
     /// Four bytes of a row, for all lanes.
     type Inputs: Copy;
-    /// As many weights of each of 16 channels.
+    /// The same number of weights of each of 16 channels.
     type Weights: Copy;
 
     /// Rows of a tile, at most, by the number of its block's vectors; 0 if there are no such blocks.
