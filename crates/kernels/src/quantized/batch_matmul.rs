@@ -51,11 +51,16 @@ struct Parts {
     lanes: usize,
     /// Rows of x whose length is a multiple of four, if x is not so already.
     rows: usize,
+    /// Widened rows of x, if the kernel wants them.
+    wide: usize,
 }
+
+/// Rows of x that are multiplied together.
+const ROWS: usize = 12 * TILE_ROWS;
 
 impl Parts {
     fn sum(self) -> usize {
-        self.weights + self.lanes + self.rows
+        self.weights + self.lanes + self.rows + self.wide
     }
 }
 
@@ -120,6 +125,9 @@ impl BatchMatmul {
                 } else {
                     0
                 },
+                wide: matrix
+                    .wide_row_bytes()
+                    .map_or(0, |bytes| (rows.min(ROWS) * bytes).div_ceil(LINE_BYTES)),
             };
             let tasks = batch.min(if threads > 1 { threads * TASKS_PER_THREAD } else { 1 });
             // Each task has scratch memory of its own, of all of which there should not be much more
@@ -241,7 +249,8 @@ impl BatchMatmul {
     ) {
         let [rows, inner, columns] = self.sizes;
         let (weights, scratch) = scratch.split_at_mut(lines.weights);
-        let (lanes, copy) = scratch.split_at_mut(lines.lanes);
+        let (lanes, scratch) = scratch.split_at_mut(lines.lanes);
+        let (copy, wide) = scratch.split_at_mut(lines.rows);
         let weights = bytemuck::cast_slice_mut::<_, u8>(weights);
         let lanes = &mut bytemuck::cast_slice_mut::<_, ChannelLanes>(lanes)[..];
         matrix.pack_at_run_time(y, self.transposed[1], weights, lanes, pace);
@@ -266,15 +275,25 @@ impl BatchMatmul {
         let output = DisjointOutput::new(output);
         let mut row = 0;
         while row < rows {
-            let mut addresses = [std::ptr::null(); 12 * TILE_ROWS];
+            let mut addresses = [std::ptr::null(); ROWS];
             let count = addresses.len().min(rows - row);
             for (index, address) in addresses.iter_mut().enumerate().take(count) {
                 *address = x[(row + index) * row_bytes..].as_ptr();
             }
-            let mut terms = [0_i32; 12 * TILE_ROWS];
+            let mut terms = [0_i32; ROWS];
             if matrix.needs_row_terms() {
                 // SAFETY: the addresses of rows of `inner` bytes.
                 unsafe { matrix.row_terms(addresses.as_ptr(), count, &mut terms[..count]) };
+            }
+            let mut table_step = count;
+            if matrix.wide_row_bytes().is_some() {
+                let mut wide_rows = [std::ptr::null(); ROWS];
+                let wide = bytemuck::cast_slice_mut(wide);
+                // SAFETY: the addresses of rows of `inner` bytes, rounded up to a multiple of four.
+                unsafe {
+                    matrix.widen(addresses.as_ptr(), count, wide, &mut wide_rows[..count]);
+                }
+                (addresses, table_step) = (wide_rows, 0);
             }
             for block in matrix.blocks() {
                 let Block { channel, vectors, .. } = *block;
@@ -287,7 +306,7 @@ impl BatchMatmul {
                     }
                     let tile = Tile {
                         table: addresses[first..].as_ptr(),
-                        table_step: count,
+                        table_step,
                         rows: tile_rows,
                         row_terms: matrix
                             .needs_row_terms()

@@ -22,7 +22,7 @@ fn element(draft: &mut Draft, vector: i32, at: i32) -> i32 {
 
 fn shape_of(draft: &mut Draft, tensor: i32, rank: i32) -> i32 {
     let shape = draft.tensor(T::Int32, &[rank]);
-    let options = BuiltinOptions::ShapeOptions(Box::new(ShapeOptions::default()));
+    let options = BuiltinOptions::ShapeOptions(Box::default());
     draft.operator(B::Shape, &[tensor], &[shape], Some(options));
     shape
 }
@@ -89,7 +89,7 @@ fn integers_of_any_rank_are_folded() {
     let reshaped = |draft: &mut Draft, shape: [i32; 2]| {
         let target = draft.integers(&[2], &shape);
         let output = draft.tensor(T::Int32, &shape);
-        let options = BuiltinOptions::ReshapeOptions(Box::new(ReshapeOptions::default()));
+        let options = BuiltinOptions::ReshapeOptions(Box::default());
         draft.operator(B::Reshape, &[range, target], &[output], Some(options));
         output
     };
@@ -138,7 +138,9 @@ fn computed(builtin: B, constants: &[(&[i32], &[i32])]) -> Draft {
 #[test]
 fn sec_huge_results_are_not_computed() {
     const MOST: i32 = i32::MAX;
-    let cases: [(B, &[(&[i32], &[i32])]); 6] = [
+    /// Shape and elements.
+    type Constant<'a> = (&'a [i32], &'a [i32]);
+    let cases: [(B, &[Constant<'_>]); 6] = [
         (B::Fill, &[(&[2], &[MOST, MOST]), (&[], &[7])]),
         (B::Fill, &[(&[4], &[1 << 15, 1 << 15, 1 << 15, 1 << 15]), (&[], &[7])]),
         (B::Range, &[(&[], &[i32::MIN]), (&[], &[MOST]), (&[], &[1])]),

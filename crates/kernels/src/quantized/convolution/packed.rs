@@ -23,6 +23,10 @@ const TASKS_PER_THREAD: usize = 4;
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 
+/// Bytes of rows that are widened together for kernels that want that: many, since all weights are read
+/// again for each table, but they should stay in the second cache, together with those of a block.
+const WIDE_BYTES: usize = 224 << 10;
+
 /// A convolution for one of the fast kernels.
 #[derive(Debug)]
 pub(super) struct Packed {
@@ -40,6 +44,10 @@ pub(super) struct Packed {
     block_pieces: usize,
     /// Blocks of all groups.
     blocks: usize,
+    /// Pixels of a table, at most.
+    table_pixels: usize,
+    /// Lines of widened rows.
+    wide_lines: usize,
 }
 
 /// The number `index` of `pieces` nearly equal parts of `total`, from and to.
@@ -124,9 +132,20 @@ impl Packed {
         let (pieces, block_pieces) = cut(shape, rows, blocks, is_staged, preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         let padding = preparation.filled(zero_point, depth.max(1), "a run of padding")?;
-        let stage_lines = stage.map_or(0, |stage: Stage| stage.bytes.div_ceil(LINE_BYTES));
-        preparation.check_scratch::<Line>(&[pieces, block_pieces, stage_lines])?;
-        Ok(Some(Self { matrices, stage, run_offsets, padding, pieces, block_pieces, blocks }))
+        let (table_pixels, wide_lines) = wide_rows(shape, first, runs);
+        let packed = Self {
+            matrices,
+            stage,
+            run_offsets,
+            padding,
+            pieces,
+            block_pieces,
+            blocks,
+            table_pixels,
+            wide_lines,
+        };
+        preparation.check_scratch::<Line>(&[pieces, block_pieces, packed.task_lines()])?;
+        Ok(Some(packed))
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -139,6 +158,11 @@ impl Packed {
 
     /// Lines of scratch memory that a task wants.
     pub(super) fn task_lines(&self) -> usize {
+        self.stage_lines() + self.wide_lines
+    }
+
+    /// Lines of a copy of rows of the input.
+    fn stage_lines(&self) -> usize {
         self.stage.map_or(0, |stage| stage.bytes.div_ceil(LINE_BYTES))
     }
 
@@ -166,17 +190,33 @@ impl Packed {
             stop,
             blocks: part(self.blocks, self.block_pieces, block_piece),
         };
+        let (copy, wide) = scratch.split_at_mut(self.stage_lines());
+        let wide = bytemuck::cast_slice_mut(wide);
         match &self.stage {
             None => {
                 let (first, end) = part(shape.output_pixels(), self.pieces, piece);
-                work.run_direct(first, end);
+                work.run_direct(first, end, wide);
             }
             Some(stage) => {
                 let rows = part(shape.batch * shape.output[0], self.pieces, piece);
-                work.run_staged(stage, rows, bytemuck::cast_slice_mut(scratch));
+                work.run_staged(stage, rows, bytemuck::cast_slice_mut(copy), wide);
             }
         }
     }
+}
+
+/// Pixels of a table, at most, and lines that their widened rows take.
+fn wide_rows(shape: &Shape, matrix: &Matrix, runs: usize) -> (usize, usize) {
+    let pixels = Table::pixels(runs, matrix.common.run_bytes);
+    let (Some(row_bytes), Some(block)) = (matrix.wide_row_bytes(), matrix.blocks().first()) else {
+        return (pixels, 0);
+    };
+    // Whole tiles.
+    let tile_rows = matrix.tile_rows(block);
+    let fitting = (WIDE_BYTES / row_bytes.max(1) / tile_rows).max(1) * tile_rows;
+    let pixels = pixels.min(fitting).min(shape.output_pixels().max(1));
+    // Row and tile are shorter than the packed weights.
+    (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
 }
 
 /// Into how many pieces rows and blocks are cut.
@@ -228,9 +268,9 @@ impl Work<'_> {
     }
 
     /// Output pixels from `first` to before `end`, read in place.
-    fn run_direct(&self, first: usize, end: usize) {
+    fn run_direct(&self, first: usize, end: usize, wide: &mut [u16]) {
         let mut table = Table::new();
-        let pixels = Table::pixels(self.shape.taps(), self.shape.group_input_channels());
+        let pixels = self.convolution.table_pixels;
         let mut next = first;
         let mut pace = Pace::new(self.stop);
         while next < end {
@@ -248,18 +288,22 @@ impl Work<'_> {
                 // SAFETY: the table has the addresses of all taps: inside of the image, whose size was
                 // checked, or of the padding, which is as long as a run. That is the group's channels of
                 // a pixel: without a copy their number is a multiple of four.
-                unsafe { self.compute(&table, group, blocks, first, count, &mut pace) };
+                unsafe { self.compute(&table, group, blocks, (first, count), wide, &mut pace) };
             }
         }
     }
 
     /// Output rows of all images from and to, read from copies.
-    fn run_staged(&self, stage: &Stage, (first, end): (usize, usize), copy: &mut [u8]) {
+    fn run_staged(
+        &self,
+        stage: &Stage,
+        (first, end): (usize, usize),
+        copy: &mut [u8],
+        wide: &mut [u16],
+    ) {
         let shape = self.shape;
         let mut table = Table::new();
-        let runs = self.convolution.run_offsets.len();
-        let run_bytes = self.convolution.matrices[0].common.run_bytes;
-        let pixels = Table::pixels(runs, run_bytes);
+        let pixels = self.convolution.table_pixels;
         let padding = self.convolution.padding[0];
         let [height, width] = shape.output;
         let mut row = first;
@@ -272,6 +316,7 @@ impl Work<'_> {
                 return;
             }
             let run_offsets = &self.convolution.run_offsets;
+            let run_bytes = self.convolution.matrices[0].common.run_bytes;
             let read = stage.end(shape, rows, run_offsets, run_bytes);
             assert!(read <= copy.len() as u128, "runs end {read} bytes into a copy");
             for index in 0..rows {
@@ -288,7 +333,7 @@ impl Work<'_> {
                         // addresses as `fill_regular` entered, one for each run of each pixel.
                         unsafe {
                             let first = (row + index) * width + x;
-                            self.compute(&table, group, blocks, first, count, &mut pace);
+                            self.compute(&table, group, blocks, (first, count), wide, &mut pace);
                         }
                     }
                 }
@@ -308,8 +353,8 @@ impl Work<'_> {
         table: &Table,
         group: usize,
         blocks: (usize, usize),
-        first: usize,
-        count: usize,
+        (first, count): (usize, usize),
+        wide: &mut [u16],
         pace: &mut Pace<'_>,
     ) {
         let matrix = &self.convolution.matrices[group];
@@ -321,6 +366,16 @@ impl Work<'_> {
         let blocks = &matrix.blocks()[blocks.0..blocks.1];
         let (start, output_step) = (self.output.start(first), self.output.stride());
         let inputs = matrix.common.runs * matrix.common.run_bytes * count;
+        let (mut start_of_rows, mut table_step) = (table.start(), count);
+        let mut wide_rows = [std::ptr::null(); PIXELS];
+        if matrix.wide_row_bytes().is_some() {
+            if pace.is_over(inputs) {
+                return;
+            }
+            // SAFETY: the caller's promise.
+            unsafe { matrix.widen(table.start(), count, wide, &mut wide_rows[..count]) };
+            (start_of_rows, table_step) = (wide_rows.as_ptr(), 0);
+        }
         for (block, next) in blocks.iter().zip(blocks.iter().cycle().skip(1)) {
             if pace.is_over(inputs.saturating_mul(block.channels)) {
                 return;
@@ -332,8 +387,8 @@ impl Work<'_> {
                     <= self.output.values.len()
             );
             let rows = Tile {
-                table: table.start(),
-                table_step: count,
+                table: start_of_rows,
+                table_step,
                 rows: count,
                 row_terms: matrix.needs_row_terms().then(|| &terms[..count]),
                 weights: matrix.block_weights(block),

@@ -343,6 +343,55 @@ fn extreme_numbers_agree() {
     }
 }
 
+/// Depths around what is multiplied in a step, rows around what is a tile, zero points at both ends.
+#[test]
+fn extreme_numbers_agree_at_all_depths() {
+    let depths = if cfg!(miri) { 4..6 } else { 1..36_usize };
+    for (depth, signedness) in depths
+        .flat_map(|depth| [Signedness::Unsigned, Signedness::Signed].map(|kind| (depth, kind)))
+    {
+        for (pixels, filter, [weight, other], zero_ends) in [
+            (1, 1, [0x80, 0x80], [0, 0]),
+            (5, 1, [0x80, 0x7F], [1, 0]),
+            (6, 1, [0x7F, 0x7F], [0, 1]),
+            (7, 3, [0x80, 0x7F], [1, 1]),
+            (13, 2, [0x81, 0x7F], [1, 0]),
+        ] {
+            let shape = Shape {
+                input: [1, pixels],
+                output: [1, pixels],
+                ..same([filter, 1, pixels, depth, 19])
+            };
+            let mut case = typical(shape, signedness, 0);
+            let mut random = fastrand::Rng::with_seed(depth as u64);
+            case.weights.fill_with(|| if random.bool() { weight } else { other });
+            case.input.fill_with(|| [0, 0x7F, 0x80, 0xFF][random.usize(..4)]);
+            let range = [signedness.range().0, signedness.range().1];
+            case.activations.zero_point = range[zero_ends[0]];
+            let of_weights = case.weight_signedness.range();
+            case.weight_zero_point = [of_weights.0, of_weights.1][zero_ends[1]];
+            case.check();
+            case.weight_zero_point = 0;
+            case.check();
+        }
+    }
+}
+
+/// Rows that are so long that few are widened together.
+#[test]
+fn very_long_rows_agree() {
+    let depth = if cfg!(miri) { 50 } else { 70_001 };
+    for (pixels, weight) in [(1, 0x80), (7, 0x7F), (8, 0x81)] {
+        let shape =
+            Shape { input: [1, pixels], output: [1, pixels], ..same([1, 1, pixels, depth, 5]) };
+        let mut case = typical(shape, Signedness::Signed, 0);
+        case.check();
+        case.weights.fill(weight);
+        case.input.fill(0x80);
+        case.check();
+    }
+}
+
 #[test]
 fn nothing_happens_without_pixels_or_channels() {
     for (batch, output, depth, channels) in

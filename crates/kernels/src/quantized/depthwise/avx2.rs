@@ -88,44 +88,82 @@ impl Vectors for Bytes32 {
         run: &Run<'_>,
         sums: [[__m256i; 4]; P],
     ) {
-        let channels = run.block.channels;
-        // SAFETY: the block's channels of the pixels may be written.
+        // In memory: the constants of what follows take all registers.
+        let mut sums = sums;
+        // SAFETY: the caller's promises.
         unsafe {
-            let mut outputs = sums;
-            for v in 0..4 {
-                let constants = Constants::load(run.lanes.get_unchecked(v / 2), v % 2);
-                for p in 0..P {
-                    outputs[p][v] = match run.block.form {
-                        Form::Plain => constants.apply::<false>(outputs[p][v]),
-                        _ => constants.apply::<true>(outputs[p][v]),
-                    };
-                }
+            match run.block.form {
+                Form::Scalar => store_scalar::<SHARE>(packed, run, &sums),
+                Form::Plain => store::<SHARE, false>(packed, run, &mut sums),
+                _ => store::<SHARE, true>(packed, run, &mut sums),
             }
-            let limits = Limits::new(packed.requantization.min, packed.requantization.max);
-            for p in 0..P {
-                let bytes = match run.block.form {
-                    Form::Scalar => scalar(packed, run, sums[p]),
-                    _ => limits.narrow4(outputs[p]),
-                };
-                let to = run.output.wrapping_add(p.wrapping_mul(run.output_step));
-                let partner = to.wrapping_add(run.partner.wrapping_mul(run.output_step));
-                let (low, high) =
-                    (_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes));
-                match SHARE {
-                    FULL => _mm256_storeu_si256(to.cast(), bytes),
-                    PARTIAL => {
-                        _mm_storeu_si128(to.cast(), low);
-                        store_some(to.add(16), high, channels - 16);
-                    }
-                    FULL_PAIR => {
-                        _mm_storeu_si128(to.cast(), low);
-                        _mm_storeu_si128(partner.cast(), high);
-                    }
-                    _ => {
-                        store_some(to, low, channels);
-                        store_some(partner, high, channels);
-                    }
-                }
+        }
+    }
+}
+
+/// Requantizes and stores the first pixels of a run.
+///
+/// # Safety
+/// As of [`Vectors::store`], for as many pixels as there are; the processor has AVX2.
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+unsafe fn store<const SHARE: u8, const NUDGED: bool>(
+    packed: &Packed,
+    run: &Run<'_>,
+    sums: &mut [[__m256i; 4]],
+) {
+    let lanes: &[ChannelLanes; 2] = run.lanes.try_into().expect("of 32 channels");
+    for v in 0..4 {
+        let constants = Constants::load(&lanes[v / 2], v % 2);
+        for pixel in &mut *sums {
+            pixel[v] = constants.apply::<NUDGED>(pixel[v]);
+        }
+    }
+    let limits = Limits::new(packed.requantization.min, packed.requantization.max);
+    for (p, pixel) in sums.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { store_pixel::<SHARE>(run, p, limits.narrow4(*pixel)) };
+    }
+}
+
+/// Requantizes one by one and stores.
+///
+/// # Safety
+/// As of [`store`].
+#[cold]
+#[target_feature(enable = "avx2")]
+unsafe fn store_scalar<const SHARE: u8>(packed: &Packed, run: &Run<'_>, sums: &[[__m256i; 4]]) {
+    for (p, pixel) in sums.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { store_pixel::<SHARE>(run, p, scalar(packed, run, *pixel)) };
+    }
+}
+
+/// Stores the outputs of a pixel, and of its partner.
+///
+/// # Safety
+/// The block's channels of both may be written; the caller has AVX2.
+#[inline(always)]
+unsafe fn store_pixel<const SHARE: u8>(run: &Run<'_>, pixel: usize, bytes: __m256i) {
+    let channels = run.block.channels;
+    let to = run.output.wrapping_add(pixel.wrapping_mul(run.output_step));
+    let partner = to.wrapping_add(run.partner.wrapping_mul(run.output_step));
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (low, high) = (_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes));
+        match SHARE {
+            FULL => _mm256_storeu_si256(to.cast(), bytes),
+            PARTIAL => {
+                _mm_storeu_si128(to.cast(), low);
+                store_some(to.add(16), high, channels - 16);
+            }
+            FULL_PAIR => {
+                _mm_storeu_si128(to.cast(), low);
+                _mm_storeu_si128(partner.cast(), high);
+            }
+            _ => {
+                store_some(to, low, channels);
+                store_some(partner, high, channels);
             }
         }
     }

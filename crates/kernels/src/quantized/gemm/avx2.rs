@@ -1,9 +1,10 @@
 //! Tiles with 256-bit vectors, 16 lanes in two of them.
 //!
 //! With AVX-VNNI, sums of four products of an unsigned and a signed byte. With AVX2 alone, sums of two
-//! products of 16-bit numbers: the instruction for products of bytes saturates at 16 bits, so bytes are
-//! widened, and of four inputs that are repeated in all lanes, the even ones are left by a mask and the
-//! odd ones by a shift. Weights are packed as 16-bit numbers in that order.
+//! products of 16-bit numbers: the instruction for products of bytes saturates at 16 bits. Weights are
+//! packed as 16-bit numbers, and inputs are widened once for all blocks of channels ([`widen`]), so that
+//! a step only loads, multiplies and adds: six rows of 16 channels are 12 sums in registers, with two of
+//! weights, one of inputs and one of products.
 #![allow(unsafe_code)]
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
@@ -78,65 +79,50 @@ impl Arithmetic for Vnni {
 
 /// With AVX2 alone.
 #[derive(Clone, Copy)]
-pub(super) struct Pairs {
-    flip: __m256i,
-    even: __m256i,
-}
+pub(super) struct Pairs;
 
 impl Arithmetic for Pairs {
     type Sums = [__m256i; 2];
-    type Inputs = [__m256i; 2];
-    type Weights = [__m256i; 4];
+    /// Two inputs, as 16-bit numbers.
+    type Inputs = __m256i;
+    /// Two of each channel, as 16-bit numbers.
+    type Weights = [__m256i; 2];
 
-    const ROWS: [usize; 5] = [0, 4, 0, 0, 0];
+    const ROWS: [usize; 5] = [0, 6, 0, 0, 0];
+
+    const INPUT_BYTES: usize = 2;
 
     #[inline(always)]
     unsafe fn new() -> Self {
-        // SAFETY: the trait's promise.
-        unsafe { Self { flip: _mm256_set1_epi8(i8::MIN), even: _mm256_set1_epi16(0xFF) } }
+        Self
     }
 
     #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> [__m256i; 4] {
-        let from = from.cast::<__m256i>();
+    unsafe fn weights(self, from: *const u8) -> [__m256i; 2] {
         // SAFETY: the caller's promise: whole lines.
-        unsafe {
-            [
-                _mm256_load_si256(from),
-                _mm256_load_si256(from.add(1)),
-                _mm256_load_si256(from.add(2)),
-                _mm256_load_si256(from.add(3)),
-            ]
-        }
+        unsafe { [_mm256_load_si256(from.cast()), _mm256_load_si256(from.add(32).cast())] }
     }
 
     #[inline(always)]
-    unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> [__m256i; 2] {
+    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m256i {
         // SAFETY: the trait's promise.
-        unsafe {
-            let mut inputs = _mm256_set1_epi32(four.cast_signed());
-            if SIGNED {
-                inputs = _mm256_xor_si256(inputs, self.flip);
-            }
-            [_mm256_and_si256(inputs, self.even), _mm256_srli_epi16::<8>(inputs)]
-        }
+        unsafe { _mm256_set1_epi32(two.cast_signed()) }
     }
 
     #[inline(always)]
     unsafe fn multiply(
         self,
-        [mut low, mut high]: [__m256i; 2],
-        [evens, odds]: [__m256i; 2],
-        [a, b, c, d]: [__m256i; 4],
+        [low, high]: [__m256i; 2],
+        inputs: __m256i,
+        [a, b]: [__m256i; 2],
     ) -> [__m256i; 2] {
         // SAFETY: the trait's promise.
         unsafe {
-            low = _mm256_add_epi32(low, _mm256_madd_epi16(evens, a));
-            high = _mm256_add_epi32(high, _mm256_madd_epi16(evens, c));
-            low = _mm256_add_epi32(low, _mm256_madd_epi16(odds, b));
-            high = _mm256_add_epi32(high, _mm256_madd_epi16(odds, d));
+            [
+                _mm256_add_epi32(low, _mm256_madd_epi16(inputs, a)),
+                _mm256_add_epi32(high, _mm256_madd_epi16(inputs, b)),
+            ]
         }
-        [low, high]
     }
 
     #[target_feature(enable = "avx2")]
@@ -149,6 +135,51 @@ impl Arithmetic for Pairs {
     ) {
         // SAFETY: the caller's promises.
         unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+    }
+}
+
+/// Widens rows of bytes, each with the bits of `flip` inverted, to 16-bit numbers, and enters where each
+/// begins; rows have this many runs, of `padded` bytes each, a multiple of four.
+///
+/// # Safety
+/// The processor has AVX2. The table has the addresses of all runs of as many rows as are to be
+/// entered, and behind each this many bytes can be read.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn widen(
+    (table, table_step): (*const *const u8, usize),
+    (runs, padded): (usize, usize),
+    flip: u8,
+    wide: &mut [u16],
+    addresses: &mut [*const u8],
+) {
+    let flips = _mm_set1_epi8(flip.cast_signed());
+    let rows = wide.chunks_exact_mut((runs * padded).max(1)).zip(addresses);
+    for (row, (wide, address)) in rows.enumerate() {
+        *address = wide.as_ptr().cast();
+        for (run, to) in wide.chunks_exact_mut(padded.max(1)).enumerate() {
+            let (sixteens, rest) = to.as_chunks_mut::<16>();
+            let (eights, rest) = rest.as_chunks_mut::<8>();
+            // SAFETY: the caller's promises: as many bytes as there are numbers.
+            unsafe {
+                let mut from = *table.add(run.wrapping_mul(table_step).wrapping_add(row));
+                for to in sixteens {
+                    let bytes = _mm_xor_si128(_mm_loadu_si128(from.cast()), flips);
+                    _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm256_cvtepu8_epi16(bytes));
+                    from = from.add(16);
+                }
+                for to in eights {
+                    let bytes = _mm_xor_si128(_mm_loadl_epi64(from.cast()), flips);
+                    _mm_storeu_si128(to.as_mut_ptr().cast(), _mm_cvtepu8_epi16(bytes));
+                    from = from.add(8);
+                }
+                for to in rest.as_chunks_mut::<4>().0 {
+                    let four = _mm_cvtsi32_si128(from.cast::<i32>().read_unaligned());
+                    let bytes = _mm_xor_si128(four, flips);
+                    _mm_storel_epi64(to.as_mut_ptr().cast(), _mm_cvtepu8_epi16(bytes));
+                    from = from.add(4);
+                }
+            }
+        }
     }
 }
 
@@ -178,37 +209,98 @@ impl Sums for [__m256i; 2] {
         sums: [[Self; W]; R],
     ) {
         debug_assert_eq!(W, 1, "blocks of one vector");
-        // SAFETY: the caller's promises; arrays of 16 numbers and bytes.
+        // In memory: the constants of what follows take all registers.
+        let mut sums = sums.map(|row| row[0]);
+        // SAFETY: the caller's promises.
         unsafe {
-            let limits = Limits::new(matrix.common.limits.0, matrix.common.limits.1);
-            let constants = [Constants::load(&lanes[0], 0), Constants::load(&lanes[0], 1)];
-            for (r, row) in sums.iter().enumerate() {
-                let [low, high] = row[0];
-                let mut bytes = [0_u8; 16];
-                let outputs = match block.form {
-                    Form::Scalar => {
-                        let mut numbers = [0_i32; 16];
-                        _mm256_storeu_si256(numbers.as_mut_ptr().cast(), low);
-                        _mm256_storeu_si256(numbers.as_mut_ptr().add(8).cast(), high);
-                        for (index, byte) in bytes.iter_mut().enumerate().take(block.channels) {
-                            *byte = matrix.output(block, index, numbers[index]);
-                        }
-                        _mm_loadu_si128(bytes.as_ptr().cast())
-                    }
-                    Form::Nudged => limits
-                        .narrow(constants[0].apply::<true>(low), constants[1].apply::<true>(high)),
-                    _ => limits.narrow(
-                        constants[0].apply::<false>(low),
-                        constants[1].apply::<false>(high),
-                    ),
-                };
-                let to = output.add(step.wrapping_mul(r));
-                if block.channels == 16 {
-                    _mm_storeu_si128(to.cast(), outputs);
-                } else {
-                    _mm_storeu_si128(bytes.as_mut_ptr().cast(), outputs);
-                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, block.channels);
+            match block.form {
+                Form::Scalar => store_scalar(matrix, block, (output, step), &sums),
+                Form::Nudged => {
+                    store::<true>(matrix, block, &lanes[0], (output, step), &mut sums);
                 }
+                _ => store::<false>(matrix, block, &lanes[0], (output, step), &mut sums),
+            }
+        }
+    }
+}
+
+/// Requantizes and stores, two rows at a time.
+///
+/// # Safety
+/// As of [`Sums::finish`], for as many rows as there are; the processor has AVX2.
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+unsafe fn store<const NUDGED: bool>(
+    matrix: &Matrix,
+    block: &Block,
+    lanes: &ChannelLanes,
+    (mut output, step): (*mut u8, usize),
+    sums: &mut [[__m256i; 2]],
+) {
+    for half in 0..2 {
+        let constants = Constants::load(lanes, half);
+        for row in &mut *sums {
+            row[half] = constants.apply::<NUDGED>(row[half]);
+        }
+    }
+    let limits = Limits::new(matrix.common.limits.0, matrix.common.limits.1);
+    for rows in sums.chunks(2) {
+        let bytes = limits.narrow_rows([rows[0], rows[rows.len() - 1]]);
+        // SAFETY: the caller's promises.
+        unsafe {
+            store_row(block, output, _mm256_castsi256_si128(bytes));
+            output = output.wrapping_add(step);
+            if rows.len() == 2 {
+                store_row(block, output, _mm256_extracti128_si256::<1>(bytes));
+                output = output.wrapping_add(step);
+            }
+        }
+    }
+}
+
+/// Stores the outputs of a row.
+///
+/// # Safety
+/// The block's channels may be written; the caller has AVX2.
+#[inline(always)]
+unsafe fn store_row(block: &Block, to: *mut u8, outputs: __m128i) {
+    // SAFETY: the caller's promises; all parts are within the channels.
+    unsafe {
+        match block.channels {
+            16 => _mm_storeu_si128(to.cast(), outputs),
+            8 => _mm_storel_epi64(to.cast(), outputs),
+            channels => {
+                let mut bytes = [0_u8; 16];
+                _mm_storeu_si128(bytes.as_mut_ptr().cast(), outputs);
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, channels);
+            }
+        }
+    }
+}
+
+/// Requantizes one by one and stores.
+///
+/// # Safety
+/// As of [`Sums::finish`]; the processor has AVX2.
+#[cold]
+#[target_feature(enable = "avx2")]
+unsafe fn store_scalar(
+    matrix: &Matrix,
+    block: &Block,
+    (output, step): (*mut u8, usize),
+    sums: &[[__m256i; 2]],
+) {
+    for (r, [low, high]) in sums.iter().enumerate() {
+        let mut numbers = [0_i32; 16];
+        // SAFETY: 16 numbers.
+        unsafe {
+            _mm256_storeu_si256(numbers.as_mut_ptr().cast(), *low);
+            _mm256_storeu_si256(numbers.as_mut_ptr().add(8).cast(), *high);
+        }
+        for (index, &sum) in numbers.iter().enumerate().take(block.channels) {
+            // SAFETY: a channel of the row, which may be written.
+            unsafe {
+                output.add(step.wrapping_mul(r) + index).write(matrix.output(block, index, sum));
             }
         }
     }

@@ -47,7 +47,8 @@ pub(in crate::quantized) struct Matrix {
     pub common: Common,
     blocks: Vec<Block>,
     /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 and AVX-512 without VNNI
-    /// they have 16 bits: by (half) vector, first the even ones of the four, then the odd ones.
+    /// they have 16 bits: AVX-512 has first the even ones of the four of all lanes, then the odd ones; AVX2
+    /// has first the first two of all lanes, then the others.
     weights: Option<PackedValues<u8>>,
     lanes: Vec<ChannelLanes>,
     requantization: Requantization,
@@ -354,7 +355,8 @@ impl Matrix {
     /// # Safety
     /// The block is one of this matrix. The table holds the addresses of all runs of all rows,
     /// `(runs - 1) * table_step + rows` of them, and behind each as many bytes as a run has, rounded up
-    /// to a multiple of four, can be read. The weights are the block's, on a line:
+    /// to a multiple of four, can be read. If [`Self::wide_row_bytes`] gives something, it holds instead
+    /// the addresses of widened rows, one for each. The weights are the block's, on a line:
     /// [`Self::block_weights`] with all that follow, or what [`Self::pack_at_run_time`] has packed from
     /// `Block::weights` on. The outputs of the block's channels of the rows can be written, and no one
     /// else accesses them. (Lanes and row terms are slices, whose lengths are compared.)
@@ -417,6 +419,44 @@ impl Matrix {
     /// Rows of a tile of a block, at most.
     pub(in crate::quantized) fn tile_rows(&self, block: &Block) -> usize {
         self.variant.tile_rows(block.vectors)
+    }
+
+    /// Bytes of a row as [`Self::widen`] writes it; none if rows are read as they are.
+    pub(in crate::quantized) fn wide_row_bytes(&self) -> Option<usize> {
+        let Common { runs, run_bytes, .. } = self.common;
+        // Less than the packed weights have.
+        let bytes = self.variant.input_bytes();
+        (bytes > 1).then(|| runs * run_bytes.next_multiple_of(DEPTH) * bytes)
+    }
+
+    /// Widens rows to 16 bits where the kernel wants them so, for all blocks at once: their table then
+    /// has the addresses of the widened rows, one for each row, which are entered here.
+    ///
+    /// # Safety
+    /// As of [`Self::compute_rows`], for the table, of as many rows as there are addresses.
+    ///
+    /// # Panics
+    /// If there is not enough memory for the rows.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+    pub(in crate::quantized) unsafe fn widen(
+        &self,
+        table: *const *const u8,
+        table_step: usize,
+        wide: &mut [u16],
+        addresses: &mut [*const u8],
+    ) {
+        let Common { runs, run_bytes, is_signed, .. } = self.common;
+        let padded = run_bytes.next_multiple_of(DEPTH);
+        let flip = if is_signed { 0x80 } else { 0 };
+        let wide = &mut wide[..addresses.len() * runs * padded];
+        match self.variant {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the caller's promise; the processor has the variant's instructions.
+            Variant::Avx2 => unsafe {
+                super::avx2::widen((table, table_step), (runs, padded), flip, wide, addresses);
+            },
+            _ => unreachable!("rows are read as they are"),
+        }
     }
 
     /// Whether the weights have another zero point than 0, so that [`super::Tile::row_terms`] are

@@ -37,19 +37,23 @@ pub(super) trait Sums: Copy {
     );
 }
 
-/// How four inputs and the weights of 16 channels are multiplied.
+/// How four bytes of inputs and the weights of 16 channels are multiplied.
 ///
 /// # Safety
 /// As of [`Sums`], but for [`kernel`](Self::kernel), which is compiled for the instructions itself.
 pub(super) trait Arithmetic: Copy {
     type Sums: Sums;
-    /// Four inputs of a row, for all lanes.
+    /// Four bytes of a row, for all lanes.
     type Inputs: Copy;
-    /// Four weights of each of 16 channels.
+    /// The same number of weights of each of 16 channels.
     type Weights: Copy;
 
     /// Rows of a tile, at most, by the number of its block's vectors; 0 if there are no such blocks.
     const ROWS: [usize; 5];
+
+    /// Bytes of an input in a row; 2 if [`Matrix::widen`] widens rows, all runs of which are then one.
+    /// [`step`](Self::step) takes four bytes of a row.
+    const INPUT_BYTES: usize = 1;
 
     /// What stays in registers.
     unsafe fn new() -> Self;
@@ -60,10 +64,10 @@ pub(super) trait Arithmetic: Copy {
     /// They can be read, as many bytes as [`Self::Weights`] has, and begin on a line.
     unsafe fn weights(self, from: *const u8) -> Self::Weights;
 
-    /// Repeats four inputs in all lanes.
+    /// Repeats four bytes in all lanes.
     unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> Self::Inputs;
 
-    /// Adds four products to each sum.
+    /// Adds their products to each sum.
     unsafe fn multiply(
         self,
         sums: Self::Sums,
@@ -210,7 +214,11 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
     ahead: &mut Ahead,
 ) {
     let lanes: &[_; W] = tile.lanes.try_into().expect("one for each vector");
-    let steps = matrix.common.run_bytes.div_ceil(DEPTH);
+    let (mut runs, mut steps) = (matrix.common.runs, matrix.common.run_bytes.div_ceil(DEPTH));
+    if A::INPUT_BYTES > 1 {
+        // Fewer than the bytes of the packed weights.
+        (runs, steps) = (1, runs.wrapping_mul(steps).wrapping_mul(A::INPUT_BYTES));
+    }
     // SAFETY: the table has an address for each run of each row, `R` rows for each tile; the weights are
     // those of all steps of all runs and `W` vectors, which is as many as the block has. The rest is the
     // caller's promise.
@@ -232,7 +240,7 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
                 }
             }
             let mut streams = Streams { weights: tile.weights, ahead: ahead.of_tile(tile.weights) };
-            for run in 0..matrix.common.runs {
+            for run in 0..runs {
                 let mut rows = [std::ptr::null(); R];
                 // Within the table, so that nothing wraps.
                 let first = run.wrapping_mul(tile.table_step).wrapping_add(index.wrapping_mul(R));

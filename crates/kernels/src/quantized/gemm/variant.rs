@@ -114,6 +114,15 @@ impl Variant {
         }
     }
 
+    /// Bytes of an input in a row; 2 if [`Matrix::widen`] widens rows before they are multiplied.
+    pub(super) fn input_bytes(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => super::avx2::Pairs::INPUT_BYTES,
+            _ => 1,
+        }
+    }
+
     /// Rows of a tile, at most, of a block of this many vectors.
     pub(super) fn tile_rows(self, vectors: usize) -> usize {
         self.rows()[vectors]
@@ -168,8 +177,12 @@ impl Variant {
             Self::Avx512 => put_pairs::<LANES>(vector, lane, weights),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
-                let half = vector.len() / 2;
-                put_pairs::<8>(&mut vector[lane / 8 * half..][..half], lane % 8, weights);
+                for (half, pair) in weights.map(u8::cast_signed).chunks_exact(2).enumerate() {
+                    let pair = [i16::from(pair[0]), i16::from(pair[1])];
+                    let place = (half * LANES + lane) * DEPTH;
+                    vector[place..][..2].copy_from_slice(&pair[0].to_le_bytes());
+                    vector[place + 2..][..2].copy_from_slice(&pair[1].to_le_bytes());
+                }
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vnni | Self::AvxVnni => {

@@ -63,16 +63,6 @@ impl Limits {
         Self { min: _mm256_set1_epi16(min as i16), max: _mm256_set1_epi16(max as i16) }
     }
 
-    /// 16 outputs, first those of `a`, then those of `b`.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    pub(in crate::quantized) fn narrow(&self, a: __m256i, b: __m256i) -> __m128i {
-        // Four of each in turn, put in order.
-        let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
-        let bytes = self.lower_bytes(words);
-        _mm_packus_epi16(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256::<1>(bytes))
-    }
-
     /// 32 outputs: four of each vector, then the next four of each.
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -80,6 +70,15 @@ impl Limits {
         let low = self.lower_bytes(_mm256_packs_epi32(parts[0], parts[1]));
         let high = self.lower_bytes(_mm256_packs_epi32(parts[2], parts[3]));
         _mm256_packus_epi16(low, high)
+    }
+
+    /// 16 outputs of a row, then those of another.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(in crate::quantized) fn narrow_rows(&self, rows: [[__m256i; 2]; 2]) -> __m256i {
+        let bytes = self.narrow4([rows[0][0], rows[0][1], rows[1][0], rows[1][1]]);
+        // By four: the first and the third of both rows, then the others.
+        _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
     }
 
     /// Clamped words, of which only the lower bytes are left, whatever their sign.
