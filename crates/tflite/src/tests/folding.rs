@@ -2,8 +2,8 @@
 
 use super::draft::Draft;
 use crate::schema::{
-    BuiltinOperator as B, BuiltinOptions, PackOptions, ReducerOptions, ReshapeOptions,
-    ShapeOptions, StridedSliceOptions, TensorType as T,
+    BuiltinOperator as B, BuiltinOptions, PackOptions, ReducerOptions, StridedSliceOptions,
+    TensorType as T,
 };
 use crate::{Import, ImportError, ImportOptions, import_bytes, import_memory};
 use nnhal_hal::{HalVersion, Memory, OperationType as O};
