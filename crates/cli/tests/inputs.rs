@@ -55,7 +55,10 @@ fn labels_that_no_output_has_are_said_so() {
     std::fs::write(file.path(), "cat\ndog\n").unwrap();
     let (code, stdout, _) = outcome(run(&["--labels"]).arg(file.path()));
     assert_eq!(code, 0);
-    assert!(stdout.contains("the labels are 2, and no output has as many elements"), "{stdout}");
+    assert!(
+        stdout.contains("the labels are 2, and no output has that number of elements"),
+        "{stdout}"
+    );
 }
 
 #[test]

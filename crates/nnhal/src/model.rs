@@ -458,8 +458,8 @@ impl Model {
         associated::files(memory)
     }
 
-    /// The names of classes that the file carries, of as many classes as this: the lines of a text file
-    /// among [`Model::associated_files`]. `None` if there is none with so many lines.
+    /// The names of classes that the file carries, for this number of classes: the lines of a text file
+    /// among [`Model::associated_files`]. `None` if there is none with that number of lines.
     ///
     /// # Errors
     /// As [`Model::associated_files`].

@@ -106,7 +106,7 @@ struct Listed<'a>(&'a [UnsupportedOperator], usize);
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (causes, consequences) = causes(self.0);
-        // What was not listed was not told apart either.
+        // Operators beyond those listed have no cause of their own.
         let own = causes.iter().map(|cause| cause.count).sum::<usize>() + self.1;
         let (is, s) = if own == 1 { ("has", "") } else { ("have", "s") };
         write!(formatter, "{own} operator{s} {is} no counterpart:")?;

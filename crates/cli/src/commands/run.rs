@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let note = given.as_ref().filter(|_| labels.iter().all(Option::is_none)).map(|given| {
         let sizes: Vec<_> = results.tensors().iter().map(|it| it.len().to_string()).collect();
         let (count, sizes) = (given.len(), sizes.join(", "));
-        format!("the labels are {count}, and no output has as many elements, but {sizes}")
+        format!("the labels are {count}, and no output has that number of elements, but {sizes}")
     });
     let is_asked = given.is_some() || arguments.top.is_some();
     let outputs: Vec<Output> = names
