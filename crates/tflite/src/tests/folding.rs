@@ -47,6 +47,35 @@ fn flatten() -> Draft {
     draft
 }
 
+/// As a framed spectrum has it: a length is taken out of a shape by SPLIT_V, of which one part has no
+/// elements, and becomes a scalar by a shape without elements.
+#[test]
+fn shapes_without_elements_make_scalars() {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[1, 12]);
+    draft.tensor_mut(x).shape_signature = Some(vec![-1, 12]);
+    let shape = shape_of(&mut draft, x, 2);
+    let (sizes, axis) = (draft.integers(&[3], &[1, 1, 0]), draft.integers(&[], &[0]));
+    let parts = [1, 1, 0].map(|length| draft.tensor(T::Int32, &[length]));
+    draft.operator(B::SplitV, &[shape, sizes, axis], &parts, None);
+    // No bytes in the file.
+    let nothing = draft.tensor(T::Int32, &[0]);
+    let scalar = draft.tensor(T::Int32, &[]);
+    draft.operator(B::Reshape, &[parts[1], nothing], &[scalar], None);
+    let (two, half) = (draft.integers(&[], &[2]), draft.tensor(T::Int32, &[]));
+    draft.operator(B::FloorDiv, &[scalar, two], &[half], None);
+    let target = draft.tensor(T::Int32, &[2]);
+    let options = BuiltinOptions::PackOptions(Box::new(PackOptions { values_count: 2, axis: 0 }));
+    draft.operator(B::Pack, &[half, two], &[target], Some(options));
+    let y = draft.tensor(T::Float32, &[6, 2]);
+    draft.operator(B::Reshape, &[x, target], &[y], None);
+    draft.ends(0, &[x], &[y]);
+    let import = with_shape(&draft, &[1, 12]);
+    let output = import.model.main.outputs[0] as usize;
+    assert_eq!(import.model.main.operands[output].dimensions, [6, 2]);
+    assert_eq!(import.model.main.operations.len(), 1, "all but the last is folded");
+}
+
 fn with_shape(draft: &Draft, shape: &[u32]) -> Import {
     let shapes = [Some(shape.to_vec())];
     let options = ImportOptions { shapes: &shapes, ..ImportOptions::default() };

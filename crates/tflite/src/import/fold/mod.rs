@@ -103,6 +103,10 @@ impl<'a> GraphImporter<'_, 'a> {
         if let Some(array) = &self.folded[tensor] {
             return Ok(Some(array.clone()));
         }
+        if self.is_constant_without_elements(tensor) {
+            let shape = self.tensor(tensor).shape.clone();
+            return Ok(Some(Array { shape, values: Some(Rc::from([])) }));
+        }
         if !self.is_constant(tensor) {
             return Ok(self.shapes[tensor].clone().map(Array::of_shape));
         }
@@ -113,6 +117,17 @@ impl<'a> GraphImporter<'_, 'a> {
             array.values = self.stored_integers(tensor)?;
         }
         Ok(Some(array))
+    }
+
+    /// Whether nothing gives a value to a tensor, which has no elements: the shape of a scalar, for example.
+    /// There are no bytes in the file either.
+    fn is_constant_without_elements(&self, tensor: usize) -> bool {
+        let is_given = self.is_input[tensor]
+            || self.operands[tensor].is_some()
+            || self.shapes[tensor].is_some()
+            || self.is_constant(tensor)
+            || self.tensor(tensor).is_variable;
+        !is_given && self.tensor(tensor).shape.contains(&0)
     }
 
     /// The elements of a constant of integers or truth values.
