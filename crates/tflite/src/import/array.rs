@@ -40,9 +40,12 @@ impl Array {
 
     /// The same elements in another shape.
     pub(super) fn with_shape(&self, shape: Vec<u32>) -> Imported<Self> {
-        if count(&shape)? != count(&self.shape)? {
-            let found = &self.shape;
-            return Err(Reason::new(format!("{found:?} has not the elements of {shape:?}")));
+        let (found, expected) = (count(&self.shape)?, count(&shape)?);
+        if found != expected {
+            let from = &self.shape;
+            return Err(Reason::new(format!(
+                "its input {from:?} has {found} elements, and the shape {shape:?} has {expected}"
+            )));
         }
         Ok(Self { shape, values: self.values.clone() })
     }

@@ -96,8 +96,10 @@ impl Rule<'_, '_, '_> {
             let (all, others) = (count(&x.shape)?, count(&shape_of(&lengths)?)?);
             if others == 0 || all % others != 0 {
                 lengths[axis] = -1;
-                let found = &x.shape;
-                return Err(Reason::new(format!("{found:?} has not the elements of {lengths:?}")));
+                let from = &x.shape;
+                return Err(Reason::new(format!(
+                    "its input {from:?} has {all} elements, which the lengths {lengths:?} do not divide"
+                )));
             }
             lengths[axis] = i64::try_from(all / others).unwrap_or(i64::MAX);
         }
