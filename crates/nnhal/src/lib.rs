@@ -58,6 +58,7 @@ mod profile;
 mod runner;
 mod session;
 mod tensor;
+mod variables;
 
 pub use associated::AssociatedFile;
 pub use data_type::{DataType, Element};
@@ -72,6 +73,7 @@ pub use profile::{Profile, ProfiledStep};
 pub use runner::{InputWriter, Runner};
 pub use session::{Input, Outputs, Position, Session, SignatureSession};
 pub use tensor::{Quantization, Summary, Tensor, TensorView};
+pub use variables::Variables;
 
 /// Models, devices and memory of the Neural Networks HAL, on which this library stands.
 pub use nnhal_hal as hal;

@@ -4,6 +4,7 @@ use crate::associated::{self, AssociatedFile};
 use crate::error::{Error, Result};
 use crate::info::{Signature, TensorInfo};
 use crate::options::SessionOptions;
+use crate::runner::byte_size;
 use crate::session::Session;
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
@@ -293,12 +294,12 @@ impl Model {
     }
 
     /// The same model with variables: inputs that take, in each run, what outputs gave in the run
-    /// before, and 0 in the first one (of a quantized type its zero point). They are the last inputs
+    /// before, and in the first one what [`State::initial`] says: 0 mostly, of a quantized type its zero point. They are the last inputs
     /// and outputs, and no longer among [`Model::inputs`] and [`Model::outputs`].
     ///
     /// # Errors
     /// [`Error::State`]: an input or output is not among the last ones, or there twice, or the two
-    /// differ in type or shape, or their shape is not known.
+    /// differ in type or shape, or their shape is not known, or the first value has another size.
     pub fn with_states(mut self, states: Vec<State>) -> Result<Self> {
         let inner = Arc::make_mut(&mut self.0);
         let main = &inner.hal.main;
@@ -309,7 +310,7 @@ impl Model {
         };
         let (first_input, first_output) = (first(inputs, "inputs")?, first(outputs, "outputs")?);
         let mut seen = (vec![false; inputs], vec![false; outputs]);
-        for State { input, output } in &states {
+        for State { input, output, initial, .. } in &states {
             let is_last = (first_input..inputs).contains(input)
                 && (first_output..outputs).contains(output)
                 && !std::mem::replace(&mut seen.0[*input], true)
@@ -328,6 +329,12 @@ impl Model {
                     "input {input} ({} {:?}) cannot take output {output} ({} {:?})",
                     taken.operand_type, taken.dimensions, given.operand_type, given.dimensions
                 );
+                return Err(Error::State(what));
+            }
+            let size = byte_size(taken, &taken.dimensions).unwrap_or(0);
+            if let Some(found) = initial.as_ref().map(Vec::len).filter(|it| *it != size) {
+                let what =
+                    format!("input {input} takes {size} bytes, and is {found} bytes at first");
                 return Err(Error::State(what));
             }
         }

@@ -9,12 +9,15 @@ use crate::options::RunOptions;
 use crate::prepared::Prepared;
 use crate::session::{Position, find};
 use crate::tensor::{Tensor, TensorView, encode_reals, stored};
+use crate::variables::{Shared, Value, Variables};
 use nnhal_driver::Observer;
 use nnhal_hal::{
     ErrorStatus, Execution, ExecutionError, Operand, Request, RequestArgument, RequestMemoryPool,
     Timing,
 };
+use nnhal_tflite::State;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes first given to an output whose size is not known; the device says what it needs.
 const FIRST_GUESS: usize = 4096;
@@ -28,11 +31,14 @@ const INPUTS: u32 = 0;
 const OUTPUTS: u32 = 1;
 const STATES: u32 = 2;
 
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
 /// Runs a model again and again in memory of its own, which is shared with the device: inputs are
 /// written into it, and outputs read from it. What is not written stays as it was; before anything
 /// is written inputs of known shape are 0.
 ///
-/// A stateful model's variables are the runner's: each runner of a session is a stream of its own.
+/// A stateful model's variables are the runner's: each runner of a session is a stream of its own, unless it
+/// shares resource variables ([`Runner::share`]).
 ///
 /// ```
 /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/digits/digits_int8.tflite");
@@ -52,6 +58,10 @@ pub struct Runner {
     outputs: Arena,
     /// Two slots for each variable: one is read and the other written, in turns.
     states: Arena,
+    /// The variables that other runners have too.
+    variables: Option<Variables>,
+    /// Tells it from other runners.
+    id: u64,
     request: Request,
     /// By input: its dimensions as the device takes them; `None` where they are not known yet.
     input_shapes: Vec<Option<Vec<u32>>>,
@@ -88,6 +98,8 @@ impl Runner {
             inputs: Arena::new(&capacities(&prepared.inputs[..inputs]))?,
             outputs: Arena::new(&capacities(&prepared.outputs[..outputs]))?,
             states: Arena::new(&states)?,
+            variables: None,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             request: Request {
                 inputs: arguments(prepared.inputs.len()),
                 outputs: arguments(prepared.outputs.len()),
@@ -333,8 +345,19 @@ impl Runner {
         self.execute(|request| program.execute_observed(request, &options, observer))
     }
 
-    /// Runs until outputs have room enough.
     fn execute(
+        &mut self,
+        execute: impl Fn(&Request) -> Result<Execution, ExecutionError>,
+    ) -> Result<()> {
+        let Some(variables) = self.variables.clone() else { return self.attempt(execute) };
+        let mut shared = variables.lock();
+        self.take_shared(&mut shared)?;
+        self.attempt(execute)?;
+        self.give_shared(&mut shared)
+    }
+
+    /// Runs until outputs have room enough.
+    fn attempt(
         &mut self,
         execute: impl Fn(&Request) -> Result<Execution, ExecutionError>,
     ) -> Result<()> {
@@ -458,23 +481,129 @@ impl Runner {
         self.outputs.read(index, bytes)
     }
 
-    /// Sets all variables to what they are at first: 0, of a quantized type its zero point.
+    /// Sets all variables to what they are at first: what the file says, else 0, of a quantized type its
+    /// zero point.
     ///
     /// # Errors
     /// [`Error::Memory`]
     pub fn reset(&mut self) -> Result<()> {
-        let prepared = Arc::clone(&self.prepared);
         self.place_states();
+        self.reset_those(|_| true)?;
+        if let Some(variables) = self.variables.clone() {
+            let mut shared = variables.lock();
+            self.give_shared(&mut shared)?;
+            shared.last = Some(self.id);
+        }
+        Ok(())
+    }
+
+    /// Sets the variable tensors to 0, and leaves resource variables as they are, as LiteRT's
+    /// `ResetVariableTensors` does.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]
+    pub fn reset_variable_tensors(&mut self) -> Result<()> {
+        self.reset_those(|state| state.name.is_none())
+    }
+
+    fn reset_those(&mut self, is_meant: impl Fn(&State) -> bool) -> Result<()> {
+        let prepared = Arc::clone(&self.prepared);
         for (index, state) in prepared.model.states().iter().enumerate() {
+            if !is_meant(state) {
+                continue;
+            }
+            let slot = self.slot_of_state(index);
+            if let Some(initial) = &state.initial {
+                self.states.write(slot, initial)?;
+                continue;
+            }
             let operand = &prepared.inputs[state.input];
-            let length = self.states.capacity(2 * index);
+            let length = self.states.capacity(slot);
             let is_quantized = operand.operand_type.quantized_range().is_some();
             let zero = if is_quantized { operand.zero_point } else { 0 }.to_le_bytes();
             let element = operand.operand_type.element_size().unwrap_or(1).clamp(1, 4) as usize;
             let bytes: Vec<u8> = zero[..element].iter().copied().cycle().take(length).collect();
-            self.states.write(2 * index, &bytes)?;
+            self.states.write(slot, &bytes)?;
         }
         Ok(())
+    }
+
+    /// Shares resource variables with other runners, by their names: with those of other signatures of the file, or
+    /// for other shapes. The values are this runner's where no other has brought them.
+    ///
+    /// # Errors
+    /// [`Error::State`]: a variable has another type or shape there. [`Error::Memory`]
+    pub fn share(&mut self, variables: &Variables) -> Result<()> {
+        let mut shared = variables.lock();
+        let prepared = Arc::clone(&self.prepared);
+        for (name, operand, slot) in self.resource_variables(&prepared) {
+            match shared.values.get(name) {
+                Some(value) => fits(name, operand, &value.operand)?,
+                None => self.give(&mut shared, name, operand, slot)?,
+            }
+        }
+        drop(shared);
+        self.variables = Some(variables.clone());
+        Ok(())
+    }
+
+    /// By resource variable: its name, its input, and the slot that the next run reads.
+    fn resource_variables<'p>(
+        &self,
+        prepared: &'p Prepared,
+    ) -> Vec<(&'p String, &'p Operand, usize)> {
+        let states = prepared.model.states().iter().enumerate();
+        let described = states.filter_map(|(index, state)| {
+            let operand = &prepared.inputs[state.input];
+            Some((state.name.as_ref()?, operand, self.slot_of_state(index)))
+        });
+        described.collect()
+    }
+
+    fn give(&self, shared: &mut Shared, name: &str, operand: &Operand, slot: usize) -> Result<()> {
+        let length = self.states.capacity(slot);
+        match shared.values.get_mut(name) {
+            Some(value) => self.states.read(slot, &mut value.bytes),
+            None => {
+                let mut bytes = vec![0; length];
+                self.states.read(slot, &mut bytes)?;
+                shared.values.insert(name.to_owned(), Value { operand: operand.clone(), bytes });
+                Ok(())
+            }
+        }
+    }
+
+    /// Before a run: takes the values that other runners have left.
+    fn take_shared(&mut self, shared: &mut Shared) -> Result<()> {
+        if shared.last.replace(self.id) == Some(self.id) {
+            return Ok(());
+        }
+        let prepared = Arc::clone(&self.prepared);
+        for (name, operand, slot) in self.resource_variables(&prepared) {
+            if let Some(value) = shared.values.get(name) {
+                fits(name, operand, &value.operand)?;
+                self.states.write(slot, &value.bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a run: leaves the values for other runners.
+    fn give_shared(&self, shared: &mut Shared) -> Result<()> {
+        let prepared = Arc::clone(&self.prepared);
+        for (name, operand, slot) in self.resource_variables(&prepared) {
+            self.give(shared, name, operand, slot)?;
+        }
+        Ok(())
+    }
+
+    /// The slot that holds the value which the next run will read.
+    fn slot_of_state(&self, index: usize) -> usize {
+        let state = &self.prepared.model.states()[index];
+        let offset = self.request.inputs[state.input].location.offset;
+        let first = self.states.location(2 * index, 0, STATES).offset;
+        // A variable without bytes has both at one place.
+        if offset == first { 2 * index } else { 2 * index + 1 }
     }
 
     fn place_states(&mut self) {
@@ -510,6 +639,17 @@ impl Runner {
             argument.location = self.outputs.location(index, self.outputs.capacity(index), OUTPUTS);
         }
     }
+}
+
+/// Whether a shared variable is what a model expects.
+fn fits(name: &str, expected: &Operand, found: &Operand) -> Result<()> {
+    if expected.quantized_as() == found.quantized_as() && expected.dimensions == found.dimensions {
+        return Ok(());
+    }
+    Err(Error::State(format!(
+        "variable {name:?} is {} {:?} here, and {} {:?} in another part of the file",
+        expected.operand_type, expected.dimensions, found.operand_type, found.dimensions
+    )))
 }
 
 /// Takes the bytes of an input piece by piece, see [`Runner::set_input_with`].
@@ -615,7 +755,7 @@ fn element_count(dimensions: &[u32]) -> Option<usize> {
 }
 
 /// Bytes of a value with these dimensions on a device.
-fn byte_size(operand: &Operand, dimensions: &[u32]) -> Option<usize> {
+pub(crate) fn byte_size(operand: &Operand, dimensions: &[u32]) -> Option<usize> {
     let element = operand.operand_type.element_size()?;
     element_count(dimensions)?.checked_mul(element as usize)
 }

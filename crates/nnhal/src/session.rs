@@ -7,6 +7,7 @@ use crate::options::{RunOptions, SessionOptions};
 use crate::prepared::Prepared;
 use crate::runner::{Runner, dimensions_of};
 use crate::tensor::{Tensor, TensorView};
+use crate::variables::Variables;
 use nnhal_driver::Observer;
 use nnhal_hal::{Device, Timing};
 use std::ops::Index;
@@ -206,6 +207,8 @@ pub struct Session {
     names: Arc<[String]>,
     /// Of signatures of other subgraphs of the file, by subgraph; prepared when they are asked for.
     others: Mutex<Vec<Arc<Session>>>,
+    /// The variables that those have in common with this one.
+    variables: Variables,
 }
 
 /// A prepared model, and memory for runs that no one uses at the moment.
@@ -267,6 +270,7 @@ impl Session {
             base,
             variants: Mutex::default(),
             others: Mutex::default(),
+            variables: Variables::default(),
             names: model.outputs().iter().map(name).collect(),
         })
     }
@@ -504,7 +508,8 @@ impl Session {
     }
 
     /// The model with the names of one of its signatures. If that is of another subgraph of the file,
-    /// it is prepared now, on the same device, and stays with this session.
+    /// it is prepared now, on the same device, and stays with this session; resource variables of the same
+    /// name are the same.
     ///
     /// # Errors
     /// [`Error::NotFound`]; for another subgraph also those of [`Model::with_signature`] and
@@ -524,6 +529,9 @@ impl Session {
             Some(session) => Arc::clone(session),
             None => {
                 let session = Arc::new(Self::new(&model, &self.base.prepared.options)?);
+                for stream in self.stream.iter().chain(&session.stream) {
+                    lock(stream).share(&self.variables)?;
+                }
                 others.push(Arc::clone(&session));
                 session
             }

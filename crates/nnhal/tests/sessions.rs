@@ -363,7 +363,7 @@ fn variables_go_from_one_run_to_the_next() {
     use nnhal::tflite::State;
     let quantized = OperandSpec::tensor_quant8_asymm([2], 0.5, 7);
     for spec in [OperandSpec::tensor_float32([2]), quantized] {
-        let model = running_total(&spec).with_states(vec![State { input: 1, output: 1 }]).unwrap();
+        let model = running_total(&spec).with_states(vec![State::new(1, 1)]).unwrap();
         assert_eq!((model.inputs().len(), model.outputs().len()), (1, 1));
         assert!(model.is_stateful());
         let session = model.session(options()).unwrap();
@@ -382,15 +382,15 @@ fn variables_go_from_one_run_to_the_next() {
     }
     let model = || running_total(&OperandSpec::tensor_float32([2]));
     for wrong in [
-        vec![State { input: 0, output: 1 }],
-        vec![State { input: 1, output: 2 }],
-        vec![State { input: 1, output: 1 }; 2],
-        vec![State { input: 1, output: 1 }; 3],
+        vec![State::new(0, 1)],
+        vec![State::new(1, 2)],
+        vec![State::new(1, 1); 2],
+        vec![State::new(1, 1); 3],
     ] {
         assert!(matches!(model().with_states(wrong), Err(Error::State(_))));
     }
     let open = running_total(&OperandSpec::tensor_float32([0]));
-    assert!(open.with_states(vec![State { input: 1, output: 1 }]).is_err());
+    assert!(open.with_states(vec![State::new(1, 1)]).is_err());
 }
 
 #[test]
@@ -401,4 +401,51 @@ fn sessions_go_to_other_threads() {
     check::<Error>();
     fn send<T: Send>() {}
     send::<nnhal::Runner>();
+}
+
+/// A file of `tests/litert` with two signatures: `add` adds to a variable, `get` adds to what it reads of it.
+const SIGNATURES: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/variables_of_signatures.tflite");
+
+#[test]
+fn signatures_have_resource_variables_in_common() {
+    let session = Model::load(SIGNATURES).unwrap().session(options()).unwrap();
+    let run = |name: &str, value: f32| {
+        let signature = session.signature(name).unwrap();
+        signature.run([&[value; 6]]).unwrap()[0].to_f32()
+    };
+    let plus =
+        |values: &[f32], more: f32| -> Vec<f32> { values.iter().map(|it| it + more).collect() };
+    let first = run("get", 0.0);
+    assert!(first.iter().any(|it| *it != 0.0), "the file says what it is at first: {first:?}");
+    let after = run("add", 2.0);
+    assert_eq!(after, plus(&first, 2.0));
+    assert_eq!(run("get", 0.0), after);
+    assert_eq!(run("add", 1.0), plus(&after, 1.0));
+    assert_eq!(run("get", 0.5), plus(&plus(&after, 1.0), 0.5));
+    session.reset().unwrap();
+    assert_eq!(run("get", 0.0), first);
+}
+
+#[test]
+fn runners_have_variables_of_their_own_until_they_share_them() {
+    let session = Model::load(SIGNATURES).unwrap().session(options()).unwrap();
+    let [mut first, mut second] = [0; 2].map(|_| session.runner().unwrap());
+    let mut add = |runner: &mut nnhal::Runner| {
+        runner.set_input(0, &[1.0_f32; 6]).unwrap();
+        runner.run().unwrap();
+        runner.output(0).unwrap().to_f32()[0]
+    };
+    let (once, twice) = (add(&mut first), add(&mut first));
+    assert_eq!(add(&mut second), once);
+    let variables = nnhal::Variables::default();
+    first.share(&variables).unwrap();
+    second.share(&variables).unwrap();
+    assert_eq!(add(&mut second), twice + 1.0, "the one that shares first has brought its value");
+    assert_eq!(add(&mut first), twice + 1.0 + 1.0);
+    // Those of operators alone are set to 0 by this.
+    first.reset_variable_tensors().unwrap();
+    assert_eq!(add(&mut first), twice + 1.0 + 1.0 + 1.0);
+    first.reset().unwrap();
+    assert_eq!(add(&mut second), once, "they are the other's too");
 }

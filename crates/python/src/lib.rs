@@ -21,7 +21,7 @@ mod module {
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
-    use crate::session::{Runner, Session};
+    use crate::session::{Runner, Session, Variables};
     #[pymodule_export]
     use crate::tools::{bench_session, compare_sessions, default_threads, devices};
 

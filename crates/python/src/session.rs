@@ -451,4 +451,27 @@ impl Runner {
     fn reset(&self, py: Python<'_>) -> Outcome {
         Ok(lock_attached(py, &self.0).reset()?)
     }
+
+    /// Sets the variable tensors to 0, not resource variables.
+    fn reset_variable_tensors(&self, py: Python<'_>) -> Outcome {
+        Ok(lock_attached(py, &self.0).reset_variable_tensors()?)
+    }
+
+    /// Shares resource variables with other runners of the file.
+    fn share(&self, py: Python<'_>, variables: &Variables) -> Outcome {
+        Ok(lock_attached(py, &self.0).share(&variables.0)?)
+    }
+}
+
+/// Resource variables that runners share.
+#[pyclass(frozen, module = "nnhal._nnhal")]
+#[derive(Default)]
+pub(crate) struct Variables(nnhal::Variables);
+
+#[pymethods]
+impl Variables {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
 }

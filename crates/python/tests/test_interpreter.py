@@ -1,5 +1,6 @@
 """`nnhal.Interpreter` does what LiteRT's does."""
 
+import pathlib
 import pickle
 import threading
 
@@ -311,3 +312,21 @@ def test_variables_go_on_until_they_are_reset():
     assert [step() for _ in range(3)] == [1.0, 2.0, 3.0]
     interpreter.reset_all_variables()
     assert step() == 1.0
+
+
+def test_signatures_have_resource_variables_in_common():
+    path = pathlib.Path(__file__).parents[2] / "nnhal/tests/data/variables_of_signatures.tflite"
+    interpreter = nnhal.Interpreter(str(path))
+    add, get = (interpreter.get_signature_runner(name) for name in ("add", "get"))
+    zeros, ones = (np.full((2, 3), value, np.float32) for value in (0, 1))
+    first = get(y=zeros)["sum"]
+    assert np.any(first != 0)
+    total = add(x=ones)["total"]
+    np.testing.assert_array_equal(total, first + 1)
+    np.testing.assert_array_equal(get(y=zeros)["sum"], total)
+    # As LiteRT: that is for variable tensors.
+    interpreter.reset_all_variables()
+    np.testing.assert_array_equal(get(y=ones)["sum"], total + 1)
+    # Another interpreter has others.
+    other = nnhal.Interpreter(str(path)).get_signature_runner("get")
+    np.testing.assert_array_equal(other(y=zeros)["sum"], first)

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// A tensor of the main subgraph as the file describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorDescription {
-    /// Its index among the tensors of the main subgraph.
+    /// Its index among the tensors of the main subgraph; 0 for a resource variable, which is none of them.
     pub index: usize,
     /// The tensor's name.
     pub name: String,
@@ -294,17 +294,39 @@ pub(crate) fn describe(
             },
             example_shape: found.unwrap_or(&tensor.shape).clone(),
             shape_signature: tensor.declared.clone(),
-            quantization: tensor.quantization.as_ref().map(|it| TensorQuantization {
-                scales: it.scales.clone(),
-                zero_points: it.zero_points.clone(),
-                axis: it.dimension,
-            }),
+            quantization: tensor.quantization.as_ref().map(quantization),
             is_variable: tensor.is_variable,
             sparsity: sparsity.transpose()?,
             stored: stored.filter(|it| !it.is_empty() && !tensor.is_variable).cloned(),
         })
     };
     main.tensors.iter().enumerate().map(describe).collect()
+}
+
+/// A resource variable, whose values look like a tensor of the file.
+pub(crate) fn of_variable(tensor: &Tensor<'_>, name: &str, shape: &[u32]) -> TensorDescription {
+    TensorDescription {
+        index: 0,
+        name: name.to_owned(),
+        signature_name: None,
+        type_code: tensor.type_code,
+        type_name: type_name(tensor.type_code),
+        shape: shape.iter().copied().map(Some).collect(),
+        example_shape: shape.to_vec(),
+        shape_signature: None,
+        quantization: tensor.quantization.as_ref().map(quantization),
+        is_variable: true,
+        sparsity: None,
+        stored: None,
+    }
+}
+
+fn quantization(stored: &crate::file::Quantization) -> TensorQuantization {
+    TensorQuantization {
+        scales: stored.scales.clone(),
+        zero_points: stored.zero_points.clone(),
+        axis: stored.dimension,
+    }
 }
 
 /// By tensor of the main subgraph: the first name that a signature gives it.

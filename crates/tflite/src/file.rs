@@ -58,6 +58,12 @@ pub(crate) enum OperatorKind {
     Unknown(i32),
 }
 
+impl OperatorKind {
+    pub(crate) fn is(&self, builtin: BuiltinOperator) -> bool {
+        *self == Self::Builtin(builtin)
+    }
+}
+
 impl std::fmt::Display for OperatorKind {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

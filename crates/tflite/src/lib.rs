@@ -22,7 +22,7 @@
 //!   TensorFlow Lite's own kernels for them;
 //! - of equal values, TOPK_V2 gives the one with the greater index first, as the HAL defines it; in
 //!   TensorFlow Lite it is the other way round;
-//! - state that the file keeps in variable tensors becomes inputs and outputs ([`State`]).
+//! - state that the file keeps in variable tensors or resource variables becomes inputs and outputs ([`State`]).
 //!   A recurrent operator that the HAL has for one step only is unrolled;
 //! - lengths that the file leaves open stay open (0 in the HAL) where that does. Where an operator
 //!   has a counterpart for known lengths only, the inputs get those of the file's example, see
@@ -110,14 +110,25 @@ pub struct Metadata {
     pub stored: Range<usize>,
 }
 
-/// A value that goes from one execution to the next. At first it is 0: the zero point of a quantized
-/// tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A value that goes from one execution to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     /// The input of the model that takes it.
     pub input: usize,
     /// The output of the model that gives it.
     pub output: usize,
+    /// Its bytes at first, as the model's input has them; `None` is 0, the zero point of a quantized tensor.
+    pub initial: Option<Vec<u8>>,
+    /// The name of a resource variable, which all signatures of a file share; `None` for a variable tensor,
+    /// which belongs to an operator.
+    pub name: Option<String>,
+}
+
+impl State {
+    /// A value that is 0 at first.
+    pub const fn new(input: usize, output: usize) -> Self {
+        Self { input, output, initial: None, name: None }
+    }
 }
 
 /// A named set of inputs and outputs.

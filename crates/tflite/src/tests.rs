@@ -6,3 +6,4 @@ mod folding;
 mod hostile;
 mod large;
 mod mapping;
+mod variables;

@@ -14,7 +14,7 @@ def model(name, build):
     def make():
         file = graph.File()
         runs = build(file)
-        return judge.Made(file.finish(), runs, "schema", keeps_state=build is variables)
+        return judge.Made(file.finish(), runs, "schema", keeps_state="variable" in name)
     return name, make
 
 
@@ -169,27 +169,125 @@ def while_growing(file):
     return [judge.Run([np.array(0, np.int32), draw(random("growing"), (1, 3))])]
 
 
+def handle(graph_, name="v"):
+    return graph_.op("VAR_HANDLE", [], [graph_.tensor(f"handle of {name}", (), "resource")],
+                     container="", sharedName=name)[0]
+
+
+def initialized(file, names=("v",), dtype="float32", quant=None):
+    """A graph that gives variables their first values."""
+    setup = file.graph("setup")
+    for name in names:
+        value = draw(random(f"variable {name}"), SHAPE)
+        if dtype != "float32":
+            value = (value * 20).astype(dtype)
+        start = setup.const(f"start of {name}", value, quant=quant)
+        setup.op("ASSIGN_VARIABLE", [handle(setup, name), start], [])
+    setup.outputs()
+    return setup
+
+
+def add_to_variable(graph_, variable, x):
+    """Reads a variable, adds to it, assigns the sum, and reads that."""
+    old, new, read = (graph_.tensor(name, SHAPE) for name in ("old", "new", "read"))
+    graph_.op("READ_VARIABLE", [variable], [old])
+    graph_.op("ADD", [old, x], [new])
+    graph_.op("ASSIGN_VARIABLE", [variable, new], [])
+    return graph_.op("READ_VARIABLE", [variable], [read])[0]
+
+
 def variables(file):
     """CALL_ONCE sets a variable, the main graph adds to it and reads it."""
-    main, setup = file.graph(), file.graph("setup")
+    main, setup = file.graph(), initialized(file)
     x = main.input("x", SHAPE)
-
-    def handle(graph_):
-        return graph_.op("VAR_HANDLE", [], [graph_.tensor("handle", (), "resource")],
-                         container="", sharedName="v")[0]
-
-    start = setup.const("start", draw(random("variable"), SHAPE))
-    setup.op("ASSIGN_VARIABLE", [handle(setup), start], [])
-    setup.outputs()
     main.op("CALL_ONCE", [], [], initSubgraphIndex=setup.number)
-    variable = handle(main)
-    old, new, read = (main.tensor(name, SHAPE) for name in ("old", "new", "read"))
-    main.op("READ_VARIABLE", [variable], [old])
-    main.op("ADD", [old, x], [new])
-    main.op("ASSIGN_VARIABLE", [variable, new], [])
-    main.outputs(*main.op("READ_VARIABLE", [variable], [read]))
+    main.outputs(add_to_variable(main, handle(main), x))
     rng = random("variables")
     return [judge.Run([draw(rng, SHAPE)]) for _ in range(3)]
+
+
+def variables_bytes(file):
+    """A variable of bytes whose first value has another scale than the tensor that reads it."""
+    main = file.graph()
+    setup = initialized(file, dtype="int8", quant=graph.Quant.per_tensor(0.25, 1))
+    x = main.input("x", SHAPE, "int8", quant=graph.Quant.per_tensor(0.5, 3))
+    main.op("CALL_ONCE", [], [], initSubgraphIndex=setup.number)
+    read = main.tensor("read", SHAPE, "int8", quant=graph.Quant.per_tensor(0.5, 3))
+    variable = handle(main)
+    main.op("READ_VARIABLE", [variable], [read])
+    main.op("ASSIGN_VARIABLE", [variable, x], [])
+    main.outputs(read)
+    rng = random("variables of bytes")
+    return [judge.Run([rng.integers(-128, 128, SHAPE).astype(np.int8)]) for _ in range(3)]
+
+
+def variables_in_if(file):
+    """One branch changes a variable, the other reads it."""
+    main, setup = file.graph(), initialized(file)
+    condition, x = main.input("condition", (), "bool"), main.input("x", SHAPE)
+    main.op("CALL_ONCE", [], [], initSubgraphIndex=setup.number)
+    numbers = []
+    for name in ("then", "else"):
+        branch = file.graph(name)
+        given = branch.input("given", SHAPE)
+        if name == "then":
+            branch.outputs(add_to_variable(branch, handle(branch), given))
+        else:
+            branch.outputs(*branch.op("READ_VARIABLE", [handle(branch)], [branch.tensor("read", SHAPE)]))
+        numbers.append(branch.number)
+    y, after = main.tensor("y", SHAPE), main.tensor("after", SHAPE)
+    main.op("IF", [condition, x], [y], thenSubgraphIndex=numbers[0], elseSubgraphIndex=numbers[1])
+    main.op("READ_VARIABLE", [handle(main)], [after])
+    main.outputs(y, after)
+    rng = random("variables in if")
+    return [judge.Run([np.array(choice), draw(rng, SHAPE)]) for choice in (True, False, True, False)]
+
+
+def variables_in_while(file):
+    """The body gets the handle as an argument and adds to the variable in each round."""
+    main, setup = file.graph(), initialized(file, ("v", "other"))
+    i, x = main.input("i", (), "int32"), main.input("x", SHAPE)
+    main.op("CALL_ONCE", [], [], initSubgraphIndex=setup.number)
+    condition, body = file.graph("condition"), file.graph("body")
+    states = []
+    for graph_ in (condition, body):
+        states.append([graph_.input("i", (), "int32"), graph_.input("x", SHAPE),
+                       graph_.input("handle", (), "resource")])
+    limit = condition.const("limit", np.array(3, np.int32))
+    condition.outputs(*condition.op("LESS", [states[0][0], limit], [condition.tensor("c", (), "bool")]))
+    next_i = body.tensor("next", (), "int32")
+    body.op("ADD", [states[1][0], body.const("one", np.array(1, np.int32))], [next_i])
+    total = add_to_variable(body, states[1][2], states[1][1])
+    body.outputs(next_i, total, states[1][2])
+    variable = handle(main)
+    last_i, last = main.tensor("last i", (), "int32"), main.tensor("last", SHAPE)
+    passed = main.tensor("passed", (), "resource")
+    main.op("WHILE", [i, x, variable], [last_i, last, passed], condSubgraphIndex=condition.number,
+            bodySubgraphIndex=body.number)
+    after, other = main.tensor("after", SHAPE), main.tensor("other", SHAPE)
+    main.op("READ_VARIABLE", [passed], [after])
+    main.op("READ_VARIABLE", [handle(main, "other")], [other])
+    main.outputs(last_i, last, after, other)
+    rng = random("variables in while")
+    return [judge.Run([np.array(first, np.int32), draw(rng, SHAPE)]) for first in (0, 1, 3, 2)]
+
+
+def variables_of_signatures(file):
+    """Two signatures have a variable in common, and each calls what initializes it."""
+    add, get = file.graph("add"), file.graph("get")
+    setup = initialized(file)
+    x = add.input("x", SHAPE)
+    for graph_ in (add, get):
+        graph_.op("CALL_ONCE", [], [], initSubgraphIndex=setup.number)
+    total = add_to_variable(add, handle(add), x)
+    add.outputs(total)
+    y, read, doubled = get.input("y", SHAPE), get.tensor("read", SHAPE), get.tensor("sum", SHAPE)
+    get.op("READ_VARIABLE", [handle(get)], [read])
+    get.outputs(*get.op("ADD", [read, y], [doubled]))
+    file.signature("add", add, {"x": x}, {"total": total})
+    file.signature("get", get, {"y": y}, {"sum": doubled})
+    rng = random("variables of signatures")
+    return [judge.Run([draw(rng, SHAPE)], key) for key in ("get", "add", "get", "add", "add", "get")]
 
 
 def signatures(file):
@@ -264,6 +362,10 @@ def all_cases():
     yield model("while_limit_given_at_run_time", while_loop(True))
     yield model("while_growing", while_growing)
     yield model("variables", variables)
+    yield model("variables_bytes", variables_bytes)
+    yield model("variables_in_if", variables_in_if)
+    yield model("variables_in_while", variables_in_while)
+    yield model("variables_of_signatures", variables_of_signatures)
     yield model("signatures_two", signatures)
     yield model("composite", composite)
     yield model("graph_passing_through", passing_through)

@@ -113,6 +113,8 @@ class Interpreter:
         self.experimental_compress_quantization_zero_points = bool(
             experimental_compress_quantization_zero_points
         )
+        # Resource variables, which signatures have in common, and which keep their values when shapes change.
+        self._variables = _nnhal.Variables()
         self._load()
 
     def _load(self) -> None:
@@ -158,6 +160,7 @@ class Interpreter:
     def __setstate__(self, state):
         self._source, self._options = state["source"], state["options"]
         self._keeps_all = state["keeps_all"]
+        self._variables = _nnhal.Variables()
         self.experimental_compress_quantization_zero_points = state["compress"]
         self._load()
         self._shapes = state["shapes"]
@@ -179,6 +182,7 @@ class Interpreter:
                 del self._prepared[next(iter(self._prepared))]
         self._prepared[shapes] = prepared
         self._runner, self._shapes_of_all = prepared
+        self._runner.reset_variable_tensors()
         self._has_run = False
         self._views.clear()
         self._stale.clear()
@@ -207,6 +211,7 @@ class Interpreter:
         for index, info in enumerate(self._tensors):
             if shapes_of_all[index] is None:
                 shapes_of_all[index] = info["example_shape"]
+        runner.share(self._variables)
         return runner, shapes_of_all
 
     def resize_tensor_input(self, input_index, tensor_size, strict=False) -> None:
@@ -246,9 +251,9 @@ class Interpreter:
             self._runner = None
 
     def reset_all_variables(self) -> None:
-        """Sets variables to what they are at first."""
+        """Sets variable tensors to 0. Resource variables keep their values, as LiteRT's do."""
         if self._runner is not None:
-            self._runner.reset()
+            self._runner.reset_variable_tensors()
 
     # --- Values
 
@@ -504,6 +509,7 @@ class Interpreter:
             other = Interpreter.__new__(type(self))
             other._source, other._options = self._source, self._options
             other._keeps_all = self._keeps_all
+            other._variables = self._variables
             compress = self.experimental_compress_quantization_zero_points
             other.experimental_compress_quantization_zero_points = compress
             other._file = self._file.with_signature(signature_key)

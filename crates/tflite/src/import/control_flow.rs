@@ -1,6 +1,7 @@
 //! IF and WHILE.
 
 use super::tensor::known_lengths;
+use super::variables::{Passed, is_handle};
 use super::{GraphImporter, Graphs, Stop};
 use crate::error::Reason;
 use crate::file::Operator;
@@ -35,6 +36,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let parts = [options.cond_subgraph_index()?, options.body_subgraph_index()?];
         for at in 0..operator.inputs.len() {
             let tensor = self.input_tensor(operator, at)?;
+            if is_handle(self.graph, tensor) {
+                continue;
+            }
             let is_known = self.known(tensor)?.is_some();
             if !is_known && known_lengths(self.tensor(tensor)).contains(&None) {
                 return Err(Reason::new("the HAL's WHILE wants every size known").into());
@@ -68,6 +72,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             let place = at - first_argument;
             let is_kept =
                 body.inputs.get(place).is_some_and(|it| body.outputs.get(place) == Some(it));
+            // A handle stands for the same variable in all rounds.
+            let is_kept = is_kept || is_handle(self.graph, self.input_tensor(operator, at)?);
             if operation == O::While && !is_kept {
                 argument.iter_mut().for_each(|it| it.values = None);
             }
@@ -75,8 +81,11 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         }
         let mut inputs: Vec<OperandId> = condition.into_iter().collect();
         let mut results_of = Vec::new();
-        for index in indexes {
-            let referenced = graphs.reference(index, &arguments, depth)?;
+        let variables = graphs.used_by(indexes, &arguments)?;
+        for (position, index) in indexes.into_iter().enumerate() {
+            let is_condition = operation == O::While && position == 0;
+            let passed = Passed { variables: variables.clone(), are_given_back: !is_condition };
+            let referenced = graphs.reference(index, &arguments, &passed, depth)?;
             inputs.push(self.builder.subgraph(referenced.id));
             results_of.push(referenced.outputs);
         }
@@ -96,17 +105,27 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             self.shapes[*output] = second;
         }
         for at in first_argument..operator.inputs.len() {
-            inputs.push(self.input(operator, at)?);
+            if !is_handle(self.graph, self.input_tensor(operator, at)?) {
+                inputs.push(self.input(operator, at)?);
+            }
+        }
+        for variable in &variables {
+            inputs.push(self.variable_now(*variable, &graphs.variables)?);
         }
         let mut results = Vec::with_capacity(operator.outputs.len());
-        for output in &operator.outputs {
+        for (place, output) in operator.outputs.iter().enumerate() {
+            if is_handle(self.graph, *output) {
+                let argument = arguments.get(place).cloned().flatten();
+                self.folded[*output] = argument.filter(|_| operation == O::While);
+                continue;
+            }
             let spec = self.spec(*output)?;
-            results.push(self.builder.temporary(spec));
-        }
-        self.builder.operation_into(operation, inputs, &results);
-        for (output, result) in operator.outputs.iter().zip(results) {
+            let result = self.builder.temporary(spec);
+            results.push(result);
             self.set(*output, result);
         }
+        results.extend(variables.iter().filter_map(|variable| self.next_value(*variable)));
+        self.builder.operation_into(operation, inputs, &results);
         Ok(())
     }
 }

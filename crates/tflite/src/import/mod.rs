@@ -23,6 +23,7 @@ mod resize;
 mod slicing;
 mod sparse;
 mod tensor;
+mod variables;
 
 pub(crate) use tensor::{known_lengths, type_name};
 
@@ -38,6 +39,7 @@ use nnhal_hal::{
     SubgraphBuilder,
 };
 use std::collections::HashMap;
+use variables::{FollowedVariables, Passed, Variables, is_handle};
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
 const MOST_NESTED: usize = 32;
@@ -91,13 +93,14 @@ fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportErr
         file,
         model,
         pool,
+        variables: Variables::of(file, pool)?,
         imported: HashMap::new(),
         is_running: vec![false; file.graphs.len()],
         problems: Vec::new(),
         other_problems: 0,
     };
     graphs.is_running[file.main] = true;
-    let finished = graphs.import(file.main, &[], 0)?;
+    let finished = graphs.import(file.main, &[], &Passed::default(), 0)?;
     if !graphs.problems.is_empty() {
         return Err(ImportError::Unsupported {
             operators: graphs.problems,
@@ -116,11 +119,19 @@ fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportErr
         tensors.iter().map(described).collect()
     };
     let (mut inputs, mut outputs) = (all(&main.inputs)?, all(&main.outputs)?);
-    let states = (0..finished.states.len())
-        .map(|state| State { input: inputs.len() + state, output: outputs.len() + state })
-        .collect();
-    inputs.extend(all(&finished.states)?);
-    outputs.extend(all(&finished.states)?);
+    let mut states = Vec::new();
+    for tensor in &finished.states {
+        states.push(State::new(inputs.len(), outputs.len()));
+        inputs.push(described(tensor)?);
+        outputs.push(described(tensor)?);
+    }
+    for variable in &finished.kept_variables {
+        let state = State::new(inputs.len(), outputs.len());
+        let (description, state) = graphs.variables.state(file, *variable, state)?;
+        states.push(state);
+        inputs.push(description.clone());
+        outputs.push(description);
+    }
     Ok(Import {
         model: graphs.model.build(finished.builder)?,
         inputs,
@@ -143,8 +154,9 @@ struct Graphs<'f, 'a> {
     file: &'f File<'a>,
     model: ModelBuilder,
     pool: PoolId,
-    /// By subgraph, and what is known of its arguments.
-    imported: HashMap<(usize, Vec<Option<Array>>), Referenced>,
+    variables: Variables,
+    /// By subgraph, what is known of its arguments, and the variables that it gets.
+    imported: HashMap<(usize, Vec<Option<Array>>, Passed), Referenced>,
     is_running: Vec<bool>,
     /// The first of them; messages about a hostile file must not outgrow it.
     problems: Vec<UnsupportedOperator>,
@@ -170,6 +182,8 @@ struct Finished {
     shapes: Vec<Option<Vec<u32>>>,
     /// The variable tensors, in the order of their inputs and outputs.
     states: Vec<usize>,
+    /// The resource variables behind them, see [`variables`].
+    kept_variables: Vec<usize>,
 }
 
 impl<'f, 'a> Graphs<'f, 'a> {
@@ -179,6 +193,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
         &mut self,
         index: usize,
         arguments: &[Option<Array>],
+        passed: &Passed,
         depth: usize,
     ) -> Result<Finished, ImportError> {
         let malformed = |what: &str| ImportError::Malformed {
@@ -207,6 +222,10 @@ impl<'f, 'a> Graphs<'f, 'a> {
                 is_consequence: false,
             });
         }
+        for variable in &passed.variables {
+            let taken = importer.take_variable(*variable, &self.variables);
+            taken.map_err(|Reason(what)| malformed(&what))?;
+        }
         for (position, operator) in graph.operators.iter().enumerate() {
             let before = importer.builder.operation_count();
             let outcome = importer.operator(operator, self, depth);
@@ -233,17 +252,19 @@ impl<'f, 'a> Graphs<'f, 'a> {
             let added = importer.builder.operation_count() - before;
             importer.origins.extend(std::iter::repeat_n(origin, added));
         }
-        importer.declare_outputs().map_err(|Reason(what)| malformed(&what))?;
+        importer.declare_outputs(passed).map_err(|Reason(what)| malformed(&what))?;
         if index != file.main && !importer.states.is_empty() {
             return Err(malformed("variable tensors in a subgraph other than the main one"));
         }
         let (builder, origins) = (importer.builder, importer.origins);
+        let kept_variables = importer.kept_variables;
         // What is kept in another shape is nothing to look at.
         let operands = importer.operands.iter().zip(&importer.is_flat);
         let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
         let operands = operands.collect();
         let states = importer.states.into_iter().map(|(tensor, _)| tensor).collect();
-        Ok(Finished { builder, origins, operands, shapes: importer.shapes, states })
+        let shapes = importer.shapes;
+        Ok(Finished { builder, origins, operands, shapes, states, kept_variables })
     }
 
     fn problem(&mut self, problem: impl FnOnce() -> UnsupportedOperator) {
@@ -259,6 +280,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
         &mut self,
         index: usize,
         arguments: &[Option<Array>],
+        passed: &Passed,
         depth: usize,
     ) -> Result<Referenced, Stop> {
         match self.is_running.get(index) {
@@ -266,12 +288,12 @@ impl<'f, 'a> Graphs<'f, 'a> {
             Some(true) => return Err(Reason::new("subgraphs refer to each other").into()),
             Some(false) => {}
         }
-        let key = (index, arguments.to_vec());
+        let key = (index, arguments.to_vec(), passed.clone());
         if let Some(referenced) = self.imported.get(&key) {
             return Ok(referenced.clone());
         }
         self.is_running[index] = true;
-        let finished = self.import(index, arguments, depth + 1).map_err(Stop::Import)?;
+        let finished = self.import(index, arguments, passed, depth + 1).map_err(Stop::Import)?;
         self.is_running[index] = false;
         let outputs = &self.file.graphs[index].outputs;
         let outputs = outputs.iter().map(|tensor| finished.shapes[*tensor].clone()).collect();
@@ -355,6 +377,10 @@ struct GraphImporter<'f, 'a> {
     states: Vec<(usize, Option<OperandId>)>,
     /// By tensor: its index in `states`.
     state_of: Vec<Option<usize>>,
+    /// The resource variables that are used, see [`variables`].
+    followed: FollowedVariables,
+    /// Those among them that an execution takes from the one before.
+    kept_variables: Vec<usize>,
     origins: Vec<OperatorOrigin>,
 }
 
@@ -383,6 +409,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             is_dynamic,
             states: Vec::new(),
             state_of: vec![None; graph.tensors.len()],
+            followed: FollowedVariables::new(),
+            kept_variables: Vec::new(),
             origins: Vec::new(),
         }
     }
@@ -393,6 +421,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         for input in &self.graph.inputs {
             if self.operands[*input].is_some() {
                 return Err(Reason::new(format!("tensor {input} is an input twice")));
+            }
+            if !self.is_main() && is_handle(self.graph, *input) {
+                continue;
             }
             let spec = self.spec_of_input(*input).unwrap_or_else(|reason| {
                 unknown.push((*input, reason));
@@ -433,7 +464,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         Ok(unknown)
     }
 
-    fn declare_outputs(&mut self) -> Imported {
+    fn declare_outputs(&mut self, passed: &Passed) -> Imported {
         let before = self.builder.operation_count();
         let states: Vec<Imported<OperandId>> = self
             .states
@@ -443,11 +474,17 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             })
             .collect();
         let mut given: Vec<OperandId> = Vec::new();
-        for output in self.graph.outputs.clone() {
-            given.push(self.operand(output)?);
+        for output in &self.graph.outputs {
+            if self.is_main() || !is_handle(self.graph, *output) {
+                given.push(self.operand(*output)?);
+            }
         }
         for state in states {
             given.push(state?);
+        }
+        given.extend(self.values_of(&self.kept_variables));
+        if passed.are_given_back {
+            given.extend(self.values_of(&passed.variables));
         }
         let mut already = std::collections::HashSet::new();
         for operand in given {
@@ -551,6 +588,9 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 return Err(Reason::new(NEWER).into());
             }
         };
+        if let Some(outcome) = self.variable_operator(builtin, operator, graphs) {
+            return outcome;
+        }
         if self.evaluate(builtin, operator)? {
             return Ok(());
         }

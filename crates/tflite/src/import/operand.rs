@@ -323,7 +323,7 @@ impl<'f> GraphImporter<'f, '_> {
     }
 
     /// 64-bit integers of a tensor as the HAL has them.
-    fn narrow(&self, index: usize, values: &[i64]) -> Imported<Vec<i32>> {
+    pub(super) fn narrow(&self, index: usize, values: &[i64]) -> Imported<Vec<i32>> {
         let narrow = |value: &i64| {
             i32::try_from(*value).map_err(|_| {
                 let name = self.tensor(index).shown_name();

@@ -7,6 +7,7 @@ use nnhal_hal::{
 };
 use nnhal_tflite::{Import, ImportError, ImportOptions, TensorDescription};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -100,6 +101,8 @@ fn run_all(folder: &Path, meta: &Value) -> Result<(), Outcome> {
     let mut base = ready(folder, &[], 0)?;
     let keeps_state = meta["keeps_state"] == true;
     let mut states: Vec<Vec<u8>> = Vec::new();
+    // Resource variables, which signatures have in common.
+    let mut variables: HashMap<String, Vec<u8>> = HashMap::new();
     for (number, run) in meta["runs"].as_array().into_iter().flatten().enumerate() {
         let mut order = None;
         if let Some(name) = run["signature"].as_str() {
@@ -137,12 +140,20 @@ fn run_all(folder: &Path, meta: &Value) -> Result<(), Outcome> {
             None
         };
         let Ready { import, prepared } = resized.as_ref().unwrap_or(&base);
-        if states.is_empty() || !keeps_state {
+        if states.len() != import.states.len() || !keeps_state {
             states = initial_states(import);
+        }
+        for (state, value) in import.states.iter().zip(&mut states).filter(|_| keeps_state) {
+            if let Some(kept) = state.name.as_ref().and_then(|name| variables.get(name)) {
+                value.clone_from(kept);
+            }
         }
         let outputs = execute(import, &**prepared, &inputs, &states)
             .map_err(|error| Outcome::Fails(format!("run {number}: {error}")))?;
         states = import.states.iter().map(|state| outputs[state.output].1.clone()).collect();
+        let named = import.states.iter().zip(&states);
+        let named = named.filter_map(|(state, value)| Some((state.name.clone()?, value.clone())));
+        variables.extend(named);
         // With weights dequantized first, as the importer does it, where the corpus has that.
         let directory = folder.join("float_weights");
         for (index, expected) in arrays("outputs")?.into_iter().enumerate() {
@@ -171,9 +182,12 @@ fn byte_size(operand: &Operand, dimensions: &[u32]) -> usize {
     dimensions.iter().fold(element, |size, length| size * *length as usize)
 }
 
-/// Zeros: quantized states hold the zero point.
+/// What the file says, else zeros: quantized states hold the zero point.
 fn initial_states(import: &Import) -> Vec<Vec<u8>> {
     let zeros = import.states.iter().map(|state| {
+        if let Some(initial) = &state.initial {
+            return initial.clone();
+        }
         let operand = operand(&import.model, &import.model.main.inputs, state.input);
         let size = byte_size(&operand, &operand.dimensions);
         let byte = u8::try_from(operand.zero_point & 0xFF).unwrap_or(0);
