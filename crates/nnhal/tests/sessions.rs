@@ -431,7 +431,7 @@ fn signatures_have_resource_variables_in_common() {
 fn runners_have_variables_of_their_own_until_they_share_them() {
     let session = Model::load(SIGNATURES).unwrap().session(options()).unwrap();
     let [mut first, mut second] = [0; 2].map(|_| session.runner().unwrap());
-    let mut add = |runner: &mut nnhal::Runner| {
+    let add = |runner: &mut nnhal::Runner| {
         runner.set_input(0, &[1.0_f32; 6]).unwrap();
         runner.run().unwrap();
         runner.output(0).unwrap().to_f32()[0]
