@@ -13,6 +13,7 @@ pub mod sample;
 pub mod samples;
 
 use nnhal_hal::OperationType;
+use nnhal_ops::extension::operation_name;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use random::Random;
@@ -36,7 +37,7 @@ pub fn each_sample(
     let only = std::env::var("NNHAL_TEST_OPERATION").ok();
     let mut failures = Vec::new();
     for operation in operations {
-        if only.as_ref().is_some_and(|only| *only != operation.to_string()) {
+        if only.as_ref().is_some_and(|only| *only != operation_name(operation)) {
             continue;
         }
         let outcome = TestRunner::new(config(cases)).run(&any::<u64>(), |seed| {
@@ -46,7 +47,7 @@ pub fn each_sample(
                 .map_err(|error| TestCaseError::fail(format!("{error}\nof {sample:?}")))
         });
         if let Err(failure) = outcome {
-            failures.push(format!("{operation}: {failure}"));
+            failures.push(format!("{}: {failure}", operation_name(operation)));
         }
     }
     assert!(failures.is_empty(), "{} operations\n{}", failures.len(), failures.join("\n\n"));
