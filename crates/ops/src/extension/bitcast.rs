@@ -55,3 +55,42 @@ impl Operation for Bitcast {
         Ok(vec![movement::copied(call.input(0).bytes()?, call.output(0), dimensions)?])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{TENSOR_INT64, TENSOR_UINT16};
+    use super::*;
+    use crate::operations::testing::{Example, tensor};
+    use OperandType::{TensorFloat32, TensorInt32, TensorQuant8Asymm};
+    use nnhal_hal::OperandType;
+
+    fn cast(from: OperandType, dimensions: &[u32], elements: &[f64], to: OperandType) -> Example {
+        Example::new(E::Bitcast.operation_type())
+            .input(tensor(from, dimensions), elements)
+            .output(tensor(to, []))
+    }
+
+    #[test]
+    fn an_axis_comes_where_elements_become_smaller_and_goes_where_they_become_larger() {
+        let same = cast(TensorFloat32, &[2], &[1.0, -2.0], TensorInt32);
+        assert_eq!(same.result(), (vec![2], vec![f64::from(0x3F80_0000), -f64::from(1 << 30)]));
+        let smaller = cast(TensorInt32, &[1], &[f64::from(0x0403_0201)], TensorQuant8Asymm);
+        assert_eq!(smaller.result(), (vec![1, 4], vec![1.0, 2.0, 3.0, 4.0]));
+        let larger = cast(
+            TensorQuant8Asymm,
+            &[2, 4],
+            &[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0],
+            TensorInt32,
+        );
+        assert_eq!(larger.result(), (vec![2], vec![1.0, 256.0]));
+        let one = cast(TensorQuant8Asymm, &[4], &[7.0, 0.0, 0.0, 0.0], TensorInt32);
+        assert_eq!(one.result(), (vec![1], vec![7.0]));
+    }
+
+    #[test]
+    fn other_lengths_are_refused() {
+        assert!(cast(TensorQuant8Asymm, &[2], &[0.0; 2], TensorInt32).run().is_err());
+        assert!(cast(TENSOR_UINT16, &[2], &[0.0; 2], TENSOR_INT64).run().is_err());
+        assert!(cast(TENSOR_UINT16, &[4], &[0.0; 4], TENSOR_INT64).run().is_ok());
+    }
+}

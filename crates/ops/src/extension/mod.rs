@@ -71,3 +71,6 @@ pub fn operation_name(operation: OperationType) -> String {
     ExtensionOperation::of(operation)
         .map_or_else(|| operation.to_string(), |extended| extended.name().to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ pub mod sample;
 pub mod samples;
 
 use nnhal_hal::OperationType;
-use nnhal_ops::extension::operation_name;
+use nnhal_ops::extension::{ExtensionOperation, operation_name};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use random::Random;
@@ -25,6 +25,12 @@ pub fn config(cases: u32) -> Config {
     let wanted = std::env::var("NNHAL_TEST_CASES").ok().and_then(|it| it.parse().ok());
     let cases = wanted.unwrap_or(cases);
     Config { max_shrink_iters: 0, failure_persistence: None, ..Config::with_cases(cases) }
+}
+
+/// All operations, of the interface and of our extension.
+pub fn all_operations() -> impl Iterator<Item = OperationType> {
+    let extended = ExtensionOperation::ALL.iter().map(|it| it.operation_type());
+    OperationType::FUNDAMENTAL.iter().copied().chain(extended)
 }
 
 /// Holds a law against `cases` samples of each operation. All operations that break it are named,

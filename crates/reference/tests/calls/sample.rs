@@ -522,6 +522,7 @@ impl Quant {
         );
         match self {
             Self::Scale(scale) => spec.quantized(scale, 0),
+            Self::Fixed(scale, _) if is_symmetric => spec.quantized(scale, 0),
             Self::Fixed(scale, above) => spec.quantized(scale, least + above),
             Self::As(input) => {
                 let like = &before[input].spec;

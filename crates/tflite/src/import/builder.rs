@@ -11,33 +11,38 @@ use nnhal_hal::{
 };
 use nnhal_ops::extension::{ExtensionOperation, TENSOR_INT64};
 use nnhal_ops::{ArgumentSource, Call, ParameterType, Shape, Signature, Value};
+use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
 /// A subgraph being built.
 #[derive(Debug)]
-pub(super) struct Builder(SubgraphBuilder);
+pub(super) struct Builder {
+    subgraph: SubgraphBuilder,
+    /// By operand of 64 bits its [`Builder::narrowed`].
+    narrow: HashMap<u32, OperandId>,
+}
 
 impl Deref for Builder {
     type Target = SubgraphBuilder;
 
     fn deref(&self) -> &SubgraphBuilder {
-        &self.0
+        &self.subgraph
     }
 }
 
 impl DerefMut for Builder {
     fn deref_mut(&mut self) -> &mut SubgraphBuilder {
-        &mut self.0
+        &mut self.subgraph
     }
 }
 
 impl Builder {
     pub(super) fn new() -> Self {
-        Self(SubgraphBuilder::new())
+        Self { subgraph: SubgraphBuilder::new(), narrow: HashMap::new() }
     }
 
     pub(super) fn into_inner(self) -> SubgraphBuilder {
-        self.0
+        self.subgraph
     }
 
     /// As [`SubgraphBuilder::operation`].
@@ -47,7 +52,7 @@ impl Builder {
         inputs: impl AsRef<[OperandId]>,
         output: OperandSpec,
     ) -> OperandId {
-        let output = self.0.temporary(output);
+        let output = self.subgraph.temporary(output);
         self.operation_into(operation, inputs, [output]);
         output
     }
@@ -69,7 +74,7 @@ impl Builder {
         inputs: impl AsRef<[OperandId]>,
         outputs: [OperandSpec; N],
     ) -> [OperandId; N] {
-        let outputs = outputs.map(|output| self.0.temporary(output));
+        let outputs = outputs.map(|output| self.subgraph.temporary(output));
         self.operation_into(operation, inputs, outputs);
         outputs
     }
@@ -86,11 +91,11 @@ impl Builder {
         if let [a, b, activation] = inputs[..]
             && operation == OperationType::Div
             && !self.takes(operation, &inputs, outputs)
-            && self.0.constant_value(activation.index()) == Some(&[0; 4])
+            && self.subgraph.constant_value(activation.index()) == Some(&[0; 4])
         {
             // The extension's DIV fuses nothing, and of integers is another one than the interface's.
             let division = ExtensionOperation::Div.operation_type();
-            return self.0.operation_into(division, [a, b], outputs);
+            return self.subgraph.operation_into(division, [a, b], outputs);
         }
         let chosen = match ExtensionOperation::extending(operation) {
             Some(extended) if !self.takes(operation, &inputs, outputs) => {
@@ -101,13 +106,13 @@ impl Builder {
             }
             _ => operation,
         };
-        self.0.operation_into(chosen, inputs, outputs);
+        self.subgraph.operation_into(chosen, inputs, outputs);
     }
 
     /// Whether an operation takes arguments of these types, ranks and quantizations.
     fn takes(&self, operation: OperationType, inputs: &[OperandId], outputs: &[OperandId]) -> bool {
         let Some(signature) = Signature::of(operation) else { return false };
-        let operands = &self.0.subgraph_so_far().operands;
+        let operands = &self.subgraph.subgraph_so_far().operands;
         let argument = |id: &OperandId| operands.get(id.index() as usize).map(argument);
         let call = Call::new(
             operation,
@@ -130,7 +135,7 @@ impl Builder {
                 let fixed = ParameterType::Fixed(OperandType::TensorInt32);
                 form.inputs.get(position).is_some_and(|it| it.parameter_type == fixed)
             });
-            if takes_indexes && self.0.spec(*input).operand_type == TENSOR_INT64 {
+            if takes_indexes && self.subgraph.spec(*input).operand_type == TENSOR_INT64 {
                 *input = self.narrowed(*input);
             }
         }
@@ -139,17 +144,26 @@ impl Builder {
 
     /// Integers of 64 bits as integers of 32 bits, the nearest where they do not hold them.
     pub(super) fn narrowed(&mut self, operand: OperandId) -> OperandId {
-        let spec = OperandSpec::tensor_int32(self.0.spec(operand).dimensions);
-        if let Some(bytes) = self.0.constant_value(operand.index()) {
+        if let Some(narrow) = self.narrow.get(&operand.index()) {
+            return *narrow;
+        }
+        let narrow = self.newly_narrowed(operand);
+        self.narrow.insert(operand.index(), narrow);
+        narrow
+    }
+
+    fn newly_narrowed(&mut self, operand: OperandId) -> OperandId {
+        let spec = OperandSpec::tensor_int32(self.subgraph.spec(operand).dimensions);
+        if let Some(bytes) = self.subgraph.constant_value(operand.index()) {
             let (integers, _) = bytes.as_chunks();
             let narrow = |bytes: &[u8; 8]| {
                 let integer = i64::from_le_bytes(*bytes);
                 i32::try_from(integer).unwrap_or(if integer < 0 { i32::MIN } else { i32::MAX })
             };
             let narrow: Vec<i32> = integers.iter().map(narrow).collect();
-            return self.0.constant(spec, &narrow);
+            return self.subgraph.constant(spec, &narrow);
         }
-        let saturates = self.0.scalar_bool(true);
+        let saturates = self.subgraph.scalar_bool(true);
         self.extended(ExtensionOperation::Cast, [operand, saturates], spec)
     }
 }

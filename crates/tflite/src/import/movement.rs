@@ -39,7 +39,7 @@ impl GraphImporter<'_, '_> {
             B::SpaceToBatchNd => self.space_to_batch_nd(operator),
             B::Fill => self.fill(operator),
             B::Rank => self.rank_operator(operator),
-            B::Shape => self.extended_unary(operator, E::Shape),
+            B::Shape => self.shape_operator(operator),
             B::Range => self.range(operator),
             B::Cast => self.cast(operator),
             B::EmbeddingLookup => self.embedding_lookup(operator),
@@ -386,6 +386,7 @@ impl GraphImporter<'_, '_> {
                 let output = self.output_tensor(operator, 0)?;
                 let value = self.operand(value)?;
                 let Ok(target) = self.shape(output) else {
+                    self.expect_open()?;
                     let inputs = [self.input(operator, 0)?, value];
                     return self.emit_extended(operator, E::Fill, &inputs);
                 };
@@ -397,7 +398,22 @@ impl GraphImporter<'_, '_> {
         self.emit_for(operator, O::Fill, &inputs)
     }
 
+    /// Lengths that only a run knows. While those of inputs are left open, it is better to fix them:
+    /// then most others follow, and nothing depends on values.
+    fn expect_open(&self) -> Imported {
+        if self.file.leaves_lengths_open() {
+            return Err(Reason::new("the shape of its input must be known here"));
+        }
+        Ok(())
+    }
+
+    fn shape_operator(&mut self, operator: &Operator<'_>) -> Imported {
+        self.expect_open()?;
+        self.extended_unary(operator, E::Shape)
+    }
+
     fn range(&mut self, operator: &Operator<'_>) -> Imported {
+        self.expect_open()?;
         let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
         self.emit_extended(operator, E::Range, &inputs)
     }
@@ -446,6 +462,9 @@ impl GraphImporter<'_, '_> {
         let is_known =
             |at: usize| Ok::<_, Reason>(self.is_constant(self.input_tensor(operator, at)?));
         if self.shape(output).is_err() || !is_known(2)? || !is_known(3)? {
+            if self.shape(output).is_err() {
+                self.expect_open()?;
+            }
             let axis = self.builder.scalar_i32(axis);
             let mut inputs = Vec::with_capacity(5);
             for at in 0..4 {

@@ -17,8 +17,7 @@ use nnhal_ops::extension::ExtensionOperation;
 /// The operations that have samples.
 pub fn operations() -> impl Iterator<Item = Op> {
     let has_sample = |operation: &Op| draw(*operation, &mut Random::new(0)).is_some();
-    let extended = ExtensionOperation::ALL.iter().map(|it| it.operation_type());
-    Op::FUNDAMENTAL.iter().copied().chain(extended).filter(has_sample)
+    crate::calls::all_operations().filter(has_sample)
 }
 
 /// A call that the operation's definition allows, with every type that the signature allows.
