@@ -5,7 +5,7 @@ use crate::program::CpuProgram;
 use crate::settings::Settings;
 use bytes::Bytes;
 use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
-use nnhal_hal::{Capabilities, DeviceType, PerformanceInfo, Support};
+use nnhal_hal::{Capabilities, DeviceType, Extension, PerformanceInfo, Support};
 use nnhal_kernels::Team;
 use nnhal_ops::ValidModel;
 use nnhal_reference::ReferenceEngine;
@@ -90,6 +90,10 @@ impl Engine for CpuEngine {
     fn executions_at_once(&self) -> usize {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         processors.div_ceil(self.settings.threads.get())
+    }
+
+    fn extensions(&self) -> Vec<Extension> {
+        self.reference.extensions()
     }
 
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {

@@ -15,6 +15,7 @@ use nnhal_cpu::{CpuEngine, Settings};
 use nnhal_driver::{Budget, CompileOptions, Engine, Program};
 use nnhal_hal::{ExecutionPreference, HalVersion, OperationType, Priority};
 use nnhal_ops::Row;
+use nnhal_ops::extension::{operation_name, type_name};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What must not grow.
@@ -64,8 +65,14 @@ fn survey(operation: OperationType) -> BTreeMap<String, BTreeMap<Execution, u32>
             let Some(sample) = sample else { continue };
             for row in sample.rows() {
                 let types: Vec<String> =
-                    row.types.iter().map(|it| short(&it.to_string())).collect();
-                let case = format!("{operation}{layout} {}", types.join(" "));
+                    row.types.iter().map(|it| short(&type_name(*it))).collect();
+                let name = match operation {
+                    OperationType::Extension(_) => {
+                        format!("extension {}", operation_name(operation))
+                    }
+                    _ => operation.to_string(),
+                };
+                let case = format!("{name}{layout} {}", types.join(" "));
                 let way = way(&engine, sample, row, &mut random);
                 *ways.entry(case).or_default().entry(way).or_default() += 1;
             }

@@ -15,6 +15,7 @@ use nnhal_hal::{
     ErrorStatus, Execution, ExecutionError, Operand, Request, RequestArgument, RequestMemoryPool,
     Timing,
 };
+use nnhal_ops::extension::element_size;
 use nnhal_tflite::State;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -239,22 +240,13 @@ impl Runner {
             Error::input(&name)(Error::Elements { data_type, shape: shape.to_vec(), found })
         };
         let length = data_type.byte_length(shape).ok_or_else(|| wrong(0))?;
-        if data_type == DataType::Int64 {
-            // Devices take 32 bits: they are converted all at once.
-            let mut writer = InputWriter { to: Destination::Bytes(Vec::new()), written: 0, length };
-            give(&mut writer)?;
-            let Destination::Bytes(bytes) = writer.to else { return Err(wrong(0)) };
-            let view = TensorView::new(data_type, shape, &bytes).map_err(Error::input(&name))?;
-            return self.write(index, &view);
-        }
         let is_same = self.input_shapes[index]
             .as_deref()
             .is_some_and(|known| is_shape(&self.prepared.model.inputs()[index], known, shape));
         if !is_same {
             self.resize_input(index, shape)?;
         }
-        let mut writer =
-            InputWriter { to: Destination::Slot(&self.inputs, index), written: 0, length };
+        let mut writer = InputWriter { arena: &self.inputs, slot: index, written: 0, length };
         give(&mut writer)?;
         if writer.written == length { Ok(()) } else { Err(wrong(writer.written)) }
     }
@@ -473,11 +465,6 @@ impl Runner {
             let (data_type, shape) = (info.data_type, shape.clone());
             return Err(Error::Elements { data_type, shape, found: bytes.len() });
         }
-        if info.data_type == DataType::Int64 {
-            let tensor = self.output(index)?;
-            bytes.copy_from_slice(tensor.as_bytes());
-            return Ok(());
-        }
         self.outputs.read(index, bytes)
     }
 
@@ -521,7 +508,7 @@ impl Runner {
             let length = self.states.capacity(slot);
             let is_quantized = operand.operand_type.quantized_range().is_some();
             let zero = if is_quantized { operand.zero_point } else { 0 }.to_le_bytes();
-            let element = operand.operand_type.element_size().unwrap_or(1).clamp(1, 4) as usize;
+            let element = element_size(operand.operand_type).unwrap_or(1).clamp(1, 4) as usize;
             let bytes: Vec<u8> = zero[..element].iter().copied().cycle().take(length).collect();
             self.states.write(slot, &bytes)?;
         }
@@ -655,15 +642,10 @@ fn fits(name: &str, expected: &Operand, found: &Operand) -> Result<()> {
 /// Takes the bytes of an input piece by piece, see [`Runner::set_input_with`].
 #[derive(Debug)]
 pub struct InputWriter<'r> {
-    to: Destination<'r>,
+    arena: &'r Arena,
+    slot: usize,
     written: usize,
     length: usize,
-}
-
-#[derive(Debug)]
-enum Destination<'r> {
-    Slot(&'r Arena, usize),
-    Bytes(Vec<u8>),
 }
 
 impl InputWriter<'_> {
@@ -674,10 +656,7 @@ impl InputWriter<'_> {
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.written.saturating_add(bytes.len());
         if end <= self.length {
-            match &mut self.to {
-                Destination::Slot(arena, slot) => arena.write_at(*slot, self.written, bytes)?,
-                Destination::Bytes(all) => all.extend_from_slice(bytes),
-            }
+            self.arena.write_at(self.slot, self.written, bytes)?;
         }
         self.written = end;
         Ok(())
@@ -695,16 +674,15 @@ fn convert(
     let found = value.data_type;
     let expected = info.data_type;
     let on_device = DataType::of_operand(operand.operand_type).unwrap_or(expected);
-    if found == on_device && (found == expected || expected == DataType::Int64) {
+    if found == on_device && found == expected {
         return Ok(false);
     }
     scratch.clear();
     match found {
-        DataType::Int64 if on_device == DataType::Int32 => {
+        DataType::Int32 if on_device == DataType::Int64 => {
             for chunk in value.bytes.as_chunks().0 {
-                let found = i64::from_ne_bytes(*chunk);
-                let narrow = i32::try_from(found).map_err(|_| Error::Overflow { found })?;
-                scratch.extend_from_slice(&narrow.to_ne_bytes());
+                let wide = i64::from(i32::from_ne_bytes(*chunk));
+                scratch.extend_from_slice(&wide.to_ne_bytes());
             }
         }
         DataType::Float32 | DataType::Float64 | DataType::Float16 => {
@@ -733,21 +711,8 @@ fn read(
     shape: &[usize],
     tensor: &mut Tensor,
 ) -> Result<()> {
-    if info.data_type != DataType::Int64 {
-        tensor.resize(info.data_type, shape, info.quantization())?;
-        return arena.read(slot, tensor.as_bytes_mut());
-    }
-    // Devices compute with 32 bits. They are read into the front, and widened from the back.
-    tensor.resize(DataType::Int64, shape, None)?;
-    let bytes = tensor.as_bytes_mut();
-    let half = bytes.len() / 2;
-    arena.read(slot, &mut bytes[..half])?;
-    for index in (0..half / 4).rev() {
-        let narrow = [0, 1, 2, 3].map(|byte| bytes[4 * index + byte]);
-        let wide = i64::from(i32::from_ne_bytes(narrow)).to_ne_bytes();
-        bytes[8 * index..8 * index + 8].copy_from_slice(&wide);
-    }
-    Ok(())
+    tensor.resize(info.data_type, shape, info.quantization())?;
+    arena.read(slot, tensor.as_bytes_mut())
 }
 
 fn element_count(dimensions: &[u32]) -> Option<usize> {
@@ -756,7 +721,7 @@ fn element_count(dimensions: &[u32]) -> Option<usize> {
 
 /// Bytes of a value with these dimensions on a device.
 pub(crate) fn byte_size(operand: &Operand, dimensions: &[u32]) -> Option<usize> {
-    let element = operand.operand_type.element_size()?;
+    let element = element_size(operand.operand_type)?;
     element_count(dimensions)?.checked_mul(element as usize)
 }
 

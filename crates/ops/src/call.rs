@@ -4,6 +4,7 @@
 //! and an operation that is about to run, where everything is there.
 
 use crate::error::{Fault, OperationError, Subject};
+use crate::extension::{ExtensionOperation, element_size};
 use crate::shape::Shape;
 use crate::signature::Signature;
 use half::f16;
@@ -315,6 +316,13 @@ impl<'a> Call<'a> {
         self.operation
     }
 
+    /// The operation whose rules hold: of an operation of the extension that takes those of one of the
+    /// interface over for more types, that one; of all others, itself.
+    pub fn definition(&self) -> OperationType {
+        let extended = ExtensionOperation::of(self.operation);
+        extended.and_then(ExtensionOperation::like).unwrap_or(self.operation)
+    }
+
     /// All inputs by position.
     pub fn inputs(&self) -> &[Argument<'a>] {
         &self.inputs
@@ -547,7 +555,10 @@ impl<'a> Argument<'a> {
     }
 
     /// The elements, each made of its bytes.
-    fn elements<const N: usize, T>(&self, of: impl Fn([u8; N]) -> T) -> Result<Vec<T>, Fault> {
+    pub(crate) fn elements<const N: usize, T>(
+        &self,
+        of: impl Fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, Fault> {
         let (elements, _) = self.bytes()?.as_chunks();
         let elements = elements.iter();
         self.bounds.collect(self.operation, elements.len(), elements.map(|it| of(*it)))
@@ -615,6 +626,15 @@ impl<'a> Argument<'a> {
                 Err(self.wrong("rank", rank, wanted))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The greatest rank: the interface's limit for its operations, and for those of the extension the one
+    /// that all models have.
+    pub(crate) fn most_axes(&self, of_the_interface: usize) -> usize {
+        match self.operation {
+            OperationType::Extension(_) => crate::validate::MAX_RANK,
+            _ => of_the_interface,
         }
     }
 
@@ -757,7 +777,7 @@ impl<'a> Argument<'a> {
         if dimensions.contains(&0) {
             return Ok(0);
         }
-        let element = self.operand_type.element_size().unwrap_or(1);
+        let element = element_size(self.operand_type).unwrap_or(1);
         let bytes = dimensions.iter().try_fold(element, |bytes, length| bytes.checked_mul(*length));
         let count = bytes.and_then(|bytes| usize::try_from(bytes / element.max(1)).ok());
         count.ok_or_else(|| {
@@ -828,7 +848,7 @@ impl<'a> Argument<'a> {
         Ok(self.with_bytes(dimensions, bytes))
     }
 
-    fn flattened<const N: usize>(
+    pub(crate) fn flattened<const N: usize>(
         &self,
         elements: impl ExactSizeIterator<Item = [u8; N]>,
     ) -> Result<Vec<u8>, Fault> {
@@ -842,7 +862,7 @@ impl<'a> Argument<'a> {
     /// If there are not as many bytes as the dimensions say: a kernel is wrong. Of an extension's
     /// type no one here knows.
     pub fn with_bytes(&self, dimensions: Vec<u32>, bytes: Vec<u8>) -> Output {
-        if let Some(element) = self.operand_type.element_size() {
+        if let Some(element) = element_size(self.operand_type) {
             let expected = self.count(&dimensions).map(|count| count * element as usize);
             assert_eq!(Ok(bytes.len()), expected, "{} {}", self.operation, self.subject);
         }

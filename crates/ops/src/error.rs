@@ -1,5 +1,6 @@
 //! [`OperationError`]: what is wrong with an operation, and [`Fault`]: that, or not known yet.
 
+use crate::extension::operation_name;
 use nnhal_hal::OperationType;
 use std::fmt;
 
@@ -28,7 +29,7 @@ impl fmt::Display for Subject {
 
 /// An operation does not keep to its definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{operation}: {what} of {subject} is {found}, expected {expected}")]
+#[error("{}: {what} of {subject} is {found}, expected {expected}", operation_name(*operation))]
 pub struct OperationError {
     /// Type of the operation that failed.
     pub operation: OperationType,
@@ -73,7 +74,7 @@ impl OperationError {
 pub enum Fault {
     /// The answer depends on a value or dimension that is not known yet. While a model is being
     /// validated that is ordinary; when the operation runs, everything is known.
-    #[error("{operation}: {what} of {subject} is not known yet")]
+    #[error("{}: {what} of {subject} is not known yet", operation_name(*operation))]
     NotKnown {
         /// Type of the operation that failed.
         operation: OperationType,
@@ -86,7 +87,7 @@ pub enum Fault {
     #[error(transparent)]
     Invalid(#[from] OperationError),
     /// Memory that the operation needs cannot be had.
-    #[error("{operation}: {bytes} bytes cannot be had")]
+    #[error("{}: {bytes} bytes cannot be had", operation_name(*operation))]
     OutOfMemory {
         /// Type of the operation that failed.
         operation: OperationType,
@@ -94,13 +95,13 @@ pub enum Fault {
         bytes: u64,
     },
     /// It was interrupted, see [`Call::check_interrupt`](crate::Call::check_interrupt).
-    #[error("{operation} was interrupted")]
+    #[error("{} was interrupted", operation_name(*operation))]
     Interrupted {
         /// Type of the operation that failed.
         operation: OperationType,
     },
     /// This build has no definition of the operation.
-    #[error("{operation} is not implemented")]
+    #[error("{} is not implemented", operation_name(*operation))]
     NotImplemented {
         /// Type of the operation that failed.
         operation: OperationType,

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`operations`] | the operations |
 //! | [`operation`] | [`Operation`], the trait that all of them implement |
+//! | [`extension`] | operations and operand types that the interface lacks |
 //! | [`signature`] | [`Signature`]: argument types by version, as data |
 //! | [`call`] | [`Call`]: an operation with its actual arguments, as far as they are known |
 //! | [`shape`] | [`Shape`]: dimensions, as far as they are known |
@@ -45,6 +46,7 @@
 
 pub mod call;
 pub mod error;
+pub mod extension;
 pub mod operation;
 pub mod operations;
 pub mod rules;

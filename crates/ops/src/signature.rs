@@ -10,6 +10,7 @@
 
 use crate::call::Call;
 use crate::error::{Fault, OperationError, Subject};
+use crate::extension::type_name;
 use nnhal_hal::{HalVersion, OperandType, OperationType};
 
 /// Which argument types an operation takes.
@@ -400,7 +401,7 @@ fn mismatch(
         if let Some(expected) = parameter.type_in(row)
             && expected != argument.operand_type
         {
-            let error = wrong("type", argument.operand_type.to_string(), expected.to_string());
+            let error = wrong("type", type_name(argument.operand_type), type_name(expected));
             return Some((position, error));
         }
         if argument.is_omitted() && !parameter.may_be_omitted() {

@@ -5,7 +5,7 @@
 //! it asks devices, and so does whoever calls [`without_defaults`].
 
 use crate::signature::Signature;
-use nnhal_hal::{Model, OperandLifeTime, OperandType, Subgraph};
+use nnhal_hal::{Model, OperandLifeTime, OperandType, OperationType, Subgraph};
 
 /// The model without trailing arguments that are constant and hold their default, and without the
 /// operands that nothing refers to any more. The meaning is the same.
@@ -29,6 +29,10 @@ fn drop_arguments(subgraph: &mut Subgraph, values: &[u8]) -> bool {
     let mut dropped = false;
     let operands = &mut subgraph.operands;
     for operation in &mut subgraph.operations {
+        // What the prefix of an extension stands for is not looked at here.
+        if matches!(operation.operation_type, OperationType::Extension(_)) {
+            continue;
+        }
         let Some(signature) = Signature::of(operation.operation_type) else { continue };
         let types: Option<Vec<OperandType>> = operation
             .inputs

@@ -4,8 +4,8 @@ use crate::DEVICE_NAME;
 use crate::program::ReferenceProgram;
 use nnhal_driver::memory::default_model_limit;
 use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
-use nnhal_hal::{Capabilities, DeviceType, OperandType, OperationType, PerformanceInfo, Support};
-use nnhal_ops::{Signature, ValidModel};
+use nnhal_hal::{Capabilities, DeviceType, Extension, OperationType, PerformanceInfo, Support};
+use nnhal_ops::{Signature, ValidModel, extension};
 
 /// The engine behind `nnhal-reference`.
 #[derive(Debug, Clone)]
@@ -64,6 +64,10 @@ impl Engine for ReferenceEngine {
         capabilities
     }
 
+    fn extensions(&self) -> Vec<Extension> {
+        vec![extension::offered()]
+    }
+
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
         let defined = match place.operation_type {
             OperationType::If | OperationType::While => {
@@ -75,19 +79,17 @@ impl Engine for ReferenceEngine {
             OperationType::OemOperation => {
                 return Support::No("only its vendor knows what it does".to_owned());
             }
-            OperationType::Extension(_) => {
-                return Support::No("the device has no extensions".to_owned());
-            }
             other => Signature::of(other).is_some(),
         };
         if !defined {
-            return Support::No(format!("{} is not implemented", place.operation_type));
+            let name = extension::operation_name(place.operation_type);
+            return Support::No(format!("{name} is not implemented"));
         }
         let subgraph = model.subgraph(place.subgraph);
         let operation = &subgraph.operations[place.index];
         for operand in operation.inputs.iter().chain(&operation.outputs) {
             let operand_type = subgraph.operands[*operand as usize].operand_type;
-            if operand_type.is_oem() || matches!(operand_type, OperandType::Extension(_)) {
+            if operand_type.is_oem() || extension::element_size(operand_type).is_none() {
                 return Support::No(format!("operand {operand} is of type {operand_type}"));
             }
         }

@@ -11,6 +11,7 @@ use nnhal_driver::{
     Round, RunContext,
 };
 use nnhal_hal::OperandLifeTime;
+use nnhal_ops::extension::element_size;
 use nnhal_ops::{
     AnyOperation, ArgumentSource, Call, Fault, OperationError, Shape, Signature, Subject,
 };
@@ -204,7 +205,7 @@ impl<'run> Interpreter<'run> {
         let shapes = operation.output_shapes(&call).map_err(failed)?;
         for ((operand, declared), shape) in step.outputs.iter().zip(&declared).zip(shapes) {
             let shape = merge(place, *operand, &shape, declared)?;
-            let element = graph.operands[*operand as usize].operand_type.element_size();
+            let element = element_size(graph.operands[*operand as usize].operand_type);
             let wanted = shape
                 .element_count()
                 .map_or(0, |count| count.saturating_mul(u64::from(element.unwrap_or(0))));

@@ -17,6 +17,7 @@ pub(crate) use work::{
 use nnhal_driver::{Charge, OperationPlace};
 use nnhal_hal::{Operand, OperandType};
 use nnhal_kernels::Preparation;
+use nnhal_ops::extension::element_size;
 use std::borrow::Cow;
 
 /// Index of a value in its graph.
@@ -114,7 +115,7 @@ impl Value<'_> {
         if self.is_float() {
             return size_of::<f32>();
         }
-        self.operand_type().element_size().unwrap_or(1) as usize
+        element_size(self.operand_type()).unwrap_or(1) as usize
     }
 
     /// Bytes of all elements while a plan runs. Of values that have places in an arena.

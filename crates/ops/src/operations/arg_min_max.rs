@@ -12,6 +12,7 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::{is_wide, wide};
 use crate::operation::Operation;
 use crate::rules::slices::Slices;
 use crate::shape::Shape;
@@ -46,7 +47,7 @@ const ROWS: &[Row] = &[
     Row::new(HalVersion::V1_2, &[TensorQuant8Asymm]),
     Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
 ];
-const FORMS: &[Form] = &[Form::new(
+pub(crate) const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_2,
     &[Parameter::column("input", 0), Parameter::int32("axis")],
     &[Parameter::tensor_int32("output")],
@@ -64,7 +65,7 @@ impl Operation for ArgMinMax {
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        let extreme = match call.operation() {
+        let extreme = match call.definition() {
             OperationType::Argmin => Extreme::Min,
             _ => Extreme::Max,
         };
@@ -92,6 +93,8 @@ impl Operation for ArgMinMax {
         let room = output.allocate(&dimensions)?;
         let indexes = if input.is_float() {
             self.search(call, room, &slices, &input.f32s()?)?
+        } else if is_wide(input) {
+            self.search(call, room, &slices, &wide(input)?)?
         } else {
             self.search(call, room, &slices, &input.integers()?)?
         };

@@ -17,6 +17,7 @@
 
 use crate::call::{Argument, Call, Output};
 use crate::error::Fault;
+use crate::extension::{is_wide, stored, wide};
 use crate::operation::Operation;
 use crate::rules::requantize::Multiplier;
 use crate::rules::{activation_range, broadcast};
@@ -47,7 +48,7 @@ pub struct Arithmetic {
     pub activation: FusedActivation,
 }
 
-const FORMS: &[Form] = &[Form::new(
+pub(crate) const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_0,
     &[
         Parameter::column("input0", 0),
@@ -93,28 +94,29 @@ impl Operation for Arithmetic {
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (a, b, output) = (call.input(0), call.input(1), call.output(0));
-        a.expect_rank_in(0..=4)?;
-        b.expect_rank_in(0..=4)?;
+        a.expect_rank_in(0..=a.most_axes(4))?;
+        b.expect_rank_in(0..=b.most_axes(4))?;
         let product = a.scale * b.scale;
         let is_above = output.scale.partial_cmp(&product) == Some(Ordering::Greater);
-        if call.operation() == OperationType::Mul && output.is_quantized() && !is_above {
+        if call.definition() == OperationType::Mul && output.is_quantized() && !is_above {
             return Err(output.wrong("scale", output.scale, format!("above {product}")));
         }
         Ok(())
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        let operator = match call.operation() {
+        let operator = match call.definition() {
             OperationType::Mul => Operator::Mul,
             OperationType::Sub => Operator::Sub,
             OperationType::Div => Operator::Div,
             _ => Operator::Add,
         };
         let activation = activation_range::decode(call.input(2))?;
-        if call.input(0).operand_type == OperandType::TensorInt32
+        let (first, is_int32) = (call.input(0), call.input(0).operand_type == OperandType::TensorInt32);
+        if (is_int32 || is_wide(first))
             && activation != FusedActivation::None
         {
-            return Err(call.input(2).wrong("value", activation, "NONE with TENSOR_INT32"));
+            return Err(call.input(2).wrong("value", activation, "NONE with integers"));
         }
         Ok(Self { operator, activation })
     }
@@ -131,6 +133,11 @@ impl Operation for Arithmetic {
             let range = activation_range::real(self.activation);
             let elements = output.collect(&dimensions, pairs.map(|(i, j)| activation_range::clamp(self.reals(of_a[i], of_b[j]), range)))?;
             output.with_f32s(dimensions, &elements)?
+        } else if is_wide(output) {
+            let (of_a, of_b) = (wide(a)?, wide(b)?);
+            let combine = self.wide_integers();
+            let elements = output.collect(&dimensions, pairs.map(|(i, j)| combine(of_a[i], of_b[j])))?;
+            stored(output, dimensions, &elements)?
         } else {
             let (of_a, of_b) = (a.integers()?, b.integers()?);
             let combine = self.integers(call);
@@ -147,6 +154,16 @@ impl Arithmetic {
             Operator::Sub => a - b,
             Operator::Mul => a * b,
             Operator::Div => a / b,
+        }
+    }
+
+    /// The operation on integers of the extension's types.
+    fn wide_integers(&self) -> fn(i64, i64) -> i64 {
+        match self.operator {
+            Operator::Sub => i64::wrapping_sub,
+            Operator::Mul => i64::wrapping_mul,
+            // The extension's DIV is another operation.
+            Operator::Add | Operator::Div => i64::wrapping_add,
         }
     }
 
@@ -299,7 +316,7 @@ mod tests {
         let integers = tensor(TensorInt32, [1]);
         assert_eq!(
             example(Mul, (integers.clone(), &[1.0]), (integers, &[1.0])).with_int32(2, 1).refusal(),
-            "MUL: value of input 2 (activation) is RELU, expected NONE with TENSOR_INT32"
+            "MUL: value of input 2 (activation) is RELU, expected NONE with integers"
         );
     }
 

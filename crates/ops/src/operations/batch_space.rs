@@ -58,7 +58,7 @@ const ROWS: &[Row] = &[
     Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
 ];
 
-static BATCH_TO_SPACE: Signature = Signature {
+pub(crate) static BATCH_TO_SPACE: Signature = Signature {
     operation: OperationType::BatchToSpaceNd,
     rows: ROWS,
     forms: &[Form::new(
@@ -72,7 +72,7 @@ static BATCH_TO_SPACE: Signature = Signature {
     )],
 };
 
-static SPACE_TO_BATCH: Signature = Signature {
+pub(crate) static SPACE_TO_BATCH: Signature = Signature {
     operation: OperationType::SpaceToBatchNd,
     rows: ROWS,
     forms: &[Form::new(
@@ -88,7 +88,7 @@ static SPACE_TO_BATCH: Signature = Signature {
 };
 
 fn is_space_to_batch(call: &Call<'_>) -> bool {
-    call.operation() == OperationType::SpaceToBatchNd
+    call.definition() == OperationType::SpaceToBatchNd
 }
 
 impl Operation for BatchSpace {

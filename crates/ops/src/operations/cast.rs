@@ -30,7 +30,7 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cast;
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Cast,
     rows: &[
         Row::new(HalVersion::V1_2, &[TensorFloat32, TensorFloat32]),

@@ -13,6 +13,7 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::{is_wide, wide};
 use crate::operation::Operation;
 use crate::rules::broadcast;
 use crate::shape::Shape;
@@ -45,7 +46,7 @@ const ROWS: &[Row] = &[
     Row::new(HalVersion::V1_2, &[OperandType::TensorBool8]),
 ];
 
-const FORMS: &[Form] = &[Form::new(
+pub(crate) const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_2,
     &[Parameter::column("input0", 0), Parameter::column("input1", 0)],
     &[Parameter::fixed("output", OperandType::TensorBool8)],
@@ -75,7 +76,7 @@ impl Operation for Comparison {
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        Ok(match call.operation() {
+        Ok(match call.definition() {
             OperationType::NotEqual => Self::NotEqual,
             OperationType::Less => Self::Less,
             OperationType::LessEqual => Self::LessEqual,
@@ -95,6 +96,10 @@ impl Operation for Comparison {
         let elements: Vec<bool> = match a.operand_type {
             OperandType::TensorBool8 => {
                 let (of_a, of_b) = (a.bools()?, b.bools()?);
+                output.collect(&dimensions, pairs.map(|(i, j)| self.holds(of_a[i], of_b[j])))?
+            }
+            _ if is_wide(a) => {
+                let (of_a, of_b) = (wide(a)?, wide(b)?);
                 output.collect(&dimensions, pairs.map(|(i, j)| self.holds(of_a[i], of_b[j])))?
             }
             OperandType::TensorInt32 => {

@@ -29,7 +29,7 @@ pub struct Concatenation {
     pub axis: usize,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Concatenation,
     rows: &[
         Row::new(HalVersion::V1_0, &[TensorFloat32]),
@@ -70,7 +70,7 @@ impl Operation for Concatenation {
     }
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
-        parts(call)?.0.iter().try_for_each(|input| input.expect_rank_in(1..=4))
+        parts(call)?.0.iter().try_for_each(|input| input.expect_rank_in(1..=input.most_axes(4)))
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {

@@ -50,7 +50,7 @@ const ROWS: &[Row] = &[
     Row::new(HalVersion::V1_2, &[TensorFloat16]),
     Row::new(HalVersion::V1_3, &[TensorQuant8AsymmSigned]),
 ];
-const FORMS: &[Form] = &[Form::new(
+pub(crate) const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_0,
     &[
         Parameter::column("input", 0),
@@ -79,7 +79,7 @@ impl Operation for DepthSpace {
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        let direction = match call.operation() {
+        let direction = match call.definition() {
             OperationType::SpaceToDepth => Direction::SpaceToDepth,
             _ => Direction::DepthToSpace,
         };

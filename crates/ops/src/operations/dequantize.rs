@@ -27,7 +27,7 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dequantize;
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Dequantize,
     rows: &[
         Row::new(HalVersion::V1_0, &[TensorQuant8Asymm, TensorFloat32]),
@@ -53,7 +53,7 @@ impl Operation for Dequantize {
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
-        input.expect_rank_in(1..=4)?;
+        input.expect_rank_in(1..=input.most_axes(4))?;
         let Some(quant) = input.channel_quant() else { return Ok(()) };
         let axis = usize::try_from(quant.channel_dim).unwrap_or(usize::MAX);
         if input.shape.rank().is_some_and(|rank| axis >= rank) {

@@ -21,6 +21,7 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::{is_wide, stored, wide};
 use crate::operation::Operation;
 use crate::rules::real;
 use crate::shape::Shape;
@@ -51,7 +52,7 @@ pub enum Elementwise {
     Sqrt,
 }
 
-const FORMS: &[Form] = &[Form::new(
+pub(crate) const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_0,
     &[Parameter::column("input", 0)],
     &[Parameter::column("output", 0)],
@@ -100,14 +101,14 @@ impl Operation for Elementwise {
     }
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
-        match call.operation() {
-            OperationType::Floor => call.input(0).expect_rank_in(1..=4),
+        match call.definition() {
+            OperationType::Floor => call.input(0).expect_rank_in(1..=call.input(0).most_axes(4)),
             _ => Ok(()),
         }
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        Ok(match call.operation() {
+        Ok(match call.definition() {
             OperationType::Exp => Self::Exp,
             OperationType::Floor => Self::Floor,
             OperationType::Log => Self::Log,
@@ -125,6 +126,15 @@ impl Operation for Elementwise {
 
     fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
         let (input, output) = (call.input(0), call.output(0));
+        if is_wide(output) {
+            let function = match self {
+                Self::Neg => i64::wrapping_neg,
+                _ => i64::wrapping_abs,
+            };
+            let dimensions = input.dimensions()?;
+            let elements = output.collect(&dimensions, wide(input)?.into_iter().map(function))?;
+            return Ok(vec![stored(output, dimensions, &elements)?]);
+        }
         if output.operand_type != TensorInt32 {
             return Ok(vec![real::map(input, output, |x| self.real(x))?]);
         }

@@ -26,7 +26,7 @@ pub struct ExpandDims {
     pub axis: usize,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::ExpandDims,
     rows: &[
         Row::new(HalVersion::V1_2, &[TensorFloat32]),

@@ -58,7 +58,8 @@ impl Operation for Fill {
         if dimensions.is_empty() {
             return Err(shape.wrong("shape", &shape.shape, "1 length or more"));
         }
-        Ok(Self { dimensions, element: call.input(1).bytes()?.to_vec() })
+        let (value, output) = (call.input(1), call.output(0));
+        Ok(Self { dimensions, element: movement::element(value, output)? })
     }
 
     fn output_shapes(&self, _call: &Call<'_>) -> Result<Vec<Shape>, Fault> {

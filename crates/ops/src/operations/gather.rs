@@ -27,7 +27,7 @@ pub struct Gather {
     pub axis: usize,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Gather,
     rows: &[
         Row::new(HalVersion::V1_2, &[TensorFloat32]),

@@ -12,6 +12,7 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::{is_wide, stored, wide};
 use crate::operation::Operation;
 use crate::rules::requantize::requantized;
 use crate::rules::{broadcast, real};
@@ -35,7 +36,7 @@ const ROWS: &[Row] = &[
     Row::new(HalVersion::V1_2, &[OperandType::TensorQuant8Asymm]),
     Row::new(HalVersion::V1_3, &[OperandType::TensorQuant8AsymmSigned]),
 ];
-const FORMS: &[Form] = &[Form::new(
+pub(crate) const FORMS: &[Form] = &[Form::new(
     HalVersion::V1_2,
     &[Parameter::column("input0", 0), Parameter::column("input1", 0)],
     &[Parameter::column("output", 0)],
@@ -55,7 +56,7 @@ impl Operation for MaximumMinimum {
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        Ok(match call.operation() {
+        Ok(match call.definition() {
             OperationType::Minimum => Self::Minimum,
             _ => Self::Maximum,
         })
@@ -76,6 +77,14 @@ impl Operation for MaximumMinimum {
             };
             let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
             output.with_f32s(dimensions, &elements)?
+        } else if is_wide(output) {
+            let (of_a, of_b) = (wide(a)?, wide(b)?);
+            let choose = match self {
+                Self::Maximum => i64::max,
+                Self::Minimum => i64::min,
+            };
+            let elements = output.collect(&dimensions, pairs.map(|(i, j)| choose(of_a[i], of_b[j])))?;
+            stored(output, dimensions, &elements)?
         } else {
             let (of_a, of_b) = (requantized(a, output)?, requantized(b, output)?);
             let choose = match self {

@@ -4,6 +4,7 @@
 
 use crate::call::{Call, Output, Since};
 use crate::error::Fault;
+use crate::extension::ExtensionOperation;
 use crate::operation::Operation;
 use crate::shape::Shape;
 use crate::signature::Signature;
@@ -12,38 +13,53 @@ use nnhal_hal::OperationType;
 #[cfg(test)]
 pub(crate) mod testing;
 
-/// Enters the operations: a row a Rust type, with the operations that it stands for.
+/// Enters the operations: a row a Rust type, with the operations that it stands for, and those of the
+/// extension that it stands for as well. Those that only the extension has are in another section.
 macro_rules! operations {
     (
-        implemented { $( $module:ident :: $Type:ident => $($Row:ident)+; )* }
+        implemented { $( $module:ident :: $Type:ident => $($Row:ident)+ $(, extension $($Same:ident)+)?; )* }
         not implemented { $($Missing:ident)* }
+        extension { $( $place:ident :: $Own:ident => $($Number:ident)+; )* }
     ) => {
         $( pub mod $module; )*
         $( pub use $module::$Type; )*
+        $( pub use crate::extension::$place::$Own; )*
 
         /// The decoded arguments of any operation.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs)] // Each variant is named after the type it holds.
         pub enum AnyOperation {
             $( $Type($Type), )*
+            $( $Own($Own), )*
+        }
+
+        /// Calls a function of the type that stands for an operation.
+        macro_rules! dispatch {
+            ($operation:expr, $known:ident => $then:expr, $none:expr) => {
+                match $operation {
+                    $( $(OperationType::$Row)|+ => { type $known = $Type; $then } )*
+                    $(OperationType::$Missing |)*
+                    OperationType::OemOperation => $none,
+                    OperationType::Extension(_) => match ExtensionOperation::of($operation) {
+                        $( $( $(Some(ExtensionOperation::$Same))|+ => { type $known = $Type; $then } )? )*
+                        $( $(Some(ExtensionOperation::$Number))|+ => { type $known = $Own; $then } )*
+                        None => $none,
+                    },
+                }
+            };
         }
 
         /// The argument types of an operation; `None` if this build does not define it.
         pub fn signature(operation: OperationType) -> Option<&'static Signature> {
-            match operation {
-                $( $(OperationType::$Row)|+ => Some($Type::signature(operation)), )*
-                $(OperationType::$Missing |)*
-                OperationType::OemOperation | OperationType::Extension(_) => None,
+            match ExtensionOperation::of(operation) {
+                Some(extended) => Some(extended.signature()),
+                None => dispatch!(operation, Known => Some(Known::signature(operation)), None),
             }
         }
 
         /// See [`Operation::since`].
         pub fn since(call: &Call<'_>) -> Since {
-            match call.operation() {
-                $( $(OperationType::$Row)|+ => $Type::since(call), )*
-                $(OperationType::$Missing |)*
-                OperationType::OemOperation | OperationType::Extension(_) => Since::ALWAYS,
-            }
+            dispatch!(call.operation(), Known => Known::since(call), Since::ALWAYS)
         }
 
         /// See [`Operation::validate`].
@@ -51,13 +67,8 @@ macro_rules! operations {
         /// # Errors
         /// [`Fault::Invalid`], or [`Fault::NotImplemented`] without a definition.
         pub fn validate(call: &Call<'_>) -> Result<(), Fault> {
-            match call.operation() {
-                $( $(OperationType::$Row)|+ => $Type::validate(call), )*
-                $(OperationType::$Missing |)*
-                OperationType::OemOperation | OperationType::Extension(_) => {
-                    Err(Fault::NotImplemented { operation: call.operation() })
-                }
-            }
+            let operation = call.operation();
+            dispatch!(operation, Known => Known::validate(call), Err(Fault::NotImplemented { operation }))
         }
 
         impl AnyOperation {
@@ -66,13 +77,12 @@ macro_rules! operations {
             /// # Errors
             /// As [`Operation::decode`]; [`Fault::NotImplemented`] without a definition.
             pub fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-                match call.operation() {
-                    $( $(OperationType::$Row)|+ => $Type::decode(call).map(Self::$Type), )*
-                    $(OperationType::$Missing |)*
-                    OperationType::OemOperation | OperationType::Extension(_) => {
-                        Err(Fault::NotImplemented { operation: call.operation() })
-                    }
-                }
+                let operation = call.operation();
+                dispatch!(
+                    operation,
+                    Known => Known::decode(call).map(Self::from),
+                    Err(Fault::NotImplemented { operation })
+                )
             }
 
             /// See [`Operation::output_shapes`].
@@ -82,6 +92,7 @@ macro_rules! operations {
             pub fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
                 match self {
                     $( Self::$Type(operation) => operation.output_shapes(call), )*
+                    $( Self::$Own(operation) => operation.output_shapes(call), )*
                 }
             }
 
@@ -92,38 +103,50 @@ macro_rules! operations {
             pub fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
                 match self {
                     $( Self::$Type(operation) => operation.reference(call), )*
+                    $( Self::$Own(operation) => operation.reference(call), )*
                 }
             }
         }
+
+        $( impl From<$Type> for AnyOperation {
+            fn from(operation: $Type) -> Self {
+                Self::$Type(operation)
+            }
+        } )*
+        $( impl From<$Own> for AnyOperation {
+            fn from(operation: $Own) -> Self {
+                Self::$Own(operation)
+            }
+        } )*
     };
 }
 
 operations! {
     implemented {
         activation::Activation => Relu Relu1 Relu6 Tanh Logistic;
-        arg_min_max::ArgMinMax => Argmax Argmin;
-        arithmetic::Arithmetic => Add Sub Mul Div;
+        arg_min_max::ArgMinMax => Argmax Argmin, extension Argmax Argmin;
+        arithmetic::Arithmetic => Add Sub Mul Div, extension Add Sub Mul;
         axis_aligned_bbox_transform::AxisAlignedBboxTransform => AxisAlignedBboxTransform;
         batch_matmul::BatchMatmul => BatchMatmul;
-        batch_space::BatchSpace => BatchToSpaceNd SpaceToBatchNd;
+        batch_space::BatchSpace => BatchToSpaceNd SpaceToBatchNd, extension BatchToSpaceNd SpaceToBatchNd;
         bidirectional_sequence_lstm::BidirectionalSequenceLstm => BidirectionalSequenceLstm;
         bidirectional_sequence_rnn::BidirectionalSequenceRnn => BidirectionalSequenceRnn;
         box_with_nms_limit::BoxWithNmsLimit => BoxWithNmsLimit;
         cast::Cast => Cast;
         channel_shuffle::ChannelShuffle => ChannelShuffle;
-        comparison::Comparison => Equal NotEqual Less LessEqual Greater GreaterEqual;
-        concatenation::Concatenation => Concatenation;
+        comparison::Comparison => Equal NotEqual Less LessEqual Greater GreaterEqual, extension Equal NotEqual Less LessEqual Greater GreaterEqual;
+        concatenation::Concatenation => Concatenation, extension Concatenation;
         control_flow::ControlFlow => If While;
         conv_2d::Conv2d => Conv2d;
-        depth_space::DepthSpace => DepthToSpace SpaceToDepth;
+        depth_space::DepthSpace => DepthToSpace SpaceToDepth, extension DepthToSpace SpaceToDepth;
         depthwise_conv_2d::DepthwiseConv2d => DepthwiseConv2d;
-        dequantize::Dequantize => Dequantize;
+        dequantize::Dequantize => Dequantize, extension Dequantize;
         detection_postprocessing::DetectionPostprocessing => DetectionPostprocessing;
-        elementwise::Elementwise => Abs Exp Floor Log Neg Rsqrt Sin Sqrt;
+        elementwise::Elementwise => Abs Exp Floor Log Neg Rsqrt Sin Sqrt, extension Abs Neg;
         elu::Elu => Elu;
         embedding_lookup::EmbeddingLookup => EmbeddingLookup;
-        expand_dims::ExpandDims => ExpandDims;
-        fill::Fill => Fill;
+        expand_dims::ExpandDims => ExpandDims, extension ExpandDims;
+        fill::Fill => Fill, extension Fill;
         fully_connected::FullyConnected => FullyConnected;
         gather::Gather => Gather;
         generate_proposals::GenerateProposals => GenerateProposals;
@@ -138,39 +161,65 @@ operations! {
         logical::Logical => LogicalAnd LogicalOr LogicalNot;
         lsh_projection::LshProjection => LshProjection;
         lstm::Lstm => Lstm;
-        maximum_minimum::MaximumMinimum => Maximum Minimum;
-        mirror_pad::MirrorPad => MirrorPad;
-        pack::Pack => Pack;
-        pad::Pad => Pad PadV2;
+        maximum_minimum::MaximumMinimum => Maximum Minimum, extension Maximum Minimum;
+        mirror_pad::MirrorPad => MirrorPad, extension MirrorPad;
+        pack::Pack => Pack, extension Pack;
+        pad::Pad => Pad PadV2, extension Pad PadV2;
         pooling::Pooling => AveragePool2d MaxPool2d L2Pool2d;
         pow::Pow => Pow;
         prelu::Prelu => Prelu;
-        quantize::Quantize => Quantize;
+        quantize::Quantize => Quantize, extension Quantize;
         quantized_16bit_lstm::Quantized16bitLstm => Quantized16bitLstm;
         quantized_lstm::QuantizedLstm => QuantizedLstm;
         random_multinomial::RandomMultinomial => RandomMultinomial;
         rank::Rank => Rank;
-        reduce::Reduce => Mean ReduceAll ReduceAny ReduceMax ReduceMin ReduceProd ReduceSum;
-        reshape::Reshape => Reshape;
+        reduce::Reduce => Mean ReduceAll ReduceAny ReduceMax ReduceMin ReduceProd ReduceSum, extension Mean ReduceAll ReduceAny ReduceMax ReduceMin ReduceProd ReduceSum;
+        reshape::Reshape => Reshape, extension Reshape;
         resize::Resize => ResizeBilinear ResizeNearestNeighbor;
-        reverse::Reverse => Reverse;
+        reverse::Reverse => Reverse, extension Reverse;
         rnn::Rnn => Rnn;
         roi_align::RoiAlign => RoiAlign;
         roi_pooling::RoiPooling => RoiPooling;
         select::Select => Select;
-        slice::Slice => Slice;
+        slice::Slice => Slice, extension Slice;
         softmax::Softmax => Softmax;
-        split::Split => Split;
-        squeeze::Squeeze => Squeeze;
-        strided_slice::StridedSlice => StridedSlice;
+        split::Split => Split, extension Split;
+        squeeze::Squeeze => Squeeze, extension Squeeze;
+        strided_slice::StridedSlice => StridedSlice, extension StridedSlice;
         svdf::Svdf => Svdf;
-        tile::Tile => Tile;
-        top_k_v2::TopKV2 => TopkV2;
-        transpose::Transpose => Transpose;
+        tile::Tile => Tile, extension Tile;
+        top_k_v2::TopKV2 => TopkV2, extension TopkV2;
+        transpose::Transpose => Transpose, extension Transpose;
         transpose_conv_2d::TransposeConv2d => TransposeConv2d;
         unidirectional_sequence_lstm::UnidirectionalSequenceLstm => UnidirectionalSequenceLstm;
         unidirectional_sequence_rnn::UnidirectionalSequenceRnn => UnidirectionalSequenceRnn;
     }
     not implemented {
+    }
+    extension {
+        batch_gather::BatchGather => Gather;
+        binary::Binary => Atan2 BitwiseXor Pow RightShift;
+        bitcast::Bitcast => Bitcast;
+        bucketize::Bucketize => Bucketize;
+        cast::Convert => Cast;
+        choice::Choice => Select;
+        complex::OfComplex => ComplexAbs Imag Real;
+        conv_3d::Conv3d => Conv3d Conv3dTranspose;
+        cumulative_sum::CumulativeSum => Cumsum;
+        division::Division => Div FloorDiv FloorMod;
+        dynamic_update_slice::DynamicUpdateSlice => DynamicUpdateSlice;
+        fourier::RealFourier => Rfft2d;
+        gather_nd::GatherNd => GatherNd;
+        matrix_diagonal::MatrixDiagonal => MatrixDiag MatrixSetDiag;
+        non_max_suppression::NonMaxSuppression => NonMaxSuppressionV4 NonMaxSuppressionV5;
+        nonzero::Nonzero => Where;
+        one_hot::OneHot => OneHot;
+        range::Range => Range;
+        reverse_sequence::ReverseSequence => ReverseSequence;
+        scatter_nd::ScatterNd => ScatterNd;
+        segments::Segments => SegmentSum UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum;
+        shape_of::ShapeOf => Shape;
+        unary::Unary => Ceil Cos Gelu Round Sign;
+        unique::Unique => Unique;
     }
 }

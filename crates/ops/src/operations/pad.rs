@@ -82,7 +82,7 @@ impl Operation for Pad {
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
-        input.expect_rank_in(1..=4)?;
+        input.expect_rank_in(1..=input.most_axes(4))?;
         border::validate(call.input(1), input.shape.rank())?;
         call.output(0).expect_quantized_as(input)
     }
@@ -92,7 +92,10 @@ impl Operation for Pad {
         let (value, output) = (call.inputs().get(2), call.output(0));
         let element = match (value, output.operand_type.quantized_range()) {
             (None, _) => movement::zero(output)?,
-            (Some(value), None) => value.bytes()?.to_vec(),
+            (Some(value), None) => movement::element(value, output)?,
+            (Some(value), _) if value.operand_type == output.operand_type => {
+                movement::element(value, output)?
+            }
             (Some(value), Some((least, greatest))) => {
                 let stored = value.i32()?;
                 if !(least..=greatest).contains(&stored) {

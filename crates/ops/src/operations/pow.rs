@@ -22,7 +22,7 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pow;
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Pow,
     rows: &[
         Row::new(HalVersion::V1_2, &[OperandType::TensorFloat32]),

@@ -22,7 +22,7 @@ use nnhal_hal::{HalVersion, OperandType, OperationType};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quantize;
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Quantize,
     rows: &[
         Row::new(HalVersion::V1_2, &[TensorFloat32, TensorQuant8Asymm]),

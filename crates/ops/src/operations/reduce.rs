@@ -24,6 +24,7 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::{TENSOR_INT64, is_wide, stored, wide};
 use crate::operation::Operation;
 use crate::rules::{broadcast, real};
 use crate::shape::Shape;
@@ -63,7 +64,7 @@ pub struct Reduce {
     pub keep_dims: bool,
 }
 
-const MEAN_FORM: &[Form] = &[Form::new(
+pub(crate) const MEAN_FORM: &[Form] = &[Form::new(
     HalVersion::V1_1,
     &[
         Parameter::column("input", 0),
@@ -72,7 +73,7 @@ const MEAN_FORM: &[Form] = &[Form::new(
     ],
     &[Parameter::column("output", 0)],
 )];
-const FORM: &[Form] = &[Form::new(
+pub(crate) const FORM: &[Form] = &[Form::new(
     HalVersion::V1_2,
     &[Parameter::column("input", 0), Parameter::tensor_int32("axes"), Parameter::bool("keep dims")],
     &[Parameter::column("output", 0)],
@@ -125,14 +126,14 @@ impl Operation for Reduce {
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, output) = (call.input(0), call.output(0));
-        input.expect_rank_in(1..=4)?;
+        input.expect_rank_in(1..=input.most_axes(4))?;
         call.input(1).expect_rank(1)?;
         if output.is_quantized() { output.expect_quantized_as(input) } else { Ok(()) }
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let (input, given, keep_dims) = (call.input(0), call.input(1), call.input(2));
-        let reduction = match call.operation() {
+        let reduction = match call.definition() {
             OperationType::ReduceAll => Reduction::All,
             OperationType::ReduceAny => Reduction::Any,
             OperationType::ReduceMax => Reduction::Max,
@@ -180,6 +181,9 @@ impl Operation for Reduce {
             let first = self.reduction == Reduction::All;
             let elements = gather(call, &dimensions, places.zip(input.bools()?), first, fold)?;
             output.with_bools(dimensions, &elements)?
+        } else if is_wide(output) || output.operand_type == OperandType::TensorInt32 {
+            let elements = self.integers(call, &dimensions, places.zip(wide(input)?), &lengths)?;
+            stored(output, dimensions, &elements)?
         } else if let Some((least, greatest)) = output.operand_type.quantized_range() {
             let steps = places.zip(input.integers()?);
             let elements = match self.reduction {
@@ -227,6 +231,34 @@ impl Operation for Reduce {
 }
 
 impl Reduce {
+    /// Of integers, which the extension's operations take. Sums and products wrap; a mean is rounded
+    /// towards 0, and 0 of nothing.
+    fn integers(
+        &self,
+        call: &Call<'_>,
+        dimensions: &[u32],
+        elements: impl Iterator<Item = (usize, i64)>,
+        lengths: &[usize],
+    ) -> Result<Vec<i64>, Fault> {
+        let (least, greatest) = match call.output(0).operand_type {
+            OperandType::TensorInt32 => (i32::MIN.into(), i32::MAX.into()),
+            TENSOR_INT64 => (i64::MIN, i64::MAX),
+            _ => (0, u32::MAX.into()),
+        };
+        let (first, take_in): (i64, fn(i64, i64) -> i64) = match self.reduction {
+            Reduction::Max => (least, i64::max),
+            Reduction::Min => (greatest, i64::min),
+            Reduction::Prod => (1, i64::wrapping_mul),
+            _ => (0, i64::wrapping_add),
+        };
+        let mut gathered = gather(call, dimensions, elements, first, take_in)?;
+        if self.reduction == Reduction::Mean {
+            let count = i64::try_from(self.count(lengths)).unwrap_or(i64::MAX);
+            call.each(&mut gathered, |sum| *sum = sum.checked_div(count).unwrap_or(0))?;
+        }
+        Ok(gathered)
+    }
+
     fn with_axes_of_length_1<T: Copy>(&self, lengths: &[T], one: T) -> Vec<T> {
         let axes = lengths.iter().enumerate();
         axes.map(|(axis, length)| if self.axes.contains(&axis) { one } else { *length }).collect()

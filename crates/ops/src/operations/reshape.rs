@@ -30,7 +30,7 @@ pub struct Reshape {
     pub lengths: Vec<Option<u32>>,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Reshape,
     rows: &[
         Row::new(HalVersion::V1_0, &[TensorFloat32]),
@@ -52,7 +52,7 @@ impl Operation for Reshape {
     }
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
-        call.input(0).expect_rank_in(1..=4)?;
+        call.input(0).expect_rank_in(1..=call.input(0).most_axes(4))?;
         call.input(1).expect_rank(1)?;
         call.output(0).expect_quantized_as(call.input(0))
     }

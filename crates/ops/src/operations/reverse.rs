@@ -49,7 +49,7 @@ impl Operation for Reverse {
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let (input, axis) = (call.input(0), call.input(1));
-        input.expect_rank_in(1..=8)?;
+        input.expect_rank_in(1..=input.most_axes(8))?;
         axis.expect_rank(1)?;
         call.output(0).expect_quantized_as(input)?;
         if let Some(rank) = input.shape.rank() {

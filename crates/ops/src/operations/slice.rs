@@ -29,7 +29,7 @@ pub struct Slice {
     pub sizes: Vec<Option<u32>>,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Slice,
     rows: &[
         Row::new(HalVersion::V1_2, &[TensorFloat32]),

@@ -29,7 +29,7 @@ pub struct Split {
     pub parts: u32,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Split,
     rows: &[
         Row::new(HalVersion::V1_2, &[TensorFloat32]),

@@ -26,7 +26,7 @@ pub struct Squeeze {
     pub axes: Option<Vec<usize>>,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Squeeze,
     rows: &[
         Row::new(HalVersion::V1_1, &[TensorFloat32]),
@@ -47,7 +47,7 @@ impl Operation for Squeeze {
     }
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
-        call.input(0).expect_rank_in(1..=4)?;
+        call.input(0).expect_rank_in(1..=call.input(0).most_axes(4))?;
         call.optional(1).map_or(Ok(()), |axes| axes.expect_rank(1))?;
         call.output(0).expect_quantized_as(call.input(0))
     }

@@ -44,7 +44,7 @@ pub struct Span {
     pub shrinks: bool,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::StridedSlice,
     rows: &[
         Row::new(HalVersion::V1_1, &[TensorFloat32]),
@@ -74,7 +74,7 @@ impl Operation for StridedSlice {
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
-        input.expect_rank_in(1..=4)?;
+        input.expect_rank_in(1..=input.most_axes(4))?;
         let rank = input.shape.rank().and_then(|rank| u32::try_from(rank).ok());
         for numbers in &call.inputs()[1..4] {
             numbers.expect_rank(1)?;

@@ -2,6 +2,9 @@
 
 use crate::call::{ArgumentSource, Call, Output, Value};
 use crate::error::Fault;
+use crate::extension::{
+    TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_UINT16, TENSOR_UINT32, element_size,
+};
 use crate::operations::{self, AnyOperation};
 use crate::shape::Shape;
 use crate::signature::Signature;
@@ -238,8 +241,11 @@ fn to_bytes(operand_type: OperandType, elements: &[f64]) -> Vec<u8> {
         OperandType::TensorFloat16 | OperandType::Float16 => {
             f16::from_f64(*element).to_le_bytes().to_vec()
         }
+        TENSOR_FLOAT64 => element.to_le_bytes().to_vec(),
+        // The imaginary part is 0.
+        TENSOR_COMPLEX64 => [(*element as f32).to_le_bytes(), [0; 4]].concat(),
         _ => {
-            let size = operand_type.element_size().expect("a type with a size") as usize;
+            let size = element_size(operand_type).expect("a type with a size") as usize;
             (*element as i64).to_le_bytes()[..size].to_vec()
         }
     };
@@ -248,10 +254,14 @@ fn to_bytes(operand_type: OperandType, elements: &[f64]) -> Vec<u8> {
 
 /// The reverse of [`to_bytes`].
 fn from_bytes(operand_type: OperandType, bytes: &[u8]) -> Vec<f64> {
-    let size = operand_type.element_size().expect("a type with a size") as usize;
+    let size = element_size(operand_type).expect("a type with a size") as usize;
     let unsigned = matches!(
         operand_type,
-        OperandType::TensorQuant8Asymm | OperandType::TensorQuant16Asymm | OperandType::TensorBool8
+        OperandType::TensorQuant8Asymm
+            | OperandType::TensorQuant16Asymm
+            | OperandType::TensorBool8
+            | TENSOR_UINT16
+            | TENSOR_UINT32
     );
     let element = |bytes: &[u8]| match (operand_type, bytes) {
         (OperandType::TensorFloat32, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
@@ -260,7 +270,16 @@ fn from_bytes(operand_type: OperandType, bytes: &[u8]) -> Vec<f64> {
         (_, &[a]) => f64::from(a.cast_signed()),
         (_, &[a, b]) if unsigned => f64::from(u16::from_le_bytes([a, b])),
         (_, &[a, b]) => f64::from(i16::from_le_bytes([a, b])),
+        (TENSOR_UINT32, &[a, b, c, d]) => f64::from(u32::from_le_bytes([a, b, c, d])),
         (_, &[a, b, c, d]) => f64::from(i32::from_le_bytes([a, b, c, d])),
+        // The magnitude has the sign of the real part.
+        (TENSOR_COMPLEX64, &[a, b, c, d, e, f, g, h]) => {
+            let (re, im) = (f32::from_le_bytes([a, b, c, d]), f32::from_le_bytes([e, f, g, h]));
+            f64::from(re.hypot(im).copysign(re))
+        }
+        (TENSOR_FLOAT64, &[a, b, c, d, e, f, g, h]) => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        #[allow(clippy::cast_precision_loss)] // Tests write what is exact.
+        (_, &[a, b, c, d, e, f, g, h]) => i64::from_le_bytes([a, b, c, d, e, f, g, h]) as f64,
         _ => panic!("{operand_type} has elements of {size} bytes"),
     };
     bytes.chunks(size).map(element).collect()

@@ -26,7 +26,7 @@ pub struct Tile {
     pub multiples: Vec<u32>,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Tile,
     rows: &[
         Row::new(HalVersion::V1_2, &[TensorFloat32]),

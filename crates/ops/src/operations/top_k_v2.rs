@@ -14,6 +14,7 @@
 
 use crate::call::{Call, Output};
 use crate::error::Fault;
+use crate::extension::{is_wide, stored, wide};
 use crate::operation::Operation;
 use crate::rules::slices::Slices;
 use crate::rules::sorting::sort;
@@ -30,9 +31,12 @@ use std::cmp::Ordering;
 pub struct TopKV2 {
     /// How many elements of each slice; above 0.
     pub k: u32,
+    /// Whether of equal elements the first comes first: in the extension's operation. In the
+    /// interface's the last does.
+    pub first_before_last: bool,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::TopkV2,
     rows: &[
         Row::new(HalVersion::V1_2, &[TensorFloat32]),
@@ -60,7 +64,8 @@ impl Operation for TopKV2 {
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        Ok(Self { k: call.input(1).positive()? })
+        let first_before_last = matches!(call.operation(), OperationType::Extension(_));
+        Ok(Self { k: call.input(1).positive()?, first_before_last })
     }
 
     fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
@@ -90,6 +95,11 @@ impl Operation for TopKV2 {
             let room = values.allocate(&dimensions)?;
             let greatest = self.choose(call, &slices, &elements, compare_floats, room, &mut chosen)?;
             values.with_f32s(dimensions.clone(), &greatest)?
+        } else if is_wide(input) {
+            let elements = wide(input)?;
+            let room = values.allocate(&dimensions)?;
+            let greatest = self.choose(call, &slices, &elements, Ord::cmp, room, &mut chosen)?;
+            stored(values, dimensions.clone(), &greatest)?
         } else {
             let elements = input.integers()?;
             let room = values.allocate(&dimensions)?;
@@ -121,7 +131,8 @@ impl TopKV2 {
             slice.clear();
             call.each(positions.zip(0..), |(at, index)| slice.push((elements[at], index)))?;
             sort(call, &mut slice, |(a, index_of_a), (b, index_of_b)| {
-                compare(b, a).then(index_of_b.cmp(index_of_a))
+                let by_index = index_of_b.cmp(index_of_a);
+                compare(b, a).then(if self.first_before_last { by_index.reverse() } else { by_index })
             })?;
             call.each(slice.iter().take(self.k as usize), |(element, index)| {
                 values.push(*element);

@@ -26,7 +26,7 @@ pub struct Transpose {
     pub permutation: Vec<usize>,
 }
 
-static SIGNATURE: Signature = Signature {
+pub(crate) static SIGNATURE: Signature = Signature {
     operation: OperationType::Transpose,
     rows: &[
         Row::new(HalVersion::V1_1, &[TensorFloat32]),
@@ -48,7 +48,7 @@ impl Operation for Transpose {
 
     fn validate(call: &Call<'_>) -> Result<(), Fault> {
         let input = call.input(0);
-        input.expect_rank_in(1..=4)?;
+        input.expect_rank_in(1..=input.most_axes(4))?;
         if let Some(permutation) = call.optional(1) {
             permutation.expect_rank(1)?;
             let rank = input.shape.rank().and_then(|rank| u32::try_from(rank).ok());

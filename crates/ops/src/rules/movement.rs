@@ -137,6 +137,43 @@ impl<F: Fn(usize, usize) -> Option<usize>> Walk<'_, F> {
     }
 }
 
+/// An output whose elements are copied one after the other, from wherever they are.
+pub struct Elements<'a>(Copy<'a>);
+
+impl<'a> Elements<'a> {
+    /// Without any element so far.
+    ///
+    /// # Errors
+    /// As [`Argument::allocate`].
+    pub fn to(output: &'a Argument<'a>, dimensions: &[u32]) -> Result<Self, Fault> {
+        Copy::to(output, dimensions).map(Self)
+    }
+
+    /// The next element: the one at this position of a tensor of the same type.
+    ///
+    /// # Errors
+    /// There is none, or [`Fault::Interrupted`].
+    pub fn append(&mut self, source: &[u8], position: usize) -> Result<(), Fault> {
+        self.append_run(source, position, 1)
+    }
+
+    /// The next elements, which follow each other.
+    ///
+    /// # Errors
+    /// There are fewer, or [`Fault::Interrupted`].
+    pub fn append_run(&mut self, source: &[u8], first: usize, count: usize) -> Result<(), Fault> {
+        self.0.append(part(source, self.0.output, first, count)?)
+    }
+
+    /// The output.
+    ///
+    /// # Panics
+    /// If there are not as many elements as the dimensions say: a kernel is wrong.
+    pub fn finish(self, dimensions: Vec<u32>) -> Output {
+        self.0.output.with_bytes(dimensions, self.0.bytes)
+    }
+}
+
 /// Tensors laid one behind the other along an axis. Each part comes with its length along the axis;
 /// `dimensions` are those of the whole.
 ///
@@ -219,6 +256,9 @@ pub fn repeated(
 /// # Errors
 /// [`Fault::OutOfMemory`]
 pub fn zero(argument: &Argument<'_>) -> Result<Vec<u8>, Fault> {
+    if let Some(size) = crate::extension::types::type_row(argument.operand_type) {
+        return Ok(vec![0; size.byte_size as usize]);
+    }
     let zero = if argument.is_float() {
         argument.with_f32s(vec![1], &[0.0])?
     } else {
@@ -227,8 +267,21 @@ pub fn zero(argument: &Argument<'_>) -> Result<Vec<u8>, Fault> {
     Ok(zero.bytes)
 }
 
+/// The bytes of a value that is one element of an output.
+///
+/// # Errors
+/// [`Fault::NotKnown`], or it is not one element.
+pub fn element(value: &Argument<'_>, output: &Argument<'_>) -> Result<Vec<u8>, Fault> {
+    let bytes = value.bytes()?;
+    let size = element_size(output);
+    if bytes.len() != size {
+        return Err(value.wrong("shape", &value.shape, "one element"));
+    }
+    Ok(bytes.to_vec())
+}
+
 fn element_size(argument: &Argument<'_>) -> usize {
-    argument.operand_type.element_size().unwrap_or(0) as usize
+    crate::extension::element_size(argument.operand_type).unwrap_or(0) as usize
 }
 
 /// Room for the bytes of an output. While a model runs, values can ask for any number of axes, so
@@ -240,6 +293,7 @@ fn room(output: &Argument<'_>, dimensions: &[u32]) -> Result<Vec<u8>, Fault> {
     Ok(match element_size(output) {
         2 => output.allocate::<[u8; 2]>(dimensions)?.into_flattened(),
         4 => output.allocate::<[u8; 4]>(dimensions)?.into_flattened(),
+        8 => output.allocate::<[u8; 8]>(dimensions)?.into_flattened(),
         _ => output.allocate::<u8>(dimensions)?,
     })
 }

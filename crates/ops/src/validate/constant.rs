@@ -116,5 +116,8 @@ impl Constant {
 /// Whether values of a type can decide an index, a branch or a shape.
 fn is_parameter(operand_type: OperandType) -> bool {
     operand_type.is_scalar()
-        || matches!(operand_type, OperandType::TensorInt32 | OperandType::TensorBool8)
+        || matches!(
+            operand_type,
+            OperandType::TensorInt32 | OperandType::TensorBool8 | crate::extension::TENSOR_INT64
+        )
 }

@@ -30,6 +30,12 @@ pub enum ExtensionError {
     /// The prefix is that of the interface's own types.
     #[error("prefix 0 is the interface's own")]
     PrefixZero,
+    /// So many extensions that no prefix is left for one of the driver's own (contract: SEC-3).
+    #[error("there are {found} extensions, which leave no prefix")]
+    TooMany {
+        /// Rows of the table.
+        found: usize,
+    },
 }
 
 /// The prefixes that stand for an extension in a model.

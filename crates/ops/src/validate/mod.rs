@@ -37,6 +37,7 @@ use extension::Prefixes;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{HalVersion, Model, Subgraph};
 use pass::Pass;
+use std::borrow::Cow;
 use valid_model::Knowledge;
 
 /// By whose rules a model is checked.
@@ -95,6 +96,15 @@ fn check_by(
         return Err(ValidationError::Newer { version, obstacle });
     }
     let prefixes = Prefixes::read(&model.extension_name_to_prefix)?;
+    let resolved = crate::extension::resolved(model).map_err(|_| ValidationError::Extension {
+        row: 0,
+        error: ExtensionError::TooMany { found: model.extension_name_to_prefix.len() },
+    })?;
+    // The prefixes of the table may have been exchanged, but each row has one as before.
+    let (model, prefixes) = match &resolved {
+        Cow::Borrowed(model) => (*model, prefixes),
+        Cow::Owned(model) => (model, Prefixes::read(&model.extension_name_to_prefix)?),
+    };
     for (subgraph, graph) in model.subgraphs() {
         check_operands(model, &prefixes, subgraph, graph)?;
     }
@@ -124,7 +134,7 @@ fn check_by(
         oldest = oldest.max(needed);
         knowledge.push(known);
     }
-    let model = ValidModel::new(model.clone(), version, oldest, knowledge, pass);
+    let model = ValidModel::new(resolved.into_owned(), version, oldest, knowledge, pass);
     Ok(CheckedModel::new(model, defects))
 }
 

@@ -1,6 +1,8 @@
 //! What must hold of each operand by itself (contract: MODEL-5 to MODEL-17, EXT-3 to EXT-5).
 
 use super::extension::Prefixes;
+use crate::extension::element_size;
+use crate::extension::types::type_row;
 use nnhal_hal::memory::MemoryError;
 use nnhal_hal::{
     ChannelQuant, DataLocation, ErrorStatus, ExtraParams, Model, Operand, OperandLifeTime,
@@ -240,7 +242,12 @@ fn check_dimensions(operand: &Operand) -> Result<(), OperandError> {
     if dimensions.len() > MAX_RANK {
         return Err(OperandError::TooManyAxes { found: dimensions.len(), most: MAX_RANK });
     }
-    match operand.operand_type.is_tensor() {
+    let is_tensor = match type_row(operand.operand_type) {
+        // All types of our extension are.
+        Some(_) => Some(true),
+        None => operand.operand_type.is_tensor(),
+    };
+    match is_tensor {
         Some(false) if !dimensions.is_empty() => {
             Err(OperandError::ScalarDimensions { found: dimensions.clone() })
         }
@@ -255,10 +262,10 @@ fn check_dimensions(operand: &Operand) -> Result<(), OperandError> {
     }
 }
 
-/// Bytes of an operand of the interface's own types, lengths that are not known taken as 1; `None`
+/// Bytes of an operand of the interface's own types, or of our extension's, lengths that are not known taken as 1; `None`
 /// if there are more than 2^32 - 1.
 fn byte_size(operand: &Operand) -> Option<u32> {
-    let element = operand.operand_type.element_size().unwrap_or(1);
+    let element = element_size(operand.operand_type).unwrap_or(1);
     let known = operand.dimensions.iter().filter(|length| **length != 0);
     known.copied().try_fold(element, u32::checked_mul)
 }
@@ -365,7 +372,7 @@ fn check_location(model: &Model, operand: &Operand) -> Result<(), OperandError> 
     }
     // The values of the other types only a vendor can measure.
     let is_measured =
-        operand.operand_type.element_size().is_some() && !operand.operand_type.is_oem();
+        element_size(operand.operand_type).is_some() && !operand.operand_type.is_oem();
     match byte_size(operand) {
         Some(expected) if is_measured && expected != found.length => {
             Err(OperandError::Length { found: found.length, expected })

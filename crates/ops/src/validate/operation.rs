@@ -250,7 +250,7 @@ fn merged(
 /// not known could be 0, which makes even the greatest others harmless.
 fn fits_32_bits(operand_type: OperandType, shape: &Shape) -> bool {
     let Some(lengths) = shape.to_known() else { return true };
-    let element = operand_type.element_size().unwrap_or(1);
+    let element = crate::extension::element_size(operand_type).unwrap_or(1);
     let bytes = lengths.iter().copied().try_fold(element, u32::checked_mul);
     bytes.is_some() || lengths.contains(&0)
 }

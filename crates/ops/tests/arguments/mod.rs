@@ -6,6 +6,7 @@
 use nnhal_hal::{
     ChannelQuant, DataLocation, ExtraParams, Operand, OperandLifeTime, OperandType, OperationType,
 };
+use nnhal_ops::extension::{ExtensionOperation, TENSOR_INT64, element_size};
 use nnhal_ops::{
     AnyOperation, ArgumentSource, Call, Form, Parameter, ParameterType, Presence, Row, Shape,
     Signature, Value,
@@ -51,7 +52,10 @@ impl<'a> Source<'a> {
     }
 
     fn lengths(&mut self, parameter: &Parameter) -> Vec<u32> {
-        let is_list = matches!(parameter.name, "bias" | "axes" | "output shape" | "size");
+        let is_list = matches!(
+            parameter.name,
+            "bias" | "axes" | "output shape" | "size" | "shape" | "lengths"
+        );
         let usual = if is_list { 1 } else { self.rank };
         let rank = if self.is_unusual() { self.pick(&[1, 2, 3, 4, 5]) } else { usual };
         (0..rank).map(|_| self.length()).collect()
@@ -99,7 +103,8 @@ impl<'a> Source<'a> {
                 half::f16::from_f32(self.float()).to_le_bytes().to_vec()
             }
             OperandType::Bool | OperandType::TensorBool8 => vec![self.byte() & 1],
-            _ => (0..operand_type.element_size().unwrap_or(0)).map(|_| self.byte()).collect(),
+            TENSOR_INT64 => i64::from(self.int32()).to_le_bytes().to_vec(),
+            _ => (0..element_size(operand_type).unwrap_or(0)).map(|_| self.byte()).collect(),
         }
     }
 }
@@ -284,5 +289,7 @@ pub fn signatures() -> impl Iterator<Item = &'static Signature> {
         parameters.clone().count() > 0
             && parameters.into_iter().all(|it| it.parameter_type != ParameterType::Any)
     };
-    OperationType::FUNDAMENTAL.iter().filter_map(|it| Signature::of(*it)).filter(is_plain)
+    let extended = ExtensionOperation::ALL.iter().map(|it| it.operation_type());
+    let all = OperationType::FUNDAMENTAL.iter().copied().chain(extended);
+    all.filter_map(Signature::of).filter(is_plain)
 }

@@ -13,6 +13,7 @@ pub mod sample;
 pub mod samples;
 
 use nnhal_hal::OperationType;
+use nnhal_ops::extension::{ExtensionOperation, operation_name};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use random::Random;
@@ -26,6 +27,12 @@ pub fn config(cases: u32) -> Config {
     Config { max_shrink_iters: 0, failure_persistence: None, ..Config::with_cases(cases) }
 }
 
+/// All operations, of the interface and of our extension.
+pub fn all_operations() -> impl Iterator<Item = OperationType> {
+    let extended = ExtensionOperation::ALL.iter().map(|it| it.operation_type());
+    OperationType::FUNDAMENTAL.iter().copied().chain(extended)
+}
+
 /// Holds a law against `cases` samples of each operation. All operations that break it are named,
 /// each with one sample.
 pub fn each_sample(
@@ -36,7 +43,7 @@ pub fn each_sample(
     let only = std::env::var("NNHAL_TEST_OPERATION").ok();
     let mut failures = Vec::new();
     for operation in operations {
-        if only.as_ref().is_some_and(|only| *only != operation.to_string()) {
+        if only.as_ref().is_some_and(|only| *only != operation_name(operation)) {
             continue;
         }
         let outcome = TestRunner::new(config(cases)).run(&any::<u64>(), |seed| {
@@ -46,7 +53,7 @@ pub fn each_sample(
                 .map_err(|error| TestCaseError::fail(format!("{error}\nof {sample:?}")))
         });
         if let Err(failure) = outcome {
-            failures.push(format!("{operation}: {failure}"));
+            failures.push(format!("{}: {failure}", operation_name(operation)));
         }
     }
     assert!(failures.is_empty(), "{} operations\n{}", failures.len(), failures.join("\n\n"));

@@ -4,9 +4,10 @@ use super::random::Random;
 use super::sample::{Call, Typed};
 use nnhal_hal::memory::MemoryError;
 use nnhal_hal::{
-    Device, ExecutionOptions, HalVersion, Model, OperandId, OperandSpec, OperandType,
+    Device, ExecutionOptions, HalVersion, Model, ModelBuilder, OperandId, OperandSpec, OperandType,
     PrepareOptions, Request, RequestBuilder, RequestMemoryPool, SubgraphBuilder,
 };
+use nnhal_ops::extension::{self, element_size};
 
 /// Dimensions and bytes.
 pub type Tensor = (Vec<u32>, Vec<u8>);
@@ -128,8 +129,15 @@ pub fn alone(
         graph.output(output);
         request.output(ROOM);
     }
-    let model = graph.into_model().map_err(|error| error.to_string())?;
+    let model = with_extension(graph)?;
     Ok((model, request.build().map_err(|error| error.to_string())?))
+}
+
+/// A model of this subgraph alone, that may use our extension.
+pub fn with_extension(graph: SubgraphBuilder) -> Result<Model, String> {
+    let mut model = ModelBuilder::new();
+    model.extension(extension::NAME, extension::PREFIX);
+    model.build(graph).map_err(|error| error.to_string())
 }
 
 /// Prepares a model on a device, runs a request, and gives all outputs. What a run before left in
@@ -149,7 +157,7 @@ pub fn execute(
     let mut tensors = Vec::new();
     for (index, shape) in execution.output_shapes.into_iter().enumerate() {
         let operand = &model.main.operands[model.main.outputs[index] as usize];
-        let size = operand.operand_type.element_size().ok_or("an element size")?;
+        let size = element_size(operand.operand_type).ok_or("an element size")?;
         let length: u32 = shape.dimensions.iter().product::<u32>() * size;
         let mut bytes =
             RequestBuilder::read_output(request, index).map_err(|error| error.to_string())?;

@@ -76,7 +76,7 @@ fn shapes(dimensions: &[u32]) -> Vec<(String, Vec<u32>)> {
 
 /// The argument with these dimensions; its elements are repeated. `None` if they would be too many.
 fn reshaped(input: &Typed, dimensions: Vec<u32>) -> Option<Typed> {
-    let element = input.spec.operand_type.element_size()?;
+    let element = nnhal_ops::extension::element_size(input.spec.operand_type)?;
     let size = dimensions
         .iter()
         .try_fold(u64::from(element), |size, length| size.checked_mul(u64::from(*length)))

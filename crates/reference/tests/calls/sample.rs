@@ -3,6 +3,7 @@
 
 use half::f16;
 use nnhal_hal::{ChannelQuant, ExtraParams, OperandSpec, OperandType, OperationType};
+use nnhal_ops::extension::{TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_INT64, element_size};
 use nnhal_ops::{Form, Parameter, Presence, Row, Signature};
 
 /// A call of an operation, in real numbers and with images in NHWC.
@@ -378,7 +379,8 @@ impl Given {
                         .collect()
                 }
                 Quant::ZeroWithInt32(input)
-                    if before[input].spec.operand_type == OperandType::TensorInt32 =>
+                    if before[input].spec.operand_type == OperandType::TensorInt32
+                        || matches!(before[input].spec.operand_type, OperandType::Extension(_)) =>
                 {
                     0_i32.to_le_bytes().to_vec()
                 }
@@ -386,6 +388,21 @@ impl Given {
             },
             OperandType::TensorBool8 | OperandType::Bool => {
                 numbers.map(|number| u8::from(number.abs() >= 0.5)).collect()
+            }
+            TENSOR_COMPLEX64 => {
+                let both = |number: &f64| [*number as f32, -0.5 * *number as f32];
+                numbers.flat_map(both).flat_map(f32::to_le_bytes).collect()
+            }
+            TENSOR_FLOAT64 => numbers.flat_map(|number| number.to_le_bytes()).collect(),
+            OperandType::Extension(_) => {
+                let is_signed = spec.operand_type == TENSOR_INT64;
+                let least = if is_signed { f64::MIN } else { 0.0 };
+                let size = element_size(spec.operand_type).unwrap() as usize;
+                numbers
+                    .flat_map(|number| {
+                        (number.round().max(least) as i64).to_le_bytes()[..size].to_vec()
+                    })
+                    .collect()
             }
             operand_type => {
                 let range = operand_type.quantized_range().expect("a quantized type");
@@ -426,7 +443,7 @@ fn integers(typed: &Typed) -> Vec<i32> {
 
 /// The reals that stored elements stand for.
 pub fn reals(spec: &OperandSpec, bytes: &[u8]) -> Vec<f64> {
-    let size = spec.operand_type.element_size().unwrap() as usize;
+    let size = element_size(spec.operand_type).unwrap() as usize;
     let scales: Vec<f64> = match &spec.extra_params {
         ExtraParams::ChannelQuant(quant) => {
             let given = Given {
@@ -445,6 +462,16 @@ pub fn reals(spec: &OperandSpec, bytes: &[u8]) -> Vec<f64> {
             }
             (OperandType::TensorFloat16 | OperandType::Float16, &[a, b]) => {
                 f16::from_le_bytes([a, b]).to_f64()
+            }
+            (TENSOR_FLOAT64, &[a, b, c, d, e, f, g, h]) => {
+                f64::from_le_bytes([a, b, c, d, e, f, g, h])
+            }
+            (TENSOR_COMPLEX64, &[a, b, c, d, ..]) => f64::from(f32::from_le_bytes([a, b, c, d])),
+            #[allow(clippy::cast_precision_loss)] // Samples have small numbers.
+            (OperandType::Extension(_), bytes) => {
+                let mut wide = [0; 8];
+                wide[..size].copy_from_slice(bytes);
+                i64::from_le_bytes(wide) as f64
             }
             (operand_type, bytes) if operand_type.quantized_range().is_some() => {
                 f64::from(stored(operand_type, bytes) - spec.zero_point) * scale
@@ -495,6 +522,7 @@ impl Quant {
         );
         match self {
             Self::Scale(scale) => spec.quantized(scale, 0),
+            Self::Fixed(scale, _) if is_symmetric => spec.quantized(scale, 0),
             Self::Fixed(scale, above) => spec.quantized(scale, least + above),
             Self::As(input) => {
                 let like = &before[input].spec;

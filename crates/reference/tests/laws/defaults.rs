@@ -11,7 +11,7 @@ fn may_end_before(parameter: &Parameter) -> bool {
 
 /// Operations with arguments that have a default.
 fn operations() -> impl Iterator<Item = OperationType> {
-    OperationType::FUNDAMENTAL.iter().copied().filter(|operation| {
+    crate::calls::all_operations().filter(|operation| {
         let signature = Signature::of(*operation);
         signature.is_some_and(|it| it.forms.iter().any(|it| it.inputs.iter().any(may_end_before)))
     })

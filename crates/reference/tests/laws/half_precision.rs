@@ -75,7 +75,7 @@ fn compare(
 
 #[test]
 fn float16_is_float32_rounded() {
-    let operations = OperationType::FUNDAMENTAL.iter().copied().filter(has_half);
+    let operations = crate::calls::all_operations().filter(has_half);
     each_sample(48, operations, |sample, random| {
         for row in sample.rows() {
             let wide: Vec<_> = row.types.iter().copied().map(widened).collect();

@@ -10,7 +10,7 @@ use nnhal_ops::{Parameter, Signature};
 /// The operations whose definition has the flag.
 fn operations_with_flag() -> impl Iterator<Item = OperationType> {
     let is_flag = |parameter: &Parameter| parameter.name == "NCHW";
-    OperationType::FUNDAMENTAL.iter().copied().filter(move |operation| {
+    crate::calls::all_operations().filter(move |operation| {
         Signature::of(*operation)
             .is_some_and(|it| it.forms.iter().any(|form| form.inputs.iter().any(is_flag)))
     })

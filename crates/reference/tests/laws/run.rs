@@ -48,7 +48,7 @@ pub fn run_before_another(call: &Call, random: &mut Random) -> Result<Option<Ten
     let deeper = graph.operation(OperationType::ExpandDims, [outputs[0], axis], result.clone());
     graph.output(deeper);
     request.output(ROOM);
-    let model = graph.into_model().map_err(|error| error.to_string())?;
+    let model = model::with_extension(graph)?;
     let mut outputs = execute(&model, &request.build().map_err(|error| error.to_string())?)?;
     Ok(Some(outputs.swap_remove(0)))
 }

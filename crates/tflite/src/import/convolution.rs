@@ -303,7 +303,8 @@ impl GraphImporter<'_, '_> {
         }
         let (x, y) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
-        let is_hybrid = self.element(x)? != self.element(y)?;
+        let is_wide = self.element(output)? == Element::Int16;
+        let is_hybrid = is_wide || self.element(x)? != self.element(y)?;
         let (mut x_operand, mut y_operand) = if is_hybrid {
             (self.as_float32(x)?, self.as_float32(y)?)
         } else {
@@ -329,12 +330,45 @@ impl GraphImporter<'_, '_> {
                 *operand = self.broadcast(*operand, &target)?;
             }
         }
+        let rank = self.rank(output);
+        if rank > 4 {
+            // The HAL has two axes of batches at most; all of them become one.
+            for operand in [&mut x_operand, &mut y_operand] {
+                let spec = self.builder.spec(*operand);
+                *operand = self.reshape(*operand, flat_batches(spec)?)?;
+            }
+        }
         let inputs = [
             x_operand,
             y_operand,
             self.builder.scalar_bool(adjoint_x),
             self.builder.scalar_bool(adjoint_y),
         ];
-        self.emit(OperationType::BatchMatmul, &inputs, output)
+        if rank <= 4 && !is_wide {
+            return self.emit(OperationType::BatchMatmul, &inputs, output);
+        }
+        let mut spec = self.spec(output)?;
+        if is_wide {
+            spec = OperandSpec::tensor_float32(spec.dimensions);
+        }
+        let whole = spec.clone();
+        let spec = if rank > 4 { flat_batches(spec)? } else { spec };
+        let result = self.builder.operation(OperationType::BatchMatmul, inputs, spec);
+        let result = if rank > 4 { self.reshape(result, whole)? } else { result };
+        if is_wide {
+            return self.emit_float32(result, output);
+        }
+        self.set(output, result);
+        Ok(())
     }
+}
+
+/// Matrices with a single axis of batches.
+fn flat_batches(spec: OperandSpec) -> Imported<OperandSpec> {
+    let Some((batches, matrix)) = spec.dimensions.split_last_chunk::<2>() else {
+        return Err(Reason::new("its factors are not matrices"));
+    };
+    let mut dimensions = vec![elements(batches)?];
+    dimensions.extend(matrix);
+    Ok(OperandSpec { dimensions, ..spec })
 }

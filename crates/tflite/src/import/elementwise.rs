@@ -10,6 +10,7 @@ use crate::schema::{ActivationFunctionType, BuiltinOperator as B, BuiltinOptions
 use nnhal_hal::{
     ExtraParams, FusedActivation, OperandId, OperandSpec, OperandType, OperationType as O,
 };
+use nnhal_ops::extension::{ExtensionOperation as E, element_size};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn elementwise(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
@@ -23,7 +24,7 @@ impl GraphImporter<'_, '_> {
             B::Square => self.square(operator),
             B::Maximum | B::StablehloMaximum => self.extremum(operator, O::Maximum),
             B::Minimum | B::StablehloMinimum => self.extremum(operator, O::Minimum),
-            B::Pow => self.binary(operator, O::Pow),
+            B::Pow => self.pow(operator),
             B::Equal => self.comparison(operator, O::Equal),
             B::NotEqual => self.comparison(operator, O::NotEqual),
             B::Less => self.comparison(operator, O::Less),
@@ -54,7 +55,7 @@ impl GraphImporter<'_, '_> {
             B::Floor => self.in_float(operator, O::Floor, false),
             B::Ceil => self.ceil(operator),
             B::FloorDiv => self.floor_div(operator),
-            B::FloorMod => self.floor_mod(operator),
+            B::FloorMod => self.extended_binary(operator, E::FloorMod),
             B::Select => self.select(operator, true),
             B::SelectV2 => self.select(operator, false),
             B::ZerosLike => self.zeros_like(operator),
@@ -70,6 +71,16 @@ impl GraphImporter<'_, '_> {
     fn binary(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
         let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
         self.emit_for(operator, operation, &inputs)
+    }
+
+    pub(super) fn extended_binary(&mut self, operator: &Operator<'_>, operation: E) -> Imported {
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
+        self.emit_extended(operator, operation, &inputs)
+    }
+
+    pub(super) fn extended_unary(&mut self, operator: &Operator<'_>, operation: E) -> Imported {
+        let input = self.input(operator, 0)?;
+        self.emit_extended(operator, operation, &[input])
     }
 
     fn arithmetic(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
@@ -94,17 +105,15 @@ impl GraphImporter<'_, '_> {
             let float = self.builder.operation(operation, inputs, spec);
             return self.emit_float32(float, output);
         }
-        if self.element(output)? == Element::Int64 && operation == O::Div {
-            return Err(Reason::new("the HAL divides integers downwards, the format towards zero"));
-        }
-        if matches!(self.element(output)?, Element::Int32) && operation == O::Div {
-            return Err(Reason::new("the HAL divides integers downwards, the format towards zero"));
-        }
         let inputs = [self.operand(a)?, self.operand(b)?];
-        if matches!(self.element(output)?, Element::Int32 | Element::Int64)
+        if self.element(output)?.is_integer()
             && activation != Activation::Fused(FusedActivation::None)
         {
             return Err(Reason::new("the HAL fuses no activation with integers"));
+        }
+        if self.element(output)?.is_integer() && operation == O::Div {
+            // The HAL divides integers downwards, the format towards zero.
+            return self.emit_extended(operator, E::Div, &inputs);
         }
         let inputs = [inputs[0], inputs[1], activation_operand];
         self.emit_activated(operator, operation, &inputs, activation)
@@ -160,11 +169,17 @@ impl GraphImporter<'_, '_> {
         self.emit_for(operator, O::Mul, &[input, input, none])
     }
 
+    fn pow(&mut self, operator: &Operator<'_>) -> Imported {
+        let output = self.output_tensor(operator, 0)?;
+        if !self.element(output)?.is_integer() {
+            return self.binary(operator, O::Pow);
+        }
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
+        self.emit_extended(operator, E::Pow, &inputs)
+    }
+
     fn extremum(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
         let (a, b) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
-        if self.element(a)? == Element::Int16 {
-            return Err(Reason::new("the HAL has no 16-bit form"));
-        }
         let inputs = [self.operand(a)?, self.operand(b)?];
         self.emit_for(operator, operation, &inputs)
     }
@@ -229,7 +244,7 @@ impl GraphImporter<'_, '_> {
                 self.through_float(operator, operation)
             }
             None if spec.operand_type == OperandType::TensorQuant16Symm => {
-                Err(Reason::new("the HAL has no 16-bit form"))
+                self.through_float(operator, operation)
             }
             _ => self.unary(operator, operation),
         }
@@ -245,17 +260,19 @@ impl GraphImporter<'_, '_> {
     }
 
     /// The form with TANH: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`. The one with
-    /// the error function has no counterpart.
+    /// the error function is our extension's.
     fn gelu(&mut self, operator: &Operator<'_>) -> Imported {
         let approximate = match operator.table.builtin_options()? {
             Some(BuiltinOptionsRef::GeluOptions(options)) => options.approximate()?,
             _ => false,
         };
-        if !approximate {
-            return Err(Reason::new("the HAL has no error function"));
-        }
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         let x = self.as_float32(input)?;
+        if !approximate {
+            let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
+            let result = self.builder.extended(E::Gelu, [x], spec);
+            return self.emit_float32(result, output);
+        }
         let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
         let none = self.builder.scalar_i32(0);
         let constant = |this: &mut Self, value: f32| {
@@ -321,17 +338,20 @@ impl GraphImporter<'_, '_> {
         let input = self.input_tensor(operator, 0)?;
         match self.element(input)? {
             Element::Float32 | Element::Float16 => self.unary(operator, operation),
-            Element::Int32 | Element::Int64 if integers => self.unary(operator, operation),
+            element if element.is_integer() && integers => self.unary(operator, operation),
             element if element.is_quantized() => self.through_float(operator, operation),
             other => Err(Reason::new(format!("the HAL has no form for {other:?}"))),
         }
     }
 
-    /// `-floor(-x)`
+    /// `-floor(-x)`, where the HAL's FLOOR takes it.
     fn ceil(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
         let spec = self.spec(output)?;
         let input = self.input(operator, 0)?;
+        if self.rank(output) > 4 {
+            return self.emit_extended(operator, E::Ceil, &[input]);
+        }
         let negative = self.builder.operation(O::Neg, [input], spec.clone());
         let floor = self.builder.operation(O::Floor, [negative], spec);
         self.emit(O::Neg, &[floor], output)
@@ -339,31 +359,18 @@ impl GraphImporter<'_, '_> {
 
     fn floor_div(&mut self, operator: &Operator<'_>) -> Imported {
         let output = self.output_tensor(operator, 0)?;
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
         let none = self.builder.scalar_i32(0);
-        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, none];
-        if matches!(self.element(output)?, Element::Int32 | Element::Int64) {
-            return self.emit(O::Div, &inputs, output);
+        let [a, b] = inputs;
+        match self.element(output)? {
+            Element::Int32 if self.rank(output) <= 4 => self.emit(O::Div, &[a, b, none], output),
+            Element::Float32 if self.rank(output) <= 4 => {
+                let spec = self.spec(output)?;
+                let quotient = self.builder.operation(O::Div, [a, b, none], spec);
+                self.emit(O::Floor, &[quotient], output)
+            }
+            _ => self.emit_extended(operator, E::FloorDiv, &inputs),
         }
-        if self.element(output)? != Element::Float32 {
-            return Err(Reason::new("the HAL divides floats and integers only"));
-        }
-        let spec = self.spec(output)?;
-        let quotient = self.builder.operation(O::Div, inputs, spec);
-        self.emit(O::Floor, &[quotient], output)
-    }
-
-    /// `a - floor(a / b) * b`, which is exact for integers only.
-    fn floor_mod(&mut self, operator: &Operator<'_>) -> Imported {
-        let output = self.output_tensor(operator, 0)?;
-        if !matches!(self.element(output)?, Element::Int32 | Element::Int64) {
-            return Err(Reason::new("the HAL has no exact remainder of floats"));
-        }
-        let none = self.builder.scalar_i32(0);
-        let (a, b) = (self.input(operator, 0)?, self.input(operator, 1)?);
-        let spec = self.spec(output)?;
-        let quotient = self.builder.operation(O::Div, [a, b, none], spec.clone());
-        let multiple = self.builder.operation(O::Mul, [quotient, b, none], spec);
-        self.emit(O::Sub, &[a, multiple, none], output)
     }
 
     /// A selection; with `by_row`, a vector of conditions chooses along the first axis.
@@ -374,15 +381,25 @@ impl GraphImporter<'_, '_> {
         let (condition, a, b) = (condition?, a?, b?);
         let output = self.output_tensor(operator, 0)?;
         let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
-        if condition == a && a == b {
+        let is_standard = matches!(
+            self.element(output)?,
+            Element::Float32 | Element::Float16 | Element::Int32 | Element::Uint8 | Element::Int8
+        );
+        if condition == a && a == b && is_standard {
             return self.emit(O::Select, &inputs, output);
         }
-        let target = self.shape(output)?;
+        let target = self.shape(output);
         let [mut condition, mut a, mut b] = inputs;
+        let Ok(target) = target else {
+            return self.emit_extended(operator, E::Select, &inputs);
+        };
         if by_row && target.len() > 1 && self.builder.spec(condition).dimensions.len() == 1 {
             let mut column = vec![1; target.len()];
             column[0] = target[0];
             condition = self.reshape(condition, OperandSpec::tensor_bool8(column))?;
+        }
+        if !is_standard {
+            return self.emit_extended(operator, E::Select, &[condition, a, b]);
         }
         for operand in [&mut condition, &mut a, &mut b] {
             *operand = self.broadcast(*operand, &target)?;
@@ -410,14 +427,6 @@ impl GraphImporter<'_, '_> {
                 _ => return Err(Reason::new("shapes do not broadcast")),
             }
         }
-        if spec.operand_type == OperandType::TensorBool8 {
-            // TILE has no form for truth values, and LOGICAL_OR broadcasts.
-            let count = elements(target)? as usize;
-            self.file.allow(count)?;
-            let target = OperandSpec::tensor_bool8(target);
-            let falses = self.builder.constant(target.clone(), &vec![false; count]);
-            return Ok(self.builder.operation(O::LogicalOr, [operand, falses], target));
-        }
         let ranked = OperandSpec { dimensions: padded, ..spec.clone() };
         let operand = self.reshape(operand, ranked)?;
         let repeats = self.integer_vector(&repeats);
@@ -432,7 +441,7 @@ impl GraphImporter<'_, '_> {
         if spec.operand_type.quantized_range().is_some() {
             return Err(Reason::new("the stored zero of a quantized tensor is not its zero point"));
         }
-        let element = spec.operand_type.element_size().unwrap_or(4) as usize;
+        let element = element_size(spec.operand_type).unwrap_or(4) as usize;
         let size = (elements(&spec.dimensions)? as usize).saturating_mul(element);
         self.file.allow(size)?;
         let operand = self.builder.constant_bytes(spec, &vec![0; size]);

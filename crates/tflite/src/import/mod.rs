@@ -5,10 +5,12 @@
 
 mod array;
 mod blocks;
+mod builder;
 mod control_flow;
 mod convolution;
 mod custom;
 mod elementwise;
+mod extended;
 mod fold;
 mod infer;
 mod movement;
@@ -32,12 +34,14 @@ use crate::error::{ImportError, Reason, UnsupportedOperator};
 use crate::file::{File, Graph, Operator, OperatorKind};
 use crate::{Import, OperatorOrigin, State, TensorDescription};
 use array::Array;
+use builder::Builder;
 use nnhal_hal::builder::PoolId;
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
-    HalVersion, Memory, ModelBuilder, OperandId, OperandSpec, OperandType, OperationType,
-    SubgraphBuilder,
+    ExtensionNameAndPrefix, HalVersion, Memory, Model, ModelBuilder, OperandId, OperandSpec,
+    OperandType, Operation, OperationType, SubgraphBuilder,
 };
+use nnhal_ops::extension;
 use std::collections::HashMap;
 use variables::{FollowedVariables, Passed, Variables, is_handle};
 
@@ -133,7 +137,7 @@ fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportErr
         outputs.push(description);
     }
     Ok(Import {
-        model: graphs.model.build(finished.builder)?,
+        model: named(graphs.model.build(finished.builder)?),
         inputs,
         outputs,
         states,
@@ -147,6 +151,21 @@ fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportErr
         description: file.description.clone(),
         tensors,
     })
+}
+
+/// The model, which says what the prefix of our extension stands for if it uses it.
+fn named(mut model: Model) -> Model {
+    let uses_extension = model.subgraphs().any(|(_, graph)| {
+        let is_extended = |it: &Operation| matches!(it.operation_type, OperationType::Extension(_));
+        graph.operations.iter().any(is_extended)
+            || graph.operands.iter().any(|it| matches!(it.operand_type, OperandType::Extension(_)))
+    });
+    if uses_extension {
+        let row =
+            ExtensionNameAndPrefix { name: extension::NAME.into(), prefix: extension::PREFIX };
+        model.extension_name_to_prefix.push(row);
+    }
+    model
 }
 
 /// All subgraphs, imported as they are needed.
@@ -256,7 +275,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
         if index != file.main && !importer.states.is_empty() {
             return Err(malformed("variable tensors in a subgraph other than the main one"));
         }
-        let (builder, origins) = (importer.builder, importer.origins);
+        let (builder, origins) = (importer.builder.into_inner(), importer.origins);
         let kept_variables = importer.kept_variables;
         // What is kept in another shape is nothing to look at.
         let operands = importer.operands.iter().zip(&importer.is_flat);
@@ -357,7 +376,7 @@ struct GraphImporter<'f, 'a> {
     file: &'f File<'a>,
     graph: &'f Graph<'a>,
     pool: PoolId,
-    builder: SubgraphBuilder,
+    builder: Builder,
     /// By tensor: the operand that holds it, once there is one.
     operands: Vec<Option<OperandId>>,
     /// By tensor: the elements that it is known to have without running the model.
@@ -399,7 +418,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             file,
             graph,
             pool,
-            builder: SubgraphBuilder::new(),
+            builder: Builder::new(),
             folded: vec![None; graph.tensors.len()],
             shapes: vec![None; graph.tensors.len()],
             is_assumed: vec![false; graph.tensors.len()],
@@ -507,10 +526,6 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
     /// Another operand with the same value.
     fn copy(&mut self, operand: OperandId) -> OperandId {
         let spec = self.builder.spec(operand);
-        if spec.operand_type == OperandType::TensorBool8 {
-            // The HAL does not cast truth values.
-            return self.builder.operation(OperationType::LogicalOr, [operand, operand], spec);
-        }
         self.builder.operation(OperationType::Cast, [operand], spec)
     }
 
@@ -609,6 +624,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             Self::resize,
             Self::quantization,
             Self::recurrent,
+            Self::extended,
         ]
         .iter()
         .find_map(|family| family(self, builtin, operator));

@@ -7,6 +7,7 @@ use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, MirrorPadMode};
 use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
+use nnhal_ops::extension::{ExtensionOperation as E, element_size};
 
 /// The axes that most operations of the HAL take.
 const MOST_RANK: usize = 4;
@@ -38,8 +39,8 @@ impl GraphImporter<'_, '_> {
             B::SpaceToBatchNd => self.space_to_batch_nd(operator),
             B::Fill => self.fill(operator),
             B::Rank => self.rank_operator(operator),
-            B::Shape => Err(Reason::new("the shape of its input must be known here")),
-            B::Range => Err(Reason::new("only ranges of known integers have a counterpart")),
+            B::Shape => self.shape_operator(operator),
+            B::Range => self.range(operator),
             B::Cast => self.cast(operator),
             B::EmbeddingLookup => self.embedding_lookup(operator),
             B::OneHot => self.one_hot(operator),
@@ -64,33 +65,7 @@ impl GraphImporter<'_, '_> {
         let lengths = lengths.collect::<Result<Vec<i32>, _>>();
         let lengths = lengths.map_err(|_| Reason::new("a length exceeds 31 bits"))?;
         let shape = self.integer_vector(&lengths);
-        if spec.operand_type == OperandType::TensorBool8 {
-            return self.reshape_bools(operand, shape, spec);
-        }
         Ok(self.builder.operation(O::Reshape, [operand, shape], spec))
-    }
-
-    /// Through integers: 0 and 1 in, unequal to 0 out.
-    fn reshape_bools(
-        &mut self,
-        operand: OperandId,
-        shape: OperandId,
-        spec: OperandSpec,
-    ) -> Imported<OperandId> {
-        let from = self.builder.spec(operand).dimensions;
-        if from.contains(&0) || from.is_empty() {
-            return Err(Reason::new("the shape of truth values must be known here"));
-        }
-        let count = elements(&from)? as usize;
-        self.file.allow(count.saturating_mul(8))?;
-        let integers = OperandSpec::tensor_int32(from);
-        let ones = self.builder.constant(integers.clone(), &vec![1_i32; count]);
-        let zeros = self.builder.constant(integers.clone(), &vec![0_i32; count]);
-        let numbers = self.builder.operation(O::Select, [operand, ones, zeros], integers);
-        let reshaped = OperandSpec::tensor_int32(spec.dimensions.clone());
-        let reshaped = self.builder.operation(O::Reshape, [numbers, shape], reshaped);
-        let zero = self.integer_vector(&[0]);
-        Ok(self.builder.operation(O::NotEqual, [reshaped, zero], spec))
     }
 
     /// Gives a tensor the elements of an operand.
@@ -201,9 +176,6 @@ impl GraphImporter<'_, '_> {
             nnhal_hal::FusedActivation::Relu1 => Some(O::Relu1),
             nnhal_hal::FusedActivation::Relu6 => Some(O::Relu6),
         };
-        if self.element(output)? == Element::Bool {
-            return Err(Reason::new("the HAL has no form for truth values"));
-        }
         match following {
             None => self.emit(O::Concatenation, &inputs, output),
             Some(following) => {
@@ -235,7 +207,11 @@ impl GraphImporter<'_, '_> {
                 };
                 self.builder.scalar_i32(stored)
             }
-            other => return Err(Reason::new(format!("the HAL does not pad {other:?}"))),
+            _ => {
+                let value = self.operand(value)?;
+                let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, value];
+                return self.emit_extended(operator, E::PadV2, &inputs);
+            }
         };
         let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, scalar];
         self.emit_for(operator, O::PadV2, &inputs)
@@ -331,7 +307,6 @@ impl GraphImporter<'_, '_> {
         let target = self.shape(output)?;
         let input_tensor = self.input_tensor(operator, 0)?;
         if target.len() > MOST_RANK
-            && self.element(output)? != Element::Bool
             && let Ok(from) = self.shape(input_tensor)
         {
             return self.repeat_flat(input_tensor, output, &from, &target);
@@ -350,15 +325,19 @@ impl GraphImporter<'_, '_> {
         if let Some(BuiltinOptionsRef::GatherOptions(options)) = operator.table.builtin_options()? {
             (axis, batch) = (options.axis()?, options.batch_dims()?);
         }
-        if batch != 0 {
-            return Err(Reason::new("the HAL does not gather by batch"));
-        }
         let (input, indices) = (self.input_tensor(operator, 0)?, self.input_tensor(operator, 1)?);
         let output = self.output_tensor(operator, 0)?;
         let axis = non_negative_axis(axis, self.rank(input))?;
         let is_scalar = self.rank(indices) == 0;
         let axis_operand = self.builder.scalar_i32(axis);
         let inputs = [self.operand(input)?, axis_operand, self.operand(indices)?];
+        if batch != 0 {
+            let rank = i32::try_from(self.rank(indices)).unwrap_or(i32::MAX);
+            let batch = if batch < 0 { batch.saturating_add(rank) } else { batch };
+            let [input, axis, indices] = inputs;
+            let inputs = [input, axis, indices, self.builder.scalar_i32(batch)];
+            return self.emit_extended(operator, E::Gather, &inputs);
+        }
         if !is_scalar {
             return self.emit(O::Gather, &inputs, output);
         }
@@ -398,21 +377,45 @@ impl GraphImporter<'_, '_> {
                 let value = self.constant_floats(value)?;
                 self.builder.scalar_f32(value.first().copied().unwrap_or(0.0))
             }
-            Element::Int32 | Element::Int64 if is_constant => {
+            Element::Int32 if is_constant => {
                 let value = self.constant_integer(operator, 1)?;
                 self.builder.scalar_i32(value)
             }
             _ => {
                 // The HAL fills with known floats and integers only, and TILE takes any value.
                 let output = self.output_tensor(operator, 0)?;
-                let target = self.shape(output)?;
                 let value = self.operand(value)?;
+                let Ok(target) = self.shape(output) else {
+                    self.expect_open()?;
+                    let inputs = [self.input(operator, 0)?, value];
+                    return self.emit_extended(operator, E::Fill, &inputs);
+                };
                 let filled = self.broadcast(value, &target)?;
                 return self.reshape_to(filled, output);
             }
         };
         let inputs = [self.input(operator, 0)?, scalar];
         self.emit_for(operator, O::Fill, &inputs)
+    }
+
+    /// Lengths that only a run knows. While those of inputs are left open, it is better to fix them:
+    /// then most others follow, and nothing depends on values.
+    fn expect_open(&self) -> Imported {
+        if self.file.leaves_lengths_open() {
+            return Err(Reason::new("the shape of its input must be known here"));
+        }
+        Ok(())
+    }
+
+    fn shape_operator(&mut self, operator: &Operator<'_>) -> Imported {
+        self.expect_open()?;
+        self.extended_unary(operator, E::Shape)
+    }
+
+    fn range(&mut self, operator: &Operator<'_>) -> Imported {
+        self.expect_open()?;
+        let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
+        self.emit_extended(operator, E::Range, &inputs)
     }
 
     /// The rank of a tensor whose shape is not known.
@@ -424,47 +427,28 @@ impl GraphImporter<'_, '_> {
 
     fn cast(&mut self, operator: &Operator<'_>) -> Imported {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
-        for tensor in [input, output] {
-            if self.element(tensor)? == Element::Int16 || self.element(tensor)? == Element::Int8 {
-                return Err(Reason::new("the HAL does not cast small signed integers"));
+        let is_bool = |this: &Self, tensor| Ok::<_, Reason>(this.element(tensor)? == Element::Bool);
+        if is_bool(self, output)? && !is_bool(self, input)? {
+            // The HAL does not cast to truth values, but compares.
+            let operand = self.input(operator, 0)?;
+            let zero = match self.element(input)? {
+                Element::Int32 => Some(self.integer_vector(&[0])),
+                Element::Float32 | Element::Float16 => Some(self.float_like(input, 0.0)?),
+                _ => None,
+            };
+            if let Some(zero) = zero {
+                return self.emit(O::NotEqual, &[operand, zero], output);
             }
         }
-        if self.element(input)? == Element::Bool || self.element(output)? == Element::Bool {
-            return self.cast_bool(operator, input, output);
+        let (from, to) = (self.spec(input)?, self.spec(output)?);
+        // The HAL saturates where the format wraps.
+        let is_narrowed = from.operand_type == OperandType::TensorInt32
+            && to.operand_type == OperandType::TensorQuant8Asymm;
+        if is_narrowed {
+            return self.extended_unary(operator, E::Cast);
         }
         let inputs = [self.input(operator, 0)?];
         self.emit(O::Cast, &inputs, output)
-    }
-
-    /// The HAL does not cast truth values: to numbers it selects, from numbers it compares.
-    fn cast_bool(&mut self, operator: &Operator<'_>, input: usize, output: usize) -> Imported {
-        let operand = self.input(operator, 0)?;
-        if self.element(output)? == Element::Bool {
-            let zero = match self.element(input)? {
-                Element::Int32 | Element::Int64 => self.integer_vector(&[0]),
-                Element::Float32 | Element::Float16 => self.float_like(input, 0.0)?,
-                _ => return Err(Reason::new("the HAL does not cast between these")),
-            };
-            return self.emit(O::NotEqual, &[operand, zero], output);
-        }
-        let shape = self.shape(input)?;
-        let spec = self.spec_with(output, shape.clone())?;
-        let count =
-            shape.iter().try_fold(1_usize, |count, length| count.checked_mul(*length as usize));
-        let Some(count) = count else { return Err(Reason::new("it is too large")) };
-        self.file.allow(count.saturating_mul(8))?;
-        let (one, zero) = match self.element(output)? {
-            Element::Int32 | Element::Int64 => (
-                self.builder.constant(spec.clone(), &vec![1_i32; count]),
-                self.builder.constant(spec, &vec![0_i32; count]),
-            ),
-            Element::Float32 => (
-                self.builder.constant(spec.clone(), &vec![1.0_f32; count]),
-                self.builder.constant(spec, &vec![0.0_f32; count]),
-            ),
-            _ => return Err(Reason::new("the HAL does not cast between these")),
-        };
-        self.emit(O::Select, &[operand, one, zero], output)
     }
 
     /// Compares the indices with `0, 1, ...` along a new axis, and selects.
@@ -475,6 +459,20 @@ impl GraphImporter<'_, '_> {
         };
         let indices = self.input_tensor(operator, 0)?;
         let output = self.output_tensor(operator, 0)?;
+        let is_known =
+            |at: usize| Ok::<_, Reason>(self.is_constant(self.input_tensor(operator, at)?));
+        if self.shape(output).is_err() || !is_known(2)? || !is_known(3)? {
+            if self.shape(output).is_err() {
+                self.expect_open()?;
+            }
+            let axis = self.builder.scalar_i32(axis);
+            let mut inputs = Vec::with_capacity(5);
+            for at in 0..4 {
+                inputs.push(self.input(operator, at)?);
+            }
+            inputs.push(axis);
+            return self.emit_extended(operator, E::OneHot, &inputs);
+        }
         let shape = self.shape(output)?;
         let rank = shape.len();
         let axis = usize::try_from(non_negative_axis(axis, rank)?).unwrap_or(0);
@@ -483,12 +481,15 @@ impl GraphImporter<'_, '_> {
         let mut others = shape.clone();
         others[axis] = 1;
         let spec = self.spec_with(output, shape.clone())?;
-        let size = spec.operand_type.element_size().unwrap_or(4) as usize;
+        let size = element_size(spec.operand_type).unwrap_or(4) as usize;
         let count = elements(&shape)? as usize;
         self.file.allow(count.saturating_mul(2 * size).saturating_add(shape[axis] as usize * 4))?;
         let places: Vec<i32> = (0..shape[axis]).map(u32::cast_signed).collect();
         let places = self.builder.constant(OperandSpec::tensor_int32(column), &places);
-        let operand = self.operand(indices)?;
+        let mut operand = self.operand(indices)?;
+        if self.element(indices)? == Element::Int64 {
+            operand = self.builder.narrowed(operand);
+        }
         let operand = self.reshape(operand, OperandSpec::tensor_int32(others))?;
         if self.element(output)? == Element::Bool {
             // The comparison is the result; values that are equal to each other no one asks for.

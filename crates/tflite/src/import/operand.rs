@@ -8,6 +8,10 @@ use crate::file::{Buffer, Operator, Tensor};
 use crate::schema::{ActivationFunctionType, Padding};
 use half::f16;
 use nnhal_hal::{FusedActivation, OperandId, OperandSpec, OperandType, OperationType};
+use nnhal_ops::extension::{
+    ExtensionOperation, TENSOR_COMPLEX64, TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16,
+    TENSOR_UINT32, TENSOR_UINT64,
+};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -147,7 +151,13 @@ impl<'f> GraphImporter<'f, '_> {
         let operand_type = match self.element(index)? {
             Element::Float32 => OperandType::TensorFloat32,
             Element::Float16 => OperandType::TensorFloat16,
-            Element::Int32 | Element::Int64 => OperandType::TensorInt32,
+            Element::Int32 => OperandType::TensorInt32,
+            Element::Int64 => TENSOR_INT64,
+            Element::Uint32 => TENSOR_UINT32,
+            Element::Uint16 => TENSOR_UINT16,
+            Element::Uint64 => TENSOR_UINT64,
+            Element::Float64 => TENSOR_FLOAT64,
+            Element::Complex64 => TENSOR_COMPLEX64,
             Element::Bool => OperandType::TensorBool8,
             Element::Uint8 => OperandType::TensorQuant8Asymm,
             Element::Int4 if !self.is_constant(index) => {
@@ -231,13 +241,15 @@ impl<'f> GraphImporter<'f, '_> {
     /// same size.
     pub(super) fn constant_with(&mut self, index: usize, spec: OperandSpec) -> Imported<OperandId> {
         let (element, buffer) = self.constant_place(index)?;
-        let is_stored_so = self.tensor(index).sparsity.is_none()
-            && !matches!(element, Element::Int4 | Element::Int64);
+        let is_stored_so = self.tensor(index).sparsity.is_none() && element != Element::Int4;
         match (u32::try_from(buffer.start), u32::try_from(buffer.len())) {
             (Ok(offset), Ok(length)) if is_stored_so && buffer.len() >= LARGE => {
                 Ok(self.builder.constant_in_pool(spec, self.pool, offset, length))
             }
-            _ => Ok(self.builder.constant_bytes(spec, &self.constant_bytes(index)?)),
+            _ => {
+                let bytes = self.constant_bytes(index)?;
+                Ok(self.builder.constant_bytes(spec, &bytes))
+            }
         }
     }
 
@@ -285,23 +297,6 @@ impl<'f> GraphImporter<'f, '_> {
                 let whole = halves.map(|half| (half.cast_signed() >> 4).cast_unsigned());
                 Ok(Cow::Owned(whole.take(count).collect()))
             }
-            Element::Int64 => {
-                let (integers, _) = bytes.as_chunks();
-                self.file.allow(bytes.len() / 2)?;
-                let mut narrow = Vec::new();
-                narrow
-                    .try_reserve_exact(bytes.len() / 2)
-                    .map_err(|_| Reason::new("there is no memory for a constant"))?;
-                for integer in integers {
-                    let integer = i64::from_le_bytes(*integer);
-                    let integer = i32::try_from(integer).map_err(|_| {
-                        let name = tensor.shown_name();
-                        Reason::new(format!("{name} holds {integer}, beyond 32 bits"))
-                    })?;
-                    narrow.extend_from_slice(&integer.to_le_bytes());
-                }
-                Ok(Cow::Owned(narrow))
-            }
             _ => Ok(bytes),
         }
     }
@@ -313,17 +308,27 @@ impl<'f> GraphImporter<'f, '_> {
             return Err(Reason::new("the HAL has no constants without elements"));
         }
         let spec = self.spec(index)?;
-        self.file.allow(values.len().saturating_mul(4))?;
-        if spec.operand_type == OperandType::TensorBool8 {
-            let values: Vec<bool> = values.iter().map(|value| *value != 0).collect();
-            return Ok(self.builder.constant(spec, &values));
-        }
-        let values = self.narrow(index, values)?;
-        Ok(self.builder.constant(spec, &values))
+        let bytes = self.stored_as(index, spec.operand_type, values)?;
+        Ok(self.builder.constant_bytes(spec, &bytes))
     }
 
-    /// 64-bit integers of a tensor as the HAL has them.
-    pub(super) fn narrow(&self, index: usize, values: &[i64]) -> Imported<Vec<i32>> {
+    /// Integers or truth values of a tensor as an operand of this type stores them.
+    pub(super) fn stored_as(
+        &self,
+        index: usize,
+        operand_type: OperandType,
+        values: &[i64],
+    ) -> Imported<Vec<u8>> {
+        self.file.allow(values.len().saturating_mul(8))?;
+        Ok(match operand_type {
+            TENSOR_INT64 => values.iter().flat_map(|it| it.to_le_bytes()).collect(),
+            OperandType::TensorBool8 => values.iter().map(|it| u8::from(*it != 0)).collect(),
+            _ => self.narrow(index, values)?.iter().flat_map(|it| it.to_le_bytes()).collect(),
+        })
+    }
+
+    /// 64-bit integers of a tensor as integers of 32 bits.
+    fn narrow(&self, index: usize, values: &[i64]) -> Imported<Vec<i32>> {
         let narrow = |value: &i64| {
             i32::try_from(*value).map_err(|_| {
                 let name = self.tensor(index).shown_name();
@@ -349,15 +354,21 @@ impl<'f> GraphImporter<'f, '_> {
         if !self.is_constant(index) {
             return Ok(None);
         }
-        if !matches!(self.element(index)?, Element::Int32 | Element::Int64) {
-            return Err(Reason::new(format!(
-                "{} must hold integers",
-                self.tensor(index).shown_name()
-            )));
-        }
-        let bytes = self.constant_bytes(index)?;
+        let element = self.element(index)?;
+        let bytes = match element {
+            Element::Int32 | Element::Int64 => self.constant_bytes(index)?,
+            _ => {
+                let name = self.tensor(index).shown_name();
+                return Err(Reason::new(format!("{name} must hold integers")));
+            }
+        };
         // Operators may share a constant.
         self.file.allow(bytes.len())?;
+        if element == Element::Int64 {
+            let wide: Vec<i64> =
+                bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect();
+            return self.narrow(index, &wide).map(Some);
+        }
         Ok(Some(bytes.as_chunks().0.iter().map(|chunk| i32::from_le_bytes(*chunk)).collect()))
     }
 
@@ -432,6 +443,16 @@ impl<'f> GraphImporter<'f, '_> {
         self.emit(operation, inputs, output)
     }
 
+    /// An operation of our extension whose result is the operator's only output.
+    pub(super) fn emit_extended(
+        &mut self,
+        operator: &Operator<'_>,
+        operation: ExtensionOperation,
+        inputs: &[OperandId],
+    ) -> Imported {
+        self.emit_for(operator, operation.operation_type(), inputs)
+    }
+
     /// An operation that takes its activation among its inputs, and the activation behind it where
     /// the HAL cannot fuse it.
     pub(super) fn emit_activated(
@@ -492,9 +513,9 @@ impl<'f> GraphImporter<'f, '_> {
                 return Ok(());
             }
             OperandType::TensorFloat16 => OperationType::Cast,
-            OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned => {
-                OperationType::Quantize
-            }
+            OperandType::TensorQuant8Asymm
+            | OperandType::TensorQuant8AsymmSigned
+            | OperandType::TensorQuant16Symm => OperationType::Quantize,
             other => return Err(Reason::new(format!("the HAL does not quantize to {other}"))),
         };
         let operand = self.builder.operation(operation, [float], spec);

@@ -6,7 +6,7 @@ use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use nnhal_hal::OperationType as O;
+use nnhal_hal::{OperandSpec, OperationType as O};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn pooling(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
@@ -24,12 +24,13 @@ impl GraphImporter<'_, '_> {
             return Err(Reason::new("it has no options"));
         };
         let output = self.output_tensor(operator, 0)?;
-        if self.element(output)? == Element::Int16 {
-            return Err(Reason::new("the HAL has no 16-bit form"));
-        }
         let activation = Activation::of(options.fused_activation_function()?)?;
+        // The HAL has no 16-bit form.
+        let is_wide = self.element(output)? == Element::Int16;
+        let input = self.input_tensor(operator, 0)?;
+        let input = if is_wide { self.as_float32(input)? } else { self.operand(input)? };
         let inputs = [
-            self.input(operator, 0)?,
+            input,
             self.builder.scalar_i32(padding_scheme(options.padding()?)),
             self.builder.scalar_i32(options.stride_w()?),
             self.builder.scalar_i32(options.stride_h()?),
@@ -37,6 +38,11 @@ impl GraphImporter<'_, '_> {
             self.builder.scalar_i32(options.filter_height()?),
             self.activation_operand(activation),
         ];
+        if is_wide && activation != Activation::Tanh {
+            let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
+            let result = self.builder.operation(operation, inputs, spec);
+            return self.emit_float32(result, output);
+        }
         self.emit_activated(operator, operation, &inputs, activation)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
-use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::BuiltinOperator as B;
 use nnhal_hal::OperationType as O;
@@ -21,9 +20,6 @@ impl GraphImporter<'_, '_> {
         let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
         // From one scale to another the HAL goes through floats.
         let float = self.as_float32(input)?;
-        if self.element(output)? == Element::Int16 {
-            return Err(Reason::new("the HAL does not quantize to 16 bits"));
-        }
         self.emit_float32(float, output)
     }
 
@@ -40,7 +36,6 @@ impl GraphImporter<'_, '_> {
         let operand = self.operand(input)?;
         match self.element(input)? {
             Element::Float16 => self.emit_for(operator, O::Cast, &[operand]),
-            Element::Int16 => Err(Reason::new("the HAL does not dequantize 16 bits")),
             _ => self.emit_for(operator, O::Dequantize, &[operand]),
         }
     }

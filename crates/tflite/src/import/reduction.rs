@@ -3,10 +3,10 @@
 use super::movement::non_negative_axis;
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
-use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
 use nnhal_hal::{OperandSpec, OperationType as O};
+use nnhal_ops::extension::ExtensionOperation as E;
 
 impl GraphImporter<'_, '_> {
     pub(super) fn reduction(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
@@ -60,14 +60,12 @@ impl GraphImporter<'_, '_> {
         let keep = self.builder.scalar_bool(keep);
         let element = self.element(input)?;
         match element {
-            Element::Int32 | Element::Int64 => Err(Reason::new("the HAL does not reduce integers")),
             _ if float_only && element.is_quantized() => {
                 let float = self.as_float32(input)?;
                 let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
                 let result = self.builder.operation(operation, [float, axes, keep], spec);
                 self.emit_float32(result, output)
             }
-            Element::Int16 => Err(Reason::new("the HAL has no 16-bit form")),
             _ => {
                 let inputs = [self.operand(input)?, axes, keep];
                 self.emit(operation, &inputs, output)
@@ -80,7 +78,14 @@ impl GraphImporter<'_, '_> {
         let axis = self.constant_integer(operator, 1)?;
         let axis = non_negative_axis(axis, self.rank(input))?;
         let inputs = [self.operand(input)?, self.builder.scalar_i32(axis)];
-        self.emit_for(operator, operation, &inputs)
+        let output = self.output_tensor(operator, 0)?;
+        if self.element(output)? == Element::Int32 {
+            return self.emit(operation, &inputs, output);
+        }
+        // The HAL counts with 32 bits.
+        let spec = OperandSpec::tensor_int32(self.spec(output)?.dimensions);
+        let index = self.builder.operation(operation, inputs, spec);
+        self.emit(O::Cast, &[index], output)
     }
 
     fn top_k(&mut self, operator: &Operator<'_>) -> Imported {
@@ -89,7 +94,9 @@ impl GraphImporter<'_, '_> {
         let (values, indices) =
             (self.output_tensor(operator, 0)?, self.output_tensor(operator, 1)?);
         let specs = [self.spec(values)?, self.spec(indices)?];
-        let results = self.builder.operation_with_outputs(O::TopkV2, inputs, specs);
+        // Of equal elements the HAL gives the last first, the format the first.
+        let top_k = E::TopkV2.operation_type();
+        let results = self.builder.operation_with_outputs(top_k, inputs, specs);
         self.set(values, results[0]);
         self.set(indices, results[1]);
         Ok(())

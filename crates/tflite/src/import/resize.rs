@@ -1,10 +1,11 @@
 //! RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
 
+use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use nnhal_hal::OperationType as O;
+use nnhal_hal::{OperandSpec, OperationType as O};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn resize(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
@@ -28,8 +29,11 @@ impl GraphImporter<'_, '_> {
         let [height, width] = *self.constant_integers(operator, 1)? else {
             return Err(Reason::new("its size is not height and width"));
         };
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        // The HAL has no 16-bit form.
+        let is_wide = self.element(output)? == Element::Int16;
         let mut inputs = vec![
-            self.input(operator, 0)?,
+            if is_wide { self.as_float32(input)? } else { self.operand(input)? },
             self.builder.scalar_i32(width),
             self.builder.scalar_i32(height),
         ];
@@ -41,6 +45,11 @@ impl GraphImporter<'_, '_> {
             inputs.push(self.builder.scalar_bool(align_corners));
             inputs.push(self.builder.scalar_bool(half_pixel_centers));
         }
-        self.emit_for(operator, operation, &inputs)
+        if is_wide {
+            let spec = OperandSpec::tensor_float32(self.spec(output)?.dimensions);
+            let result = self.builder.operation(operation, inputs, spec);
+            return self.emit_float32(result, output);
+        }
+        self.emit(operation, &inputs, output)
     }
 }

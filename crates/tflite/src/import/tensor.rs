@@ -3,7 +3,7 @@
 use crate::file::Tensor;
 use crate::schema::TensorType;
 
-/// The element types that the HAL knows.
+/// The element types that the HAL or our extension knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Element {
     Float32,
@@ -16,10 +16,16 @@ pub(super) enum Element {
     Int4,
     Int16,
     Bool,
+    Uint32,
+    Uint16,
+    Uint64,
+    Float64,
+    /// Two floats of 32 bits.
+    Complex64,
 }
 
 impl Element {
-    /// `None` for a type that the HAL does not know.
+    /// `None` for a type that neither knows.
     pub(super) fn of(tensor: &Tensor<'_>) -> Option<Self> {
         Some(match TensorType::try_from(tensor.type_code).ok()? {
             TensorType::Float32 => Self::Float32,
@@ -31,21 +37,31 @@ impl Element {
             TensorType::Int4 => Self::Int4,
             TensorType::Int16 => Self::Int16,
             TensorType::Bool => Self::Bool,
+            TensorType::Uint32 => Self::Uint32,
+            TensorType::Uint16 => Self::Uint16,
+            TensorType::Uint64 => Self::Uint64,
+            TensorType::Float64 => Self::Float64,
+            TensorType::Complex64 => Self::Complex64,
             _ => return None,
         })
     }
 
     pub(super) fn bytes(self) -> usize {
         match self {
-            Self::Int64 => 8,
-            Self::Float32 | Self::Int32 => 4,
-            Self::Float16 | Self::Int16 => 2,
+            Self::Int64 | Self::Uint64 | Self::Float64 | Self::Complex64 => 8,
+            Self::Float32 | Self::Int32 | Self::Uint32 => 4,
+            Self::Float16 | Self::Int16 | Self::Uint16 => 2,
             Self::Uint8 | Self::Int8 | Self::Int4 | Self::Bool => 1,
         }
     }
 
     pub(super) fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float16)
+    }
+
+    /// Whether it is one of integers that stand for nothing else.
+    pub(super) fn is_integer(self) -> bool {
+        matches!(self, Self::Int32 | Self::Int64 | Self::Uint32 | Self::Uint16 | Self::Uint64)
     }
 
     pub(super) fn is_quantized(self) -> bool {

@@ -16,7 +16,7 @@ use crate::file::{File, Graph, Operator, OperatorKind};
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef, TensorType};
 use crate::{State, TensorDescription};
 use nnhal_hal::builder::PoolId;
-use nnhal_hal::{OperandId, OperandSpec, OperandType};
+use nnhal_hal::{OperandId, OperandSpec};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -403,11 +403,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             self.file.allow(bytes.len())?;
             bytes.into_owned()
         } else if let Some(values) = known.as_ref().and_then(Array::integers) {
-            self.file.allow(values.len().saturating_mul(4))?;
-            match spec.operand_type {
-                OperandType::TensorBool8 => values.iter().map(|it| u8::from(*it != 0)).collect(),
-                _ => self.narrow(tensor, values)?.iter().flat_map(|it| it.to_le_bytes()).collect(),
-            }
+            self.stored_as(tensor, spec.operand_type, values)?
         } else {
             let name = self.tensor(tensor).shown_name();
             return Err(Reason::new(format!("{name} is computed by floats, expected a constant")));

@@ -9,6 +9,7 @@ use crate::schema::{
 };
 use crate::{Import, ImportError, import_bytes};
 use nnhal_hal::{HalVersion, OperandLifeTime, OperandType, OperationType as O};
+use nnhal_ops::extension::{ExtensionOperation as E, TENSOR_INT64};
 
 /// Imports, and checks that the model is valid.
 pub(super) fn import(draft: &Draft) -> Import {
@@ -306,20 +307,20 @@ fn everything_without_counterpart_is_named_at_once() {
     let (y, z, w) = (draft.tensor(T::Float32, &[4]), draft.tensor(T::Float32, &[4]), {
         draft.tensor(T::Float32, &[4])
     });
-    draft.operator(B::Cumsum, &[x], &[y], None);
+    draft.operator(B::HashtableFind, &[x], &[y], None);
     draft.operator(B::Relu, &[y], &[z], None);
-    draft.operator(B::Sign, &[z], &[w], None);
+    draft.operator(B::Multinomial, &[z], &[w], None);
     draft.ends(0, &[x], &[w]);
     assert_eq!(reasons(&draft), ["the HAL has no such operation"; 2]);
     let text = import_bytes(&draft.bytes()).unwrap_err().to_string();
-    let first = "operator 0 of subgraph 0, CUMSUM version 1 (\"tensor 0\" FLOAT32 [4], \
+    let first = "operator 0 of subgraph 0, HASHTABLE_FIND version 1 (\"tensor 0\" FLOAT32 [4], \
                  \"tensor 1\" FLOAT32 [4])";
     assert!(text.contains(first), "{text}");
-    assert!(text.contains("operator 2 of subgraph 0, SIGN"), "{text}");
+    assert!(text.contains("operator 2 of subgraph 0, MULTINOMIAL"), "{text}");
 }
 
 #[test]
-fn constants_of_64_bits_must_fit_32() {
+fn integers_of_64_bits_keep_all_of_them() {
     let mut draft = Draft::new();
     let x = draft.tensor(T::Int64, &[2]);
     let bytes: Vec<u8> = [5_i64, 1 << 40].iter().flat_map(|it| it.to_le_bytes()).collect();
@@ -327,7 +328,27 @@ fn constants_of_64_bits_must_fit_32() {
     let y = draft.tensor(T::Int64, &[2]);
     draft.operator(B::Add, &[x, far], &[y], None);
     draft.ends(0, &[x], &[y]);
-    assert!(reasons(&draft)[0].contains("1099511627776"), "{:?}", reasons(&draft));
+    let import = import(&draft);
+    assert_eq!(operations(&import), [E::Add.operation_type()]);
+    let main = &import.model.main;
+    let operand = |index: u32| &main.operands[index as usize];
+    assert_eq!(operand(main.inputs[0]).operand_type, TENSOR_INT64);
+    assert_eq!(operand(main.outputs[0]).operand_type, TENSOR_INT64);
+    let constant = operand(main.operations[0].inputs[1]).location;
+    assert_eq!(import.model.operand_values[constant.offset as usize..][..16], bytes);
+}
+
+#[test]
+fn indexes_of_64_bits_become_indexes_of_32() {
+    let mut draft = Draft::new();
+    let x = draft.tensor(T::Float32, &[4]);
+    let places = draft.tensor(T::Int64, &[2]);
+    let (y, z) = (draft.tensor(T::Float32, &[2]), draft.tensor(T::Float32, &[2]));
+    draft.operator(B::Gather, &[x, places], &[y], None);
+    draft.operator(B::Gather, &[x, places], &[z], None);
+    draft.ends(0, &[x, places], &[y, z]);
+    let import = import(&draft);
+    assert_eq!(operations(&import), [E::Cast.operation_type(), O::Gather, O::Gather]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Runs the corpus of `tests/litert` on the reference device and compares with LiteRT's outputs.
+//! Runs the corpus of `tests/litert` on a device and compares with LiteRT's outputs.
 //!
 //! What becomes of a case: it agrees; its outputs differ; its model is refused by the importer with
 //! a reason; the device does not support it; it fails. Only differences and failures are faults.
@@ -26,13 +26,27 @@ struct Arguments {
     /// Only cases whose name contains this
     #[arg(long, default_value = "", value_name = "TEXT")]
     filter: String,
+    /// Which device computes
+    #[arg(long, value_enum, default_value = "reference")]
+    device: Which,
     /// Also list what is refused or not supported, with the reasons
     #[arg(long)]
     refusals: bool,
 }
 
+/// One of our devices.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Which {
+    Reference,
+    Cpu,
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let device = match arguments.device {
+        Which::Reference => nnhal_reference::device(),
+        Which::Cpu => nnhal_cpu::device(nnhal_cpu::Settings::default()),
+    };
     let mut folders: Vec<PathBuf> = match std::fs::read_dir(&arguments.folder) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(error) => {
@@ -51,7 +65,7 @@ fn main() -> ExitCode {
         for _ in 0..std::thread::available_parallelism().map_or(1, Into::into) {
             scope.spawn(|| {
                 while let Some(folder) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = judge(folder);
+                    let outcome = judge(&*device, folder);
                     results
                         .lock()
                         .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -269,6 +269,8 @@ struct Greatest {
     length: usize,
     count: usize,
     elements: Compared,
+    /// Whether of equal ones those that stand further in front come first.
+    first_before_last: bool,
 }
 
 pub(super) fn greatest(builder: &Builder<'_, '_>, node: &Node, it: &TopKV2) -> Option<Draft> {
@@ -280,15 +282,19 @@ pub(super) fn greatest(builder: &Builder<'_, '_>, node: &Node, it: &TopKV2) -> O
     }
     Some(Draft {
         place: node.place,
-        kernel: Box::new(Greatest { length, count, elements }),
+        kernel: Box::new(Greatest {
+            length,
+            count,
+            elements,
+            first_before_last: it.first_before_last,
+        }),
         inputs: vec![Operand::Value(node.inputs[0])],
         outputs: node.outputs.clone(),
     })
 }
 
 impl Greatest {
-    /// Of each row the greatest elements in falling order, and where they stand. Of equal ones those
-    /// that stand further behind come first.
+    /// Of each row the greatest elements in falling order, and where they stand.
     fn choose<T: bytemuck::Pod>(
         &self,
         input: &[u8],
@@ -308,8 +314,10 @@ impl Greatest {
                 budget.check_inside()?;
                 since = 0;
             }
-            let falling =
-                |a: &u32, b: &u32| compare(&row[*b as usize], &row[*a as usize]).then(b.cmp(a));
+            let falling = |a: &u32, b: &u32| {
+                let by_place = if self.first_before_last { a.cmp(b) } else { b.cmp(a) };
+                compare(&row[*b as usize], &row[*a as usize]).then(by_place)
+            };
             let chosen = if self.count <= MOST_SELECTED {
                 self.select(order, falling, budget)?
             } else {

@@ -2,6 +2,7 @@
 //! does not compile.
 
 mod elementwise;
+mod extension;
 mod movement;
 pub mod recurrent;
 mod reductions;
@@ -11,11 +12,12 @@ mod windows;
 use crate::calls::random::Random;
 use crate::calls::sample::Sample;
 use nnhal_hal::OperationType as Op;
+use nnhal_ops::extension::ExtensionOperation;
 
 /// The operations that have samples.
 pub fn operations() -> impl Iterator<Item = Op> {
     let has_sample = |operation: &Op| draw(*operation, &mut Random::new(0)).is_some();
-    Op::FUNDAMENTAL.iter().copied().filter(has_sample)
+    crate::calls::all_operations().filter(has_sample)
 }
 
 /// A call that the operation's definition allows, with every type that the signature allows.
@@ -119,7 +121,9 @@ pub fn draw(operation: Op, random: &mut Random) -> Option<Sample> {
         | Op::UnidirectionalSequenceLstm
         | Op::UnidirectionalSequenceRnn => return recurrent::draw(operation, random, 3),
 
-        Op::If | Op::While | Op::OemOperation | Op::Extension(_) => return None,
+        Op::Extension(_) => return extension::draw(ExtensionOperation::of(operation)?, random),
+
+        Op::If | Op::While | Op::OemOperation => return None,
     };
     Some(sample)
 }

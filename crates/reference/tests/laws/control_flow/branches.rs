@@ -9,6 +9,7 @@ use nnhal_hal::{
     ModelBuilder, OperandId, OperandSpec, OperationType, RequestBuilder, SubgraphBuilder,
 };
 use nnhal_ops::Row;
+use nnhal_ops::extension;
 use proptest::prelude::*;
 
 /// A choice of calls.
@@ -158,6 +159,7 @@ fn run_tree(
         Forest { calls, conditions: conditions.len(), shapes, builder: ModelBuilder::new() };
     let mut main = SubgraphBuilder::new();
     forest.fill(&mut main, tree);
+    forest.builder.extension(extension::NAME, extension::PREFIX);
     let model = forest.builder.build(main).map_err(|error| error.to_string())?;
     let mut request = RequestBuilder::new();
     for condition in conditions {

@@ -1,0 +1,59 @@
+//! COMPLEX_ABS, IMAG, REAL: real numbers of complex ones, element by element.
+//!
+//! | operand | name | shape | types |
+//! |---|---|---|---|
+//! | input 0 | input | any | TENSOR_COMPLEX64 |
+//! | output 0 | output | as the input | TENSOR_FLOAT32 |
+//!
+//! The magnitude is computed in double precision.
+
+use super::table::ExtensionOperation as E;
+use crate::call::{Call, Output};
+use crate::error::Fault;
+use crate::operation::Operation;
+use crate::rules::real;
+use crate::shape::Shape;
+use crate::signature::Signature;
+use nnhal_hal::OperationType;
+
+/// One of the three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OfComplex {
+    /// COMPLEX_ABS
+    Abs,
+    /// IMAG
+    Imag,
+    /// REAL
+    Real,
+}
+
+impl Operation for OfComplex {
+    fn signature(operation: OperationType) -> &'static Signature {
+        E::of(operation).unwrap_or(E::ComplexAbs).signature()
+    }
+
+    fn decode(call: &Call<'_>) -> Result<Self, Fault> {
+        Ok(match E::of(call.operation()) {
+            Some(E::Imag) => Self::Imag,
+            Some(E::Real) => Self::Real,
+            _ => Self::Abs,
+        })
+    }
+
+    fn output_shapes(&self, call: &Call<'_>) -> Result<Vec<Shape>, Fault> {
+        Ok(vec![call.input(0).shape.clone()])
+    }
+
+    fn reference(&self, call: &Call<'_>) -> Result<Vec<Output>, Fault> {
+        let (input, output) = (call.input(0), call.output(0));
+        let numbers = input.elements(|[a, b, c, d, e, f, g, h]: [u8; 8]| {
+            let (re, im) = (f32::from_le_bytes([a, b, c, d]), f32::from_le_bytes([e, f, g, h]));
+            match self {
+                Self::Abs => real::round(f64::from(re).hypot(im.into())),
+                Self::Imag => im,
+                Self::Real => re,
+            }
+        })?;
+        Ok(vec![output.with_f32s(input.dimensions()?, &numbers)?])
+    }
+}

@@ -1,0 +1,279 @@
+//! [`ExtensionOperation`]: the extension's operations with numbers, names and meanings.
+
+use super::{PREFIX, signatures as s};
+use crate::signature::Signature;
+use nnhal_hal::{ExtensionType, OperationType};
+
+/// Enters the operations. A row: number, name here, name, the operation of the interface whose rules it
+/// follows, if there is one, its signature, and its meaning.
+macro_rules! table {
+    ($( $number:literal $Row:ident $name:literal $(as $Like:ident)?, $signature:path, $meaning:literal; )*) => {
+        /// An operation of the extension.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ExtensionOperation {
+            $( #[doc = concat!("`", $name, "`, number ", stringify!($number), ": ", $meaning)] $Row, )*
+        }
+
+        impl ExtensionOperation {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$Row),*];
+
+            /// The number within the extension.
+            pub const fn number(self) -> u16 {
+                match self { $( Self::$Row => $number, )* }
+            }
+
+            const fn with_number(number: u16) -> Option<Self> {
+                match number { $( $number => Some(Self::$Row), )* _ => None }
+            }
+
+            /// The name that documentation and messages use.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$Row => $name, )* }
+            }
+
+            /// What it computes.
+            pub const fn meaning(self) -> &'static str {
+                match self { $( Self::$Row => $meaning, )* }
+            }
+
+            /// Its argument types.
+            pub fn signature(self) -> &'static Signature {
+                match self { $( Self::$Row => &$signature, )* }
+            }
+
+            /// The operation of the interface whose rules it follows, for more types and axes.
+            pub const fn like(self) -> Option<OperationType> {
+                match self { $( Self::$Row => table!(@like $($Like)?), )* }
+            }
+        }
+    };
+    (@like $Like:ident) => { Some(OperationType::$Like) };
+    (@like) => { None };
+}
+
+table! {
+    0 Add "ADD" as Add, s::ADD,
+        "the sum; of integers, modulo the size of the type";
+    1 Sub "SUB" as Sub, s::SUB,
+        "the difference; of integers, modulo the size of the type";
+    2 Mul "MUL" as Mul, s::MUL,
+        "the product; of integers, modulo the size of the type";
+    3 Div "DIV", s::DIV,
+        "the quotient; of integers rounded towards zero, and 0 for a divisor of 0";
+    4 FloorDiv "FLOOR_DIV", s::FLOOR_DIV,
+        "the quotient rounded towards minus infinity; of integers 0 for a divisor of 0";
+    5 FloorMod "FLOOR_MOD", s::FLOOR_MOD,
+        "`a - FLOOR_DIV(a, b) * b`, which has the sign of the divisor; of integers 0 for a divisor of 0";
+    6 Maximum "MAXIMUM" as Maximum, s::MAXIMUM,
+        "the greater element";
+    7 Minimum "MINIMUM" as Minimum, s::MINIMUM,
+        "the lesser element";
+    8 Pow "POW", s::POW,
+        "the power modulo the size of the type; with a negative exponent the reciprocal rounded towards 0, which of 0 is 0";
+    9 Abs "ABS" as Abs, s::ABS,
+        "the magnitude; that of the least integer is itself";
+    10 Neg "NEG" as Neg, s::NEG,
+        "the negative, modulo the size of the type";
+    11 Equal "EQUAL" as Equal, s::EQUAL,
+        "whether the elements are equal";
+    12 NotEqual "NOT_EQUAL" as NotEqual, s::NOT_EQUAL,
+        "whether the elements differ";
+    13 Less "LESS" as Less, s::LESS,
+        "whether the first is less";
+    14 LessEqual "LESS_EQUAL" as LessEqual, s::LESS_EQUAL,
+        "whether the first is less or equal";
+    15 Greater "GREATER" as Greater, s::GREATER,
+        "whether the first is greater";
+    16 GreaterEqual "GREATER_EQUAL" as GreaterEqual, s::GREATER_EQUAL,
+        "whether the first is greater or equal";
+    17 Select "SELECT" as Select, s::SELECT,
+        "`condition ? input1 : input2`, with broadcasting of all three; elements are chosen as they are stored";
+    18 Cast "CAST" as Cast, s::CAST,
+        "the same numbers as another type: integers modulo its size, or, if they saturate, the nearest that it holds; floats without their fraction, the nearest that it holds, 0 for NaN; of complex numbers the real part; true for everything but 0. Quantized: the stored integers";
+    19 Mean "MEAN" as Mean, s::MEAN,
+        "the mean along axes; of integers rounded towards 0";
+    20 ReduceAll "REDUCE_ALL" as ReduceAll, s::REDUCE_ALL,
+        "whether all along axes are true";
+    21 ReduceAny "REDUCE_ANY" as ReduceAny, s::REDUCE_ANY,
+        "whether any along axes is true";
+    22 ReduceMax "REDUCE_MAX" as ReduceMax, s::REDUCE_MAX,
+        "the greatest along axes; of no integers the least of the type";
+    23 ReduceMin "REDUCE_MIN" as ReduceMin, s::REDUCE_MIN,
+        "the least along axes; of no integers the greatest of the type";
+    24 ReduceProd "REDUCE_PROD" as ReduceProd, s::REDUCE_PROD,
+        "the product along axes; of integers modulo the size of the type";
+    25 ReduceSum "REDUCE_SUM" as ReduceSum, s::REDUCE_SUM,
+        "the sum along axes; of integers modulo the size of the type";
+    26 Argmax "ARGMAX" as Argmax, s::ARGMAX,
+        "where the greatest along an axis is, the first of them";
+    27 Argmin "ARGMIN" as Argmin, s::ARGMIN,
+        "where the least along an axis is, the first of them";
+    28 TopkV2 "TOPK_V2" as TopkV2, s::TOPK_V2,
+        "the greatest of each row in falling order and where they are, of equal ones the first first";
+    29 Reshape "RESHAPE" as Reshape, s::RESHAPE,
+        "the same elements in another shape";
+    30 Transpose "TRANSPOSE" as Transpose, s::TRANSPOSE,
+        "the axes in another order";
+    31 Concatenation "CONCATENATION" as Concatenation, s::CONCATENATION,
+        "tensors one behind the other along an axis";
+    32 Slice "SLICE" as Slice, s::SLICE,
+        "a block of a tensor";
+    33 StridedSlice "STRIDED_SLICE" as StridedSlice, s::STRIDED_SLICE,
+        "a block of a tensor, with steps";
+    34 Split "SPLIT" as Split, s::SPLIT,
+        "a tensor cut into equal parts along an axis";
+    35 Pad "PAD" as Pad, s::PAD,
+        "a border of zeros around a tensor; quantized: of the zero point";
+    36 PadV2 "PAD_V2" as PadV2, s::PAD_V2,
+        "a border of one value around a tensor";
+    37 MirrorPad "MIRROR_PAD" as MirrorPad, s::MIRROR_PAD,
+        "a border that mirrors a tensor; 0 is REFLECT, 1 is SYMMETRIC";
+    38 Tile "TILE" as Tile, s::TILE,
+        "a tensor repeated along each axis";
+    39 Pack "PACK" as Pack, s::PACK,
+        "tensors one behind the other along a new axis";
+    40 Gather "GATHER" as Gather, s::GATHER,
+        "parts of length 1 along an axis, in the order that indexes give, for each index of the first axes by itself";
+    41 Reverse "REVERSE" as Reverse, s::REVERSE,
+        "an axis from its end to its beginning";
+    42 ExpandDims "EXPAND_DIMS" as ExpandDims, s::EXPAND_DIMS,
+        "a new axis of length 1";
+    43 Squeeze "SQUEEZE" as Squeeze, s::SQUEEZE,
+        "without axes of length 1";
+    44 Fill "FILL" as Fill, s::FILL,
+        "a tensor of one value";
+    45 DepthToSpace "DEPTH_TO_SPACE" as DepthToSpace, s::DEPTH_TO_SPACE,
+        "channels as blocks of pixels";
+    46 SpaceToDepth "SPACE_TO_DEPTH" as SpaceToDepth, s::SPACE_TO_DEPTH,
+        "blocks of pixels as channels";
+    47 BatchToSpaceNd "BATCH_TO_SPACE_ND" as BatchToSpaceNd, s::BATCH_TO_SPACE_ND,
+        "batches as blocks of pixels";
+    48 SpaceToBatchNd "SPACE_TO_BATCH_ND" as SpaceToBatchNd, s::SPACE_TO_BATCH_ND,
+        "blocks of pixels as batches";
+    49 Quantize "QUANTIZE" as Quantize, s::QUANTIZE,
+        "the stored value nearest to a real one";
+    50 Dequantize "DEQUANTIZE" as Dequantize, s::DEQUANTIZE,
+        "the real value of a stored one";
+    51 Ceil "CEIL", s::CEIL,
+        "the least integer that is not below";
+    52 Cos "COS", s::COS,
+        "the cosine of radians";
+    53 Gelu "GELU", s::GELU,
+        "`x / 2 * (1 + erf(x / sqrt(2)))`";
+    54 Round "ROUND", s::ROUND,
+        "the nearest integer, of halves the even one";
+    55 Sign "SIGN", s::SIGN,
+        "-1, 0 or 1; NaN stays NaN";
+    56 Atan2 "ATAN2", s::ATAN2,
+        "the angle of the point that is `input0` up and `input1` to the right, in radians";
+    57 BitwiseXor "BITWISE_XOR", s::BITWISE_XOR,
+        "the bits in which the elements differ";
+    58 RightShift "RIGHT_SHIFT", s::RIGHT_SHIFT,
+        "the first element shifted right by the second, which counts as 0 or the number of bits less 1 where it is beyond; the sign stays";
+    59 Cumsum "CUMSUM", s::CUMSUM,
+        "the sums of all elements up to each one along an axis, without the element itself if exclusive, from the end if reversed; of integers modulo the size of the type";
+    60 GatherNd "GATHER_ND", s::GATHER_ND,
+        "parts by the indexes of their first axes";
+    61 ScatterNd "SCATTER_ND", s::SCATTER_ND,
+        "zeros, to which parts are added at the indexes of their first axes; of integers modulo the size of the type";
+    62 Where "WHERE", s::WHERE,
+        "the indexes of the elements that are not 0, a row each";
+    63 OneHot "ONE_HOT", s::ONE_HOT,
+        "for each index a vector with the on value there and the off value elsewhere, along a new axis";
+    64 ReverseSequence "REVERSE_SEQUENCE", s::REVERSE_SEQUENCE,
+        "the first elements along one axis in reverse, as many as a length for each index of another axis says";
+    65 MatrixDiag "MATRIX_DIAG", s::MATRIX_DIAG,
+        "matrices of zeros with a given diagonal";
+    66 MatrixSetDiag "MATRIX_SET_DIAG", s::MATRIX_SET_DIAG,
+        "matrices with the diagonal replaced";
+    67 Unique "UNIQUE", s::UNIQUE,
+        "the different elements of a vector as they first appear, and which of them each element is";
+    68 SegmentSum "SEGMENT_SUM", s::SEGMENT_SUM,
+        "the sum of all parts with the same number; numbers begin at 0 and go up by 0 or 1";
+    69 UnsortedSegmentMax "UNSORTED_SEGMENT_MAX", s::UNSORTED_SEGMENT_MAX,
+        "the greatest elements of all parts with the same number, without those of a negative one; of no part the least of the type";
+    70 UnsortedSegmentMin "UNSORTED_SEGMENT_MIN", s::UNSORTED_SEGMENT_MIN,
+        "the least elements of all parts with the same number, without those of a negative one; of no part the greatest of the type";
+    71 UnsortedSegmentProd "UNSORTED_SEGMENT_PROD", s::UNSORTED_SEGMENT_PROD,
+        "the products of all parts with the same number, without those of a negative one; of no part 1";
+    72 UnsortedSegmentSum "UNSORTED_SEGMENT_SUM", s::UNSORTED_SEGMENT_SUM,
+        "the sums of all parts with the same number, without those of a negative one; of no part 0";
+    73 Bucketize "BUCKETIZE", s::BUCKETIZE,
+        "how many of the rising boundaries an element has reached";
+    74 Bitcast "BITCAST", s::BITCAST,
+        "the same bytes as elements of another type; the last axis comes or goes where elements have another size";
+    75 Rfft2d "RFFT2D", s::RFFT2D,
+        "the discrete Fourier transform along the last two axes, cut or filled with zeros to lengths that are powers of 2; the half from which the other follows";
+    76 ComplexAbs "COMPLEX_ABS", s::COMPLEX_ABS,
+        "the magnitude of a complex number";
+    77 Real "REAL", s::REAL,
+        "the real part of a complex number";
+    78 Imag "IMAG", s::IMAG,
+        "the imaginary part of a complex number";
+    79 Conv3d "CONV_3D", s::CONV_3D,
+        "the convolution over depth, height and width";
+    80 Conv3dTranspose "CONV_3D_TRANSPOSE", s::CONV_3D_TRANSPOSE,
+        "the transposed convolution over depth, height and width";
+    81 DynamicUpdateSlice "DYNAMIC_UPDATE_SLICE", s::DYNAMIC_UPDATE_SLICE,
+        "a tensor with a block replaced, whose begin is moved so that it is inside";
+    82 NonMaxSuppressionV4 "NON_MAX_SUPPRESSION_V4", s::NON_MAX_SUPPRESSION_V4,
+        "of boxes that overlap those with the highest scores";
+    83 NonMaxSuppressionV5 "NON_MAX_SUPPRESSION_V5", s::NON_MAX_SUPPRESSION_V5,
+        "of boxes that overlap those with the highest scores, which overlaps lower";
+    84 Range "RANGE", s::RANGE,
+        "numbers from a start, at the distance of a step, before a limit";
+    85 Shape "SHAPE", s::SHAPE,
+        "the lengths of a tensor";
+}
+
+impl ExtensionOperation {
+    /// The operation as models write it with [`PREFIX`].
+    pub const fn operation_type(self) -> OperationType {
+        match ExtensionType::new(PREFIX, self.number()) {
+            Some(extension) => OperationType::Extension(extension),
+            None => unreachable!(),
+        }
+    }
+
+    /// The extension's operation that an operation of a valid model is, if it is one.
+    pub const fn of(operation: OperationType) -> Option<Self> {
+        match operation {
+            OperationType::Extension(it) if it.prefix() == PREFIX => Self::with_number(it.number()),
+            _ => None,
+        }
+    }
+
+    /// The extension's operation that follows the rules of one of the interface.
+    pub fn extending(operation: OperationType) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.like() == Some(operation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn numbers_and_names_belong_to_one_operation_each() {
+        let all = ExtensionOperation::ALL;
+        let names: HashSet<_> = all.iter().map(|it| it.name()).collect();
+        assert_eq!(names.len(), all.len());
+        for (number, operation) in all.iter().enumerate() {
+            assert_eq!(usize::from(operation.number()), number, "{}", operation.name());
+            assert_eq!(ExtensionOperation::of(operation.operation_type()), Some(*operation));
+            assert_eq!(operation.signature().operation, operation.operation_type());
+        }
+    }
+
+    #[test]
+    fn an_operation_has_the_name_of_the_one_that_it_follows() {
+        for operation in ExtensionOperation::ALL {
+            if let Some(like) = operation.like() {
+                assert_eq!(operation.name(), like.to_string());
+                assert_eq!(ExtensionOperation::extending(like), Some(*operation));
+            }
+        }
+    }
+}
