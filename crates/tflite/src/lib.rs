@@ -218,6 +218,16 @@ pub fn describe_memory(pool: &Memory) -> Result<FileDescription, ImportError> {
     description::describe_file(&mut file)
 }
 
+/// The operators of the format that this version knows, in the schema's order.
+///
+/// ```
+/// let conv = nnhal_tflite::builtin_operators().find(|name| *name == "CONV_2D");
+/// assert!(conv.is_some());
+/// ```
+pub fn builtin_operators() -> impl Iterator<Item = &'static str> {
+    schema::operator_names().map(|(_, name)| name)
+}
+
 /// Which part of a file is imported, and for what inputs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ImportOptions<'a> {

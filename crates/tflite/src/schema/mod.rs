@@ -26,16 +26,18 @@ mod generated {
 
 pub use generated::tflite::*;
 
+/// Codes and names of the builtin operators, in the schema's order.
+pub(crate) fn operator_names() -> impl Iterator<Item = (i32, &'static str)> {
+    let operators = include_str!("tflite.fbs").split_once("enum BuiltinOperator");
+    let lines = operators.map_or("", |(_, rest)| rest).lines();
+    lines
+        .take_while(|line| *line != "}")
+        .filter_map(|line| line.trim().trim_end_matches(',').split_once(" = "))
+        .filter_map(|(name, number)| Some((number.parse().ok()?, name)))
+}
+
 /// The name of a builtin operator's code in the schema.
 pub(crate) fn operator_name(code: i32) -> &'static str {
-    static NAMES: LazyLock<HashMap<i32, &str>> = LazyLock::new(|| {
-        let operators = include_str!("tflite.fbs").split_once("enum BuiltinOperator");
-        let lines = operators.map_or("", |(_, rest)| rest).lines();
-        lines
-            .take_while(|line| *line != "}")
-            .filter_map(|line| line.trim().trim_end_matches(',').split_once(" = "))
-            .filter_map(|(name, number)| Some((number.parse().ok()?, name)))
-            .collect()
-    });
+    static NAMES: LazyLock<HashMap<i32, &str>> = LazyLock::new(|| operator_names().collect());
     NAMES.get(&code).copied().unwrap_or("?")
 }

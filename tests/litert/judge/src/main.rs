@@ -6,14 +6,16 @@
 
 mod array;
 mod case;
+mod table;
 
 use case::{Outcome, judge};
 use clap::Parser;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use table::Table;
 
 /// Runs the corpus of tests/litert and compares with LiteRT's outputs.
 #[derive(Debug, Parser)]
@@ -32,6 +34,9 @@ struct Arguments {
     /// Also list what is refused or not supported, with the reasons
     #[arg(long)]
     refusals: bool,
+    /// Write the table of operators, with what each becomes, to this file
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
 }
 
 /// One of our devices.
@@ -75,7 +80,25 @@ fn main() -> ExitCode {
         }
     });
     let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(file) = &arguments.table
+        && let Err(error) = write_table(file, &arguments.folder, &results)
+    {
+        eprintln!("{error}");
+        return ExitCode::from(3);
+    }
     report(&results, arguments.refusals)
+}
+
+fn write_table(
+    file: &Path,
+    folder: &Path,
+    results: &BTreeMap<String, Outcome>,
+) -> Result<(), String> {
+    let mut table = Table::default();
+    for (name, outcome) in results {
+        table.add(&folder.join(name), outcome)?;
+    }
+    std::fs::write(file, table.page()).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn report(results: &BTreeMap<String, Outcome>, refusals: bool) -> ExitCode {
