@@ -7,3 +7,4 @@ mod hostile;
 mod large;
 mod mapping;
 mod variables;
+mod wide;

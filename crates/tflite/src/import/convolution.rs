@@ -127,13 +127,29 @@ impl GraphImporter<'_, '_> {
         let input = self.input_tensor(operator, 0)?;
         let filter = self.input_tensor(operator, 1)?;
         let bias = operator.inputs.get(2).copied().flatten();
-        let input_operand = self.operand(input)?;
+        self.weighted_by(input, filter, bias, channels)
+    }
+
+    /// As operands: input, filter and bias. Activations of 16 bits are computed as floats, which hold the products
+    /// with weights of 8 bits exactly.
+    fn weighted_by(
+        &mut self,
+        input: usize,
+        filter: usize,
+        bias: Option<usize>,
+        channels: u32,
+    ) -> Imported<Vec<OperandId>> {
+        let is_wide = self.element(input)? == Element::Int16;
+        let input_operand = if is_wide { self.as_float32(input)? } else { self.operand(input)? };
         let filter_operand = self.weights(input, filter)?;
-        let bias_operand = self.bias(input_operand, filter_operand, bias, channels)?;
+        let bias_operand = match bias {
+            Some(bias) if is_wide => self.wide_bias(input, filter, bias, channels)?,
+            bias => self.bias(input_operand, filter_operand, bias, channels)?,
+        };
         Ok(vec![input_operand, filter_operand, bias_operand])
     }
 
-    /// Weights in the type that goes with the input: dequantized beside floats.
+    /// Weights in the type that goes with the input: dequantized beside floats and what is computed as floats.
     fn weights(&mut self, input: usize, filter: usize) -> Imported<OperandId> {
         match (self.element(input)?, self.element(filter)?) {
             (Element::Float32, Element::Float32)
@@ -143,11 +159,59 @@ impl GraphImporter<'_, '_> {
             (
                 Element::Float32,
                 Element::Float16 | Element::Int8 | Element::Int4 | Element::Uint8,
-            ) => self.as_float32(filter),
+            )
+            | (Element::Int16, Element::Int8 | Element::Int4) => self.as_float32(filter),
             (of_input, of_filter) => Err(Reason::new(format!(
                 "the HAL has no {of_filter:?} weights beside {of_input:?} activations"
             ))),
         }
+    }
+
+    /// The bias beside activations of 16 bits, of integers in units of the input's scale times the weights', as
+    /// floats.
+    fn wide_bias(
+        &mut self,
+        input: usize,
+        filter: usize,
+        bias: usize,
+        channels: u32,
+    ) -> Imported<OperandId> {
+        let stored: Vec<i64> = match self.element(bias)? {
+            Element::Int64 => {
+                let bytes = self.constant_bytes(bias)?;
+                bytes.as_chunks().0.iter().map(|it| i64::from_le_bytes(*it)).collect()
+            }
+            Element::Int32 => {
+                let bytes = self.constant_bytes(bias)?;
+                bytes.as_chunks().0.iter().map(|it| i32::from_le_bytes(*it).into()).collect()
+            }
+            found => {
+                let what = format!("the bias is {found:?}, expected Int64 or Int32 beside Int16");
+                return Err(Reason::new(what));
+            }
+        };
+        self.file.allow(stored.len().saturating_mul(16))?;
+        let scales = |tensor: usize| -> &[f32] {
+            self.tensor(tensor).quantization.as_ref().map_or(&[], |it| &it.scales)
+        };
+        let ([of_input], of_filter) = (scales(input), scales(filter)) else {
+            return Err(Reason::new("its input has no scale, or several"));
+        };
+        if u32::try_from(stored.len()) != Ok(channels)
+            || ![1, stored.len()].contains(&of_filter.len())
+        {
+            let (found, scales) = (stored.len(), of_filter.len());
+            return Err(Reason::new(format!(
+                "{found} elements of the bias and {scales} scales of the weights, for {channels} channels"
+            )));
+        }
+        // Rounded once.
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+        let real = |(stored, scale): (&i64, &f32)| {
+            (*stored as f64 * f64::from(*of_input) * f64::from(*scale)) as f32
+        };
+        let reals: Vec<f32> = stored.iter().zip(of_filter.iter().cycle()).map(real).collect();
+        Ok(self.builder.constant(OperandSpec::tensor_float32([channels]), &reals))
     }
 
     /// The bias in the type and scale that the HAL asks for; zeros where there is none.
@@ -197,22 +261,16 @@ impl GraphImporter<'_, '_> {
         let filter = self.input_tensor(operator, 1)?;
         let channels = *self.shape(filter)?.first().unwrap_or(&0);
         let activation = Activation::of(options.fused_activation_function()?)?;
-        let input_operand = self.operand(input)?;
-        let filter_operand = self.weights(input, filter)?;
         let bias = operator.inputs.get(3).copied().flatten();
-        let bias = self.bias(input_operand, filter_operand, bias, channels)?;
-        let shape = self.input(operator, 0)?;
-        let inputs = [
-            input_operand,
-            filter_operand,
-            bias,
-            shape,
+        let mut inputs = self.weighted_by(input, filter, bias, channels)?;
+        inputs.extend([
+            self.input(operator, 0)?,
             self.builder.scalar_i32(padding_scheme(options.padding()?)),
             self.builder.scalar_i32(options.stride_w()?),
             self.builder.scalar_i32(options.stride_h()?),
             self.activation_operand(activation),
             self.builder.scalar_bool(false),
-        ];
+        ]);
         self.emit_activated(operator, OperationType::TransposeConv2d, &inputs, activation)
     }
 
@@ -256,10 +314,14 @@ impl GraphImporter<'_, '_> {
             Err(_) => 0,
         };
         let matrix = OperandSpec { dimensions: vec![count, units], ..rows };
+        let computed = self.computed_as(inputs[0], &matrix);
         let mut result =
-            self.builder.operation(OperationType::FullyConnected, &inputs, matrix.clone());
+            self.builder.operation(OperationType::FullyConnected, &inputs, computed.clone());
         if activation == Activation::Tanh {
-            result = self.builder.operation(OperationType::Tanh, [result], matrix);
+            result = self.builder.operation(OperationType::Tanh, [result], computed.clone());
+        }
+        if computed != matrix {
+            result = self.builder.operation(OperationType::Quantize, [result], matrix);
         }
         self.reshape_to(result, output)
     }

@@ -471,7 +471,24 @@ impl<'f> GraphImporter<'f, '_> {
             let before = self.builder.operation(operation, inputs, spec);
             return self.emit(OperationType::Tanh, &[before], output);
         }
+        let spec = self.spec(output)?;
+        let computed = self.computed_as(inputs[0], &spec);
+        if computed != spec {
+            let result = self.builder.operation(operation, inputs, computed);
+            return self.emit_float32(result, output);
+        }
         self.emit(operation, inputs, output)
+    }
+
+    /// What an operation computes that has this first input: floats for floats, also where they are quantized
+    /// afterwards.
+    pub(super) fn computed_as(&self, input: OperandId, wanted: &OperandSpec) -> OperandSpec {
+        let of_input = self.builder.spec(input).operand_type;
+        if of_input == OperandType::TensorFloat32 && wanted.operand_type.quantized_range().is_some()
+        {
+            return OperandSpec::tensor_float32(wanted.dimensions.clone());
+        }
+        wanted.clone()
     }
 
     pub(super) fn activation_operand(&mut self, activation: Activation) -> OperandId {
