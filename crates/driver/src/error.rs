@@ -5,6 +5,7 @@ use crate::budget::Interruption;
 use crate::memory::MemoryHolder;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{ErrorStatus, OperationType};
+use nnhal_ops::extension::operation_name;
 use nnhal_ops::{Fault, Shape};
 use std::any::Any;
 use std::fmt;
@@ -22,7 +23,8 @@ pub struct OperationPlace {
 
 impl fmt::Display for OperationPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "operation {} ({}) of {}", self.index, self.operation_type, self.subgraph)
+        let name = operation_name(self.operation_type);
+        write!(formatter, "operation {} ({name}) of {}", self.index, self.subgraph)
     }
 }
 

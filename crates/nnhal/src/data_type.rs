@@ -3,6 +3,9 @@
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use nnhal_hal::OperandType;
+use nnhal_ops::extension::{
+    TENSOR_FLOAT64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32, TENSOR_UINT64,
+};
 use std::fmt;
 
 /// The element type of a tensor, as model files name them.
@@ -113,7 +116,8 @@ impl DataType {
         }
     }
 
-    /// The type of what an operand of a device stores; `None` for an extension's.
+    /// The type of what an operand of a device stores; `None` for that of an extension other than
+    /// [`nnhal_ops::extension`], or for complex numbers.
     pub fn of_operand(operand_type: OperandType) -> Option<Self> {
         Some(match operand_type {
             OperandType::TensorFloat32 | OperandType::Float32 => Self::Float32,
@@ -127,6 +131,11 @@ impl DataType {
             OperandType::TensorQuant16Symm => Self::Int16,
             OperandType::TensorQuant16Asymm => Self::Uint16,
             OperandType::TensorBool8 | OperandType::Bool => Self::Bool,
+            TENSOR_INT64 => Self::Int64,
+            TENSOR_UINT64 => Self::Uint64,
+            TENSOR_UINT32 => Self::Uint32,
+            TENSOR_UINT16 => Self::Uint16,
+            TENSOR_FLOAT64 => Self::Float64,
             OperandType::Subgraph | OperandType::Oem | OperandType::Extension(_) => return None,
         })
     }

@@ -26,10 +26,10 @@ const OPERATIONS: &str = "
 ## Operations
 
 An operation that follows one of the interface takes that one's rules over, for the types below and for any number
-of axes. Unless its meaning says otherwise, an operation with two or more inputs of the same type works element by
-element and broadcasts. Quantized values are what they stand for in operations that follow one of the interface and
-in QUANTIZE and DEQUANTIZE, and the stored integers in all others; a scalar has the shape `[1]`. A value
-that an operation excludes, such as an index outside of its axis, makes an execution fail.
+of axes. A function of one, two or three numbers works element by element, and broadcasts. Quantized values are what
+they stand for in operations that follow one of the interface, and the stored integers in all others and in CAST; a
+scalar of the file has the shape `[1]`. A value that an operation excludes, such as an index outside of its axis,
+makes an execution fail.
 
 In an argument list `name...` is any number of arguments, `name?` may be left out, and the list may end before `[`.
 ";

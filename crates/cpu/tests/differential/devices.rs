@@ -63,6 +63,10 @@ impl Engine for Restoring {
         self.0.capabilities()
     }
 
+    fn extensions(&self) -> Vec<nnhal_hal::Extension> {
+        self.0.extensions()
+    }
+
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
         self.0.supports(model, place)
     }

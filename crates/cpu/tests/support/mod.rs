@@ -67,6 +67,10 @@ impl Engine for Wrapped {
         AT_ONCE
     }
 
+    fn extensions(&self) -> Vec<nnhal_hal::Extension> {
+        self.engine.extensions()
+    }
+
     fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
         self.engine.supports(model, place)
     }

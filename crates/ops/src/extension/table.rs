@@ -126,7 +126,7 @@ table! {
     35 Pad "PAD" as Pad, s::PAD,
         "a border of zeros around a tensor; quantized: of the zero point";
     36 PadV2 "PAD_V2" as PadV2, s::PAD_V2,
-        "a border of one value around a tensor";
+        "a border of one value around a tensor, which has one element";
     37 MirrorPad "MIRROR_PAD" as MirrorPad, s::MIRROR_PAD,
         "a border that mirrors a tensor; 0 is REFLECT, 1 is SYMMETRIC";
     38 Tile "TILE" as Tile, s::TILE,
@@ -134,7 +134,7 @@ table! {
     39 Pack "PACK" as Pack, s::PACK,
         "tensors one behind the other along a new axis";
     40 Gather "GATHER" as Gather, s::GATHER,
-        "parts of length 1 along an axis, in the order that indexes give, for each index of the first axes by itself";
+        "parts of length 1 along an axis, in the order that indexes give, for each index of the first axes by itself; the indexes have the first `batch dims` axes in common with the input";
     41 Reverse "REVERSE" as Reverse, s::REVERSE,
         "an axis from its end to its beginning";
     42 ExpandDims "EXPAND_DIMS" as ExpandDims, s::EXPAND_DIMS,
@@ -142,7 +142,7 @@ table! {
     43 Squeeze "SQUEEZE" as Squeeze, s::SQUEEZE,
         "without axes of length 1";
     44 Fill "FILL" as Fill, s::FILL,
-        "a tensor of one value";
+        "a tensor of one value, which has one element";
     45 DepthToSpace "DEPTH_TO_SPACE" as DepthToSpace, s::DEPTH_TO_SPACE,
         "channels as blocks of pixels";
     46 SpaceToDepth "SPACE_TO_DEPTH" as SpaceToDepth, s::SPACE_TO_DEPTH,
@@ -174,37 +174,37 @@ table! {
     59 Cumsum "CUMSUM", s::CUMSUM,
         "the sums of all elements up to each one along an axis, without the element itself if exclusive, from the end if reversed; of integers modulo the size of the type";
     60 GatherNd "GATHER_ND", s::GATHER_ND,
-        "parts by the indexes of their first axes";
+        "parts by the indexes of their first axes. Indexes are `[..., depth]`; the output is `[...]` with the input's axes behind the first `depth`, or `[1]`";
     61 ScatterNd "SCATTER_ND", s::SCATTER_ND,
-        "zeros, to which parts are added at the indexes of their first axes; of integers modulo the size of the type";
+        "zeros, to which parts are added at the indexes of their first axes; of integers modulo the size of the type. Indexes are `[..., depth]`; updates are `[...]` with the output's axes behind the first `depth`; the output has the lengths `shape`. Quantized zeros are stored as 0";
     62 Where "WHERE", s::WHERE,
-        "the indexes of the elements that are not 0, a row each";
+        "the indexes of the elements that are not 0, a row each: `[number of them, rank]`";
     63 OneHot "ONE_HOT", s::ONE_HOT,
-        "for each index a vector with the on value there and the off value elsewhere, along a new axis";
+        "for each index a vector with the on value there and the off value elsewhere, along a new axis. Depth and values have one element; the axis -1 is the last of the output. An index outside of `0..depth` has off values only";
     64 ReverseSequence "REVERSE_SEQUENCE", s::REVERSE_SEQUENCE,
-        "the first elements along one axis in reverse, as many as a length for each index of another axis says";
+        "the first elements along one axis in reverse, as many as a length for each index of another axis says. Lengths are `[length of the batch axis]`";
     65 MatrixDiag "MATRIX_DIAG", s::MATRIX_DIAG,
-        "matrices of zeros with a given diagonal";
+        "matrices of zeros with a given diagonal: `[..., n]` becomes `[..., n, n]`. Quantized zeros are stored as 0";
     66 MatrixSetDiag "MATRIX_SET_DIAG", s::MATRIX_SET_DIAG,
-        "matrices with the diagonal replaced";
+        "matrices with the diagonal replaced: of `[..., rows, columns]` by `[..., min(rows, columns)]`";
     67 Unique "UNIQUE", s::UNIQUE,
         "the different elements of a vector as they first appear, and which of them each element is";
     68 SegmentSum "SEGMENT_SUM", s::SEGMENT_SUM,
-        "the sum of all parts with the same number; numbers begin at 0 and go up by 0 or 1";
+        "the sum of all parts with the same number; numbers begin at 0 and go up by 0 or 1. Segments are `[n]` beside an input `[n, ...]`; the output is `[last number + 1, ...]`";
     69 UnsortedSegmentMax "UNSORTED_SEGMENT_MAX", s::UNSORTED_SEGMENT_MAX,
-        "the greatest elements of all parts with the same number, without those of a negative one; of no part the least of the type";
+        "the greatest elements of all parts with the same number, without those of a negative one; of no part the least of the type. Segments have the input's first axes; the output is `[number of segments]` with the input's other axes";
     70 UnsortedSegmentMin "UNSORTED_SEGMENT_MIN", s::UNSORTED_SEGMENT_MIN,
-        "the least elements of all parts with the same number, without those of a negative one; of no part the greatest of the type";
+        "the least elements of all parts with the same number, without those of a negative one; of no part the greatest of the type. Segments have the input's first axes; the output is `[number of segments]` with the input's other axes";
     71 UnsortedSegmentProd "UNSORTED_SEGMENT_PROD", s::UNSORTED_SEGMENT_PROD,
-        "the products of all parts with the same number, without those of a negative one; of no part 1";
+        "the products of all parts with the same number, without those of a negative one; of no part 1. Segments have the input's first axes; the output is `[number of segments]` with the input's other axes";
     72 UnsortedSegmentSum "UNSORTED_SEGMENT_SUM", s::UNSORTED_SEGMENT_SUM,
-        "the sums of all parts with the same number, without those of a negative one; of no part 0";
+        "the sums of all parts with the same number, without those of a negative one; of no part 0. Segments have the input's first axes; the output is `[number of segments]` with the input's other axes";
     73 Bucketize "BUCKETIZE", s::BUCKETIZE,
-        "how many of the rising boundaries an element has reached";
+        "how many of the rising boundaries an element has reached; a NaN has reached all";
     74 Bitcast "BITCAST", s::BITCAST,
         "the same bytes as elements of another type; the last axis comes or goes where elements have another size";
     75 Rfft2d "RFFT2D", s::RFFT2D,
-        "the discrete Fourier transform along the last two axes, cut or filled with zeros to lengths that are powers of 2; the half from which the other follows";
+        "the discrete Fourier transform along the last two axes, cut or filled with zeros to lengths that are powers of 2; the half from which the other follows: `[..., height, width]` becomes `[..., lengths[0], lengths[1] / 2 + 1]`";
     76 ComplexAbs "COMPLEX_ABS", s::COMPLEX_ABS,
         "the magnitude of a complex number";
     77 Real "REAL", s::REAL,
@@ -212,17 +212,17 @@ table! {
     78 Imag "IMAG", s::IMAG,
         "the imaginary part of a complex number";
     79 Conv3d "CONV_3D", s::CONV_3D,
-        "the convolution over depth, height and width";
+        "the convolution over depth, height and width. The input is `[batch, depth, height, width, in]`, the filter `[depth, height, width, in, out]`, the bias `[out]`; padding 1 is SAME, 2 is VALID; the activation is as CONV_2D's";
     80 Conv3dTranspose "CONV_3D_TRANSPOSE", s::CONV_3D_TRANSPOSE,
-        "the transposed convolution over depth, height and width";
+        "the transposed convolution over depth, height and width, from what CONV_3D with the same padding makes of the output shape. The filter is `[depth, height, width, out, in]`; all else is as CONV_3D's";
     81 DynamicUpdateSlice "DYNAMIC_UPDATE_SLICE", s::DYNAMIC_UPDATE_SLICE,
-        "a tensor with a block replaced, whose begin is moved so that it is inside";
+        "a tensor with a block replaced, whose begin is moved so that it is inside. The update has the input's rank and is nowhere longer";
     82 NonMaxSuppressionV4 "NON_MAX_SUPPRESSION_V4", s::NON_MAX_SUPPRESSION_V4,
-        "of boxes that overlap those with the highest scores";
+        "of boxes that overlap those with the highest scores, from an intersection over union on that reaches the threshold, among scores above theirs. Boxes are `[n, 4]` with two opposite corners `y1, x1, y2, x2`, scores `[n]`, all else one element. Indexes are `[limit]`, 0 behind the chosen ones; of equal scores the first box is chosen first";
     83 NonMaxSuppressionV5 "NON_MAX_SUPPRESSION_V5", s::NON_MAX_SUPPRESSION_V5,
-        "of boxes that overlap those with the highest scores, which overlaps lower";
+        "of boxes that overlap those with the highest scores, which overlaps lower by `exp(-overlap^2 / (2 sigma))` where sigma is above 0. All else is as NON_MAX_SUPPRESSION_V4's; the output scores are `[limit]`, 0 behind the chosen ones";
     84 Range "RANGE", s::RANGE,
-        "numbers from a start, at the distance of a step, before a limit";
+        "numbers from a start, at the distance of a step, before a limit. All have one element; integers wrap, floats are added one by one";
     85 Shape "SHAPE", s::SHAPE,
         "the lengths of a tensor";
 }

@@ -57,6 +57,10 @@ impl Operation for Unique {
         // An entry of the map takes more than the two numbers in it.
         call.reserve::<[u64; 4]>(keys.len())?;
         let mut seen: HashMap<i64, i64> = HashMap::new();
+        seen.try_reserve(keys.len()).map_err(|_| Fault::OutOfMemory {
+            operation: call.operation(),
+            bytes: size_of_val(&keys[..]) as u64,
+        })?;
         let mut places: Vec<i64> = indexes.allocate(&dimensions)?;
         let mut firsts: Vec<usize> = call.room(keys.len())?;
         for (at, key) in keys.into_iter().enumerate() {

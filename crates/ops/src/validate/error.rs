@@ -4,6 +4,7 @@ use super::extension::ExtensionError;
 use super::graph::GraphError;
 use super::operand::OperandError;
 use super::operation::OperationMistake;
+use crate::extension::{operation_name, type_name};
 use nnhal_hal::compliance::Obstacle;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{ErrorStatus, HalVersion, OperandType, OperationType};
@@ -38,7 +39,7 @@ pub enum ValidationError {
         what: &'static str,
     },
     /// An operand is wrong in itself.
-    #[error("operand {operand} of the {subgraph} ({operand_type}): {error}")]
+    #[error("operand {operand} of the {subgraph} ({}): {error}", type_name(*operand_type))]
     Operand {
         /// Where.
         subgraph: SubgraphName,
@@ -81,7 +82,8 @@ pub enum ValidationError {
 fn prefix(operation_type: OperationType, error: &OperationMistake) -> String {
     match error {
         OperationMistake::Signature(_) | OperationMistake::Definition(_) => String::new(),
-        _ => format!("{operation_type}: "),
+        OperationMistake::UnmappedPrefix { .. } => format!("{operation_type}: "),
+        _ => format!("{}: ", operation_name(operation_type)),
     }
 }
 

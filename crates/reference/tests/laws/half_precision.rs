@@ -1,9 +1,9 @@
 //! float16 is float32, rounded: on inputs that float16 has, an operation in float16 gives what it
 //! gives in float32, rounded once. Kernels compute in float32 or better and round when they store.
 
-use crate::each_sample;
 use crate::run::{Constants, Shapes, run};
 use crate::sample::{Call, reals};
+use crate::{each_sample, samples};
 use half::f16;
 use nnhal_hal::{OperandType, OperationType};
 use nnhal_ops::{Row, Signature};
@@ -75,7 +75,7 @@ fn compare(
 
 #[test]
 fn float16_is_float32_rounded() {
-    let operations = crate::calls::all_operations().filter(has_half);
+    let operations = samples::operations().filter(has_half);
     each_sample(48, operations, |sample, random| {
         for row in sample.rows() {
             let wide: Vec<_> = row.types.iter().copied().map(widened).collect();

@@ -19,7 +19,7 @@ fn operations_with_flag() -> impl Iterator<Item = OperationType> {
 #[test]
 fn nchw_is_nhwc_transposed() {
     // As many as `types.hal` 1.3 has.
-    assert_eq!(operations_with_flag().count(), 18);
+    assert_eq!(operations_with_flag().count(), 22);
     each_sample(48, operations_with_flag(), |sample, random| {
         let turned = sample.channels_first().ok_or("the sample has no flag")?;
         for row in sample.rows() {
