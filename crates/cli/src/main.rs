@@ -51,7 +51,7 @@ enum Command {
     Devices(commands::devices::Arguments),
     /// Measure how long preparing and running a model takes
     Bench(commands::bench::Arguments),
-    /// Find the first operation whose outputs differ between two devices
+    /// Say whether two devices compute the same, and which step is responsible if not
     Compare(commands::compare::Arguments),
     /// Run test vectors against a device
     #[cfg(feature = "conformance")]
