@@ -66,7 +66,7 @@ pub use fill::Fill;
 pub use half::f16;
 pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};
 pub use model::{FileInfo, Model, Source};
-pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep};
+pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep, PlannedValue};
 pub use options::{RunOptions, SessionOptions};
 pub use profile::{Profile, ProfiledStep};
 pub use runner::{InputWriter, Runner};

@@ -6,7 +6,8 @@ use super::{print, print_json};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, InputArguments};
 use crate::session::{ModelArguments, Threads};
-use answer::{Answer, Nearest, Winograd};
+pub use answer::{Answer, step_json};
+use answer::{Nearest, Winograd};
 use nnhal::compare::{self, Compared, Comparison, Limits, Responsible};
 use nnhal::{Input, Model, Session, SessionOptions, devices};
 
@@ -55,7 +56,7 @@ pub struct Arguments {
 }
 
 /// The device that computes as `nnhal-reference` does.
-const REFERENCE: &str = "nnhal-reference";
+pub const REFERENCE: &str = "nnhal-reference";
 
 /// Compares two devices.
 pub fn run(arguments: &Arguments) -> Result<()> {

@@ -1,7 +1,7 @@
 //! [`Answer`]: what a person or a program is told.
 
 use super::REFERENCE;
-use crate::commands::shape;
+use crate::commands::{shape, shortened};
 use nnhal::DataType;
 use nnhal::compare::{Compared, Comparison, Differs, Responsible, StepCompared};
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ fn finite(number: f64) -> Option<f64> {
 /// A tensor, how far off it is, and what is allowed.
 fn described(what: &str, it: &Compared) -> String {
     let data_type = it.data_type.map_or("another type".to_owned(), |it: DataType| it.to_string());
-    let mut text = format!("  {what} {} ({data_type} {}): ", it.name, shape(&it.shape));
+    let mut text = format!("  {what} {} ({data_type} {}): ", shortened(&it.name), shape(&it.shape));
     match (&it.differs, it.distance) {
         (Some(differs), _) => text += &format!("{differs}; "),
         (None, Some(distance)) if distance.largest == 0.0 => text += "the same; ",

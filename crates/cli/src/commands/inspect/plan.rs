@@ -8,8 +8,8 @@ use serde::Serialize;
 use std::num::NonZeroUsize;
 
 /// Measured runs, and those before them.
-const RUNS: usize = 30;
-const WARMUP: usize = 3;
+pub const RUNS: usize = 30;
+pub const WARMUP: usize = 3;
 
 #[derive(Serialize)]
 struct Row {
