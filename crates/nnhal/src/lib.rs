@@ -31,7 +31,8 @@
 //! Another device than those of [`devices`] is whatever implements [`nnhal_hal::Device`]:
 //! [`SessionOptions::on`] takes it.
 //!
-//! Features: `image` (pictures as inputs), `npy` (NumPy's files), `ndarray` (tensors as its views).
+//! Features: `image` (pictures as inputs), `npy` (NumPy's files), `ndarray` (tensors as its views), `trace`
+//! (what happens when, for the viewers of Chrome and Perfetto).
 
 mod arena;
 #[cfg(feature = "ndarray")]
@@ -58,6 +59,8 @@ mod profile;
 mod runner;
 mod session;
 mod tensor;
+#[cfg(feature = "trace")]
+pub mod trace;
 
 pub use associated::AssociatedFile;
 pub use data_type::{DataType, Element};

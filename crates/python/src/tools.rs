@@ -39,7 +39,7 @@ pub(crate) fn bench_session(
 ) -> Outcome<(u32, f64, f64, f64, f64)> {
     let tensors = inputs.iter().map(copied).collect::<Outcome<Vec<_>>>()?;
     let session = session.get().library();
-    let plan = bench::Plan { warmup, runs };
+    let plan = bench::Plan { warmup, runs, ..bench::Plan::default() };
     let found = py.detach(|| bench::run(session, &tensors, plan, || ()))?;
     let [median, min, p90, mean] =
         [found.median, found.min, found.p90, found.mean].map(|time| time.as_secs_f64());
