@@ -15,6 +15,7 @@
 //! | [`mutation`] | valid models with one thing changed, which must be refused |
 //! | [`contract`] | the requirements that no vector shows, checked with models of their own |
 //! | `command`, `cli` | with feature `cli`: the program that judges a device, its own `main` |
+//! | `shared_object` | with feature `shared-object`: a driver in a shared object, as a device |
 //! | [`instance`] | a vector's model and request, made for a device |
 //!
 //! The checks of a requirement, here of DEV-SUP-1:
@@ -45,6 +46,8 @@ pub mod mutation;
 pub mod paths;
 pub mod report;
 pub mod runner;
+#[cfg(feature = "shared-object")]
+pub mod shared_object;
 pub mod suites;
 pub mod vectors;
 

@@ -24,7 +24,7 @@ them, and is shown. If they differ by more, each step of the second device (and,
 wrong, of the first) is computed again alone from what that device itself had computed before: the first
 step that computes something else is responsible. Two further lines say whether the kernels of Winograd
 are the reason, and which device is nearer to nnhal-reference, which adds in double precision and rounds
-once for each operation. Exit code 1: the outputs differ.")]
+once for each operation. Exit code 1: the outputs differ, or a step is wrong although they hide it.")]
 pub struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
@@ -84,9 +84,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     } else {
         print(&answer.text())?;
     }
-    match answer.comparison.agree() {
-        true => Ok(()),
-        false => Err(CliError::Negative(format!("{judge} and {judged} differ"))),
+    match (answer.comparison.agree(), answer.is_step_wrong()) {
+        (true, false) => Ok(()),
+        (true, true) => Err(CliError::Negative("a step is wrong, which the outputs hide".into())),
+        (false, _) => Err(CliError::Negative(format!("{judge} and {judged} differ"))),
     }
 }
 
@@ -96,7 +97,7 @@ fn responsible(
     judge: &Session,
     judged: &Session,
 ) -> Option<(String, Responsible)> {
-    if comparison.agree() {
+    if comparison.agree() && !comparison.steps_differ() {
         return None;
     }
     let name = |session: &Session| session.device().name().to_owned();

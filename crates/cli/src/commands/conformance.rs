@@ -1,10 +1,11 @@
 //! `nnhal conformance`
 
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use nnhal::devices;
 use nnhal_conformance::command;
 use nnhal_hal::Device;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The arguments of `nnhal conformance`.
@@ -16,13 +17,16 @@ Example:
   nnhal conformance ../shared/conformance --through 1.1 --suite generated
   nnhal conformance --contract --device nnhal-reference
   nnhal conformance --contract --list
+  nnhal conformance ../shared/conformance --device ./libneuralnetworks.so:nnhal-cpu
 
 Vectors with operations that the device does not support are declined: counted apart, and not wrong. A
 driver of your own is judged by a program of your own, whose main is
 nnhal_conformance::cli(my_device) and which takes the same arguments.")]
 pub struct Arguments {
-    /// Device to judge
-    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME")]
+    /// Device to judge: one of nnhal devices, or a shared object with the entry point of NNAPI support
+    /// libraries (a path with a / in it), which is loaded, with :NAME behind for another device than its
+    /// first
+    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME|FILE[:NAME]")]
     device: String,
     #[command(flatten)]
     pub judging: command::Arguments,
@@ -30,9 +34,23 @@ pub struct Arguments {
 
 /// Runs vectors, or checks of the contract.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.device.contains('/') && arguments.judging.needs_device() {
+        let device = shared_object(&arguments.device)?;
+        return Ok(command::run_c_library(&arguments.judging, &device)?);
+    }
     let device: Option<Arc<dyn Device>> = match arguments.judging.needs_device() {
         true => Some(devices::open(&arguments.device, NonZeroUsize::new(1))?),
         false => None,
     };
     Ok(command::run(&arguments.judging, device.as_ref())?)
+}
+
+/// A device of a shared object.
+fn shared_object(named: &str) -> Result<Arc<dyn Device>> {
+    let (path, name) = match named.rsplit_once(':') {
+        Some((path, name)) if !Path::new(named).exists() => (path, Some(name)),
+        _ => (named, None),
+    };
+    let opened = nnhal_conformance::shared_object::open(path.as_ref(), name);
+    opened.map_err(|why| CliError::Input(format!("{path}: {why}")))
 }

@@ -120,6 +120,34 @@ impl Arguments {
 /// [`CommandError::Negative`]: something is wrong with the device. Otherwise the command could not do
 /// what it was asked.
 pub fn run(arguments: &Arguments, device: Option<&Arc<dyn Device>>) -> Result<()> {
+    judge(arguments, device, false)
+}
+
+/// The suites whose demands C functions can meet.
+const OF_C_LIBRARIES: [Suite; 4] =
+    [Suite::Generated, Suite::DynamicOutputShape, Suite::ShortOutput, Suite::QuantizationCoupling];
+
+/// As [`run`], for a device that is used by C functions: a support library. It is judged by vectors, in
+/// the suites that ask for nothing that C functions do not show.
+///
+/// # Errors
+/// As [`run`]; [`CommandError::Input`]: other suites or the contract's checks were asked for.
+pub fn run_c_library(arguments: &Arguments, device: &Arc<dyn Device>) -> Result<()> {
+    if arguments.contract || arguments.through.is_some() {
+        return Err(CommandError::Input(
+            "a shared object is judged by vectors: its C functions do not show what the contract's \
+             checks and the interfaces are about"
+                .into(),
+        ));
+    }
+    judge(arguments, Some(device), true)
+}
+
+fn judge(
+    arguments: &Arguments,
+    device: Option<&Arc<dyn Device>>,
+    is_c_library: bool,
+) -> Result<()> {
     let Some(device) = device else { return list_contract(arguments) };
     let panics = Arc::new(AtomicUsize::new(0));
     let (counter, report) = (Arc::clone(&panics), std::panic::take_hook());
@@ -130,7 +158,7 @@ pub fn run(arguments: &Arguments, device: Option<&Arc<dyn Device>>) -> Result<()
     let outcome = match (arguments.contract, arguments.list) {
         (_, true) => list_contract(arguments),
         (true, false) => check_contract(arguments, device),
-        (false, false) => run_vectors(arguments, device),
+        (false, false) => run_vectors(arguments, device, is_c_library),
     };
     // A panic is a defect also where it was caught and the answer is one that the suites accept.
     match panics.load(Ordering::Relaxed) {
@@ -207,7 +235,7 @@ fn check_contract(arguments: &Arguments, device: &Arc<dyn Device>) -> Result<()>
     }
 }
 
-fn run_vectors(arguments: &Arguments, device: &Arc<dyn Device>) -> Result<()> {
+fn run_vectors(arguments: &Arguments, device: &Arc<dyn Device>, is_c_library: bool) -> Result<()> {
     let suites = arguments
         .suites
         .iter()
@@ -216,9 +244,14 @@ fn run_vectors(arguments: &Arguments, device: &Arc<dyn Device>) -> Result<()> {
                 .ok_or_else(|| CommandError::Input(format!("there is no suite {name:?}")))
         })
         .collect::<Result<Vec<_>>>()?;
+    if let Some(other) = suites.iter().find(|it| is_c_library && !OF_C_LIBRARIES.contains(it)) {
+        return Err(CommandError::Input(format!("C functions do not show what {other} is about")));
+    }
+    let all = if is_c_library { &OF_C_LIBRARIES[..] } else { Suite::ALL };
     let selection = Selection {
+        is_c_library,
         filter: arguments.filter.clone(),
-        suites: if suites.is_empty() { Suite::ALL.to_vec() } else { suites },
+        suites: if suites.is_empty() { all.to_vec() } else { suites },
         paths: paths(&arguments.paths)?,
         ..Selection::default()
     };

@@ -138,6 +138,12 @@ impl Comparison {
         self.outputs.iter().all(|output| output.differs.is_none())
     }
 
+    /// Whether results on the way differ by more than rounding explains. Outputs may hide it: those of
+    /// a model that is sure of its answer do.
+    pub fn steps_differ(&self) -> bool {
+        self.steps.iter().any(|step| step.compared.differs.is_some())
+    }
+
     /// The step of the judged session that is responsible for a difference: each is computed again
     /// alone.
     pub fn responsible(&self, judged: &Session) -> Responsible {

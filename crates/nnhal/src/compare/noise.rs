@@ -206,8 +206,7 @@ mod tests {
         let mut graph = SubgraphBuilder::new();
         let x = graph.input("x", OperandSpec::tensor_float32([4]));
         let weights = [1.0_f32, 0.0, -3.5, f32::MAX];
-        let bytes: Vec<u8> = weights.iter().flat_map(|it| it.to_ne_bytes()).collect();
-        let w = graph.constant(OperandSpec::tensor_float32([4]), &bytes);
+        let w = graph.constant(OperandSpec::tensor_float32([4]), &weights);
         let none = graph.scalar_i32(0);
         let y = graph.operation(OperationType::Add, [x, w, none], OperandSpec::tensor_float32([4]));
         graph.output(y);

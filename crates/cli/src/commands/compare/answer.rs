@@ -31,6 +31,11 @@ pub struct Nearest {
 }
 
 impl Answer {
+    /// Whether a step computes something else from the same values.
+    pub fn is_step_wrong(&self) -> bool {
+        matches!(self.responsible, Some((_, Responsible::Step { .. })))
+    }
+
     /// For people: outputs first.
     pub fn text(&self) -> String {
         let [judge, judged] = &self.devices;
@@ -38,7 +43,8 @@ impl Answer {
         let mut text = String::new();
         if self.comparison.agree() {
             let count = outputs.len();
-            text += &format!("{judge} and {judged} agree in all {count} outputs\n");
+            let but = if self.is_step_wrong() { ", but a step on the way is wrong" } else { "" };
+            text += &format!("{judge} and {judged} agree in all {count} outputs{but}\n");
         } else {
             let count = outputs.iter().filter(|it| it.differs.is_some()).count();
             text +=
@@ -80,7 +86,8 @@ impl Answer {
         let responsible = self.responsible.as_ref();
         let first = steps.iter().find(|step| step.compared.differs.is_some());
         json!({
-            "agree": self.comparison.agree(),
+            "agree": self.comparison.agree() && !self.is_step_wrong(),
+            "outputs_agree": self.comparison.agree(),
             "devices": self.devices,
             "outputs": outputs.iter().map(compared_json).collect::<Vec<_>>(),
             "compared": outputs.len() + steps.len(),

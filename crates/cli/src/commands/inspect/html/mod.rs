@@ -86,7 +86,7 @@ fn compared(model: &Model, judge: &Session, judged: &Session) -> Result<serde_js
     let inputs: Vec<Input<'_>> = inputs.iter().map(Input::from).collect();
     let comparison = compare::run(judge, judged, &inputs, &Limits::default())?;
     let names = [judge, judged].map(|session| session.device().name().to_owned());
-    let responsible = (!comparison.agree())
+    let responsible = (!comparison.agree() || comparison.steps_differ())
         .then(|| (names[1].clone(), comparison.responsible(judged)))
         .filter(|_| names[1] != REFERENCE);
     let answer = Answer { devices: names, comparison, responsible, winograd: None, nearest: None };
