@@ -161,7 +161,9 @@ impl Library {
             unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
         // SAFETY: the function of that name has this type.
         let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const i64>(ENTRY) };
-        let entry = entry.map_err(|error| error.to_string())?;
+        let entry = entry.map_err(|error| {
+            format!("it is no support library: it has no ANeuralNetworks_getSLDriverImpl ({error})")
+        })?;
         // SAFETY: it takes nothing, and gives a structure that begins with its feature level.
         let structure = unsafe { entry() };
         if structure.is_null() {
