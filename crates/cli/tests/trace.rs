@@ -31,7 +31,7 @@ fn spans(trace: &Value) -> Vec<(u64, f64, f64, String)> {
 }
 
 #[test]
-fn spans_of_a_thread_are_within_each_other_or_apart() {
+fn spans_of_a_thread_are_within_each_other_or_disjoint() {
     for arguments in [
         &["run"][..],
         &["run", "--device", "nnhal-reference"],

@@ -127,7 +127,7 @@ fn counts(folder: &Path, device: &Arc<dyn Device>) -> [usize; 3] {
 }
 
 #[test]
-fn what_a_device_does_not_support_is_declined_and_counted_apart() {
+fn what_a_device_does_not_support_is_declined_and_not_failed() {
     let folder = tempfile::tempdir().unwrap();
     write_vectors(folder.path());
     // Three suites of each vector; FLOOR is wrong in the two that look at values.

@@ -38,7 +38,7 @@ impl Broken {
                 *weight = (f32::from_ne_bytes(*weight) * self.factor).to_ne_bytes();
             }
         } else {
-            bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(16));
+            bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(64));
         }
         let mut values = changed.operand_values.to_vec();
         values.resize(values.len().next_multiple_of(4), 0);

@@ -1,4 +1,4 @@
-//! The command that judges a device: `nnhal conformance`, and [`cli`](crate::cli) for a driver's own
+//! The command that judges a device: `nnhal conformance`, and [`cli`] for a driver's own
 //! program.
 
 mod error;

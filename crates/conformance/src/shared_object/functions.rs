@@ -231,7 +231,7 @@ impl RawDevice {
         if text.is_null() {
             return Err(Error::failure(format!("{what} gives nothing")));
         }
-        // SAFETY: the header says that it is a text that ends with 0 and lives as long as the library.
+        // SAFETY: the header says that it is a text that ends with 0 and exists as long as the library.
         Ok(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 

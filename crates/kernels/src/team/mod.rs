@@ -30,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_micros(100);
 #[cfg(not(loom))]
 const LOOKS_PER_CLOCK: u32 = 64;
 
-/// The target of the spans of tasks, for subscribers that want to leave out so many.
+/// The target of the spans of tasks, for subscribers that leave them out: a step has several.
 pub const TASK_SPANS: &str = "nnhal_kernels::tasks";
 
 /// A closure that exists as long as [`Team::run`] is inside it.
