@@ -32,7 +32,7 @@ pub struct Arguments {
     inputs: InputArguments,
     #[command(flatten)]
     session: SessionArguments,
-    /// Measured runs, of all requests together: at least so many [default: 20; 1 with --time]
+    /// Measured runs, of all requests together, at least [default: 20; 1 with --time]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Seconds for which runs are measured, at least

@@ -19,7 +19,7 @@ Example:
   nnhal conformance --contract --list
   nnhal conformance ../shared/conformance --device ./libneuralnetworks.so:nnhal-cpu
 
-Vectors with operations that the device does not support are declined: counted apart, and not wrong. A
+Vectors with operations that the device does not support are declined: counted by themselves, and not wrong. A
 driver of your own is judged by a program of your own, whose main is
 nnhal_conformance::cli(my_device) and which takes the same arguments.")]
 pub struct Arguments {

@@ -1,4 +1,4 @@
-//! [`Answer`]: what a person or a program is told.
+//! [`Answer`]: what a person or a program is shown.
 
 use super::REFERENCE;
 use crate::commands::{shape, shortened};
