@@ -19,15 +19,10 @@ pub enum CliError {
     /// What the library says.
     #[error(transparent)]
     Library(#[from] nnhal::Error),
-    /// A device behind its interfaces refused or failed.
+    /// What judging a device says.
     #[cfg(feature = "conformance")]
-    #[error("{device}: {error}")]
-    Device {
-        /// The device's name.
-        device: String,
-        /// Status and reason.
-        error: nnhal_hal::Error,
-    },
+    #[error(transparent)]
+    Conformance(#[from] nnhal_conformance::command::CommandError),
     /// The command worked, and its answer is no: outputs differ, vectors failed.
     #[error("{0}")]
     Negative(String),
@@ -40,11 +35,14 @@ impl CliError {
         move |source| Self::File { path, source }
     }
 
-    /// An error of a device behind its interfaces.
-    #[cfg(feature = "conformance")]
-    pub fn device(name: &str) -> impl Fn(nnhal_hal::Error) -> Self {
-        let device = name.to_owned();
-        move |error| Self::Device { device: device.clone(), error }
+    /// Whether the command worked, and its answer is no: then it has been printed.
+    pub fn is_negative(&self) -> bool {
+        match self {
+            Self::Negative(_) => true,
+            #[cfg(feature = "conformance")]
+            Self::Conformance(error) => error.exit_code() == 1,
+            _ => false,
+        }
     }
 
     /// The process's exit code; 2 is wrong usage, which the argument parser reports.
@@ -53,7 +51,7 @@ impl CliError {
             Self::Negative(_) => 1,
             Self::Library(error) if error.status().is_some() => 4,
             #[cfg(feature = "conformance")]
-            Self::Device { .. } => 4,
+            Self::Conformance(error) => error.exit_code(),
             Self::File { .. } | Self::Input(_) | Self::Library(_) => 3,
         }
     }

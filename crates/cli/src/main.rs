@@ -11,10 +11,12 @@ mod session;
 
 use clap::{Parser, Subcommand};
 use error::{CliError, Result};
+use nnhal::trace::{TASK_SPANS, Trace};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -51,7 +53,7 @@ enum Command {
     Devices(commands::devices::Arguments),
     /// Measure how long preparing and running a model takes
     Bench(commands::bench::Arguments),
-    /// Find the first operation whose outputs differ between two devices
+    /// Say whether two devices compute the same, and which step is responsible if not
     Compare(commands::compare::Arguments),
     /// Run test vectors against a device
     #[cfg(feature = "conformance")]
@@ -60,13 +62,24 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = log().and_then(|()| run(&arguments.command));
+    let trace = arguments.command.trace().map(|path| (Trace::new(), path));
+    let outcome =
+        log(trace.as_ref().map(|(trace, _)| trace)).and_then(|()| run(&arguments.command));
+    // Also of a run that failed.
+    let saved = trace.as_ref().map_or(Ok(()), |(trace, path)| trace.save(path));
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => match saved.map_err(CliError::from) {
+            Ok(()) => ExitCode::SUCCESS,
+            // The answer has been printed, as one object if that was asked for.
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "nnhal: {error}");
+                ExitCode::from(error.exit_code())
+            }
+        },
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "nnhal: {error}");
             // A negative answer has been printed as one object already.
-            if arguments.command.is_json() && !matches!(error, CliError::Negative(_)) {
+            if arguments.command.is_json() && !error.is_negative() {
                 let (what, code) = (error.to_string(), error.exit_code());
                 let _ = commands::print_json(&serde_json::json!({
                     "error": what,
@@ -79,6 +92,15 @@ fn main() -> ExitCode {
 }
 
 impl Command {
+    /// Where what happens is to be written.
+    fn trace(&self) -> Option<&Path> {
+        match self {
+            Self::Run(arguments) => arguments.trace.trace.as_deref(),
+            Self::Bench(arguments) => arguments.trace.trace.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Whether the answer is to be one JSON object.
     fn is_json(&self) -> bool {
         match self {
@@ -88,13 +110,14 @@ impl Command {
             Self::Bench(arguments) => arguments.json,
             Self::Compare(arguments) => arguments.json,
             #[cfg(feature = "conformance")]
-            Self::Conformance(arguments) => arguments.json,
+            Self::Conformance(arguments) => arguments.judging.json,
         }
     }
 }
 
 /// Writes what `NNHAL_LOG` asks for to standard error: errors, unless it says otherwise.
-fn log() -> Result<()> {
+/// A trace is given all spans.
+fn log(trace: Option<&Trace>) -> Result<()> {
     let wanted = nnhal_settings::log().map_err(nnhal::Error::from)?;
     let filter: Targets = wanted
         .as_deref()
@@ -106,7 +129,13 @@ fn log() -> Result<()> {
         .with_writer(std::io::stderr)
         .log_internal_errors(false)
         .with_span_events(FmtSpan::CLOSE);
-    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    // A line for each task would be many for each step: whoever wants them names them.
+    let filter = match wanted.as_deref().is_some_and(|wanted| wanted.contains(TASK_SPANS)) {
+        true => filter,
+        false => filter.with_target(TASK_SPANS, LevelFilter::OFF),
+    };
+    let lines = lines.with_filter(filter);
+    tracing_subscriber::registry().with(lines).with(trace.map(Trace::layer)).init();
     Ok(())
 }
 

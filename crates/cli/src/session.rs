@@ -18,6 +18,15 @@ pub struct SessionArguments {
     pub threads: Threads,
 }
 
+/// Where what happens is written.
+#[derive(Debug, clap::Args)]
+pub struct TraceArguments {
+    /// Write there what happens when on which thread (import, validation, preparation, every step and
+    /// task), for ui.perfetto.dev or chrome://tracing. It takes some time itself
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+}
+
 /// Threads for each processor that may be asked for.
 const MOST_PER_PROCESSOR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 

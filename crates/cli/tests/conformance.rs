@@ -156,7 +156,10 @@ fn json_has_all_that_the_text_has() {
 
 /// Numbers as they are in JSON.
 fn tally(passed: u64, failed: u64, skipped: u64) -> Value {
-    json!({ "passed": passed, "failed": failed, "skipped": skipped, "for_c_library": 0, "not_offered": 0 })
+    json!({
+        "passed": passed, "failed": failed, "skipped": skipped,
+        "for_c_library": 0, "not_offered": 0, "declined": 0,
+    })
 }
 
 #[test]
@@ -374,4 +377,32 @@ fn requirements_are_listed_with_their_checks_or_a_reason() {
     assert_eq!(checked + reasons, 247);
     let (_, stdout, _) = outcome(conformance().args(["--contract", "--list", "--filter", "CAPI"]));
     assert!(stdout.ends_with("\n0 requirements checked on any device, 3 not\n"), "{stdout}");
+}
+
+#[test]
+fn a_shared_object_that_is_no_driver_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    write_vectors(folder.path());
+    let run = |device: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nnhal"));
+        command.args(["conformance", "--json", "--device", device]).args(more);
+        let output = command.output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("one object");
+        (output.status.code(), answer["error"].as_str().unwrap_or_default().to_owned())
+    };
+    let vectors = folder.path().to_str().unwrap();
+    let (code, why) = run("/no/such/driver.so", &[vectors]);
+    assert_eq!(code, Some(3));
+    assert!(why.starts_with("/no/such/driver.so: "), "{why}");
+    let manifest = folder.path().join("manifest.json");
+    let (code, why) = run(manifest.to_str().unwrap(), &[vectors]);
+    assert_eq!(code, Some(3), "{why}");
+    // A library of this process that every Linux has.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let library = maps.lines().filter_map(|line| line.split_whitespace().last());
+    let mut library = library.filter(|path| path.contains("libc.so") || path.contains("libgcc_s"));
+    let Some(library) = library.next() else { return };
+    let (code, why) = run(library, &[vectors]);
+    assert_eq!(code, Some(3));
+    assert!(why.contains("has no ANeuralNetworks_getSLDriverImpl"), "{why}");
 }

@@ -100,6 +100,53 @@ fn a_benchmark_ends_in_one_object() {
 }
 
 #[test]
+fn a_benchmark_goes_on_for_a_time() {
+    let mut command = nnhal();
+    command.arg("bench").arg(asset("digits_float32.tflite")).args(["--threads", "1", "--json"]);
+    let json = json_of(command.args(["--time", "0.2"]));
+    assert!(json["elapsed_us"].as_f64() >= Some(200_000.0), "{json}");
+    assert!(json["elapsed_us"].as_f64() < Some(5_000_000.0), "{json}");
+    assert!(json["runs"].as_u64() > Some(100), "{json}");
+    let (runs, elapsed) = (json["runs"].as_f64().unwrap(), json["elapsed_us"].as_f64().unwrap());
+    let throughput = json["runs_per_second"].as_f64().unwrap();
+    assert!((throughput * elapsed / 1e6 / runs - 1.0).abs() < 1e-3, "{json}");
+    for (less, more) in [("min_us", "median_us"), ("p90_us", "p95_us"), ("p99_us", "max_us")] {
+        assert!(json[less].as_f64() <= json[more].as_f64(), "{json}");
+    }
+}
+
+#[test]
+fn runs_are_shared_by_parallel_requests() {
+    let mut command = nnhal();
+    command.arg("bench").arg(asset("digits_float32.tflite")).args(["--threads", "1", "--json"]);
+    let json = json_of(command.args(["--parallel", "3", "--runs", "301", "--warmup", "2"]));
+    assert_eq!(json["runs"], 301);
+    assert_eq!(json["parallel"], 3);
+}
+
+#[test]
+fn a_benchmark_is_written_as_comma_separated_values() {
+    let mut command = nnhal();
+    command.arg("bench").arg(asset("digits_int8.tflite")).args(["--runs", "2", "--summary"]);
+    let (code, stdout, stderr) = outcome(command.arg("--csv"));
+    assert_eq!(code, 0, "{stderr}");
+    let lines: Vec<&str> = stdout.lines().collect();
+    let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let (names, values) = (fields(lines[0]), fields(lines[1]));
+    assert_eq!(names.len(), values.len());
+    assert!(values[0].ends_with("digits_int8.tflite"));
+    let runs = names.iter().position(|name| name == "runs").unwrap();
+    assert_eq!(values[runs], "2");
+    assert_eq!((lines[2], lines[3]), ("", "by,name,steps,us,share"));
+    let convolutions = lines.iter().find(|line| line.starts_with("operation,CONV_2D,")).unwrap();
+    assert!(convolutions.starts_with("operation,CONV_2D,4,"), "{convolutions}");
+    let shares = lines[4..].iter().filter(|line| line.starts_with("kernel,"));
+    let shares: f64 = shares.map(|line| fields(line)[4].parse::<f64>().unwrap()).sum();
+    assert!((shares - 1.0).abs() < 1e-6, "{shares}");
+    assert_eq!(outcome(command.arg("--json")).0, 2, "one or the other");
+}
+
+#[test]
 fn loading_from_a_cache_file_is_measured_if_wanted() {
     let state = tempfile::tempdir().unwrap();
     let mut command = nnhal();
@@ -134,6 +181,30 @@ fn a_device_agrees_with_itself() {
 }
 
 #[test]
+fn a_difference_is_said_of_outputs_first_and_then_of_the_step() {
+    let mut command = nnhal();
+    command.arg("compare").arg(asset("digits_float32.tflite")).args(["--fill", "random"]);
+    let (code, stdout, _) = outcome(command.args(["--devices", "nnhal-reference,nnhal-cpu"]));
+    assert_eq!(code, 0, "{stdout}");
+    assert!(stdout.contains("10 operations deep"), "{stdout}");
+    assert!(stdout.contains("Winograd's transforms: none are used"), "{stdout}");
+    assert!(stdout.contains("nearer to a run in double precision is nnhal-reference"), "{stdout}");
+    let (code, stdout, _) = outcome(command.args(["--atol", "0"]));
+    assert_eq!(code, 1);
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines[0].contains("differ in 1 of 1 outputs"), "{stdout}");
+    assert!(lines[1].contains("allowed 0, as was said"), "{stdout}");
+    assert!(lines[2].starts_with("responsible is operation 0 (CONV_2D)"), "{stdout}");
+    let (code, stdout, _) = outcome(command.arg("--json"));
+    assert_eq!(code, 1);
+    let json: Value = serde_json::from_str(&stdout).expect("one object");
+    assert_eq!(json["agree"], false);
+    assert_eq!(json["responsible"]["device"], "nnhal-cpu");
+    assert_eq!(json["responsible"]["step"]["operation"], 0);
+    assert_eq!(json["nearer"]["device"], "nnhal-reference");
+}
+
+#[test]
 fn devices_are_listed() {
     let json = json_of(nnhal().args(["devices", "--json"]));
     for (index, name) in ["nnhal-cpu", "nnhal-reference"].into_iter().enumerate() {
@@ -156,9 +227,12 @@ fn a_plan_is_notified_step_by_step_with_times_if_wanted() {
     let profile = profile["steps"].as_array().unwrap();
     assert_eq!(profile.len(), steps.len());
     assert!(profile.iter().all(|step| step["microseconds"].as_f64().unwrap() >= 0.0));
-    // The interpreter has no plan.
+    // The interpreter has no plan, but takes its time.
     command.args(["--device", "nnhal-reference"]);
-    assert_eq!(json_of(&mut command)["steps"].as_array().map(Vec::len), Some(0));
+    let interpreted = json_of(&mut command);
+    let interpreted = interpreted["steps"].as_array().unwrap();
+    assert_eq!(interpreted.len(), 12);
+    assert!(interpreted.iter().all(|step| step["microseconds"].as_f64() > Some(0.0)));
 }
 
 #[test]

@@ -14,6 +14,8 @@
 //! | [`compare`] | the comparison of outputs with what is expected, with tolerances |
 //! | [`mutation`] | valid models with one thing changed, which must be refused |
 //! | [`contract`] | the requirements that no vector shows, checked with models of their own |
+//! | `command`, `cli` | with feature `cli`: the program that judges a device, its own `main` |
+//! | `shared_object` | with feature `shared-object`: a driver in a shared object, as a device |
 //! | [`instance`] | a vector's model and request, made for a device |
 //!
 //! The checks of a requirement, here of DEV-SUP-1:
@@ -35,6 +37,8 @@
 //! # Ok(()) }
 //! ```
 
+#[cfg(feature = "cli")]
+pub mod command;
 pub mod compare;
 pub mod contract;
 pub mod instance;
@@ -42,9 +46,13 @@ pub mod mutation;
 pub mod paths;
 pub mod report;
 pub mod runner;
+#[cfg(feature = "shared-object")]
+pub mod shared_object;
 pub mod suites;
 pub mod vectors;
 
+#[cfg(feature = "cli")]
+pub use command::cli;
 pub use paths::Path;
 pub use report::Report;
 pub use runner::{Selection, run};

@@ -40,6 +40,9 @@ pub enum Outcome {
     Passed,
     /// The device does not offer what the path is about, as it may.
     NotOffered(String),
+    /// The device says that it does not support operations of the model, and refuses to prepare it; with
+    /// its reason.
+    Declined(String),
 }
 
 /// The longest that a fence may take to signal.

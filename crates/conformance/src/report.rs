@@ -42,6 +42,8 @@ pub enum Judgement {
     ForCLibrary,
     /// The device does not offer what the path is about, as it may; with what that is.
     NotOffered(String),
+    /// The device says that it does not support operations of the vector, as it may; with its reason.
+    Declined(String),
 }
 
 /// How many passed, failed and were skipped.
@@ -57,6 +59,8 @@ pub struct Tally {
     pub for_c_library: usize,
     /// Not offered by the device.
     pub not_offered: usize,
+    /// With operations that the device does not support.
+    pub declined: usize,
 }
 
 impl Tally {
@@ -67,6 +71,7 @@ impl Tally {
             Judgement::Skipped(_) => self.skipped += 1,
             Judgement::ForCLibrary => self.for_c_library += 1,
             Judgement::NotOffered(_) => self.not_offered += 1,
+            Judgement::Declined(_) => self.declined += 1,
         }
     }
 }
@@ -177,7 +182,7 @@ impl fmt::Display for Report {
             }
         }
         let row = |formatter: &mut fmt::Formatter<'_>, name: &str, tally: Tally| {
-            let Tally { passed, failed, skipped, for_c_library, not_offered } = tally;
+            let Tally { passed, failed, skipped, for_c_library, not_offered, declined } = tally;
             write!(formatter, "{name:35} {passed:7} passed {failed:7} failed")?;
             if skipped > 0 {
                 write!(formatter, " {skipped:7} skipped")?;
@@ -187,6 +192,9 @@ impl fmt::Display for Report {
             }
             if not_offered > 0 {
                 write!(formatter, " {not_offered:7} not offered")?;
+            }
+            if declined > 0 {
+                write!(formatter, " {declined:7} declined")?;
             }
             writeln!(formatter)
         };

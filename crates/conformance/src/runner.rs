@@ -146,7 +146,7 @@ fn run_case(device: &dyn Device, case: &Case, selection: &Selection) -> Vec<Outc
             }
             let mut judged = Vec::new();
             for path in selection.paths.iter().copied().filter(|it| it.includes(suite, case)) {
-                if path == Path::Synchronous {
+                if suite == Suite::Mutation {
                     judged.extend(suite.run(device, case).into_iter().map(|(rule, failure)| {
                         outcome(suite, rule, failure.map_or(Judgement::Passed, Judgement::Failed))
                     }));
@@ -183,6 +183,7 @@ fn by_path(
     match suite.run_by(path, device, case) {
         Ok(paths::Outcome::Passed) => Judgement::Passed,
         Ok(paths::Outcome::NotOffered(what)) => Judgement::NotOffered(what),
+        Ok(paths::Outcome::Declined(why)) => Judgement::Declined(why),
         Err(failure) => Judgement::Failed(failure),
     }
 }

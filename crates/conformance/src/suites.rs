@@ -145,7 +145,7 @@ impl Suite {
     }
 
     /// Runs a vector. The mutation suite has a verdict for each rule that can be broken, the others
-    /// have one.
+    /// have one. What the device declines counts as passed here, see [`Suite::run_by`].
     pub fn run(self, device: &dyn Device, case: &Case) -> Vec<Verdict> {
         match self {
             Self::Mutation => mutations(device, case),
@@ -167,23 +167,27 @@ impl Suite {
             Ok(instance) => Ok(instance.for_version(device.version())),
             Err(error) => Err(error.to_string()),
         };
+        let judge = |case: &Case, instance: Instance| match declined(device, &instance)? {
+            Some(why) => Ok(paths::Outcome::Declined(why)),
+            None => match self {
+                Self::ShortOutput => short_output(path, device, case, &instance),
+                Self::Timeout => timeout(path, device, case, &instance),
+                _ => run_and_compare(path, device, case, &instance),
+            },
+        };
         match self {
-            Self::Generated => run_and_compare(path, device, case, &instance(case)?),
-            Self::DynamicOutputShape => {
-                run_and_compare(path, device, case, &instance(case)?.with_unknown_output_shapes())
-            }
-            Self::ShortOutput => {
-                short_output(path, device, case, &instance(case)?.with_unknown_output_shapes())
+            Self::Generated | Self::Timeout => judge(case, instance(case)?),
+            Self::DynamicOutputShape | Self::ShortOutput => {
+                judge(case, instance(case)?.with_unknown_output_shapes())
             }
             Self::QuantizationCoupling => {
                 let case = with_signed_quantization(case);
-                run_and_compare(path, device, &case, &instance(&case)?)
+                judge(&case, instance(&case)?)
             }
             Self::Compliance => {
                 compliance(device, case, &instance(case)?).map(|()| paths::Outcome::Passed)
             }
             Self::Validation => validation(path, device, case, &instance(case)?),
-            Self::Timeout => timeout(path, device, case, &instance(case)?),
             Self::Mutation => Ok(paths::Outcome::Passed),
         }
     }
@@ -192,6 +196,33 @@ impl Suite {
 impl std::fmt::Display for Suite {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name())
+    }
+}
+
+/// The reason why a device declines a model: it says that it does not support operations of it, and
+/// refuses to prepare it. What it prepares all the same is judged.
+///
+/// # Errors
+/// It refuses it as invalid.
+fn declined(device: &dyn Device, instance: &Instance) -> Result<Option<String>, String> {
+    let Ok(supported) = device.supported_operations(&instance.model, HalVersion::LATEST) else {
+        return Ok(None);
+    };
+    let operations = &instance.model.main.operations;
+    let unsupported =
+        supported.iter().zip(operations).find_map(|(answer, operation)| match answer {
+            nnhal_hal::Support::Yes => None,
+            nnhal_hal::Support::No(reason) => {
+                Some(format!("{}: {reason}", operation.operation_type))
+            }
+        });
+    let Some(reason) = unsupported else { return Ok(None) };
+    match prepare(device, instance) {
+        Ok(_) => Ok(None),
+        Err(error) if is_of_launch(&error) => {
+            Err(format!("said to be valid but not supported ({reason}), and refused with {error}"))
+        }
+        Err(_) => Ok(Some(reason)),
     }
 }
 

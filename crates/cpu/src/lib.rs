@@ -32,6 +32,7 @@ mod static_subgraphs;
 
 pub use engine::CpuEngine;
 pub use nnhal_kernels::InstructionSet;
+pub use nnhal_kernels::TASK_SPANS;
 pub use nnhal_kernels::peak;
 pub use program::CpuProgram;
 pub use settings::Settings;

@@ -93,12 +93,15 @@ impl StaticSubgraphs {
 
     /// The steps of the plans that there are.
     pub(crate) fn describe(&self) -> Vec<PlannedStep> {
-        let mut steps = Vec::new();
+        let mut steps: Vec<PlannedStep> = Vec::new();
+        let mut number = 0;
         for subgraph in &self.subgraphs {
             for found in lock(&subgraph.static_subgraphs).values() {
-                if let Found::Plans(plans) = found {
-                    steps.extend(plans.last().into_iter().flat_map(|last| last.plan.describe()));
-                }
+                let Found::Plans(plans) = found else { continue };
+                let Some(last) = plans.last() else { continue };
+                let of_plan = last.plan.describe();
+                steps.extend(of_plan.into_iter().map(|it| PlannedStep { plan: number, ..it }));
+                number += 1;
             }
         }
         steps

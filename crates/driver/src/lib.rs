@@ -88,7 +88,7 @@ pub use extension_types::{ExtensionObstacle, ExtensionTypes};
 pub use interface::{Interface, RequestError, Subject, UsedFor};
 pub use memory::{Charge, Ledger, MemoryHolder};
 pub use observer::{ObservedOutput, Observer, Round};
-pub use planned_step::PlannedStep;
+pub use planned_step::{PlannedStep, PlannedValue};
 pub use prepared::Prepared;
 pub use schedule::Scheduler;
 pub use support::UnsupportedOperations;

@@ -1,6 +1,7 @@
 //! [`PlannedStep`]: a program's plan, for people.
 
 use crate::error::OperationPlace;
+use std::ops::Range;
 
 /// A step that a program takes in every execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,4 +19,28 @@ pub struct PlannedStep {
     pub is_8_bit: bool,
     /// Bytes read and written, weights among them, each counted once.
     pub bytes: u64,
+    /// Of these, weights that were packed when the model was prepared.
+    pub weight_bytes: u64,
+    /// What it reads of the memory of an execution: inputs of the model, and what other steps wrote.
+    pub reads: Vec<PlannedValue>,
+    /// What it writes there.
+    pub writes: Vec<PlannedValue>,
+    /// The bytes that it needs while it runs and no longer.
+    pub scratch: Range<u64>,
+    /// Which of the program's plans it is a step of: each has memory of its own.
+    pub plan: usize,
+}
+
+/// A value in the memory of an execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedValue {
+    /// Number of the buffer within the plan's memory. Values that share one are parts of the same
+    /// value; the bytes of different ones may be the same at different times.
+    pub buffer: usize,
+    /// Where it is in the plan's memory.
+    pub bytes: Range<u64>,
+    /// The operand of the subgraph, if it is one and not made by the program.
+    pub operand: Option<u32>,
+    /// Whether the buffer is needed until the execution ends, because outputs are in it.
+    pub is_kept: bool,
 }

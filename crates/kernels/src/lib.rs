@@ -75,4 +75,4 @@ pub use lines::{LINE_BYTES, Line, Lines, SavedWeights};
 pub use multiplier::Multiplier;
 pub use packing::{KeptQuestion, OtherWeights, Packed, Preparation};
 pub use parts::for_each_slice;
-pub use team::Team;
+pub use team::{TASK_SPANS, Team};

@@ -78,6 +78,16 @@ fn shared(settings: Settings) -> Arc<dyn Device> {
     device
 }
 
+/// The fast device as it is set here, but without Winograd's transforms; `None` if it does not use them
+/// as it is.
+///
+/// # Errors
+/// As [`open`].
+pub fn without_winograd(threads: Option<NonZeroUsize>) -> Result<Option<Arc<dyn Device>>> {
+    let settings = settings(threads)?;
+    Ok(settings.winograd.then(|| shared(Settings { winograd: false, ..settings })))
+}
+
 /// The fast device as it is set here, and then with each slower choice of kernels that this processor
 /// has too: other instruction sets, and no Winograd. With what is different about it.
 ///
@@ -86,10 +96,7 @@ fn shared(settings: Settings) -> Arc<dyn Device> {
 pub fn alternatives(threads: Option<NonZeroUsize>) -> Result<Vec<(String, Arc<dyn Device>)>> {
     let settings = settings(threads)?;
     let mut all = vec![(settings.instruction_set.to_string(), shared(settings))];
-    if settings.winograd {
-        let without = Settings { winograd: false, ..settings };
-        all.push(("without winograd".to_owned(), shared(without)));
-    }
+    all.extend(without_winograd(threads)?.map(|it| ("without winograd".to_owned(), it)));
     let others = InstructionSet::available().filter(|set| *set < settings.instruction_set);
     all.extend(others.map(|instruction_set| {
         let other = Settings { instruction_set, ..settings };

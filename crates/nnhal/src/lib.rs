@@ -31,7 +31,8 @@
 //! Another device than those of [`devices`] is whatever implements [`nnhal_hal::Device`]:
 //! [`SessionOptions::on`] takes it.
 //!
-//! Features: `image` (pictures as inputs), `npy` (NumPy's files), `ndarray` (tensors as its views).
+//! Features: `image` (pictures as inputs), `npy` (NumPy's files), `ndarray` (tensors as its views), `trace`
+//! (what happens when, for the viewers of Chrome and Perfetto).
 
 mod arena;
 #[cfg(feature = "ndarray")]
@@ -58,6 +59,8 @@ mod profile;
 mod runner;
 mod session;
 mod tensor;
+#[cfg(feature = "trace")]
+pub mod trace;
 mod variables;
 
 pub use associated::AssociatedFile;
@@ -67,7 +70,7 @@ pub use fill::Fill;
 pub use half::f16;
 pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};
 pub use model::{FileInfo, Model, Source};
-pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep};
+pub use nnhal_driver::{ObservedOutput, Observer, OperationPlace, PlannedStep, PlannedValue};
 pub use options::{RunOptions, SessionOptions};
 pub use profile::{Profile, ProfiledStep};
 pub use runner::{InputWriter, Runner};

@@ -2,7 +2,7 @@
 
 use crate::error::Outcome;
 use crate::session::{Session, copied};
-use nnhal::compare::{Comparison, Limits};
+use nnhal::compare::{Limits, Responsible};
 use nnhal::{Input, bench};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ pub(crate) fn bench_session(
 ) -> Outcome<(u32, f64, f64, f64, f64)> {
     let tensors = inputs.iter().map(copied).collect::<Outcome<Vec<_>>>()?;
     let session = session.get().library();
-    let plan = bench::Plan { warmup, runs };
+    let plan = bench::Plan { warmup, runs, ..bench::Plan::default() };
     let found = py.detach(|| bench::run(session, &tensors, plan, || ()))?;
     let [median, min, p90, mean] =
         [found.median, found.min, found.p90, found.mean].map(|time| time.as_secs_f64());
@@ -56,25 +56,32 @@ pub(crate) fn compare_sessions<'py>(
     inputs: Vec<Bound<'py, PyUntypedArray>>,
     absolute: Option<f64>,
     relative: Option<f64>,
-    steps: u32,
+    steps: Option<u32>,
 ) -> Outcome<(usize, Option<Bound<'py, PyDict>>)> {
     let tensors = inputs.iter().map(copied).collect::<Outcome<Vec<_>>>()?;
     let (judge, judged) = (judge.get().library(), judged.get().library());
     let limits = Limits { absolute, relative, steps };
-    let comparison = py.detach(|| {
+    let (comparison, responsible) = py.detach(|| {
         let inputs: Vec<Input<'_>> = tensors.iter().map(Into::into).collect();
-        nnhal::compare::run(judge, judged, &inputs, limits)
+        let comparison = nnhal::compare::run(judge, judged, &inputs, &limits)?;
+        let responsible = (!comparison.agree()).then(|| comparison.responsible(judged));
+        Ok::<_, nnhal::Error>((comparison, responsible))
     })?;
-    Ok(match comparison {
-        Comparison::Agree { compared } => (compared, None),
-        Comparison::Differ(finding) => {
-            let dict = PyDict::new(py);
-            dict.set_item("operation", finding.place.to_string())?;
-            dict.set_item("operator", finding.origin.map(|origin| origin.to_string()))?;
-            dict.set_item("output", finding.output)?;
-            dict.set_item("shape", finding.shape)?;
-            dict.set_item("what", finding.what.to_string())?;
-            (0, Some(dict))
-        }
-    })
+    let compared = comparison.outputs.len() + comparison.steps.len();
+    let differing = comparison.outputs.iter().enumerate().find(|(_, it)| it.differs.is_some());
+    let Some((index, output)) = differing else { return Ok((compared, None)) };
+    let dict = PyDict::new(py);
+    dict.set_item("output", index)?;
+    dict.set_item("name", &output.name)?;
+    dict.set_item("shape", &output.shape)?;
+    dict.set_item("what", output.differs.as_ref().map(ToString::to_string))?;
+    dict.set_item("allowed", output.allowed.to_string())?;
+    let step = match responsible {
+        Some(Responsible::Step { step, .. }) => Some(step),
+        _ => None,
+    };
+    dict.set_item("operation", step.as_ref().map(|step| step.place.to_string()))?;
+    let origin = step.as_ref().and_then(|step| step.origin.as_ref());
+    dict.set_item("operator", origin.map(ToString::to_string))?;
+    Ok((0, Some(dict)))
 }

@@ -155,6 +155,7 @@ impl<'run> Interpreter<'run> {
     /// Runs an operation by its reference kernel.
     fn compute(&self, frame: &mut Frame<'run>, step: &Step) -> Result<(), EngineError> {
         let place = step.place;
+        let _span = tracing::trace_span!("step", of = %place).entered();
         let started = self.context.observer.map(|_| Instant::now());
         let inputs: Vec<Value<'_>> =
             step.inputs.iter().map(|operand| self.value(frame, *operand)).collect();

@@ -80,5 +80,5 @@ pub fn build() -> Result<Model> {
     graph.output(state);
     Model::from_hal(graph.into_model()?)?
         .with_names(&["samples"], &["energies"])
-        .with_states(vec![State { input: 1, output: 1 }])
+        .with_states(vec![State::new(1, 1)])
 }

@@ -1,44 +1,62 @@
 //! `nnhal compare`
 
-use super::{print, print_json, shape};
+mod answer;
+
+use super::{print, print_json};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, InputArguments};
 use crate::session::{ModelArguments, Threads};
-use nnhal::compare::{self, Comparison, Differs, Finding, Limits};
-use nnhal::{DataType, Input};
+pub use answer::{Answer, step_json};
+use answer::{Nearest, Winograd};
+use nnhal::compare::{self, Compared, Comparison, Limits, Responsible};
+use nnhal::{Input, Model, Session, SessionOptions, devices};
 
 /// The arguments of `nnhal compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  nnhal compare model.tflite --devices nnhal-reference,nnhal-reference --fill random
+Examples:
+  nnhal compare assets/digits/digits_float32.tflite --fill random
+  nnhal compare model.tflite --devices nnhal-cpu,nnhal-reference --fill random --json
 
-Both devices get the same inputs. Results are compared in the order in which the second device
-computes them; quantized ones as stored integers. Values between operations that one device
-computes as one are not compared. Exit code 1: they differ.")]
+Both devices get the same inputs. What counts are the model's outputs: they may differ by as much as
+rounding explains, which follows from their types and from how many operations round on the way to
+them, and is shown. If they differ by more, each step of the second device (and, if it has none that is
+wrong, of the first) is computed again alone from what that device itself had computed before: the first
+step that computes something else is responsible. Two further lines say whether the kernels of Winograd
+are the reason, and which device is nearer to nnhal-reference, which adds in double precision and rounds
+once for each operation. Exit code 1: the outputs differ, or a step is wrong although they hide it.")]
 pub struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
     #[command(flatten)]
     inputs: InputArguments,
     /// The device that is right, and the one that is judged; may be the same
-    #[arg(long, value_name = "A,B", value_delimiter = ',', required = true, num_args = 1..)]
+    #[arg(
+        long,
+        value_name = "A,B",
+        value_delimiter = ',',
+        default_value = "nnhal-reference,nnhal-cpu",
+        num_args = 1..
+    )]
     devices: Vec<String>,
     #[command(flatten)]
     threads: Threads,
-    /// Largest absolute difference of floats [default: 1e-5; with float16 in the model 5e-3]
+    /// Largest absolute difference of floats [default: by type and depth]
     #[arg(long, value_name = "NUMBER")]
     atol: Option<f64>,
-    /// Largest relative difference of floats [default: 1e-5; with float16 in the model 5e-3]
+    /// Largest relative difference of floats, beside --atol [default: by type and depth]
     #[arg(long, value_name = "NUMBER")]
     rtol: Option<f64>,
-    /// Largest difference of stored integers
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    steps: u32,
+    /// Largest difference of stored integers [default: by type and depth]
+    #[arg(long, value_name = "N")]
+    steps: Option<u32>,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
+
+/// The device that computes as `nnhal-reference` does.
+pub const REFERENCE: &str = "nnhal-reference";
 
 /// Compares two devices.
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -52,45 +70,123 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (right, found) = (open(judge)?, open(judged)?);
     let limits =
         Limits { absolute: arguments.atol, relative: arguments.rtol, steps: arguments.steps };
-    match compare::run(&right, &found, &inputs, limits)? {
-        Comparison::Agree { compared } if arguments.json => {
-            print_json(&serde_json::json!({ "agree": true, "compared": compared }))
-        }
-        Comparison::Agree { compared } => {
-            print(&format!("{judge} and {judged} agree in all {compared} results that both have\n"))
-        }
-        Comparison::Differ(finding) => {
-            report(&finding, arguments.json)?;
-            Err(CliError::Negative(format!("{judge} and {judged} differ")))
-        }
+    let comparison = compare::run(&right, &found, &inputs, &limits)?;
+    let trial = Trial { arguments, model: &model, inputs: &inputs, limits };
+    let answer = Answer {
+        devices: [judge.clone(), judged.clone()],
+        responsible: responsible(&comparison, &right, &found),
+        winograd: trial.winograd(judge, judged, &comparison)?,
+        nearest: trial.nearest(judge, judged, &comparison)?,
+        comparison,
+    };
+    if arguments.json {
+        print_json(&answer.json())?;
+    } else {
+        print(&answer.text())?;
+    }
+    match (answer.comparison.agree(), answer.is_step_wrong()) {
+        (true, false) => Ok(()),
+        (true, true) => Err(CliError::Negative("a step is wrong, which the outputs hide".into())),
+        (false, _) => Err(CliError::Negative(format!("{judge} and {judged} differ"))),
     }
 }
 
-fn report(finding: &Finding, is_json: bool) -> Result<()> {
-    let Finding { place, origin, output, data_type, what, .. } = finding;
-    let data_type = data_type.map_or("another type".to_owned(), |it: DataType| it.to_string());
-    if is_json {
-        let difference = match what {
-            Differs::Elements(difference) => Some(difference),
-            Differs::OnlyThere | Differs::Shape { .. } => None,
-        };
-        return print_json(&serde_json::json!({
-            "agree": false,
-            "subgraph": place.subgraph.to_string(),
-            "operation": place.index,
-            "operation_type": place.operation_type.to_string(),
-            "origin": origin.as_ref().map(ToString::to_string),
-            "output": output,
-            "shape": finding.shape,
-            "what": what.to_string(),
-            "element": difference.map(|it| it.index),
-            "expected": difference.map(|it| it.expected),
-            "found": difference.map(|it| it.found),
-        }));
+/// Of the judged device, or else of the other one, which step is responsible; nothing if they agree.
+fn responsible(
+    comparison: &Comparison,
+    judge: &Session,
+    judged: &Session,
+) -> Option<(String, Responsible)> {
+    if comparison.agree() && !comparison.steps_differ() {
+        return None;
     }
-    let origin = origin.as_ref().map_or(String::new(), |origin| format!(", from {origin}"));
-    print(&format!(
-        "first difference: {place}{origin}\n  output {output} ({data_type} {}): {what}\n",
-        shape(&finding.shape)
-    ))
+    let name = |session: &Session| session.device().name().to_owned();
+    let found = comparison.responsible(judged);
+    if matches!(found, Responsible::Step { .. }) || name(judge) == REFERENCE {
+        return Some((name(judged), found));
+    }
+    match comparison.responsible_of_judge(judge) {
+        step @ Responsible::Step { .. } => Some((name(judge), step)),
+        _ => Some((name(judged), found)),
+    }
+}
+
+/// What further runs need.
+struct Trial<'a> {
+    arguments: &'a Arguments,
+    model: &'a Model,
+    inputs: &'a [Input<'a>],
+    limits: Limits,
+}
+
+impl Trial<'_> {
+    /// What the outputs are without the transforms of Winograd; nothing if no plan has them.
+    fn winograd(
+        &self,
+        judge: &String,
+        judged: &String,
+        comparison: &Comparison,
+    ) -> Result<Option<Winograd>> {
+        let threads = self.arguments.threads;
+        let Some(plain) = devices::without_winograd(threads.wanted())? else { return Ok(None) };
+        let open = |name: &String| -> Result<Option<Session>> {
+            if name != devices::DEFAULT {
+                return Ok(None);
+            }
+            let session = self.model.session(threads.options(name))?;
+            let uses = session.plan()?.iter().any(|step| step.kernel.contains("winograd"));
+            let options = SessionOptions::new().on(std::sync::Arc::clone(&plain));
+            Ok(if uses { Some(self.model.session(options)?) } else { None })
+        };
+        let (first, second) = (open(judge)?, open(judged)?);
+        if first.is_none() && second.is_none() {
+            return Ok(None);
+        }
+        let or_usual = |session: Option<Session>, name: &String| match session {
+            Some(session) => Ok(session),
+            None => self.model.session(threads.options(name)),
+        };
+        let (first, second) = (or_usual(first, judge)?, or_usual(second, judged)?);
+        let without = compare::run(&first, &second, self.inputs, &self.limits)?;
+        Ok(Some(Winograd {
+            agree: without.agree(),
+            with: share(&comparison.outputs),
+            without: share(&without.outputs),
+        }))
+    }
+
+    /// How far each device is from the reference device; nothing if all outputs are the same.
+    fn nearest(
+        &self,
+        judge: &String,
+        judged: &String,
+        comparison: &Comparison,
+    ) -> Result<Option<Nearest>> {
+        let is_same = |it: &Compared| it.distance.is_some_and(|distance| distance.largest == 0.0);
+        if comparison.outputs.iter().all(is_same) {
+            return Ok(None);
+        }
+        let threads = self.arguments.threads;
+        let reference = self.model.session(threads.options(REFERENCE))?;
+        let distance = |name: &String, known: bool| -> Result<f64> {
+            if name == REFERENCE {
+                return Ok(0.0);
+            }
+            if known {
+                return Ok(share(&comparison.outputs));
+            }
+            let session = self.model.session(threads.options(name))?;
+            let found = compare::run(&reference, &session, self.inputs, &self.limits)?;
+            Ok(share(&found.outputs))
+        };
+        let first = distance(judge, judged == REFERENCE)?;
+        let second = distance(judged, judge == REFERENCE)?;
+        Ok(Some(Nearest { distances: [first, second] }))
+    }
+}
+
+/// The largest difference of any output, as a share of that output's largest magnitude.
+fn share(outputs: &[Compared]) -> f64 {
+    let share = |it: &Compared| it.distance.map_or(f64::INFINITY, |found| found.of_magnitude());
+    outputs.iter().map(share).fold(0.0, f64::max)
 }

@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod file;
+mod html;
 mod plan;
 
 use super::{dimensions, print, print_json};
@@ -11,6 +12,7 @@ use nnhal::{Error, Model, TensorInfo, devices};
 use nnhal_hal::{HalVersion, Operand, OperandLifeTime, Support};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The arguments of `nnhal inspect`.
 #[derive(Debug, clap::Args)]
@@ -18,7 +20,8 @@ use std::collections::BTreeMap;
 Examples:
   nnhal inspect assets/digits/digits_int8.tflite
   nnhal inspect mobilenet.tflite --profile --threads 2
-  nnhal inspect mobilenet.tflite --alternatives")]
+  nnhal inspect mobilenet.tflite --alternatives
+  nnhal inspect mobilenet.tflite --html page.html --devices nnhal-reference,nnhal-cpu")]
 pub struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
@@ -33,6 +36,14 @@ pub struct Arguments {
     /// runs: those of other instruction sets, and none of Winograd's
     #[arg(long)]
     alternatives: bool,
+    /// Write a page for browsers there: the graph of the file and of the plan side by side, the time
+    /// of every step, memory over time, all tensors; it needs nothing but itself
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "profile", "alternatives"])]
+    html: Option<PathBuf>,
+    /// With --html: two devices, whose plans, times and results are shown beside each other; the
+    /// first one is right
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1.., requires = "html", conflicts_with = "device")]
+    devices: Vec<String>,
     #[command(flatten)]
     session: SessionArguments,
     /// One JSON object instead of text
@@ -83,9 +94,30 @@ struct DeviceRow {
     error: Option<String>,
 }
 
+impl Arguments {
+    /// The devices that the page shows: one or two.
+    fn device_names(&self) -> Result<Vec<String>> {
+        match &*self.devices {
+            [] => Ok(vec![self.session.device.clone()]),
+            [_, _] => Ok(self.devices.clone()),
+            _ => Err(CliError::Input("--devices takes two names: A,B".into())),
+        }
+    }
+}
+
 /// Describes a model.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let file = arguments.model.describe()?;
+    if let Some(path) = &arguments.html {
+        let model = arguments.model.load_described(&file);
+        html::write(arguments, &file.info, model, path)?;
+        let (path, bytes) = (path.display().to_string(), std::fs::metadata(path));
+        let bytes = bytes.map_or(0, |it| it.len());
+        return match arguments.json {
+            true => print_json(&serde_json::json!({ "html": path, "bytes": bytes })),
+            false => print(&format!("{path}: {bytes} bytes\n")),
+        };
+    }
     let model = match arguments.model.load_described(&file) {
         // What is wrong with it is what is shown.
         Err(CliError::Library(Error::Import { source, .. }))

@@ -50,6 +50,18 @@ pub fn open_shape(lengths: &[Option<usize>]) -> String {
     lengths.collect::<Vec<_>>().join("x")
 }
 
+/// Bytes of a name or an attribute that are shown: models may have names of megabytes.
+const NAME_LENGTH: usize = 300;
+
+/// The beginning of a text that may be very long.
+pub fn shortened(text: &str) -> String {
+    if text.len() <= NAME_LENGTH {
+        return text.to_owned();
+    }
+    let end = (0..=NAME_LENGTH).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}… ({} bytes)", &text[..end], text.len())
+}
+
 /// A duration for people.
 pub fn milliseconds(duration: std::time::Duration) -> String {
     format!("{:.3} ms", duration.as_secs_f64() * 1e3)

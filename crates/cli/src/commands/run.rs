@@ -4,7 +4,7 @@ use super::{milliseconds, print, print_json, shape};
 use crate::error::{CliError, Result};
 use crate::inputs::{self, Filled, InputArguments};
 use crate::limited;
-use crate::session::{ModelArguments, SessionArguments};
+use crate::session::{ModelArguments, SessionArguments, TraceArguments};
 use nnhal::{Outputs, RunOptions, Session, Summary, Tensor, npy};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -37,6 +37,8 @@ pub struct Arguments {
     /// How many classes to show
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
+    #[command(flatten)]
+    pub trace: TraceArguments,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,

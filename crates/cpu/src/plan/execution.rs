@@ -131,6 +131,7 @@ impl Plan {
         team: &mut Team,
     ) -> Result<(), EngineError> {
         let arena = workspace.arena.elements_mut::<u8>();
+        let span = tracing::trace_span!("inputs").entered();
         for (index, input) in self.inputs.iter().enumerate() {
             let Some(range) = &input.range else { continue };
             let bytes = &mut arena[range.clone()];
@@ -142,20 +143,24 @@ impl Plan {
                 endpoints.read(index, bytes, team)?;
             }
         }
+        drop(span);
         let mut run = Run { team, budget: context.budget, ledger: &self.ledger };
         for step in &self.steps {
             context.budget.check()?;
+            let span = step.span();
             let started = context.observer.map(|_| Instant::now());
             step.kernel.run(Operands::new(arena, &self.constants, step), &mut run)?;
             if run.team.is_stopped() {
                 // Not all of what the step should have written is there.
                 context.budget.check_inside()?;
             }
+            drop(span);
             if let (Some(observer), Some(started)) = (context.observer, started) {
                 observer.duration(step.place, started.elapsed());
                 step.tell(arena, observer);
             }
         }
+        let _span = tracing::trace_span!("outputs").entered();
         for (index, output) in self.outputs.iter().enumerate() {
             let bytes = match &output.location {
                 Location::Nowhere => &[],
@@ -172,6 +177,11 @@ impl Plan {
 }
 
 impl Step {
+    /// For subscribers of traces; costs next to nothing where there are none.
+    fn span(&self) -> tracing::span::EnteredSpan {
+        tracing::trace_span!("step", of = %self.place, kernel = self.kernel.name()).entered()
+    }
+
     /// Tells an observer of the outputs.
     fn tell(&self, arena: &[u8], observer: &dyn nnhal_driver::Observer) {
         for (output, (range, observed)) in self.outputs.iter().zip(&self.observed).enumerate() {

@@ -68,7 +68,8 @@ pub(super) fn lower_all(
     };
     let lower_one = |index: usize, node: &Node| -> Result<_, EngineError> {
         budget.check_inside()?;
-        let _step = tracing::trace_span!(parent: &lowering, "step", of = %node.place).entered();
+        let _step =
+            tracing::trace_span!(parent: &lowering, "lower step", of = %node.place).entered();
         if let Some(saved) = saved {
             let weights = SavedWeights::new(saved.get(index).cloned().unwrap_or_default());
             let mut preparation = settled(Preparation::restore(set, threads, weights));

@@ -22,7 +22,8 @@ use bytes::Bytes;
 use layout::Layout;
 use lowering::Lowered;
 use memory::BufferId;
-use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace, PlannedStep};
+use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace};
+use nnhal_driver::{PlannedStep, PlannedValue};
 use nnhal_hal::OperandType;
 use nnhal_kernels::{Lines, Team};
 use std::ops::Range;
@@ -56,6 +57,17 @@ pub(crate) struct Step {
     pub(crate) observed: Vec<Option<ObservedOutput>>,
     /// Of the weights that were packed for the kernel.
     weight_bytes: usize,
+    /// By input, then by output; for people.
+    held: Vec<Held>,
+}
+
+/// In which buffer an operand of a step is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    buffer: BufferId,
+    operand: Option<u32>,
+    /// Whether outputs of the plan are in it.
+    is_kept: bool,
 }
 
 /// What observers are given of an output.
@@ -135,12 +147,41 @@ impl Plan {
                 arithmetic: step.kernel.arithmetic(),
                 is_8_bit: step.kernel.is_8_bit(),
                 bytes: step.bytes(),
+                weight_bytes: step.weight_bytes as u64,
+                reads: step.reads(),
+                writes: step.writes(),
+                scratch: as_offsets(&step.scratch),
+                plan: 0,
             })
             .collect()
     }
 }
 
+fn as_offsets(range: &Range<usize>) -> Range<u64> {
+    range.start as u64..range.end as u64
+}
+
+impl Held {
+    fn at(self, range: &Range<usize>) -> PlannedValue {
+        let Self { buffer, operand, is_kept } = self;
+        PlannedValue { buffer, bytes: as_offsets(range), operand, is_kept }
+    }
+}
+
 impl Step {
+    fn reads(&self) -> Vec<PlannedValue> {
+        let read = |(input, held): (&Location, &Held)| match input {
+            Location::Arena(range) => Some(held.at(range)),
+            Location::Nowhere | Location::Constant(..) => None,
+        };
+        self.inputs.iter().zip(&self.held).filter_map(read).collect()
+    }
+
+    fn writes(&self) -> Vec<PlannedValue> {
+        let held = self.held.get(self.inputs.len()..).unwrap_or_default();
+        self.outputs.iter().zip(held).map(|(range, held)| held.at(range)).collect()
+    }
+
     /// Bytes read and written.
     fn bytes(&self) -> u64 {
         let read = self.inputs.iter().map(|input| match input {
@@ -157,9 +198,11 @@ impl Step {
 fn size_of_steps(drafts: &[Draft]) -> u64 {
     const KERNEL: usize = 256;
     let bytes = |draft: &Draft| {
-        let operands = draft.inputs.len() * size_of::<Location>()
+        let operands = draft.inputs.len() * (size_of::<Location>() + size_of::<Held>())
             + draft.outputs.len()
-                * (size_of::<Range<usize>>() + size_of::<Option<ObservedOutput>>());
+                * (size_of::<Range<usize>>()
+                    + size_of::<Option<ObservedOutput>>()
+                    + size_of::<Held>());
         (size_of::<Step>() + KERNEL + operands) as u64
     };
     drafts.iter().map(bytes).sum()
@@ -284,6 +327,10 @@ impl Builder<'_, '_> {
         let memory = memory.unwrap_or_default();
         charges.push(self.ledger.charge(size_of_steps(&drafts), MemoryUse::Plan)?);
         let buffers = self.layout.buffers();
+        let mut is_kept = vec![false; buffers];
+        for id in &self.graph.outputs {
+            is_kept[self.layout.places[*id].buffer] = true;
+        }
         let mut steps = Vec::with_capacity(drafts.len());
         for (index, (draft, weight_bytes)) in drafts.into_iter().zip(weight_bytes).enumerate() {
             budget.check_inside()?;
@@ -291,6 +338,15 @@ impl Builder<'_, '_> {
                 draft.inputs.iter().map(|it| self.location(*it, &memory.ranges)).collect();
             let scratch_buffer: BufferId = buffers + index;
             let observed = draft.outputs.iter().map(|id| self.observed(*id)).collect();
+            let held = |id: ValueId| {
+                let buffer = self.layout.places[id].buffer;
+                let operand = self.graph.values[id].index;
+                Held { buffer, operand, is_kept: is_kept[buffer] }
+            };
+            let read = draft.inputs.iter().map(|operand| match operand {
+                Operand::Value(id) | Operand::Raw(id) => *id,
+            });
+            let held = read.chain(draft.outputs.iter().copied()).map(held).collect();
             steps.push(Step {
                 place: draft.place,
                 dimensions: self.graph.values[draft.outputs[0]].dimensions.clone(),
@@ -300,6 +356,7 @@ impl Builder<'_, '_> {
                 kernel: draft.kernel,
                 weight_bytes,
                 observed,
+                held,
             });
         }
         let mut inputs = Vec::new();

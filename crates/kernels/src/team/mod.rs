@@ -30,6 +30,9 @@ const TIMEOUT: Duration = Duration::from_micros(100);
 #[cfg(not(loom))]
 const LOOKS_PER_CLOCK: u32 = 64;
 
+/// The target of the spans of tasks, for subscribers that leave them out: a step has several.
+pub const TASK_SPANS: &str = "nnhal_kernels::tasks";
+
 /// A closure that exists as long as [`Team::run`] is inside it.
 type Work<'a> = &'a (dyn Fn(usize) + Sync);
 
@@ -343,6 +346,18 @@ impl Team {
     /// # Panics
     /// If a task does; the others are finished first.
     pub fn run(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
+        if !tracing::enabled!(target: TASK_SPANS, tracing::Level::TRACE) {
+            return self.run_untraced(tasks, work);
+        }
+        let parent = tracing::Span::current();
+        self.run_untraced(tasks, &|task| {
+            let _task =
+                tracing::trace_span!(target: TASK_SPANS, parent: &parent, "task", task).entered();
+            work(task);
+        });
+    }
+
+    fn run_untraced(&mut self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
         if tasks <= 1 {
             // Many of them are over sooner than the question is answered.
             self.unasked = (self.unasked + 1) % RUNS_BETWEEN;

@@ -94,5 +94,5 @@ def compare_sessions(
     inputs: list[np.ndarray],
     absolute: float | None,
     relative: float | None,
-    steps: int,
+    steps: int | None,
 ) -> tuple[int, dict[str, Any] | None]: ...

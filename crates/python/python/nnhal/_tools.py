@@ -43,19 +43,23 @@ def bench(
 
 @dataclass(frozen=True)
 class Comparison:
-    """What comparing two devices found. It is true if all results agree."""
+    """What comparing two devices found. It is true if all outputs agree."""
 
     agrees: bool
     compared: int
-    """How many results agree, if all do."""
-    operation: str | None = None
-    """The first operation that has another result: in the order in which the second device runs them."""
-    operator: str | None = None
-    """The operator of the file that it comes from."""
+    """How many outputs, and results on the way to them, both devices have; 0 if outputs differ."""
     output: int | None = None
+    """The first output that differs."""
+    name: str | None = None
     shape: tuple[int, ...] | None = None
     what: str | None = None
     """What differs, in a sentence."""
+    allowed: str | None = None
+    """How far it may be off, and why."""
+    operation: str | None = None
+    """The operation that is responsible: the first that computes something else from the same values."""
+    operator: str | None = None
+    """The operator of the file that it comes from."""
 
     def __bool__(self) -> bool:
         return self.agrees
@@ -68,13 +72,14 @@ def compare(
     inputs: Any = None,
     absolute: float | None = None,
     relative: float | None = None,
-    steps: int = 1,
+    steps: int | None = None,
     **options,
 ) -> Comparison:
-    """Runs a file on two devices and finds the first operation whose results differ; the first device is right.
+    """Runs a file on two devices, and says whether its outputs agree; the first device is right.
 
-    Floats may differ by ``absolute + relative * |expected|``, each 1e-5 unless given (5e-3 with float16 in the
-    model), stored integers by ``steps``. Inputs are random unless given.
+    They may differ by as much as rounding explains, which follows from their types and from how many operations
+    round on the way to them; or, where that is given, floats by ``absolute + relative * |expected|`` and stored
+    integers by ``steps``. Inputs are random unless given.
     """
     judge, judged = (Model(source, device=device, **options) for device in devices)
     arrays = _inputs(judge, args, inputs)

@@ -8,8 +8,8 @@ use serde::Serialize;
 use std::num::NonZeroUsize;
 
 /// Measured runs, and those before them.
-const RUNS: usize = 30;
-const WARMUP: usize = 3;
+pub const RUNS: usize = 30;
+pub const WARMUP: usize = 3;
 
 #[derive(Serialize)]
 struct Row {
@@ -65,9 +65,15 @@ pub fn print(session: &Session, how: &How) -> Result<()> {
     };
     let rows: Vec<Row> = profile.steps.into_iter().map(row).collect();
     if how.is_json {
-        print_json(&serde_json::json!({ "steps": rows }))
+        let is_certain = peaks.as_ref().map(Peaks::is_certain);
+        print_json(&serde_json::json!({ "steps": rows, "peak_is_certain": is_certain }))
     } else {
-        commands::print(&text(&rows))
+        let mut shown = text(&rows);
+        if peaks.is_some_and(|peaks| !peaks.is_certain()) {
+            shown += "the peak is uncertain: others used the processor while it was measured; it can \
+                      do more, and shares of it are less\n";
+        }
+        commands::print(&shown)
     }
 }
 

@@ -1,0 +1,227 @@
+//! [`Allowed`]: how far results of two devices that compute the same may be from each other.
+
+use super::difference::Tolerance;
+pub use super::noise::CHANGES;
+use crate::data_type::DataType;
+use nnhal_hal::model::SubgraphName;
+use nnhal_hal::{Model, Operation, OperationType, Subgraph};
+use std::fmt;
+
+/// What a user says of tolerances. What is not said follows from types and depth, see [`Allowed`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Limits {
+    /// Of floats, in the unit of the values.
+    pub absolute: Option<f64>,
+    /// Of floats, as a share of the expected value.
+    pub relative: Option<f64>,
+    /// The largest difference of stored integers.
+    pub steps: Option<u32>,
+}
+
+/// How far a tensor may be off, and why.
+///
+/// Devices add in different orders and round each result, so that they differ although none is wrong.
+/// How much depends on the type, and on how many operations round on the way from the inputs:
+///
+/// - floats: each operation adds [`ROUNDINGS`] roundings of the tensor's largest magnitude, of 2^-24 in
+///   float32 and of 2^-11 in float16. Where that is not enough, because products cancel or a model
+///   amplifies small differences, it is measured how much the model's weights change the tensor, if
+///   each is moved by one unit in its last place: [`CHANGES`] times that is allowed, if it is more;
+/// - quantized: a result may be a step off, and steps of operations on the way add up like a random
+///   walk: the square root of their number;
+/// - other integers and truth values: not at all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Allowed {
+    /// By element.
+    pub tolerance: Tolerance,
+    /// What it follows from.
+    pub reason: Reason,
+}
+
+/// What a tolerance follows from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reason {
+    /// The user said so.
+    Given,
+    /// Floats, which this number of operations rounds.
+    Floats {
+        /// On the longest way from the inputs.
+        depth: usize,
+        /// Whether some are float16, or may be computed as such.
+        is_half: bool,
+        /// How much weights that are rounded otherwise change the tensor; `None` where that was not
+        /// measured, or is less.
+        noise: Option<f64>,
+    },
+    /// Quantized values, which this number of operations rounds.
+    Quantized {
+        /// On the longest way from the inputs.
+        depth: usize,
+    },
+    /// Integers or truth values.
+    Exact,
+}
+
+/// Roundings of the largest magnitude that each operation adds: sums of some thousand products in
+/// another order, and Winograd's transforms.
+pub const ROUNDINGS: f64 = 16.0;
+
+impl Allowed {
+    /// For a tensor of this type and largest magnitude.
+    pub(crate) fn of(limits: &Limits, kind: Kind, depth: usize, magnitude: f64) -> Self {
+        let given = |absolute, relative| {
+            let tolerance = Tolerance { absolute, relative };
+            Self { tolerance, reason: Reason::Given }
+        };
+        match kind {
+            Kind::Float { is_half } => {
+                if limits.absolute.is_some() || limits.relative.is_some() {
+                    let or_none = |limit: Option<f64>| limit.unwrap_or(0.0);
+                    return given(or_none(limits.absolute), or_none(limits.relative));
+                }
+                let unit = if is_half { 2_f64.powi(-11) } else { 2_f64.powi(-24) };
+                let absolute = unit * ROUNDINGS * as_real(depth.max(1)) * magnitude;
+                let tolerance = Tolerance { absolute, relative: 0.0 };
+                Self { tolerance, reason: Reason::Floats { depth, is_half, noise: None } }
+            }
+            Kind::Integer => given(limits.steps.map_or(0.0, f64::from), 0.0).unless(limits),
+            Kind::Quantized => {
+                if let Some(steps) = limits.steps {
+                    return given(f64::from(steps), 0.0);
+                }
+                let absolute = as_real(depth.max(1)).sqrt().floor();
+                let tolerance = Tolerance { absolute, relative: 0.0 };
+                Self { tolerance, reason: Reason::Quantized { depth } }
+            }
+        }
+    }
+
+    /// The same, where it was measured how much weights that are rounded otherwise change the tensor.
+    pub(crate) fn with_noise(mut self, measured: f64) -> Self {
+        let Reason::Floats { noise, .. } = &mut self.reason else { return self };
+        if measured.is_finite() && measured * CHANGES > self.tolerance.absolute {
+            *noise = Some(measured);
+            self.tolerance.absolute = measured * CHANGES;
+        }
+        self
+    }
+
+    /// Exact, unless the user allowed steps.
+    fn unless(self, limits: &Limits) -> Self {
+        if limits.steps.is_some() { self } else { Self { reason: Reason::Exact, ..self } }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // Models have fewer than 2^53 operations.
+fn as_real(count: usize) -> f64 {
+    count as f64
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tolerance { absolute, relative } = self.tolerance;
+        match self.reason {
+            Reason::Given if relative == 0.0 => write!(formatter, "{absolute}, as was said"),
+            Reason::Given => write!(formatter, "{absolute} + {relative} x expected, as was said"),
+            Reason::Exact => formatter.write_str("nothing: integers and truth values are exact"),
+            Reason::Quantized { depth } => {
+                write!(formatter, "{absolute} steps: quantized, {depth} operations deep")
+            }
+            Reason::Floats { noise: Some(noise), depth, .. } => write!(
+                formatter,
+                "{absolute:.1e}: {CHANGES} times what it changes ({noise:.1e}) to move each weight by \
+                 one unit in its last place, {depth} operations deep"
+            ),
+            Reason::Floats { depth, is_half, noise: None } => {
+                let name = if is_half { "float16" } else { "float32" };
+                let unit = if is_half { "2^-11" } else { "2^-24" };
+                write!(
+                    formatter,
+                    "{absolute:.1e}: {name}, {depth} operations deep, for each {ROUNDINGS} roundings \
+                     of {unit} of the largest magnitude"
+                )
+            }
+        }
+    }
+}
+
+/// What of a type decides how it may differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Float { is_half: bool },
+    Quantized,
+    Integer,
+}
+
+impl Kind {
+    /// Of a tensor; `has_half`: float16 is, or may be, among what it is computed of.
+    pub(crate) fn of(data_type: DataType, has_half: bool, is_quantized: bool) -> Self {
+        if data_type.is_float() {
+            Self::Float { is_half: has_half || data_type == DataType::Float16 }
+        } else if is_quantized {
+            Self::Quantized
+        } else {
+            Self::Integer
+        }
+    }
+}
+
+/// By operand of the main subgraph: how many operations round on the longest way from the inputs.
+pub(crate) fn depths(model: &Model) -> Vec<usize> {
+    let mut depths = vec![0_usize; model.main.operands.len()];
+    for operation in &model.main.operations {
+        let before = operation.inputs.iter().map(|input| depths[*input as usize]).max();
+        let before: usize = before.unwrap_or(0);
+        let depth = before.saturating_add(roundings(model, &model.main, operation, 0));
+        for output in &operation.outputs {
+            depths[*output as usize] = depth;
+        }
+    }
+    depths
+}
+
+/// Most levels of control flow that are looked into.
+const MOST_NESTED: usize = 16;
+
+/// How often an operation rounds, one after the other.
+fn roundings(model: &Model, graph: &Subgraph, operation: &Operation, level: usize) -> usize {
+    use OperationType as T;
+    let steps = || {
+        let dimensions =
+            operation.inputs.first().map(|input| &graph.operands[*input as usize].dimensions);
+        // Time is the first or the second axis.
+        dimensions.and_then(|it| it.iter().take(2).max().copied()).unwrap_or(1).max(1) as usize
+    };
+    match operation.operation_type {
+        T::Reshape | T::Transpose | T::Concatenation | T::Split | T::Slice | T::StridedSlice => 0,
+        T::Pad | T::PadV2 | T::MirrorPad | T::Squeeze | T::ExpandDims | T::Gather | T::Pack => 0,
+        T::DepthToSpace | T::SpaceToDepth | T::BatchToSpaceNd | T::SpaceToBatchNd => 0,
+        T::MaxPool2d | T::Relu | T::Relu1 | T::Relu6 | T::Maximum | T::Minimum | T::Select => 0,
+        T::Tile | T::Reverse | T::ChannelShuffle | T::Abs | T::Neg | T::Fill | T::Rank => 0,
+        T::ReduceMax | T::ReduceMin | T::ResizeNearestNeighbor | T::Dequantize | T::Cast => 0,
+        T::UnidirectionalSequenceLstm | T::BidirectionalSequenceLstm => steps(),
+        T::UnidirectionalSequenceRnn | T::BidirectionalSequenceRnn => steps(),
+        // As if each operation within followed the other, in one round.
+        T::If | T::While if level < MOST_NESTED => {
+            let within = operation.inputs.iter().filter_map(|input| {
+                let operand = &graph.operands[*input as usize];
+                let is_subgraph = operand.lifetime == nnhal_hal::OperandLifeTime::Subgraph;
+                is_subgraph.then(|| model.referenced.get(operand.location.offset as usize))?
+            });
+            within
+                .flat_map(|graph| graph.operations.iter().map(move |it| (graph, it)))
+                .map(|(graph, operation)| roundings(model, graph, operation, level + 1))
+                .fold(0, usize::saturating_add)
+        }
+        _ => 1,
+    }
+}
+
+/// Whether float16 is, or may be, among what a model computes with.
+pub(crate) fn has_half(model: &Model) -> bool {
+    let is_half = |it: &nnhal_hal::Operand| {
+        it.operand_type == nnhal_hal::OperandType::TensorFloat16 && !it.lifetime.is_constant()
+    };
+    model.relax_computation_float32_to_float16
+        || model.subgraphs().any(|(_, graph): (SubgraphName, _)| graph.operands.iter().any(is_half))
+}
