@@ -30,7 +30,7 @@ pub enum ExtensionError {
     /// The prefix is that of the interface's own types.
     #[error("prefix 0 is the interface's own")]
     PrefixZero,
-    /// So many extensions that no prefix is left for one of the driver's own (contract: SEC-3).
+    /// A number of extensions that leaves no prefix for one of the driver's own (contract: SEC-3).
     #[error("there are {found} extensions, which leave no prefix")]
     TooMany {
         /// Rows of the table.

@@ -386,7 +386,7 @@ impl GraphImporter<'_, '_> {
                 let output = self.output_tensor(operator, 0)?;
                 let value = self.operand(value)?;
                 let Ok(target) = self.shape(output) else {
-                    self.expect_open()?;
+                    self.expect_fixed_lengths()?;
                     let inputs = [self.input(operator, 0)?, value];
                     return self.emit_extended(operator, E::Fill, &inputs);
                 };
@@ -400,7 +400,7 @@ impl GraphImporter<'_, '_> {
 
     /// Lengths that only a run knows. While those of inputs are left open, it is better to fix them:
     /// then most others follow, and nothing depends on values.
-    fn expect_open(&self) -> Imported {
+    fn expect_fixed_lengths(&self) -> Imported {
         if self.file.leaves_lengths_open() {
             return Err(Reason::new("the shape of its input must be known here"));
         }
@@ -408,12 +408,12 @@ impl GraphImporter<'_, '_> {
     }
 
     fn shape_operator(&mut self, operator: &Operator<'_>) -> Imported {
-        self.expect_open()?;
+        self.expect_fixed_lengths()?;
         self.extended_unary(operator, E::Shape)
     }
 
     fn range(&mut self, operator: &Operator<'_>) -> Imported {
-        self.expect_open()?;
+        self.expect_fixed_lengths()?;
         let inputs = [self.input(operator, 0)?, self.input(operator, 1)?, self.input(operator, 2)?];
         self.emit_extended(operator, E::Range, &inputs)
     }
@@ -463,7 +463,7 @@ impl GraphImporter<'_, '_> {
             |at: usize| Ok::<_, Reason>(self.is_constant(self.input_tensor(operator, at)?));
         if self.shape(output).is_err() || !is_known(2)? || !is_known(3)? {
             if self.shape(output).is_err() {
-                self.expect_open()?;
+                self.expect_fixed_lengths()?;
             }
             let axis = self.builder.scalar_i32(axis);
             let mut inputs = Vec::with_capacity(5);
