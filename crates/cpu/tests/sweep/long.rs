@@ -264,7 +264,10 @@ fn deadlines_are_kept_inside_of_a_row() {
     let settings = Settings { memory_limit, ..Settings::default() };
     let device = nnhal_cpu::device(settings);
     let (mut complaints, mut tried, mut without) = (Vec::new(), 0, Vec::new());
-    for signature in signatures() {
+    // The models that are made here name no extension.
+    let of_the_interface =
+        |signature: &&Signature| !matches!(signature.operation, OperationType::Extension(_));
+    for signature in signatures().filter(of_the_interface) {
         let name = signature.operation.to_string();
         if only.as_ref().is_some_and(|only| *only != name) {
             continue;
