@@ -93,18 +93,52 @@ fn costs_are_notified() {
     assert_eq!(each(device(), (&raw mut types).cast(), None), UNEXPECTED_NULL);
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ExtensionOperandType {
+    byte_size: u32,
+    number: u16,
+    is_tensor: bool,
+}
+
+extern "C" fn collect(operand_type: ExtensionOperandType, context: *mut c_void) {
+    #[allow(unsafe_code, reason = "what the test passes")]
+    // SAFETY: the vector of the test, which waits for the call meanwhile.
+    unsafe { &mut *context.cast::<Vec<ExtensionOperandType>>() }.push(operand_type);
+}
+
 #[test]
 fn extensions_are_counted_and_named() {
     type Count = extern "C" fn(Handle, *mut u32) -> i32;
     let count = function!(SL_ANeuralNetworksDevice_getVendorExtensionCount: Count);
     let mut extensions = 7;
     works(count(device(), &raw mut extensions));
-    assert_eq!(extensions, 0);
+    assert_eq!(extensions, 1);
     type Name = extern "C" fn(Handle, u32, *mut *const c_char) -> i32;
     let name = function!(SL_ANeuralNetworksDevice_getVendorExtensionName: Name);
-    let mut text = c"".as_ptr();
-    assert_eq!(name(device(), 0, &raw mut text), BAD_DATA);
+    let mut text = null();
+    works(name(device(), 0, &raw mut text));
+    #[allow(unsafe_code, reason = "as C reads it")]
+    // SAFETY: a string that ends, of a device that lasts.
+    let found = unsafe { std::ffi::CStr::from_ptr(text) };
+    assert_eq!(found, c"org.nnhal.tflite");
+    assert_eq!(name(device(), 1, &raw mut text), BAD_DATA);
     assert!(text.is_null());
+    type Types = extern "C" fn(
+        Handle,
+        u32,
+        *mut c_void,
+        Option<extern "C" fn(ExtensionOperandType, *mut c_void)>,
+    ) -> i32;
+    let each =
+        function!(SL_ANeuralNetworksDevice_forEachVendorExtensionOperandTypeInformation: Types);
+    let mut types: Vec<ExtensionOperandType> = Vec::new();
+    works(each(device(), 0, (&raw mut types).cast(), Some(collect)));
+    // Integers of 64 bits, see docs/extension.md.
+    assert!(types.contains(&ExtensionOperandType { byte_size: 8, number: 0, is_tensor: true }));
+    assert!(types.iter().all(|it| it.is_tensor && it.byte_size > 0), "{types:?}");
+    assert_eq!(each(device(), 1, (&raw mut types).cast(), Some(collect)), BAD_DATA);
+    assert_eq!(each(device(), 0, null_mut(), Some(collect)), UNEXPECTED_NULL);
 }
 
 #[test]

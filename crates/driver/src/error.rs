@@ -21,9 +21,16 @@ pub struct OperationPlace {
     pub operation_type: OperationType,
 }
 
+impl OperationPlace {
+    /// The operation's name, also of our extension's.
+    pub fn operation_name(&self) -> String {
+        operation_name(self.operation_type)
+    }
+}
+
 impl fmt::Display for OperationPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = operation_name(self.operation_type);
+        let name = self.operation_name();
         write!(formatter, "operation {} ({name}) of {}", self.index, self.subgraph)
     }
 }

@@ -75,7 +75,7 @@ impl Observer for Stopwatch {
 /// An operation that is interpreted, as a step.
 fn interpreted(place: OperationPlace, dimensions: Vec<u32>) -> PlannedStep {
     PlannedStep {
-        kernel: format!("{} reference", place.operation_type.to_string().to_lowercase()),
+        kernel: format!("{} reference", place.operation_name().to_lowercase()),
         place,
         dimensions,
         arithmetic: 0,

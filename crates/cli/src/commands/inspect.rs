@@ -10,6 +10,7 @@ use crate::error::{CliError, Result};
 use crate::session::{ModelArguments, SessionArguments};
 use nnhal::{Error, Model, TensorInfo, devices};
 use nnhal_hal::{HalVersion, Operand, OperandLifeTime, Support};
+use nnhal_ops::extension;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -177,7 +178,7 @@ fn describe(model: &Model) -> Result<Description> {
         let operand = &main.operands[index as usize];
         Value {
             name: name.to_owned(),
-            operand_type: operand.operand_type.to_string(),
+            operand_type: extension::type_name(operand.operand_type),
             shape: operand.dimensions.clone(),
             scale: operand.scale,
             zero_point: operand.zero_point,
@@ -200,7 +201,7 @@ fn describe(model: &Model) -> Result<Description> {
         .collect();
     let operations = main.operations.iter().enumerate().map(|(index, operation)| OperationRow {
         index,
-        operation_type: operation.operation_type.to_string(),
+        operation_type: extension::operation_name(operation.operation_type),
         origin: model.operator_origins().get(index).map(ToString::to_string).unwrap_or_default(),
         inputs: operation.inputs.iter().map(|it| short(&main.operands[*it as usize])).collect(),
         outputs: operation.outputs.iter().map(|it| short(&main.operands[*it as usize])).collect(),
@@ -236,7 +237,7 @@ fn describe(model: &Model) -> Result<Description> {
 
 /// Type and shape of an argument in a few letters.
 fn short(operand: &Operand) -> String {
-    let name = operand.operand_type.to_string();
+    let name = extension::type_name(operand.operand_type);
     let name = name.strip_prefix("TENSOR_").unwrap_or(&name).to_lowercase();
     let kind = match operand.lifetime {
         OperandLifeTime::ConstantCopy | OperandLifeTime::ConstantReference => "=",

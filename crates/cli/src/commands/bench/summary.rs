@@ -29,7 +29,7 @@ impl Summary {
     /// Of a profile.
     pub fn of(profile: &Profile) -> Self {
         Self {
-            operations: groups(profile, |it| it.step.place.operation_type.to_string()),
+            operations: groups(profile, |it| it.step.place.operation_name()),
             kernels: groups(profile, |it| it.step.kernel.clone()),
         }
     }

@@ -221,7 +221,7 @@ pub fn step_json(step: &StepCompared) -> Value {
     json!({
         "subgraph": step.place.subgraph.to_string(),
         "operation": step.place.index,
-        "operation_type": step.place.operation_type.to_string(),
+        "operation_type": step.place.operation_name(),
         "origin": step.origin.as_ref().map(ToString::to_string),
         "output": step.output,
         "result": compared_json(&step.compared),

@@ -71,7 +71,7 @@ pub fn print(model: &Model, threads: Option<NonZeroUsize>, is_json: bool) -> Res
         let differs = |variant: &Variant| variant.kernel != chosen.kernel;
         Some(Row {
             operation: step.place.index,
-            operation_type: step.place.operation_type.to_string(),
+            operation_type: step.place.operation_name(),
             dimensions: step.dimensions.clone(),
             others: others.iter().filter_map(|plan| plan.variant(step)).filter(differs).collect(),
             chosen,

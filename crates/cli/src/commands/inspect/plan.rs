@@ -53,7 +53,7 @@ pub fn print(session: &Session, how: &How) -> Result<()> {
     let peaks = has_peaks.then(|| Peaks::measure(Some(how.threads))).transpose()?;
     let row = |ProfiledStep { step, time, .. }: ProfiledStep| Row {
         operation: step.place.index,
-        operation_type: step.place.operation_type.to_string(),
+        operation_type: step.place.operation_name(),
         estimated_microseconds: peaks.as_ref().map(|it| it.least_nanoseconds(&step) / 1e3),
         microseconds: time.map(microseconds),
         share_of_peak: peaks.as_ref().zip(time).and_then(|(peaks, time)| peaks.share(&step, time)),

@@ -77,7 +77,7 @@ impl Device {
                 SubgraphName::Referenced(_) => -1,
             },
             place: step.place.to_string(),
-            operation_type: step.place.operation_type.to_string(),
+            operation_type: step.place.operation_name(),
             kernel: shortened(&step.kernel),
             shape: step.dimensions.iter().map(u32::to_string).collect::<Vec<_>>().join("×"),
             us: time.map(microseconds),
