@@ -114,7 +114,7 @@ class Interpreter:
             experimental_compress_quantization_zero_points
         )
         # Resource variables, which signatures have in common, and which keep their values when shapes change.
-        self._variables = _nnhal.Variables()
+        self._variables = _Variables()
         self._load()
 
     def _load(self) -> None:
@@ -160,7 +160,7 @@ class Interpreter:
     def __setstate__(self, state):
         self._source, self._options = state["source"], state["options"]
         self._keeps_all = state["keeps_all"]
-        self._variables = _nnhal.Variables()
+        self._variables = _Variables()
         self.experimental_compress_quantization_zero_points = state["compress"]
         self._load()
         self._shapes = state["shapes"]
@@ -211,7 +211,7 @@ class Interpreter:
         for index, info in enumerate(self._tensors):
             if shapes_of_all[index] is None:
                 shapes_of_all[index] = info["example_shape"]
-        runner.share(self._variables)
+        self._variables.join(runner)
         return runner, shapes_of_all
 
     def resize_tensor_input(self, input_index, tensor_size, strict=False) -> None:
@@ -535,6 +535,24 @@ class Interpreter:
                 )
             signature_key = next(iter(signatures))
         return SignatureRunner(interpreter=self, signature_key=signature_key)
+
+
+class _Variables:
+    """Resource variables of an interpreter. As long as there is one runner, they are that one's alone."""
+
+    def __init__(self):
+        self._only: Any = None
+        self._shared: Any = None
+
+    def join(self, runner) -> None:
+        if self._shared is None and self._only is None:
+            self._only = runner
+            return
+        if self._shared is None:
+            self._shared = _nnhal.Variables()
+            self._only.share(self._shared)
+            self._only = None
+        runner.share(self._shared)
 
 
 class SignatureRunner:
