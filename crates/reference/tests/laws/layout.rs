@@ -5,6 +5,7 @@ use crate::each_sample;
 use crate::run::{Constants, Shapes, run};
 use crate::sample::{Layout, transpose};
 use nnhal_hal::OperationType;
+use nnhal_ops::extension::element_size;
 use nnhal_ops::{Parameter, Signature};
 
 /// The operations whose definition has the flag.
@@ -29,7 +30,7 @@ fn nchw_is_nhwc_transposed() {
             let found = run(&first, Shapes::OfInputs, Constants::Some, random).map_err(about)?;
             for (index, (expected, found)) in expected.into_iter().zip(found).enumerate() {
                 let expected = if sample.outputs[index].layout == Layout::Image {
-                    let size = last.outputs[index].operand_type.element_size().unwrap() as usize;
+                    let size = element_size(last.outputs[index].operand_type).unwrap() as usize;
                     let elements: Vec<&[u8]> = expected.1.chunks(size).collect();
                     let (dimensions, elements) = transpose(&expected.0, &elements, [0, 3, 1, 2]);
                     (dimensions, elements.concat())
