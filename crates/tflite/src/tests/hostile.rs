@@ -4,6 +4,8 @@ use super::draft::{Draft, identified};
 use super::mapping::{
     conditional, dynamic_range_layer, int8_convolution, sequence_lstm, sequence_rnn, sparse_layer,
 };
+use super::variables::variable_in_a_branch;
+use super::wide;
 use crate::schema::{
     ActivationFunctionType, Buffer, BuiltinOperator as B, BuiltinOptions, DimensionMetadata,
     IfOptions, Int32Vector, Model, OperatorCode, SparseIndexVector, SparsityParameters,
@@ -25,6 +27,8 @@ fn files() -> Vec<Vec<u8>> {
         conditional(),
         sequence_rnn(ActivationFunctionType::Tanh),
         sequence_lstm(),
+        variable_in_a_branch(),
+        wide::convolution(T::Int64, &[1; 16], 2),
     ]
     .iter()
     .map(Draft::bytes)
@@ -75,7 +79,7 @@ proptest! {
 
     #[test]
     fn sec_flipped_bytes_are_survived(
-        which in 0..6_usize,
+        which in 0..8_usize,
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
     ) {
         let mut file = files().swap_remove(which);

@@ -94,8 +94,8 @@ fn handles_of_one_name_are_one_variable_and_other_names_are_others() {
     assert!(main.operations[2].inputs.contains(&main.operations[0].outputs[0]));
 }
 
-#[test]
-fn branches_take_the_variables_that_they_use_and_give_them_back() {
+/// IF, of whose branches one changes a variable.
+pub(super) fn variable_in_a_branch() -> Draft {
     let mut draft = draft();
     initialize(&mut draft, "used", [1.0, 2.0]);
     initialize(&mut draft, "unused", [3.0, 4.0]);
@@ -115,7 +115,12 @@ fn branches_take_the_variables_that_they_use_and_give_them_back() {
         }
         draft.ends(graph, &[given], &[result]);
     }
-    let import = import(&draft);
+    draft
+}
+
+#[test]
+fn branches_take_the_variables_that_they_use_and_give_them_back() {
+    let import = import(&variable_in_a_branch());
     assert_eq!(import.states.len(), 1);
     for branch in &import.model.referenced {
         assert_eq!((branch.inputs.len(), branch.outputs.len()), (2, 2));

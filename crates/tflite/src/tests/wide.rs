@@ -10,7 +10,7 @@ use nnhal_hal::{OperandLifeTime, OperationType as O};
 use nnhal_ops::extension::operation_name;
 
 /// A CONV_2D with a bias of this type.
-fn convolution(bias_type: T, bias: &[u8], length: i32) -> Draft {
+pub(super) fn convolution(bias_type: T, bias: &[u8], length: i32) -> Draft {
     let mut draft = Draft::new();
     let input = draft.tensor(T::Int16, &[1, 2, 2, 1]);
     draft.quantize(input, &[0.5], 0, 0);
