@@ -49,11 +49,35 @@ impl Operation for OfComplex {
         let numbers = input.elements(|[a, b, c, d, e, f, g, h]: [u8; 8]| {
             let (re, im) = (f32::from_le_bytes([a, b, c, d]), f32::from_le_bytes([e, f, g, h]));
             match self {
-                Self::Abs => real::round(f64::from(re).hypot(im.into())),
+                Self::Abs => real::round(magnitude(re.into(), im.into())),
                 Self::Imag => im,
                 Self::Real => re,
             }
         })?;
         Ok(vec![output.with_f32s(input.dimensions()?, &numbers)?])
+    }
+}
+
+/// Of numbers that come from single precision, whose squares are far from the ends of double precision. (The
+/// standard library's `hypot` needs a newer C library than wheels should.)
+fn magnitude(re: f64, im: f64) -> f64 {
+    if re.is_infinite() || im.is_infinite() {
+        return f64::INFINITY;
+    }
+    (re * re + im * im).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::magnitude;
+
+    #[test]
+    fn magnitudes_of_extremes() {
+        let most = f64::from(f32::MAX);
+        assert_eq!(magnitude(3.0, -4.0), 5.0);
+        assert_eq!(magnitude(most, 0.0), most);
+        assert_eq!(magnitude(0.0, f64::from(f32::MIN_POSITIVE)), f64::from(f32::MIN_POSITIVE));
+        assert_eq!(magnitude(f64::NAN, f64::NEG_INFINITY), f64::INFINITY);
+        assert!(magnitude(f64::NAN, 1.0).is_nan());
     }
 }
