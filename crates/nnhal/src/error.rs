@@ -135,12 +135,6 @@ pub enum Error {
         /// Their sum.
         bytes: u64,
     },
-    /// An integer does not fit into the 32 bits that devices compute with.
-    #[error("{found} exceeds the 32 bits that devices compute with")]
-    Overflow {
-        /// The integer.
-        found: i64,
-    },
     /// An integer is no value of an input's type.
     #[error("{found} is no value of {expected}")]
     OutOfRange {

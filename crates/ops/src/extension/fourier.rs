@@ -85,6 +85,7 @@ impl Operation for RealFourier {
         for at in 0..images {
             image.clear();
             for row in 0..rows {
+                call.work(columns)?;
                 line.clear();
                 let from = (at * height + row) * width;
                 let there = if row < height { width.min(columns) } else { 0 };
@@ -107,11 +108,11 @@ impl Operation for RealFourier {
                     }
                 }
             }
-            for value in &image {
+            call.each(&image, |value| {
                 let [a, b, c, d] = real::round(value.re).to_le_bytes();
                 let [e, f, g, h] = real::round(value.im).to_le_bytes();
                 stored.push([a, b, c, d, e, f, g, h]);
-            }
+            })?;
         }
         Ok(vec![output.with_bytes(dimensions, stored.into_flattened())])
     }

@@ -60,7 +60,7 @@ impl Operation for GatherNd {
         let places = Places::of(indexes, &input.lengths()?)?;
         let mut elements = Elements::to(output, &dimensions)?;
         if !dimensions.contains(&0) {
-            for part in 0..places.count()? {
+            for part in 0..places.rows {
                 let first = places.first(part)?;
                 elements.append_run(input.bytes()?, first, places.size)?;
             }
@@ -78,6 +78,7 @@ pub(super) struct Places<'a> {
     strides: Vec<usize>,
     /// Elements of a part.
     pub(super) size: usize,
+    /// The number of parts.
     rows: usize,
 }
 
@@ -104,11 +105,6 @@ impl<'a> Places<'a> {
             size: product(rest),
             rows: product(outer),
         })
-    }
-
-    /// The number of parts. Without indexes there is no limit to them but that of the result.
-    pub(super) fn count(&self) -> Result<usize, Fault> {
-        Ok(self.rows)
     }
 
     /// The position of a part's first element.

@@ -158,6 +158,11 @@ impl Variables {
         let size = (graph.tensors.len() + graph.operators.len()).saturating_mul(BYTES_OF_A_PART);
         file.allow(size).map_err(malformed)?;
         let mut importer = GraphImporter::new(file, graph, pool);
+        // What these run may assign variables too.
+        let runs_others = |operator: &Operator<'_>| {
+            [B::If, B::While, B::CallOnce].iter().any(|builtin| operator.code.kind.is(*builtin))
+        };
+        let runs_others = graph.operators.iter().any(runs_others);
         for operator in &graph.operators {
             let OperatorKind::Builtin(builtin) = operator.code.kind else { continue };
             match builtin {
@@ -169,7 +174,11 @@ impl Variables {
                     let Some(variable) = importer.handle(operator).map_err(malformed)? else {
                         continue;
                     };
-                    let value = importer.assigned(index, operator);
+                    let value = if runs_others {
+                        Err(Reason::new("the subgraph that assigns it runs others"))
+                    } else {
+                        importer.assigned(index, operator)
+                    };
                     self.all[variable].initial = Some((value, index));
                 }
                 // What cannot be evaluated is missed where it is assigned.
@@ -428,6 +437,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         variables: &Variables,
     ) -> Imported<OperandId> {
         if !self.followed.contains_key(&variable) {
+            variables.initial(variable)?;
             if !self.is_main() {
                 let name = &variables.all[variable].name;
                 let what = format!(
@@ -473,7 +483,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let tensor = self.input_tensor(operator, 1)?;
         let operand = self.operand(tensor)?;
         let found = self.builder.spec(operand);
-        if variables.all[variable].initial.is_none() {
+        if variables.all[variable].initial.is_none() && self.is_main() {
             // It is forgotten after the execution, since every other reader is refused.
             let shape = self.shape(tensor)?;
             self.followed.insert(variable, Followed { operand, spec: found, shape });

@@ -211,3 +211,33 @@ fn a_first_value_that_floats_compute_is_refused_where_it_is_used() {
     assert!(reason.starts_with("the first value of variable \"v\": "), "{reason}");
     assert!(reason.ends_with("is computed by floats, expected a constant"), "{reason}");
 }
+
+#[test]
+fn a_branch_does_not_change_a_variable_unseen() {
+    // The main subgraph and a branch assign it, and no CALL_ONCE does.
+    let mut draft = variable_in_a_branch();
+    draft.graph(SETUP).operators = None;
+    let (variable, value) = (handle(&mut draft, 0, "used"), draft.floats(&[2], &[0.0; 2]));
+    draft.operator(B::AssignVariable, &[variable, value], &[], None);
+    // Of the branch's operators the one that reads it goes; a constant takes its place.
+    let operators = draft.graph(2).operators.as_mut().unwrap();
+    let read = operators.remove(1).outputs.unwrap()[0];
+    let buffer = draft.tensor_mut(value).buffer;
+    draft.graph(2).tensors.as_mut().unwrap()[usize::try_from(read).unwrap()].buffer = buffer;
+    let all = reasons(&draft).join("; ");
+    assert!(all.contains("variable \"used\" is used, and no CALL_ONCE"), "{all}");
+}
+
+#[test]
+fn a_first_value_beside_branches_is_refused() {
+    let mut draft = draft();
+    initialize(&mut draft, "v", [1.0, 2.0]);
+    let options = Some(BuiltinOptions::IfOptions(Box::default()));
+    draft.operator_in(SETUP, B::If, &[], &[], options);
+    call_once(&mut draft, 0, SETUP);
+    let (variable, old) = (handle(&mut draft, 0, "v"), draft.tensor(T::Float32, &[2]));
+    draft.operator(B::ReadVariable, &[variable], &[old], None);
+    draft.ends(0, &[], &[old]);
+    let reason = "the first value of variable \"v\": the subgraph that assigns it runs others";
+    assert_eq!(reasons(&draft), [reason]);
+}
