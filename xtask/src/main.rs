@@ -7,6 +7,7 @@ mod files;
 mod install;
 mod links;
 mod new_operation;
+mod schema;
 mod unsafe_list;
 mod words;
 
@@ -54,6 +55,8 @@ enum Command {
     },
     /// Compares the files that allow `unsafe` with docs/unsafe.txt; fails if they differ.
     Unsafe,
+    /// Writes the readers and writers of the `.tflite` format after a change of its schema.
+    Schema,
     /// Finds relative links in documentation that lead nowhere; fails if there are any.
     Links,
     /// Writes the files and entries of a new operation, with failing tests to fill in.
@@ -115,6 +118,12 @@ fn run(root: &Path, command: Command) -> Result<bool, Box<dyn Error>> {
         }
         Command::Unsafe => Ok(print_lines(unsafe_list::check(root)?)),
         Command::Links => Ok(print_lines(links::check(root)?)),
+        Command::Schema => {
+            let (path, code) = schema::generate(root)?;
+            std::fs::write(&path, code)?;
+            println!("{}", path.display());
+            Ok(true)
+        }
         Command::NewOp { name, version, code } => {
             let operation = new_operation::NewOperation::new(&name, &version, code)?;
             print_lines(operation.write(root)?.iter().map(|path| path.display()));

@@ -1,7 +1,7 @@
-//! The file format: `tflite.fbs` beside this file, and what the build script makes of it.
+//! The file format: `tflite.fbs` beside this file, and `generated.rs`, which `cargo xtask schema` makes of it.
 //!
 //! Reading is checked at every step: an offset, length or string that the file does not hold gives
-//! an error where it is followed. Writers are made as well; tests use them.
+//! an error where it is followed. There are writers as well; tests use them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ use std::sync::LazyLock;
     clippy::cast_sign_loss
 )]
 mod generated {
-    include!(concat!(env!("OUT_DIR"), "/schema.rs"));
+    include!("generated.rs");
 }
 
 pub use generated::tflite::*;
