@@ -1,6 +1,7 @@
 //! Kernels are asked to compute a single row, slice or sum that is long: inside of it they ask whether to go
 //! on, as often as its length wants.
 
+use crate::detection::{Decoding, DetectionPostprocessing, Detections, Rule};
 use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
 use crate::reduction::{
@@ -135,6 +136,38 @@ fn copies() {
     asks("gather", |team| {
         gather(team, [1, 2, half], &input, &[1, 0], &mut output).unwrap();
     });
+}
+
+#[test]
+fn detections_of_many_images() {
+    for rule in [Rule::Fast { classes_of_box: 1 }, Rule::Regular { class_limit: 1 }] {
+        let images = LENGTH / 4;
+        let kernel = DetectionPostprocessing {
+            set: InstructionSet::best(),
+            sizes: [images, 2, 2, 4],
+            decoding: Decoding { scales: [10.0, 10.0, 5.0, 5.0] },
+            rule,
+            limit: 1,
+            score_threshold: 0.0,
+            overlap_threshold: 0.5,
+            first_label: 0,
+            threads: 1,
+        };
+        let (scores, deltas) = (vec![0.5; 4 * images], vec![0.5; 8 * images]);
+        let anchors = vec![0.5; 8];
+        let (mut out_scores, mut boxes) = (vec![0.0; images], vec![0.0; 4 * images]);
+        let (mut classes, mut numbers) = (vec![0; images], vec![0; images]);
+        let mut scratch = vec![0; kernel.scratch_words()];
+        asks("detections", |team| {
+            let output = Detections {
+                scores: &mut out_scores,
+                boxes: &mut boxes,
+                classes: &mut classes,
+                numbers: &mut numbers,
+            };
+            kernel.run(team, [&scores, &deltas, &anchors], output, &mut scratch);
+        });
+    }
 }
 
 #[test]

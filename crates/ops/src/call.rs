@@ -508,6 +508,19 @@ impl<'a> Argument<'a> {
         self.elements(i32::from_le_bytes)
     }
 
+    /// The elements of a `TENSOR_INT32` with a number for each axis of another tensor.
+    ///
+    /// # Errors
+    /// As [`Argument::i32s`]; there are more than a tensor may have axes.
+    pub(crate) fn i32_per_axis(&self) -> Result<Vec<i32>, Fault> {
+        if self.shape.element_count().is_some_and(|count| count > crate::validate::MAX_RANK as u64)
+        {
+            let most = format!("a number for each of at most {} axes", crate::validate::MAX_RANK);
+            return Err(self.wrong("shape", &self.shape, most));
+        }
+        self.i32s()
+    }
+
     /// The elements of a float tensor (`TENSOR_FLOAT32`, `TENSOR_FLOAT16`) as `f32`.
     ///
     /// # Errors

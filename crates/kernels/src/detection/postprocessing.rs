@@ -6,7 +6,7 @@ use super::suppression::{Heap, Kept, candidate, parts, suppress};
 use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::parts::{Cut, for_each_part};
-use crate::team::{Pace, Team};
+use crate::team::{Pace, Team, WORK_BETWEEN};
 use crate::vector::{Isa, Kernel, Simd};
 use std::cmp::Ordering;
 
@@ -151,7 +151,13 @@ impl DetectionPostprocessing {
         assert_eq!(counts.len(), batch, "room for other numbers");
         let scratch = &mut scratch[..self.scratch_words()];
         let (anchors, _) = anchors.as_chunks::<4>();
+        // Images may be many and each of them too little to be asked about.
+        let by_image = count.saturating_mul(classes).saturating_add(room).saturating_add(1);
+        let between = (WORK_BETWEEN / by_image).max(1);
         for (image, of_image) in counts.iter_mut().enumerate() {
+            if image.is_multiple_of(between) && team.pace().is_over(WORK_BETWEEN) {
+                return;
+            }
             let part = image * room..(image + 1) * room;
             let mut found = Image {
                 scores: &mut out_scores[part.clone()],
@@ -313,11 +319,16 @@ impl DetectionPostprocessing {
         });
         // Of equal scores the lower class comes first, and what was kept sooner.
         let mut count = 0;
-        for (slot, kept) in slots.iter().enumerate().filter(|(_, kept)| **kept != 0) {
-            order[count] = candidate(parts(*kept).0, slot);
-            count += 1;
-        }
         let mut pace = team.pace();
+        for (slot, kept) in slots.iter().enumerate() {
+            if pace.is_over(4) {
+                return;
+            }
+            if *kept != 0 {
+                order[count] = candidate(parts(*kept).0, slot);
+                count += 1;
+            }
+        }
         let mut heap = Heap::new(&mut order[..count], &mut pace);
         while found.count < self.limit && !pace.is_over(16) {
             let Some(best) = heap.pop() else { break };

@@ -100,7 +100,7 @@ pub(crate) struct Pace<'a> {
 const RUNS_BETWEEN: u32 = 16;
 
 /// This many multiplications take some tens of microseconds, or of plain code a millisecond.
-const WORK_BETWEEN: usize = 1 << 20;
+pub(crate) const WORK_BETWEEN: usize = 1 << 20;
 
 /// Elements of a row's block. A multiple of what any kernel takes at once, so that sums go on in the next
 /// block as they would in the same one.

@@ -42,7 +42,8 @@ impl Operation for ScatterNd {
         let length = |length: i32| {
             u32::try_from(length).map_err(|_| given.wrong("value", length, "0 or more"))
         };
-        let shape: Vec<u32> = given.i32s()?.into_iter().map(length).collect::<Result<_, _>>()?;
+        let shape: Vec<u32> =
+            given.i32_per_axis()?.into_iter().map(length).collect::<Result<_, _>>()?;
         if shape.is_empty() || shape.len() > crate::validate::MAX_RANK {
             let expected = format!("1 to {} lengths", crate::validate::MAX_RANK);
             return Err(given.wrong("shape", &given.shape, expected));

@@ -54,7 +54,7 @@ impl Operation for Fill {
         let length = |length: i32| {
             u32::try_from(length).map_err(|_| shape.wrong("value", length, "0 or more"))
         };
-        let dimensions: Vec<_> = shape.i32s()?.into_iter().map(length).collect::<Result<_, _>>()?;
+        let dimensions: Vec<_> = shape.i32_per_axis()?.into_iter().map(length).collect::<Result<_, _>>()?;
         if dimensions.is_empty() {
             return Err(shape.wrong("shape", &shape.shape, "1 length or more"));
         }
@@ -116,6 +116,10 @@ mod tests {
                 .refusal(),
             "FILL: rank of input 0 (shape) is 2, expected 1"
         );
+        assert_eq!(
+            example(TYPES[0], &[1.0; 33], 0.0).refusal(),
+            "FILL: shape of input 0 (shape) is [33], expected a number for each of at most 32 axes"
+        );
     }
 
     #[test]
@@ -125,7 +129,6 @@ mod tests {
             let refusal = example(TYPES[0], dimensions, 0.0).refusal();
             assert!(refusal.contains("at most 2^32 - 1 bytes"), "{refusal}");
         }
-        assert!(example(TYPES[0], &[1.0; 33], 0.0).refusal().contains("rank of output 0"));
     }
 
     #[test]

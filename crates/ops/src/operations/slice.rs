@@ -77,8 +77,8 @@ impl Operation for Slice {
                 .map_err(|_| sizes.wrong("value", size, "0 or more, or -1")),
         };
         let found = Self {
-            begins: begins.i32s()?.into_iter().map(begin).collect::<Result<_, _>>()?,
-            sizes: sizes.i32s()?.into_iter().map(size).collect::<Result<_, _>>()?,
+            begins: begins.i32_per_axis()?.into_iter().map(begin).collect::<Result<_, _>>()?,
+            sizes: sizes.i32_per_axis()?.into_iter().map(size).collect::<Result<_, _>>()?,
         };
         if found.begins.len() != found.sizes.len() {
             let expected = format!("[{}] as begins", found.begins.len());

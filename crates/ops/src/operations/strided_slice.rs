@@ -84,7 +84,7 @@ impl Operation for StridedSlice {
     }
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
-        let begins = call.input(1).i32s()?;
+        let begins = call.input(1).i32_per_axis()?;
         let (ends, strides) =
             (of_length(call.input(2), begins.len())?, of_length(call.input(3), begins.len())?);
         let (begin_mask, end_mask) = (call.input(4).i32()?, call.input(5).i32()?);
@@ -172,7 +172,7 @@ impl Span {
 
 /// The numbers of an argument that has as many as the one before.
 fn of_length(argument: &Argument<'_>, count: usize) -> Result<Vec<i32>, Fault> {
-    let numbers = argument.i32s()?;
+    let numbers = argument.i32_per_axis()?;
     if numbers.len() != count {
         return Err(argument.wrong("shape", &argument.shape, format!("[{count}] as begins")));
     }

@@ -63,7 +63,7 @@ impl Operation for Transpose {
             let rank = input.shape.rank().ok_or_else(|| input.not_known("rank"))?;
             return Ok(Self { permutation: (0..rank).rev().collect() });
         };
-        let axes = given.i32s()?;
+        let axes = given.i32_per_axis()?;
         let mut is_taken = vec![false; axes.len()];
         let mut permutation = Vec::with_capacity(axes.len());
         for axis in axes {

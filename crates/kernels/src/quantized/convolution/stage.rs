@@ -76,15 +76,20 @@ impl Stage {
         for (index, to) in to[..rows * self.row_bytes].chunks_exact_mut(self.row_bytes).enumerate()
         {
             let row = (y * shape.stride[0] + index).checked_sub(shape.padding_before[0]);
+            let mut fill = |to: &mut [u8]| {
+                for block in pace.blocks(to.len(), 1) {
+                    to[block].fill(padding);
+                }
+            };
             let Some(row) = row.filter(|&row| row < height) else {
-                to.fill(padding);
+                fill(to);
                 continue;
             };
             let before = shape.padding_before[1].saturating_mul(channels).min(to.len());
             let (left, to) = to.split_at_mut(before);
-            left.fill(padding);
+            fill(left);
             let (to, right) = to.split_at_mut((width * channels).min(to.len()));
-            right.fill(padding);
+            fill(right);
             let from = &input.values[(batch * height + row) * width * input.pixel_stride..];
             if input.pixel_stride == channels {
                 for block in pace.blocks(to.len(), 1) {
