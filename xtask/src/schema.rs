@@ -16,8 +16,9 @@ pub(crate) fn generate(root: &Path) -> Result<(PathBuf, String), Box<dyn Error>>
     let code = planus_codegen::generate_rust(&declarations, false)?;
     // The generator also derives serde's traits, which nothing here uses.
     let code = code.replace("::serde::Serialize, ::serde::Deserialize", "");
-    // A third of its lines are empty.
-    let lines = code.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    // A third of its lines are empty, and some name the schema's path on this machine.
+    let is_kept = |line: &&str| !line.is_empty() && !line.contains(" in the file `");
+    let lines = code.lines().map(str::trim_end).filter(is_kept);
     let code = lines.fold(NOTE.to_owned(), |file, line| file + line + "\n");
     Ok((schema.with_file_name("generated.rs"), code))
 }
