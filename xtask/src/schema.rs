@@ -16,8 +16,9 @@ pub(crate) fn generate(root: &Path) -> Result<(PathBuf, String), Box<dyn Error>>
     let code = planus_codegen::generate_rust(&declarations, false)?;
     // The generator also derives serde's traits, which nothing here uses.
     let code = code.replace("::serde::Serialize, ::serde::Deserialize", "");
-    // A third of its lines are empty, and some name the schema's path on this machine.
-    let is_kept = |line: &&str| !line.is_empty() && !line.contains(" in the file `");
+    // A third of its lines are empty, and some say where the schema is on this machine.
+    let is_place = |line: &str| line.contains("Generated from these") || line.contains(".fbs");
+    let is_kept = |line: &&str| !line.is_empty() && !is_place(line);
     let lines = code.lines().map(str::trim_end).filter(is_kept);
     let code = lines.fold(NOTE.to_owned(), |file, line| file + line + "\n");
     Ok((schema.with_file_name("generated.rs"), code))

@@ -3,17 +3,14 @@ pub use root::*;
 const _: () = ::planus::check_version_compatibility("planus-1.3.0");
 /// The root namespace
 ///
-/// Generated from these locations:
 #[no_implicit_prelude]
 #[allow(clippy::needless_lifetimes)]
 mod root {
 /// The namespace `tflite`
 ///
-/// Generated from these locations:
 pub mod tflite {
 /// The table `Unread` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -187,7 +184,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for UnreadRef<'a> {
 }
 /// The union `QuantizationDetails` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -364,7 +360,6 @@ impl<'a> ::planus::VectorReadUnion<'a> for QuantizationDetailsRef<'a> {
 }
 /// The enum `TensorType` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum TensorType {
         /// The variant `FLOAT32` in the enum `TensorType`
         Float32 = 0,
@@ -543,7 +538,6 @@ unsafe impl ::planus::VectorWrite<TensorType> for TensorType {
 }
 /// The enum `BuiltinOperator` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i32)]pub enum BuiltinOperator {
         /// The variant `ADD` in the enum `BuiltinOperator`
         Add = 0,
@@ -1283,7 +1277,6 @@ unsafe impl ::planus::VectorWrite<BuiltinOperator> for BuiltinOperator {
 }
 /// The enum `ActivationFunctionType` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum ActivationFunctionType {
         /// The variant `NONE` in the enum `ActivationFunctionType`
         None = 0,
@@ -1411,7 +1404,6 @@ unsafe impl ::planus::VectorWrite<ActivationFunctionType> for ActivationFunction
 }
 /// The enum `DimensionType` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum DimensionType {
         /// The variant `DENSE` in the enum `DimensionType`
         Dense = 0,
@@ -1527,7 +1519,6 @@ unsafe impl ::planus::VectorWrite<DimensionType> for DimensionType {
 }
 /// The enum `FullyConnectedOptionsWeightsFormat` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum FullyConnectedOptionsWeightsFormat {
         /// The variant `DEFAULT` in the enum `FullyConnectedOptionsWeightsFormat`
         Default = 0,
@@ -1643,7 +1634,6 @@ unsafe impl ::planus::VectorWrite<FullyConnectedOptionsWeightsFormat> for FullyC
 }
 /// The enum `LSHProjectionType` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum LshProjectionType {
         /// The variant `UNKNOWN` in the enum `LSHProjectionType`
         Unknown = 0,
@@ -1762,7 +1752,6 @@ unsafe impl ::planus::VectorWrite<LshProjectionType> for LshProjectionType {
 }
 /// The enum `LSTMKernelType` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum LstmKernelType {
         /// The variant `FULL` in the enum `LSTMKernelType`
         Full = 0,
@@ -1878,7 +1867,6 @@ unsafe impl ::planus::VectorWrite<LstmKernelType> for LstmKernelType {
 }
 /// The enum `MirrorPadMode` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum MirrorPadMode {
         /// The variant `REFLECT` in the enum `MirrorPadMode`
         Reflect = 0,
@@ -1994,7 +1982,6 @@ unsafe impl ::planus::VectorWrite<MirrorPadMode> for MirrorPadMode {
 }
 /// The enum `Padding` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum Padding {
         /// The variant `SAME` in the enum `Padding`
         Same = 0,
@@ -2110,7 +2097,6 @@ unsafe impl ::planus::VectorWrite<Padding> for Padding {
 }
 /// The union `SparseIndexVector` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -2287,7 +2273,6 @@ impl<'a> ::planus::VectorReadUnion<'a> for SparseIndexVectorRef<'a> {
 }
 /// The union `BuiltinOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub enum BuiltinOptions{
@@ -7014,7 +6999,6 @@ impl<'a> ::planus::VectorReadUnion<'a> for BuiltinOptionsRef<'a> {
 }
 /// The table `AddOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -7302,7 +7286,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for AddOptionsRef<'a> {
 }
 /// The table `BatchMatMulOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -7654,7 +7637,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for BatchMatMulOptionsRef<'a> {
 }
 /// The table `BidirectionalSequenceLSTMOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct BidirectionalSequenceLstmOptions{
@@ -8233,7 +8215,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for BidirectionalSequenceLstmOptionsRef<'a> {
 }
 /// The table `BidirectionalSequenceRNNOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -8655,7 +8636,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for BidirectionalSequenceRnnOptionsRef<'a> {
 }
 /// The table `CallOnceOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -8885,7 +8865,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for CallOnceOptionsRef<'a> {
 }
 /// The table `ConcatenationOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -9173,7 +9152,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for ConcatenationOptionsRef<'a> {
 }
 /// The table `Conv2DOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -9841,7 +9819,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for Conv2DOptionsRef<'a> {
 }
 /// The table `BucketizeOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct BucketizeOptions{
@@ -10076,7 +10053,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for BucketizeOptionsRef<'a> {
 }
 /// The table `Conv3DOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -10838,7 +10814,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for Conv3DOptionsRef<'a> {
 }
 /// The table `ReverseSequenceOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -11126,7 +11101,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for ReverseSequenceOptionsRef<'a> {
 }
 /// The table `UniqueOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -11356,7 +11330,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for UniqueOptionsRef<'a> {
 }
 /// The table `CumsumOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -11644,7 +11617,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for CumsumOptionsRef<'a> {
 }
 /// The table `DepthToSpaceOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -11874,7 +11846,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for DepthToSpaceOptionsRef<'a> {
 }
 /// The table `DepthwiseConv2DOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -12542,7 +12513,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for DepthwiseConv2DOptionsRef<'a> {
 }
 /// The table `DivOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -12772,7 +12742,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for DivOptionsRef<'a> {
 }
 /// The table `FullyConnectedOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -13270,7 +13239,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for FullyConnectedOptionsRef<'a> {
 }
 /// The table `GatherOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -13558,7 +13526,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for GatherOptionsRef<'a> {
 }
 /// The table `GeluOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -13788,7 +13755,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for GeluOptionsRef<'a> {
 }
 /// The table `IfOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -14076,7 +14042,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for IfOptionsRef<'a> {
 }
 /// The table `L2NormOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -14306,7 +14271,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for L2NormOptionsRef<'a> {
 }
 /// The table `LSHProjectionOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -14536,7 +14500,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for LshProjectionOptionsRef<'a> {
 }
 /// The table `LSTMOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct LstmOptions{
@@ -15033,7 +14996,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for LstmOptionsRef<'a> {
 }
 /// The table `LeakyReluOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct LeakyReluOptions{
@@ -15262,7 +15224,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for LeakyReluOptionsRef<'a> {
 }
 /// The table `LocalResponseNormalizationOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct LocalResponseNormalizationOptions{
@@ -15683,7 +15644,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for LocalResponseNormalizationOptionsRef<'a> {
 }
 /// The table `MirrorPadOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -15913,7 +15873,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for MirrorPadOptionsRef<'a> {
 }
 /// The table `MulOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -16143,7 +16102,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for MulOptionsRef<'a> {
 }
 /// The table `OneHotOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -16373,7 +16331,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for OneHotOptionsRef<'a> {
 }
 /// The table `PackOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -16661,7 +16618,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for PackOptionsRef<'a> {
 }
 /// The table `Pool2DOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -17241,7 +17197,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for Pool2DOptionsRef<'a> {
 }
 /// The table `RNNOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -17529,7 +17484,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for RnnOptionsRef<'a> {
 }
 /// The table `ReducerOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -17759,7 +17713,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for ReducerOptionsRef<'a> {
 }
 /// The table `ReshapeOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -17995,7 +17948,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for ReshapeOptionsRef<'a> {
 }
 /// The table `ResizeBilinearOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -18283,7 +18235,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for ResizeBilinearOptionsRef<'a> {
 }
 /// The table `ResizeNearestNeighborOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -18571,7 +18522,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for ResizeNearestNeighborOptionsRef<'a> {
 }
 /// The table `SVDFOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -18923,7 +18873,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SvdfOptionsRef<'a> {
 }
 /// The table `SequenceRNNOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -19275,7 +19224,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SequenceRnnOptionsRef<'a> {
 }
 /// The table `ShapeOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -19505,7 +19453,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for ShapeOptionsRef<'a> {
 }
 /// The table `SoftmaxOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct SoftmaxOptions{
@@ -19734,7 +19681,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SoftmaxOptionsRef<'a> {
 }
 /// The table `SpaceToDepthOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -19964,7 +19910,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SpaceToDepthOptionsRef<'a> {
 }
 /// The table `SplitOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -20194,7 +20139,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SplitOptionsRef<'a> {
 }
 /// The table `SqueezeOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -20430,7 +20374,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SqueezeOptionsRef<'a> {
 }
 /// The table `StridedSliceOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -21010,7 +20953,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for StridedSliceOptionsRef<'a> {
 }
 /// The table `SubOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -21298,7 +21240,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SubOptionsRef<'a> {
 }
 /// The table `TransposeConvOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -21796,7 +21737,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for TransposeConvOptionsRef<'a> {
 }
 /// The table `UnidirectionalSequenceLSTMOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct UnidirectionalSequenceLstmOptions{
@@ -22375,7 +22315,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for UnidirectionalSequenceLstmOptionsRef<'a> {
 }
 /// The table `UnpackOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -22663,7 +22602,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for UnpackOptionsRef<'a> {
 }
 /// The table `VarHandleOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -22955,7 +22893,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for VarHandleOptionsRef<'a> {
 }
 /// The table `WhileOptions` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -23243,7 +23180,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for WhileOptionsRef<'a> {
 }
 /// The table `QuantizationParameters` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct QuantizationParameters{
@@ -23852,7 +23788,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for QuantizationParametersRef<'a> {
 }
 /// The table `Int32Vector` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -24088,7 +24023,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for Int32VectorRef<'a> {
 }
 /// The table `Uint16Vector` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -24324,7 +24258,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for Uint16VectorRef<'a> {
 }
 /// The table `Uint8Vector` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -24554,7 +24487,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for Uint8VectorRef<'a> {
 }
 /// The table `DimensionMetadata` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -24988,7 +24920,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for DimensionMetadataRef<'a> {
 }
 /// The table `SparsityParameters` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -25358,7 +25289,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SparsityParametersRef<'a> {
 }
 /// The table `Tensor` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct Tensor{
@@ -26245,7 +26175,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for TensorRef<'a> {
 }
 /// The table `OperatorCode` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -26669,7 +26598,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for OperatorCodeRef<'a> {
 }
 /// The table `Operator` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct Operator{
@@ -27666,7 +27594,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for OperatorRef<'a> {
 }
 /// The table `SubGraph` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct SubGraph{
@@ -28189,7 +28116,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SubGraphRef<'a> {
 }
 /// The table `Buffer` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -28541,7 +28467,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for BufferRef<'a> {
 }
 /// The table `Metadata` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -28831,7 +28756,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for MetadataRef<'a> {
 }
 /// The table `TensorMap` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -29121,7 +29045,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for TensorMapRef<'a> {
 }
 /// The table `SignatureDef` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 Eq, Ord, Hash,
 )]
@@ -29557,7 +29480,6 @@ impl<'a> ::planus::ReadAsRoot<'a> for SignatureDefRef<'a> {
 }
 /// The table `Model` in the namespace `tflite`
 ///
-/// Generated from these locations:
 #[derive(Clone, Debug, PartialEq, PartialOrd,
 )]
 pub struct Model{
