@@ -20,7 +20,7 @@ pub enum Value<'a> {
     Known(&'a [u8]),
 }
 
-/// An actual argument of a [`Call`]: an input, or an output to be.
+/// An actual argument of a [`Call`](super::Call): an input, or an output to be.
 #[derive(Debug, Clone)]
 pub struct Argument<'a> {
     /// The element type.
