@@ -318,6 +318,19 @@ def composite(file):
     return [judge.Run([draw(random("composite"), SHAPE)])]
 
 
+def stablehlo_reduce_window(file):
+    """STABLEHLO_REDUCE_WINDOW, which has its function in a graph of its own."""
+    main, body = file.graph(), file.graph("body")
+    x, y = main.input("x", (4, 5)), main.tensor("y", (5, 4))
+    initial = main.const("initial", np.float32(-0.5))
+    a, b, out = body.input("a", ()), body.input("b", ()), body.tensor("out", ())
+    body.outputs(*body.op("MAXIMUM", [a, b], [out]))
+    main.outputs(*main.op("STABLEHLO_REDUCE_WINDOW", [x, initial], [y], windowDimensions=[2, 3],
+                          windowStrides=[1, 2], baseDilations=[1, 2], windowDilations=[2, 1],
+                          padding=[2, 1, 1, 0], bodySubgraphIndex=body.number))
+    return [judge.Run([draw(random("stablehlo_reduce_window"), (4, 5))])]
+
+
 def passing_through(file):
     """An output that is an input, one that is a constant, one that is given twice."""
     main = file.graph()
@@ -368,6 +381,7 @@ def all_cases():
     yield model("variables_of_signatures", variables_of_signatures)
     yield model("signatures_two", signatures)
     yield model("composite", composite)
+    yield model("stablehlo_reduce_window", stablehlo_reduce_window)
     yield model("graph_passing_through", passing_through)
     yield model("graph_unused", unused)
     yield model("graph_diamond", diamond)

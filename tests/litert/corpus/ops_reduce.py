@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .single import BYTES, INTS, NUMBERS, QUANT, Const, In, Single, draw, random
+from .single import BYTES, FLOAT, INTS, NUMBERS, QUANT, Const, In, Single, draw, random
 
 SHAPE = (2, 3, 4, 5)
 AXES = {"spatial": (1, 2), "last": (3,), "first": (0,), "negative": (-1, -3), "all": (0, 1, 2, 3),
@@ -83,10 +83,15 @@ def sums():
         yield Single(f"unsorted_segment_{op.lower()}", f"UNSORTED_SEGMENT_{op}",
                      [In((4, 3)), Const(np.array([2, 0, 2, 1], np.int32)), Const(np.int32(3))],
                      types=("float32", "int32"))
-    yield Single("reduce_window", "REDUCE_WINDOW",
-                 [In((5, 6)), Const(np.float32(0), "data"), Const(np.array([2, 3])),
-                  Const(np.array([1, 2])), Const(np.array([1, 1]))],
-                 dict(reduceFunction=1))
+    for name, function, types in (("sum", 1, NUMBERS), ("product", 2, FLOAT + INTS), ("least", 3, NUMBERS),
+                                  ("greatest", 4, NUMBERS), ("all", 5, ("bool",)), ("any", 6, ("bool",))):
+        yield Single(f"reduce_window_{name}", "REDUCE_WINDOW",
+                     [In((5, 6)), Const(np.float32(function == 5), "data"), Const(np.array([2, 3])),
+                      Const(np.array([1, 2])), Const(np.array([1, 1]))],
+                     dict(reduceFunction=function), types=types)
+    yield Single("reduce_window_dilated", "REDUCE_WINDOW",
+                 [In((2, 7, 8)), Const(np.float32(0.5), "data"), Const(np.array([1, 3, 2])),
+                  Const(np.array([1, 2, 1])), Const(np.array([1, 2, 3]))], dict(reduceFunction=1))
 
 
 def others():

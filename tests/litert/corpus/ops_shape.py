@@ -192,7 +192,17 @@ def gathering():
                  dynamic=True)
     yield Single("sparse_to_dense", "SPARSE_TO_DENSE",
                  [Const(np.array([[0, 1], [2, 3]], np.int32)), ints(3, 4),
-                  In((2,)), Const(np.float32(-1), "data")])
+                  In((2,)), Const(np.float32(-1), "data")],
+                 types=("float32", "uint8", "int8", "int32", "int64"), out="same")
+    yield Single("sparse_to_dense_one_value", "SPARSE_TO_DENSE",
+                 [Const(np.array([[0, 1, 1], [2, 3, 0]])), Const(np.array([3, 4, 2])),
+                  In(()), Const(np.float32(-1), "data")])
+    yield Single("sparse_to_dense_vector", "SPARSE_TO_DENSE",
+                 [In((3,), dtype="int32", values=np.array([4, 0, 2])), ints(6),
+                  In((3,)), Const(np.float32(0.25), "data")])
+    yield Single("sparse_to_dense_given_at_run_time", "SPARSE_TO_DENSE",
+                 [In((2, 2), dtype="int32", values=np.array([[0, 1], [2, 0]])), int_input(3, 2),
+                  In((2,)), Const(np.float32(-1), "data")], dynamic=True)
 
 
 def filling():
@@ -206,6 +216,9 @@ def filling():
         yield Single(f"broadcast_to_{name}", "BROADCAST_TO", [In(shape), ints(*target)],
                      types=("float32", "int8", "uint8", "int16", "int32", "int64", "bool")
                      if name == "rows" else FLOAT)
+    yield Single("broadcast_args_longer", "BROADCAST_ARGS",
+                 [In((2,), dtype="int64", values=np.array([1, 4])),
+                  In((4,), dtype="int64", values=np.array([2, 7, 5, 1]))], out_dtypes=("int64",))
     yield Single("broadcast_args", "BROADCAST_ARGS", [int_input(2, 1, 3), int_input(4, 1)],
                  out_dtypes=("int32",))
     yield Single("fill_constant_shape", "FILL", [ints(2, 3), In(())], types=MOVED)
@@ -259,6 +272,10 @@ def blocks():
     yield Single("batch_to_space_nd_no_crops", "BATCH_TO_SPACE_ND",
                  [In((4, 3, 2, 2)), ints(2, 2), Const(around * 0)], types=BYTES)
     yield Single("batch_to_space_nd_3d", "BATCH_TO_SPACE_ND", [In((4, 3, 3)), ints(2), Const(around[:1])])
+    yield Single("dilate_3d", "DILATE", [In((2, 3, 4)), ints(1, 3, 2), Const(np.float32(0.5), "data")])
+    yield Single("stablehlo_pad", "STABLEHLO_PAD", [In((3, 4, 2)), Const(np.float32(-1), "data")],
+                 dict(edgePaddingLow=[1, -1, 0], edgePaddingHigh=[0, 2, 1], interiorPadding=[2, 0, 1]),
+                 types=("float32", "int32", "int64"))
     yield Single("dilate", "DILATE", [In((3, 4)), ints(2, 3), Const(np.float32(-1), "data")],
                  types=("float32", "int32"))
 

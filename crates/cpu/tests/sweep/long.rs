@@ -59,13 +59,10 @@ fn long_axes(random: &mut Random, invocation: &Invocation, usual: u32) -> Vec<Op
     let place = usize::try_from(random.next() % 4).unwrap();
     let from_behind = !random.next().is_multiple_of(3);
     let few = random.pick(&[1, 1, 1, 2, 3]);
-    // The shape of its output has no more axes than others.
-    let is_shape = invocation.signature.operation == OperationType::Fill;
     let mut shapes = Vec::new();
     for made in &invocation.inputs {
         let lengths = made.shape.to_known().filter(|_| !made.is_omitted);
-        let is_kept = is_shape
-            || made.operand.operand_type.is_scalar()
+        let is_kept = made.operand.operand_type.is_scalar()
             || (made.operand.operand_type == OperandType::TensorInt32
                 && !random.next().is_multiple_of(3));
         let Some(lengths) = lengths.filter(|_| !is_kept) else {
@@ -178,6 +175,20 @@ fn sampled(signature: &'static Signature, random: &mut Random) -> Option<Invocat
     Some(Invocation { signature, inputs, outputs })
 }
 
+/// FILL has no rows but in its output, whose shape is a value.
+fn long_fill(
+    random: &mut Random,
+    invocation: &mut Invocation,
+    most: u64,
+) -> Option<(Model, Request)> {
+    let shape = &mut invocation.inputs[0];
+    shape.shape = Shape::known([1]);
+    shape.value = Some(i32::try_from(most / 4).ok()?.to_le_bytes().to_vec());
+    let room = usize::try_from(most).ok()?;
+    let may_be_fed = random.next().is_multiple_of(2);
+    model_of(random, invocation, |_| may_be_fed, |_| room)
+}
+
 /// A model and a request with long rows, of this many bytes at most, if these arguments go together.
 fn long_model(
     random: &mut Random,
@@ -185,6 +196,9 @@ fn long_model(
     usual: u32,
     most: u64,
 ) -> Option<(Model, Request)> {
+    if invocation.signature.operation == OperationType::Fill {
+        return long_fill(random, invocation, most);
+    }
     let shapes = long_shapes(random, invocation, usual);
     // What decides shapes mostly comes with the model: otherwise the reference engine computes.
     let is_number = |made: &Made| made.operand.operand_type == OperandType::TensorInt32;

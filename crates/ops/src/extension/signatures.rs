@@ -66,6 +66,19 @@ const FLOATS: &[Row] = &[row(&[FLOAT32]), row(&[FLOAT16])];
 const NUMBERS: &[Row] =
     &[row(&[FLOAT32]), row(&[FLOAT16]), row(&[INT32]), row(&[INT64]), row(&[UINT32])];
 
+/// Numbers and truth values; quantized ones as they are stored.
+const REDUCED: &[Row] = &[
+    row(&[FLOAT32]),
+    row(&[FLOAT16]),
+    row(&[INT32]),
+    row(&[INT64]),
+    row(&[UINT32]),
+    row(&[QUANT8]),
+    row(&[QUANT8_SIGNED]),
+    row(&[QUANT16]),
+    row(&[BOOL8]),
+];
+
 /// Numbers and values that have an order.
 const ORDERED: &[Row] = &[
     row(&[FLOAT32]),
@@ -336,17 +349,7 @@ pub(super) static GATHER_ND: Signature = signature(
 );
 pub(super) static SCATTER_ND: Signature = signature(
     E::ScatterNd,
-    &[
-        row(&[FLOAT32]),
-        row(&[FLOAT16]),
-        row(&[INT32]),
-        row(&[INT64]),
-        row(&[UINT32]),
-        row(&[QUANT8]),
-        row(&[QUANT8_SIGNED]),
-        row(&[QUANT16]),
-        row(&[BOOL8]),
-    ],
+    REDUCED,
     &[Form::new(
         SINCE,
         &[
@@ -567,4 +570,43 @@ pub(super) static SHAPE: Signature = signature(
         FLOAT32 FLOAT16 INT32 INT64 UINT32 QUANT8 QUANT8_SIGNED QUANT16 BOOL8 COMPLEX64 UINT64 UINT16 FLOAT64
     ),
     &[Form::new(SINCE, &[Parameter::column("input", 0)], &[Parameter::column("output", 1)])],
+);
+pub(super) static REDUCE_WINDOW: Signature = signature(
+    E::ReduceWindow,
+    REDUCED,
+    &[Form::new(
+        SINCE,
+        &[
+            Parameter::column("input", 0),
+            Parameter::column("initial value", 0),
+            Parameter::tensor_int32("window"),
+            Parameter::tensor_int32("strides"),
+            Parameter::tensor_int32("dilations"),
+            Parameter::int32("function"),
+        ],
+        &[Parameter::column("output", 0)],
+    )],
+);
+pub(super) static SPARSE_TO_DENSE: Signature = signature(
+    E::SparseToDense,
+    ANY,
+    &[Form::new(
+        SINCE,
+        &[
+            Parameter::tensor_int32("indexes"),
+            Parameter::tensor_int32("shape"),
+            Parameter::column("values", 0),
+            Parameter::column("default value", 0),
+        ],
+        &[Parameter::column("output", 0)],
+    )],
+);
+pub(super) static BROADCAST_ARGS: Signature = signature(
+    E::BroadcastArgs,
+    &[row(&[INT32]), row(&[INT64])],
+    &[Form::new(
+        SINCE,
+        &[Parameter::column("shape 1", 0), Parameter::column("shape 2", 0)],
+        &[Parameter::column("output", 0)],
+    )],
 );

@@ -225,6 +225,12 @@ table! {
         "numbers from a start, at the distance of a step, before a limit. All have one element; integers wrap, floats are added one by one";
     85 Shape "SHAPE", s::SHAPE,
         "the lengths of a tensor";
+    86 ReduceWindow "REDUCE_WINDOW", s::REDUCE_WINDOW,
+        "what a window sees at each of its positions, reduced to one element, beginning with the initial value; of integers modulo the size of the type. Window, strides and dilations have a number for each axis, 1 or more; the function is 0 for the sum, 1 the product, 2 the least, 3 the greatest, 4 whether all are true, 5 whether any is. Along an axis there are `(length - (window - 1) * dilation - 1) / stride + 1` positions, or none";
+    87 SparseToDense "SPARSE_TO_DENSE", s::SPARSE_TO_DENSE,
+        "the default value, with other values at indexes; of several for the same place the last. Indexes are `[count, rank]`, values `[count]` or one element; the output has the lengths `shape`";
+    88 BroadcastArgs "BROADCAST_ARGS", s::BROADCAST_ARGS,
+        "the shape that two shapes have when they are broadcast together";
 }
 
 impl ExtensionOperation {

@@ -162,6 +162,72 @@ fn what_is_scattered_to_a_place_is_added() {
 }
 
 #[test]
+fn windows_see_their_elements_in_order() {
+    let reduced = |function, window: [i32; 2], strides: [i32; 2], dilations: [i32; 2]| {
+        let numbers: Vec<f64> = (1..=12).map(f64::from).collect();
+        let call = on(E::ReduceWindow).input(tensor(TensorInt32, [3, 4]), &numbers);
+        let call = call.input(tensor(TensorInt32, [1]), &[2.0]);
+        let call = integers(integers(integers(call, &window), &strides), &dilations);
+        call.int32s([function]).output(tensor(TensorInt32, []))
+    };
+    let plain = |function| reduced(function, [2, 2], [1, 2], [1, 1]).result();
+    assert_eq!(plain(0), (vec![2, 2], vec![16.0, 24.0, 32.0, 40.0]));
+    assert_eq!(plain(1), (vec![2, 2], vec![120.0, 1344.0, 5400.0, 14784.0]));
+    assert_eq!(plain(2), (vec![2, 2], vec![1.0, 2.0, 2.0, 2.0]));
+    assert_eq!(plain(3), (vec![2, 2], vec![6.0, 8.0, 10.0, 12.0]));
+    assert_eq!(plain(4), (vec![2, 2], vec![1.0; 4]));
+    // Elements 1, 4 of rows 1 and 3.
+    let dilated = reduced(0, [2, 2], [1, 1], [2, 3]).result();
+    assert_eq!(dilated, (vec![1, 1], vec![2.0 + 1.0 + 4.0 + 9.0 + 12.0]));
+    assert_eq!(reduced(0, [4, 1], [1, 1], [1, 1]).result(), (vec![0, 4], vec![]));
+    assert_eq!(reduced(5, [1, 1], [i32::MAX, i32::MAX], [i32::MAX, 7]).result().0, [1, 1]);
+    assert!(reduced(6, [1, 1], [1, 1], [1, 1]).run().is_err());
+    for zero in [[0, 1], [1, -1]] {
+        assert!(reduced(0, zero, [1, 1], [1, 1]).run().is_err());
+        assert!(reduced(0, [1, 1], zero, [1, 1]).run().is_err());
+        assert!(reduced(0, [1, 1], [1, 1], zero).run().is_err());
+    }
+}
+
+#[test]
+fn sums_of_floats_in_windows_are_in_order() {
+    let call = on(E::ReduceWindow).input(tensor(TensorFloat32, [3]), &[1e8, 1.0, -1e8]);
+    let call = call.input(tensor(TensorFloat32, [1]), &[0.0]);
+    let call = integers(integers(integers(call, &[3]), &[1]), &[1]).int32s([0]);
+    assert_eq!(call.output(tensor(TensorFloat32, [])).result(), (vec![1], vec![0.0]));
+}
+
+#[test]
+fn what_is_dense_has_the_values_at_their_indexes() {
+    let dense = |indexes: &[f64], values: &[f64]| {
+        let call = on(E::SparseToDense).input(tensor(TensorInt32, [2, 2]), indexes);
+        let count = u32::try_from(values.len()).unwrap();
+        let call = integers(call, &[2, 3]).input(tensor(TensorFloat32, [count]), values);
+        call.input(tensor(TensorFloat32, [1]), &[-1.0]).output(tensor(TensorFloat32, []))
+    };
+    let places = [0.0, 2.0, 1.0, 0.0];
+    let expected = vec![-1.0, -1.0, 5.0, 7.0, -1.0, -1.0];
+    assert_eq!(dense(&places, &[5.0, 7.0]).result(), (vec![2, 3], expected));
+    assert_eq!(dense(&places, &[5.0]).result().1, [-1.0, -1.0, 5.0, 5.0, -1.0, -1.0]);
+    assert_eq!(dense(&[1.0; 4], &[5.0, 7.0]).result().1[4], 7.0, "the last one stays");
+    assert!(dense(&[0.0, 3.0, 1.0, 0.0], &[5.0, 7.0]).run().is_err());
+    assert!(dense(&[0.0, -1.0, 1.0, 0.0], &[5.0, 7.0]).run().is_err());
+    assert!(dense(&places, &[5.0, 7.0, 9.0]).run().is_err());
+}
+
+#[test]
+fn shapes_that_broadcast() {
+    let broadcast = |a: &[f64], b: &[f64]| {
+        let shape = |it: &[f64]| tensor(TENSOR_INT64, [u32::try_from(it.len()).unwrap()]);
+        let call = on(E::BroadcastArgs).input(shape(a), a).input(shape(b), b);
+        call.output(tensor(TENSOR_INT64, []))
+    };
+    assert_eq!(broadcast(&[2.0, 1.0], &[7.0, 1.0, 5.0]).result().1, [7.0, 2.0, 5.0]);
+    assert_eq!(broadcast(&[0.0], &[1.0]).result().1, [0.0]);
+    assert!(broadcast(&[2.0], &[3.0]).run().is_err());
+}
+
+#[test]
 fn gathering_by_batch() {
     let call = on(E::Gather).input(tensor(TensorInt32, [2, 3]), &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let call = call.int32s([1]);

@@ -200,6 +200,7 @@ operations! {
         batch_gather::BatchGather => Gather;
         binary::Binary => Atan2 BitwiseXor Pow RightShift;
         bitcast::Bitcast => Bitcast;
+        broadcast_args::BroadcastArgs => BroadcastArgs;
         bucketize::Bucketize => Bucketize;
         cast::Convert => Cast;
         choice::Choice => Select;
@@ -215,10 +216,12 @@ operations! {
         nonzero::Nonzero => Where;
         one_hot::OneHot => OneHot;
         range::Range => Range;
+        reduce_window::ReduceWindow => ReduceWindow;
         reverse_sequence::ReverseSequence => ReverseSequence;
         scatter_nd::ScatterNd => ScatterNd;
         segments::Segments => SegmentSum UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum;
         shape_of::ShapeOf => Shape;
+        sparse_to_dense::SparseToDense => SparseToDense;
         unary::Unary => Ceil Cos Gelu Round Sign;
         unique::Unique => Unique;
     }

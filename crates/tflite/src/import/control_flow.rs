@@ -1,12 +1,12 @@
-//! IF and WHILE.
+//! IF, WHILE and STABLEHLO_COMPOSITE.
 
 use super::tensor::known_lengths;
 use super::variables::{Passed, is_handle};
 use super::{GraphImporter, Graphs, Stop};
 use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::BuiltinOptionsRef;
-use nnhal_hal::{OperandId, OperationType as O};
+use crate::schema::{BuiltinOptions2Ref, BuiltinOptionsRef};
+use nnhal_hal::{OperandId, OperandSpec, OperandType, OperationType as O};
 
 impl<'f, 'a> GraphImporter<'f, 'a> {
     pub(super) fn if_operator(
@@ -21,6 +21,24 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let branches = [options.then_subgraph_index()?, options.else_subgraph_index()?];
         let condition = self.input(operator, 0)?;
         self.run(operator, O::If, Some(condition), branches, 1, graphs, depth)
+    }
+
+    /// What the operator's subgraph computes: a choice of which both branches are that one.
+    pub(super) fn composite(
+        &mut self,
+        operator: &Operator<'_>,
+        graphs: &mut Graphs<'f, 'a>,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let Some(BuiltinOptions2Ref::StableHloCompositeOptions(options)) =
+            operator.table.builtin_options_2()?
+        else {
+            return Err(Reason::new("it has no options").into());
+        };
+        let subgraph = options.decomposition_subgraph_index()?;
+        let truth = OperandSpec::new(OperandType::TensorBool8, [1]);
+        let condition = self.builder.constant(truth, &[true]);
+        self.run(operator, O::If, Some(condition), [subgraph; 2], 0, graphs, depth)
     }
 
     pub(super) fn while_operator(

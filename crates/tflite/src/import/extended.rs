@@ -20,6 +20,8 @@ impl GraphImporter<'_, '_> {
             B::GatherNd => self.extended_binary(operator, E::GatherNd),
             B::ScatterNd => self.all_inputs(operator, E::ScatterNd, 3),
             B::Where => self.extended_unary(operator, E::Where),
+            B::SparseToDense => self.sparse_to_dense(operator),
+            B::BroadcastArgs => self.extended_binary(operator, E::BroadcastArgs),
             B::ReverseSequence => self.reverse_sequence(operator),
             B::MatrixDiag => self.extended_unary(operator, E::MatrixDiag),
             B::MatrixSetDiag => self.extended_binary(operator, E::MatrixSetDiag),
@@ -104,6 +106,18 @@ impl GraphImporter<'_, '_> {
             self.builder.scalar_bool(reverse),
         ];
         self.emit_extended(operator, E::Cumsum, &inputs)
+    }
+
+    fn sparse_to_dense(&mut self, operator: &Operator<'_>) -> Imported {
+        let mut inputs = self.first_inputs(operator, 4)?;
+        let indexes = self.input_tensor(operator, 0)?;
+        let mut spec = self.builder.spec(inputs[0]);
+        // A row for each index, which the file may leave out for a single axis.
+        if self.rank(indexes) < 2 {
+            spec.dimensions = vec![spec.dimensions.first().copied().unwrap_or(1), 1];
+            inputs[0] = self.reshape(inputs[0], spec)?;
+        }
+        self.emit_extended(operator, E::SparseToDense, &inputs)
     }
 
     fn reverse_sequence(&mut self, operator: &Operator<'_>) -> Imported {

@@ -26,6 +26,7 @@ mod slicing;
 mod sparse;
 mod tensor;
 mod variables;
+mod window;
 
 pub(crate) use tensor::{known_lengths, type_name};
 
@@ -612,6 +613,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         match builtin {
             B::If => return self.if_operator(operator, graphs, depth),
             B::While => return self.while_operator(operator, graphs, depth),
+            B::StablehloComposite => return self.composite(operator, graphs, depth),
             _ => {}
         }
         let handled = [
@@ -624,6 +626,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             Self::resize,
             Self::quantization,
             Self::recurrent,
+            Self::window,
             Self::extended,
         ]
         .iter()

@@ -1,16 +1,18 @@
-//! QUANTIZE and DEQUANTIZE.
+//! QUANTIZE, DEQUANTIZE and FAKE_QUANT.
 
 use super::tensor::Element;
 use super::{GraphImporter, Imported};
+use crate::error::Reason;
 use crate::file::Operator;
-use crate::schema::BuiltinOperator as B;
-use nnhal_hal::OperationType as O;
+use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
+use nnhal_hal::{OperandSpec, OperandType, OperationType as O};
 
 impl GraphImporter<'_, '_> {
     pub(super) fn quantization(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
         Some(match builtin {
             B::Quantize => self.quantize(operator),
             B::Dequantize => self.dequantize(operator),
+            B::FakeQuant => self.fake_quant(operator),
             B::Densify => self.densify(operator),
             _ => return None,
         })
@@ -38,5 +40,48 @@ impl GraphImporter<'_, '_> {
             Element::Float16 => self.emit_for(operator, O::Cast, &[operand]),
             _ => self.emit_for(operator, O::Dequantize, &[operand]),
         }
+    }
+
+    /// Real numbers, each the nearest of those that a quantized tensor would hold, one of which is 0.
+    fn fake_quant(&mut self, operator: &Operator<'_>) -> Imported {
+        let Some(BuiltinOptionsRef::FakeQuantOptions(options)) =
+            operator.table.builtin_options()?
+        else {
+            return Err(Reason::new("it has no options"));
+        };
+        let (min, max, bits) = (options.min()?, options.max()?, options.num_bits()?);
+        if !(2..=16).contains(&bits) {
+            return Err(Reason::new(format!("it has {bits} bits, expected 2 to 16")));
+        }
+        if !(min <= 0.0 && max >= 0.0 && min < max && (max - min).is_finite()) {
+            let what = format!("its range is {min} to {max}, expected 0 within it, and more");
+            return Err(Reason::new(what));
+        }
+        #[allow(clippy::cast_precision_loss)] // Of 16 bits there is none.
+        let steps = ((1_u32 << bits) - 1) as f32;
+        let scale = (max - min) / steps;
+        let zero_point = (-min / scale).clamp(0.0, steps).round();
+        let (least, greatest) = (-zero_point * scale, (steps - zero_point) * scale);
+
+        let output = self.output_tensor(operator, 0)?;
+        let spec = self.spec(output)?;
+        let none = self.builder.scalar_i32(0);
+        let [least, greatest, inverse, scale, half] = [least, greatest, 1.0 / scale, scale, 0.5]
+            .map(|number| self.builder.constant(OperandSpec::tensor_float32([1]), &[number]));
+        let input = self.input(operator, 0)?;
+        let build = &mut self.builder;
+        let clamped = build.operation(O::Maximum, [input, least], spec.clone());
+        let clamped = build.operation(O::Minimum, [clamped, greatest], spec.clone());
+        let shifted = build.operation(O::Sub, [clamped, least, none], spec.clone());
+        let steps = build.operation(O::Mul, [shifted, inverse, none], spec.clone());
+        // The nearest integer, of halves the greater one: adding a half before would round twice.
+        let whole = build.operation(O::Floor, [steps], spec.clone());
+        let rest = build.operation(O::Sub, [steps, whole, none], spec.clone());
+        let truth = OperandSpec::new(OperandType::TensorBool8, spec.dimensions.clone());
+        let is_up = build.operation(O::GreaterEqual, [rest, half], truth);
+        let up = build.operation(O::Cast, [is_up], spec.clone());
+        let nearest = build.operation(O::Add, [whole, up, none], spec.clone());
+        let scaled = build.operation(O::Mul, [nearest, scale, none], spec);
+        self.emit(O::Add, &[scaled, least, none], output)
     }
 }

@@ -2390,8 +2390,8 @@ pub enum BuiltinOptions{
         PowOptions(::planus::alloc::boxed::Box<self::Unread>),
         /// The variant `ArgMinOptions` in the union `BuiltinOptions`
         ArgMinOptions(::planus::alloc::boxed::Box<self::Unread>),
-        /// The variant `FakeQuantOptions` in the union `BuiltinOptions`
-        FakeQuantOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `FakeQuantOptions` in the union `BuiltinOptions`
+        FakeQuantOptions(::planus::alloc::boxed::Box<self::FakeQuantOptions>),
         /// The variant of type `PackOptions` in the union `BuiltinOptions`
         PackOptions(::planus::alloc::boxed::Box<self::PackOptions>),
         /// The variant `LogicalOrOptions` in the union `BuiltinOptions`
@@ -2937,7 +2937,7 @@ impl BuiltinOptions {
     #[inline]
     pub fn create_fake_quant_options(
       builder: &mut ::planus::Builder,
-      value: impl ::planus::WriteAsOffset<self::Unread>,
+      value: impl ::planus::WriteAsOffset<self::FakeQuantOptions>,
     ) -> ::planus::UnionOffset<Self> {
         ::planus::UnionOffset::new(58, value.prepare(builder).downcast())
     }
@@ -4083,7 +4083,7 @@ impl BuiltinOptionsBuilder<::planus::Uninitialized> {
         self,
         value: T,
     ) -> BuiltinOptionsBuilder<::planus::Initialized<58, T>>
-        where T: ::planus::WriteAsOffset<self::Unread> {
+        where T: ::planus::WriteAsOffset<self::FakeQuantOptions> {
         BuiltinOptionsBuilder(::planus::Initialized(value))
     }
     /// Creates an instance of the [`PackOptions` variant](BuiltinOptions#variant.PackOptions).
@@ -5621,7 +5621,7 @@ impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions> for BuiltinOptionsBuilder
     }
 }
 impl<T> ::planus::WriteAsUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planus::Initialized<58, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::FakeQuantOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions> {
@@ -5629,7 +5629,7 @@ impl<T> ::planus::WriteAsUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planu
     }
 }
 impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planus::Initialized<58, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::FakeQuantOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions>> {
@@ -6784,7 +6784,7 @@ pub enum BuiltinOptionsRef<'a>{
     ShapeOptions(self::ShapeOptionsRef<'a>),
     PowOptions(self::UnreadRef<'a>),
     ArgMinOptions(self::UnreadRef<'a>),
-    FakeQuantOptions(self::UnreadRef<'a>),
+    FakeQuantOptions(self::FakeQuantOptionsRef<'a>),
     PackOptions(self::PackOptionsRef<'a>),
     LogicalOrOptions(self::UnreadRef<'a>),
     OneHotOptions(self::OneHotOptionsRef<'a>),
@@ -16095,6 +16095,356 @@ impl<'a> ::planus::ReadAsRoot<'a> for MulOptionsRef<'a> {
             offset_from_start: 0,
         }, 0).map_err(|error_kind| error_kind.with_error_location(
             "[MulOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The table `FakeQuantOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+)]
+pub struct FakeQuantOptions{
+        /// The field `min` in the table `FakeQuantOptions`
+        pub min: f32,
+        /// The field `max` in the table `FakeQuantOptions`
+        pub max: f32,
+        /// The field `num_bits` in the table `FakeQuantOptions`
+        pub num_bits: i32,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for FakeQuantOptions {
+    fn default() -> Self {
+        Self {
+        min: 0.0,
+        max: 0.0,
+        num_bits: 0,
+        }
+    }
+}
+impl FakeQuantOptions {
+    /// Creates a [FakeQuantOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> FakeQuantOptionsBuilder<()> {
+        FakeQuantOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_min: impl ::planus::WriteAsDefault<f32, f32>,
+        field_max: impl ::planus::WriteAsDefault<f32, f32>,
+        field_num_bits: impl ::planus::WriteAsDefault<i32, i32>,
+    ) -> ::planus::Offset<Self> {let prepared_min = field_min.prepare(builder, &0.0);let prepared_max = field_max.prepare(builder, &0.0);let prepared_num_bits = field_num_bits.prepare(builder, &0);
+        let mut table_writer: ::planus::table_writer::TableWriter::<10> = ::core::default::Default::default();
+        if prepared_min.is_some() {table_writer.write_entry::<f32>(0);}if prepared_max.is_some() {table_writer.write_entry::<f32>(1);}if prepared_num_bits.is_some() {table_writer.write_entry::<i32>(2);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_min) = prepared_min {object_writer.write::<_, _, 4>(&prepared_min);}if let ::core::option::Option::Some(prepared_max) = prepared_max {object_writer.write::<_, _, 4>(&prepared_max);}if let ::core::option::Option::Some(prepared_num_bits) = prepared_num_bits {object_writer.write::<_, _, 4>(&prepared_num_bits);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<FakeQuantOptions>> for FakeQuantOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FakeQuantOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<FakeQuantOptions>> for FakeQuantOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<FakeQuantOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<FakeQuantOptions> for FakeQuantOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FakeQuantOptions> {
+        FakeQuantOptions::create(
+            builder,
+            self.min,
+            self.max,
+            self.num_bits,
+        )
+    }
+}
+/// Builder for serializing an instance of the [FakeQuantOptions] type.
+///
+/// Can be created using the [FakeQuantOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct FakeQuantOptionsBuilder<State>(State);
+impl<
+> FakeQuantOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`min` field](FakeQuantOptions#structfield.min).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn min<T0>(self, value: T0) -> FakeQuantOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsDefault<f32, f32>
+    {
+        FakeQuantOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`min` field](FakeQuantOptions#structfield.min) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn min_as_default(self) -> FakeQuantOptionsBuilder<(
+        ::planus::DefaultValue,
+    )>
+    {
+        self.min(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+> FakeQuantOptionsBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`max` field](FakeQuantOptions#structfield.max).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn max<T1>(self, value: T1) -> FakeQuantOptionsBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsDefault<f32, f32>
+    {
+        let (
+                v0,
+        ) = self.0;FakeQuantOptionsBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`max` field](FakeQuantOptions#structfield.max) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn max_as_default(self) -> FakeQuantOptionsBuilder<(
+            T0,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.max(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+> FakeQuantOptionsBuilder
+<
+    (
+        T0,
+        T1,
+    )
+>
+{
+    /// Setter for the [`num_bits` field](FakeQuantOptions#structfield.num_bits).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn num_bits<T2>(self, value: T2) -> FakeQuantOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+    )>
+    where T2: ::planus::WriteAsDefault<i32, i32>
+    {
+        let (
+                v0,
+                v1,
+        ) = self.0;FakeQuantOptionsBuilder((
+                v0,
+                v1,
+            value,
+        ))
+    }
+    /// Sets the [`num_bits` field](FakeQuantOptions#structfield.num_bits) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn num_bits_as_default(self) -> FakeQuantOptionsBuilder<(
+            T0,
+            T1,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.num_bits(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+> FakeQuantOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [FakeQuantOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<FakeQuantOptions>
+        where Self: ::planus::WriteAsOffset<FakeQuantOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<f32, f32>,
+        T1: ::planus::WriteAsDefault<f32, f32>,
+        T2: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAs<::planus::Offset<FakeQuantOptions>> for FakeQuantOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    type Prepared = ::planus::Offset<FakeQuantOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FakeQuantOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<f32, f32>,
+        T1: ::planus::WriteAsDefault<f32, f32>,
+        T2: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOptional<::planus::Offset<FakeQuantOptions>> for FakeQuantOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    type Prepared = ::planus::Offset<FakeQuantOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<FakeQuantOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<f32, f32>,
+        T1: ::planus::WriteAsDefault<f32, f32>,
+        T2: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOffset<FakeQuantOptions> for FakeQuantOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FakeQuantOptions> {
+        let (
+                v0,
+                v1,
+                v2,
+        ) = &self.0;FakeQuantOptions::create(
+            builder,
+                v0,
+                v1,
+                v2,
+        )
+    }
+}
+/// Reference to a deserialized [FakeQuantOptions].
+#[derive(Copy, Clone)]
+pub struct FakeQuantOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> FakeQuantOptionsRef<'a> {
+        /// Getter for the [`min` field](FakeQuantOptions#structfield.min).
+        #[inline]
+        pub fn min(&self) -> ::planus::Result<f32> {
+             ::core::result::Result::Ok(
+              self.0.access(0, "FakeQuantOptions", "min")
+            ?.unwrap_or(0.0))
+        }
+        /// Getter for the [`max` field](FakeQuantOptions#structfield.max).
+        #[inline]
+        pub fn max(&self) -> ::planus::Result<f32> {
+             ::core::result::Result::Ok(
+              self.0.access(1, "FakeQuantOptions", "max")
+            ?.unwrap_or(0.0))
+        }
+        /// Getter for the [`num_bits` field](FakeQuantOptions#structfield.num_bits).
+        #[inline]
+        pub fn num_bits(&self) -> ::planus::Result<i32> {
+             ::core::result::Result::Ok(
+              self.0.access(2, "FakeQuantOptions", "num_bits")
+            ?.unwrap_or(0))
+        }
+}
+impl<'a> ::core::fmt::Debug for FakeQuantOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("FakeQuantOptionsRef");
+        f.field("min", &self.min());f.field("max", &self.max());f.field("num_bits", &self.num_bits());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<FakeQuantOptionsRef<'a>> for FakeQuantOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: FakeQuantOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            min: ::core::convert::TryInto::try_into(value.min()?)?,max: ::core::convert::TryInto::try_into(value.max()?)?,num_bits: ::core::convert::TryInto::try_into(value.num_bits()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for FakeQuantOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for FakeQuantOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[FakeQuantOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<FakeQuantOptions>> for FakeQuantOptions {
+    type Value = ::planus::Offset<FakeQuantOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<FakeQuantOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for FakeQuantOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[FakeQuantOptionsRef]",
             "read_as_root",
             0,
         ))
@@ -26596,6 +26946,2548 @@ impl<'a> ::planus::ReadAsRoot<'a> for OperatorCodeRef<'a> {
         ))
     }
 }
+/// The union `BuiltinOptions2` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub enum BuiltinOptions2{
+        /// The variant `StablehloConcatenateOptions` in the union `BuiltinOptions2`
+        StablehloConcatenateOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloBroadcastInDimOptions` in the union `BuiltinOptions2`
+        StablehloBroadcastInDimOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloSliceOptions` in the union `BuiltinOptions2`
+        StablehloSliceOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloConvolutionOptions` in the union `BuiltinOptions2`
+        StablehloConvolutionOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloCustomCallOptions` in the union `BuiltinOptions2`
+        StablehloCustomCallOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloReduceOptions` in the union `BuiltinOptions2`
+        StablehloReduceOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloScatterOptions` in the union `BuiltinOptions2`
+        StablehloScatterOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloCompareOptions` in the union `BuiltinOptions2`
+        StablehloCompareOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloDynamicSliceOptions` in the union `BuiltinOptions2`
+        StablehloDynamicSliceOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `StablehloPadOptions` in the union `BuiltinOptions2`
+        StablehloPadOptions(::planus::alloc::boxed::Box<self::StablehloPadOptions>),
+        /// The variant `StablehloIotaOptions` in the union `BuiltinOptions2`
+        StablehloIotaOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloDotGeneralOptions` in the union `BuiltinOptions2`
+        StablehloDotGeneralOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `StablehloReduceWindowOptions` in the union `BuiltinOptions2`
+        StablehloReduceWindowOptions(::planus::alloc::boxed::Box<self::StablehloReduceWindowOptions>),
+        /// The variant `StablehloSortOptions` in the union `BuiltinOptions2`
+        StablehloSortOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloWhileOptions` in the union `BuiltinOptions2`
+        StablehloWhileOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloGatherOptions` in the union `BuiltinOptions2`
+        StablehloGatherOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloTransposeOptions` in the union `BuiltinOptions2`
+        StablehloTransposeOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `DilateOptions` in the union `BuiltinOptions2`
+        DilateOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloRngBitGeneratorOptions` in the union `BuiltinOptions2`
+        StablehloRngBitGeneratorOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `ReduceWindowOptions` in the union `BuiltinOptions2`
+        ReduceWindowOptions(::planus::alloc::boxed::Box<self::ReduceWindowOptions>),
+        /// The variant of type `StableHLOCompositeOptions` in the union `BuiltinOptions2`
+        StableHloCompositeOptions(::planus::alloc::boxed::Box<self::StableHloCompositeOptions>),
+        /// The variant `StablehloShiftLeftOptions` in the union `BuiltinOptions2`
+        StablehloShiftLeftOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant `StablehloCaseOptions` in the union `BuiltinOptions2`
+        StablehloCaseOptions(::planus::alloc::boxed::Box<self::Unread>),
+}
+impl BuiltinOptions2 {
+    /// Creates a [BuiltinOptions2Builder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> BuiltinOptions2Builder<::planus::Uninitialized> {
+        BuiltinOptions2Builder(::planus::Uninitialized)
+    }
+    #[inline]
+    pub fn create_stablehlo_concatenate_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(1, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_broadcast_in_dim_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(2, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_slice_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(3, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_convolution_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(4, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_custom_call_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(5, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_reduce_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(6, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_scatter_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(7, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_compare_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(8, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_dynamic_slice_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(9, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_pad_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::StablehloPadOptions>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(10, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_iota_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(11, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_dot_general_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(12, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_reduce_window_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::StablehloReduceWindowOptions>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(13, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_sort_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(14, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_while_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(15, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_gather_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(16, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_transpose_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(17, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_dilate_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(18, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_rng_bit_generator_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(19, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_reduce_window_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::ReduceWindowOptions>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(20, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stable_hlo_composite_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::StableHloCompositeOptions>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(21, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_shift_left_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(22, value.prepare(builder).downcast())
+    }
+    #[inline]
+    pub fn create_stablehlo_case_options(
+      builder: &mut ::planus::Builder,
+      value: impl ::planus::WriteAsOffset<self::Unread>,
+    ) -> ::planus::UnionOffset<Self> {
+        ::planus::UnionOffset::new(23, value.prepare(builder).downcast())
+    }
+}
+impl ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2 {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<Self> {
+        match self {
+            Self::StablehloConcatenateOptions(value) => Self::create_stablehlo_concatenate_options(builder, value),
+            Self::StablehloBroadcastInDimOptions(value) => Self::create_stablehlo_broadcast_in_dim_options(builder, value),
+            Self::StablehloSliceOptions(value) => Self::create_stablehlo_slice_options(builder, value),
+            Self::StablehloConvolutionOptions(value) => Self::create_stablehlo_convolution_options(builder, value),
+            Self::StablehloCustomCallOptions(value) => Self::create_stablehlo_custom_call_options(builder, value),
+            Self::StablehloReduceOptions(value) => Self::create_stablehlo_reduce_options(builder, value),
+            Self::StablehloScatterOptions(value) => Self::create_stablehlo_scatter_options(builder, value),
+            Self::StablehloCompareOptions(value) => Self::create_stablehlo_compare_options(builder, value),
+            Self::StablehloDynamicSliceOptions(value) => Self::create_stablehlo_dynamic_slice_options(builder, value),
+            Self::StablehloPadOptions(value) => Self::create_stablehlo_pad_options(builder, value),
+            Self::StablehloIotaOptions(value) => Self::create_stablehlo_iota_options(builder, value),
+            Self::StablehloDotGeneralOptions(value) => Self::create_stablehlo_dot_general_options(builder, value),
+            Self::StablehloReduceWindowOptions(value) => Self::create_stablehlo_reduce_window_options(builder, value),
+            Self::StablehloSortOptions(value) => Self::create_stablehlo_sort_options(builder, value),
+            Self::StablehloWhileOptions(value) => Self::create_stablehlo_while_options(builder, value),
+            Self::StablehloGatherOptions(value) => Self::create_stablehlo_gather_options(builder, value),
+            Self::StablehloTransposeOptions(value) => Self::create_stablehlo_transpose_options(builder, value),
+            Self::DilateOptions(value) => Self::create_dilate_options(builder, value),
+            Self::StablehloRngBitGeneratorOptions(value) => Self::create_stablehlo_rng_bit_generator_options(builder, value),
+            Self::ReduceWindowOptions(value) => Self::create_reduce_window_options(builder, value),
+            Self::StableHloCompositeOptions(value) => Self::create_stable_hlo_composite_options(builder, value),
+            Self::StablehloShiftLeftOptions(value) => Self::create_stablehlo_shift_left_options(builder, value),
+            Self::StablehloCaseOptions(value) => Self::create_stablehlo_case_options(builder, value),
+        }
+    }
+}
+impl ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2 {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<Self>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+/// Builder for serializing an instance of the [BuiltinOptions2] type.
+///
+/// Can be created using the [BuiltinOptions2::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct BuiltinOptions2Builder<T>(T);
+impl BuiltinOptions2Builder<::planus::Uninitialized> {
+    /// Creates an instance of the [`StablehloConcatenateOptions` variant](BuiltinOptions2#variant.StablehloConcatenateOptions).
+    #[inline]
+    pub fn stablehlo_concatenate_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<1, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloBroadcastInDimOptions` variant](BuiltinOptions2#variant.StablehloBroadcastInDimOptions).
+    #[inline]
+    pub fn stablehlo_broadcast_in_dim_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<2, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloSliceOptions` variant](BuiltinOptions2#variant.StablehloSliceOptions).
+    #[inline]
+    pub fn stablehlo_slice_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<3, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloConvolutionOptions` variant](BuiltinOptions2#variant.StablehloConvolutionOptions).
+    #[inline]
+    pub fn stablehlo_convolution_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<4, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloCustomCallOptions` variant](BuiltinOptions2#variant.StablehloCustomCallOptions).
+    #[inline]
+    pub fn stablehlo_custom_call_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<5, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloReduceOptions` variant](BuiltinOptions2#variant.StablehloReduceOptions).
+    #[inline]
+    pub fn stablehlo_reduce_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<6, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloScatterOptions` variant](BuiltinOptions2#variant.StablehloScatterOptions).
+    #[inline]
+    pub fn stablehlo_scatter_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<7, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloCompareOptions` variant](BuiltinOptions2#variant.StablehloCompareOptions).
+    #[inline]
+    pub fn stablehlo_compare_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<8, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloDynamicSliceOptions` variant](BuiltinOptions2#variant.StablehloDynamicSliceOptions).
+    #[inline]
+    pub fn stablehlo_dynamic_slice_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<9, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloPadOptions` variant](BuiltinOptions2#variant.StablehloPadOptions).
+    #[inline]
+    pub fn stablehlo_pad_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<10, T>>
+        where T: ::planus::WriteAsOffset<self::StablehloPadOptions> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloIotaOptions` variant](BuiltinOptions2#variant.StablehloIotaOptions).
+    #[inline]
+    pub fn stablehlo_iota_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<11, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloDotGeneralOptions` variant](BuiltinOptions2#variant.StablehloDotGeneralOptions).
+    #[inline]
+    pub fn stablehlo_dot_general_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<12, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloReduceWindowOptions` variant](BuiltinOptions2#variant.StablehloReduceWindowOptions).
+    #[inline]
+    pub fn stablehlo_reduce_window_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<13, T>>
+        where T: ::planus::WriteAsOffset<self::StablehloReduceWindowOptions> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloSortOptions` variant](BuiltinOptions2#variant.StablehloSortOptions).
+    #[inline]
+    pub fn stablehlo_sort_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<14, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloWhileOptions` variant](BuiltinOptions2#variant.StablehloWhileOptions).
+    #[inline]
+    pub fn stablehlo_while_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<15, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloGatherOptions` variant](BuiltinOptions2#variant.StablehloGatherOptions).
+    #[inline]
+    pub fn stablehlo_gather_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<16, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloTransposeOptions` variant](BuiltinOptions2#variant.StablehloTransposeOptions).
+    #[inline]
+    pub fn stablehlo_transpose_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<17, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`DilateOptions` variant](BuiltinOptions2#variant.DilateOptions).
+    #[inline]
+    pub fn dilate_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<18, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloRngBitGeneratorOptions` variant](BuiltinOptions2#variant.StablehloRngBitGeneratorOptions).
+    #[inline]
+    pub fn stablehlo_rng_bit_generator_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<19, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`ReduceWindowOptions` variant](BuiltinOptions2#variant.ReduceWindowOptions).
+    #[inline]
+    pub fn reduce_window_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<20, T>>
+        where T: ::planus::WriteAsOffset<self::ReduceWindowOptions> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StableHLOCompositeOptions` variant](BuiltinOptions2#variant.StableHloCompositeOptions).
+    #[inline]
+    pub fn stable_hlo_composite_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<21, T>>
+        where T: ::planus::WriteAsOffset<self::StableHloCompositeOptions> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloShiftLeftOptions` variant](BuiltinOptions2#variant.StablehloShiftLeftOptions).
+    #[inline]
+    pub fn stablehlo_shift_left_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<22, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+    /// Creates an instance of the [`StablehloCaseOptions` variant](BuiltinOptions2#variant.StablehloCaseOptions).
+    #[inline]
+    pub fn stablehlo_case_options<T>(
+        self,
+        value: T,
+    ) -> BuiltinOptions2Builder<::planus::Initialized<23, T>>
+        where T: ::planus::WriteAsOffset<self::Unread> {
+        BuiltinOptions2Builder(::planus::Initialized(value))
+    }
+}
+impl<const N: u8, T> BuiltinOptions2Builder<::planus::Initialized<N, T>> {
+    /// Finish writing the builder to get an [UnionOffset](::planus::UnionOffset) to a serialized [BuiltinOptions2].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2>
+        where Self: ::planus::WriteAsUnion<BuiltinOptions2>
+    {
+        ::planus::WriteAsUnion::prepare(&self, builder)
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<1, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(1, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<1, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<2, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(2, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<2, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<3, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(3, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<3, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<4, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(4, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<4, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<5, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(5, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<5, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<6, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(6, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<6, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<7, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(7, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<7, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<8, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(8, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<8, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<9, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(9, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<9, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<10, T>>
+    where T: ::planus::WriteAsOffset<self::StablehloPadOptions>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(10, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<10, T>>
+    where T: ::planus::WriteAsOffset<self::StablehloPadOptions>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<11, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(11, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<11, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<12, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(12, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<12, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<13, T>>
+    where T: ::planus::WriteAsOffset<self::StablehloReduceWindowOptions>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(13, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<13, T>>
+    where T: ::planus::WriteAsOffset<self::StablehloReduceWindowOptions>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<14, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(14, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<14, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<15, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(15, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<15, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<16, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(16, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<16, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<17, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(17, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<17, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<18, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(18, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<18, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<19, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(19, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<19, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<20, T>>
+    where T: ::planus::WriteAsOffset<self::ReduceWindowOptions>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(20, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<20, T>>
+    where T: ::planus::WriteAsOffset<self::ReduceWindowOptions>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<21, T>>
+    where T: ::planus::WriteAsOffset<self::StableHloCompositeOptions>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(21, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<21, T>>
+    where T: ::planus::WriteAsOffset<self::StableHloCompositeOptions>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<22, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(22, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<22, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<23, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
+        ::planus::UnionOffset::new(23, (self.0).0.prepare(builder).downcast())
+    }
+}
+impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<23, T>>
+    where T: ::planus::WriteAsOffset<self::Unread>
+{
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
+        ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+    }
+}
+/// Reference to a deserialized [BuiltinOptions2].
+#[derive(Copy, Clone, Debug)]
+pub enum BuiltinOptions2Ref<'a>{
+    StablehloConcatenateOptions(self::UnreadRef<'a>),
+    StablehloBroadcastInDimOptions(self::UnreadRef<'a>),
+    StablehloSliceOptions(self::UnreadRef<'a>),
+    StablehloConvolutionOptions(self::UnreadRef<'a>),
+    StablehloCustomCallOptions(self::UnreadRef<'a>),
+    StablehloReduceOptions(self::UnreadRef<'a>),
+    StablehloScatterOptions(self::UnreadRef<'a>),
+    StablehloCompareOptions(self::UnreadRef<'a>),
+    StablehloDynamicSliceOptions(self::UnreadRef<'a>),
+    StablehloPadOptions(self::StablehloPadOptionsRef<'a>),
+    StablehloIotaOptions(self::UnreadRef<'a>),
+    StablehloDotGeneralOptions(self::UnreadRef<'a>),
+    StablehloReduceWindowOptions(self::StablehloReduceWindowOptionsRef<'a>),
+    StablehloSortOptions(self::UnreadRef<'a>),
+    StablehloWhileOptions(self::UnreadRef<'a>),
+    StablehloGatherOptions(self::UnreadRef<'a>),
+    StablehloTransposeOptions(self::UnreadRef<'a>),
+    DilateOptions(self::UnreadRef<'a>),
+    StablehloRngBitGeneratorOptions(self::UnreadRef<'a>),
+    ReduceWindowOptions(self::ReduceWindowOptionsRef<'a>),
+    StableHloCompositeOptions(self::StableHloCompositeOptionsRef<'a>),
+    StablehloShiftLeftOptions(self::UnreadRef<'a>),
+    StablehloCaseOptions(self::UnreadRef<'a>),
+}
+impl<'a> ::core::convert::TryFrom<BuiltinOptions2Ref<'a>> for BuiltinOptions2 {
+    type Error = ::planus::Error;
+    fn try_from(value: BuiltinOptions2Ref<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(match value {
+                BuiltinOptions2Ref::StablehloConcatenateOptions(value) => Self::StablehloConcatenateOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloBroadcastInDimOptions(value) => Self::StablehloBroadcastInDimOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloSliceOptions(value) => Self::StablehloSliceOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloConvolutionOptions(value) => Self::StablehloConvolutionOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloCustomCallOptions(value) => Self::StablehloCustomCallOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloReduceOptions(value) => Self::StablehloReduceOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloScatterOptions(value) => Self::StablehloScatterOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloCompareOptions(value) => Self::StablehloCompareOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloDynamicSliceOptions(value) => Self::StablehloDynamicSliceOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloPadOptions(value) => Self::StablehloPadOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloIotaOptions(value) => Self::StablehloIotaOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloDotGeneralOptions(value) => Self::StablehloDotGeneralOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloReduceWindowOptions(value) => Self::StablehloReduceWindowOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloSortOptions(value) => Self::StablehloSortOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloWhileOptions(value) => Self::StablehloWhileOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloGatherOptions(value) => Self::StablehloGatherOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloTransposeOptions(value) => Self::StablehloTransposeOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::DilateOptions(value) => Self::DilateOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloRngBitGeneratorOptions(value) => Self::StablehloRngBitGeneratorOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::ReduceWindowOptions(value) => Self::ReduceWindowOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StableHloCompositeOptions(value) => Self::StableHloCompositeOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloShiftLeftOptions(value) => Self::StablehloShiftLeftOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+                BuiltinOptions2Ref::StablehloCaseOptions(value) => Self::StablehloCaseOptions(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?)),
+        })
+    }
+}
+impl<'a> ::planus::TableReadUnion<'a> for BuiltinOptions2Ref<'a> {
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, tag: u8, field_offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        match tag {
+            1 => ::core::result::Result::Ok(Self::StablehloConcatenateOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),2 => ::core::result::Result::Ok(Self::StablehloBroadcastInDimOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),3 => ::core::result::Result::Ok(Self::StablehloSliceOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),4 => ::core::result::Result::Ok(Self::StablehloConvolutionOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),5 => ::core::result::Result::Ok(Self::StablehloCustomCallOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),6 => ::core::result::Result::Ok(Self::StablehloReduceOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),7 => ::core::result::Result::Ok(Self::StablehloScatterOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),8 => ::core::result::Result::Ok(Self::StablehloCompareOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),9 => ::core::result::Result::Ok(Self::StablehloDynamicSliceOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),10 => ::core::result::Result::Ok(Self::StablehloPadOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),11 => ::core::result::Result::Ok(Self::StablehloIotaOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),12 => ::core::result::Result::Ok(Self::StablehloDotGeneralOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),13 => ::core::result::Result::Ok(Self::StablehloReduceWindowOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),14 => ::core::result::Result::Ok(Self::StablehloSortOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),15 => ::core::result::Result::Ok(Self::StablehloWhileOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),16 => ::core::result::Result::Ok(Self::StablehloGatherOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),17 => ::core::result::Result::Ok(Self::StablehloTransposeOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),18 => ::core::result::Result::Ok(Self::DilateOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),19 => ::core::result::Result::Ok(Self::StablehloRngBitGeneratorOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),20 => ::core::result::Result::Ok(Self::ReduceWindowOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),21 => ::core::result::Result::Ok(Self::StableHloCompositeOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),22 => ::core::result::Result::Ok(Self::StablehloShiftLeftOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),23 => ::core::result::Result::Ok(Self::StablehloCaseOptions(::planus::TableRead::from_buffer(buffer, field_offset)?)),_ => ::core::result::Result::Err(::planus::errors::ErrorKind::UnknownUnionTag { tag }),
+        }
+    }
+}
+impl<'a> ::planus::VectorReadUnion<'a> for BuiltinOptions2Ref<'a> {
+    const VECTOR_NAME: &'static str = "[BuiltinOptions2Ref]";
+}
+/// The table `StablehloPadOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct StablehloPadOptions{
+        /// The field `edge_padding_low` in the table `StablehloPadOptions`
+        pub edge_padding_low: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `edge_padding_high` in the table `StablehloPadOptions`
+        pub edge_padding_high: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `interior_padding` in the table `StablehloPadOptions`
+        pub interior_padding: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for StablehloPadOptions {
+    fn default() -> Self {
+        Self {
+        edge_padding_low: ::core::default::Default::default(),
+        edge_padding_high: ::core::default::Default::default(),
+        interior_padding: ::core::default::Default::default(),
+        }
+    }
+}
+impl StablehloPadOptions {
+    /// Creates a [StablehloPadOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> StablehloPadOptionsBuilder<()> {
+        StablehloPadOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_edge_padding_low: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_edge_padding_high: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_interior_padding: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+    ) -> ::planus::Offset<Self> {let prepared_edge_padding_low = field_edge_padding_low.prepare(builder);let prepared_edge_padding_high = field_edge_padding_high.prepare(builder);let prepared_interior_padding = field_interior_padding.prepare(builder);
+        let mut table_writer: ::planus::table_writer::TableWriter::<10> = ::core::default::Default::default();
+        if prepared_edge_padding_low.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(0);}if prepared_edge_padding_high.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(1);}if prepared_interior_padding.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(2);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_edge_padding_low) = prepared_edge_padding_low {object_writer.write::<_, _, 4>(&prepared_edge_padding_low);}if let ::core::option::Option::Some(prepared_edge_padding_high) = prepared_edge_padding_high {object_writer.write::<_, _, 4>(&prepared_edge_padding_high);}if let ::core::option::Option::Some(prepared_interior_padding) = prepared_interior_padding {object_writer.write::<_, _, 4>(&prepared_interior_padding);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<StablehloPadOptions>> for StablehloPadOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloPadOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<StablehloPadOptions>> for StablehloPadOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloPadOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<StablehloPadOptions> for StablehloPadOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloPadOptions> {
+        StablehloPadOptions::create(
+            builder,
+            &self.edge_padding_low,
+            &self.edge_padding_high,
+            &self.interior_padding,
+        )
+    }
+}
+/// Builder for serializing an instance of the [StablehloPadOptions] type.
+///
+/// Can be created using the [StablehloPadOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct StablehloPadOptionsBuilder<State>(State);
+impl<
+> StablehloPadOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`edge_padding_low` field](StablehloPadOptions#structfield.edge_padding_low).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn edge_padding_low<T0>(self, value: T0) -> StablehloPadOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        StablehloPadOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`edge_padding_low` field](StablehloPadOptions#structfield.edge_padding_low) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn edge_padding_low_as_null(self) -> StablehloPadOptionsBuilder<(
+        (),
+    )>
+    {
+        self.edge_padding_low(())
+    }
+}
+impl<
+        T0,
+> StablehloPadOptionsBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`edge_padding_high` field](StablehloPadOptions#structfield.edge_padding_high).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn edge_padding_high<T1>(self, value: T1) -> StablehloPadOptionsBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+        ) = self.0;StablehloPadOptionsBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`edge_padding_high` field](StablehloPadOptions#structfield.edge_padding_high) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn edge_padding_high_as_null(self) -> StablehloPadOptionsBuilder<(
+            T0,
+        (),
+    )>
+    {
+        self.edge_padding_high(())
+    }
+}
+impl<
+        T0,
+        T1,
+> StablehloPadOptionsBuilder
+<
+    (
+        T0,
+        T1,
+    )
+>
+{
+    /// Setter for the [`interior_padding` field](StablehloPadOptions#structfield.interior_padding).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn interior_padding<T2>(self, value: T2) -> StablehloPadOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+    )>
+    where T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+                v1,
+        ) = self.0;StablehloPadOptionsBuilder((
+                v0,
+                v1,
+            value,
+        ))
+    }
+    /// Sets the [`interior_padding` field](StablehloPadOptions#structfield.interior_padding) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn interior_padding_as_null(self) -> StablehloPadOptionsBuilder<(
+            T0,
+            T1,
+        (),
+    )>
+    {
+        self.interior_padding(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+> StablehloPadOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [StablehloPadOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloPadOptions>
+        where Self: ::planus::WriteAsOffset<StablehloPadOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+> ::planus::WriteAs<::planus::Offset<StablehloPadOptions>> for StablehloPadOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    type Prepared = ::planus::Offset<StablehloPadOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloPadOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+> ::planus::WriteAsOptional<::planus::Offset<StablehloPadOptions>> for StablehloPadOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    type Prepared = ::planus::Offset<StablehloPadOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloPadOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+> ::planus::WriteAsOffset<StablehloPadOptions> for StablehloPadOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloPadOptions> {
+        let (
+                v0,
+                v1,
+                v2,
+        ) = &self.0;StablehloPadOptions::create(
+            builder,
+                v0,
+                v1,
+                v2,
+        )
+    }
+}
+/// Reference to a deserialized [StablehloPadOptions].
+#[derive(Copy, Clone)]
+pub struct StablehloPadOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> StablehloPadOptionsRef<'a> {
+        /// Getter for the [`edge_padding_low` field](StablehloPadOptions#structfield.edge_padding_low).
+        #[inline]
+        pub fn edge_padding_low(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(0, "StablehloPadOptions", "edge_padding_low")
+        }
+        /// Getter for the [`edge_padding_high` field](StablehloPadOptions#structfield.edge_padding_high).
+        #[inline]
+        pub fn edge_padding_high(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(1, "StablehloPadOptions", "edge_padding_high")
+        }
+        /// Getter for the [`interior_padding` field](StablehloPadOptions#structfield.interior_padding).
+        #[inline]
+        pub fn interior_padding(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(2, "StablehloPadOptions", "interior_padding")
+        }
+}
+impl<'a> ::core::fmt::Debug for StablehloPadOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("StablehloPadOptionsRef");
+        if let ::core::option::Option::Some(field_edge_padding_low) = self.edge_padding_low().transpose() {
+                f.field("edge_padding_low", &field_edge_padding_low);
+            }if let ::core::option::Option::Some(field_edge_padding_high) = self.edge_padding_high().transpose() {
+                f.field("edge_padding_high", &field_edge_padding_high);
+            }if let ::core::option::Option::Some(field_interior_padding) = self.interior_padding().transpose() {
+                f.field("interior_padding", &field_interior_padding);
+            }
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<StablehloPadOptionsRef<'a>> for StablehloPadOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: StablehloPadOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            edge_padding_low:
+                            if let ::core::option::Option::Some(edge_padding_low) = value.edge_padding_low()? {
+                                ::core::option::Option::Some(edge_padding_low.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,edge_padding_high:
+                            if let ::core::option::Option::Some(edge_padding_high) = value.edge_padding_high()? {
+                                ::core::option::Option::Some(edge_padding_high.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,interior_padding:
+                            if let ::core::option::Option::Some(interior_padding) = value.interior_padding()? {
+                                ::core::option::Option::Some(interior_padding.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for StablehloPadOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for StablehloPadOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloPadOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<StablehloPadOptions>> for StablehloPadOptions {
+    type Value = ::planus::Offset<StablehloPadOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<StablehloPadOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for StablehloPadOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloPadOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The table `StablehloReduceWindowOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct StablehloReduceWindowOptions{
+        /// The field `window_dimensions` in the table `StablehloReduceWindowOptions`
+        pub window_dimensions: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `window_strides` in the table `StablehloReduceWindowOptions`
+        pub window_strides: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `base_dilations` in the table `StablehloReduceWindowOptions`
+        pub base_dilations: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `window_dilations` in the table `StablehloReduceWindowOptions`
+        pub window_dilations: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `padding` in the table `StablehloReduceWindowOptions`
+        pub padding: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `body_subgraph_index` in the table `StablehloReduceWindowOptions`
+        pub body_subgraph_index: i32,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for StablehloReduceWindowOptions {
+    fn default() -> Self {
+        Self {
+        window_dimensions: ::core::default::Default::default(),
+        window_strides: ::core::default::Default::default(),
+        base_dilations: ::core::default::Default::default(),
+        window_dilations: ::core::default::Default::default(),
+        padding: ::core::default::Default::default(),
+        body_subgraph_index: 0,
+        }
+    }
+}
+impl StablehloReduceWindowOptions {
+    /// Creates a [StablehloReduceWindowOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> StablehloReduceWindowOptionsBuilder<()> {
+        StablehloReduceWindowOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_window_dimensions: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_window_strides: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_base_dilations: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_window_dilations: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_padding: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_body_subgraph_index: impl ::planus::WriteAsDefault<i32, i32>,
+    ) -> ::planus::Offset<Self> {let prepared_window_dimensions = field_window_dimensions.prepare(builder);let prepared_window_strides = field_window_strides.prepare(builder);let prepared_base_dilations = field_base_dilations.prepare(builder);let prepared_window_dilations = field_window_dilations.prepare(builder);let prepared_padding = field_padding.prepare(builder);let prepared_body_subgraph_index = field_body_subgraph_index.prepare(builder, &0);
+        let mut table_writer: ::planus::table_writer::TableWriter::<16> = ::core::default::Default::default();
+        if prepared_window_dimensions.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(0);}if prepared_window_strides.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(1);}if prepared_base_dilations.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(2);}if prepared_window_dilations.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(3);}if prepared_padding.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(4);}if prepared_body_subgraph_index.is_some() {table_writer.write_entry::<i32>(5);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_window_dimensions) = prepared_window_dimensions {object_writer.write::<_, _, 4>(&prepared_window_dimensions);}if let ::core::option::Option::Some(prepared_window_strides) = prepared_window_strides {object_writer.write::<_, _, 4>(&prepared_window_strides);}if let ::core::option::Option::Some(prepared_base_dilations) = prepared_base_dilations {object_writer.write::<_, _, 4>(&prepared_base_dilations);}if let ::core::option::Option::Some(prepared_window_dilations) = prepared_window_dilations {object_writer.write::<_, _, 4>(&prepared_window_dilations);}if let ::core::option::Option::Some(prepared_padding) = prepared_padding {object_writer.write::<_, _, 4>(&prepared_padding);}if let ::core::option::Option::Some(prepared_body_subgraph_index) = prepared_body_subgraph_index {object_writer.write::<_, _, 4>(&prepared_body_subgraph_index);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<StablehloReduceWindowOptions>> for StablehloReduceWindowOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloReduceWindowOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<StablehloReduceWindowOptions>> for StablehloReduceWindowOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloReduceWindowOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<StablehloReduceWindowOptions> for StablehloReduceWindowOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloReduceWindowOptions> {
+        StablehloReduceWindowOptions::create(
+            builder,
+            &self.window_dimensions,
+            &self.window_strides,
+            &self.base_dilations,
+            &self.window_dilations,
+            &self.padding,
+            self.body_subgraph_index,
+        )
+    }
+}
+/// Builder for serializing an instance of the [StablehloReduceWindowOptions] type.
+///
+/// Can be created using the [StablehloReduceWindowOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct StablehloReduceWindowOptionsBuilder<State>(State);
+impl<
+> StablehloReduceWindowOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`window_dimensions` field](StablehloReduceWindowOptions#structfield.window_dimensions).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn window_dimensions<T0>(self, value: T0) -> StablehloReduceWindowOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        StablehloReduceWindowOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`window_dimensions` field](StablehloReduceWindowOptions#structfield.window_dimensions) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn window_dimensions_as_null(self) -> StablehloReduceWindowOptionsBuilder<(
+        (),
+    )>
+    {
+        self.window_dimensions(())
+    }
+}
+impl<
+        T0,
+> StablehloReduceWindowOptionsBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`window_strides` field](StablehloReduceWindowOptions#structfield.window_strides).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn window_strides<T1>(self, value: T1) -> StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+        ) = self.0;StablehloReduceWindowOptionsBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`window_strides` field](StablehloReduceWindowOptions#structfield.window_strides) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn window_strides_as_null(self) -> StablehloReduceWindowOptionsBuilder<(
+            T0,
+        (),
+    )>
+    {
+        self.window_strides(())
+    }
+}
+impl<
+        T0,
+        T1,
+> StablehloReduceWindowOptionsBuilder
+<
+    (
+        T0,
+        T1,
+    )
+>
+{
+    /// Setter for the [`base_dilations` field](StablehloReduceWindowOptions#structfield.base_dilations).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn base_dilations<T2>(self, value: T2) -> StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+    )>
+    where T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+                v1,
+        ) = self.0;StablehloReduceWindowOptionsBuilder((
+                v0,
+                v1,
+            value,
+        ))
+    }
+    /// Sets the [`base_dilations` field](StablehloReduceWindowOptions#structfield.base_dilations) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn base_dilations_as_null(self) -> StablehloReduceWindowOptionsBuilder<(
+            T0,
+            T1,
+        (),
+    )>
+    {
+        self.base_dilations(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+> StablehloReduceWindowOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+    )
+>
+{
+    /// Setter for the [`window_dilations` field](StablehloReduceWindowOptions#structfield.window_dilations).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn window_dilations<T3>(self, value: T3) -> StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+    )>
+    where T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+        ) = self.0;StablehloReduceWindowOptionsBuilder((
+                v0,
+                v1,
+                v2,
+            value,
+        ))
+    }
+    /// Sets the [`window_dilations` field](StablehloReduceWindowOptions#structfield.window_dilations) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn window_dilations_as_null(self) -> StablehloReduceWindowOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+        (),
+    )>
+    {
+        self.window_dilations(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+> StablehloReduceWindowOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+    )
+>
+{
+    /// Setter for the [`padding` field](StablehloReduceWindowOptions#structfield.padding).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn padding<T4>(self, value: T4) -> StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+    )>
+    where T4: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+        ) = self.0;StablehloReduceWindowOptionsBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+            value,
+        ))
+    }
+    /// Sets the [`padding` field](StablehloReduceWindowOptions#structfield.padding) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn padding_as_null(self) -> StablehloReduceWindowOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+        (),
+    )>
+    {
+        self.padding(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+> StablehloReduceWindowOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+    )
+>
+{
+    /// Setter for the [`body_subgraph_index` field](StablehloReduceWindowOptions#structfield.body_subgraph_index).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn body_subgraph_index<T5>(self, value: T5) -> StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+    )>
+    where T5: ::planus::WriteAsDefault<i32, i32>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+        ) = self.0;StablehloReduceWindowOptionsBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+            value,
+        ))
+    }
+    /// Sets the [`body_subgraph_index` field](StablehloReduceWindowOptions#structfield.body_subgraph_index) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn body_subgraph_index_as_default(self) -> StablehloReduceWindowOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.body_subgraph_index(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+> StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [StablehloReduceWindowOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloReduceWindowOptions>
+        where Self: ::planus::WriteAsOffset<StablehloReduceWindowOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T5: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAs<::planus::Offset<StablehloReduceWindowOptions>> for StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+)> {
+    type Prepared = ::planus::Offset<StablehloReduceWindowOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloReduceWindowOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T5: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOptional<::planus::Offset<StablehloReduceWindowOptions>> for StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+)> {
+    type Prepared = ::planus::Offset<StablehloReduceWindowOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloReduceWindowOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T5: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOffset<StablehloReduceWindowOptions> for StablehloReduceWindowOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloReduceWindowOptions> {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+        ) = &self.0;StablehloReduceWindowOptions::create(
+            builder,
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+        )
+    }
+}
+/// Reference to a deserialized [StablehloReduceWindowOptions].
+#[derive(Copy, Clone)]
+pub struct StablehloReduceWindowOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> StablehloReduceWindowOptionsRef<'a> {
+        /// Getter for the [`window_dimensions` field](StablehloReduceWindowOptions#structfield.window_dimensions).
+        #[inline]
+        pub fn window_dimensions(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(0, "StablehloReduceWindowOptions", "window_dimensions")
+        }
+        /// Getter for the [`window_strides` field](StablehloReduceWindowOptions#structfield.window_strides).
+        #[inline]
+        pub fn window_strides(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(1, "StablehloReduceWindowOptions", "window_strides")
+        }
+        /// Getter for the [`base_dilations` field](StablehloReduceWindowOptions#structfield.base_dilations).
+        #[inline]
+        pub fn base_dilations(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(2, "StablehloReduceWindowOptions", "base_dilations")
+        }
+        /// Getter for the [`window_dilations` field](StablehloReduceWindowOptions#structfield.window_dilations).
+        #[inline]
+        pub fn window_dilations(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(3, "StablehloReduceWindowOptions", "window_dilations")
+        }
+        /// Getter for the [`padding` field](StablehloReduceWindowOptions#structfield.padding).
+        #[inline]
+        pub fn padding(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(4, "StablehloReduceWindowOptions", "padding")
+        }
+        /// Getter for the [`body_subgraph_index` field](StablehloReduceWindowOptions#structfield.body_subgraph_index).
+        #[inline]
+        pub fn body_subgraph_index(&self) -> ::planus::Result<i32> {
+             ::core::result::Result::Ok(
+              self.0.access(5, "StablehloReduceWindowOptions", "body_subgraph_index")
+            ?.unwrap_or(0))
+        }
+}
+impl<'a> ::core::fmt::Debug for StablehloReduceWindowOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("StablehloReduceWindowOptionsRef");
+        if let ::core::option::Option::Some(field_window_dimensions) = self.window_dimensions().transpose() {
+                f.field("window_dimensions", &field_window_dimensions);
+            }if let ::core::option::Option::Some(field_window_strides) = self.window_strides().transpose() {
+                f.field("window_strides", &field_window_strides);
+            }if let ::core::option::Option::Some(field_base_dilations) = self.base_dilations().transpose() {
+                f.field("base_dilations", &field_base_dilations);
+            }if let ::core::option::Option::Some(field_window_dilations) = self.window_dilations().transpose() {
+                f.field("window_dilations", &field_window_dilations);
+            }if let ::core::option::Option::Some(field_padding) = self.padding().transpose() {
+                f.field("padding", &field_padding);
+            }f.field("body_subgraph_index", &self.body_subgraph_index());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<StablehloReduceWindowOptionsRef<'a>> for StablehloReduceWindowOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: StablehloReduceWindowOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            window_dimensions:
+                            if let ::core::option::Option::Some(window_dimensions) = value.window_dimensions()? {
+                                ::core::option::Option::Some(window_dimensions.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,window_strides:
+                            if let ::core::option::Option::Some(window_strides) = value.window_strides()? {
+                                ::core::option::Option::Some(window_strides.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,base_dilations:
+                            if let ::core::option::Option::Some(base_dilations) = value.base_dilations()? {
+                                ::core::option::Option::Some(base_dilations.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,window_dilations:
+                            if let ::core::option::Option::Some(window_dilations) = value.window_dilations()? {
+                                ::core::option::Option::Some(window_dilations.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,padding:
+                            if let ::core::option::Option::Some(padding) = value.padding()? {
+                                ::core::option::Option::Some(padding.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,body_subgraph_index: ::core::convert::TryInto::try_into(value.body_subgraph_index()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for StablehloReduceWindowOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for StablehloReduceWindowOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloReduceWindowOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<StablehloReduceWindowOptions>> for StablehloReduceWindowOptions {
+    type Value = ::planus::Offset<StablehloReduceWindowOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<StablehloReduceWindowOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for StablehloReduceWindowOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloReduceWindowOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The enum `ReduceWindowFunction` in the namespace `tflite`
+///
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i32)]pub enum ReduceWindowFunction {
+        /// The variant `UNSUPPORTED` in the enum `ReduceWindowFunction`
+        Unsupported = 0,
+        /// The variant `ADD` in the enum `ReduceWindowFunction`
+        Add = 1,
+        /// The variant `MUL` in the enum `ReduceWindowFunction`
+        Mul = 2,
+        /// The variant `MINIMUM` in the enum `ReduceWindowFunction`
+        Minimum = 3,
+        /// The variant `MAXIMUM` in the enum `ReduceWindowFunction`
+        Maximum = 4,
+        /// The variant `ALL` in the enum `ReduceWindowFunction`
+        All = 5,
+        /// The variant `ANY` in the enum `ReduceWindowFunction`
+        Any = 6,
+}
+impl ReduceWindowFunction {
+    /// Array containing all valid variants of ReduceWindowFunction
+    pub const ENUM_VALUES: [Self; 7] = [Self::Unsupported,Self::Add,Self::Mul,Self::Minimum,Self::Maximum,Self::All,Self::Any,];
+}
+impl ::core::convert::TryFrom<i32> for ReduceWindowFunction {
+    type Error = ::planus::errors::UnknownEnumTagKind;
+    #[inline]
+    fn try_from(value: i32) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTagKind> {
+        #[allow(clippy::match_single_binding)]
+        match value {
+            0 => ::core::result::Result::Ok(ReduceWindowFunction::Unsupported),
+            1 => ::core::result::Result::Ok(ReduceWindowFunction::Add),
+            2 => ::core::result::Result::Ok(ReduceWindowFunction::Mul),
+            3 => ::core::result::Result::Ok(ReduceWindowFunction::Minimum),
+            4 => ::core::result::Result::Ok(ReduceWindowFunction::Maximum),
+            5 => ::core::result::Result::Ok(ReduceWindowFunction::All),
+            6 => ::core::result::Result::Ok(ReduceWindowFunction::Any),
+            _ => ::core::result::Result::Err(::planus::errors::UnknownEnumTagKind { tag: value as i128 }),
+        }
+    }
+}
+impl ::core::convert::From<ReduceWindowFunction> for i32 {
+    #[inline]
+    fn from(value: ReduceWindowFunction) -> Self {
+        value as i32
+    }
+}
+/// # Safety
+/// The Planus compiler correctly calculates `ALIGNMENT` and `SIZE`.
+unsafe impl ::planus::Primitive for ReduceWindowFunction {
+    const ALIGNMENT: usize = 4;
+    const SIZE: usize = 4;
+}
+impl ::planus::WriteAsPrimitive<ReduceWindowFunction> for ReduceWindowFunction {
+    #[inline]
+    fn write<const N: usize>(&self, cursor: ::planus::Cursor<'_, N>, buffer_position: u32) {
+        (*self as i32).write(cursor, buffer_position);
+    }
+}
+impl ::planus::WriteAs<ReduceWindowFunction> for ReduceWindowFunction {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> ReduceWindowFunction {
+        *self
+    }
+}
+impl ::planus::WriteAsDefault<ReduceWindowFunction, ReduceWindowFunction> for ReduceWindowFunction {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder, default: &ReduceWindowFunction) -> ::core::option::Option<ReduceWindowFunction> {
+        if self == default {
+            ::core::option::Option::None
+        } else {
+            ::core::option::Option::Some(*self)
+        }
+    }
+}
+impl ::planus::WriteAsOptional<ReduceWindowFunction> for ReduceWindowFunction {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> ::core::option::Option<ReduceWindowFunction> {
+        ::core::option::Option::Some(*self)
+    }
+}
+impl<'buf> ::planus::TableRead<'buf> for ReduceWindowFunction {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'buf>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        let n: i32 = ::planus::TableRead::from_buffer(buffer, offset)?;
+        ::core::result::Result::Ok(::core::convert::TryInto::try_into(n)?)
+    }
+}
+impl<'buf> ::planus::VectorReadInner<'buf> for ReduceWindowFunction {
+    type Error = ::planus::errors::UnknownEnumTag;
+    const STRIDE: usize = 4;
+    #[inline]
+    unsafe fn from_buffer(
+        buffer: ::planus::SliceWithStartOffset<'buf>,
+        offset: usize,
+    ) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTag> {let value = unsafe { <i32 as ::planus::VectorRead>::from_buffer(buffer, offset) };let value: ::core::result::Result<Self, _> = ::core::convert::TryInto::try_into(value);
+        value.map_err(|error_kind| error_kind.with_error_location(
+            "ReduceWindowFunction",
+            "VectorRead::from_buffer",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<ReduceWindowFunction> for ReduceWindowFunction {
+    const STRIDE: usize = 4;
+    type Value = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> Self {
+        *self
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[Self],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (4 * i) as u32,
+            );
+        }
+    }
+}
+/// The table `ReduceWindowOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct ReduceWindowOptions{
+        /// The field `reduce_function` in the table `ReduceWindowOptions`
+        pub reduce_function: self::ReduceWindowFunction,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for ReduceWindowOptions {
+    fn default() -> Self {
+        Self {
+        reduce_function: self::ReduceWindowFunction::Unsupported,
+        }
+    }
+}
+impl ReduceWindowOptions {
+    /// Creates a [ReduceWindowOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> ReduceWindowOptionsBuilder<()> {
+        ReduceWindowOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_reduce_function: impl ::planus::WriteAsDefault<self::ReduceWindowFunction, self::ReduceWindowFunction>,
+    ) -> ::planus::Offset<Self> {let prepared_reduce_function = field_reduce_function.prepare(builder, &self::ReduceWindowFunction::Unsupported);
+        let mut table_writer: ::planus::table_writer::TableWriter::<6> = ::core::default::Default::default();
+        if prepared_reduce_function.is_some() {table_writer.write_entry::<self::ReduceWindowFunction>(0);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_reduce_function) = prepared_reduce_function {object_writer.write::<_, _, 4>(&prepared_reduce_function);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<ReduceWindowOptions>> for ReduceWindowOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ReduceWindowOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<ReduceWindowOptions>> for ReduceWindowOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<ReduceWindowOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<ReduceWindowOptions> for ReduceWindowOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ReduceWindowOptions> {
+        ReduceWindowOptions::create(
+            builder,
+            self.reduce_function,
+        )
+    }
+}
+/// Builder for serializing an instance of the [ReduceWindowOptions] type.
+///
+/// Can be created using the [ReduceWindowOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct ReduceWindowOptionsBuilder<State>(State);
+impl<
+> ReduceWindowOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`reduce_function` field](ReduceWindowOptions#structfield.reduce_function).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn reduce_function<T0>(self, value: T0) -> ReduceWindowOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsDefault<self::ReduceWindowFunction, self::ReduceWindowFunction>
+    {
+        ReduceWindowOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`reduce_function` field](ReduceWindowOptions#structfield.reduce_function) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn reduce_function_as_default(self) -> ReduceWindowOptionsBuilder<(
+        ::planus::DefaultValue,
+    )>
+    {
+        self.reduce_function(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+> ReduceWindowOptionsBuilder<(
+        T0,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [ReduceWindowOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<ReduceWindowOptions>
+        where Self: ::planus::WriteAsOffset<ReduceWindowOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::ReduceWindowFunction, self::ReduceWindowFunction>,
+> ::planus::WriteAs<::planus::Offset<ReduceWindowOptions>> for ReduceWindowOptionsBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<ReduceWindowOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ReduceWindowOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::ReduceWindowFunction, self::ReduceWindowFunction>,
+> ::planus::WriteAsOptional<::planus::Offset<ReduceWindowOptions>> for ReduceWindowOptionsBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<ReduceWindowOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<ReduceWindowOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::ReduceWindowFunction, self::ReduceWindowFunction>,
+> ::planus::WriteAsOffset<ReduceWindowOptions> for ReduceWindowOptionsBuilder<(
+        T0,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ReduceWindowOptions> {
+        let (
+                v0,
+        ) = &self.0;ReduceWindowOptions::create(
+            builder,
+                v0,
+        )
+    }
+}
+/// Reference to a deserialized [ReduceWindowOptions].
+#[derive(Copy, Clone)]
+pub struct ReduceWindowOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> ReduceWindowOptionsRef<'a> {
+        /// Getter for the [`reduce_function` field](ReduceWindowOptions#structfield.reduce_function).
+        #[inline]
+        pub fn reduce_function(&self) -> ::planus::Result<self::ReduceWindowFunction> {
+             ::core::result::Result::Ok(
+              self.0.access(0, "ReduceWindowOptions", "reduce_function")
+            ?.unwrap_or(self::ReduceWindowFunction::Unsupported))
+        }
+}
+impl<'a> ::core::fmt::Debug for ReduceWindowOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("ReduceWindowOptionsRef");
+        f.field("reduce_function", &self.reduce_function());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<ReduceWindowOptionsRef<'a>> for ReduceWindowOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: ReduceWindowOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            reduce_function: ::core::convert::TryInto::try_into(value.reduce_function()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for ReduceWindowOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for ReduceWindowOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[ReduceWindowOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<ReduceWindowOptions>> for ReduceWindowOptions {
+    type Value = ::planus::Offset<ReduceWindowOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<ReduceWindowOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for ReduceWindowOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[ReduceWindowOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The table `StableHLOCompositeOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct StableHloCompositeOptions{
+        /// The field `name` in the table `StableHLOCompositeOptions`
+        pub name: ::core::option::Option<::planus::alloc::string::String>,
+        /// The field `decomposition_subgraph_index` in the table `StableHLOCompositeOptions`
+        pub decomposition_subgraph_index: i32,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for StableHloCompositeOptions {
+    fn default() -> Self {
+        Self {
+        name: ::core::default::Default::default(),
+        decomposition_subgraph_index: 0,
+        }
+    }
+}
+impl StableHloCompositeOptions {
+    /// Creates a [StableHloCompositeOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> StableHloCompositeOptionsBuilder<()> {
+        StableHloCompositeOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_name: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+        field_decomposition_subgraph_index: impl ::planus::WriteAsDefault<i32, i32>,
+    ) -> ::planus::Offset<Self> {let prepared_name = field_name.prepare(builder);let prepared_decomposition_subgraph_index = field_decomposition_subgraph_index.prepare(builder, &0);
+        let mut table_writer: ::planus::table_writer::TableWriter::<8> = ::core::default::Default::default();
+        if prepared_name.is_some() {table_writer.write_entry::<::planus::Offset<str>>(0);}if prepared_decomposition_subgraph_index.is_some() {table_writer.write_entry::<i32>(1);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_name) = prepared_name {object_writer.write::<_, _, 4>(&prepared_name);}if let ::core::option::Option::Some(prepared_decomposition_subgraph_index) = prepared_decomposition_subgraph_index {object_writer.write::<_, _, 4>(&prepared_decomposition_subgraph_index);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<StableHloCompositeOptions>> for StableHloCompositeOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StableHloCompositeOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<StableHloCompositeOptions>> for StableHloCompositeOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StableHloCompositeOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<StableHloCompositeOptions> for StableHloCompositeOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StableHloCompositeOptions> {
+        StableHloCompositeOptions::create(
+            builder,
+            &self.name,
+            self.decomposition_subgraph_index,
+        )
+    }
+}
+/// Builder for serializing an instance of the [StableHloCompositeOptions] type.
+///
+/// Can be created using the [StableHloCompositeOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct StableHloCompositeOptionsBuilder<State>(State);
+impl<
+> StableHloCompositeOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`name` field](StableHloCompositeOptions#structfield.name).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn name<T0>(self, value: T0) -> StableHloCompositeOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>
+    {
+        StableHloCompositeOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`name` field](StableHloCompositeOptions#structfield.name) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn name_as_null(self) -> StableHloCompositeOptionsBuilder<(
+        (),
+    )>
+    {
+        self.name(())
+    }
+}
+impl<
+        T0,
+> StableHloCompositeOptionsBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`decomposition_subgraph_index` field](StableHloCompositeOptions#structfield.decomposition_subgraph_index).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn decomposition_subgraph_index<T1>(self, value: T1) -> StableHloCompositeOptionsBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsDefault<i32, i32>
+    {
+        let (
+                v0,
+        ) = self.0;StableHloCompositeOptionsBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`decomposition_subgraph_index` field](StableHloCompositeOptions#structfield.decomposition_subgraph_index) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn decomposition_subgraph_index_as_default(self) -> StableHloCompositeOptionsBuilder<(
+            T0,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.decomposition_subgraph_index(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+> StableHloCompositeOptionsBuilder<(
+        T0,
+        T1,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [StableHloCompositeOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StableHloCompositeOptions>
+        where Self: ::planus::WriteAsOffset<StableHloCompositeOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+        T1: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAs<::planus::Offset<StableHloCompositeOptions>> for StableHloCompositeOptionsBuilder<(
+        T0,
+        T1,
+)> {
+    type Prepared = ::planus::Offset<StableHloCompositeOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StableHloCompositeOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+        T1: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOptional<::planus::Offset<StableHloCompositeOptions>> for StableHloCompositeOptionsBuilder<(
+        T0,
+        T1,
+)> {
+    type Prepared = ::planus::Offset<StableHloCompositeOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StableHloCompositeOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+        T1: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOffset<StableHloCompositeOptions> for StableHloCompositeOptionsBuilder<(
+        T0,
+        T1,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StableHloCompositeOptions> {
+        let (
+                v0,
+                v1,
+        ) = &self.0;StableHloCompositeOptions::create(
+            builder,
+                v0,
+                v1,
+        )
+    }
+}
+/// Reference to a deserialized [StableHloCompositeOptions].
+#[derive(Copy, Clone)]
+pub struct StableHloCompositeOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> StableHloCompositeOptionsRef<'a> {
+        /// Getter for the [`name` field](StableHloCompositeOptions#structfield.name).
+        #[inline]
+        pub fn name(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+              self.0.access(0, "StableHloCompositeOptions", "name")
+        }
+        /// Getter for the [`decomposition_subgraph_index` field](StableHloCompositeOptions#structfield.decomposition_subgraph_index).
+        #[inline]
+        pub fn decomposition_subgraph_index(&self) -> ::planus::Result<i32> {
+             ::core::result::Result::Ok(
+              self.0.access(1, "StableHloCompositeOptions", "decomposition_subgraph_index")
+            ?.unwrap_or(0))
+        }
+}
+impl<'a> ::core::fmt::Debug for StableHloCompositeOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("StableHloCompositeOptionsRef");
+        if let ::core::option::Option::Some(field_name) = self.name().transpose() {
+                f.field("name", &field_name);
+            }f.field("decomposition_subgraph_index", &self.decomposition_subgraph_index());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<StableHloCompositeOptionsRef<'a>> for StableHloCompositeOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: StableHloCompositeOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            name:
+                                value.name()?.map(::core::convert::Into::into)
+                            ,decomposition_subgraph_index: ::core::convert::TryInto::try_into(value.decomposition_subgraph_index()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for StableHloCompositeOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for StableHloCompositeOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[StableHloCompositeOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<StableHloCompositeOptions>> for StableHloCompositeOptions {
+    type Value = ::planus::Offset<StableHloCompositeOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<StableHloCompositeOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for StableHloCompositeOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[StableHloCompositeOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
 /// The table `Operator` in the namespace `tflite`
 ///
 #[derive(Clone, Debug, PartialEq, PartialOrd,
@@ -26620,7 +29512,9 @@ pub struct Operator{
         /// The field `large_custom_options_offset` in the table `Operator`
         pub large_custom_options_offset: u64,
         /// The field `large_custom_options_size` in the table `Operator`
-        pub large_custom_options_size: u64,}
+        pub large_custom_options_size: u64,
+        /// The field `builtin_options_2` in the table `Operator`
+        pub builtin_options_2: ::core::option::Option<self::BuiltinOptions2>,}
 #[allow(clippy::derivable_impls)]
 impl ::core::default::Default for Operator {
     fn default() -> Self {
@@ -26635,6 +29529,7 @@ impl ::core::default::Default for Operator {
         intermediates: ::core::default::Default::default(),
         large_custom_options_offset: 0,
         large_custom_options_size: 0,
+        builtin_options_2: ::core::default::Default::default(),
         }
     }
 }
@@ -26657,11 +29552,12 @@ impl Operator {
         field_intermediates: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         field_large_custom_options_offset: impl ::planus::WriteAsDefault<u64, u64>,
         field_large_custom_options_size: impl ::planus::WriteAsDefault<u64, u64>,
-    ) -> ::planus::Offset<Self> {let prepared_opcode_index = field_opcode_index.prepare(builder, &0);let prepared_inputs = field_inputs.prepare(builder);let prepared_outputs = field_outputs.prepare(builder);let prepared_builtin_options = field_builtin_options.prepare(builder);let prepared_custom_options = field_custom_options.prepare(builder);let prepared_custom_options_format = field_custom_options_format.prepare(builder, &0);let prepared_mutating_variable_inputs = field_mutating_variable_inputs.prepare(builder);let prepared_intermediates = field_intermediates.prepare(builder);let prepared_large_custom_options_offset = field_large_custom_options_offset.prepare(builder, &0);let prepared_large_custom_options_size = field_large_custom_options_size.prepare(builder, &0);
-        let mut table_writer: ::planus::table_writer::TableWriter::<26> = ::core::default::Default::default();
-        if prepared_large_custom_options_offset.is_some() {table_writer.write_entry::<u64>(9);}if prepared_large_custom_options_size.is_some() {table_writer.write_entry::<u64>(10);}if prepared_opcode_index.is_some() {table_writer.write_entry::<u32>(0);}if prepared_inputs.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(1);}if prepared_outputs.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(2);}if prepared_builtin_options.is_some() {table_writer.write_entry::<::planus::Offset<self::BuiltinOptions>>(4);}if prepared_custom_options.is_some() {table_writer.write_entry::<::planus::Offset<[u8]>>(5);}if prepared_mutating_variable_inputs.is_some() {table_writer.write_entry::<::planus::Offset<[bool]>>(7);}if prepared_intermediates.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(8);}if prepared_builtin_options.is_some() {table_writer.write_entry::<u8>(3);}if prepared_custom_options_format.is_some() {table_writer.write_entry::<i8>(6);}
+        field_builtin_options_2: impl ::planus::WriteAsOptionalUnion<self::BuiltinOptions2>,
+    ) -> ::planus::Offset<Self> {let prepared_opcode_index = field_opcode_index.prepare(builder, &0);let prepared_inputs = field_inputs.prepare(builder);let prepared_outputs = field_outputs.prepare(builder);let prepared_builtin_options = field_builtin_options.prepare(builder);let prepared_custom_options = field_custom_options.prepare(builder);let prepared_custom_options_format = field_custom_options_format.prepare(builder, &0);let prepared_mutating_variable_inputs = field_mutating_variable_inputs.prepare(builder);let prepared_intermediates = field_intermediates.prepare(builder);let prepared_large_custom_options_offset = field_large_custom_options_offset.prepare(builder, &0);let prepared_large_custom_options_size = field_large_custom_options_size.prepare(builder, &0);let prepared_builtin_options_2 = field_builtin_options_2.prepare(builder);
+        let mut table_writer: ::planus::table_writer::TableWriter::<30> = ::core::default::Default::default();
+        if prepared_large_custom_options_offset.is_some() {table_writer.write_entry::<u64>(9);}if prepared_large_custom_options_size.is_some() {table_writer.write_entry::<u64>(10);}if prepared_opcode_index.is_some() {table_writer.write_entry::<u32>(0);}if prepared_inputs.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(1);}if prepared_outputs.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(2);}if prepared_builtin_options.is_some() {table_writer.write_entry::<::planus::Offset<self::BuiltinOptions>>(4);}if prepared_custom_options.is_some() {table_writer.write_entry::<::planus::Offset<[u8]>>(5);}if prepared_mutating_variable_inputs.is_some() {table_writer.write_entry::<::planus::Offset<[bool]>>(7);}if prepared_intermediates.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(8);}if prepared_builtin_options_2.is_some() {table_writer.write_entry::<::planus::Offset<self::BuiltinOptions2>>(12);}if prepared_builtin_options.is_some() {table_writer.write_entry::<u8>(3);}if prepared_custom_options_format.is_some() {table_writer.write_entry::<i8>(6);}if prepared_builtin_options_2.is_some() {table_writer.write_entry::<u8>(11);}
         unsafe {
-            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_large_custom_options_offset) = prepared_large_custom_options_offset {object_writer.write::<_, _, 8>(&prepared_large_custom_options_offset);}if let ::core::option::Option::Some(prepared_large_custom_options_size) = prepared_large_custom_options_size {object_writer.write::<_, _, 8>(&prepared_large_custom_options_size);}if let ::core::option::Option::Some(prepared_opcode_index) = prepared_opcode_index {object_writer.write::<_, _, 4>(&prepared_opcode_index);}if let ::core::option::Option::Some(prepared_inputs) = prepared_inputs {object_writer.write::<_, _, 4>(&prepared_inputs);}if let ::core::option::Option::Some(prepared_outputs) = prepared_outputs {object_writer.write::<_, _, 4>(&prepared_outputs);}if let ::core::option::Option::Some(prepared_builtin_options) = prepared_builtin_options {object_writer.write::<_, _, 4>(&prepared_builtin_options.offset());}if let ::core::option::Option::Some(prepared_custom_options) = prepared_custom_options {object_writer.write::<_, _, 4>(&prepared_custom_options);}if let ::core::option::Option::Some(prepared_mutating_variable_inputs) = prepared_mutating_variable_inputs {object_writer.write::<_, _, 4>(&prepared_mutating_variable_inputs);}if let ::core::option::Option::Some(prepared_intermediates) = prepared_intermediates {object_writer.write::<_, _, 4>(&prepared_intermediates);}if let ::core::option::Option::Some(prepared_builtin_options) = prepared_builtin_options {object_writer.write::<_, _, 1>(&prepared_builtin_options.tag());}if let ::core::option::Option::Some(prepared_custom_options_format) = prepared_custom_options_format {object_writer.write::<_, _, 1>(&prepared_custom_options_format);}
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_large_custom_options_offset) = prepared_large_custom_options_offset {object_writer.write::<_, _, 8>(&prepared_large_custom_options_offset);}if let ::core::option::Option::Some(prepared_large_custom_options_size) = prepared_large_custom_options_size {object_writer.write::<_, _, 8>(&prepared_large_custom_options_size);}if let ::core::option::Option::Some(prepared_opcode_index) = prepared_opcode_index {object_writer.write::<_, _, 4>(&prepared_opcode_index);}if let ::core::option::Option::Some(prepared_inputs) = prepared_inputs {object_writer.write::<_, _, 4>(&prepared_inputs);}if let ::core::option::Option::Some(prepared_outputs) = prepared_outputs {object_writer.write::<_, _, 4>(&prepared_outputs);}if let ::core::option::Option::Some(prepared_builtin_options) = prepared_builtin_options {object_writer.write::<_, _, 4>(&prepared_builtin_options.offset());}if let ::core::option::Option::Some(prepared_custom_options) = prepared_custom_options {object_writer.write::<_, _, 4>(&prepared_custom_options);}if let ::core::option::Option::Some(prepared_mutating_variable_inputs) = prepared_mutating_variable_inputs {object_writer.write::<_, _, 4>(&prepared_mutating_variable_inputs);}if let ::core::option::Option::Some(prepared_intermediates) = prepared_intermediates {object_writer.write::<_, _, 4>(&prepared_intermediates);}if let ::core::option::Option::Some(prepared_builtin_options_2) = prepared_builtin_options_2 {object_writer.write::<_, _, 4>(&prepared_builtin_options_2.offset());}if let ::core::option::Option::Some(prepared_builtin_options) = prepared_builtin_options {object_writer.write::<_, _, 1>(&prepared_builtin_options.tag());}if let ::core::option::Option::Some(prepared_custom_options_format) = prepared_custom_options_format {object_writer.write::<_, _, 1>(&prepared_custom_options_format);}if let ::core::option::Option::Some(prepared_builtin_options_2) = prepared_builtin_options_2 {object_writer.write::<_, _, 1>(&prepared_builtin_options_2.tag());}
             });
         }builder.current_offset()
     }
@@ -26695,6 +29591,7 @@ impl ::planus::WriteAsOffset<Operator> for Operator {
             &self.intermediates,
             self.large_custom_options_offset,
             self.large_custom_options_size,
+            &self.builtin_options_2,
         )
     }
 }
@@ -27284,6 +30181,97 @@ impl<
         T7,
         T8,
         T9,
+> OperatorBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+    )
+>
+{
+    /// Setter for the [`builtin_options_2` field](Operator#structfield.builtin_options_2).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn builtin_options_2<T10>(self, value: T10) -> OperatorBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+        T10,
+    )>
+    where T10: ::planus::WriteAsOptionalUnion<self::BuiltinOptions2>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+                v8,
+                v9,
+        ) = self.0;OperatorBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+                v7,
+                v8,
+                v9,
+            value,
+        ))
+    }
+    /// Sets the [`builtin_options_2` field](Operator#structfield.builtin_options_2) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn builtin_options_2_as_null(self) -> OperatorBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+            T5,
+            T6,
+            T7,
+            T8,
+            T9,
+        (),
+    )>
+    {
+        self.builtin_options_2(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+        T7,
+        T8,
+        T9,
+        T10,
 > OperatorBuilder<(
         T0,
         T1,
@@ -27295,6 +30283,7 @@ impl<
         T7,
         T8,
         T9,
+        T10,
 )> {
     /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [Operator].
     #[inline]
@@ -27315,6 +30304,7 @@ impl<
         T7: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T8: ::planus::WriteAsDefault<u64, u64>,
         T9: ::planus::WriteAsDefault<u64, u64>,
+        T10: ::planus::WriteAsOptionalUnion<self::BuiltinOptions2>,
 > ::planus::WriteAs<::planus::Offset<Operator>> for OperatorBuilder<(
         T0,
         T1,
@@ -27326,6 +30316,7 @@ impl<
         T7,
         T8,
         T9,
+        T10,
 )> {
     type Prepared = ::planus::Offset<Operator>;
     #[inline]
@@ -27344,6 +30335,7 @@ impl<
         T7: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T8: ::planus::WriteAsDefault<u64, u64>,
         T9: ::planus::WriteAsDefault<u64, u64>,
+        T10: ::planus::WriteAsOptionalUnion<self::BuiltinOptions2>,
 > ::planus::WriteAsOptional<::planus::Offset<Operator>> for OperatorBuilder<(
         T0,
         T1,
@@ -27355,6 +30347,7 @@ impl<
         T7,
         T8,
         T9,
+        T10,
 )> {
     type Prepared = ::planus::Offset<Operator>;
     #[inline]
@@ -27373,6 +30366,7 @@ impl<
         T7: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
         T8: ::planus::WriteAsDefault<u64, u64>,
         T9: ::planus::WriteAsDefault<u64, u64>,
+        T10: ::planus::WriteAsOptionalUnion<self::BuiltinOptions2>,
 > ::planus::WriteAsOffset<Operator> for OperatorBuilder<(
         T0,
         T1,
@@ -27384,6 +30378,7 @@ impl<
         T7,
         T8,
         T9,
+        T10,
 )> {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Operator> {
@@ -27398,6 +30393,7 @@ impl<
                 v7,
                 v8,
                 v9,
+                v10,
         ) = &self.0;Operator::create(
             builder,
                 v0,
@@ -27410,6 +30406,7 @@ impl<
                 v7,
                 v8,
                 v9,
+                v10,
         )
     }
 }
@@ -27478,6 +30475,11 @@ impl<'a> OperatorRef<'a> {
               self.0.access(10, "Operator", "large_custom_options_size")
             ?.unwrap_or(0))
         }
+        /// Getter for the [`builtin_options_2` field](Operator#structfield.builtin_options_2).
+        #[inline]
+        pub fn builtin_options_2(&self) -> ::planus::Result<::core::option::Option<self::BuiltinOptions2Ref<'a>>> {
+              self.0.access_union(11, "Operator", "builtin_options_2")
+        }
 }
 impl<'a> ::core::fmt::Debug for OperatorRef<'a> {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -27494,7 +30496,9 @@ impl<'a> ::core::fmt::Debug for OperatorRef<'a> {
                 f.field("mutating_variable_inputs", &field_mutating_variable_inputs);
             }if let ::core::option::Option::Some(field_intermediates) = self.intermediates().transpose() {
                 f.field("intermediates", &field_intermediates);
-            }f.field("large_custom_options_offset", &self.large_custom_options_offset());f.field("large_custom_options_size", &self.large_custom_options_size());
+            }f.field("large_custom_options_offset", &self.large_custom_options_offset());f.field("large_custom_options_size", &self.large_custom_options_size());if let ::core::option::Option::Some(field_builtin_options_2) = self.builtin_options_2().transpose() {
+                f.field("builtin_options_2", &field_builtin_options_2);
+            }
         f.finish()
     }
 }
@@ -27533,7 +30537,13 @@ impl<'a> ::core::convert::TryFrom<OperatorRef<'a>> for Operator {
                             } else {
                                 ::core::option::Option::None
                             }
-                        ,large_custom_options_offset: ::core::convert::TryInto::try_into(value.large_custom_options_offset()?)?,large_custom_options_size: ::core::convert::TryInto::try_into(value.large_custom_options_size()?)?,
+                        ,large_custom_options_offset: ::core::convert::TryInto::try_into(value.large_custom_options_offset()?)?,large_custom_options_size: ::core::convert::TryInto::try_into(value.large_custom_options_size()?)?,builtin_options_2:
+                    if let ::core::option::Option::Some(builtin_options_2) = value.builtin_options_2()? {
+                        ::core::option::Option::Some(::core::convert::TryInto::try_into(builtin_options_2)?)
+                    } else {
+                        ::core::option::Option::None
+                    }
+                ,
         })
     }
 }

@@ -156,6 +156,52 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
                 .integers(&lengths)
                 .output(Quant::As(1))
         }
+        E::SparseToDense => {
+            let shape = random.shape(4, 4);
+            let rank = u32::try_from(shape.len()).unwrap();
+            let count = random.length(1, 5);
+            let indexes = (0..count).flat_map(|_| {
+                let index = |length: &u32| f64::from(random.int(0, int(*length) - 1));
+                shape.iter().map(index).collect::<Vec<_>>()
+            });
+            let indexes = indexes.collect::<Vec<_>>();
+            let values = if random.coin() { 1 } else { count };
+            let lengths: Vec<i32> = shape.into_iter().map(int).collect();
+            on(operation)
+                .tensor(&[count, rank], indexes)
+                .integers(&lengths)
+                .tensor(&[values], random.reals(&[values], -9.0, 9.0))
+                .tensor(&[1], random.reals(&[1], -9.0, 9.0))
+                .stored(Quant::As(2))
+                .output(Quant::As(2))
+        }
+        E::ReduceWindow => {
+            let shape = random.shape(3, 5);
+            let mut numbers = |least: i32, most: i32| -> Vec<i32> {
+                shape.iter().map(|_| random.int(least, most)).collect()
+            };
+            let (window, strides, dilations) = (numbers(1, 3), numbers(1, 2), numbers(1, 2));
+            on(operation)
+                .tensor(&shape, whole(random, &shape, 0, 3))
+                .tensor(&[1], whole(random, &[1], 0, 2))
+                .stored(AS_INPUT)
+                .integers(&window)
+                .integers(&strides)
+                .integers(&dilations)
+                .ints(&[random.int(0, 5)])
+                .output(AS_INPUT)
+        }
+        E::BroadcastArgs => {
+            let [a, b] = broadcasting(random);
+            let lengths =
+                |shape: Vec<u32>| -> Vec<f64> { shape.into_iter().map(f64::from).collect() };
+            let rank = |shape: &Vec<u32>| [u32::try_from(shape.len()).unwrap()];
+            let ranks = [rank(&a), rank(&b)];
+            on(operation)
+                .tensor(&ranks[0], lengths(a))
+                .tensor(&ranks[1], lengths(b))
+                .output(AS_INPUT)
+        }
         E::Where => {
             let shape = random.shape(4, 4);
             on(operation).tensor(&shape, whole(random, &shape, 0, 1)).output(Quant::Fit(1.0))
