@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use random::Random;
 use sample::Sample;
+use std::sync::Mutex;
 
 /// This many cases, unless the environment says how many. A smaller seed makes no smaller case, so
 /// nothing is shrunk.
@@ -50,25 +51,46 @@ fn cases_of(operation: OperationType, cases: u32) -> u32 {
 /// each with one sample.
 pub fn each_sample(
     cases: u32,
-    operations: impl Iterator<Item = OperationType>,
-    law: impl Fn(&Sample, &mut Random) -> Result<(), String>,
+    operations: impl Iterator<Item = OperationType> + Send,
+    law: impl Fn(&Sample, &mut Random) -> Result<(), String> + Sync,
+) {
+    each_sample_on(1, cases, operations, law);
+}
+
+/// The same on several threads, which pays where a law mostly waits.
+pub fn each_sample_on(
+    threads: usize,
+    cases: u32,
+    operations: impl Iterator<Item = OperationType> + Send,
+    law: impl Fn(&Sample, &mut Random) -> Result<(), String> + Sync,
 ) {
     let only = std::env::var("NNHAL_TEST_OPERATION").ok();
-    let mut failures = Vec::new();
-    for operation in operations {
-        if only.as_ref().is_some_and(|only| *only != operation_name(operation)) {
-            continue;
+    let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    let (operations, failures) = (Mutex::new(operations), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let next = operations.lock().unwrap().next();
+            let Some(operation) = next else { return };
+            let name = operation_name(operation);
+            if !is_wanted(&name) {
+                continue;
+            }
+            let cases = cases_of(operation, cases);
+            let outcome = TestRunner::new(config(cases)).run(&any::<u64>(), |seed| {
+                let mut random = Random::new(seed);
+                let sample = samples::draw(operation, &mut random).expect("a sample");
+                law(&sample, &mut random)
+                    .map_err(|error| TestCaseError::fail(format!("{error}\nof {sample:?}")))
+            });
+            if let Err(failure) = outcome {
+                failures.lock().unwrap().push(format!("{name}: {failure}"));
+            }
         }
-        let cases = cases_of(operation, cases);
-        let outcome = TestRunner::new(config(cases)).run(&any::<u64>(), |seed| {
-            let mut random = Random::new(seed);
-            let sample = samples::draw(operation, &mut random).expect("a sample");
-            law(&sample, &mut random)
-                .map_err(|error| TestCaseError::fail(format!("{error}\nof {sample:?}")))
-        });
-        if let Err(failure) = outcome {
-            failures.push(format!("{}: {failure}", operation_name(operation)));
-        }
-    }
+    };
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{} operations\n{}", failures.len(), failures.join("\n\n"));
 }
