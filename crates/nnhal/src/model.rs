@@ -105,6 +105,8 @@ pub struct Model(Arc<Inner>);
 struct Inner {
     /// The file; `None` for a model that was built.
     file: Option<(Stored, Option<PathBuf>)>,
+    /// Whether floats may be computed with 16 bits.
+    relaxed: bool,
     /// What the caller says names its contents, so that they need not be read for it.
     token: Option<String>,
     hal: nnhal_hal::Model,
@@ -227,6 +229,7 @@ impl Model {
             signatures: signatures.collect(),
             file: Some(file),
             token,
+            relaxed: false,
             state_tensors: import.inputs[import.inputs.len() - import.states.len()..]
                 .iter()
                 .map(|it| it.index)
@@ -285,6 +288,7 @@ impl Model {
         Ok(Self(Arc::new(Inner {
             file: None,
             token: None,
+            relaxed: false,
             state_tensors: Vec::new(),
             inputs: describe("input", &main.inputs)?,
             outputs: describe("output", &main.outputs)?,
@@ -304,6 +308,17 @@ impl Model {
             shapes: Vec::new(),
             hal: model,
         })))
+    }
+
+    /// The same model, of which a device may compute 32-bit floats with 16 bits. Models made of this one say so
+    /// only if they are told so themselves.
+    #[must_use]
+    pub fn relaxed(mut self) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.hal.relax_computation_float32_to_float16 = true;
+        inner.relaxed = true;
+        inner.hash = OnceLock::new();
+        self
     }
 
     /// The same model with these names of its inputs and outputs, in their order; those behind keep
@@ -603,7 +618,9 @@ impl Model {
         if self.0.token.is_none() {
             stored.outside.iter().try_for_each(add)?;
         }
-        hasher.update(format!("{:?}", self.0.token).as_bytes());
+        if self.0.token.is_some() || self.0.relaxed {
+            hasher.update(format!("{:?}{}", self.0.token, self.0.relaxed).as_bytes());
+        }
         hasher.update(format!("{:?}{}", self.0.shapes, self.0.subgraph).as_bytes());
         Ok(*self.0.hash.get_or_init(|| hasher.finalize().into()))
     }
