@@ -58,7 +58,7 @@ pub(crate) fn gather(
     let (graph, loans, tensors) = (Graph::new(), Vec::new(), Vec::new());
     let gathered = Gathered { graph, loans, tensors };
     let mut gathering = Gathering { host, gathered, known: HashMap::new() };
-    let inputs = inputs.iter().map(|tensor| gathering.tensor(*tensor)).collect::<Result<_>>()?;
+    let inputs = inputs.iter().map(|it| gathering.tensor_as(*it, true)).collect::<Result<_>>()?;
     for index in nodes {
         gathering.node(*index)?;
     }
@@ -83,7 +83,7 @@ impl Gathering<'_, '_> {
         let (custom, builtin_options) = if operator == BuiltinOperator::Custom {
             (Some(node.custom_name.clone().unwrap_or_default()), None)
         } else {
-            let table = params::options(operator, node.version, &node.params);
+            let table = params::options(operator, &node.params);
             let table = table.map_err(|missing| {
                 refused(match missing {
                     Missing::Structure => "it has no options",
@@ -110,6 +110,10 @@ impl Gathering<'_, '_> {
 
     /// The index of a tensor in the graph; -1 stays what it is.
     fn tensor(&mut self, index: i32) -> Result<i32> {
+        self.tensor_as(index, false)
+    }
+
+    fn tensor_as(&mut self, index: i32, is_input: bool) -> Result<i32> {
         if index == crate::abi::OPTIONAL_TENSOR {
             return Ok(index);
         }
@@ -117,7 +121,7 @@ impl Gathering<'_, '_> {
             return Ok(*known);
         }
         let facts = self.host.tensor(index)?;
-        let table = table(&facts)?;
+        let table = table(&facts, is_input)?;
         let graph = &mut self.gathered.graph;
         let added = if !facts.is_constant {
             graph.tensor(table)
@@ -139,15 +143,19 @@ impl Gathering<'_, '_> {
 }
 
 /// A tensor as the file's schema describes it.
-fn table(facts: &TensorFacts) -> Result<Tensor> {
+fn table(facts: &TensorFacts, is_input: bool) -> Result<Tensor> {
     let type_ = params::type_code(facts.kind).ok_or_else(|| {
         Error::Node(format!("{} has type {}, which is newer than this program", facts.name, facts.kind))
     })?;
-    // The lengths of a tensor that is known only once it is computed are those of some earlier run.
-    let shape = (!facts.is_dynamic).then(|| facts.shape.clone());
+    // What is given has the shape that it has now. The lengths of what is computed may be those of an example
+    // or of some earlier run; without any, it may be a scalar, or not known yet.
+    let is_computed = !is_input && !facts.is_constant && !facts.is_variable;
+    let is_known = !is_computed || !facts.is_dynamic && !facts.shape.is_empty();
+    let signature = is_computed && is_known && facts.signature.len() == facts.shape.len();
     Ok(Tensor {
-        has_rank: shape.is_some(),
-        shape,
+        has_rank: is_known,
+        shape: is_known.then(|| facts.shape.clone()),
+        shape_signature: signature.then(|| facts.signature.clone()),
         type_,
         name: Some(facts.name.clone()),
         quantization: quantization(facts)?.map(Box::new),

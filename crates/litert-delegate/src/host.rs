@@ -35,6 +35,8 @@ pub(crate) struct TensorFacts {
     pub(crate) kind: c_int,
     pub(crate) name: String,
     pub(crate) shape: Vec<i32>,
+    /// The shape with -1 where the model leaves a length open; empty if it does not say.
+    pub(crate) signature: Vec<i32>,
     pub(crate) quantization: TensorScale,
     pub(crate) sparsity: Option<Sparse>,
     pub(crate) is_variable: bool,
@@ -277,13 +279,12 @@ impl Host<'_> {
         // lead to arrays and structures of the kinds that the C API says.
         unsafe {
             let tensor = tensor.as_ref();
-            let is_constant = tensor.allocation_type == abi::allocation::READ_ONLY
-                && !tensor.data.is_null()
-                && tensor.bytes > 0;
+            let is_constant = tensor.allocation_type == abi::allocation::READ_ONLY;
             Ok(TensorFacts {
                 kind: tensor.kind,
                 name: text(tensor.name).unwrap_or_default(),
                 shape: elements(tensor.dims),
+                signature: elements(tensor.dims_signature),
                 quantization: quantization(tensor),
                 sparsity: sparsity(tensor.sparsity),
                 is_variable: tensor.is_variable != 0,

@@ -1,10 +1,11 @@
 //! From the structures of `builtin_op_data.h`, which a running interpreter has, to the tables of the file's
 //! schema: the one thing about operators that a delegate needs beside the importer.
 //!
-//! A structure here has the fields that every host since `tflite-runtime` 2.14 has. Fields that came with a later
-//! version of an operator (the activation of TRANSPOSE_CONV, say) are in structures of their own, which are
-//! read only where the node is of that version: the host's own kernel of that version reads them too, so they
-//! are there. Padding, activations and types have numbers of their own in C.
+//! A structure here has fields that every host since `tflite-runtime` 2.14 has, from the first on. What came later
+//! (`quantized_bias_type` of convolutions) is behind them and not read: the bias says it itself. A field
+//! of an operator's later version, such as the activation of TRANSPOSE_CONV, is read for every version, as
+//! hosts do: they fill it in from the file whatever the version is. Padding, activations and types have
+//! numbers of their own in C.
 
 #![allow(unsafe_code)]
 
@@ -51,9 +52,7 @@ structures! {
     Pool2D {
         padding: i32, stride_w: i32, stride_h: i32, filter_w: i32, filter_h: i32, activation: i32,
     }
-    TransposeConv { padding: i32, stride_w: i32, stride_h: i32 }
-    /// From version 4 of the operator on.
-    TransposeConvActivation { before: TransposeConv, activation: i32 }
+    TransposeConv { padding: i32, stride_w: i32, stride_h: i32, activation: i32 }
     Svdf { rank: i32, activation: i32, asymmetric: u8 }
     Rnn { activation: i32, asymmetric: u8 }
     SequenceRnn { time_major: u8, activation: i32, asymmetric: u8 }
@@ -61,10 +60,6 @@ structures! {
     FullyConnected { activation: i32, weights_format: i32, keep_num_dims: u8, asymmetric: u8 }
     Lstm { activation: i32, cell_clip: f32, proj_clip: f32, kernel_type: i32, asymmetric: u8 }
     SequenceLstm {
-        activation: i32, cell_clip: f32, proj_clip: f32, time_major: u8, asymmetric: u8,
-    }
-    /// From version 4 of the operator on.
-    SequenceLstmDiagonal {
         activation: i32, cell_clip: f32, proj_clip: f32, time_major: u8, asymmetric: u8, diagonal: u8,
     }
     BidirectionalSequenceLstm {
@@ -78,9 +73,9 @@ structures! {
     TwoFlags { first: u8, second: u8 }
     LocalResponseNorm { radius: i32, bias: f32, alpha: f32, beta: f32 }
     UpToEight { values: [i32; 8], count: i32 }
-    StridedSlice { begin: i32, end: i32, ellipsis: i32, new_axis: i32, shrink_axis: i32 }
-    /// From version 8 of the operator on.
-    StridedSliceOffset { before: StridedSlice, offset: u8 }
+    StridedSlice {
+        begin: i32, end: i32, ellipsis: i32, new_axis: i32, shrink_axis: i32, offset: u8,
+    }
     Bucketize { count: i32, boundaries: *const f32 }
 }
 
@@ -100,15 +95,11 @@ pub(crate) enum Missing {
 }
 
 /// The options of an operator as the file's table; `None` for one whose table the importer does not read.
-pub(crate) fn options(
-    operator: B,
-    version: i32,
-    params: &Params<'_>,
-) -> Result<Option<O>, Missing> {
+pub(crate) fn options(operator: B, params: &Params<'_>) -> Result<Option<O>, Missing> {
     if params.is_null() {
         return if needs_options(operator) { Err(Missing::Structure) } else { Ok(None) };
     }
-    match table(operator, version, params) {
+    match table(operator, params) {
         Some(table) => Ok(table),
         None => Err(Missing::Value),
     }
@@ -129,7 +120,7 @@ fn needs_options(operator: B) -> bool {
 }
 
 #[allow(clippy::too_many_lines)] // A table: an operator a line or two.
-fn table(operator: B, version: i32, params: &Params<'_>) -> Option<Option<O>> {
+fn table(operator: B, params: &Params<'_>) -> Option<Option<O>> {
     let p = params;
     Some(Some(match operator {
         B::Conv2d => {
@@ -171,15 +162,11 @@ fn table(operator: B, version: i32, params: &Params<'_>) -> Option<Option<O>> {
         }
         B::TransposeConv => {
             let it: TransposeConv = p.read()?;
-            let fused = match version {
-                4.. => p.read::<TransposeConvActivation>()?.activation,
-                _ => 0,
-            };
             O::TransposeConvOptions(Box::new(TransposeConvOptions {
                 padding: padding(it.padding)?,
                 stride_w: it.stride_w,
                 stride_h: it.stride_h,
-                fused_activation_function: activation(fused)?,
+                fused_activation_function: activation(it.activation)?,
                 quantized_bias_type: TensorType::Float32,
             }))
         }
@@ -256,17 +243,13 @@ fn table(operator: B, version: i32, params: &Params<'_>) -> Option<Option<O>> {
         }
         B::UnidirectionalSequenceLstm => {
             let it: SequenceLstm = p.read()?;
-            let diagonal = match version {
-                4.. => p.read::<SequenceLstmDiagonal>()?.diagonal,
-                _ => 0,
-            };
             O::UnidirectionalSequenceLstmOptions(Box::new(UnidirectionalSequenceLstmOptions {
                 fused_activation_function: activation(it.activation)?,
                 cell_clip: it.cell_clip,
                 proj_clip: it.proj_clip,
                 time_major: it.time_major != 0,
                 asymmetric_quantize_inputs: it.asymmetric != 0,
-                diagonal_recurrent_tensors: diagonal != 0,
+                diagonal_recurrent_tensors: it.diagonal != 0,
             }))
         }
         B::BidirectionalSequenceLstm => {
@@ -373,17 +356,13 @@ fn table(operator: B, version: i32, params: &Params<'_>) -> Option<Option<O>> {
         }
         B::StridedSlice => {
             let it: StridedSlice = p.read()?;
-            let offset = match version {
-                8.. => p.read::<StridedSliceOffset>()?.offset,
-                _ => 0,
-            };
             O::StridedSliceOptions(Box::new(StridedSliceOptions {
                 begin_mask: it.begin,
                 end_mask: it.end,
                 ellipsis_mask: it.ellipsis,
                 new_axis_mask: it.new_axis,
                 shrink_axis_mask: it.shrink_axis,
-                offset: offset != 0,
+                offset: it.offset != 0,
             }))
         }
         B::Pack => {

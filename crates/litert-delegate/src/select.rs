@@ -93,6 +93,23 @@ pub(crate) fn from_elsewhere(host: &Host<'_>, tensors: &[i32]) -> Result<Vec<i32
 /// of others, none.
 fn refusals(host: &Host<'_>, nodes: &[i32], device: &dyn Device) -> Result<Refused> {
     let (inputs, outputs) = ends(host, nodes)?;
+    // What is not computed here and has no shape yet, or no elements, may have any later.
+    let mut open = HashSet::new();
+    for input in &inputs {
+        let tensor = host.tensor(*input)?;
+        if tensor.is_dynamic || tensor.shape.contains(&0) {
+            open.insert(*input);
+        }
+    }
+    let mut waiting = Refused::new();
+    for index in nodes {
+        if host.node(*index)?.inputs.iter().any(|input| open.contains(input)) {
+            waiting.insert(*index, "the shape of an input is known only when it is computed".into());
+        }
+    }
+    if !waiting.is_empty() {
+        return Ok(waiting);
+    }
     let gathered = gather(host, nodes, &inputs, &outputs)?;
     let as_error =
         |source: ImportError| nnhal::Error::Import { path: None, source };

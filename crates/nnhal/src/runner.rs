@@ -362,7 +362,7 @@ impl Runner {
                 return Err(Error::InputCount { found, expected });
             }
         }
-        self.check_lent_inputs(inputs)?;
+        self.check_lent(inputs, outputs)?;
         for memory in inputs.iter().chain(outputs).flatten() {
             whole(memory, 0)?;
         }
@@ -381,8 +381,9 @@ impl Runner {
         outcome
     }
 
-    /// Whether the caller's memory of each input has as many bytes as the input.
-    fn check_lent_inputs(&self, inputs: &[Option<Memory>]) -> Result<()> {
+    /// Whether the caller's memory of each input has as many bytes as the input, and that of an output
+    /// whose shape is known as many as the output.
+    fn check_lent(&self, inputs: &[Option<Memory>], outputs: &[Option<Memory>]) -> Result<()> {
         let infos = self.prepared.model.inputs().iter().zip(&self.prepared.inputs);
         for (index, (memory, (info, operand))) in inputs.iter().zip(infos).enumerate() {
             let Some(memory) = memory else { continue };
@@ -393,6 +394,17 @@ impl Runner {
                 let shape = shape_of(info, shape.unwrap_or_default());
                 let wrong = Error::Elements { data_type: info.data_type, shape, found };
                 return Err(Error::input(&info.name)(wrong));
+            }
+        }
+        let infos = self.prepared.model.outputs().iter().zip(&self.prepared.outputs);
+        for (memory, (info, operand)) in outputs.iter().zip(infos) {
+            let Some(memory) = memory else { continue };
+            let known = operand.has_known_dimensions();
+            let expected = byte_size(operand, &operand.dimensions).filter(|_| known);
+            if expected.is_some_and(|size| size as u64 != memory.size()) {
+                let found = usize::try_from(memory.size()).unwrap_or(usize::MAX);
+                let shape = shape_of(info, &operand.dimensions);
+                return Err(Error::Elements { data_type: info.data_type, shape, found });
             }
         }
         Ok(())
