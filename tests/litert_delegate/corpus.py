@@ -37,11 +37,11 @@ def is_close(found, expected, tolerance):
     found, expected = found.astype(wide), expected.astype(wide)
     if "steps" in tolerance:
         worst = np.abs(found - expected).max()
-        return None if worst <= tolerance["steps"] else f"{worst} steps apart, expected {tolerance['steps']}"
+        return None if worst <= tolerance["steps"] else f"{worst} steps off, expected {tolerance['steps']}"
     with np.errstate(invalid="ignore"):
-        apart = np.abs(found - expected) - tolerance["rtol"] * np.abs(expected)
+        off = np.abs(found - expected) - tolerance["rtol"] * np.abs(expected)
         equal = (found == expected) | (np.isnan(found) & np.isnan(expected))
-        worst = np.where(equal, 0, apart).max()
+        worst = np.where(equal, 0, off).max()
     return None if worst <= tolerance["atol"] else f"{worst} beyond, expected {tolerance['atol']}"
 
 

@@ -75,7 +75,7 @@ FAKE_QUANT, FAKE_QUANT_OPTIONS = 80, 60
 
 
 def islands(sizes, shape=(1, 16)):
-    """So many operators of ours, one of the host's, so many of ours, and so on."""
+    """As many operators of ours as the first size says, one of the host's, ours again, and so on."""
     codes, tensors, operators = [flatfile.RELU, FAKE_QUANT], [flatfile.tensor("x", shape)], []
     table = flatfile.Table(_0=("f", -4.0), _1=("f", 4.0), _2=("i", 8))
     for number, size in enumerate(sizes):
@@ -181,7 +181,7 @@ def a_delegate_that_is_destroyed_first_leaves_its_interpreter_running():
     before = run(interpreter, value).copy()
     library().tflite_plugin_destroy_delegate(native(delegate))
     np.testing.assert_array_equal(run(interpreter, value), before)
-    # Who comes with it now is told; the interpreter may go on without.
+    # Who comes with it now gets an error; the interpreter may go on without.
     fails(lambda: hosts.Interpreter(str(INT8), experimental_delegates=[delegate]))
     np.testing.assert_array_equal(run(interpreter, value), before)
     del interpreter

@@ -134,7 +134,10 @@ mod tests {
                         {\"filenames\":[\"/b/libneuralnetworks.rlib\",\"/b/libneuralnetworks.so\"]}\n\
                         {\"reason\":\"build-finished\",\"success\":true}\n";
         let library = "libneuralnetworks.so";
-        assert_eq!(built_library(messages, library), Some(PathBuf::from("/b/libneuralnetworks.so")));
+        assert_eq!(
+            built_library(messages, library),
+            Some(PathBuf::from("/b/libneuralnetworks.so"))
+        );
         assert_eq!(built_library(messages, "libnnhal_delegate.so"), None);
         assert_eq!(built_library("{}", library), None);
     }

@@ -21,10 +21,8 @@ pub(crate) mod allocation {
 
 /// The interpreter may have tensors whose shapes are known only when they are computed.
 pub(crate) const ALLOW_DYNAMIC_TENSORS: i64 = 1;
-/// Each operator's time is reported to the interpreter's profiler.
-pub(crate) const PER_OPERATOR_PROFILING: i64 = 4;
 
-/// `TfLiteIntArray`, or `TfLiteFloatArray`: a length, and so many elements behind it.
+/// `TfLiteIntArray`, or `TfLiteFloatArray`: a length, and its elements behind it.
 #[repr(C)]
 pub(crate) struct Array {
     pub(crate) size: c_int,

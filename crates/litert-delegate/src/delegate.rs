@@ -152,7 +152,7 @@ pub(crate) fn with_kernel(
     shared.observed(|| call(&mut kernel))
 }
 
-/// Forgets a kernel; one that is not there is nothing to complain about, there is nobody to tell.
+/// Forgets a kernel; one that is not there is nothing to complain about, no one could be notified.
 pub(crate) fn free(number: usize) {
     if let Some(kernel) = KERNELS.remove(number) {
         let shared = Arc::clone(&kernel.lock().unwrap_or_else(PoisonError::into_inner).shared);

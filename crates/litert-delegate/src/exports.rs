@@ -91,7 +91,7 @@ pub unsafe extern "C" fn tflite_plugin_create_delegate(
             if let Some(report) = report_error {
                 let sentence = format!("nnhal delegate: {error}").replace('\0', " ");
                 let sentence = CString::new(sentence).unwrap_or_default();
-                // SAFETY: a string that ends, and lives until the call returns.
+                // SAFETY: a string that ends, and exists until the call returns.
                 unsafe { report(sentence.as_ptr()) };
             }
             ptr::null_mut()
@@ -115,7 +115,7 @@ unsafe fn pairs(
     if count > 0 && (keys.is_null() || values.is_null()) {
         return Err(Error::Option(format!("{count} options, but no keys or values")));
     }
-    // SAFETY: there are so many pointers; each is null or leads to a string that ends.
+    // SAFETY: there are as many pointers; each is null or leads to a string that ends.
     let text = |all: *const *const c_char, at: usize| unsafe {
         let text = *all.add(at);
         (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())

@@ -33,7 +33,10 @@ pub(crate) fn candidate(node: &NodeFacts<'_>) -> Result<BuiltinOperator> {
         return refused("it belongs to a delegate already");
     }
     let Ok(operator) = B::try_from(node.builtin_code) else {
-        return Err(Error::Node(format!("operator {} is newer than this program", node.builtin_code)));
+        return Err(Error::Node(format!(
+            "operator {} is newer than this program",
+            node.builtin_code
+        )));
     };
     match operator {
         B::If | B::While | B::CallOnce | B::StablehloWhile | B::StablehloCase => {
@@ -145,7 +148,10 @@ impl Gathering<'_, '_> {
 /// A tensor as the file's schema describes it.
 fn table(facts: &TensorFacts, is_input: bool) -> Result<Tensor> {
     let type_ = params::type_code(facts.kind).ok_or_else(|| {
-        Error::Node(format!("{} has type {}, which is newer than this program", facts.name, facts.kind))
+        Error::Node(format!(
+            "{} has type {}, which is newer than this program",
+            facts.name, facts.kind
+        ))
     })?;
     // What is given has the shape that it has now. The lengths of what is computed may be those of an example
     // or of some earlier run; without any, it may be a scalar, or not known yet.

@@ -49,7 +49,11 @@ pub(crate) struct TensorFacts {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TensorScale {
     None,
-    Affine { scales: Vec<f32>, zero_points: Vec<i32>, dimension: i32 },
+    Affine {
+        scales: Vec<f32>,
+        zero_points: Vec<i32>,
+        dimension: i32,
+    },
     /// By blocks, or in a way that this program does not know.
     Other(c_int),
 }
@@ -94,7 +98,7 @@ pub(crate) struct Params<'c> {
 ///
 /// # Safety
 /// The type is `repr(C)`, any bytes are a value of it, and every host gives the operators that it is read for
-/// at least so many bytes.
+/// at least this number of bytes.
 pub(crate) unsafe trait HostStructure: Copy {}
 
 impl Params<'_> {
@@ -107,7 +111,7 @@ impl Params<'_> {
     pub(crate) fn read<T: HostStructure>(&self) -> Option<T> {
         let data = NonNull::new(self.data.cast_mut())?.cast::<T>();
         // SAFETY: the host's parser allocated the structure of this operator, which `T` is or begins like;
-        // it lives as long as the node.
+        // it exists as long as the node.
         Some(unsafe { data.read_unaligned() })
     }
 
@@ -117,7 +121,7 @@ impl Params<'_> {
         if first.is_null() {
             return (count == 0).then(Vec::new);
         }
-        // SAFETY: the host says that there are so many, in the model's memory.
+        // SAFETY: the host says that there are `count`, in the model's memory.
         Some((0..count).map(|at| unsafe { first.add(at).read_unaligned() }).collect())
     }
 }
@@ -131,7 +135,7 @@ unsafe fn elements<T: Copy>(array: *const abi::Array) -> Vec<T> {
     // SAFETY: it is an array of the host.
     let size = unsafe { (*array.as_ptr()).size };
     let count = usize::try_from(size).unwrap_or(0).min(MOST_ELEMENTS);
-    // SAFETY: behind the length there are so many elements, 4 bytes each and so aligned.
+    // SAFETY: behind the length there are `count` elements, 4 bytes each and so aligned.
     unsafe {
         let first = array.as_ptr().cast::<u8>().add(size_of::<c_int>()).cast::<T>();
         (0..count).map(|at| first.add(at).read_unaligned()).collect()
@@ -173,7 +177,7 @@ impl OwnArray {
 
 impl Drop for OwnArray {
     fn drop(&mut self) {
-        // SAFETY: it came from `malloc`, and nobody else has it.
+        // SAFETY: it came from `malloc`, and no one else has it.
         unsafe { free(self.0.as_ptr().cast()) };
     }
 }
@@ -209,7 +213,7 @@ impl Host<'_> {
     pub(crate) fn report(&self, sentence: &str) {
         let Some(report) = self.raw().report_error else { return };
         let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
-        // SAFETY: the format takes one string, which ends and lives until the call returns.
+        // SAFETY: the format takes one string, which ends, and is there until the call returns.
         unsafe { report(self.context.as_ptr(), c"%s".as_ptr(), sentence.as_ptr()) };
     }
 
@@ -266,7 +270,7 @@ impl Host<'_> {
         let at = usize::try_from(index).ok().filter(|at| *at < count);
         let tensors = NonNull::new(self.raw().tensors);
         match (at, tensors) {
-            // SAFETY: the host has so many tensors behind each other.
+            // SAFETY: the host has `count` tensors behind each other.
             (Some(at), Some(tensors)) => Ok(unsafe { tensors.add(at) }),
             _ => Err(host(format!("has no tensor {index}, only {count}"))),
         }
@@ -317,7 +321,7 @@ impl Host<'_> {
         }
         let missing = || Error::Tensor { tensor: index, what: "has no memory".into() };
         let data = NonNull::new(data).ok_or_else(missing)?;
-        // SAFETY: the tensor has so many bytes there. What is not constant is lent during one call of the host, which
+        // SAFETY: the tensor has `bytes` bytes there. What is not constant is lent during one call of the host, which
         // leaves its tensors alone meanwhile; a constant is never changed, and stays until the kernels are
         // gone. Only raw pointers to the bytes exist in this library.
         Ok(Some(unsafe { Loan::new(data, bytes, protection) }?))
@@ -363,7 +367,7 @@ impl Host<'_> {
         if status != abi::OK || (first.is_null() && count > 0) {
             return Err(host(format!("does not preview partitions: status {status}")));
         }
-        // SAFETY: the host's own structures, so many, valid until the next preview.
+        // SAFETY: the host's own structures, `count` of them, valid until the next preview.
         Ok((0..count).map(|at| unsafe { Partition::of(first.add(at)) }).collect())
     }
 
@@ -446,7 +450,7 @@ unsafe fn quantization(tensor: &abi::Tensor) -> TensorScale {
 /// Null, or of a tensor of a host.
 unsafe fn sparsity(sparsity: *const abi::Sparsity) -> Option<Sparse> {
     let sparsity = NonNull::new(sparsity.cast_mut())?;
-    // SAFETY: the host's structure, with so many dimensions.
+    // SAFETY: the host's structure, with `count` dimensions.
     unsafe {
         let sparsity = sparsity.as_ref();
         let count = usize::try_from(sparsity.dim_metadata_size).unwrap_or(0);

@@ -38,7 +38,11 @@ struct Variant {
 
 impl Kernel {
     /// Prepares a partition for the shapes that its inputs have now.
-    pub(crate) fn new(host: &Host<'_>, partition: &Partition, shared: &Arc<Shared>) -> Result<Self> {
+    pub(crate) fn new(
+        host: &Host<'_>,
+        partition: &Partition,
+        shared: &Arc<Shared>,
+    ) -> Result<Self> {
         let inputs = from_elsewhere(host, &partition.inputs)?;
         let outputs = partition.outputs.clone();
         let gathered = gather(host, &partition.nodes, &inputs, &outputs)?;
@@ -51,7 +55,9 @@ impl Kernel {
         let state = |at| {
             let tensor = model.state_tensor(at).and_then(|it| gathered.tensors.get(it));
             tensor.copied().ok_or_else(|| {
-                Error::Node(format!("variable {at} of the partition is no tensor of the interpreter"))
+                Error::Node(format!(
+                    "variable {at} of the partition is no tensor of the interpreter"
+                ))
             })
         };
         let states = (0..model.states().len()).map(state).collect::<Result<_>>()?;
@@ -163,7 +169,9 @@ impl Kernel {
         }
         variant.runner.run_in(&RunOptions::default(), &inputs, &outputs, None)?;
         for (at, tensor) in self.states.iter().enumerate() {
-            let Some((_loan, memory)) = host.lend(*tensor, Protection::READ_WRITE)? else { continue };
+            let Some((_loan, memory)) = host.lend(*tensor, Protection::READ_WRITE)? else {
+                continue;
+            };
             bytes.resize(usize::try_from(memory.size()).unwrap_or(0), 0);
             variant.runner.read_state(at, &mut bytes)?;
             memory.view()?.write(0, &bytes)?;
@@ -175,7 +183,9 @@ impl Kernel {
             }
             let Some(shape) = variant.runner.output_shape(at)? else { continue };
             host.resize(*tensor, &lengths(shape)?)?;
-            let Some((_loan, memory)) = host.lend(*tensor, Protection::READ_WRITE)? else { continue };
+            let Some((_loan, memory)) = host.lend(*tensor, Protection::READ_WRITE)? else {
+                continue;
+            };
             bytes.resize(usize::try_from(memory.size()).unwrap_or(0), 0);
             variant.runner.read_output_bytes(at, &mut bytes)?;
             memory.view()?.write(0, &bytes)?;

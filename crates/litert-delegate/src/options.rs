@@ -71,7 +71,8 @@ impl Options {
     fn set(&mut self, key: &str, value: &str) -> Option<()> {
         match key {
             "device" => {
-                self.device = Some(nnhal::devices::names().into_iter().find(|it| *it == value)?.into());
+                self.device =
+                    Some(nnhal::devices::names().into_iter().find(|it| *it == value)?.into());
             }
             "threads" => {
                 let threads: usize = value.parse().ok()?;

@@ -274,7 +274,9 @@ fn table(operator: B, params: &Params<'_>) -> Option<Option<O>> {
                 },
             }))
         }
-        B::Softmax => O::SoftmaxOptions(Box::new(SoftmaxOptions { beta: p.read::<Float>()?.value })),
+        B::Softmax => {
+            O::SoftmaxOptions(Box::new(SoftmaxOptions { beta: p.read::<Float>()?.value }))
+        }
         B::Concatenation => {
             let it: TwoIntegers = p.read()?;
             let fused_activation_function = activation(it.second)?;

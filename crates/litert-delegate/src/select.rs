@@ -104,29 +104,30 @@ fn refusals(host: &Host<'_>, nodes: &[i32], device: &dyn Device) -> Result<Refus
     let mut waiting = Refused::new();
     for index in nodes {
         if host.node(*index)?.inputs.iter().any(|input| open.contains(input)) {
-            waiting.insert(*index, "the shape of an input is known only when it is computed".into());
+            waiting
+                .insert(*index, "the shape of an input is known only when it is computed".into());
         }
     }
     if !waiting.is_empty() {
         return Ok(waiting);
     }
     let gathered = gather(host, nodes, &inputs, &outputs)?;
-    let as_error =
-        |source: ImportError| nnhal::Error::Import { path: None, source };
+    let as_error = |source: ImportError| nnhal::Error::Import { path: None, source };
     let stored = gathered.graph.store().map_err(as_error)?;
     match import_stored(&stored, &ImportOptions::default()) {
         Ok(import) => {
             let answers = device.supported_operations(&import.model, HalVersion::LATEST);
             // An error is of the model as a whole, and comes again when it is prepared.
             let answers = answers.unwrap_or_default();
-            let unknown = answers.into_iter().zip(&import.operator_origin).filter_map(
-                |(answer, origin)| match (answer, origin.index) {
-                    (Support::No(reason), Some(at)) => {
-                        Some((*nodes.get(at)?, format!("{origin}: {reason}")))
+            let unknown =
+                answers.into_iter().zip(&import.operator_origin).filter_map(|(answer, origin)| {
+                    match (answer, origin.index) {
+                        (Support::No(reason), Some(at)) => {
+                            Some((*nodes.get(at)?, format!("{origin}: {reason}")))
+                        }
+                        _ => None,
                     }
-                    _ => None,
-                },
-            );
+                });
             Ok(unknown.collect())
         }
         Err(ImportError::Unsupported { operators, .. }) => {
@@ -151,21 +152,24 @@ fn refusals(host: &Host<'_>, nodes: &[i32], device: &dyn Device) -> Result<Refus
 fn user_of(host: &Host<'_>, nodes: &[i32], shown: &[String], inputs: &[i32]) -> Option<i32> {
     let shown = shown.first()?;
     let tensor = inputs.iter().find(|input| {
-        host.tensor(**input).is_ok_and(|facts| !facts.name.is_empty() && shown.starts_with(&facts.name))
+        host.tensor(**input)
+            .is_ok_and(|facts| !facts.name.is_empty() && shown.starts_with(&facts.name))
     })?;
-    nodes.iter().copied().find(|node| {
-        host.node(*node).is_ok_and(|node| node.inputs.contains(tensor))
-    })
+    nodes
+        .iter()
+        .copied()
+        .find(|node| host.node(*node).is_ok_and(|node| node.inputs.contains(tensor)))
 }
 
-/// Those of the host's partitions that are worth it: with nodes enough, and not more than so many, the largest
+/// Those of the host's partitions that are worth it: with nodes enough, and not more than `most`, the largest
 /// first; in the host's order.
 pub(crate) fn worthwhile(
     mut partitions: Vec<Partition>,
     least_nodes: usize,
     most: usize,
 ) -> Vec<Partition> {
-    partitions.retain(|partition| !partition.nodes.is_empty() && partition.nodes.len() >= least_nodes);
+    partitions
+        .retain(|partition| !partition.nodes.is_empty() && partition.nodes.len() >= least_nodes);
     if most > 0 && partitions.len() > most {
         let mut sizes: Vec<(usize, usize)> =
             partitions.iter().enumerate().map(|(at, it)| (it.nodes.len(), at)).collect();

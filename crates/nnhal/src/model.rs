@@ -311,7 +311,7 @@ impl Model {
     }
 
     /// The same model, of which a device may compute 32-bit floats with 16 bits. Models made of this one say so
-    /// only if they are told so themselves.
+    /// only after a call of their own.
     #[must_use]
     pub fn relaxed(mut self) -> Self {
         let inner = Arc::make_mut(&mut self.0);

@@ -12,8 +12,8 @@ use crate::tensor::{Tensor, TensorView, encode_reals, stored};
 use crate::variables::{Shared, Value, Variables};
 use nnhal_driver::Observer;
 use nnhal_hal::{
-    DataLocation, ErrorStatus, Execution, ExecutionError, Memory, Operand, Request, RequestArgument, RequestMemoryPool,
-    Timing,
+    DataLocation, ErrorStatus, Execution, ExecutionError, Memory, Operand, Request,
+    RequestArgument, RequestMemoryPool, Timing,
 };
 use nnhal_ops::extension::element_size;
 use nnhal_tflite::State;

@@ -114,7 +114,13 @@ impl Graph {
 
     /// Adds an operator of this code and version, with the name of a custom one. Operators are in the order in
     /// which they run; [`Operator::opcode_index`] is filled in here.
-    pub fn operator(&mut self, code: i32, custom: Option<String>, version: i32, operator: Operator) {
+    pub fn operator(
+        &mut self,
+        code: i32,
+        custom: Option<String>,
+        version: i32,
+        operator: Operator,
+    ) {
         let code = OperatorCode {
             deprecated_builtin_code: i8::try_from(code).unwrap_or(i8::MAX),
             builtin_code: code,

@@ -254,10 +254,7 @@ pub fn import_memory(pool: Memory, options: &ImportOptions<'_>) -> Result<Import
 ///
 /// # Errors
 /// See [`ImportError`].
-pub fn import_stored(
-    stored: &Stored,
-    options: &ImportOptions<'_>,
-) -> Result<Import, ImportError> {
+pub fn import_stored(stored: &Stored, options: &ImportOptions<'_>) -> Result<Import, ImportError> {
     let _span = tracing::debug_span!("import", bytes = stored.tables.size()).entered();
     let excerpt = Excerpt::of(stored)?;
     let mut file = File::read(&excerpt)?;

@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Bytes that somebody lends, until this is dropped: afterwards every access to them is an error.
-/// Dropping waits for accesses that are under way.
+/// Dropping waits for accesses that are running.
 #[derive(Debug)]
 #[must_use = "the loan ends when this is dropped"]
 pub struct Loan(Arc<Lent>);

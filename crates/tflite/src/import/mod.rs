@@ -39,8 +39,8 @@ use builder::Builder;
 use nnhal_hal::builder::PoolId;
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
-    ExtensionNameAndPrefix, HalVersion, Model, ModelBuilder, OperandId, OperandSpec,
-    OperandType, Operation, OperationType, SubgraphBuilder,
+    ExtensionNameAndPrefix, HalVersion, Model, ModelBuilder, OperandId, OperandSpec, OperandType,
+    Operation, OperationType, SubgraphBuilder,
 };
 use nnhal_ops::extension;
 use std::collections::HashMap;
