@@ -115,7 +115,7 @@ unsafe fn pairs(
     if count > 0 && (keys.is_null() || values.is_null()) {
         return Err(Error::Option(format!("{count} options, but no keys or values")));
     }
-    // SAFETY: there are as many pointers; each is null or leads to a string that ends.
+    // SAFETY: there are `count` pointers; each is null or leads to a string that ends.
     let text = |all: *const *const c_char, at: usize| unsafe {
         let text = *all.add(at);
         (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())

@@ -90,7 +90,7 @@ impl Lent {
         let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
         let first = Self::at(*bytes, offset, destination.len())?;
         // SAFETY: `at` checked the range, whose owner vouches for it as long as `bytes` is locked,
-        // and that nobody has a reference to it: `destination` is elsewhere.
+        // and that no one has a reference to it: `destination` is elsewhere.
         unsafe { copy::out_of(first, destination) };
         Ok(())
     }
@@ -147,7 +147,7 @@ mod tests {
 
         fn lend(&self, protection: Protection) -> (Loan, Memory) {
             let first = NonNull::new(self.0.cast()).unwrap();
-            // SAFETY: the box lives until `self` is dropped, behind every loan of these tests.
+            // SAFETY: the box exists until `self` is dropped, behind every loan of these tests.
             unsafe { Loan::new(first, self.0.len(), protection) }.unwrap()
         }
     }
