@@ -1,5 +1,5 @@
 //! Builds `libneuralnetworks.so` and puts it where C programs find it, with headers and a file for
-//! pkg-config.
+//! pkg-config; and `libnnhal_delegate.so` beside it.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,9 @@ const HEADERS: &[&str] = &[
     "android/NeuralNetworksTypes.h",
 ];
 
-const LIBRARY: &str = "libneuralnetworks.so";
+/// Packages, and the libraries that they build.
+const LIBRARIES: [(&str, &str); 2] =
+    [("nnhal-capi", "libneuralnetworks.so"), ("nnhal-litert-delegate", "libnnhal_delegate.so")];
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
@@ -25,8 +27,8 @@ pub(crate) enum InstallError {
     Cargo(io::Error),
     #[error("cargo build ended with {0}")]
     Build(ExitStatus),
-    #[error("cargo built no {LIBRARY}")]
-    NoLibrary,
+    #[error("cargo built no {0}")]
+    NoLibrary(&'static str),
 }
 
 /// Installs under `prefix`, or, for packages, under `staging` as if that were `/`. Returns what was
@@ -36,17 +38,19 @@ pub(crate) fn install(
     prefix: &Path,
     staging: Option<&Path>,
 ) -> Result<Vec<PathBuf>, InstallError> {
-    let library = build(workspace)?;
+    let libraries = build(workspace)?;
     let root = match staging {
         Some(staging) => staging.join(prefix.strip_prefix("/").unwrap_or(prefix)),
         None => prefix.to_owned(),
     };
     let mut written = Vec::new();
-    let installed = root.join("lib").join(LIBRARY);
-    copy(&library, &installed, &mut written)?;
-    // What debuggers need takes most of the file; without the program `strip` it stays.
-    let _ =
-        Command::new("strip").arg("--strip-debug").arg(&installed).stderr(Stdio::null()).status();
+    for (library, (_, name)) in libraries.iter().zip(LIBRARIES) {
+        let installed = root.join("lib").join(name);
+        copy(library, &installed, &mut written)?;
+        // What debuggers need takes most of the file; without the program `strip` it stays.
+        let strip = &mut Command::new("strip");
+        let _ = strip.arg("--strip-debug").arg(&installed).stderr(Stdio::null()).status();
+    }
     for header in HEADERS {
         let from = workspace.join("include").join(header);
         copy(&from, &root.join("include/nnhal").join(header), &mut written)?;
@@ -75,12 +79,13 @@ fn pkg_config() -> String {
     )
 }
 
-/// Builds the library and returns where it is.
-fn build(workspace: &Path) -> Result<PathBuf, InstallError> {
+/// Builds the libraries and returns where they are.
+fn build(workspace: &Path) -> Result<Vec<PathBuf>, InstallError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(workspace)
-        .args(["build", "--release", "--locked", "--package", "nnhal-capi"])
+        .args(["build", "--release", "--locked"])
+        .args(LIBRARIES.iter().flat_map(|(package, _)| ["--package", package]))
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
@@ -88,11 +93,13 @@ fn build(workspace: &Path) -> Result<PathBuf, InstallError> {
     if !output.status.success() {
         return Err(InstallError::Build(output.status));
     }
-    built_library(&String::from_utf8_lossy(&output.stdout)).ok_or(InstallError::NoLibrary)
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let built = |(_, name)| built_library(&messages, name).ok_or(InstallError::NoLibrary(name));
+    LIBRARIES.into_iter().map(built).collect()
 }
 
-/// The library among the files that cargo says to have built.
-fn built_library(messages: &str) -> Option<PathBuf> {
+/// A library among the files that cargo says to have built.
+fn built_library(messages: &str, library: &str) -> Option<PathBuf> {
     let messages =
         messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let files = messages.flat_map(|message| match message.get("filenames") {
@@ -100,7 +107,7 @@ fn built_library(messages: &str) -> Option<PathBuf> {
         _ => Vec::new(),
     });
     let mut paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
-    paths.rfind(|path| path.file_name().is_some_and(|name| name == LIBRARY))
+    paths.rfind(|path| path.file_name().is_some_and(|name| name == library))
 }
 
 fn copy(from: &Path, to: &Path, written: &mut Vec<PathBuf>) -> Result<(), InstallError> {
@@ -126,8 +133,13 @@ mod tests {
                         no json\n\
                         {\"filenames\":[\"/b/libneuralnetworks.rlib\",\"/b/libneuralnetworks.so\"]}\n\
                         {\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(built_library(messages), Some(PathBuf::from("/b/libneuralnetworks.so")));
-        assert_eq!(built_library("{}"), None);
+        let library = "libneuralnetworks.so";
+        assert_eq!(
+            built_library(messages, library),
+            Some(PathBuf::from("/b/libneuralnetworks.so"))
+        );
+        assert_eq!(built_library(messages, "libnnhal_delegate.so"), None);
+        assert_eq!(built_library("{}", library), None);
     }
 
     #[test]

@@ -69,7 +69,8 @@ fn shared(settings: Settings) -> Arc<dyn Device> {
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
     let devices = devices.get_or_insert_default();
     devices.retain(|_, device| device.strong_count() > 0);
-    let key = format!("{settings:?}");
+    // Threads of a process do not exist in one that was forked from it.
+    let key = format!("{} {settings:?}", std::process::id());
     if let Some(device) = devices.get(&key).and_then(Weak::upgrade) {
         return device;
     }

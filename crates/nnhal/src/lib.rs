@@ -82,3 +82,5 @@ pub use variables::Variables;
 pub use nnhal_hal as hal;
 /// What of a `.tflite` file becomes a model.
 pub use nnhal_tflite as tflite;
+/// Graphs that are described, for [`Model::from_graph`].
+pub use nnhal_tflite::graph;

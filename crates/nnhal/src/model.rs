@@ -8,6 +8,7 @@ use crate::runner::byte_size;
 use crate::session::Session;
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
+use nnhal_tflite::graph::{Graph, Stored};
 use nnhal_tflite::{
     FileDescription, Import, ImportOptions, OperatorDescription, OperatorOrigin, State,
 };
@@ -103,7 +104,11 @@ pub struct Model(Arc<Inner>);
 #[derive(Debug, Clone)]
 struct Inner {
     /// The file; `None` for a model that was built.
-    file: Option<(Memory, Option<PathBuf>)>,
+    file: Option<(Stored, Option<PathBuf>)>,
+    /// Whether floats may be computed with 16 bits.
+    relaxed: bool,
+    /// What the caller says names its contents, so that they need not be read for it.
+    token: Option<String>,
     hal: nnhal_hal::Model,
     inputs: Vec<TensorInfo>,
     outputs: Vec<TensorInfo>,
@@ -111,6 +116,8 @@ struct Inner {
     metadata: Vec<nnhal_tflite::Metadata>,
     signatures: Vec<Signature>,
     states: Vec<State>,
+    /// By state that a file has: its tensor.
+    state_tensors: Vec<usize>,
     origins: Vec<OperatorOrigin>,
     operators: Vec<OperatorDescription>,
     operands: Vec<Option<u32>>,
@@ -132,7 +139,8 @@ impl Model {
     /// # Errors
     /// [`Error::Import`]: it cannot be read, is no model, or has operators that there is nothing for.
     pub fn load<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
-        Self::import(source.into().open()?, Vec::new(), false, 0)
+        let (memory, path) = source.into().open()?;
+        Self::import((memory.into(), path), None, Vec::new(), false, 0)
     }
 
     /// Reads the part of a `.tflite` file that one of its signatures names: it may be another subgraph
@@ -147,7 +155,7 @@ impl Model {
             Err(source) => return Err(Error::Import { path: file.1, source }),
         };
         let subgraph = subgraph_of(name, &described.signatures)?;
-        Self::import(file, Vec::new(), false, subgraph)
+        Self::import((file.0.into(), file.1), None, Vec::new(), false, subgraph)
     }
 
     /// What a `.tflite` file says, whether there is a counterpart for its operators or not.
@@ -174,26 +182,28 @@ impl Model {
             return Ok(self.clone());
         }
         let file = self.0.file.clone().ok_or(Error::NotAFile)?;
-        Self::import(file, Vec::new(), false, subgraph)
+        Self::import(file, self.0.token.clone(), Vec::new(), false, subgraph)
     }
 
     fn import(
-        (memory, path): (Memory, Option<PathBuf>),
+        (stored, path): (Stored, Option<PathBuf>),
+        token: Option<String>,
         shapes: Vec<Option<Vec<u32>>>,
         may_contradict: bool,
         subgraph: usize,
     ) -> Result<Self> {
         let options = ImportOptions { shapes: &shapes, may_contradict, subgraph };
-        let import = match nnhal_tflite::import_memory(memory.clone(), &options) {
+        let import = match nnhal_tflite::import_stored(&stored, &options) {
             Ok(import) => import,
             Err(source) => return Err(Error::Import { path, source }),
         };
-        Ok(Self::of_import(import, (memory, path), shapes, subgraph))
+        Ok(Self::of_import(import, (stored, path), token, shapes, subgraph))
     }
 
     fn of_import(
         import: Import,
-        file: (Memory, Option<PathBuf>),
+        file: (Stored, Option<PathBuf>),
+        token: Option<String>,
         shapes: Vec<Option<Vec<u32>>>,
         subgraph: usize,
     ) -> Self {
@@ -218,6 +228,12 @@ impl Model {
         Self(Arc::new(Inner {
             signatures: signatures.collect(),
             file: Some(file),
+            token,
+            relaxed: false,
+            state_tensors: import.inputs[import.inputs.len() - import.states.len()..]
+                .iter()
+                .map(|it| it.index)
+                .collect(),
             tensors: import.tensors.iter().map(TensorInfo::of_file).collect(),
             inputs,
             outputs,
@@ -235,6 +251,17 @@ impl Model {
             hash: OnceLock::new(),
             shapes,
         }))
+    }
+
+    /// The model of a graph that was described, see [`nnhal_tflite::graph`]. With a `token`, prepared models
+    /// are kept under that name ([`SessionOptions::cache_dir`]), and constants outside of the graph are not
+    /// read to make one: whoever gives it sees to it that other constants have another.
+    ///
+    /// # Errors
+    /// [`Error::Import`]: it has operators that there is nothing for, or makes no sense.
+    pub fn from_graph(graph: Graph, token: Option<String>) -> Result<Self> {
+        let stored = graph.store().map_err(|source| Error::Import { path: None, source })?;
+        Self::import((stored, None), token, Vec::new(), false, 0)
     }
 
     /// A model that was built with [`nnhal_hal::SubgraphBuilder`] and [`nnhal_hal::ModelBuilder`]. Its inputs are
@@ -260,6 +287,9 @@ impl Model {
         };
         Ok(Self(Arc::new(Inner {
             file: None,
+            token: None,
+            relaxed: false,
+            state_tensors: Vec::new(),
             inputs: describe("input", &main.inputs)?,
             outputs: describe("output", &main.outputs)?,
             tensors: Vec::new(),
@@ -278,6 +308,17 @@ impl Model {
             shapes: Vec::new(),
             hal: model,
         })))
+    }
+
+    /// The same model, of which a device may compute 32-bit floats with 16 bits. Models made of this one say so
+    /// only after a call of their own.
+    #[must_use]
+    pub fn relaxed(mut self) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.hal.relax_computation_float32_to_float16 = true;
+        inner.relaxed = true;
+        inner.hash = OnceLock::new();
+        self
     }
 
     /// The same model with these names of its inputs and outputs, in their order; those behind keep
@@ -367,7 +408,7 @@ impl Model {
             .iter()
             .map(|shape| shape.as_ref().map(narrow).transpose())
             .collect::<Result<_>>()?;
-        Self::import(file, shapes, !is_strict, self.0.subgraph)
+        Self::import(file, self.0.token.clone(), shapes, !is_strict, self.0.subgraph)
     }
 
     /// Prepares the model on a device.
@@ -461,8 +502,8 @@ impl Model {
     /// # Errors
     /// [`Error::NotAFile`]; [`Error::Memory`]: the file cannot be read.
     pub fn associated_files(&self) -> Result<Vec<AssociatedFile>> {
-        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
-        associated::files(memory)
+        let (stored, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        associated::files(&stored.tables)
     }
 
     /// The names of classes that the file carries, for this number of classes: the lines of a text file
@@ -471,9 +512,9 @@ impl Model {
     /// # Errors
     /// As [`Model::associated_files`].
     pub fn labels(&self, count: usize) -> Result<Option<Vec<String>>> {
-        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
-        let view = memory.view()?;
-        for file in associated::files(memory)? {
+        let (stored, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        let view = stored.tables.view()?;
+        for file in associated::files(&stored.tables)? {
             let Some(stored) = file.stored.filter(|it| it.end - it.start <= LABELS_LIMIT) else {
                 continue;
             };
@@ -491,8 +532,8 @@ impl Model {
     }
 
     fn read_file(&self, range: &std::ops::Range<usize>) -> Result<Vec<u8>> {
-        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
-        Ok(memory.view()?.read_to_vec(range.start as u64, range.len() as u64)?)
+        let (stored, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
+        Ok(stored.tables.view()?.read_to_vec(range.start as u64, range.len() as u64)?)
     }
 
     /// Whether runs depend on those before: the model has variables, which a session keeps.
@@ -515,6 +556,12 @@ impl Model {
     /// Variables of the model: inputs and outputs of [`Model::hal`].
     pub fn states(&self) -> &[State] {
         &self.0.states
+    }
+
+    /// The tensor of the file that a variable is, by its index among [`Model::states`]. `None`: there is no
+    /// such variable, or the model is not out of a file.
+    pub fn state_tensor(&self, state: usize) -> Option<usize> {
+        self.0.state_tensors.get(state).copied()
     }
 
     /// By operation of the main subgraph of [`Model::hal`]: the operator of the file it comes from.
@@ -552,17 +599,27 @@ impl Model {
         if let Some(hash) = self.0.hash.get() {
             return Ok(*hash);
         }
-        let (memory, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
-        let view = memory.view()?;
+        let (stored, _) = self.0.file.as_ref().ok_or(Error::NotAFile)?;
         let mut hasher = blake3::Hasher::new();
         let mut portion = vec![0; 1 << 20];
-        let mut offset = 0;
-        while offset < memory.size() {
-            let length = PORTION.min(memory.size() - offset);
-            let part = &mut portion[..usize::try_from(length).unwrap_or(0)];
-            view.read(offset, part)?;
-            hasher.update(part);
-            offset += length;
+        let mut add = |memory: &Memory| -> Result<()> {
+            let view = memory.view()?;
+            let mut offset = 0;
+            while offset < memory.size() {
+                let length = PORTION.min(memory.size() - offset);
+                let part = &mut portion[..usize::try_from(length).unwrap_or(0)];
+                view.read(offset, part)?;
+                hasher.update(part);
+                offset += length;
+            }
+            Ok(())
+        };
+        add(&stored.tables)?;
+        if self.0.token.is_none() {
+            stored.outside.iter().try_for_each(add)?;
+        }
+        if self.0.token.is_some() || self.0.relaxed {
+            hasher.update(format!("{:?}{}", self.0.token, self.0.relaxed).as_bytes());
         }
         hasher.update(format!("{:?}{}", self.0.shapes, self.0.subgraph).as_bytes());
         Ok(*self.0.hash.get_or_init(|| hasher.finalize().into()))

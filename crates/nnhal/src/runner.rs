@@ -12,8 +12,8 @@ use crate::tensor::{Tensor, TensorView, encode_reals, stored};
 use crate::variables::{Shared, Value, Variables};
 use nnhal_driver::Observer;
 use nnhal_hal::{
-    ErrorStatus, Execution, ExecutionError, Operand, Request, RequestArgument, RequestMemoryPool,
-    Timing,
+    DataLocation, ErrorStatus, Execution, ExecutionError, Memory, Operand, Request,
+    RequestArgument, RequestMemoryPool, Timing,
 };
 use nnhal_ops::extension::element_size;
 use nnhal_tflite::State;
@@ -72,6 +72,8 @@ pub struct Runner {
     timing: Timing,
     /// For values of other types than where they go.
     scratch: Vec<u8>,
+    /// By input and output: the caller's memory, during a run in it.
+    lent: (Vec<Option<Memory>>, Vec<Option<Memory>>),
     /// By input: whether the caller of a session has given it.
     given: Vec<bool>,
 }
@@ -111,6 +113,7 @@ impl Runner {
             has_run: false,
             timing: Timing::NONE,
             scratch: Vec::new(),
+            lent: (Vec::new(), Vec::new()),
             given: vec![false; inputs],
             prepared,
         };
@@ -337,6 +340,108 @@ impl Runner {
         self.execute(|request| program.execute_observed(request, &options, observer))
     }
 
+    /// Runs the model with inputs and outputs in the caller's memory: that of an input holds its value as
+    /// the device takes it, and that of an output takes what the run gives, each byte copied once. `None`
+    /// stands for this runner's own memory. Values have the shapes that inputs have now
+    /// ([`Runner::resize_input`]); with `observer`, every operation's results and times are shown to it.
+    ///
+    /// # Errors
+    /// As [`Runner::run_observed`]; [`Error::Input`]: the memory of an input has another size than the
+    /// input; [`Error::Elements`]: that of an output is not as long as what it would take.
+    pub fn run_in(
+        &mut self,
+        options: &RunOptions,
+        inputs: &[Option<Memory>],
+        outputs: &[Option<Memory>],
+        observer: Option<&dyn Observer>,
+    ) -> Result<()> {
+        let given = [inputs.len(), outputs.len()];
+        let infos = [self.prepared.model.inputs(), self.prepared.model.outputs()];
+        for (found, expected) in given.into_iter().zip(infos.map(<[TensorInfo]>::len)) {
+            if found > expected {
+                return Err(Error::InputCount { found, expected });
+            }
+        }
+        self.check_lent(inputs, outputs)?;
+        for memory in inputs.iter().chain(outputs).flatten() {
+            whole(memory, 0)?;
+        }
+        self.lent = (inputs.to_vec(), outputs.to_vec());
+        self.place_arguments();
+        let options = options.for_device(&self.prepared.options);
+        let prepared = Arc::clone(&self.prepared);
+        let outcome = match observer {
+            None => self.execute(|request| prepared.program.execute(request, &options)),
+            Some(observer) => prepared.driver().and_then(|program| {
+                self.execute(|request| program.execute_observed(request, &options, observer))
+            }),
+        };
+        self.lent = (Vec::new(), Vec::new());
+        self.place_arguments();
+        outcome
+    }
+
+    /// Whether the caller's memory of each input has as many bytes as the input, and that of an output
+    /// whose shape is known as many as the output.
+    fn check_lent(&self, inputs: &[Option<Memory>], outputs: &[Option<Memory>]) -> Result<()> {
+        let infos = self.prepared.model.inputs().iter().zip(&self.prepared.inputs);
+        for (index, (memory, (info, operand))) in inputs.iter().zip(infos).enumerate() {
+            let Some(memory) = memory else { continue };
+            let shape = self.input_shapes[index].as_deref();
+            let expected = shape.and_then(|shape| byte_size(operand, shape));
+            if expected.map(|size| size as u64) != Some(memory.size()) {
+                let found = usize::try_from(memory.size()).unwrap_or(usize::MAX);
+                let shape = shape_of(info, shape.unwrap_or_default());
+                let wrong = Error::Elements { data_type: info.data_type, shape, found };
+                return Err(Error::input(&info.name)(wrong));
+            }
+        }
+        let infos = self.prepared.model.outputs().iter().zip(&self.prepared.outputs);
+        for (memory, (info, operand)) in outputs.iter().zip(infos) {
+            let Some(memory) = memory else { continue };
+            let known = operand.has_known_dimensions();
+            let expected = byte_size(operand, &operand.dimensions).filter(|_| known);
+            if expected.is_some_and(|size| size as u64 != memory.size()) {
+                let found = usize::try_from(memory.size()).unwrap_or(usize::MAX);
+                let shape = shape_of(info, &operand.dimensions);
+                return Err(Error::Elements { data_type: info.data_type, shape, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a variable, by its index among [`Model::states`], before a run.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such variable, or it has another number of bytes.
+    pub fn set_state(&mut self, state: usize, bytes: &[u8]) -> Result<()> {
+        let slot = self.checked_slot(state, bytes.len())?;
+        self.states.write(slot, bytes)
+    }
+
+    /// Copies what a variable is now: after a run, what that has made it.
+    ///
+    /// # Errors
+    /// As [`Runner::set_state`].
+    pub fn read_state(&self, state: usize, bytes: &mut [u8]) -> Result<()> {
+        let slot = self.checked_slot(state, bytes.len())?;
+        self.states.read(slot, bytes)
+    }
+
+    fn checked_slot(&self, state: usize, found: usize) -> Result<usize> {
+        let count = self.prepared.model.states().len();
+        if state >= count {
+            return Err(Error::State(format!("there is no variable {state}, only {count}")));
+        }
+        let slot = self.slot_of_state(state);
+        let expected = self.states.capacity(slot);
+        if found != expected {
+            let what = format!("variable {state} has {expected} bytes, not {found}");
+            return Err(Error::State(what));
+        }
+        Ok(slot)
+    }
+
     fn execute(
         &mut self,
         execute: impl Fn(&Request) -> Result<Execution, ExecutionError>,
@@ -374,6 +479,11 @@ impl Runner {
             let mut wanted = Vec::with_capacity(count);
             let shapes = failed.output_shapes.iter().zip(&self.prepared.outputs).take(count);
             for (shape, operand) in shapes {
+                // What the caller lends does not grow.
+                if let Some(Some(_)) = self.lent.1.get(wanted.len()) {
+                    wanted.push(0);
+                    continue;
+                }
                 let capacity = byte_size(operand, &shape.dimensions);
                 wanted.push(capacity.ok_or_else(|| self.prepared.error(failed.error.clone()))?);
             }
@@ -625,7 +735,25 @@ impl Runner {
         {
             argument.location = self.outputs.location(index, self.outputs.capacity(index), OUTPUTS);
         }
+        let Request { inputs, outputs, pools } = &mut self.request;
+        for (arguments, lent) in [(inputs, &self.lent.0), (outputs, &self.lent.1)] {
+            for (argument, memory) in arguments.iter_mut().zip(lent) {
+                let Some(memory) = memory else { continue };
+                // Whoever lends it has checked that it can be said so.
+                let Ok(location) = whole(memory, pools.len()) else { continue };
+                argument.location = location;
+                pools.push(RequestMemoryPool::Memory(memory.clone()));
+            }
+        }
     }
+}
+
+/// All bytes of a memory, which is the pool of this number.
+fn whole(memory: &Memory, pool: usize) -> Result<DataLocation> {
+    let too_large = || Error::ArgumentsTooLarge { bytes: memory.size() };
+    let length = u32::try_from(memory.size()).map_err(|_| too_large())?;
+    let pool_index = u32::try_from(pool).map_err(|_| too_large())?;
+    Ok(DataLocation { pool_index, offset: 0, length })
 }
 
 /// Whether a shared variable is what a model expects.

@@ -1,6 +1,7 @@
 //! [`Excerpt`]: a private copy of a file, without its large constants.
 
 use crate::error::{ImportError, Reason};
+use crate::graph::{OUTSIDE, Stored};
 use nnhal_hal::Memory;
 use nnhal_hal::memory::{MemoryError, MemoryView, Zeros, zeros};
 use rustix::fs::{SeekFrom, seek};
@@ -20,6 +21,8 @@ pub(crate) struct Excerpt {
     view: MemoryView,
     /// By block: whether it has been copied.
     copied: Vec<bool>,
+    /// Constants that are not in the file, see [`OUTSIDE`].
+    outside: Vec<MemoryView>,
 }
 
 /// Bytes that are copied together: as many as are copied in the time that asking for them takes.
@@ -45,7 +48,8 @@ impl Excerpt {
     pub(crate) fn new(pool: &Memory) -> Result<Self, ImportError> {
         let bytes = zeros(pool.size())?;
         let copied = vec![false; bytes.len().div_ceil(BLOCK)];
-        let mut excerpt = Self { bytes, pool: pool.clone(), view: pool.view()?, copied };
+        let (pool, view) = (pool.clone(), pool.view()?);
+        let mut excerpt = Self { bytes, pool, view, copied, outside: Vec::new() };
         // Before anything else: the file may be large, and anything.
         if excerpt.number(4) != Some(*IDENTIFIER) {
             return Err(ImportError::Format("bytes 4 to 7 are not \"TFL3\"".into()));
@@ -70,6 +74,42 @@ impl Excerpt {
         Ok(excerpt)
     }
 
+    /// Of a file, and the constants that are not in it.
+    ///
+    /// # Errors
+    /// As [`Excerpt::new`].
+    pub(crate) fn of(stored: &Stored) -> Result<Self, ImportError> {
+        let mut excerpt = Self::new(&stored.tables)?;
+        for memory in &stored.outside {
+            excerpt.outside.push(memory.view()?);
+        }
+        Ok(excerpt)
+    }
+
+    /// Bytes of the file and of all that is outside.
+    pub(crate) fn size(&self) -> usize {
+        let outside = self.outside.iter().map(MemoryView::size).sum::<u64>();
+        self.bytes.len().saturating_add(usize::try_from(outside).unwrap_or(usize::MAX))
+    }
+
+    /// Whether there are such bytes, in the file or outside.
+    pub(crate) fn holds(&self, range: &Range<usize>) -> bool {
+        range.end <= self.bytes.len() || self.place(range).is_some_and(|(pool, _)| pool > 0)
+    }
+
+    /// Which memory a range is in, 0 is the file, and where it begins there; `None` if it is in none.
+    pub(crate) fn place(&self, range: &Range<usize>) -> Option<(usize, u64)> {
+        if range.end <= self.bytes.len() {
+            return Some((0, range.start as u64));
+        }
+        let start = range.start as u64;
+        let number = usize::try_from(start / OUTSIDE).ok()?;
+        let view = self.outside.get(number.checked_sub(1)?)?;
+        let offset = start % OUTSIDE;
+        view.check_range(offset, range.len() as u64).ok()?;
+        Some((number, offset))
+    }
+
     /// All bytes; those that are left out are zero.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -77,7 +117,8 @@ impl Excerpt {
 
     /// Whether none of the range is left out.
     pub(crate) fn has(&self, range: &Range<usize>) -> bool {
-        self.copied[range.start / BLOCK..range.end.div_ceil(BLOCK)].iter().all(|copied| *copied)
+        let blocks = self.copied.get(range.start / BLOCK..range.end.div_ceil(BLOCK));
+        blocks.is_some_and(|blocks| blocks.iter().all(|copied| *copied))
     }
 
     /// The bytes of a range within the file; they are read anew if any of them is left out.
@@ -85,7 +126,11 @@ impl Excerpt {
         if self.has(&range) {
             return Ok(Cow::Borrowed(&self.bytes[range]));
         }
-        let read = self.view.read_to_vec(range.start as u64, range.len() as u64);
+        let (number, offset) = self
+            .place(&range)
+            .ok_or_else(|| Reason::new("a constant is neither in the file nor outside of it"))?;
+        let view = if number == 0 { &self.view } else { &self.outside[number - 1] };
+        let read = view.read_to_vec(offset, range.len() as u64);
         let failed = |error| Reason::new(format!("a constant cannot be read: {error}"));
         read.map(Cow::Owned).map_err(failed)
     }

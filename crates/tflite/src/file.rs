@@ -184,7 +184,7 @@ impl<'a> File<'a> {
         let mut meter =
             Meter { left: bytes.len().saturating_mul(ELEMENTS_PER_BYTE).max(ELEMENTS_AT_LEAST) };
         let operator_codes = read_operator_codes(&model, &mut meter)?;
-        let buffers = read_buffers(&model, bytes, &mut meter)?;
+        let buffers = read_buffers(&model, excerpt, &mut meter)?;
         let mut graphs = Vec::new();
         for (index, table) in
             model.subgraphs().map_err(malformed("subgraphs"))?.into_iter().flatten().enumerate()
@@ -212,7 +212,7 @@ impl<'a> File<'a> {
             is_contradicted: false,
             has_other_ranks: false,
             allowance: Cell::new(0),
-            size: bytes.len(),
+            size: excerpt.size(),
         })
     }
 
@@ -291,6 +291,13 @@ impl<'a> File<'a> {
         self.excerpt.read(buffer.clone())
     }
 
+    /// Which memory a buffer is in, 0 is the file, and where it begins there; `None` where that
+    /// cannot be said in 32 bits.
+    pub(crate) fn place(&self, buffer: &Buffer) -> Option<(usize, u32)> {
+        let (number, offset) = self.excerpt.place(buffer)?;
+        Some((number, u32::try_from(offset).ok()?))
+    }
+
     /// Takes this many bytes from what the import may make; a short file must not become a huge
     /// model.
     pub(crate) fn allow(&self, bytes: usize) -> Result<(), Reason> {
@@ -334,9 +341,10 @@ fn read_operator_codes(
 
 fn read_buffers(
     model: &schema::ModelRef<'_>,
-    bytes: &[u8],
+    excerpt: &Excerpt,
     meter: &mut Meter,
 ) -> Result<Vec<Buffer>, ImportError> {
+    let bytes = excerpt.bytes();
     let mut buffers = Vec::new();
     for (index, table) in
         model.buffers().map_err(malformed("buffers"))?.into_iter().flatten().enumerate()
@@ -349,7 +357,7 @@ fn read_buffers(
             let size = table.size().map_err(malformed(&*place))?;
             let from = usize::try_from(outside).ok();
             let to = outside.checked_add(size).and_then(|to| usize::try_from(to).ok());
-            let range = from.zip(to).filter(|(_, to)| *to <= bytes.len());
+            let range = from.zip(to).filter(|(from, to)| excerpt.holds(&(*from..*to)));
             let (from, to) = range.ok_or_else(|| {
                 let length = bytes.len();
                 malformed(place)(format!(

@@ -46,6 +46,7 @@ mod error;
 mod excerpt;
 mod file;
 mod flexbuffer;
+pub mod graph;
 mod import;
 #[allow(missing_docs)]
 mod schema;
@@ -60,6 +61,7 @@ pub use error::{Cause, ImportError, UnsupportedOperator};
 
 use excerpt::Excerpt;
 use file::File;
+use graph::Stored;
 use nnhal_hal::Memory;
 use nnhal_hal::memory::Protection;
 use rustix::fs::{Mode, OFlags};
@@ -245,9 +247,17 @@ pub struct ImportOptions<'a> {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_memory(pool: Memory, options: &ImportOptions<'_>) -> Result<Import, ImportError> {
-    let _span = tracing::debug_span!("import", bytes = pool.size()).entered();
-    let excerpt = Excerpt::new(&pool)?;
+    import_stored(&pool.into(), options)
+}
+
+/// Imports a file that memory holds, or a graph that was described. Large constants stay where they are.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_stored(stored: &Stored, options: &ImportOptions<'_>) -> Result<Import, ImportError> {
+    let _span = tracing::debug_span!("import", bytes = stored.tables.size()).entered();
+    let excerpt = Excerpt::of(stored)?;
     let mut file = File::read(&excerpt)?;
     file.choose(options)?;
-    import::import(&mut file, pool)
+    import::import(&mut file, stored)
 }

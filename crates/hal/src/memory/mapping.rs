@@ -1,6 +1,6 @@
 //! [`Mapping`]: pages of a descriptor, copied in and out.
 //!
-//! Beside `fence::sync_file` this is the only place of the crate that is unsafe. Another process, or
+//! Beside `lent` and `fence::sync_file` this is the only place of the crate that is unsafe. Another process, or
 //! another thread of this one, may change the pages at any time, so no reference to them is ever
 //! made. Each byte of them is accessed as if by one relaxed atomic load or store: a copy that races
 //! with another sees old or new bytes, in any mixture, and nothing worse.
@@ -100,25 +100,25 @@ impl Drop for Mapping {
 }
 
 #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
-use by_instruction as copy;
+pub(super) use by_instruction as copy;
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-use by_loop as copy;
+pub(super) use by_loop as copy;
 
 /// The copies as machine instructions. The compiler does not see into them, so it can assume of
 /// them only what a loop of relaxed atomic accesses to bytes would do.
 #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod by_instruction {
+pub(in crate::memory) mod by_instruction {
     /// # Safety
     /// `shared` must be valid for reads of as many bytes as `destination` has, and not overlap it.
     /// Others may access it meanwhile, this process only by the functions of one of these modules.
-    pub(super) unsafe fn out_of(shared: *const u8, destination: &mut [u8]) {
+    pub(in crate::memory) unsafe fn out_of(shared: *const u8, destination: &mut [u8]) {
         // SAFETY: the caller vouches for `shared`, and a slice is valid for its length.
         unsafe { move_bytes(shared, destination.as_mut_ptr(), destination.len()) }
     }
 
     /// # Safety
     /// As [`out_of`], with `shared` valid for writes.
-    pub(super) unsafe fn into(source: &[u8], shared: *mut u8) {
+    pub(in crate::memory) unsafe fn into(source: &[u8], shared: *mut u8) {
         // SAFETY: the caller vouches for `shared`, and a slice is valid for its length.
         unsafe { move_bytes(source.as_ptr(), shared, source.len()) }
     }
@@ -178,13 +178,13 @@ mod by_instruction {
 
 /// The same copies for every other machine, and for Miri, which checks them.
 #[cfg(any(test, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-mod by_loop {
+pub(in crate::memory) mod by_loop {
     use std::sync::atomic::{AtomicU8, Ordering};
 
     /// # Safety
     /// As `by_instruction::out_of`. `shared` may point to pages that are mapped for reading only:
     /// relaxed loads of a byte are allowed there.
-    pub(super) unsafe fn out_of(shared: *const u8, destination: &mut [u8]) {
+    pub(in crate::memory) unsafe fn out_of(shared: *const u8, destination: &mut [u8]) {
         for (index, byte) in destination.iter_mut().enumerate() {
             // SAFETY: within the range for which the caller vouches; a byte is always aligned.
             let shared = unsafe { AtomicU8::from_ptr(shared.cast_mut().add(index)) };
@@ -194,7 +194,7 @@ mod by_loop {
 
     /// # Safety
     /// As `by_instruction::into`.
-    pub(super) unsafe fn into(source: &[u8], shared: *mut u8) {
+    pub(in crate::memory) unsafe fn into(source: &[u8], shared: *mut u8) {
         for (index, byte) in source.iter().enumerate() {
             // The source is ours alone and maybe constant: only the shared side is atomic.
             // SAFETY: as in `out_of`.

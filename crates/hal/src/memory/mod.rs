@@ -34,12 +34,14 @@
 
 mod descriptor;
 mod error;
+mod lent;
 mod machine;
 mod mapping;
 mod view;
 mod zeros;
 
 pub use error::MemoryError;
+pub use lent::Loan;
 pub use machine::machine_memory;
 pub use view::MemoryView;
 pub use zeros::{Zeros, zeros, zeros_in_huge_pages};

@@ -3,6 +3,7 @@
 use super::Protection;
 use super::descriptor::Nature;
 use super::error::MemoryError;
+use super::lent::Lent;
 use super::mapping::Mapping;
 use rustix::fs::{fdatasync, fstat};
 use rustix::io::{Errno, pread, pwrite};
@@ -41,8 +42,10 @@ struct Inner {
 }
 
 #[derive(Debug)]
-enum Backing {
+pub(super) enum Backing {
     Mapped(Mapping),
+    /// Bytes of this process, until whoever lent them takes them back.
+    Lent(Arc<Lent>),
     /// As [`Backing::Positioned`] to read, mapped to write.
     MappedFile {
         mapping: Mapping,
@@ -85,6 +88,10 @@ impl MemoryView {
         Ok(Self(Arc::new(Inner { backing, size, protection })))
     }
 
+    pub(super) fn over(backing: Backing, size: u64, protection: Protection) -> Self {
+        Self(Arc::new(Inner { backing, size, protection }))
+    }
+
     /// Number of bytes.
     pub fn size(&self) -> u64 {
         self.0.size
@@ -97,7 +104,7 @@ impl MemoryView {
 
     /// Whether it is mapped, rather than read and written by position.
     pub fn is_mapped(&self) -> bool {
-        matches!(self.0.backing, Backing::Mapped(_) | Backing::MappedFile { .. })
+        !matches!(self.0.backing, Backing::Positioned { .. })
     }
 
     /// Refuses a range that is outside.
@@ -133,6 +140,7 @@ impl MemoryView {
                 mapping.read(to_usize(offset), destination);
                 Ok(())
             }
+            Backing::Lent(lent) => lent.read(to_usize(offset), destination),
             Backing::MappedFile { fds, base, .. } | Backing::Positioned { fds, base } => {
                 read_at(&fds[0], base.saturating_add(offset), destination)
             }
@@ -168,6 +176,7 @@ impl MemoryView {
                 mapping.write(to_usize(offset), source);
                 Ok(())
             }
+            Backing::Lent(lent) => lent.write(to_usize(offset), source),
             Backing::Positioned { fds, base } => {
                 write_at(&fds[0], base.saturating_add(offset), source)
             }

@@ -13,6 +13,7 @@ that import LiteRT's.
 from __future__ import annotations
 
 from . import _nnhal
+from ._delegate import litert_delegate, litert_delegate_path
 from ._errors import Error
 from ._install import Installed, install_as
 from ._log import enable_logging
@@ -43,6 +44,8 @@ __all__ = [
     "include_path",
     "install_as",
     "libneuralnetworks_path",
+    "litert_delegate",
+    "litert_delegate_path",
     "load",
     "load_delegate",
     "program_path",

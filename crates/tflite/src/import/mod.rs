@@ -33,17 +33,19 @@ pub(crate) use tensor::{known_lengths, type_name};
 use crate::description;
 use crate::error::{ImportError, Reason, UnsupportedOperator};
 use crate::file::{File, Graph, Operator, OperatorKind};
+use crate::graph::Stored;
 use crate::{Import, OperatorOrigin, State, TensorDescription};
 use array::Array;
 use builder::Builder;
 use nnhal_hal::builder::PoolId;
 use nnhal_hal::builder::SubgraphId;
 use nnhal_hal::{
-    ExtensionNameAndPrefix, HalVersion, Memory, Model, ModelBuilder, OperandId, OperandSpec,
-    OperandType, Operation, OperationType, SubgraphBuilder,
+    ExtensionNameAndPrefix, HalVersion, Model, ModelBuilder, OperandId, OperandSpec, OperandType,
+    Operation, OperationType, SubgraphBuilder,
 };
 use nnhal_ops::extension;
 use std::collections::HashMap;
+use std::rc::Rc;
 use variables::{FollowedVariables, Passed, Variables, is_handle};
 
 /// Subgraphs within subgraphs; deeper files are refused rather than followed.
@@ -72,8 +74,8 @@ type Imported<T = ()> = Result<T, Reason>;
 /// Some operators have a counterpart for known lengths only. If that is the trouble, the lengths of
 /// inputs are fixed to those of the example that every file has, and everything follows from them.
 /// Whatever is wrong then is what is reported: with open lengths more is.
-pub(crate) fn import(file: &mut File<'_>, pool: Memory) -> Result<Import, ImportError> {
-    let outcome = import_as_declared(file, pool.clone());
+pub(crate) fn import(file: &mut File<'_>, stored: &Stored) -> Result<Import, ImportError> {
+    let outcome = import_as_declared(file, stored);
     let is_usable = match &outcome {
         Ok(import) => nnhal_ops::validate(&import.model, HalVersion::LATEST).is_ok(),
         Err(ImportError::Unsupported { .. }) => false,
@@ -83,22 +85,23 @@ pub(crate) fn import(file: &mut File<'_>, pool: Memory) -> Result<Import, Import
         return outcome;
     }
     file.close_lengths_of_inputs();
-    match import_as_declared(file, pool) {
+    match import_as_declared(file, stored) {
         Ok(import) => Ok(Import { has_example_shapes: true, ..import }),
         Err(_) if outcome.is_ok() => outcome,
         Err(error) => Err(error),
     }
 }
 
-fn import_as_declared(file: &File<'_>, pool: Memory) -> Result<Import, ImportError> {
+fn import_as_declared(file: &File<'_>, stored: &Stored) -> Result<Import, ImportError> {
     file.renew_allowance();
     let mut model = ModelBuilder::new();
-    let pool = model.pool(pool);
+    let memories = std::iter::once(&stored.tables).chain(&stored.outside);
+    let pools: Rc<[PoolId]> = memories.map(|memory| model.pool(memory.clone())).collect();
     let mut graphs = Graphs {
         file,
         model,
-        pool,
-        variables: Variables::of(file, pool)?,
+        variables: Variables::of(file, &pools)?,
+        pools,
         imported: HashMap::new(),
         is_running: vec![false; file.graphs.len()],
         problems: Vec::new(),
@@ -173,7 +176,8 @@ fn named(mut model: Model) -> Model {
 struct Graphs<'f, 'a> {
     file: &'f File<'a>,
     model: ModelBuilder,
-    pool: PoolId,
+    /// The file's memory, and those of constants outside of it.
+    pools: Rc<[PoolId]>,
     variables: Variables,
     /// By subgraph, what is known of its arguments, and the variables that it gets.
     imported: HashMap<(usize, Vec<Option<Array>>, Passed), Referenced>,
@@ -228,7 +232,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
         // Operators may refer to a subgraph again and again, with other shapes each time.
         let size = (graph.tensors.len() + graph.operators.len()).saturating_mul(BYTES_OF_A_PART);
         file.allow(size).map_err(|Reason(what)| malformed(&what))?;
-        let mut importer = GraphImporter::new(file, graph, self.pool);
+        let mut importer = GraphImporter::new(file, graph, &self.pools);
         importer.know_arguments(arguments);
         let unknown = importer.declare_inputs().map_err(|Reason(what)| malformed(&what))?;
         for (tensor, Reason(reason)) in unknown {
@@ -376,7 +380,7 @@ fn shown(graph: &Graph<'_>, tensor: usize) -> String {
 struct GraphImporter<'f, 'a> {
     file: &'f File<'a>,
     graph: &'f Graph<'a>,
-    pool: PoolId,
+    pools: Rc<[PoolId]>,
     builder: Builder,
     /// By tensor: the operand that holds it, once there is one.
     operands: Vec<Option<OperandId>>,
@@ -405,7 +409,7 @@ struct GraphImporter<'f, 'a> {
 }
 
 impl<'f, 'a> GraphImporter<'f, 'a> {
-    fn new(file: &'f File<'a>, graph: &'f Graph<'a>, pool: PoolId) -> Self {
+    fn new(file: &'f File<'a>, graph: &'f Graph<'a>, pools: &Rc<[PoolId]>) -> Self {
         let is_dynamic = file.is_reshaped
             || graph.inputs.iter().any(|input| {
                 let signature = &graph.tensors[*input].signature;
@@ -418,7 +422,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         Self {
             file,
             graph,
-            pool,
+            pools: Rc::clone(pools),
             builder: Builder::new(),
             folded: vec![None; graph.tensors.len()],
             shapes: vec![None; graph.tensors.len()],

@@ -242,9 +242,9 @@ impl<'f> GraphImporter<'f, '_> {
     pub(super) fn constant_with(&mut self, index: usize, spec: OperandSpec) -> Imported<OperandId> {
         let (element, buffer) = self.constant_place(index)?;
         let is_stored_so = self.tensor(index).sparsity.is_none() && element != Element::Int4;
-        match (u32::try_from(buffer.start), u32::try_from(buffer.len())) {
-            (Ok(offset), Ok(length)) if is_stored_so && buffer.len() >= LARGE => {
-                Ok(self.builder.constant_in_pool(spec, self.pool, offset, length))
+        match (self.file.place(&buffer), u32::try_from(buffer.len())) {
+            (Some((pool, offset)), Ok(length)) if is_stored_so && buffer.len() >= LARGE => {
+                Ok(self.builder.constant_in_pool(spec, self.pools[pool], offset, length))
             }
             _ => {
                 let bytes = self.constant_bytes(index)?;

@@ -85,7 +85,7 @@ pub(super) fn is_handle(graph: &Graph<'_>, tensor: usize) -> bool {
 
 impl Variables {
     /// Finds the variables of a file, and evaluates what they are at first.
-    pub(super) fn of<'a>(file: &File<'a>, pool: PoolId) -> Result<Self, ImportError> {
+    pub(super) fn of<'a>(file: &File<'a>, pools: &Rc<[PoolId]>) -> Result<Self, ImportError> {
         let mut variables = Self::default();
         let is_handled = |operator: &Operator<'_>| operator.code.kind.is(B::VarHandle);
         if !file.graphs.iter().any(|graph| graph.operators.iter().any(is_handled)) {
@@ -93,7 +93,7 @@ impl Variables {
         }
         for (index, graph) in file.graphs.iter().enumerate() {
             let mut handles = HashMap::new();
-            let importer = GraphImporter::new(file, graph, pool);
+            let importer = GraphImporter::new(file, graph, pools);
             for operator in &graph.operators {
                 let first = operator.inputs.first().copied().flatten();
                 if is_handled(operator) {
@@ -113,7 +113,7 @@ impl Variables {
         let main = &file.graphs[file.main];
         for operator in main.operators.iter().filter(|it| it.code.kind.is(B::CallOnce)) {
             if let Ok(index) = initializer(file, operator) {
-                variables.initialize(file, pool, index)?;
+                variables.initialize(file, pools, index)?;
             }
         }
         Ok(variables)
@@ -144,7 +144,7 @@ impl Variables {
     fn initialize<'a>(
         &mut self,
         file: &File<'a>,
-        pool: PoolId,
+        pools: &Rc<[PoolId]>,
         index: usize,
     ) -> Result<(), ImportError> {
         let graph = &file.graphs[index];
@@ -157,7 +157,7 @@ impl Variables {
         }
         let size = (graph.tensors.len() + graph.operators.len()).saturating_mul(BYTES_OF_A_PART);
         file.allow(size).map_err(malformed)?;
-        let mut importer = GraphImporter::new(file, graph, pool);
+        let mut importer = GraphImporter::new(file, graph, pools);
         // What these run may assign variables too.
         let runs_others = |operator: &Operator<'_>| {
             [B::If, B::While, B::CallOnce].iter().any(|builtin| operator.code.kind.is(*builtin))

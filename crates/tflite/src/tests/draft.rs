@@ -6,6 +6,8 @@ use crate::schema::{
 };
 use planus::Builder;
 
+pub(super) use crate::graph::identified;
+
 /// A file whose parts can be changed before it is written.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
@@ -141,12 +143,4 @@ impl Draft {
     pub(super) fn bytes(&self) -> Vec<u8> {
         identified(Builder::new().finish(&self.model, None))
     }
-}
-
-/// The file with its identifier in front. The runtime would pad between the root's offset and the
-/// identifier where something in the file is aligned to 16.
-pub(super) fn identified(bytes: &[u8]) -> Vec<u8> {
-    let (offset, _) = bytes.split_first_chunk().unwrap();
-    let offset = u32::from_le_bytes(*offset) + 16;
-    [&offset.to_le_bytes()[..], b"TFL3", &[0; 8], bytes].concat()
 }

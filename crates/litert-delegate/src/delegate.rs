@@ -1,0 +1,162 @@
+//! What the interpreter asks of the delegate and its kernels, behind the border.
+
+use crate::abi;
+use crate::error::{Error, Result};
+use crate::host::{Host, Partition};
+use crate::kernel::Kernel;
+use crate::registry::Registry;
+use crate::select::{select, worthwhile};
+use crate::shared::Shared;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Delegates, by the address of the structure that the host has.
+static DELEGATES: Registry<Delegate> = Registry::new();
+/// Kernels, by the number that the host holds as `user_data`.
+static KERNELS: Registry<Mutex<Kernel>> = Registry::new();
+static LAST_KERNEL: AtomicUsize = AtomicUsize::new(0);
+
+/// A delegate that a host has made.
+pub(crate) struct Delegate {
+    shared: Arc<Shared>,
+    /// Kernels that `Prepare` has made, until the host asks for them: it does so while it replaces the nodes.
+    ready: Mutex<Vec<Ready>>,
+}
+
+struct Ready {
+    /// Address of the subgraph's context.
+    subgraph: usize,
+    nodes: Vec<i32>,
+    kernel: Kernel,
+}
+
+impl Delegate {
+    pub(crate) fn register(address: usize, shared: Shared) {
+        let delegate = Self { shared: Arc::new(shared), ready: Mutex::default() };
+        DELEGATES.insert(address, Arc::new(delegate));
+    }
+
+    /// Forgets a delegate; false: there was none. Kernels of it go on until their interpreters free them.
+    pub(crate) fn forget(address: usize) -> bool {
+        let delegate = DELEGATES.remove(address);
+        if let Some(delegate) = &delegate {
+            delegate.shared.save_trace();
+        }
+        delegate.is_some()
+    }
+
+    fn find(address: usize) -> Result<Arc<Self>> {
+        DELEGATES.get(address).ok_or(Error::Deleted { what: "delegate" })
+    }
+
+    /// Chooses nodes of a subgraph, prepares them, and tells the host to hand them over.
+    pub(crate) fn prepare(
+        host: &Host<'_>,
+        address: usize,
+        registration: abi::Registration,
+        itself: *mut abi::Delegate,
+    ) -> Result<()> {
+        let delegate = Self::find(address)?;
+        let shared = Arc::clone(&delegate.shared);
+        shared.check_process()?;
+        shared.observed(|| {
+            let nodes = delegate.choose(host)?;
+            if nodes.is_empty() {
+                return Ok(());
+            }
+            let outcome = host.replace(&nodes, registration, itself);
+            // What the host has not asked for would never be.
+            delegate.ready().retain(|ready| ready.subgraph != host.address());
+            outcome
+        })
+    }
+
+    fn ready(&self) -> std::sync::MutexGuard<'_, Vec<Ready>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nodes to hand over, with a kernel ready for each of their partitions.
+    fn choose(&self, host: &Host<'_>) -> Result<Vec<i32>> {
+        let shared = &self.shared;
+        let plan = host.execution_plan()?;
+        let device = shared.device(shared.threads(host.recommended_threads()))?;
+        let (supported, refused) = select(host, &plan, &*device)?;
+        for (node, why) in &refused {
+            tracing::info!("node {node} is left to the interpreter: {why}");
+        }
+        if supported.is_empty() {
+            return Ok(Vec::new());
+        }
+        let options = &shared.options;
+        let partitions = host.partitions(&supported)?;
+        let found = partitions.len();
+        let (least, most) = (options.min_nodes_per_partition, options.max_partitions);
+        let mut taken = HashSet::new();
+        let mut count = 0;
+        for partition in worthwhile(partitions, least, most) {
+            match Kernel::new(host, &partition, shared) {
+                Ok(kernel) => {
+                    count += 1;
+                    taken.extend(partition.nodes.iter().copied());
+                    let (subgraph, nodes) = (host.address(), partition.nodes);
+                    self.ready().push(Ready { subgraph, nodes, kernel });
+                }
+                Err(error) => {
+                    let nodes = partition.nodes.len();
+                    tracing::warn!("{nodes} nodes are left to the interpreter: {error}");
+                }
+            }
+        }
+        tracing::info!(
+            "{} of {} nodes are taken, in {count} of {found} partitions",
+            taken.len(),
+            plan.len()
+        );
+        Ok(plan.into_iter().filter(|node| taken.contains(node)).collect())
+    }
+}
+
+/// Makes the kernel of a partition, and gives the number that the host keeps.
+pub(crate) fn init(host: &Host<'_>, address: usize, partition: &Partition) -> Result<usize> {
+    let delegate = Delegate::find(address)?;
+    let shared = Arc::clone(&delegate.shared);
+    shared.check_process()?;
+    shared.observed(|| {
+        let mut ready = delegate.ready();
+        let found = ready
+            .iter()
+            .position(|it| it.subgraph == host.address() && it.nodes == partition.nodes);
+        let made = found.map(|at| ready.swap_remove(at).kernel);
+        drop(ready);
+        let kernel = match made {
+            Some(kernel) if kernel.fits(partition) => kernel,
+            // The host cuts otherwise than it has said.
+            _ => Kernel::new(host, partition, &shared)?,
+        };
+        // Multiples of 16 from 16 on: not null, and nothing that a host could take for a small code.
+        let number = 16 * (1 + LAST_KERNEL.fetch_add(1, Ordering::Relaxed));
+        KERNELS.insert(number, Arc::new(Mutex::new(kernel)));
+        Ok(number)
+    })
+}
+
+/// Calls with a kernel that the host holds.
+pub(crate) fn with_kernel(
+    number: usize,
+    call: impl FnOnce(&mut Kernel) -> Result<()>,
+) -> Result<()> {
+    let kernel = KERNELS.get(number).ok_or(Error::Deleted { what: "delegate's kernel" })?;
+    let mut kernel = kernel.lock().unwrap_or_else(PoisonError::into_inner);
+    let shared = Arc::clone(&kernel.shared);
+    shared.observed(|| call(&mut kernel))
+}
+
+/// Forgets a kernel; one that is not there is nothing to complain about, no one could be notified.
+pub(crate) fn free(number: usize) {
+    if let Some(kernel) = KERNELS.remove(number) {
+        let shared = Arc::clone(&kernel.lock().unwrap_or_else(PoisonError::into_inner).shared);
+        drop(kernel);
+        shared.save_trace();
+    }
+}

@@ -1,0 +1,210 @@
+//! From nodes of a running interpreter to a graph as the importer takes it.
+
+use crate::error::{Error, Result};
+use crate::host::{Host, NodeFacts, TensorFacts, TensorScale};
+use crate::params::{self, Missing};
+use nnhal::graph::{
+    BuiltinOperator, Constant, DimensionMetadata, DimensionType, Graph, Int32Vector, Operator,
+    QuantizationParameters, SparseIndexVector, SparsityParameters, Tensor,
+};
+use nnhal::hal::memory::{Loan, Protection};
+use std::collections::HashMap;
+
+/// Constants of at least this many bytes stay in the interpreter's memory.
+const LARGE: usize = 128;
+
+/// Nodes as a graph.
+pub(crate) struct Gathered {
+    pub(crate) graph: Graph,
+    /// Of the constants that stayed where they are: as long as these are there, they can be read.
+    pub(crate) loans: Vec<Loan>,
+    /// By tensor of the graph: the interpreter's.
+    pub(crate) tensors: Vec<i32>,
+}
+
+/// A node that the importer may know: an operator of the format, or a custom one.
+///
+/// # Errors
+/// [`Error::Node`]: it is the interpreter's own, of another delegate, or newer than this program.
+pub(crate) fn candidate(node: &NodeFacts<'_>) -> Result<BuiltinOperator> {
+    use BuiltinOperator as B;
+    let refused = |why: &str| Err(Error::Node(why.to_owned()));
+    if node.is_delegated {
+        return refused("it belongs to a delegate already");
+    }
+    let Ok(operator) = B::try_from(node.builtin_code) else {
+        return Err(Error::Node(format!(
+            "operator {} is newer than this program",
+            node.builtin_code
+        )));
+    };
+    match operator {
+        B::If | B::While | B::CallOnce | B::StablehloWhile | B::StablehloCase => {
+            refused("its subgraphs are run by the interpreter")
+        }
+        // Whoever has a part of the state must have all of it.
+        B::VarHandle | B::ReadVariable | B::AssignVariable => {
+            refused("resource variables are kept by the interpreter")
+        }
+        B::Delegate | B::PlaceholderForGreaterOpCodes => refused("it is no operator"),
+        _ => Ok(operator),
+    }
+}
+
+/// These nodes, in their order, as a graph with these inputs and outputs.
+pub(crate) fn gather(
+    host: &Host<'_>,
+    nodes: &[i32],
+    inputs: &[i32],
+    outputs: &[i32],
+) -> Result<Gathered> {
+    let (graph, loans, tensors) = (Graph::new(), Vec::new(), Vec::new());
+    let gathered = Gathered { graph, loans, tensors };
+    let mut gathering = Gathering { host, gathered, known: HashMap::new() };
+    let inputs = inputs.iter().map(|it| gathering.tensor_as(*it, true)).collect::<Result<_>>()?;
+    for index in nodes {
+        gathering.node(*index)?;
+    }
+    let outputs = outputs.iter().map(|tensor| gathering.tensor(*tensor)).collect::<Result<_>>()?;
+    let mut gathered = gathering.gathered;
+    gathered.graph.ends(inputs, outputs);
+    Ok(gathered)
+}
+
+struct Gathering<'h, 'c> {
+    host: &'h Host<'c>,
+    gathered: Gathered,
+    /// By tensor of the interpreter: its index in the graph.
+    known: HashMap<i32, i32>,
+}
+
+impl Gathering<'_, '_> {
+    fn node(&mut self, index: i32) -> Result<()> {
+        let node = self.host.node(index)?;
+        let operator = candidate(&node)?;
+        let refused = |why: &str| Error::Node(format!("node {index}: {why}"));
+        let (custom, builtin_options) = if operator == BuiltinOperator::Custom {
+            (Some(node.custom_name.clone().unwrap_or_default()), None)
+        } else {
+            let table = params::options(operator, &node.params);
+            let table = table.map_err(|missing| {
+                refused(match missing {
+                    Missing::Structure => "it has no options",
+                    Missing::Value => "its options have a value that this program does not know",
+                })
+            })?;
+            (None, table)
+        };
+        let operator = Operator {
+            inputs: Some(self.tensors(&node.inputs)?),
+            outputs: Some(self.tensors(&node.outputs)?),
+            intermediates: Some(self.tensors(&node.intermediates)?),
+            builtin_options,
+            custom_options: custom.is_some().then_some(node.custom_options),
+            ..Operator::default()
+        };
+        self.gathered.graph.operator(node.builtin_code, custom, node.version, operator);
+        Ok(())
+    }
+
+    fn tensors(&mut self, all: &[i32]) -> Result<Vec<i32>> {
+        all.iter().map(|tensor| self.tensor(*tensor)).collect()
+    }
+
+    /// The index of a tensor in the graph; -1 stays what it is.
+    fn tensor(&mut self, index: i32) -> Result<i32> {
+        self.tensor_as(index, false)
+    }
+
+    fn tensor_as(&mut self, index: i32, is_input: bool) -> Result<i32> {
+        if index == crate::abi::OPTIONAL_TENSOR {
+            return Ok(index);
+        }
+        if let Some(known) = self.known.get(&index) {
+            return Ok(*known);
+        }
+        let facts = self.host.tensor(index)?;
+        let table = table(&facts, is_input)?;
+        let graph = &mut self.gathered.graph;
+        let added = if !facts.is_constant {
+            graph.tensor(table)
+        } else if let Some((loan, memory)) = self.host.lend(index, Protection::READ)? {
+            if facts.bytes >= LARGE {
+                self.gathered.loans.push(loan);
+                graph.constant(table, Constant::Outside(memory))
+            } else {
+                let bytes = memory.view()?.read_to_vec(0, memory.size())?;
+                graph.constant(table, Constant::Bytes(bytes))
+            }
+        } else {
+            graph.tensor(table)
+        };
+        self.gathered.tensors.push(index);
+        self.known.insert(index, added);
+        Ok(added)
+    }
+}
+
+/// A tensor as the file's schema describes it.
+fn table(facts: &TensorFacts, is_input: bool) -> Result<Tensor> {
+    let type_ = params::type_code(facts.kind).ok_or_else(|| {
+        Error::Node(format!(
+            "{} has type {}, which is newer than this program",
+            facts.name, facts.kind
+        ))
+    })?;
+    // What is given has the shape that it has now. The lengths of what is computed may be those of an example
+    // or of some earlier run; without any, it may be a scalar, or not known yet.
+    let is_computed = !is_input && !facts.is_constant && !facts.is_variable;
+    let is_known = !is_computed || !facts.is_dynamic && !facts.shape.is_empty();
+    let signature = is_computed && is_known && facts.signature.len() == facts.shape.len();
+    Ok(Tensor {
+        has_rank: is_known,
+        shape: is_known.then(|| facts.shape.clone()),
+        shape_signature: signature.then(|| facts.signature.clone()),
+        type_,
+        name: Some(facts.name.clone()),
+        quantization: quantization(facts)?.map(Box::new),
+        is_variable: facts.is_variable,
+        sparsity: facts.sparsity.as_ref().map(|sparsity| Box::new(sparsity.table())),
+        ..Tensor::default()
+    })
+}
+
+fn quantization(facts: &TensorFacts) -> Result<Option<QuantizationParameters>> {
+    match &facts.quantization {
+        TensorScale::None => Ok(None),
+        TensorScale::Affine { scales, zero_points, dimension } => {
+            Ok(Some(QuantizationParameters {
+                scale: Some(scales.clone()),
+                zero_point: Some(zero_points.iter().copied().map(i64::from).collect()),
+                quantized_dimension: *dimension,
+                ..QuantizationParameters::default()
+            }))
+        }
+        TensorScale::Other(kind) => Err(Error::Node(format!(
+            "{} is quantized in a way (kind {kind}) that this program does not know",
+            facts.name
+        ))),
+    }
+}
+
+impl crate::host::Sparse {
+    fn table(&self) -> SparsityParameters {
+        let vector = |values: &[i32]| {
+            let values = Some(values.to_vec());
+            SparseIndexVector::Int32Vector(Box::new(Int32Vector { values }))
+        };
+        let dimension = |it: &crate::host::SparseDimension| DimensionMetadata {
+            format: if it.is_dense { DimensionType::Dense } else { DimensionType::SparseCsr },
+            dense_size: it.dense_size,
+            array_segments: (!it.is_dense).then(|| vector(&it.segments)),
+            array_indices: (!it.is_dense).then(|| vector(&it.indices)),
+        };
+        SparsityParameters {
+            traversal_order: Some(self.traversal_order.clone()),
+            block_map: Some(self.block_map.clone()),
+            dim_metadata: Some(self.dimensions.iter().map(dimension).collect()),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! [`Options`]: what a host says about the delegate, as pairs of texts.
+
+use crate::error::{Error, Result};
+use nnhal::hal::Priority;
+use std::path::PathBuf;
+use tracing_subscriber::filter::Targets;
+
+/// The keys, and what each takes.
+pub(crate) const KEYS: [(&str, &str); 10] = [
+    ("device", "nnhal-cpu or nnhal-reference"),
+    ("threads", "number, 0: as many as there are processors"),
+    ("cache_dir", "folder for prepared models"),
+    ("model_token", "name of the model in that folder"),
+    ("min_nodes_per_partition", "number"),
+    ("max_partitions", "number, 0: any"),
+    ("priority", "low, medium or high"),
+    ("profile", "file for the trace"),
+    ("allow_fp16", "true or false"),
+    ("log", "error, warn, info, debug or trace"),
+];
+
+/// What a host says about the delegate.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) device: Option<String>,
+    pub(crate) threads: Option<usize>,
+    pub(crate) cache_dir: Option<PathBuf>,
+    pub(crate) model_token: Option<String>,
+    /// A partition of fewer nodes is left to the interpreter.
+    pub(crate) min_nodes_per_partition: usize,
+    /// The largest ones are taken; 0: all.
+    pub(crate) max_partitions: usize,
+    pub(crate) priority: Priority,
+    pub(crate) profile: Option<PathBuf>,
+    pub(crate) allow_fp16: bool,
+    pub(crate) log: Option<Targets>,
+}
+
+impl Options {
+    /// Of pairs of keys and values.
+    pub(crate) fn parse(pairs: &[(String, String)]) -> Result<Self> {
+        let mut options = Self {
+            device: None,
+            threads: None,
+            cache_dir: None,
+            model_token: None,
+            min_nodes_per_partition: 1,
+            max_partitions: 0,
+            priority: Priority::Medium,
+            profile: None,
+            allow_fp16: false,
+            log: None,
+        };
+        let mut seen: Vec<&str> = Vec::new();
+        for (key, value) in pairs {
+            let Some((known, takes)) = KEYS.iter().find(|(known, _)| known == key) else {
+                let all = KEYS.map(|(key, takes)| format!("{key} ({takes})")).join(", ");
+                return Err(Error::Option(format!("unknown option {key:?}; there are: {all}")));
+            };
+            if seen.contains(known) {
+                return Err(Error::Option(format!("option {known} is there twice")));
+            }
+            seen.push(known);
+            let wrong = || Error::Option(format!("option {known}: {value:?} is no {takes}"));
+            options.set(known, value).ok_or_else(wrong)?;
+        }
+        Ok(options)
+    }
+
+    /// `None` if the option does not take the value.
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        match key {
+            "device" => {
+                self.device =
+                    Some(nnhal::devices::names().into_iter().find(|it| *it == value)?.into());
+            }
+            "threads" => {
+                let threads: usize = value.parse().ok()?;
+                self.threads = Some(threads);
+                // More than the library takes is found out here, and not at the first model.
+                nnhal::devices::open(nnhal::devices::DEFAULT, threads.try_into().ok()).ok()?;
+            }
+            "cache_dir" => self.cache_dir = Some(Some(value).filter(|it| !it.is_empty())?.into()),
+            "model_token" => {
+                self.model_token = Some(Some(value).filter(|it| !it.is_empty())?.into());
+            }
+            "min_nodes_per_partition" => self.min_nodes_per_partition = value.parse().ok()?,
+            "max_partitions" => self.max_partitions = value.parse().ok()?,
+            "priority" => {
+                self.priority = match value {
+                    "low" => Priority::Low,
+                    "medium" => Priority::Medium,
+                    "high" => Priority::High,
+                    _ => return None,
+                }
+            }
+            "profile" => self.profile = Some(Some(value).filter(|it| !it.is_empty())?.into()),
+            "allow_fp16" => {
+                self.allow_fp16 = match value {
+                    "true" | "1" | "True" => true,
+                    "false" | "0" | "False" => false,
+                    _ => return None,
+                }
+            }
+            "log" => self.log = Some(value.parse().ok()?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<Options> {
+        let pairs: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Options::parse(&pairs)
+    }
+
+    #[test]
+    fn every_key_is_taken() {
+        let all = [
+            ("device", "nnhal-reference"),
+            ("threads", "1"),
+            ("cache_dir", "/tmp"),
+            ("model_token", "a"),
+            ("min_nodes_per_partition", "3"),
+            ("max_partitions", "2"),
+            ("priority", "high"),
+            ("profile", "trace.json"),
+            ("allow_fp16", "true"),
+            ("log", "info"),
+        ];
+        assert_eq!(all.map(|(key, _)| key), KEYS.map(|(key, _)| key));
+        let options = parse(&all).unwrap();
+        assert_eq!(options.device.as_deref(), Some("nnhal-reference"));
+        assert_eq!((options.min_nodes_per_partition, options.max_partitions), (3, 2));
+        assert_eq!((options.priority, options.allow_fp16), (Priority::High, true));
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_lists_the_known_ones() {
+        let error = parse(&[("treads", "2")]).unwrap_err().to_string();
+        assert!(error.contains("\"treads\""), "{error}");
+        for (key, _) in KEYS {
+            assert!(error.contains(key), "{key} is not in: {error}");
+        }
+    }
+
+    #[test]
+    fn bad_values_are_errors_that_say_what_is_taken() {
+        for (key, value) in [
+            ("device", "npu"),
+            ("threads", "two"),
+            ("threads", "-1"),
+            ("threads", "100000"),
+            ("cache_dir", ""),
+            ("min_nodes_per_partition", "1.5"),
+            ("priority", "highest"),
+            ("allow_fp16", "perhaps"),
+            ("log", "=="),
+        ] {
+            let error = parse(&[(key, value)]).unwrap_err().to_string();
+            assert!(error.contains(key) && error.contains(value), "{error}");
+        }
+        assert!(parse(&[("threads", "1"), ("threads", "2")]).is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! [`Shared`]: what a delegate and its kernels have in common.
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+use nnhal::SessionOptions;
+use nnhal::hal::Device;
+use nnhal::trace::{TASK_SPANS, Trace};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use tracing::Dispatch;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::SubscriberExt;
+
+/// What a delegate and its kernels have in common.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    made_in: u32,
+    trace: Option<Trace>,
+    dispatch: Option<Dispatch>,
+}
+
+impl Shared {
+    pub(crate) fn new(options: Options) -> Self {
+        let trace = options.profile.is_some().then(Trace::new);
+        let dispatch = (trace.is_some() || options.log.is_some()).then(|| {
+            // Its complaints would panic where standard error is full or closed.
+            let lines = options.log.clone().map(|wanted| {
+                tracing_subscriber::fmt::layer()
+                    .with_writer(std::io::stderr)
+                    .log_internal_errors(false)
+                    .with_filter(wanted.with_target(TASK_SPANS, LevelFilter::OFF))
+            });
+            let layers = tracing_subscriber::registry().with(lines);
+            Dispatch::new(layers.with(trace.as_ref().map(Trace::layer)))
+        });
+        Self { options, made_in: std::process::id(), trace, dispatch }
+    }
+
+    /// Calls with this delegate's log and trace.
+    pub(crate) fn observed<T>(&self, call: impl FnOnce() -> T) -> T {
+        match &self.dispatch {
+            Some(dispatch) => tracing::dispatcher::with_default(dispatch, call),
+            None => call(),
+        }
+    }
+
+    /// Writes the trace so far; whoever reads it later finds all kernels that have gone by then.
+    pub(crate) fn save_trace(&self) {
+        if let (Some(trace), Some(path)) = (&self.trace, &self.options.profile)
+            && let Err(error) = trace.save(path)
+        {
+            self.observed(|| tracing::error!("{error}"));
+        }
+    }
+
+    /// Whether this is the process that the delegate was made in.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        let (made_in, found) = (self.made_in, std::process::id());
+        if made_in == found { Ok(()) } else { Err(Error::Forked { made_in, found }) }
+    }
+
+    /// The threads that were asked for: by an option, else by the interpreter.
+    pub(crate) fn threads(&self, recommended: Option<usize>) -> usize {
+        self.options.threads.or(recommended).unwrap_or(0)
+    }
+
+    pub(crate) fn session_options(&self, threads: usize) -> SessionOptions {
+        let mut options = SessionOptions::new().threads(threads).priority(self.options.priority);
+        if let Some(device) = &self.options.device {
+            options = options.device(device.as_str());
+        }
+        if let Some(folder) = &self.options.cache_dir {
+            options = options.cache_dir(folder);
+        }
+        options
+    }
+
+    pub(crate) fn device(&self, threads: usize) -> Result<Arc<dyn Device>> {
+        let name = self.options.device.as_deref().unwrap_or(nnhal::devices::DEFAULT);
+        Ok(nnhal::devices::open(name, NonZeroUsize::new(threads))?)
+    }
+}

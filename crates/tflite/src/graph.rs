@@ -1,0 +1,196 @@
+//! [`Graph`]: a graph that is described instead of read from a file, as a delegate meets it in a running
+//! interpreter. It becomes what a file is ([`Stored`]), so that there is one importer.
+//!
+//! Tensors, operators and their options are the tables of the format's schema as plain structures. Constants may
+//! stay in memory that somebody else holds: only the tables are written.
+//!
+//! ```
+//! use nnhal_tflite::graph::{BuiltinOperator, Constant, Graph, Operator, Tensor, TensorType};
+//!
+//! let mut graph = Graph::new();
+//! let tensor = || Tensor {
+//!     shape: Some(vec![2]),
+//!     type_: TensorType::Float32 as i8,
+//!     has_rank: true,
+//!     ..Tensor::default()
+//! };
+//! let (x, y) = (graph.tensor(tensor()), graph.tensor(tensor()));
+//! let weights = [1.0_f32, 2.0].map(f32::to_le_bytes).concat();
+//! let constant = graph.constant(tensor(), Constant::Bytes(weights));
+//! let add = Operator { inputs: Some(vec![x, constant]), outputs: Some(vec![y]), ..Operator::default() };
+//! graph.operator(BuiltinOperator::Add as i32, None, 1, add);
+//! graph.ends(vec![x], vec![y]);
+//! let import = nnhal_tflite::import_stored(&graph.store()?, &Default::default())?;
+//! assert_eq!(import.outputs[0].shape, [Some(2)]);
+//! # Ok::<(), nnhal_tflite::ImportError>(())
+//! ```
+
+use crate::error::ImportError;
+use crate::schema::{Buffer, Model, OperatorCode, SubGraph};
+use nnhal_hal::Memory;
+use planus::Builder;
+
+/// The schema's tables, as [`Graph`] takes them.
+pub use crate::schema::{
+    ActivationFunctionType, AddOptions, BatchMatMulOptions, BidirectionalSequenceLstmOptions,
+    BidirectionalSequenceRnnOptions, BucketizeOptions, BuiltinOperator, BuiltinOptions,
+    ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions, DepthToSpaceOptions,
+    DepthwiseConv2DOptions, DimensionMetadata, DimensionType, DivOptions, FullyConnectedOptions,
+    FullyConnectedOptionsWeightsFormat, GatherOptions, GeluOptions, Int32Vector, L2NormOptions,
+    LeakyReluOptions, LocalResponseNormalizationOptions, LshProjectionOptions, LshProjectionType,
+    LstmKernelType, LstmOptions, MirrorPadMode, MirrorPadOptions, MulOptions, OneHotOptions,
+    Operator, PackOptions, Padding, Pool2DOptions, QuantizationParameters, ReducerOptions,
+    ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions, ReverseSequenceOptions,
+    RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions, SparseIndexVector,
+    SparsityParameters, SqueezeOptions, StridedSliceOptions, SubOptions, SvdfOptions, Tensor,
+    TensorType, TransposeConvOptions, UnidirectionalSequenceLstmOptions, UnpackOptions,
+};
+
+/// Where constants outside of the tables begin: the first one here, the next twice as far, and so on. No file
+/// reaches so far, and every offset in the format has 64 bits.
+pub(crate) const OUTSIDE: u64 = 1 << 40;
+
+/// A graph that is described tensor by tensor and operator by operator.
+#[derive(Debug)]
+pub struct Graph {
+    tensors: Vec<Tensor>,
+    operators: Vec<Operator>,
+    codes: Vec<OperatorCode>,
+    buffers: Vec<Buffer>,
+    ends: (Vec<i32>, Vec<i32>),
+    outside: Vec<Memory>,
+}
+
+/// The value of a constant tensor.
+#[derive(Debug)]
+pub enum Constant {
+    /// It becomes part of what is stored.
+    Bytes(Vec<u8>),
+    /// It stays where it is: all bytes of this memory, which is read when the model is prepared.
+    Outside(Memory),
+}
+
+impl Default for Graph {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Graph {
+    /// Without tensors and operators.
+    pub fn new() -> Self {
+        Self {
+            tensors: Vec::new(),
+            operators: Vec::new(),
+            codes: Vec::new(),
+            // Buffer 0 stands for no value.
+            buffers: vec![Buffer::default()],
+            ends: (Vec::new(), Vec::new()),
+            outside: Vec::new(),
+        }
+    }
+
+    /// Adds a tensor that is given, computed, or a variable. Its index is what operators name it by.
+    pub fn tensor(&mut self, tensor: Tensor) -> i32 {
+        self.tensors.push(Tensor { buffer: 0, ..tensor });
+        index(self.tensors.len() - 1)
+    }
+
+    /// Adds a tensor with a value.
+    pub fn constant(&mut self, tensor: Tensor, value: Constant) -> i32 {
+        self.buffers.push(match value {
+            Constant::Bytes(bytes) => Buffer { data: Some(bytes), ..Buffer::default() },
+            Constant::Outside(memory) => {
+                let size = memory.size();
+                self.outside.push(memory);
+                let offset = OUTSIDE.saturating_mul(self.outside.len() as u64);
+                Buffer { offset, size, ..Buffer::default() }
+            }
+        });
+        let buffer = u32::try_from(self.buffers.len() - 1).unwrap_or(u32::MAX);
+        self.tensors.push(Tensor { buffer, ..tensor });
+        index(self.tensors.len() - 1)
+    }
+
+    /// Adds an operator of this code and version, with the name of a custom one. Operators are in the order in
+    /// which they run; [`Operator::opcode_index`] is filled in here.
+    pub fn operator(
+        &mut self,
+        code: i32,
+        custom: Option<String>,
+        version: i32,
+        operator: Operator,
+    ) {
+        let code = OperatorCode {
+            deprecated_builtin_code: i8::try_from(code).unwrap_or(i8::MAX),
+            builtin_code: code,
+            custom_code: custom,
+            version,
+        };
+        let known = self.codes.iter().position(|it| *it == code);
+        let opcode_index = known.unwrap_or_else(|| {
+            self.codes.push(code);
+            self.codes.len() - 1
+        });
+        let opcode_index = u32::try_from(opcode_index).unwrap_or(u32::MAX);
+        self.operators.push(Operator { opcode_index, ..operator });
+    }
+
+    /// Says which tensors are given, and which are wanted.
+    pub fn ends(&mut self, inputs: Vec<i32>, outputs: Vec<i32>) {
+        self.ends = (inputs, outputs);
+    }
+
+    /// Writes the tables.
+    ///
+    /// # Errors
+    /// [`ImportError::Memory`]: there is not as much memory.
+    pub fn store(self) -> Result<Stored, ImportError> {
+        let (inputs, outputs) = self.ends;
+        let graph = SubGraph {
+            tensors: Some(self.tensors),
+            inputs: Some(inputs),
+            outputs: Some(outputs),
+            operators: Some(self.operators),
+            name: None,
+        };
+        let model = Model {
+            version: 3,
+            operator_codes: Some(self.codes),
+            subgraphs: Some(vec![graph]),
+            buffers: Some(self.buffers),
+            ..Model::default()
+        };
+        let bytes = identified(Builder::new().finish(&model, None));
+        Ok(Stored { tables: Memory::from_bytes(&bytes)?, outside: self.outside })
+    }
+}
+
+/// What a file is: its bytes, and constants that are elsewhere.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// The file, or the tables of a [`Graph`].
+    pub tables: Memory,
+    /// Constants of a [`Graph`] that stayed where they are.
+    pub outside: Vec<Memory>,
+}
+
+impl From<Memory> for Stored {
+    /// A file.
+    fn from(tables: Memory) -> Self {
+        Self { tables, outside: Vec::new() }
+    }
+}
+
+/// Tensors beyond what an index can name are refused when the tables are read.
+fn index(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// The file with its identifier in front. The runtime would pad between the root's offset and the
+/// identifier where something in the file is aligned to 16.
+pub(crate) fn identified(bytes: &[u8]) -> Vec<u8> {
+    let Some((offset, _)) = bytes.split_first_chunk() else { return Vec::new() };
+    let offset = u32::from_le_bytes(*offset) + 16;
+    [&offset.to_le_bytes()[..], b"TFL3", &[0; 8], bytes].concat()
+}

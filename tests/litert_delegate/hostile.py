@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""What a program can do wrong with the delegate, and what it can ask for. Each test runs in a process of its own,
+and one that dies is a failure.
+
+    NNHAL_DELEGATE=libnnhal_delegate.so python hostile.py [NAME]
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+
+import numpy as np
+
+import hosts
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(REPOSITORY / "crates/python/tests"))
+import flatfile  # noqa: E402: the writer of small models
+FLOAT = REPOSITORY / "assets/digits/digits_float32.tflite"
+INT8 = REPOSITORY / "assets/digits/digits_int8.tflite"
+TESTS = {}
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+def image(interpreter, seed=0):
+    details = interpreter.get_input_details()[0]
+    random = np.random.default_rng(seed)
+    if details["dtype"] == np.float32:
+        return random.random(details["shape"], np.float32)
+    return random.integers(-128, 128, details["shape"]).astype(details["dtype"])
+
+
+def run(interpreter, value):
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], value)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def expect(model, value):
+    interpreter = hosts.plain(model)
+    interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], value.shape)
+    interpreter.allocate_tensors()
+    return run(interpreter, value)
+
+
+def fails(call, *words):
+    """The message of a call that must fail, and say these words."""
+    try:
+        call()
+    except (ValueError, RuntimeError) as error:
+        text = str(error)
+        assert all(word in text for word in words), text
+        return text
+    raise AssertionError("it did not fail")
+
+
+def open_model():
+    """tanh of relu of something whose height is open."""
+    tensors = [flatfile.tensor(name, [1, 1, 6], signature=[1, -1, 6]) for name in "xyz"]
+    operators = [(0, [0], [1], None, None), (1, [1], [2], None, None)]
+    return flatfile.model([flatfile.RELU, 28], tensors, [0], [2], operators)
+
+
+# Between them, an operator that the library does not have.
+FAKE_QUANT, FAKE_QUANT_OPTIONS = 80, 60
+
+
+def islands(sizes, shape=(1, 16)):
+    """As many operators of ours as the first size says, one of the host's, ours again, and so on."""
+    codes, tensors, operators = [flatfile.RELU, FAKE_QUANT], [flatfile.tensor("x", shape)], []
+    table = flatfile.Table(_0=("f", -4.0), _1=("f", 4.0), _2=("i", 8))
+    for number, size in enumerate(sizes):
+        kinds = [0] * size if number == 0 else [1] + [0] * size
+        for kind in kinds:
+            options = (("B", FAKE_QUANT_OPTIONS), table) if kind else (None, None)
+            operators.append((kind, [len(tensors) - 1], [len(tensors)], *options))
+            tensors.append(flatfile.tensor(f"t{len(tensors)}", shape))
+    return flatfile.model(codes, tensors, [0], [len(tensors) - 1], operators)
+
+
+def native(delegate):
+    return ctypes.c_void_p(delegate._get_native_delegate_pointer())
+
+
+def library():
+    loaded = ctypes.CDLL(hosts.LIBRARY)
+    loaded.tflite_plugin_create_delegate.restype = ctypes.c_void_p
+    return loaded
+
+
+@test
+def a_network_is_one_partition_and_gives_what_litert_gives():
+    for model in (FLOAT, INT8, FLOAT.read_bytes(), INT8.read_bytes()):
+        interpreter = hosts.delegated(model)
+        interpreter.allocate_tensors()
+        assert hosts.partitions(interpreter)[0] == 1
+        value = image(interpreter)
+        np.testing.assert_allclose(run(interpreter, value), expect(model, value), atol=1e-6)
+
+
+@test
+def every_option_is_taken():
+    with tempfile.TemporaryDirectory() as folder:
+        trace = pathlib.Path(folder) / "trace.json"
+        options = {"device": "nnhal-cpu", "threads": "2", "cache_dir": folder, "model_token": "digits",
+                   "min_nodes_per_partition": "2", "max_partitions": "1", "priority": "high",
+                   "profile": str(trace), "allow_fp16": "true", "log": "error"}
+        for _ in range(2):      # the second time from the cache
+            interpreter = hosts.delegated(FLOAT, **options)
+            interpreter.allocate_tensors()
+            value = image(interpreter)
+            np.testing.assert_allclose(run(interpreter, value), expect(FLOAT, value), atol=1e-2)
+            del interpreter
+        assert len(list(pathlib.Path(folder).glob("*.nnhal"))) == 1
+        names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+        assert any("conv2d" in name for name in names), names
+
+
+@test
+def other_constants_are_not_taken_out_of_the_cache():
+    # A model of the same form with other weights: the name of what is kept depends on them.
+    original = FLOAT.read_bytes()
+    changed = bytearray(original)
+    interpreter = hosts.plain(FLOAT)
+    interpreter.allocate_tensors()
+    weights = max((interpreter.get_tensor(it["index"]) for it in interpreter.get_tensor_details()
+                   if it["dtype"] == np.float32 and "conv" in it["name"].lower() or it["shape"].size == 4
+                   and it["dtype"] == np.float32 and it["shape"][0] > 1), key=np.size)
+    at = original.find(weights.tobytes())
+    assert at > 0
+    changed[at:at + weights.nbytes] = (weights * 2).tobytes()
+    with tempfile.TemporaryDirectory() as folder:
+        for model in (original, bytes(changed), original):
+            interpreter = hosts.delegated(model, cache_dir=folder)
+            interpreter.allocate_tensors()
+            value = image(interpreter)
+            np.testing.assert_allclose(run(interpreter, value), expect(model, value), atol=1e-5)
+        assert len(list(pathlib.Path(folder).glob("*.nnhal"))) == 2
+
+
+@test
+def wrong_options_are_errors_that_say_what_there_is():
+    known = ("device", "threads", "cache_dir", "model_token", "min_nodes_per_partition", "max_partitions",
+             "priority", "profile", "allow_fp16", "log")
+    fails(lambda: hosts.delegated(FLOAT, treads="2"), "treads", *known)
+    for key, value in {"device": "npu", "threads": "many", "priority": "first", "allow_fp16": "maybe",
+                       "max_partitions": "-1"}.items():
+        fails(lambda: hosts.delegated(FLOAT, **{key: value}), key, value)
+
+
+@test
+def the_functions_survive_nonsense():
+    loaded = library()
+    assert not loaded.tflite_plugin_create_delegate(None, None, ctypes.c_size_t(3), None)
+    keys = (ctypes.c_char_p * 1)(None)
+    assert not loaded.tflite_plugin_create_delegate(keys, keys, ctypes.c_size_t(1), None)
+    assert not loaded.tflite_plugin_create_delegate(keys, keys, ctypes.c_size_t(2**31), None)
+    for pointer in (0, 1, 16, 2**63):
+        loaded.tflite_plugin_destroy_delegate(ctypes.c_void_p(pointer))
+    made = loaded.tflite_plugin_create_delegate(None, None, ctypes.c_size_t(0), None)
+    assert made
+    loaded.tflite_plugin_destroy_delegate(ctypes.c_void_p(made))
+    loaded.tflite_plugin_destroy_delegate(ctypes.c_void_p(made))
+
+
+@test
+def a_delegate_that_is_destroyed_first_leaves_its_interpreter_running():
+    delegate = hosts.load_delegate(hosts.LIBRARY)
+    interpreter = hosts.Interpreter(str(INT8), experimental_delegates=[delegate])
+    interpreter.allocate_tensors()
+    value = image(interpreter)
+    before = run(interpreter, value).copy()
+    library().tflite_plugin_destroy_delegate(native(delegate))
+    np.testing.assert_array_equal(run(interpreter, value), before)
+    # Who comes with it now gets an error; the interpreter may go on without.
+    fails(lambda: hosts.Interpreter(str(INT8), experimental_delegates=[delegate]))
+    np.testing.assert_array_equal(run(interpreter, value), before)
+    del interpreter
+
+
+@test
+def one_delegate_serves_several_interpreters():
+    delegate = hosts.load_delegate(hosts.LIBRARY)
+    both = [hosts.Interpreter(str(it), experimental_delegates=[delegate]) for it in (FLOAT, INT8)]
+    for interpreter, model in zip(both, (FLOAT, INT8)):
+        interpreter.allocate_tensors()
+        value = image(interpreter)
+        np.testing.assert_allclose(run(interpreter, value), expect(model, value), atol=1e-6)
+    del both[0]
+    value = image(both[0])
+    np.testing.assert_array_equal(run(both[0], value), expect(INT8, value))
+
+
+@test
+def interpreters_on_threads_do_not_disturb_each_other():
+    problems = []
+
+    def work(seed):
+        try:
+            for model in (FLOAT, INT8):
+                interpreter = hosts.delegated(model, threads="2")
+                interpreter.allocate_tensors()
+                value = image(interpreter, seed)
+                expected = expect(model, value)
+                for _ in range(50):
+                    np.testing.assert_allclose(run(interpreter, value), expected, atol=1e-6)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems, problems
+
+
+@test
+def inputs_are_resized_back_and_forth():
+    model = open_model()
+    interpreter = hosts.delegated(model)
+    details = interpreter.get_input_details()[0]
+    for height in (4, 9, 4, 7, 9, 12, 5, 6, 8, 4):
+        interpreter.resize_tensor_input(details["index"], [1, height, 6])
+        interpreter.allocate_tensors()
+        assert hosts.partitions(interpreter)[0] == 1
+        value = np.random.default_rng(height).random((1, height, 6), np.float32)
+        found = run(interpreter, value)
+        assert found.shape == (1, height, 6)
+        np.testing.assert_allclose(found, expect(model, value), atol=1e-6)
+
+
+@test
+def shapes_that_make_no_sense_are_errors_and_the_interpreter_recovers():
+    interpreter = hosts.delegated(FLOAT)
+    interpreter.allocate_tensors()
+    value = image(interpreter)
+    index = interpreter.get_input_details()[0]["index"]
+    for shape in ([3, 8, 8, 1], [0, 8, 8, 1], [1, 1, 1, 1, 1, 1, 1, 1], [2**20, 2**11, 8, 1]):
+        def allocate():
+            interpreter.resize_tensor_input(index, shape)
+            interpreter.allocate_tensors()
+            interpreter.invoke()
+        fails(allocate)
+    for shape in ([1, 8, 8, 2], [1, 8], [8], [], [1, 1, 8, 8, 1], [1, 2, 2, 1]):
+        # Some of these LiteRT takes: then the answer is the same, else there is an error.
+        def both():
+            odd = np.ones(shape, np.float32)
+            interpreter.resize_tensor_input(index, shape)
+            interpreter.allocate_tensors()
+            np.testing.assert_allclose(run(interpreter, odd), expect(FLOAT, odd), atol=1e-6)
+        try:
+            both()
+        except (ValueError, RuntimeError):
+            pass
+    interpreter.resize_tensor_input(index, [1, 8, 8, 1])
+    interpreter.allocate_tensors()
+    np.testing.assert_allclose(run(interpreter, value), expect(FLOAT, value), atol=1e-6)
+
+
+@test
+def invoking_before_allocating_is_an_error():
+    fails(hosts.delegated(FLOAT).invoke)
+
+
+@test
+def a_process_that_was_forked_gets_an_error_and_may_begin_anew():
+    interpreter = hosts.delegated(FLOAT, threads="2")
+    interpreter.allocate_tensors()
+    value = image(interpreter)
+    expected = run(interpreter, value).copy()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            fails(interpreter.invoke, "process")
+            fresh = hosts.delegated(FLOAT, threads="2")
+            fresh.allocate_tensors()
+            np.testing.assert_array_equal(run(fresh, value), expected)
+            code = 0
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+        os._exit(code)
+    for _ in range(300):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        threading.Event().wait(0.1)
+    else:
+        os.kill(child, 9)
+        raise AssertionError("the child hangs")
+    assert status == 0
+    np.testing.assert_array_equal(run(interpreter, value), expected)
+
+
+@test
+def small_partitions_are_left():
+    interpreter = hosts.delegated(FLOAT, min_nodes_per_partition="1000")
+    interpreter.allocate_tensors()
+    assert hosts.partitions(interpreter)[0] == 0
+    value = image(interpreter)
+    np.testing.assert_allclose(run(interpreter, value), expect(FLOAT, value), atol=1e-6)
+
+
+@test
+def partitions_are_chosen_by_size_and_number():
+    model = islands([3, 1, 2])
+    for options, expected in (({}, 3), ({"min_nodes_per_partition": "2"}, 2),
+                              ({"min_nodes_per_partition": "3"}, 1), ({"max_partitions": "2"}, 2),
+                              ({"max_partitions": "1"}, 1), ({"min_nodes_per_partition": "4"}, 0)):
+        interpreter = hosts.delegated(model, **options)
+        interpreter.allocate_tensors()
+        assert hosts.partitions(interpreter)[0] == expected, (options, hosts.partitions(interpreter))
+        value = 8 * image(interpreter) - 4
+        np.testing.assert_array_equal(run(interpreter, value), expect(model, value))
+        # Again in other shapes, with the host's operators in between.
+        for length in (5, 40):
+            interpreter.resize_tensor_input(0, [2, length])
+            interpreter.allocate_tensors()
+            value = 8 * np.random.default_rng(length).random((2, length), np.float32) - 4
+            np.testing.assert_array_equal(run(interpreter, value), expect(model, value))
+
+
+@test
+def variables_are_the_interpreters():
+    interpreter = hosts.delegated(flatfile.running_sum())
+    interpreter.allocate_tensors()
+    assert hosts.partitions(interpreter)[0] == 1
+    step = lambda x: float(run(interpreter, np.float32([[x]]))[0, 0])
+    assert [step(1), step(2), step(3)] == [1, 3, 6]
+    interpreter.reset_all_variables()
+    assert [step(5), step(2)] == [5, 7]
+    # Two interpreters of one delegate have their own.
+    delegate = hosts.load_delegate(hosts.LIBRARY)
+    pair = [hosts.Interpreter(model_content=flatfile.running_sum(), experimental_delegates=[delegate])
+            for _ in range(2)]
+    sums = []
+    for at, interpreter in enumerate(pair):
+        interpreter.allocate_tensors()
+        sums.append([step(x + at) for x in (1, 1, 1)])
+    assert sums == [[1, 2, 3], [2, 4, 6]]
+
+
+@test
+def hostile_files_are_errors_of_the_host_or_ours():
+    original = INT8.read_bytes()
+    random = np.random.default_rng(5)
+    outcomes = {"made": 0, "refused": 0}
+    for _ in range(150):
+        # The host trusts more of a file than we do: what it survives alone is what we are tried with.
+        changed = bytearray(original)
+        for at in random.integers(len(original) // 2, len(original), 3):
+            changed[at] = random.integers(0, 256)
+        changed = bytes(changed)
+        script = ("import sys, hosts; x = sys.stdin.buffer.read(); i = hosts.%s(x); "
+                  "i.allocate_tensors(); i.invoke()")
+        codes = []
+        for way in ("plain", "delegated"):
+            codes.append(subprocess.run([sys.executable, "-c", script % way], input=changed,
+                                        capture_output=True, cwd=pathlib.Path(__file__).parent).returncode)
+            if codes[0] < 0:
+                break
+        if codes[0] < 0:
+            continue
+        assert codes[1] >= 0, f"signal {-codes[1]}"
+        outcomes["refused" if codes[1] else "made"] += 1
+        if sum(outcomes.values()) == 12:
+            break
+    assert outcomes["made"], outcomes
+
+
+def main():
+    if len(sys.argv) > 1 and sys.argv[1] in TESTS:
+        TESTS[sys.argv[1]]()
+        return
+    failed = 0
+    for name in TESTS:
+        done = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            failed += 1
+            print(f"FAILED {name} ({done.returncode})\n{done.stdout}{done.stderr}")
+    print(f"{hosts.HOST}: {len(TESTS)} tests, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
