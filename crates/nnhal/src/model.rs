@@ -111,6 +111,8 @@ struct Inner {
     metadata: Vec<nnhal_tflite::Metadata>,
     signatures: Vec<Signature>,
     states: Vec<State>,
+    /// By state: the tensor of the file that holds it, if it is a variable tensor.
+    state_tensors: Vec<Option<usize>>,
     origins: Vec<OperatorOrigin>,
     operators: Vec<OperatorDescription>,
     operands: Vec<Option<u32>>,
@@ -202,6 +204,11 @@ impl Model {
             all[..own].iter().map(TensorInfo::of_file).collect()
         };
         let inputs = of_caller(&import.inputs);
+        let tensor_of = |state: &State| {
+            let description = import.inputs.get(state.input)?;
+            state.name.is_none().then_some(description.index)
+        };
+        let state_tensors = import.states.iter().map(tensor_of).collect();
         let outputs = of_caller(&import.outputs);
         let positions = |names: &[(String, usize)], of: &[TensorInfo]| {
             let position = |(name, tensor): &(String, usize)| {
@@ -223,6 +230,7 @@ impl Model {
             outputs,
             hal: import.model,
             metadata: import.metadata,
+            state_tensors,
             states: import.states,
             origins: import.operator_origin,
             operators: import.operators,
@@ -266,6 +274,7 @@ impl Model {
             metadata: Vec::new(),
             signatures: Vec::new(),
             states: Vec::new(),
+            state_tensors: Vec::new(),
             origins: Vec::new(),
             operators: Vec::new(),
             operands: Vec::new(),
@@ -515,6 +524,12 @@ impl Model {
     /// Variables of the model: inputs and outputs of [`Model::hal`].
     pub fn states(&self) -> &[State] {
         &self.0.states
+    }
+
+    /// The variable tensor of the file that one of [`Model::states`] is the value of; `None` for a resource
+    /// variable.
+    pub fn state_tensor(&self, state: usize) -> Option<usize> {
+        self.0.state_tensors.get(state).copied().flatten()
     }
 
     /// By operation of the main subgraph of [`Model::hal`]: the operator of the file it comes from.
