@@ -40,6 +40,37 @@ impl Source<'_> {
     }
 }
 
+/// Shapes as the importer takes them.
+pub(crate) fn narrow_shapes(shapes: &[Option<Vec<usize>>]) -> Result<Vec<Option<Vec<u32>>>> {
+    let narrow = |shape: &Vec<usize>| -> Result<Vec<u32>> {
+        let lengths = shape.iter().map(|length| u32::try_from(*length));
+        let expected = Vec::new();
+        lengths
+            .collect::<Result<_, _>>()
+            .map_err(|_| Error::Shape { found: shape.clone(), expected })
+    };
+    shapes.iter().map(|shape| shape.as_ref().map(narrow).transpose()).collect()
+}
+
+/// The value of a constant of a file, which is called `name` if it is none.
+pub(crate) fn read_constant(memory: &Memory, info: &TensorInfo, name: usize) -> Result<Tensor> {
+    let not_found = || Error::NotFound {
+        what: "dense constant",
+        name: name.to_string(),
+        available: Vec::new(),
+    };
+    let stored = info.stored.as_ref().filter(|_| info.sparsity.is_none());
+    let stored = stored.ok_or_else(not_found)?;
+    // Looked at first, so that nothing is allocated for a file that claims too much.
+    if info.data_type.byte_length(&info.example_shape) != Some(stored.len()) {
+        let (data_type, shape) = (info.data_type, info.example_shape.clone());
+        return Err(Error::Elements { data_type, shape, found: stored.len() });
+    }
+    let bytes = memory.view()?.read_to_vec(stored.start as u64, stored.len() as u64)?;
+    let tensor = Tensor::from_bytes(info.data_type, info.example_shape.clone(), &bytes)?;
+    Ok(tensor.with_quantization(info.quantization()))
+}
+
 /// The subgraph that a signature is of.
 fn subgraph_of(name: &str, all: &[nnhal_tflite::Signature]) -> Result<usize> {
     let found = all.iter().find(|signature| signature.name == name);
@@ -179,7 +210,7 @@ impl Model {
         Self::import(file, Vec::new(), false, subgraph)
     }
 
-    fn import(
+    pub(crate) fn import(
         (memory, path): (Memory, Option<PathBuf>),
         shapes: Vec<Option<Vec<u32>>>,
         may_contradict: bool,
@@ -365,18 +396,7 @@ impl Model {
         is_strict: bool,
     ) -> Result<Self> {
         let file = self.0.file.clone().ok_or(Error::NotAFile)?;
-        let narrow = |shape: &Vec<usize>| -> Result<Vec<u32>> {
-            let lengths = shape.iter().map(|length| u32::try_from(*length));
-            let expected = Vec::new();
-            lengths
-                .collect::<Result<_, _>>()
-                .map_err(|_| Error::Shape { found: shape.clone(), expected })
-        };
-        let shapes: Vec<Option<Vec<u32>>> = shapes
-            .iter()
-            .map(|shape| shape.as_ref().map(narrow).transpose())
-            .collect::<Result<_>>()?;
-        Self::import(file, shapes, !is_strict, self.0.subgraph)
+        Self::import(file, narrow_shapes(shapes)?, !is_strict, self.0.subgraph)
     }
 
     /// Prepares the model on a device.
@@ -448,21 +468,13 @@ impl Model {
     /// [`Error::NotFound`]: there is no such tensor, or it has no stored value that is dense;
     /// [`Error::Elements`], [`Error::Memory`]: the file has not what it should.
     pub fn constant(&self, index: usize) -> Result<Tensor> {
-        let info = self.0.tensors.get(index).filter(|it| it.sparsity.is_none());
-        let stored = info.and_then(|info| Some((info, info.stored.as_ref()?)));
-        let (info, stored) = stored.ok_or_else(|| Error::NotFound {
+        let found = self.0.file.as_ref().zip(self.0.tensors.get(index));
+        let ((memory, _), info) = found.ok_or_else(|| Error::NotFound {
             what: "dense constant",
             name: index.to_string(),
             available: Vec::new(),
         })?;
-        // Looked at first, so that nothing is allocated for a file that claims too much.
-        if info.data_type.byte_length(&info.example_shape) != Some(stored.len()) {
-            let (data_type, shape) = (info.data_type, info.example_shape.clone());
-            return Err(Error::Elements { data_type, shape, found: stored.len() });
-        }
-        let bytes = self.read_file(stored)?;
-        let tensor = Tensor::from_bytes(info.data_type, info.example_shape.clone(), &bytes)?;
-        Ok(tensor.with_quantization(info.quantization()))
+        read_constant(memory, info, index)
     }
 
     /// The files that the `.tflite` file carries, in an archive behind the model.

@@ -7,12 +7,13 @@ use crate::abi::{
 use crate::border::{Failure, Outcome, export, lock};
 use crate::delegate::{self, Verdict};
 use crate::memory;
+use crate::model::LoadedModel;
 use crate::options::Options;
 use crate::report::Reporter;
 use crate::signature::SignatureRunner;
 use crate::subgraph::Subgraph;
 use nnhal::hal::Cancellation;
-use nnhal::{Model, Variables};
+use nnhal::{ModelFile, Variables};
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
@@ -29,7 +30,7 @@ const SKIP_ALIGNMENT: i64 = 1;
 pub struct Interpreter {
     reporter: Reporter,
     options: Options,
-    model: Model,
+    file: Arc<ModelFile>,
     /// Those that were asked for, by index.
     subgraphs: Mutex<HashMap<usize, Arc<Mutex<Subgraph>>>>,
     primary: Arc<Mutex<Subgraph>>,
@@ -41,7 +42,7 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    fn new(model: &Model, options: Options) -> Outcome<Self> {
+    fn new(loaded: &LoadedModel, options: Options) -> Outcome<Self> {
         for verdict in &options.delegates {
             match verdict {
                 Verdict::Refused(why) if !options.has_fallback => {
@@ -51,17 +52,21 @@ impl Interpreter {
             }
         }
         let variables = Variables::default();
-        let primary = Arc::new(Mutex::new(Subgraph::new(model.clone(), &options, &variables)?));
-        let indices = |infos: &[nnhal::TensorInfo]| -> Vec<c_int> {
-            infos.iter().map(|info| c_int::try_from(info.index).unwrap_or(-1)).collect()
+        let (file, model) = (&loaded.file, loaded.model.clone());
+        let primary = Subgraph::new(file, PRIMARY, model, &options, &variables)?;
+        let indices = |all: &[usize]| -> Vec<c_int> {
+            all.iter().map(|index| c_int::try_from(*index).unwrap_or(-1)).collect()
         };
-        let keys = model.file_signatures().iter();
+        let (input_indices, output_indices) =
+            (indices(primary.input_indices()), indices(primary.output_indices()));
+        let primary = Arc::new(Mutex::new(primary));
+        let keys = file.description().signatures.iter();
         Ok(Self {
             reporter: options.reporter,
-            input_indices: indices(model.inputs()),
-            output_indices: indices(model.outputs()),
+            input_indices,
+            output_indices,
             signature_keys: keys.map(|it| CString::new(&*it.name).unwrap_or_default()).collect(),
-            model: model.clone(),
+            file: Arc::clone(file),
             subgraphs: Mutex::new(HashMap::from([(PRIMARY, Arc::clone(&primary))])),
             primary,
             variables,
@@ -70,18 +75,17 @@ impl Interpreter {
         })
     }
 
-    pub(crate) fn model(&self) -> &Model {
-        &self.model
+    pub(crate) fn file(&self) -> &ModelFile {
+        &self.file
     }
 
-    /// A subgraph of the file. That of a signature is imported when it is first asked for.
-    pub(crate) fn subgraph(&self, index: usize, signature: &str) -> Outcome<Arc<Mutex<Subgraph>>> {
+    /// A subgraph of the file.
+    pub(crate) fn subgraph(&self, index: usize) -> Outcome<Arc<Mutex<Subgraph>>> {
         let mut subgraphs = lock(&self.subgraphs)?;
         if let Some(known) = subgraphs.get(&index) {
             return Ok(Arc::clone(known));
         }
-        let model = self.model.with_signature(signature)?;
-        let made = Subgraph::new(model, &self.options, &self.variables)?;
+        let made = Subgraph::new(&self.file, index, None, &self.options, &self.variables)?;
         let made = Arc::new(Mutex::new(made));
         subgraphs.insert(index, Arc::clone(&made));
         Ok(made)
@@ -170,7 +174,8 @@ fn create(
     let make = || -> Outcome<Interpreter> {
         nnhal_c_boundary::log::begin().map_err(nnhal::Error::from)?;
         let operators = options.operators.clone();
-        let model = get(model)?.model().map_err(|failure| match &*operators {
+        let loaded = get(model)?;
+        loaded.check().map_err(|failure| match &*operators {
             [] => failure,
             registered => {
                 let names = registered.join(", ");
@@ -179,7 +184,7 @@ fn create(
                 Failure { sentence, ..failure }
             }
         })?;
-        Interpreter::new(&model, options)
+        Interpreter::new(&loaded, options)
     };
     let interpreter = make().map_err(|failure| failure.to(reporter))?;
     give(Arc::new(interpreter))

@@ -8,7 +8,7 @@ use crate::border::{Failure, Outcome, export};
 use crate::memory;
 use crate::report::{Callback, Reporter};
 use nnhal::tflite::ImportError;
-use nnhal::{Error, Model, Source};
+use nnhal::{Error, Model, ModelFile, Source};
 use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -17,29 +17,42 @@ use std::sync::Arc;
 /// A model file.
 #[derive(Debug)]
 pub struct LoadedModel {
-    /// The model, or why no interpreter can be made of it, though it is a model.
-    imported: Result<Model, Failure>,
+    pub(crate) file: Arc<ModelFile>,
+    /// Its primary subgraph, if the shapes of the file's example are right.
+    pub(crate) model: Option<Model>,
+    /// Why no interpreter can be made of it, though it is a model.
+    refusal: Option<String>,
 }
 
 impl LoadedModel {
     fn new(source: Source<'_>) -> Outcome<Self> {
-        let imported = match Model::load(source) {
-            Ok(model) => Ok(model),
-            // The file is a model. That operators are missing is said when an interpreter is made.
+        let file = Arc::new(ModelFile::open(source)?);
+        let (model, refusal) = match file.model(0, &[], true) {
+            Ok(model) => (Some(model), None),
+            // The file is a model. That operators are missing is said when an interpreter is made; and
+            // where only shapes are wrong, the program may still choose others.
             Err(Error::Import { source: reason @ ImportError::Unsupported { .. }, .. }) => {
-                Err(Failure::of(TfLiteStatus::UnresolvedOps, reason.to_string()))
+                (None, is_final(&reason).then(|| reason.to_string()))
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { imported })
+        Ok(Self { file, model, refusal })
     }
 
-    /// What interpreters run.
-    pub(crate) fn model(&self) -> Outcome<Model> {
-        match &self.imported {
-            Ok(model) => Ok(model.clone()),
-            Err(Failure { status, sentence, .. }) => Err(Failure::of(*status, sentence)),
+    /// Whether interpreters can be made.
+    pub(crate) fn check(&self) -> Outcome {
+        match &self.refusal {
+            Some(sentence) => Err(Failure::of(TfLiteStatus::UnresolvedOps, sentence)),
+            None => Ok(()),
         }
+    }
+}
+
+/// Whether there are operators that no shapes make right.
+fn is_final(error: &ImportError) -> bool {
+    match error {
+        ImportError::Unsupported { operators, .. } => operators.iter().any(|it| it.is_unknown()),
+        _ => true,
     }
 }
 

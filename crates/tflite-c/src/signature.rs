@@ -31,7 +31,7 @@ impl SignatureRunner {
     /// Of the signature with this name; without one of the first that is of the primary subgraph, or of
     /// the model itself if it has none.
     pub(crate) fn new(interpreter: &Arc<Interpreter>, key: Option<&str>) -> Outcome<Self> {
-        let all = interpreter.model().file_signatures();
+        let all = &interpreter.file().description().signatures;
         let signature = match key {
             Some(key) => {
                 let known = all.iter().map(|it| &*it.name).collect::<Vec<_>>().join(", ");
@@ -48,23 +48,21 @@ impl SignatureRunner {
             }
         };
         let index = signature.map_or(0, |signature| signature.subgraph);
-        let subgraph = interpreter.subgraph(index, signature.map_or("", |it| &it.name))?;
+        let subgraph = interpreter.subgraph(index)?;
+        let mut held = lock(&subgraph)?;
         let (inputs, outputs) = match signature {
             Some(signature) => (signature.inputs.clone(), signature.outputs.clone()),
             None => {
-                let own = |what: &str, infos: &[nnhal::TensorInfo]| -> Names {
-                    let named = |(at, info): (usize, &nnhal::TensorInfo)| {
-                        let is_named = !info.name.is_empty();
-                        let name = if is_named { info.name.clone() } else { format!("{what}{at}") };
-                        (name, info.index)
+                let own = |what: &str, all: &[usize]| -> Names {
+                    let named = |(at, index): (usize, &usize)| {
+                        let name = &held.infos()[*index].name;
+                        (if name.is_empty() { format!("{what}{at}") } else { name.clone() }, *index)
                     };
-                    infos.iter().enumerate().map(named).collect()
+                    all.iter().enumerate().map(named).collect()
                 };
-                let model = interpreter.model();
-                (own("input", model.inputs()), own("output", model.outputs()))
+                (own("input", held.input_indices()), own("output", held.output_indices()))
             }
         };
-        let mut held = lock(&subgraph)?;
         let mut tensors = |mut names: Names| -> Outcome<Vec<(CString, Arc<Tensor>)>> {
             names.sort();
             let tensor = |(name, index): (String, usize)| {

@@ -5,14 +5,22 @@ use crate::border::{Failure, Outcome};
 use crate::options::Options;
 use crate::tensor::Tensor;
 use nnhal::hal::Cancellation;
-use nnhal::{Model, RunOptions, Runner, SessionOptions, TensorInfo, TensorView, Variables};
+use nnhal::{
+    Model, ModelFile, RunOptions, Runner, SessionOptions, TensorInfo, TensorView, Variables,
+};
 use std::sync::Arc;
 
 /// A subgraph that runs.
 #[derive(Debug)]
 pub(crate) struct Subgraph {
-    /// As the file has it.
-    model: Model,
+    file: Arc<ModelFile>,
+    /// Which of the file it is.
+    index: usize,
+    /// For the shapes of the file's example, if it was imported for these.
+    model: Option<Model>,
+    infos: Vec<TensorInfo>,
+    /// By input and output: indexes of tensors.
+    arguments: (Vec<usize>, Vec<usize>),
     options: SessionOptions,
     /// Devices by name; the next one is tried where one refuses the model.
     devices: Vec<String>,
@@ -36,8 +44,22 @@ struct Prepared {
     runner: Runner,
 }
 
+impl Prepared {
+    /// Where a tensor is among those that keep their value, if it does.
+    fn state(&self, index: usize) -> Option<usize> {
+        let model = self.runner.model();
+        (0..model.states().len()).find(|state| model.state_tensor(*state) == Some(index))
+    }
+}
+
 impl Subgraph {
-    pub(crate) fn new(model: Model, options: &Options, variables: &Variables) -> Outcome<Self> {
+    pub(crate) fn new(
+        file: &Arc<ModelFile>,
+        index: usize,
+        model: Option<Model>,
+        options: &Options,
+        variables: &Variables,
+    ) -> Outcome<Self> {
         let most = i32::try_from(nnhal_settings::MOST_THREADS).unwrap_or(i32::MAX);
         let threads = match options.threads {
             -1 => 0,
@@ -51,8 +73,15 @@ impl Subgraph {
             Some(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
             None => vec![nnhal::devices::DEFAULT.to_owned()],
         };
+        let infos = file.tensors(index)?;
+        let description = file.subgraph(index)?;
         let mut subgraph = Self {
-            tensors: vec![None; model.tensors().len()],
+            file: Arc::clone(file),
+            index,
+            model,
+            tensors: vec![None; infos.len()],
+            infos,
+            arguments: (description.inputs.clone(), description.outputs.clone()),
             options: SessionOptions::new().threads(threads),
             devices,
             inputs: Vec::new(),
@@ -61,19 +90,25 @@ impl Subgraph {
             prepared: None,
             is_allocated: false,
             shown: Vec::new(),
-            model,
         };
-        let all = |infos: &[TensorInfo], subgraph: &mut Self| -> Outcome<Vec<Arc<Tensor>>> {
-            infos.iter().map(|info| subgraph.tensor(info.index)).collect()
-        };
-        let model = subgraph.model.clone();
-        subgraph.inputs = all(model.inputs(), &mut subgraph)?;
-        subgraph.outputs = all(model.outputs(), &mut subgraph)?;
+        let (inputs, outputs) = subgraph.arguments.clone();
+        subgraph.inputs = inputs.iter().map(|it| subgraph.tensor(*it)).collect::<Outcome<_>>()?;
+        subgraph.outputs = outputs.iter().map(|it| subgraph.tensor(*it)).collect::<Outcome<_>>()?;
         Ok(subgraph)
     }
 
-    pub(crate) fn model(&self) -> &Model {
-        &self.model
+    /// Indexes of inputs among all tensors.
+    pub(crate) fn input_indices(&self) -> &[usize] {
+        &self.arguments.0
+    }
+
+    /// Indexes of outputs among all tensors.
+    pub(crate) fn output_indices(&self) -> &[usize] {
+        &self.arguments.1
+    }
+
+    pub(crate) fn infos(&self) -> &[TensorInfo] {
+        &self.infos
     }
 
     pub(crate) fn inputs(&self) -> &[Arc<Tensor>] {
@@ -93,11 +128,11 @@ impl Subgraph {
         if let Some(tensor) = known {
             return Ok(Arc::clone(tensor));
         }
-        let info = &self.model.tensors()[index];
+        let info = &self.infos[index];
         let tensor = Tensor::new(info)?;
         // Sparse ones and those of packed types have no elements as C expects them.
         if info.stored.is_some()
-            && let Ok(value) = self.model.constant(index)
+            && let Ok(value) = self.file.constant(info)
         {
             tensor.allocate(allocation::READ_ONLY)?;
             tensor.with_bytes_mut(|bytes| bytes.copy_from_slice(value.as_bytes()))?;
@@ -106,22 +141,17 @@ impl Subgraph {
         Ok(tensor)
     }
 
-    /// Where a tensor is among those that keep their value, if it does.
-    fn state(&self, index: usize) -> Option<usize> {
-        (0..self.model.states().len()).find(|state| self.model.state_tensor(*state) == Some(index))
-    }
-
     /// Indexes of the variable tensors.
     pub(crate) fn variable_tensors(&self) -> Vec<usize> {
-        let infos = self.model.tensors().iter();
+        let infos = self.infos.iter();
         infos.filter(|info| info.is_variable).map(|info| info.index).collect()
     }
 
     /// A tensor by its index, with the value that it keeps if it is a variable.
     pub(crate) fn shown_tensor(&mut self, index: usize) -> Outcome<*mut TfLiteTensor> {
         let tensor = self.tensor(index)?;
-        if let Some(state) = self.state(index)
-            && let Some(prepared) = &self.prepared
+        if let Some(prepared) = &self.prepared
+            && let Some(state) = prepared.state(index)
             && !self.shown.iter().any(|(known, _)| *known == state)
         {
             tensor.allocate(allocation::PERSISTENT)?;
@@ -134,7 +164,8 @@ impl Subgraph {
     /// Gives an input another shape. Strictly, only lengths that the file leaves open may change.
     pub(crate) fn resize(&mut self, input: usize, shape: &[i32], is_strict: bool) -> Outcome {
         let tensor = &self.inputs[input];
-        let name = || self.model.inputs()[input].shown_name();
+        let info = &self.infos[self.arguments.0[input]];
+        let name = || info.shown_name();
         let lengths = shape.iter().map(|length| usize::try_from(*length));
         let shape: Vec<usize> = lengths.collect::<Result<_, _>>().map_err(|_| {
             Failure::new(format!("input {}: the shape {shape:?} has a negative length", name()))
@@ -144,7 +175,6 @@ impl Subgraph {
             return Ok(());
         }
         if is_strict {
-            let info = &self.model.inputs()[input];
             let may_be = match &info.shape_signature {
                 Some(signature) if !signature.is_empty() => signature.clone(),
                 _ => now.iter().copied().map(Some).collect(),
@@ -215,16 +245,17 @@ impl Subgraph {
     }
 
     fn prepare(&self, shapes: Vec<Vec<usize>>) -> Outcome<Prepared> {
-        let infos = self.model.inputs();
-        let fits = infos.iter().zip(&shapes).all(|(info, shape)| {
-            info.known_shape().as_ref() == Some(shape) && info.example_shape == *shape
-        });
+        let fits = |model: &Model| {
+            let mut inputs = model.inputs().iter().zip(&shapes);
+            inputs.all(|(info, shape)| info.known_shape().as_ref() == Some(shape))
+        };
         // Shapes of results follow from those of inputs, if these are all known.
-        let model = if fits {
-            self.model.clone()
-        } else {
-            let wanted: Vec<_> = shapes.iter().cloned().map(Some).collect();
-            self.model.with_input_shapes(&wanted, false)?
+        let model = match self.model.as_ref().filter(|model| fits(model)) {
+            Some(model) => model.clone(),
+            None => {
+                let wanted: Vec<_> = shapes.iter().cloned().map(Some).collect();
+                self.file.model(self.index, &wanted, false)?
+            }
         };
         let mut runner = self.runner(&model)?;
         for (input, shape) in shapes.iter().enumerate() {
