@@ -1,5 +1,4 @@
-//! Builds `libneuralnetworks.so` and puts it where C programs find it, with headers and a file for
-//! pkg-config.
+//! Builds the C libraries and puts them where C programs find them, with headers and files for pkg-config.
 
 use std::fs;
 use std::io;
@@ -13,9 +12,43 @@ const HEADERS: &[&str] = &[
     "android/NeuralNetworksExtensions.h",
     "android/NeuralNetworksSupportLibraryImpl.h",
     "android/NeuralNetworksTypes.h",
+    "tensorflow/lite/builtin_ops.h",
+    "tensorflow/lite/c/c_api.h",
+    "tensorflow/lite/c/c_api_experimental.h",
+    "tensorflow/lite/c/c_api_opaque.h",
+    "tensorflow/lite/c/c_api_types.h",
+    "tensorflow/lite/c/common.h",
+    "tensorflow/lite/core/c/c_api.h",
+    "tensorflow/lite/core/c/c_api_experimental.h",
+    "tensorflow/lite/core/c/c_api_opaque.h",
+    "tensorflow/lite/core/c/c_api_types.h",
+    "tensorflow/lite/core/c/common.h",
+    "tensorflow/lite/delegates/xnnpack/xnnpack_delegate.h",
 ];
 
-const LIBRARY: &str = "libneuralnetworks.so";
+/// A C library.
+struct Library {
+    package: &'static str,
+    file: &'static str,
+    /// What pkg-config calls it, and the linker.
+    name: &'static str,
+    description: &'static str,
+}
+
+const LIBRARIES: &[Library] = &[
+    Library {
+        package: "nnhal-capi",
+        file: "libneuralnetworks.so",
+        name: "neuralnetworks",
+        description: "Android's Neural Networks API on Linux",
+    },
+    Library {
+        package: "nnhal-tflite-c",
+        file: "libtensorflowlite_c.so",
+        name: "tensorflowlite_c",
+        description: "The C API of TensorFlow Lite on nnhal's devices",
+    },
+];
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
@@ -25,8 +58,8 @@ pub(crate) enum InstallError {
     Cargo(io::Error),
     #[error("cargo build ended with {0}")]
     Build(ExitStatus),
-    #[error("cargo built no {LIBRARY}")]
-    NoLibrary,
+    #[error("cargo built no {0}")]
+    NoLibrary(&'static str),
 }
 
 /// Installs under `prefix`, or, for packages, under `staging` as if that were `/`. Returns what was
@@ -36,51 +69,59 @@ pub(crate) fn install(
     prefix: &Path,
     staging: Option<&Path>,
 ) -> Result<Vec<PathBuf>, InstallError> {
-    let library = build(workspace)?;
+    let built = build(workspace)?;
     let root = match staging {
         Some(staging) => staging.join(prefix.strip_prefix("/").unwrap_or(prefix)),
         None => prefix.to_owned(),
     };
     let mut written = Vec::new();
-    let installed = root.join("lib").join(LIBRARY);
-    copy(&library, &installed, &mut written)?;
-    // What debuggers need takes most of the file; without the program `strip` it stays.
-    let _ =
-        Command::new("strip").arg("--strip-debug").arg(&installed).stderr(Stdio::null()).status();
+    for (library, path) in LIBRARIES.iter().zip(&built) {
+        let installed = root.join("lib").join(library.file);
+        copy(path, &installed, &mut written)?;
+        // What debuggers need takes most of the file; without the program `strip` it stays.
+        let strip = Command::new("strip")
+            .arg("--strip-debug")
+            .arg(&installed)
+            .stderr(Stdio::null())
+            .status();
+        drop(strip);
+        let path = root.join(format!("lib/pkgconfig/{}.pc", library.name));
+        create_folder(&path)?;
+        fs::write(&path, pkg_config(library))
+            .map_err(|error| InstallError::File { path: path.clone(), error })?;
+        written.push(path);
+    }
     for header in HEADERS {
         let from = workspace.join("include").join(header);
         copy(&from, &root.join("include/nnhal").join(header), &mut written)?;
     }
-    let path = root.join("lib/pkgconfig/neuralnetworks.pc");
-    create_folder(&path)?;
-    fs::write(&path, pkg_config())
-        .map_err(|error| InstallError::File { path: path.clone(), error })?;
-    written.push(path);
     Ok(written)
 }
 
 /// Where things are is said from the file itself, so that the whole can be moved.
-fn pkg_config() -> String {
+fn pkg_config(library: &Library) -> String {
+    let Library { name, description, .. } = library;
     format!(
         "prefix=${{pcfiledir}}/../..\n\
          libdir=${{prefix}}/lib\n\
          includedir=${{prefix}}/include\n\
          \n\
-         Name: neuralnetworks\n\
-         Description: Android's Neural Networks API on Linux\n\
+         Name: {name}\n\
+         Description: {description}\n\
          Version: {}\n\
-         Libs: -L${{libdir}} -lneuralnetworks\n\
+         Libs: -L${{libdir}} -l{name}\n\
          Cflags: -I${{includedir}}/nnhal\n",
         env!("CARGO_PKG_VERSION")
     )
 }
 
-/// Builds the library and returns where it is.
-fn build(workspace: &Path) -> Result<PathBuf, InstallError> {
+/// Builds the libraries and returns where they are, in the same order.
+fn build(workspace: &Path) -> Result<Vec<PathBuf>, InstallError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(workspace)
-        .args(["build", "--release", "--locked", "--package", "nnhal-capi"])
+        .args(["build", "--release", "--locked"])
+        .args(LIBRARIES.iter().flat_map(|library| ["--package", library.package]))
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
@@ -88,11 +129,15 @@ fn build(workspace: &Path) -> Result<PathBuf, InstallError> {
     if !output.status.success() {
         return Err(InstallError::Build(output.status));
     }
-    built_library(&String::from_utf8_lossy(&output.stdout)).ok_or(InstallError::NoLibrary)
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let find = |library: &Library| {
+        built_library(&messages, library.file).ok_or(InstallError::NoLibrary(library.file))
+    };
+    LIBRARIES.iter().map(find).collect()
 }
 
-/// The library among the files that cargo says to have built.
-fn built_library(messages: &str) -> Option<PathBuf> {
+/// A library among the files that cargo says to have built.
+fn built_library(messages: &str, file: &str) -> Option<PathBuf> {
     let messages =
         messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let files = messages.flat_map(|message| match message.get("filenames") {
@@ -100,7 +145,7 @@ fn built_library(messages: &str) -> Option<PathBuf> {
         _ => Vec::new(),
     });
     let mut paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
-    paths.rfind(|path| path.file_name().is_some_and(|name| name == LIBRARY))
+    paths.rfind(|path| path.file_name().is_some_and(|name| name == file))
 }
 
 fn copy(from: &Path, to: &Path, written: &mut Vec<PathBuf>) -> Result<(), InstallError> {
@@ -126,8 +171,11 @@ mod tests {
                         no json\n\
                         {\"filenames\":[\"/b/libneuralnetworks.rlib\",\"/b/libneuralnetworks.so\"]}\n\
                         {\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(built_library(messages), Some(PathBuf::from("/b/libneuralnetworks.so")));
-        assert_eq!(built_library("{}"), None);
+        assert_eq!(
+            built_library(messages, "libneuralnetworks.so"),
+            Some(PathBuf::from("/b/libneuralnetworks.so"))
+        );
+        assert_eq!(built_library("{}", "libneuralnetworks.so"), None);
     }
 
     #[test]

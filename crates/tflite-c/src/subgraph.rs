@@ -219,6 +219,15 @@ impl Subgraph {
         if self.is_allocated {
             return Ok(());
         }
+        for index in self.arguments.0.iter().chain(&self.arguments.1) {
+            let info = &self.infos[*index];
+            if info.data_type.size().is_none() {
+                let (name, found) = (info.shown_name(), info.data_type);
+                let what =
+                    format!("tensor {index} ({name}) is of type {found}, which is not supported");
+                return Err(Failure::new(what));
+            }
+        }
         let shapes: Vec<Vec<usize>> =
             self.inputs.iter().map(|tensor| tensor.shape()).collect::<Outcome<_>>()?;
         if self.prepared.as_ref().is_none_or(|prepared| prepared.shapes != shapes) {
