@@ -130,7 +130,7 @@ def known_differences():
     return {line.split("|")[2].strip() for line in section.splitlines() if line.startswith("|")}
 
 
-def judge(folder, library, beside):
+def judge(folder, library, beside, say):
     """A word, and what is wrong."""
     meta = json.loads((folder / "meta.json").read_text())
     try:
@@ -143,6 +143,7 @@ def judge(folder, library, beside):
             if not is_close(found, expected, described["tolerance"]):
                 return "known" if folder.name in KNOWN else "differs", f"run {number}, output {index}: {found.shape} {expected.shape}"
     if beside is not None:
+        say("right so far")
         try:
             theirs = execute(beside, folder, meta)
         except capi.Refused:
@@ -167,7 +168,8 @@ def work(arguments):
     for folder in folders:
         queue.put((folder.name, "begun", None))
         try:
-            queue.put((folder.name, *judge(folder, library, beside)))
+            say = lambda word: queue.put((folder.name, word, None))
+            queue.put((folder.name, *judge(folder, library, beside, say)))
         except Exception as error:
             queue.put((folder.name, "failed", repr(error)))
 
@@ -198,8 +200,11 @@ def main():
             known[name] = (word, what)
         left = [folder for folder in waiting if folder.name not in known]
         for folder in waiting:
-            if known.get(folder.name, ("", None))[0] == "begun":
+            word = known.get(folder.name, ("", None))[0]
+            if word == "begun":
                 known[folder.name] = ("crashed", f"exit code {worker.exitcode}")
+            elif word == "right so far":
+                known[folder.name] = ("right, but the other library crashed", f"exit code {worker.exitcode}")
         if left and len(left) == len(waiting):
             sys.exit(f"the worker does not start: exit code {worker.exitcode}")
         waiting = left

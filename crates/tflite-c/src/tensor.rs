@@ -180,7 +180,7 @@ impl Tensor {
             return Err(self.about(&parts, what));
         }
         tensor.allocation_type = allocation::DYNAMIC;
-        (tensor.data, tensor.bytes) = (std::ptr::null_mut(), 0);
+        tensor.data = std::ptr::null_mut();
         self.slot.set(tensor);
         parts.block = None;
         Ok(())
