@@ -2,7 +2,7 @@
 //!
 //! - [`handle`]: what C holds of an object, which is looked up and never followed;
 //! - [`names!`]: names that the linker gives versions;
-//! - [`linking`]: for their build scripts, what the linker is told;
+//! - [`linking`]: for their build scripts, the options of the linker;
 //! - [`mod@log`] (feature `log`): log lines on standard error.
 
 pub mod handle;

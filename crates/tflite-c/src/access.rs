@@ -33,7 +33,7 @@ fn passed(pointer: *const TfLiteTensor) -> Outcome<Passed> {
 }
 
 /// The fields of what C has passed.
-fn fields(pointer: *const TfLiteTensor) -> Outcome<TfLiteTensor> {
+pub(crate) fn fields(pointer: *const TfLiteTensor) -> Outcome<TfLiteTensor> {
     Ok(match passed(pointer)? {
         Passed::Own(tensor) => tensor.get(),
         Passed::Foreign(tensor) => tensor,
@@ -97,7 +97,7 @@ fn copy_to(pointer: *const TfLiteTensor, to: *mut c_void, bytes: usize) -> Outco
 /// `TfLiteAllocationStrategy`, `TfLiteRunStability` and `TfLiteRunStep`, by number.
 mod facts {
     pub(super) const UNKNOWN: c_int = 0;
-    /// A strategy: memory of the library that is allocated apart.
+    /// A strategy: separate memory of the library.
     pub(super) const MALLOC: c_int = 4;
     /// A strategy: a part of the file.
     pub(super) const MAPPED: c_int = 2;

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard};
 pub struct Failure {
     pub(crate) status: TfLiteStatus,
     pub(crate) sentence: String,
-    /// Whom to tell.
+    /// Whom to report it to.
     pub(crate) reporter: Reporter,
 }
 
@@ -30,7 +30,7 @@ impl Failure {
         Self { status, sentence: sentence.into(), reporter: Reporter::NONE }
     }
 
-    /// The same failure, to be told to this reporter.
+    /// The same failure, for this reporter.
     pub(crate) fn to(self, reporter: Reporter) -> Self {
         Self { reporter, ..self }
     }
@@ -71,10 +71,10 @@ pub(crate) fn run<T>(
         Err(panic) => Failure::fault(&*panic),
     };
     // The program's own function runs here, without any of our locks.
-    let told = catch_unwind(AssertUnwindSafe(|| {
+    let reported = catch_unwind(AssertUnwindSafe(|| {
         failure.reporter.tell(&format!("{name}: {}", failure.sentence));
     }));
-    drop(told);
+    drop(reported);
     otherwise(failure.status)
 }
 

@@ -17,7 +17,11 @@ fn none() -> Failure {
 
 export! {
     /// For what this library does not call.
-    fn TfLiteOpaqueContextAcquireSubgraphContext(_context: *mut c_void, _index: c_int, _acquired: *mut c_void) {
+    fn TfLiteOpaqueContextAcquireSubgraphContext(
+        _context: *mut c_void,
+        _index: c_int,
+        _acquired: *mut c_void,
+    ) {
         Err(none())
     }
 
@@ -32,7 +36,11 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextAddTensor(_context: *mut c_void, _builder: *mut c_void, _index: *mut c_void) {
+    fn TfLiteOpaqueContextAddTensor(
+        _context: *mut c_void,
+        _builder: *mut c_void,
+        _index: *mut c_void,
+    ) {
         Err(none())
     }
 
@@ -42,27 +50,48 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextGetExternalContext(_context: *mut c_void, _external: *mut c_void, _type: c_int) {
+    fn TfLiteOpaqueContextGetExternalContext(
+        _context: *mut c_void,
+        _external: *mut c_void,
+        _type: c_int,
+    ) {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextGetInputs(_context: *mut c_void, _inputs: *mut c_void, _count: *mut c_void) {
+    fn TfLiteOpaqueContextGetInputs(
+        _context: *mut c_void,
+        _inputs: *mut c_void,
+        _count: *mut c_void,
+    ) {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextGetOutputs(_context: *mut c_void, _outputs: *mut c_void, _count: *mut c_void) {
+    fn TfLiteOpaqueContextGetOutputs(
+        _context: *mut c_void,
+        _outputs: *mut c_void,
+        _count: *mut c_void,
+    ) {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextGetVariables(_context: *mut c_void, _variables: *mut c_void, _count: *mut c_void) {
+    fn TfLiteOpaqueContextGetVariables(
+        _context: *mut c_void,
+        _variables: *mut c_void,
+        _count: *mut c_void,
+    ) {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextGetMetadata(_context: *mut c_void, _name: *const c_void, _pointer: *mut c_void, _bytes: *mut c_void) {
+    fn TfLiteOpaqueContextGetMetadata(
+        _context: *mut c_void,
+        _name: *const c_void,
+        _pointer: *mut c_void,
+        _bytes: *mut c_void,
+    ) {
         Err(none())
     }
 
@@ -72,12 +101,23 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextGetNodeAndRegistration(_context: *mut c_void, _index: c_int, _node: *mut c_void, _operator: *mut c_void) {
+    fn TfLiteOpaqueContextGetNodeAndRegistration(
+        _context: *mut c_void,
+        _index: c_int,
+        _node: *mut c_void,
+        _operator: *mut c_void,
+    ) {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextGetNodeInitDataMmapInfo(_context: *mut c_void, _node: *const c_void, _descriptor: *mut c_void, _offset: *mut c_void, _size: *mut c_void) {
+    fn TfLiteOpaqueContextGetNodeInitDataMmapInfo(
+        _context: *mut c_void,
+        _node: *const c_void,
+        _descriptor: *mut c_void,
+        _offset: *mut c_void,
+        _size: *mut c_void,
+    ) {
         Err(none())
     }
 
@@ -92,7 +132,11 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextGetOpaqueTensor(_context: *mut c_void, _index: c_int) -> *mut c_void, null_mut(); {
+    fn TfLiteOpaqueContextGetOpaqueTensor(
+        _context: *mut c_void,
+        _index: c_int) -> *mut c_void,
+        null_mut(,
+    ); {
         Err(none())
     }
 
@@ -102,7 +146,12 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(_context: *mut c_void, _operator: *mut c_void, _nodes: *const c_void, _delegate: *mut c_void) {
+    fn TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(
+        _context: *mut c_void,
+        _operator: *mut c_void,
+        _nodes: *const c_void,
+        _delegate: *mut c_void,
+    ) {
         Err(none())
     }
 
@@ -112,12 +161,21 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextReportErrorVa(_context: *mut c_void, _format: *const c_void, _arguments: VaList) -> (), (); {
+    fn TfLiteOpaqueContextReportErrorVa(
+        _context: *mut c_void,
+        _format: *const c_void,
+        _arguments: VaList) -> (),
+        (,
+    ); {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueContextResizeTensor(_context: *mut c_void, _tensor: *mut c_void, _size: *mut c_void) {
+    fn TfLiteOpaqueContextResizeTensor(
+        _context: *mut c_void,
+        _tensor: *mut c_void,
+        _size: *mut c_void,
+    ) {
         Err(none())
     }
 
@@ -127,12 +185,21 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueNodeGetCustomInitialData(_node: *const c_void, _data: *mut c_void, _size: *mut c_void) {
+    fn TfLiteOpaqueNodeGetCustomInitialData(
+        _node: *const c_void,
+        _data: *mut c_void,
+        _size: *mut c_void,
+    ) {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueNodeGetInput(_context: *mut c_void, _node: *const c_void, _index: c_int) -> *const c_void, null(); {
+    fn TfLiteOpaqueNodeGetInput(
+        _context: *mut c_void,
+        _node: *const c_void,
+        _index: c_int) -> *const c_void,
+        null(,
+    ); {
         Err(none())
     }
 
@@ -142,7 +209,12 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueNodeGetOutput(_context: *mut c_void, _node: *const c_void, _index: c_int) -> *mut c_void, null_mut(); {
+    fn TfLiteOpaqueNodeGetOutput(
+        _context: *mut c_void,
+        _node: *const c_void,
+        _index: c_int) -> *mut c_void,
+        null_mut(,
+    ); {
         Err(none())
     }
 
@@ -177,12 +249,20 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueNodeSetTemporaries(_node: *const c_void, _temporaries: *const c_void, _count: c_int) {
+    fn TfLiteOpaqueNodeSetTemporaries(
+        _node: *const c_void,
+        _temporaries: *const c_void,
+        _count: c_int,
+    ) {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueNodeTemporaries(_node: *const c_void, _temporaries: *mut c_void, _count: *mut c_void) {
+    fn TfLiteOpaqueNodeTemporaries(
+        _node: *const c_void,
+        _temporaries: *mut c_void,
+        _count: *mut c_void,
+    ) {
         Err(none())
     }
 
@@ -197,37 +277,62 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueTensorBuilderSetAllocationType(_builder: *mut c_void, _type: c_int) -> *mut c_void, null_mut(); {
+    fn TfLiteOpaqueTensorBuilderSetAllocationType(
+        _builder: *mut c_void,
+        _type: c_int) -> *mut c_void,
+        null_mut(,
+    ); {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueTensorBuilderSetData(_builder: *mut c_void, _data: *mut c_void) -> *mut c_void, null_mut(); {
+    fn TfLiteOpaqueTensorBuilderSetData(
+        _builder: *mut c_void,
+        _data: *mut c_void) -> *mut c_void,
+        null_mut(,
+    ); {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueTensorBuilderSetQuantization(_builder: *mut c_void, _quantization: TfLiteQuantization) -> *mut c_void, null_mut(); {
+    fn TfLiteOpaqueTensorBuilderSetQuantization(
+        _builder: *mut c_void,
+        _quantization: TfLiteQuantization) -> *mut c_void,
+        null_mut(,
+    ); {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueTensorBuilderSetQuantizationParams(_builder: *mut c_void, _params: TfLiteQuantizationParams) -> *mut c_void, null_mut(); {
+    fn TfLiteOpaqueTensorBuilderSetQuantizationParams(
+        _builder: *mut c_void,
+        _params: TfLiteQuantizationParams) -> *mut c_void,
+        null_mut(,
+    ); {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteOpaqueTensorBuilderSetType(_builder: *mut c_void, _type: c_int) -> *mut c_void, null_mut(); {
+    fn TfLiteOpaqueTensorBuilderSetType(
+        _builder: *mut c_void,
+        _type: c_int) -> *mut c_void,
+        null_mut(,
+    ); {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteTelemetryConversionMetadataGetModelOptimizationModes(_settings: *const c_void) -> *const c_void, null(); {
+    fn TfLiteTelemetryConversionMetadataGetModelOptimizationModes(
+        _settings: *const c_void) -> *const c_void,
+        null(,
+    ); {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteTelemetryConversionMetadataGetNumModelOptimizationModes(_settings: *const c_void) -> usize, 0; {
+    fn TfLiteTelemetryConversionMetadataGetNumModelOptimizationModes(
+        _settings: *const c_void,
+    ) -> usize, 0; {
         Err(none())
     }
 
@@ -237,12 +342,17 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteTelemetryGpuDelegateSettingsGetNumNodesDelegated(_settings: *const c_void) -> usize, 0; {
+    fn TfLiteTelemetryGpuDelegateSettingsGetNumNodesDelegated(
+        _settings: *const c_void,
+    ) -> usize, 0; {
         Err(none())
     }
 
     /// For what this library does not call.
-    fn TfLiteTelemetryInterpreterSettingsGetConversionMetadata(_settings: *const c_void) -> *const c_void, null(); {
+    fn TfLiteTelemetryInterpreterSettingsGetConversionMetadata(
+        _settings: *const c_void) -> *const c_void,
+        null(,
+    ); {
         Err(none())
     }
 
@@ -252,7 +362,10 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteTelemetryInterpreterSettingsGetSubgraphInfo(_settings: *const c_void) -> *const c_void, null(); {
+    fn TfLiteTelemetryInterpreterSettingsGetSubgraphInfo(
+        _settings: *const c_void) -> *const c_void,
+        null(,
+    ); {
         Err(none())
     }
 
@@ -262,7 +375,10 @@ export! {
     }
 
     /// For what this library does not call.
-    fn TfLiteTelemetrySubgraphInfoGetQuantizations(_settings: *const c_void) -> *const c_void, null(); {
+    fn TfLiteTelemetrySubgraphInfoGetQuantizations(
+        _settings: *const c_void) -> *const c_void,
+        null(,
+    ); {
         Err(none())
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn read<T>(start: *const c_void, bytes: usize, with: impl FnOnce(&[u8
     if bytes == 0 || start.is_null() {
         return with(&[]);
     }
-    // SAFETY: a tensor's memory, or that which C has put into its place, which holds as many bytes; C
+    // SAFETY: a tensor's memory, or that which C has put into its place, which has that number of bytes; C
     // does not write it during calls with the interpreter or the tensor, as the header demands.
     with(unsafe { std::slice::from_raw_parts(start.cast(), bytes) })
 }
@@ -72,8 +72,8 @@ pub(crate) fn write<T>(start: *mut c_void, bytes: usize, with: impl FnOnce(&mut 
 /// Copies between memory of C and a tensor's; they may overlap.
 pub(crate) fn copy(from: *const c_void, to: *mut c_void, bytes: usize) {
     if bytes > 0 {
-        // SAFETY: callers have looked that neither is null, one is a tensor's memory with as many bytes,
-        // and C promises as many of the other.
+        // SAFETY: callers have looked that neither is null, one is a tensor's memory with that number of bytes,
+        // and C promises the same of the other.
         unsafe { std::ptr::copy(from.cast::<u8>(), to.cast::<u8>(), bytes) }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn numbers(start: *const i32, count: i32, argument: &str) -> Outcome<
     numbers
         .try_reserve_exact(length)
         .map_err(|_| Failure::new(format!("there is no memory for {length} elements")))?;
-    // SAFETY: not null, so C promises as many numbers there as it says.
+    // SAFETY: not null, so C promises that number of them there.
     numbers.extend((0..length).map(|at| unsafe { start.add(at).read_unaligned() }));
     Ok(numbers)
 }

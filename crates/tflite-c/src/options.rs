@@ -252,7 +252,7 @@ export! {
         })
     }
 
-    /// Nothing is ever told to a profiler.
+    /// No profiler is ever called.
     fn TfLiteInterpreterOptionsSetTelemetryProfiler(
         options: *mut TfLiteInterpreterOptions,
         profiler: *mut c_void,

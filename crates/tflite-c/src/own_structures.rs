@@ -56,11 +56,22 @@ unsafe fn elements<'a>(array: *const c_int) -> Option<&'a [c_int]> {
     }
 }
 
+fn are_equal(one: *const c_int, other: *const c_int) -> bool {
+    // SAFETY: C promises arrays, or null.
+    let (first, second) = unsafe { (elements(one), elements(other)) };
+    one == other || first.is_some() && first == second
+}
+
+fn has_elements(array: *const c_int, others: &[c_int]) -> bool {
+    // SAFETY: C promises an array, or null.
+    unsafe { elements(array) == Some(others) }
+}
+
 fn copy(array: *const c_int) -> Outcome<*mut c_int> {
     // SAFETY: C promises an array, or null.
     let Some(from) = (unsafe { elements(array) }) else { return Ok(null_mut()) };
     let made = create(c_int::try_from(from.len()).unwrap_or(c_int::MAX))?;
-    // SAFETY: as many elements were made, elsewhere.
+    // SAFETY: the same number of elements was made, elsewhere.
     unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), made.add(1), from.len()) };
     Ok(made)
 }
@@ -150,8 +161,7 @@ export! {
 
     /// Whether both have the same elements.
     fn TfLiteIntArrayEqual(one: *const c_int, other: *const c_int) -> c_int, 0; {
-        // SAFETY: C promises arrays, or null.
-        Ok(unsafe { one == other || elements(one).is_some() && elements(one) == elements(other) }.into())
+        Ok(are_equal(one, other).into())
     }
 
     /// Whether the array has these elements.
@@ -160,10 +170,8 @@ export! {
         length: c_int,
         others: *const c_int,
     ) -> c_int, 0; {
-        // SAFETY: C promises an array, or null.
-        let Some(found) = (unsafe { elements(array) }) else { return Ok(0) };
         let others = crate::memory::numbers(others, length, "the array")?;
-        Ok((found == others).into())
+        Ok(has_elements(array, &others).into())
     }
 
     /// Bytes of an array of floats.
@@ -242,12 +250,7 @@ export! {
         if from.is_null() || to.is_null() {
             return Ok(());
         }
-        let from_fields = match slot::find(from) {
-            Found::Own(tensor) => tensor.get(),
-            Found::Gone => return Err(Failure::new("the tensor is gone with its interpreter")),
-            // SAFETY: not null and none of ours, so it is the program's.
-            Found::Foreign => unsafe { from.read() },
-        };
+        let from_fields = crate::access::fields(from)?;
         let to = own(to)?;
         if from_fields.bytes != to.bytes {
             let (found, expected) = (from_fields.bytes, to.bytes);
@@ -267,9 +270,9 @@ export! {
 
     /// Frees what quantization parameters of the program's own.
     fn TfLiteQuantizationFree(quantization: *mut TfLiteQuantization) -> (), (); {
-        if !quantization.is_null() {
-            // SAFETY: not null, so it is the program's.
-            free_quantization(unsafe { &mut *quantization });
+        if let Some(mut found) = crate::memory::get(quantization) {
+            free_quantization(&mut found);
+            crate::memory::put(quantization, found);
         }
         Ok(())
     }

@@ -4,11 +4,12 @@
 //! argument, a pointer to text, for the format `"%s"`: it says that all registers for arguments have been
 //! read, and that the next argument is on the stack, which is where the pointer is.
 //!
-//! | processor | `va_list` | source |
-//! |---|---|---|
-//! | x86-64 | an array of one structure: offsets into the area of saved registers (48 and 176: behind its last ones), the next argument on the stack, that area | System V ABI, AMD64 supplement, 3.5.7 |
-//! | 64-bit ARM | a structure, passed by reference as it exceeds 16 bytes: the next argument on the stack, the ends of the areas of saved registers, offsets into these (0: all read) | AAPCS64, appendix on variable arguments |
-//! | RISC-V | a pointer to the next argument | RISC-V calling conventions |
+//! - x86-64 (System V ABI, AMD64 supplement, 3.5.7): an array of one structure, with offsets into the area of
+//!   saved registers (48 and 176 are behind its last ones), the next argument on the stack, and that area;
+//! - 64-bit ARM (AAPCS64, the appendix on variable arguments): a structure, passed by reference as it exceeds
+//!   16 bytes, with the next argument on the stack, the ends of the areas of saved registers, and offsets into
+//!   these, of which 0 means that all have been read;
+//! - RISC-V (its calling conventions): a pointer to the next argument.
 //!
 //! Elsewhere reporters are not called, and sentences go to standard error.
 

@@ -2,7 +2,7 @@
 //!
 //! They are in memory that is never given back, so that a pointer to a tensor that is gone leads to a
 //! structure without elements, and the library can tell all addresses that were ever its own: a tensor of
-//! its own that lives is found by its address, one that is gone is refused, and any other address is a
+//! its own that exists is found by its address, one that is gone is refused, and any other address is a
 //! structure of the program's. Places are used again, the longest free first.
 
 #![allow(unsafe_code, reason = "structures that C reads and writes itself")]
@@ -38,7 +38,7 @@ struct Slots {
 
 static SLOTS: RwLock<Option<Slots>> = RwLock::new(None);
 
-/// A place, as long as its tensor lives.
+/// A place, as long as its tensor exists.
 #[derive(Debug)]
 pub(crate) struct Slot(&'static Shared);
 
@@ -117,5 +117,5 @@ pub(crate) fn find(pointer: *const TfLiteTensor) -> Found {
         return Found::Own(tensor);
     }
     let is_in = |chunk: &&[Shared]| chunk.as_ptr_range().contains(&pointer.cast::<Shared>());
-    if slots.chunks.iter().any(|chunk| is_in(chunk)) { Found::Gone } else { Found::Foreign }
+    if slots.chunks.iter().any(is_in) { Found::Gone } else { Found::Foreign }
 }

@@ -193,7 +193,7 @@ impl Tensor {
         if data.is_null() {
             return Err(self.about(&parts, "the program's memory is NULL"));
         }
-        if !may_straddle && data.addr() % memory::ALIGNMENT != 0 {
+        if !may_straddle && !data.addr().is_multiple_of(memory::ALIGNMENT) {
             let what = format!("the memory does not begin at a multiple of {}", memory::ALIGNMENT);
             return Err(self.about(&parts, &what));
         }

@@ -2,7 +2,7 @@
 
 mod c;
 
-use c::{Told, copied, digits, fields, ready, run, text};
+use c::{Reported, copied, digits, fields, ready, run, text};
 use std::ptr::{null, null_mut};
 use tensorflowlite_c::abi::{TfLiteStatus, TfLiteTensor, allocation};
 use tensorflowlite_c::access::*;
@@ -90,28 +90,32 @@ fn bytes_of_a_file_are_copied() {
 }
 
 #[test]
-fn failures_are_told_to_the_reporter_of_the_options() {
-    let told = Box::new(Told::default());
+fn failures_are_reported_to_the_reporter_of_the_options() {
+    let reported = Box::new(Reported::default());
     let model = digits("digits_int8.tflite");
     let options = TfLiteInterpreterOptionsCreate();
-    TfLiteInterpreterOptionsSetErrorReporter(options, Some(c::tell), told.pointer());
+    TfLiteInterpreterOptionsSetErrorReporter(options, Some(c::tell), reported.pointer());
     let copy = TfLiteInterpreterOptionsCopy(options);
     TfLiteInterpreterOptionsDelete(options);
     let interpreter = TfLiteInterpreterCreate(model, copy);
     TfLiteInterpreterOptionsDelete(copy);
     assert_eq!(TfLiteInterpreterInvoke(interpreter), TfLiteStatus::Error);
     assert_eq!(
-        told.last(),
+        reported.last(),
         "TfLiteInterpreterInvoke: AllocateTensors comes first, also after inputs were given other shapes"
     );
     let dims = [1, 7, 7, 1];
     let status = TfLiteInterpreterResizeInputTensor(interpreter, 0, dims.as_ptr(), 4);
     assert_eq!(status, TfLiteStatus::Ok, "what does not fit is found out later");
     assert_eq!(TfLiteInterpreterAllocateTensors(interpreter), TfLiteStatus::Error);
-    assert!(told.last().contains("operator"), "{}", told.last());
-    assert_eq!(told.count(), 2);
+    assert!(reported.last().contains("operator"), "{}", reported.last());
+    assert_eq!(reported.count(), 2);
     assert!(TfLiteInterpreterGetInputTensor(interpreter, 7).is_null());
-    assert!(told.last().contains("there is no input 7, the model has 1"), "{}", told.last());
+    assert!(
+        reported.last().contains("there is no input 7, the model has 1"),
+        "{}",
+        reported.last()
+    );
     TfLiteInterpreterDelete(interpreter);
     TfLiteModelDelete(model);
 }

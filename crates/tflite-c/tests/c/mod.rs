@@ -15,11 +15,11 @@ unsafe extern "C" {
     fn vsnprintf(text: *mut c_char, size: usize, format: *const c_char, list: VaList) -> i32;
 }
 
-/// Sentences, in the order in which they were told.
+/// Sentences, in the order in which they came.
 #[derive(Debug, Default)]
-pub struct Told(Mutex<Vec<String>>);
+pub struct Reported(Mutex<Vec<String>>);
 
-impl Told {
+impl Reported {
     pub fn pointer(&self) -> *mut c_void {
         (&raw const *self).cast_mut().cast()
     }
@@ -34,15 +34,15 @@ impl Told {
 }
 
 /// An error reporter that formats as C programs do.
-pub unsafe extern "C" fn tell(told: *mut c_void, format: *const c_char, list: VaList) {
+pub unsafe extern "C" fn tell(reported: *mut c_void, format: *const c_char, list: VaList) {
     let mut text = [0; 2000];
     // SAFETY: room for 2000 bytes; the format and its arguments are the library's.
     let text = unsafe {
         vsnprintf(text.as_mut_ptr(), text.len(), format, list);
         CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
     };
-    // SAFETY: what `Told::pointer` gave; it outlives the interpreters of its test.
-    unsafe { &*told.cast::<Told>() }.0.lock().unwrap().push(text);
+    // SAFETY: what `Reported::pointer` gave; it outlives the interpreters of its test.
+    unsafe { &*reported.cast::<Reported>() }.0.lock().unwrap().push(text);
 }
 
 /// A model of the repository's assets.
@@ -90,7 +90,7 @@ pub fn quantization(tensor: *const TfLiteTensor) -> (Vec<f32>, Vec<i32>, i32) {
 /// Writes elements where the tensor says that they are.
 pub fn write(tensor: *mut TfLiteTensor, bytes: &[u8]) {
     assert_eq!(fields(tensor).bytes, bytes.len());
-    // SAFETY: the tensor has memory for as many bytes.
+    // SAFETY: the tensor has memory for that number of bytes.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), fields(tensor).data.cast(), bytes.len())
     }
@@ -99,7 +99,7 @@ pub fn write(tensor: *mut TfLiteTensor, bytes: &[u8]) {
 /// Reads elements from where the tensor says that they are.
 pub fn read(tensor: *const TfLiteTensor) -> Vec<u8> {
     let fields = fields(tensor);
-    // SAFETY: the tensor has as many bytes.
+    // SAFETY: the tensor has that number of bytes.
     unsafe { std::slice::from_raw_parts(fields.data.cast::<u8>(), fields.bytes) }.to_vec()
 }
 
@@ -130,6 +130,6 @@ pub fn run(interpreter: *mut TfLiteInterpreter, bytes: &[u8]) -> Vec<u8> {
 
 /// Writes the elements of an array behind its length.
 pub fn write_ints(array: *mut i32, elements: &[i32]) {
-    // SAFETY: an array of the library with as many elements.
+    // SAFETY: an array of the library with that number of elements.
     unsafe { std::ptr::copy_nonoverlapping(elements.as_ptr(), array.add(1), elements.len()) }
 }
