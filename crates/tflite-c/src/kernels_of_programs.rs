@@ -134,9 +134,8 @@ export! {
     /// For what this library does not call.
     fn TfLiteOpaqueContextGetOpaqueTensor(
         _context: *mut c_void,
-        _index: c_int) -> *mut c_void,
-        null_mut(,
-    ); {
+        _index: c_int,
+    ) -> *mut c_void, null_mut(); {
         Err(none())
     }
 
@@ -164,9 +163,8 @@ export! {
     fn TfLiteOpaqueContextReportErrorVa(
         _context: *mut c_void,
         _format: *const c_void,
-        _arguments: VaList) -> (),
-        (,
-    ); {
+        _arguments: VaList,
+    ) -> (), (); {
         Err(none())
     }
 
@@ -197,9 +195,8 @@ export! {
     fn TfLiteOpaqueNodeGetInput(
         _context: *mut c_void,
         _node: *const c_void,
-        _index: c_int) -> *const c_void,
-        null(,
-    ); {
+        _index: c_int,
+    ) -> *const c_void, null(); {
         Err(none())
     }
 
@@ -212,9 +209,8 @@ export! {
     fn TfLiteOpaqueNodeGetOutput(
         _context: *mut c_void,
         _node: *const c_void,
-        _index: c_int) -> *mut c_void,
-        null_mut(,
-    ); {
+        _index: c_int,
+    ) -> *mut c_void, null_mut(); {
         Err(none())
     }
 
@@ -279,53 +275,47 @@ export! {
     /// For what this library does not call.
     fn TfLiteOpaqueTensorBuilderSetAllocationType(
         _builder: *mut c_void,
-        _type: c_int) -> *mut c_void,
-        null_mut(,
-    ); {
+        _type: c_int,
+    ) -> *mut c_void, null_mut(); {
         Err(none())
     }
 
     /// For what this library does not call.
     fn TfLiteOpaqueTensorBuilderSetData(
         _builder: *mut c_void,
-        _data: *mut c_void) -> *mut c_void,
-        null_mut(,
-    ); {
+        _data: *mut c_void,
+    ) -> *mut c_void, null_mut(); {
         Err(none())
     }
 
     /// For what this library does not call.
     fn TfLiteOpaqueTensorBuilderSetQuantization(
         _builder: *mut c_void,
-        _quantization: TfLiteQuantization) -> *mut c_void,
-        null_mut(,
-    ); {
+        _quantization: TfLiteQuantization,
+    ) -> *mut c_void, null_mut(); {
         Err(none())
     }
 
     /// For what this library does not call.
     fn TfLiteOpaqueTensorBuilderSetQuantizationParams(
         _builder: *mut c_void,
-        _params: TfLiteQuantizationParams) -> *mut c_void,
-        null_mut(,
-    ); {
+        _params: TfLiteQuantizationParams,
+    ) -> *mut c_void, null_mut(); {
         Err(none())
     }
 
     /// For what this library does not call.
     fn TfLiteOpaqueTensorBuilderSetType(
         _builder: *mut c_void,
-        _type: c_int) -> *mut c_void,
-        null_mut(,
-    ); {
+        _type: c_int,
+    ) -> *mut c_void, null_mut(); {
         Err(none())
     }
 
     /// For what this library does not call.
     fn TfLiteTelemetryConversionMetadataGetModelOptimizationModes(
-        _settings: *const c_void) -> *const c_void,
-        null(,
-    ); {
+        _settings: *const c_void,
+    ) -> *const c_void, null(); {
         Err(none())
     }
 
@@ -350,9 +340,8 @@ export! {
 
     /// For what this library does not call.
     fn TfLiteTelemetryInterpreterSettingsGetConversionMetadata(
-        _settings: *const c_void) -> *const c_void,
-        null(,
-    ); {
+        _settings: *const c_void,
+    ) -> *const c_void, null(); {
         Err(none())
     }
 
@@ -363,9 +352,8 @@ export! {
 
     /// For what this library does not call.
     fn TfLiteTelemetryInterpreterSettingsGetSubgraphInfo(
-        _settings: *const c_void) -> *const c_void,
-        null(,
-    ); {
+        _settings: *const c_void,
+    ) -> *const c_void, null(); {
         Err(none())
     }
 
@@ -376,9 +364,8 @@ export! {
 
     /// For what this library does not call.
     fn TfLiteTelemetrySubgraphInfoGetQuantizations(
-        _settings: *const c_void) -> *const c_void,
-        null(,
-    ); {
+        _settings: *const c_void,
+    ) -> *const c_void, null(); {
         Err(none())
     }
 }
