@@ -1,5 +1,4 @@
-//! Builds `libneuralnetworks.so` and puts it where C programs find it, with headers and a file for
-//! pkg-config; and `libnnhal_delegate.so` beside it.
+//! Builds the C libraries and puts them where C programs find them, with headers and files for pkg-config.
 
 use std::fs;
 use std::io;
@@ -13,11 +12,57 @@ const HEADERS: &[&str] = &[
     "android/NeuralNetworksExtensions.h",
     "android/NeuralNetworksSupportLibraryImpl.h",
     "android/NeuralNetworksTypes.h",
+    "tensorflow/compiler/mlir/lite/core/c/tflite_types.h",
+    "tensorflow/lite/builtin_ops.h",
+    "tensorflow/lite/c/c_api.h",
+    "tensorflow/lite/c/c_api_experimental.h",
+    "tensorflow/lite/c/c_api_opaque.h",
+    "tensorflow/lite/c/c_api_types.h",
+    "tensorflow/lite/c/common.h",
+    "tensorflow/lite/core/async/c/types.h",
+    "tensorflow/lite/core/c/c_api.h",
+    "tensorflow/lite/core/c/c_api_experimental.h",
+    "tensorflow/lite/core/c/c_api_opaque.h",
+    "tensorflow/lite/core/c/c_api_types.h",
+    "tensorflow/lite/core/c/common.h",
+    "tensorflow/lite/core/c/operator.h",
+    "tensorflow/lite/delegates/xnnpack/xnnpack_delegate.h",
 ];
 
-/// Packages, and the libraries that they build.
-const LIBRARIES: [(&str, &str); 2] =
-    [("nnhal-capi", "libneuralnetworks.so"), ("nnhal-litert-delegate", "libnnhal_delegate.so")];
+/// A C library.
+struct Library {
+    package: &'static str,
+    file: &'static str,
+    /// `None` for one that programs load, and are not linked with.
+    linked: Option<Linked>,
+}
+
+/// What programs say to be linked with a library.
+struct Linked {
+    /// What pkg-config calls it, and the linker.
+    name: &'static str,
+    description: &'static str,
+}
+
+const LIBRARIES: &[Library] = &[
+    Library {
+        package: "nnhal-capi",
+        file: "libneuralnetworks.so",
+        linked: Some(Linked {
+            name: "neuralnetworks",
+            description: "Android's Neural Networks API on Linux",
+        }),
+    },
+    Library {
+        package: "nnhal-tflite-c",
+        file: "libtensorflowlite_c.so",
+        linked: Some(Linked {
+            name: "tensorflowlite_c",
+            description: "The C API of TensorFlow Lite on nnhal's devices",
+        }),
+    },
+    Library { package: "nnhal-litert-delegate", file: "libnnhal_delegate.so", linked: None },
+];
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
@@ -38,54 +83,60 @@ pub(crate) fn install(
     prefix: &Path,
     staging: Option<&Path>,
 ) -> Result<Vec<PathBuf>, InstallError> {
-    let libraries = build(workspace)?;
+    let built = build(workspace)?;
     let root = match staging {
         Some(staging) => staging.join(prefix.strip_prefix("/").unwrap_or(prefix)),
         None => prefix.to_owned(),
     };
     let mut written = Vec::new();
-    for (library, (_, name)) in libraries.iter().zip(LIBRARIES) {
-        let installed = root.join("lib").join(name);
-        copy(library, &installed, &mut written)?;
+    for (library, path) in LIBRARIES.iter().zip(&built) {
+        let installed = root.join("lib").join(library.file);
+        copy(path, &installed, &mut written)?;
         // What debuggers need takes most of the file; without the program `strip` it stays.
-        let strip = &mut Command::new("strip");
-        let _ = strip.arg("--strip-debug").arg(&installed).stderr(Stdio::null()).status();
+        let strip = Command::new("strip")
+            .arg("--strip-debug")
+            .arg(&installed)
+            .stderr(Stdio::null())
+            .status();
+        drop(strip);
+        let Some(linked) = &library.linked else { continue };
+        let path = root.join(format!("lib/pkgconfig/{}.pc", linked.name));
+        create_folder(&path)?;
+        fs::write(&path, pkg_config(linked))
+            .map_err(|error| InstallError::File { path: path.clone(), error })?;
+        written.push(path);
     }
     for header in HEADERS {
         let from = workspace.join("include").join(header);
         copy(&from, &root.join("include/nnhal").join(header), &mut written)?;
     }
-    let path = root.join("lib/pkgconfig/neuralnetworks.pc");
-    create_folder(&path)?;
-    fs::write(&path, pkg_config())
-        .map_err(|error| InstallError::File { path: path.clone(), error })?;
-    written.push(path);
     Ok(written)
 }
 
 /// Where things are is said from the file itself, so that the whole can be moved.
-fn pkg_config() -> String {
+fn pkg_config(linked: &Linked) -> String {
+    let Linked { name, description } = linked;
     format!(
         "prefix=${{pcfiledir}}/../..\n\
          libdir=${{prefix}}/lib\n\
          includedir=${{prefix}}/include\n\
          \n\
-         Name: neuralnetworks\n\
-         Description: Android's Neural Networks API on Linux\n\
+         Name: {name}\n\
+         Description: {description}\n\
          Version: {}\n\
-         Libs: -L${{libdir}} -lneuralnetworks\n\
+         Libs: -L${{libdir}} -l{name}\n\
          Cflags: -I${{includedir}}/nnhal\n",
         env!("CARGO_PKG_VERSION")
     )
 }
 
-/// Builds the libraries and returns where they are.
+/// Builds the libraries and returns where they are, in the same order.
 fn build(workspace: &Path) -> Result<Vec<PathBuf>, InstallError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(workspace)
         .args(["build", "--release", "--locked"])
-        .args(LIBRARIES.iter().flat_map(|(package, _)| ["--package", package]))
+        .args(LIBRARIES.iter().flat_map(|library| ["--package", library.package]))
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
@@ -94,12 +145,14 @@ fn build(workspace: &Path) -> Result<Vec<PathBuf>, InstallError> {
         return Err(InstallError::Build(output.status));
     }
     let messages = String::from_utf8_lossy(&output.stdout);
-    let built = |(_, name)| built_library(&messages, name).ok_or(InstallError::NoLibrary(name));
-    LIBRARIES.into_iter().map(built).collect()
+    let find = |library: &Library| {
+        built_library(&messages, library.file).ok_or(InstallError::NoLibrary(library.file))
+    };
+    LIBRARIES.iter().map(find).collect()
 }
 
 /// A library among the files that cargo says to have built.
-fn built_library(messages: &str, library: &str) -> Option<PathBuf> {
+fn built_library(messages: &str, file: &str) -> Option<PathBuf> {
     let messages =
         messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let files = messages.flat_map(|message| match message.get("filenames") {
@@ -107,7 +160,7 @@ fn built_library(messages: &str, library: &str) -> Option<PathBuf> {
         _ => Vec::new(),
     });
     let mut paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
-    paths.rfind(|path| path.file_name().is_some_and(|name| name == library))
+    paths.rfind(|path| path.file_name().is_some_and(|name| name == file))
 }
 
 fn copy(from: &Path, to: &Path, written: &mut Vec<PathBuf>) -> Result<(), InstallError> {
@@ -133,13 +186,11 @@ mod tests {
                         no json\n\
                         {\"filenames\":[\"/b/libneuralnetworks.rlib\",\"/b/libneuralnetworks.so\"]}\n\
                         {\"reason\":\"build-finished\",\"success\":true}\n";
-        let library = "libneuralnetworks.so";
         assert_eq!(
-            built_library(messages, library),
+            built_library(messages, "libneuralnetworks.so"),
             Some(PathBuf::from("/b/libneuralnetworks.so"))
         );
-        assert_eq!(built_library(messages, "libnnhal_delegate.so"), None);
-        assert_eq!(built_library("{}", library), None);
+        assert_eq!(built_library("{}", "libneuralnetworks.so"), None);
     }
 
     #[test]

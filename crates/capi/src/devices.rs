@@ -37,7 +37,7 @@ fn all() -> Result<Vec<Arc<dyn Device>>, SettingError> {
 /// programs do not look at what the library's functions return.
 pub(crate) fn offered() -> Outcome<&'static Offered> {
     static OFFERED: LazyLock<Result<Offered, String>> = LazyLock::new(|| {
-        let offered = crate::log::begin()
+        let offered = nnhal_c_boundary::log::begin()
             .and_then(|()| nnhal_settings::ABORT_ON_MISUSE.is_on())
             .and_then(|_| all())
             .and_then(named)
@@ -45,7 +45,7 @@ pub(crate) fn offered() -> Outcome<&'static Offered> {
         let offered = offered
             .map(|(reference, devices)| Offered { devices: Devices::new(devices), reference });
         offered.map_err(|error| {
-            crate::log::say(&error.to_string());
+            nnhal_c_boundary::log::say(&error.to_string());
             error.to_string()
         })
     });

@@ -1,59 +1,15 @@
 //! How C comes by the functions: each under its name, in the version that `neuralnetworks.map` says.
 //!
-//! What rustc exports is in a version script of its own, without versions, which the linker puts
-//! above ours (see `build.rs`). So where there are versions (`cfg(versioned)`), rustc does not know of
-//! the names: they stand here, each a jump to the function. Elsewhere the functions carry their names
-//! themselves.
+//! Where there are versions (`cfg(versioned)`), each name is a jump to the function, see
+//! [`nnhal_c_boundary::names!`].
 
 #![cfg(versioned)]
 #![allow(unsafe_code, reason = "names that the linker can give versions")]
 
 use crate::{burst::*, compilation::*, device::*, event::*, execution::*, extension::*};
 use crate::{memory::*, model::*, own::*, support_library::*};
-use core::arch::global_asm;
 
-/// The instruction that goes on in another function as if that one had been called.
-#[cfg(target_arch = "x86_64")]
-macro_rules! jump {
-    () => {
-        "jmp {function}"
-    };
-}
-#[cfg(target_arch = "aarch64")]
-macro_rules! jump {
-    () => {
-        "b {function}"
-    };
-}
-#[cfg(target_arch = "riscv64")]
-macro_rules! jump {
-    () => {
-        "tail {function}"
-    };
-}
-
-macro_rules! names {
-    ($($name:ident)*) => {
-        $(
-            // SAFETY: a name that nothing else has, and one jump to a function of the same type,
-            // which leaves registers and stack as they are.
-            global_asm!(
-                concat!(".globl ", stringify!($name)),
-                concat!(".type ", stringify!($name), ",%function"),
-                concat!(stringify!($name), ":"),
-                jump!(),
-                concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
-                function = sym $name,
-            );
-        )*
-
-        /// All of them.
-        #[cfg(test)]
-        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
-    };
-}
-
-names! {
+nnhal_c_boundary::names! {
     ANeuralNetworks_getRuntimeFeatureLevel
     ANeuralNetworks_getDeviceCount
     ANeuralNetworks_getDevice

@@ -3,7 +3,7 @@
 //! The C API only has codes. The sentence behind one is kept here for `nnhal_lastError`, and
 //! logged as an error, which the environment variable `NNHAL_LOG` makes visible.
 
-use crate::log;
+use nnhal_c_boundary::log;
 use nnhal_runtime::Error;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};

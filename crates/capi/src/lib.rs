@@ -44,5 +44,4 @@ mod border;
 mod exports;
 mod handle;
 mod last_error;
-mod log;
 mod outcome;

@@ -165,7 +165,7 @@ impl Kernel {
         for (at, tensor) in self.states.iter().enumerate() {
             let Some((_loan, memory)) = host.lend(*tensor, Protection::READ)? else { continue };
             bytes = memory.view()?.read_to_vec(0, memory.size())?;
-            variant.runner.set_state(at, &bytes)?;
+            variant.runner.write_state(at, &bytes)?;
         }
         variant.runner.run_in(&RunOptions::default(), &inputs, &outputs, None)?;
         for (at, tensor) in self.states.iter().enumerate() {

@@ -19,6 +19,7 @@
 //! | what | |
 //! |---|---|
 //! | [`Model`] | a file: its inputs, outputs, signatures, tensors, metadata |
+//! | [`ModelFile`] | the same, to be imported for shapes that are chosen later |
 //! | [`SessionOptions`] | device, threads, priority, timeouts, cache |
 //! | [`Session`] | a model prepared on a device; any number of threads run it |
 //! | [`Runner`] | memory for inputs and outputs, used again by every run; a stream of a stateful model |
@@ -45,6 +46,7 @@ mod conversion;
 mod data_type;
 pub mod devices;
 mod error;
+mod file;
 mod fill;
 #[cfg(feature = "image")]
 pub mod image;
@@ -66,6 +68,7 @@ mod variables;
 pub use associated::AssociatedFile;
 pub use data_type::{DataType, Element};
 pub use error::{Error, FailedOperation, Result, UnsupportedOperation};
+pub use file::ModelFile;
 pub use fill::Fill;
 pub use half::f16;
 pub use info::{Signature, SparseDimension, Sparsity, TensorInfo, TensorQuantization};

@@ -41,6 +41,37 @@ impl Source<'_> {
     }
 }
 
+/// Shapes as the importer takes them.
+pub(crate) fn narrow_shapes(shapes: &[Option<Vec<usize>>]) -> Result<Vec<Option<Vec<u32>>>> {
+    let narrow = |shape: &Vec<usize>| -> Result<Vec<u32>> {
+        let lengths = shape.iter().map(|length| u32::try_from(*length));
+        let expected = Vec::new();
+        lengths
+            .collect::<Result<_, _>>()
+            .map_err(|_| Error::Shape { found: shape.clone(), expected })
+    };
+    shapes.iter().map(|shape| shape.as_ref().map(narrow).transpose()).collect()
+}
+
+/// The value of a constant of a file, which is called `name` if it is none.
+pub(crate) fn read_constant(memory: &Memory, info: &TensorInfo, name: usize) -> Result<Tensor> {
+    let not_found = || Error::NotFound {
+        what: "dense constant",
+        name: name.to_string(),
+        available: Vec::new(),
+    };
+    let stored = info.stored.as_ref().filter(|_| info.sparsity.is_none());
+    let stored = stored.ok_or_else(not_found)?;
+    // Looked at first, so that nothing is allocated for a file that claims too much.
+    if info.data_type.byte_length(&info.example_shape) != Some(stored.len()) {
+        let (data_type, shape) = (info.data_type, info.example_shape.clone());
+        return Err(Error::Elements { data_type, shape, found: stored.len() });
+    }
+    let bytes = memory.view()?.read_to_vec(stored.start as u64, stored.len() as u64)?;
+    let tensor = Tensor::from_bytes(info.data_type, info.example_shape.clone(), &bytes)?;
+    Ok(tensor.with_quantization(info.quantization()))
+}
+
 /// The subgraph that a signature is of.
 fn subgraph_of(name: &str, all: &[nnhal_tflite::Signature]) -> Result<usize> {
     let found = all.iter().find(|signature| signature.name == name);
@@ -116,8 +147,8 @@ struct Inner {
     metadata: Vec<nnhal_tflite::Metadata>,
     signatures: Vec<Signature>,
     states: Vec<State>,
-    /// By state that a file has: its tensor.
-    state_tensors: Vec<usize>,
+    /// By state: the tensor of the file that holds it, if it is a variable tensor.
+    state_tensors: Vec<Option<usize>>,
     origins: Vec<OperatorOrigin>,
     operators: Vec<OperatorDescription>,
     operands: Vec<Option<u32>>,
@@ -185,7 +216,7 @@ impl Model {
         Self::import(file, self.0.token.clone(), Vec::new(), false, subgraph)
     }
 
-    fn import(
+    pub(crate) fn import(
         (stored, path): (Stored, Option<PathBuf>),
         token: Option<String>,
         shapes: Vec<Option<Vec<u32>>>,
@@ -212,6 +243,11 @@ impl Model {
             all[..own].iter().map(TensorInfo::of_file).collect()
         };
         let inputs = of_caller(&import.inputs);
+        let tensor_of = |state: &State| {
+            let description = import.inputs.get(state.input)?;
+            state.name.is_none().then_some(description.index)
+        };
+        let state_tensors = import.states.iter().map(tensor_of).collect();
         let outputs = of_caller(&import.outputs);
         let positions = |names: &[(String, usize)], of: &[TensorInfo]| {
             let position = |(name, tensor): &(String, usize)| {
@@ -230,15 +266,12 @@ impl Model {
             file: Some(file),
             token,
             relaxed: false,
-            state_tensors: import.inputs[import.inputs.len() - import.states.len()..]
-                .iter()
-                .map(|it| it.index)
-                .collect(),
             tensors: import.tensors.iter().map(TensorInfo::of_file).collect(),
             inputs,
             outputs,
             hal: import.model,
             metadata: import.metadata,
+            state_tensors,
             states: import.states,
             origins: import.operator_origin,
             operators: import.operators,
@@ -289,13 +322,13 @@ impl Model {
             file: None,
             token: None,
             relaxed: false,
-            state_tensors: Vec::new(),
             inputs: describe("input", &main.inputs)?,
             outputs: describe("output", &main.outputs)?,
             tensors: Vec::new(),
             metadata: Vec::new(),
             signatures: Vec::new(),
             states: Vec::new(),
+            state_tensors: Vec::new(),
             origins: Vec::new(),
             operators: Vec::new(),
             operands: Vec::new(),
@@ -397,18 +430,8 @@ impl Model {
         is_strict: bool,
     ) -> Result<Self> {
         let file = self.0.file.clone().ok_or(Error::NotAFile)?;
-        let narrow = |shape: &Vec<usize>| -> Result<Vec<u32>> {
-            let lengths = shape.iter().map(|length| u32::try_from(*length));
-            let expected = Vec::new();
-            lengths
-                .collect::<Result<_, _>>()
-                .map_err(|_| Error::Shape { found: shape.clone(), expected })
-        };
-        let shapes: Vec<Option<Vec<u32>>> = shapes
-            .iter()
-            .map(|shape| shape.as_ref().map(narrow).transpose())
-            .collect::<Result<_>>()?;
-        Self::import(file, self.0.token.clone(), shapes, !is_strict, self.0.subgraph)
+        let (token, subgraph) = (self.0.token.clone(), self.0.subgraph);
+        Self::import(file, token, narrow_shapes(shapes)?, !is_strict, subgraph)
     }
 
     /// Prepares the model on a device.
@@ -480,21 +503,13 @@ impl Model {
     /// [`Error::NotFound`]: there is no such tensor, or it has no stored value that is dense;
     /// [`Error::Elements`], [`Error::Memory`]: the file has not what it should.
     pub fn constant(&self, index: usize) -> Result<Tensor> {
-        let info = self.0.tensors.get(index).filter(|it| it.sparsity.is_none());
-        let stored = info.and_then(|info| Some((info, info.stored.as_ref()?)));
-        let (info, stored) = stored.ok_or_else(|| Error::NotFound {
+        let found = self.0.file.as_ref().zip(self.0.tensors.get(index));
+        let ((stored, _), info) = found.ok_or_else(|| Error::NotFound {
             what: "dense constant",
             name: index.to_string(),
             available: Vec::new(),
         })?;
-        // Looked at first, so that nothing is allocated for a file that claims too much.
-        if info.data_type.byte_length(&info.example_shape) != Some(stored.len()) {
-            let (data_type, shape) = (info.data_type, info.example_shape.clone());
-            return Err(Error::Elements { data_type, shape, found: stored.len() });
-        }
-        let bytes = self.read_file(stored)?;
-        let tensor = Tensor::from_bytes(info.data_type, info.example_shape.clone(), &bytes)?;
-        Ok(tensor.with_quantization(info.quantization()))
+        read_constant(&stored.tables, info, index)
     }
 
     /// The files that the `.tflite` file carries, in an archive behind the model.
@@ -558,10 +573,10 @@ impl Model {
         &self.0.states
     }
 
-    /// The tensor of the file that a variable is, by its index among [`Model::states`]. `None`: there is no
-    /// such variable, or the model is not out of a file.
+    /// The variable tensor of the file that one of [`Model::states`] is the value of; `None` for a resource
+    /// variable.
     pub fn state_tensor(&self, state: usize) -> Option<usize> {
-        self.0.state_tensors.get(state).copied()
+        self.0.state_tensors.get(state).copied().flatten()
     }
 
     /// By operation of the main subgraph of [`Model::hal`]: the operator of the file it comes from.

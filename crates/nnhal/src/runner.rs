@@ -410,38 +410,6 @@ impl Runner {
         Ok(())
     }
 
-    /// Sets a variable, by its index among [`Model::states`], before a run.
-    ///
-    /// # Errors
-    /// [`Error::State`]: there is no such variable, or it has another number of bytes.
-    pub fn set_state(&mut self, state: usize, bytes: &[u8]) -> Result<()> {
-        let slot = self.checked_slot(state, bytes.len())?;
-        self.states.write(slot, bytes)
-    }
-
-    /// Copies what a variable is now: after a run, what that has made it.
-    ///
-    /// # Errors
-    /// As [`Runner::set_state`].
-    pub fn read_state(&self, state: usize, bytes: &mut [u8]) -> Result<()> {
-        let slot = self.checked_slot(state, bytes.len())?;
-        self.states.read(slot, bytes)
-    }
-
-    fn checked_slot(&self, state: usize, found: usize) -> Result<usize> {
-        let count = self.prepared.model.states().len();
-        if state >= count {
-            return Err(Error::State(format!("there is no variable {state}, only {count}")));
-        }
-        let slot = self.slot_of_state(state);
-        let expected = self.states.capacity(slot);
-        if found != expected {
-            let what = format!("variable {state} has {expected} bytes, not {found}");
-            return Err(Error::State(what));
-        }
-        Ok(slot)
-    }
-
     fn execute(
         &mut self,
         execute: impl Fn(&Request) -> Result<Execution, ExecutionError>,
@@ -576,6 +544,37 @@ impl Runner {
             return Err(Error::Elements { data_type, shape, found: bytes.len() });
         }
         self.outputs.read(index, bytes)
+    }
+
+    /// Copies the value of one of [`Model::states`](crate::Model::states), as the next run will find it.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such state, or it has another number of bytes. [`Error::Memory`]
+    pub fn read_state(&self, state: usize, bytes: &mut [u8]) -> Result<()> {
+        let slot = self.checked_state(state, bytes.len())?;
+        self.states.read(slot, bytes)
+    }
+
+    /// Gives one of [`Model::states`](crate::Model::states) the value that the next run will find.
+    ///
+    /// # Errors
+    /// As [`Runner::read_state`].
+    pub fn write_state(&mut self, state: usize, bytes: &[u8]) -> Result<()> {
+        let slot = self.checked_state(state, bytes.len())?;
+        self.states.write(slot, bytes)
+    }
+
+    fn checked_state(&self, state: usize, found: usize) -> Result<usize> {
+        let count = self.prepared.model.states().len();
+        if state >= count {
+            return Err(Error::State(format!("there is no variable {state}, there are {count}")));
+        }
+        let slot = self.slot_of_state(state);
+        let expected = self.states.capacity(slot);
+        if found == expected {
+            return Ok(slot);
+        }
+        Err(Error::State(format!("variable {state} has {expected} bytes, not {found}")))
     }
 
     /// Sets all variables to what they are at first: what the file says, else 0, of a quantized type its

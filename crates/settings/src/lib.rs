@@ -70,7 +70,7 @@ pub const DEVICES: Setting = Setting {
     default: "all, the fast one first",
     meaning: "The devices that are offered, in this order. The last one takes over where another \
               one fails.",
-    readers: "the C library",
+    readers: "the C libraries",
 };
 
 /// Which device of the C library is called `nnapi-reference`.
@@ -90,20 +90,20 @@ pub const LOG: Setting = Setting {
     values: "`off`, `error`, `warn`, `info`, `debug` or `trace`; or such levels for modules, separated \
              by commas, as `warn,driver=debug`; `1` is `error` and `0` is `off`",
     default: "`off`; the program `error`",
-    meaning: "What is written to standard error. With `error` each call of the C library that fails \
+    meaning: "What is written to standard error. With `error` each call of a C library that fails \
               writes a line; with `debug` one says how long each import, validation, preparation, pass \
               and execution took, and with `trace` each step.",
-    readers: "the program, the C library",
+    readers: "the program, the C libraries",
 };
 
-/// Whether misuse of the C library ends the process.
+/// Whether misuse of a C library ends the process.
 pub const ABORT_ON_MISUSE: Setting = Setting {
     name: "NNHAL_ABORT_ON_MISUSE",
     values: "`1` or `0`",
     default: "`0`",
     meaning: "With `1`, a pointer to an object that was freed, or never was, ends the process, for \
               debuggers.",
-    readers: "the C library",
+    readers: "the C libraries",
 };
 
 /// All of them.

@@ -93,6 +93,14 @@ fn causes(operators: &[UnsupportedOperator]) -> (Vec<Cause<'_>>, usize) {
     (causes, consequences)
 }
 
+impl UnsupportedOperator {
+    /// Whether there is nothing for the operator whatever its inputs are. Another one may have a
+    /// counterpart for inputs of other shapes.
+    pub fn is_unknown(&self) -> bool {
+        crate::import::OWN_REASONS.contains(&&*self.reason)
+    }
+}
+
 impl fmt::Display for UnsupportedOperator {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { subgraph, index, operator, version, tensors, reason, .. } = self;

@@ -63,7 +63,7 @@ const NO_OPERATION: &str = "the HAL has no such operation";
 const NEWER: &str = "the operator is newer than this program";
 
 /// Reasons that an operator is refused for whatever its inputs are.
-const OWN_REASONS: [&str; 2] = [NO_OPERATION, NEWER];
+pub(crate) const OWN_REASONS: [&str; 2] = [NO_OPERATION, NEWER];
 
 /// What the import of one operator gives.
 type Imported<T = ()> = Result<T, Reason>;

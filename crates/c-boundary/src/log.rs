@@ -12,7 +12,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// Writes log lines from now on, if they are asked for. A program in Rust that has a subscriber of its
 /// own keeps it.
-pub(crate) fn begin() -> Result<(), SettingError> {
+///
+/// # Errors
+/// `NNHAL_LOG` makes no sense.
+pub fn begin() -> Result<(), SettingError> {
     static BEGUN: LazyLock<Result<(), SettingError>> = LazyLock::new(|| {
         let Some(wanted) = nnhal_settings::log()? else { return Ok(()) };
         let filter: Targets =
@@ -27,9 +30,14 @@ pub(crate) fn begin() -> Result<(), SettingError> {
     BEGUN.clone()
 }
 
+/// Writes a sentence of the library to standard error.
+pub fn say(sentence: &str) {
+    say_line(&format!("nnhal: {sentence}"));
+}
+
 /// Writes a line to standard error.
-pub(crate) fn say(sentence: &str) {
-    let _ = StandardError.write_all(format!("nnhal: {sentence}\n").as_bytes());
+pub fn say_line(line: &str) {
+    let _ = StandardError.write_all(format!("{line}\n").as_bytes());
 }
 
 /// Standard error. If it is full or closed, that is no error of the program that has it; and writing

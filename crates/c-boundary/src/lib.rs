@@ -1,0 +1,12 @@
+//! What the C libraries of nnhal (`libneuralnetworks.so`, `libtensorflowlite_c.so`) share.
+//!
+//! - [`handle`]: what C holds of an object, which is looked up and never followed;
+//! - [`names!`]: names that the linker gives versions;
+//! - [`linking`]: for their build scripts, the options of the linker;
+//! - [`mod@log`] (feature `log`): log lines on standard error.
+
+pub mod handle;
+pub mod linking;
+#[cfg(feature = "log")]
+pub mod log;
+mod names;

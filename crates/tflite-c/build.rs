@@ -1,0 +1,5 @@
+//! Gives the library its soname and, where the linker allows it, the versions of its symbols.
+
+fn main() {
+    nnhal_c_boundary::linking::configure("libtensorflowlite_c.so", "tensorflowlite_c.map");
+}

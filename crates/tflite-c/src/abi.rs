@@ -1,0 +1,310 @@
+//! The types of TensorFlow Lite's C API, as they cross the border and as programs read them.
+//!
+//! Programs include `common.h` and read the fields of `TfLiteTensor` themselves. So its layout is that
+//! of the classic API, as it has stood since TensorFlow 2.3: compile-time checks hold it.
+
+use crate::border::Failure;
+use crate::delegate::WeightsCache;
+use crate::model::LoadedModel;
+use crate::operator::Operator;
+use crate::options::Options;
+use nnhal_c_boundary::handle::{Dead, PLACES, Table};
+use std::ffi::{c_char, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::{Arc, LazyLock, Mutex};
+
+/// `TfLiteStatus`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum TfLiteStatus {
+    /// It worked.
+    Ok = 0,
+    /// It did not.
+    Error = 1,
+    /// A delegate failed.
+    DelegateError = 2,
+    /// The program has used the library wrongly.
+    ApplicationError = 3,
+    /// An operator has no implementation here.
+    UnresolvedOps = 7,
+    /// The program has cancelled it.
+    Cancelled = 8,
+}
+
+/// `TfLiteType`, by number.
+pub mod tensor_type {
+    /// Not known.
+    pub const NONE: i32 = 0;
+    /// `char` sequences, which tensors of this library cannot hold.
+    pub const STRING: i32 = 5;
+    /// By code in the file format, which begins with another one.
+    pub const OF_FORMAT: [i32; 19] =
+        [1, 10, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19];
+    /// What `TfLiteTypeGetName` says.
+    pub const NAMES: [&std::ffi::CStr; 20] = [
+        c"NOTYPE",
+        c"FLOAT32",
+        c"INT32",
+        c"UINT8",
+        c"INT64",
+        c"STRING",
+        c"BOOL",
+        c"INT16",
+        c"COMPLEX64",
+        c"INT8",
+        c"FLOAT16",
+        c"FLOAT64",
+        c"COMPLEX128",
+        c"UINT64",
+        c"RESOURCE",
+        c"VARIANT",
+        c"UINT32",
+        c"UINT16",
+        c"INT4",
+        c"BFLOAT16",
+    ];
+}
+
+/// `TfLiteAllocationType`, by number.
+pub mod allocation {
+    /// There is none.
+    pub const NONE: i32 = 0;
+    /// A constant of the file.
+    pub const READ_ONLY: i32 = 1;
+    /// Memory from `AllocateTensors` on.
+    pub const ARENA: i32 = 2;
+    /// The same, for values that stay from one run to the next.
+    pub const PERSISTENT: i32 = 3;
+    /// Memory from the first run on, since only that says how much.
+    pub const DYNAMIC: i32 = 4;
+    /// The program's memory.
+    pub const CUSTOM: i32 = 6;
+}
+
+/// What stored integers stand for, if they have one scale (`TfLiteQuantizationParams`).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
+pub struct TfLiteQuantizationParams {
+    /// The step; 0: none.
+    pub scale: f32,
+    /// The stored value that stands for 0.
+    pub zero_point: i32,
+}
+
+/// `TfLiteQuantization`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct TfLiteQuantization {
+    /// 0: none; 1: affine.
+    pub r#type: i32,
+    /// Leads to a [`TfLiteAffineQuantization`].
+    pub params: *const c_void,
+}
+
+/// `TfLiteAffineQuantization`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct TfLiteAffineQuantization {
+    /// `TfLiteFloatArray`
+    pub scale: *const f32,
+    /// `TfLiteIntArray`
+    pub zero_point: *const i32,
+    /// The axis that the scales are of.
+    pub quantized_dimension: i32,
+}
+
+/// A tensor (`TfLiteTensor`). Arrays (`TfLiteIntArray`) begin with their length.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct TfLiteTensor {
+    /// See [`tensor_type`].
+    pub r#type: i32,
+    /// The elements; null where there are none.
+    pub data: *mut c_void,
+    /// `TfLiteIntArray`: the length of each axis.
+    pub dims: *const i32,
+    /// The one scale and zero point.
+    pub params: TfLiteQuantizationParams,
+    /// See [`allocation`].
+    pub allocation_type: i32,
+    /// Bytes of the elements.
+    pub bytes: usize,
+    /// The mapping that a constant is in.
+    pub allocation: *const c_void,
+    /// Ends with a zero.
+    pub name: *const c_char,
+    /// The delegate that has the elements.
+    pub delegate: *const c_void,
+    /// What the delegate calls them.
+    pub buffer_handle: i32,
+    /// Whether the elements are a delegate's only.
+    pub data_is_stale: bool,
+    /// Whether the value stays from one run to the next.
+    pub is_variable: bool,
+    /// All scales and zero points.
+    pub quantization: TfLiteQuantization,
+    /// How a sparse constant is stored.
+    pub sparsity: *const c_void,
+    /// `TfLiteIntArray`: the length of each axis, -1 where the file leaves it open.
+    pub dims_signature: *const i32,
+}
+
+impl TfLiteTensor {
+    /// No tensor.
+    pub const EMPTY: Self = Self {
+        r#type: tensor_type::NONE,
+        data: null_mut(),
+        dims: null(),
+        params: TfLiteQuantizationParams { scale: 0.0, zero_point: 0 },
+        allocation_type: allocation::NONE,
+        bytes: 0,
+        allocation: null(),
+        name: null(),
+        delegate: null(),
+        buffer_handle: -1,
+        data_is_stale: false,
+        is_variable: false,
+        quantization: TfLiteQuantization { r#type: 0, params: null() },
+        sparsity: null(),
+        dims_signature: null(),
+    };
+}
+
+/// `TfLiteCustomAllocation`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct TfLiteCustomAllocation {
+    /// The memory.
+    pub data: *mut c_void,
+    /// Its size.
+    pub bytes: usize,
+}
+
+/// `TfLiteDelegate`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct TfLiteDelegate {
+    /// Its own.
+    pub data: *mut c_void,
+    /// Functions; this library calls none of them.
+    pub functions: [*const c_void; 4],
+    /// `TfLiteDelegateFlags`, and the mark of [`crate::delegate::MARK`].
+    pub flags: i64,
+    /// Where it comes from the newer API.
+    pub opaque_delegate_builder: *const c_void,
+}
+
+// The layouts of C, on every 64-bit machine.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(size_of::<TfLiteTensor>() == 112);
+    assert!(offset_of!(TfLiteTensor, data) == 8);
+    assert!(offset_of!(TfLiteTensor, dims) == 16);
+    assert!(offset_of!(TfLiteTensor, params) == 24);
+    assert!(offset_of!(TfLiteTensor, allocation_type) == 32);
+    assert!(offset_of!(TfLiteTensor, bytes) == 40);
+    assert!(offset_of!(TfLiteTensor, allocation) == 48);
+    assert!(offset_of!(TfLiteTensor, name) == 56);
+    assert!(offset_of!(TfLiteTensor, delegate) == 64);
+    assert!(offset_of!(TfLiteTensor, buffer_handle) == 72);
+    assert!(offset_of!(TfLiteTensor, data_is_stale) == 76);
+    assert!(offset_of!(TfLiteTensor, is_variable) == 77);
+    assert!(offset_of!(TfLiteTensor, quantization) == 80);
+    assert!(offset_of!(TfLiteTensor, sparsity) == 96);
+    assert!(offset_of!(TfLiteTensor, dims_signature) == 104);
+    assert!(size_of::<TfLiteDelegate>() == 56);
+    assert!(size_of::<TfLiteAffineQuantization>() == 24);
+};
+
+/// With a pointer that is no handle, the process ends, for debuggers.
+static ABORTS: LazyLock<bool> =
+    LazyLock::new(|| matches!(nnhal_settings::ABORT_ON_MISUSE.is_on(), Ok(Some(true))));
+
+/// A type that C knows by pointers that lead nowhere.
+pub(crate) trait Handle: Sized + 'static {
+    /// What is behind the handle.
+    type Object: Send + Sync + 'static;
+    /// The type's name in C.
+    const NAME: &'static str;
+
+    /// The table of all objects of this type.
+    fn table() -> &'static Table<Self::Object>;
+}
+
+/// Lets C hold an object.
+pub(crate) fn give<H: Handle>(object: Arc<H::Object>) -> Result<*mut H, Failure> {
+    let handle = H::table().insert(object);
+    let handle =
+        handle.ok_or_else(|| Failure::new(format!("there are {PLACES} {} already", H::NAME)))?;
+    Ok(std::ptr::without_provenance_mut(handle))
+}
+
+/// The object behind what C passed.
+pub(crate) fn get<H: Handle>(handle: *const H) -> Result<Arc<H::Object>, Failure> {
+    H::table().find(handle.addr()).map_err(|dead| refuse(handle, dead))
+}
+
+/// Takes the object from C. Null is nothing to delete.
+pub(crate) fn take<H: Handle>(handle: *const H) -> Result<Option<Arc<H::Object>>, Failure> {
+    if handle.is_null() {
+        return Ok(None);
+    }
+    H::table().remove(handle.addr()).map(Some).map_err(|dead| refuse(handle, dead))
+}
+
+fn refuse<H: Handle>(handle: *const H, dead: Dead) -> Failure {
+    let name = H::NAME;
+    let failure = Failure::new(match dead {
+        Dead::Freed => format!("the {name} was deleted"),
+        Dead::Unknown if handle.is_null() => format!("the {name} is NULL"),
+        Dead::Unknown => format!("{handle:p} is no {name}"),
+    });
+    if *ABORTS && !handle.is_null() {
+        nnhal_c_boundary::log::say(&failure.sentence);
+        std::process::abort();
+    }
+    failure
+}
+
+macro_rules! opaque {
+    ($($(#[$meta:meta])* $Name:ident: $Object:ty, $kind:literal;)*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Debug)]
+            #[repr(C)]
+            pub struct $Name {
+                nothing: [u8; 0],
+            }
+
+            impl Handle for $Name {
+                type Object = $Object;
+                const NAME: &'static str = stringify!($Name);
+
+                fn table() -> &'static Table<$Object> {
+                    static TABLE: Table<$Object> = Table::new($kind);
+                    &TABLE
+                }
+            }
+        )*
+    };
+}
+
+opaque! {
+    /// A model file.
+    TfLiteModel: LoadedModel, 1;
+    /// How interpreters are made.
+    TfLiteInterpreterOptions: Mutex<Options>, 2;
+    /// A model that runs.
+    TfLiteInterpreter: crate::interpreter::Interpreter, 3;
+    /// A part of it that a signature names.
+    TfLiteSignatureRunner: crate::signature::SignatureRunner, 4;
+    /// An operator of the program's.
+    TfLiteOperator: Mutex<Operator>, 5;
+    /// Memory of a backend (asynchronous executions).
+    TfLiteBackendBuffer: crate::asynchronous::Held, 6;
+    /// A fence of a backend (asynchronous executions).
+    TfLiteSynchronization: crate::asynchronous::Held, 7;
+    /// What several XNNPACK delegates would share.
+    TfLiteXNNPackDelegateWeightsCache: WeightsCache, 8;
+}

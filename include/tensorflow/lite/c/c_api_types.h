@@ -1,0 +1,11 @@
+/*
+ * The same as tensorflow/lite/core/c/c_api_types.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef NNHAL_TENSORFLOW_LITE_C_C_API_TYPES_H
+#define NNHAL_TENSORFLOW_LITE_C_C_API_TYPES_H
+
+#include "tensorflow/lite/core/c/c_api_types.h"
+
+#endif
