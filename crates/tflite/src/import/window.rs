@@ -11,9 +11,9 @@ use nnhal_ops::extension::reduce_window::Function;
 /// What is added along an axis.
 #[derive(Debug, Clone, Copy, Default)]
 struct Padding {
-    /// Before the first element; if negative, so many are cut off.
+    /// Before the first element; a negative number of them is cut off.
     before: i64,
-    /// Behind the last element; if negative, so many are cut off.
+    /// Behind the last element; a negative number of them is cut off.
     after: i64,
     /// Between neighbours.
     between: i64,
@@ -205,7 +205,7 @@ impl GraphImporter<'_, '_> {
             if padding.between == 0 || lengths[axis] == 1 {
                 continue;
             }
-            // Each element becomes a row of its own, with as many behind it.
+            // Each element becomes a row of its own, and the padding follows it.
             let [outer, inner] = [count(&lengths[..axis])?, count(&lengths[axis + 1..])?];
             let length = lengths[axis];
             let rows = self.reshape(spread, with(vec![outer, length, 1, inner]))?;
