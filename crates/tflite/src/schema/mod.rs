@@ -1,7 +1,7 @@
 //! The file format: `tflite.fbs` beside this file, and `generated.rs`, which `cargo xtask schema` makes of it.
 //!
 //! Reading is checked at every step: an offset, length or string that the file does not hold gives
-//! an error where it is followed. There are writers as well; tests use them.
+//! an error where it is followed. There are writers as well, of which tests and graphs that are described make files.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,6 +12,7 @@ use std::sync::LazyLock;
     dead_code,
     unused_qualifications,
     unreachable_pub,
+    rustdoc::private_intra_doc_links,
     clippy::all,
     clippy::undocumented_unsafe_blocks,
     clippy::missing_safety_doc,
