@@ -6,6 +6,7 @@ and one that dies is a failure.
 """
 
 import ctypes
+import gc
 import json
 import os
 import pathlib
@@ -286,6 +287,9 @@ def a_process_that_was_forked_gets_an_error_and_may_begin_anew():
             fresh = hosts.delegated(FLOAT, threads="2")
             fresh.allocate_tensors()
             np.testing.assert_array_equal(run(fresh, value), expected)
+            # Deleting the parent's waits for none of its threads.
+            del interpreter, fresh
+            gc.collect()
             code = 0
         except BaseException as error:
             print(repr(error), file=sys.stderr)
