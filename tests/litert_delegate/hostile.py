@@ -335,6 +335,23 @@ def partitions_are_chosen_by_size_and_number():
 
 
 @test
+def types_that_the_library_has_not_stay_with_the_host():
+    # relu(float(a == b)) of texts.
+    string, boolean = 5, 6
+    names = [("a", string), ("b", string), ("same", boolean), ("x", flatfile.FLOAT32), ("y", flatfile.FLOAT32)]
+    tensors = [flatfile.tensor(name, [3], kind) for name, kind in names]
+    operators = [(0, [0, 1], [2], None, None), (1, [2], [3], None, None), (2, [3], [4], None, None)]
+    model = flatfile.model([71, 53, flatfile.RELU], tensors, [0, 1], [4], operators)
+    interpreter = hosts.delegated(model)
+    interpreter.allocate_tensors()
+    assert hosts.partitions(interpreter)[0] == 1
+    for index, texts in enumerate((["a", "bc", "d"], ["a", "b", "d"])):
+        interpreter.set_tensor(index, np.array(texts, dtype=np.bytes_))
+    interpreter.invoke()
+    assert list(interpreter.get_tensor(4)) == [1, 0, 1]
+
+
+@test
 def variables_are_the_interpreters():
     interpreter = hosts.delegated(flatfile.running_sum())
     interpreter.allocate_tensors()
