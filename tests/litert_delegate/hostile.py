@@ -6,6 +6,7 @@ and one that dies is a failure.
 """
 
 import ctypes
+import gc
 import json
 import os
 import pathlib
@@ -286,6 +287,9 @@ def a_process_that_was_forked_gets_an_error_and_may_begin_anew():
             fresh = hosts.delegated(FLOAT, threads="2")
             fresh.allocate_tensors()
             np.testing.assert_array_equal(run(fresh, value), expected)
+            # Deleting the parent's waits for none of its threads.
+            del interpreter, fresh
+            gc.collect()
             code = 0
         except BaseException as error:
             print(repr(error), file=sys.stderr)
@@ -328,6 +332,23 @@ def partitions_are_chosen_by_size_and_number():
             interpreter.allocate_tensors()
             value = 8 * np.random.default_rng(length).random((2, length), np.float32) - 4
             np.testing.assert_array_equal(run(interpreter, value), expect(model, value))
+
+
+@test
+def types_that_the_library_has_not_stay_with_the_host():
+    # relu(float(a == b)) of texts.
+    string, boolean = 5, 6
+    names = [("a", string), ("b", string), ("same", boolean), ("x", flatfile.FLOAT32), ("y", flatfile.FLOAT32)]
+    tensors = [flatfile.tensor(name, [3], kind) for name, kind in names]
+    operators = [(0, [0, 1], [2], None, None), (1, [2], [3], None, None), (2, [3], [4], None, None)]
+    model = flatfile.model([71, 53, flatfile.RELU], tensors, [0, 1], [4], operators)
+    interpreter = hosts.delegated(model)
+    interpreter.allocate_tensors()
+    assert hosts.partitions(interpreter)[0] == 1
+    for index, texts in enumerate((["a", "bc", "d"], ["a", "b", "d"])):
+        interpreter.set_tensor(index, np.array(texts, dtype=np.bytes_))
+    interpreter.invoke()
+    assert list(interpreter.get_tensor(4)) == [1, 0, 1]
 
 
 @test

@@ -39,11 +39,12 @@ impl Delegate {
 
     /// Forgets a delegate; false: there was none. Kernels of it go on until their interpreters free them.
     pub(crate) fn forget(address: usize) -> bool {
-        let delegate = DELEGATES.remove(address);
-        if let Some(delegate) = &delegate {
+        let Some(delegate) = DELEGATES.remove(address) else { return false };
+        // The parent of a process that was forked writes its own.
+        if delegate.shared.check_process().is_ok() {
             delegate.shared.save_trace();
         }
-        delegate.is_some()
+        true
     }
 
     fn find(address: usize) -> Result<Arc<Self>> {
@@ -156,6 +157,11 @@ pub(crate) fn with_kernel(
 pub(crate) fn free(number: usize) {
     if let Some(kernel) = KERNELS.remove(number) {
         let shared = Arc::clone(&kernel.lock().unwrap_or_else(PoisonError::into_inner).shared);
+        if shared.check_process().is_err() {
+            // In a process that was forked there are no threads to be waited for, which is what dropping it does.
+            std::mem::forget(kernel);
+            return;
+        }
         drop(kernel);
         shared.save_trace();
     }

@@ -29,7 +29,7 @@ pub(crate) struct Host<'c> {
     call: PhantomData<&'c mut abi::Context>,
 }
 
-/// A tensor of the interpreter.
+/// A tensor of the interpreter, named by its index.
 #[derive(Debug, Clone)]
 pub(crate) struct TensorFacts {
     pub(crate) kind: c_int,
@@ -286,7 +286,8 @@ impl Host<'_> {
             let is_constant = tensor.allocation_type == abi::allocation::READ_ONLY;
             Ok(TensorFacts {
                 kind: tensor.kind,
-                name: text(tensor.name).unwrap_or_default(),
+                // Its own is wherever the file says, which no host checks.
+                name: format!("tensor {index}"),
                 shape: elements(tensor.dims),
                 signature: elements(tensor.dims_signature),
                 quantization: quantization(tensor),

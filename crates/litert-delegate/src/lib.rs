@@ -21,5 +21,7 @@ mod params;
 mod registry;
 mod select;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 pub use exports::{tflite_plugin_create_delegate, tflite_plugin_destroy_delegate};

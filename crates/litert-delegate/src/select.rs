@@ -130,9 +130,9 @@ fn refusals(host: &Host<'_>, nodes: &[i32], device: &dyn Device) -> Result<Refus
                 });
             Ok(unknown.collect())
         }
-        Err(ImportError::Unsupported { operators, .. }) => {
+        Err(ImportError::Unsupported { operators, others }) => {
             let is_own = operators.iter().any(|it| !it.is_consequence);
-            let meant = operators.into_iter().filter(|it| !is_own || !it.is_consequence);
+            let meant = operators.iter().filter(|it| !is_own || !it.is_consequence);
             // What is refused as an input of the graph has index 0, and is named by its tensor only.
             let named = meant.filter_map(|it| {
                 let node = if it.operator == "input of the graph" {
@@ -142,7 +142,11 @@ fn refusals(host: &Host<'_>, nodes: &[i32], device: &dyn Device) -> Result<Refus
                 };
                 Some((node, format!("{} {}: {}", it.operator, it.version, it.reason)))
             });
-            Ok(named.collect())
+            let named: Refused = named.collect();
+            if named.is_empty() {
+                return Err(as_error(ImportError::Unsupported { operators, others }).into());
+            }
+            Ok(named)
         }
         Err(error) => Err(as_error(error).into()),
     }
@@ -151,14 +155,12 @@ fn refusals(host: &Host<'_>, nodes: &[i32], device: &dyn Device) -> Result<Refus
 /// The first node that uses an input which the importer has no type for.
 fn user_of(host: &Host<'_>, nodes: &[i32], shown: &[String], inputs: &[i32]) -> Option<i32> {
     let shown = shown.first()?;
-    let tensor = inputs.iter().find(|input| {
-        host.tensor(**input)
-            .is_ok_and(|facts| !facts.name.is_empty() && shown.starts_with(&facts.name))
-    })?;
-    nodes
-        .iter()
-        .copied()
-        .find(|node| host.node(*node).is_ok_and(|node| node.inputs.contains(tensor)))
+    let is_it = |input: &&i32| {
+        let name = host.tensor(**input).map(|facts| format!("\"{}\" ", facts.name));
+        name.is_ok_and(|name| shown.starts_with(&name))
+    };
+    let tensor = inputs.iter().find(is_it)?;
+    nodes.iter().copied().find(|node| host.node(*node).is_ok_and(|it| it.inputs.contains(tensor)))
 }
 
 /// Those of the host's partitions that are worth it: with nodes enough, and not more than `most`, the largest

@@ -82,3 +82,35 @@ def test_types_are_declared():
     assert (pathlib.Path(folder) / "py.typed").is_file()
     assert (pathlib.Path(folder) / "_nnhal.pyi").is_file()
     assert np.__name__ in (pathlib.Path(folder) / "_nnhal.pyi").read_text()
+
+
+def test_the_delegate_is_a_library_of_two_functions():
+    library = ctypes.CDLL(str(nnhal.litert_delegate_path()))
+    library.tflite_plugin_create_delegate.restype = ctypes.c_void_p
+    messages = []
+    report = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(messages.append)
+    keys, values = (ctypes.c_char_p * 1)(b"treads"), (ctypes.c_char_p * 1)(b"2")
+    assert not library.tflite_plugin_create_delegate(keys, values, 1, report)
+    assert b"threads" in messages[0]
+    keys[0] = b"threads"
+    made = library.tflite_plugin_create_delegate(keys, values, 1, report)
+    assert made
+    library.tflite_plugin_destroy_delegate(ctypes.c_void_p(made))
+
+
+def test_a_delegate_is_of_the_interpreter_that_is_installed(digits_path, monkeypatch):
+    try:
+        import ai_edge_litert.interpreter as litert
+    except ImportError:
+        monkeypatch.setitem(sys.modules, "tflite_runtime", None)
+        monkeypatch.setitem(sys.modules, "tensorflow", None)
+        with pytest.raises(nnhal.Error, match="ai_edge_litert"):
+            nnhal.litert_delegate()
+        return
+    model = str(digits_path)
+    interpreter = litert.Interpreter(model, experimental_delegates=[nnhal.litert_delegate(threads=1)])
+    interpreter.allocate_tensors()
+    names = [node["op_name"] for node in interpreter._get_ops_details()]
+    assert "DELEGATE" in names
+    with pytest.raises(ValueError, match="treads"):
+        nnhal.litert_delegate({"treads": 2})
