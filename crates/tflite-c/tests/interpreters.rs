@@ -65,6 +65,21 @@ fn elements_are_where_the_tensor_says() {
 }
 
 #[test]
+fn elements_begin_at_multiples_of_64() {
+    let model = digits("digits_int8.tflite");
+    let all: Vec<_> = (0..30).map(|_| ready(model)).collect();
+    for interpreter in &all {
+        let output = TfLiteInterpreterGetOutputTensor(*interpreter, 0);
+        let input = TfLiteInterpreterGetInputTensor(*interpreter, 0);
+        for tensor in [input.cast_const(), output] {
+            assert_eq!(fields(tensor).data.addr() % 64, 0);
+        }
+    }
+    all.into_iter().for_each(|interpreter| TfLiteInterpreterDelete(interpreter));
+    TfLiteModelDelete(model);
+}
+
+#[test]
 fn the_results_are_those_of_the_rust_library() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/digits/digits_int8.tflite");
     let session = nnhal::Model::load(path).unwrap().session(nnhal::SessionOptions::new()).unwrap();
@@ -132,6 +147,7 @@ fn what_was_deleted_is_refused() {
     let status = TfLiteTensorCopyFromBuffer(input, bytes.as_ptr().cast(), 64);
     assert_eq!(status, TfLiteStatus::Error);
     assert!(TfLiteTensorData(input).is_null());
+    assert_eq!(TfLiteTensorRealloc(640, input), TfLiteStatus::Error, "none of the program's");
     assert!(fields(input).data.is_null() && fields(input).dims.is_null(), "nothing to follow");
     TfLiteModelDelete(model);
     assert!(TfLiteInterpreterCreate(model, null()).is_null());
