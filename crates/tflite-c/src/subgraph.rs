@@ -30,6 +30,8 @@ pub(crate) struct Subgraph {
     outputs: Vec<Arc<Tensor>>,
     /// Of the whole interpreter.
     variables: Variables,
+    /// Whether runs share them, which copies their values each time.
+    is_shared: bool,
     prepared: Option<Prepared>,
     /// Whether tensors have memory for the shapes that they have now.
     is_allocated: bool,
@@ -57,6 +59,10 @@ struct Prepared {
 }
 
 impl Prepared {
+    fn has_resource_variables(&self) -> bool {
+        self.runner.model().states().iter().any(|state| state.name.is_some())
+    }
+
     /// Where a tensor is among those that keep their value, if it does.
     fn state(&self, index: usize) -> Option<usize> {
         let model = self.runner.model();
@@ -97,6 +103,7 @@ impl Subgraph {
             inputs: Vec::new(),
             outputs: Vec::new(),
             variables: variables.clone(),
+            is_shared: false,
             prepared: None,
             is_allocated: false,
             shown: Vec::new(),
@@ -204,6 +211,16 @@ impl Subgraph {
         Ok(())
     }
 
+    /// From now on resource variables are shared with the interpreter's other subgraphs.
+    pub(crate) fn share(&mut self) -> Outcome {
+        if !std::mem::replace(&mut self.is_shared, true)
+            && let Some(prepared) = &mut self.prepared
+        {
+            prepared.runner.share(&self.variables)?;
+        }
+        Ok(())
+    }
+
     /// Memory that the program gives for a tensor. `AllocateTensors` comes after it.
     pub(crate) fn adopt(
         &mut self,
@@ -242,6 +259,9 @@ impl Subgraph {
             self.inputs.iter().map(|tensor| tensor.shape()).collect::<Outcome<_>>()?;
         if self.prepared.as_ref().is_none_or(|prepared| prepared.shapes != shapes) {
             // What was prepared before is not needed meanwhile; its resource variables stay.
+            if self.prepared.as_ref().is_some_and(|prepared| prepared.has_resource_variables()) {
+                self.share()?;
+            }
             self.prepared = None;
             self.shown.clear();
             self.prepared = Some(self.prepare(shapes)?);
@@ -282,7 +302,9 @@ impl Subgraph {
                 runner.resize_input(input, shape)?;
             }
         }
-        runner.share(&self.variables)?;
+        if self.is_shared {
+            runner.share(&self.variables)?;
+        }
         Ok(Prepared { shapes, runner })
     }
 
