@@ -70,7 +70,7 @@ enum Command {
         #[arg(long)]
         code: Option<u32>,
     },
-    /// Builds libneuralnetworks.so and installs it with its headers and a file for pkg-config.
+    /// Builds the C libraries and installs them with their headers and files for pkg-config.
     Install {
         /// The folder whose `lib` and `include` are written to.
         #[arg(long, value_name = "DIR", default_value = "/usr/local")]
