@@ -70,7 +70,7 @@ enum Command {
         #[arg(long)]
         code: Option<u32>,
     },
-    /// Builds libneuralnetworks.so and libnnhal_delegate.so, and installs them with headers and a file for pkg-config.
+    /// Builds the C libraries and the delegate, and installs them with headers and files for pkg-config.
     Install {
         /// The folder whose `lib` and `include` are written to.
         #[arg(long, value_name = "DIR", default_value = "/usr/local")]

@@ -188,7 +188,7 @@ pub struct TfLiteDelegate {
     pub data: *mut c_void,
     /// Functions; this library calls none of them.
     pub functions: [*const c_void; 4],
-    /// `TfLiteDelegateFlags`, and the mark of [`crate::delegate::MARK`].
+    /// `TfLiteDelegateFlags`
     pub flags: i64,
     /// Where it comes from the newer API.
     pub opaque_delegate_builder: *const c_void,

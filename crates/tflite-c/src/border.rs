@@ -120,3 +120,27 @@ macro_rules! export {
 }
 
 pub(crate) use export;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_status_and_breaks_only_its_object() {
+        let object = Mutex::new(1);
+        let status = run(
+            "name",
+            |status| status,
+            || {
+                let _held = lock(&object)?;
+                panic!("word {}", 1)
+            },
+        );
+        assert_eq!(status, TfLiteStatus::Error);
+        let failure = lock(&object).map(|_| ()).unwrap_err();
+        assert_eq!(failure.sentence, "a fault of the library broke the object");
+        let fault = Failure::fault(&"word 1");
+        assert_eq!(fault.sentence, "a fault of the library, please report it: word 1");
+        assert_eq!(run("name", |_| 7, || Ok(3)), 3);
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! The library computes with nnhal's devices whatever the program asks for. So the delegates that the
 //! stock library carries (XNNPACK, NNAPI) can be made, configured and added, and change nothing but the number of
-//! threads. A delegate of somebody else's is a promise that this library cannot keep: interpreters are not
+//! threads. The same holds for delegates of `libnnhal_delegate.so`, which are known by the file that their
+//! functions are in. A delegate of somebody else's is a promise that this library cannot keep: interpreters are not
 //! made with one, unless the program has allowed to leave it out (`SetEnableDelegateFallback`).
 
 use crate::abi::{TfLiteDelegate, TfLiteXNNPackDelegateWeightsCache, get, give, take};
@@ -13,12 +14,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The upper bits of `TfLiteDelegate::flags` in a delegate of nnhal: "nnhal" in ASCII. TensorFlow Lite
-/// looks at single lower bits only.
-pub const MARK: i64 = 0x6e6e_6861_6c00_0000;
-
-/// What is looked at of them.
-const MARK_BITS: i64 = 0x7fff_ffff_ff00_0000;
+/// How the file names begin of libraries whose delegates are nnhal's.
+const OWN_LIBRARY: &[u8] = b"libnnhal_delegate";
 
 /// What is done about a delegate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,12 +99,39 @@ pub(crate) fn judge(delegate: *const TfLiteDelegate) -> Verdict {
         return Verdict::Ignored;
     }
     match memory::get(delegate) {
-        Some(TfLiteDelegate { flags, .. }) if flags & MARK_BITS == MARK => Verdict::Ignored,
+        Some(TfLiteDelegate { functions: [prepare, ..], .. }) if is_own(prepare) => {
+            Verdict::Ignored
+        }
         _ => Verdict::Refused(
             "the delegate is not nnhal's, and this library calls no other: leave it out, or allow \
              that with TfLiteInterpreterOptionsSetEnableDelegateFallback",
         ),
     }
+}
+
+/// What the dynamic linker says of an address (`Dl_info`).
+#[repr(C)]
+struct Place {
+    file: *const c_char,
+    base: *mut c_void,
+    symbol: *const c_char,
+    address: *mut c_void,
+}
+
+#[allow(unsafe_code, reason = "a function of the C library")]
+unsafe extern "C" {
+    fn dladdr(address: *const c_void, place: *mut Place) -> c_int;
+}
+
+/// Whether a function is in a library of nnhal's delegates. The address is not followed.
+fn is_own(function: *const c_void) -> bool {
+    let mut place = Place { file: null(), base: null_mut(), symbol: null(), address: null_mut() };
+    #[allow(unsafe_code, reason = "the C library is asked")]
+    // SAFETY: any address may be asked about; the structure has room for the answer.
+    let is_known = unsafe { dladdr(function, &raw mut place) } != 0;
+    let path = memory::text(place.file, "file").unwrap_or_default();
+    let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    is_known && name.starts_with(OWN_LIBRARY)
 }
 
 /// The number of threads that a delegate of ours was made for.
@@ -116,7 +140,7 @@ pub(crate) fn threads_of(delegate: *const TfLiteDelegate) -> Option<i32> {
 }
 
 fn make(options: TfLiteXNNPackDelegateOptions, threads: Option<i32>) -> *mut TfLiteDelegate {
-    let mut structure = Box::new(TfLiteDelegate { flags: MARK, ..EMPTY });
+    let mut structure = Box::new(EMPTY);
     let pointer: *mut TfLiteDelegate = &raw mut *structure;
     let made = Made { structure, options: Box::new(options), threads };
     let mut all = delegates();

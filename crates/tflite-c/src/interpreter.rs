@@ -85,7 +85,11 @@ impl Interpreter {
         if let Some(known) = subgraphs.get(&index) {
             return Ok(Arc::clone(known));
         }
-        let made = Subgraph::new(&self.file, index, None, &self.options, &self.variables)?;
+        for other in subgraphs.values() {
+            lock(other)?.share()?;
+        }
+        let mut made = Subgraph::new(&self.file, index, None, &self.options, &self.variables)?;
+        made.share()?;
         let made = Arc::new(Mutex::new(made));
         subgraphs.insert(index, Arc::clone(&made));
         Ok(made)

@@ -4,14 +4,15 @@ use crate::abi::{TfLiteStatus, TfLiteTensor, allocation};
 use crate::border::{Failure, Outcome};
 use crate::options::Options;
 use crate::tensor::Tensor;
-use nnhal::hal::Cancellation;
+use nnhal::hal::{Cancellation, Device};
 use nnhal::{
     Model, ModelFile, RunOptions, Runner, SessionOptions, TensorInfo, TensorView, Variables,
 };
+use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// A subgraph that runs.
-#[derive(Debug)]
 pub(crate) struct Subgraph {
     file: Arc<ModelFile>,
     /// Which of the file it is.
@@ -21,20 +22,33 @@ pub(crate) struct Subgraph {
     infos: Vec<TensorInfo>,
     /// By input and output: indexes of tensors.
     arguments: (Vec<usize>, Vec<usize>),
-    options: SessionOptions,
-    /// Devices by name; the next one is tried where one refuses the model.
-    devices: Vec<String>,
+    /// The next one is tried where one refuses the model.
+    devices: Vec<Arc<dyn Device>>,
     /// By index; made when somebody asks.
     tensors: Vec<Option<Arc<Tensor>>>,
     inputs: Vec<Arc<Tensor>>,
     outputs: Vec<Arc<Tensor>>,
     /// Of the whole interpreter.
     variables: Variables,
+    /// Whether runs share them, which copies their values each time.
+    is_shared: bool,
     prepared: Option<Prepared>,
     /// Whether tensors have memory for the shapes that they have now.
     is_allocated: bool,
     /// Variable tensors that the program has asked for: by state, with their elements.
     shown: Vec<(usize, Arc<Tensor>)>,
+}
+
+impl fmt::Debug for Subgraph {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let devices: Vec<_> = self.devices.iter().map(|device| device.name()).collect();
+        formatter
+            .debug_struct("Subgraph")
+            .field("index", &self.index)
+            .field("devices", &devices)
+            .field("is_allocated", &self.is_allocated)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The model for known shapes.
@@ -45,6 +59,10 @@ struct Prepared {
 }
 
 impl Prepared {
+    fn has_resource_variables(&self) -> bool {
+        self.runner.model().states().iter().any(|state| state.name.is_some())
+    }
+
     /// Where a tensor is among those that keep their value, if it does.
     fn state(&self, index: usize) -> Option<usize> {
         let model = self.runner.model();
@@ -69,10 +87,9 @@ impl Subgraph {
             given => usize::try_from(given.clamp(1, most)).unwrap_or(1),
         };
         let wanted = nnhal_settings::DEVICES.read().map_err(nnhal::Error::from)?;
-        let devices = match &wanted {
-            Some(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
-            None => vec![nnhal::devices::DEFAULT.to_owned()],
-        };
+        let names = wanted.unwrap_or_else(|| nnhal::devices::DEFAULT.to_owned());
+        let open = |name: &str| nnhal::devices::open(name.trim(), NonZeroUsize::new(threads));
+        let devices = names.split(',').map(open).collect::<Result<_, _>>()?;
         let infos = file.tensors(index)?;
         let description = file.subgraph(index)?;
         let mut subgraph = Self {
@@ -82,11 +99,11 @@ impl Subgraph {
             tensors: vec![None; infos.len()],
             infos,
             arguments: (description.inputs.clone(), description.outputs.clone()),
-            options: SessionOptions::new().threads(threads),
             devices,
             inputs: Vec::new(),
             outputs: Vec::new(),
             variables: variables.clone(),
+            is_shared: false,
             prepared: None,
             is_allocated: false,
             shown: Vec::new(),
@@ -194,6 +211,16 @@ impl Subgraph {
         Ok(())
     }
 
+    /// From now on resource variables are shared with the interpreter's other subgraphs.
+    pub(crate) fn share(&mut self) -> Outcome {
+        if !std::mem::replace(&mut self.is_shared, true)
+            && let Some(prepared) = &mut self.prepared
+        {
+            prepared.runner.share(&self.variables)?;
+        }
+        Ok(())
+    }
+
     /// Memory that the program gives for a tensor. `AllocateTensors` comes after it.
     pub(crate) fn adopt(
         &mut self,
@@ -232,6 +259,9 @@ impl Subgraph {
             self.inputs.iter().map(|tensor| tensor.shape()).collect::<Outcome<_>>()?;
         if self.prepared.as_ref().is_none_or(|prepared| prepared.shapes != shapes) {
             // What was prepared before is not needed meanwhile; its resource variables stay.
+            if self.prepared.as_ref().is_some_and(|prepared| prepared.has_resource_variables()) {
+                self.share()?;
+            }
             self.prepared = None;
             self.shown.clear();
             self.prepared = Some(self.prepare(shapes)?);
@@ -272,7 +302,9 @@ impl Subgraph {
                 runner.resize_input(input, shape)?;
             }
         }
-        runner.share(&self.variables)?;
+        if self.is_shared {
+            runner.share(&self.variables)?;
+        }
         Ok(Prepared { shapes, runner })
     }
 
@@ -280,9 +312,8 @@ impl Subgraph {
     fn runner(&self, model: &Model) -> Outcome<Runner> {
         let mut refusals = Vec::new();
         for device in &self.devices {
-            let runner = model
-                .session(self.options.clone().device(device))
-                .and_then(|session| session.runner());
+            let options = SessionOptions::new().on(Arc::clone(device));
+            let runner = model.session(options).and_then(|session| session.runner());
             match runner {
                 Ok(runner) => return Ok(runner),
                 Err(error) => refusals.push(error.to_string()),

@@ -172,3 +172,23 @@ fn signatures_share_resource_variables_within_an_interpreter() {
     }
     TfLiteModelDelete(model);
 }
+
+#[test]
+fn a_signature_sees_what_the_interpreter_has_assigned_before() {
+    let model = file("../nnhal/tests/data/variables_of_signatures.tflite");
+    let (interpreter, other) = (ready(model), ready(model));
+    let first = call(other, "get", 0.0);
+    for _ in 0..2 {
+        give(input(interpreter, 0), &[2.0; 6]);
+        assert_eq!(TfLiteInterpreterInvoke(interpreter), TfLiteStatus::Ok);
+    }
+    // The first subgraph is that of `add`.
+    let after: Vec<f32> = first.iter().map(|it| it + 2.0 + 2.0).collect();
+    assert_eq!(take(output(interpreter, 0)), after);
+    assert_eq!(call(interpreter, "get", 0.0), after);
+    assert_eq!(call(interpreter, "add", 1.0), call(interpreter, "get", 0.0));
+    for interpreter in [interpreter, other] {
+        TfLiteInterpreterDelete(interpreter);
+    }
+    TfLiteModelDelete(model);
+}

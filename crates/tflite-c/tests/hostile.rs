@@ -1,4 +1,4 @@
-//! Files that no one meant, and runs that are cancelled: every call answers.
+//! Files that are no models, and runs that are cancelled: every call answers.
 
 mod c;
 
