@@ -12,6 +12,7 @@ use std::sync::LazyLock;
     dead_code,
     unused_qualifications,
     unreachable_pub,
+    rustdoc::private_intra_doc_links,
     clippy::all,
     clippy::undocumented_unsafe_blocks,
     clippy::missing_safety_doc,
