@@ -1,6 +1,7 @@
 //! Tests on files that are written here, with the writers that the schema gives.
 
 mod custom;
+mod described;
 mod draft;
 mod folding;
 mod hostile;
