@@ -154,6 +154,17 @@ impl<'a> Argument<'a> {
         self.i32s()
     }
 
+    /// The shape that the elements of a `TENSOR_INT32` are.
+    ///
+    /// # Errors
+    /// As [`Argument::i32s`]; there are more lengths than a tensor may have axes, or a negative one.
+    pub(crate) fn shape_given(&self) -> Result<Vec<u32>, Fault> {
+        let length = |length: i32| {
+            u32::try_from(length).map_err(|_| self.wrong("value", length, "0 or more"))
+        };
+        self.i32_per_axis()?.into_iter().map(length).collect()
+    }
+
     /// The elements of a float tensor (`TENSOR_FLOAT32`, `TENSOR_FLOAT16`) as `f32`.
     ///
     /// # Errors

@@ -43,11 +43,7 @@ impl Operation for SparseToDense {
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let given = call.input(1);
-        let length = |length: i32| {
-            u32::try_from(length).map_err(|_| given.wrong("value", length, "0 or more"))
-        };
-        let shape: Vec<u32> =
-            given.i32_per_axis()?.into_iter().map(length).collect::<Result<_, _>>()?;
+        let shape = given.shape_given()?;
         if shape.is_empty() {
             return Err(given.wrong("shape", &given.shape, "1 length or more"));
         }

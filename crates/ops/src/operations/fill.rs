@@ -51,10 +51,7 @@ impl Operation for Fill {
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         let shape = call.input(0);
-        let length = |length: i32| {
-            u32::try_from(length).map_err(|_| shape.wrong("value", length, "0 or more"))
-        };
-        let dimensions: Vec<_> = shape.i32_per_axis()?.into_iter().map(length).collect::<Result<_, _>>()?;
+        let dimensions = shape.shape_given()?;
         if dimensions.is_empty() {
             return Err(shape.wrong("shape", &shape.shape, "1 length or more"));
         }

@@ -220,7 +220,7 @@ impl GraphImporter<'_, '_> {
             let joined = self.reshape(padded, with(lengths.clone()))?;
             // Behind the last element there are none.
             lengths[axis] -= step - 1;
-            spread = self.block(joined, &vec![0; lengths.len()], with(lengths.clone()))?;
+            spread = self.block(joined, &vec![0; lengths.len()], with(lengths.clone()));
         }
         let begins: Vec<i32> = paddings.iter().map(|it| narrow(-it.before.min(0))).collect();
         let cut = paddings.iter().zip(&lengths).map(|(padding, length)| {
@@ -229,7 +229,7 @@ impl GraphImporter<'_, '_> {
         let cut = cut.collect::<Imported<Vec<u32>>>()?;
         if cut != lengths {
             lengths = cut;
-            spread = self.block(spread, &begins, with(lengths.clone()))?;
+            spread = self.block(spread, &begins, with(lengths.clone()));
         }
         let edges = |it: &Padding| [it.before.max(0), it.after.max(0)];
         if paddings.iter().flat_map(edges).any(|it| it > 0) {
@@ -247,15 +247,10 @@ impl GraphImporter<'_, '_> {
     }
 
     /// A block of a tensor.
-    fn block(
-        &mut self,
-        operand: OperandId,
-        begins: &[i32],
-        spec: OperandSpec,
-    ) -> Imported<OperandId> {
+    fn block(&mut self, operand: OperandId, begins: &[i32], spec: OperandSpec) -> OperandId {
         let sizes: Vec<i32> = spec.dimensions.iter().map(|it| narrow((*it).into())).collect();
         let (begins, sizes) = (self.integer_vector(begins), self.integer_vector(&sizes));
-        Ok(self.builder.operation(O::Slice, [operand, begins, sizes], spec))
+        self.builder.operation(O::Slice, [operand, begins, sizes], spec)
     }
 }
 
