@@ -46,7 +46,7 @@ impl TransposedConvolution {
         let prepared = shape.checked_phases(output_pixel_stride).into_iter().map(|phase| {
             let values = match preparation.is_restoring() {
                 true => Vec::new(),
-                false => phase.filter(shape, weights.values, zero)?,
+                false => phase.filter(shape, weights.values, zero, &mut preparation.pace())?,
             };
             let weights = Weights { values: &values, ..weights };
             let requantization = requantization.repeated(phase.joined(), preparation)?;

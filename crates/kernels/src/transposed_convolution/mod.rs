@@ -66,7 +66,7 @@ impl TransposedConvolution {
             let of_phase = &phase.shape;
             let filter = match preparation.is_restoring() {
                 true => Vec::new(),
-                false => phase.filter(shape, filter, 0.0)?,
+                false => phase.filter(shape, filter, 0.0, &mut preparation.pace())?,
             };
             let depth = of_phase.taps() * shape.input_channels;
             let columns = [1, of_phase.output_channels];

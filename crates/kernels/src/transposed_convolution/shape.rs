@@ -4,6 +4,9 @@ use crate::TooLarge;
 use crate::allowance::room_for;
 use crate::convolution;
 use crate::image::Placement;
+use crate::team::Pace;
+use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_vec;
 
 /// The sizes of a transposed convolution of images `[batch, height, width, channels]`; pairs are
 /// height, width.
@@ -34,6 +37,9 @@ pub struct Shape {
 /// Taps that may be added to a filter of a phase, all zero, because so much is cut off in front that
 /// its first output pixel sees no input before the second one.
 const MOST_ADDED: usize = 4;
+
+/// Multiplications that take as long as finding a tap.
+const WORK_OF_TAP: usize = 4;
 
 /// More phases are left to others.
 const MOST_PHASES: usize = 4096;
@@ -217,15 +223,17 @@ impl Phase {
         self.along[1].joined
     }
 
-    /// The filter of the phase, out of that of all. Taps that are not there are `zero`.
+    /// The filter of the phase, out of that of all, as far as it is wanted. Taps that are not there are
+    /// `zero`. If preparing has been stopped meanwhile, some of the others are as well.
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub(crate) fn filter<T: Copy>(
+    pub(crate) fn filter<T: Copy + Zeroable>(
         &self,
         whole: &Shape,
         filter: &[T],
         zero: T,
+        pace: &mut Pace<'_>,
     ) -> Result<Vec<T>, TooLarge> {
         let depth = whole.input_channels;
         let mut values = room_for(self.shape.filter_values(), "weights")?;
@@ -235,6 +243,12 @@ impl Phase {
                 for i in 0..down.taps {
                     let row = down.tap(whole, 0, i, 0);
                     for j in 0..across.taps {
+                        if pace.is_over(depth + WORK_OF_TAP) {
+                            // Not filled up, which would take as long again: the system gives zeros.
+                            drop(values);
+                            let zeros = try_zeroed_vec(self.shape.filter_values());
+                            return zeros.map_err(|()| TooLarge::beyond_addresses("weights"));
+                        }
                         let tap = row.zip(across.tap(whole, 1, j, joined));
                         let Some((row, column)) = tap else {
                             values.extend(std::iter::repeat_n(zero, depth));
@@ -253,6 +267,10 @@ impl Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::team::WORK_BETWEEN;
+    use crate::{InstructionSet, Preparation};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn square(input: usize, output: usize, filter: usize, stride: usize, before: usize) -> Shape {
         Shape {
@@ -304,5 +322,41 @@ mod tests {
         assert!(!square(1000, 8, 2, 2, 1990).is_valid());
         assert!(!square(1 << 20, 1 << 30, 2, 2, 0).is_valid());
         assert!(square(1, 1 << 13, 1, 1 << 20, 0).phases(None).is_none());
+    }
+
+    #[test]
+    fn a_filter_of_millions_of_taps_is_not_gone_through_once_preparing_has_stopped() {
+        let taps = 1 << 22;
+        let shape = Shape {
+            batch: 1,
+            input: [1, 1],
+            input_channels: 1,
+            output: [1, taps],
+            output_channels: 1,
+            filter: [1, taps],
+            stride: [1, 2],
+            padding_before: [0, 0],
+        };
+        let values = vec![7_u8; taps];
+        let filter = |is_over: bool| {
+            let questions = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&questions);
+            let preparation =
+                Preparation::new(InstructionSet::Portable, 1).until(Arc::new(move || {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    is_over
+                }));
+            let phases = shape.checked_phases(1);
+            let filter = phases[0].filter(&shape, &values, 3, &mut preparation.pace()).unwrap();
+            (filter, questions.load(Ordering::Relaxed))
+        };
+
+        let (found, questions) = filter(false);
+        assert!(found.iter().all(|value| *value == 7));
+        assert!(questions >= taps / 2 * WORK_OF_TAP / WORK_BETWEEN, "{questions} questions");
+
+        let (given_up, questions) = filter(true);
+        assert_eq!((given_up.len(), questions), (found.len(), 1));
+        assert!(given_up.iter().all(|value| *value == 0), "went on");
     }
 }

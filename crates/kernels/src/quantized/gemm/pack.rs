@@ -141,10 +141,12 @@ impl Matrix {
             }
         })?;
         let has_least_weight = variant.asks_for_least_weight()
-            && preparation.derive(1, |found: &mut [u8], _| {
+            && preparation.derive(1, |found: &mut [u8], pace| {
                 let least = weights.signedness.byte(weights.signedness.range().0);
                 let mut runs = (0..channels * runs).map(|at| of_run(at / runs, at % runs));
-                found[0] = runs.any(|run| run.contains(&least)).into();
+                let mut contains_least =
+                    |run: &[u8]| pace.blocks(run.len(), 1).any(|block| run[block].contains(&least));
+                found[0] = runs.any(|run| contains_least(run)).into();
             })? != [0];
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.
