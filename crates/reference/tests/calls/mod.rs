@@ -22,9 +22,15 @@ use std::sync::Mutex;
 
 /// This many cases, unless the environment says how many. A smaller seed makes no smaller case, so
 /// nothing is shrunk.
-pub fn config(cases: u32) -> Config {
-    let wanted = std::env::var("NNHAL_TEST_CASES").ok().and_then(|it| it.parse().ok());
-    let cases = wanted.unwrap_or(cases);
+pub fn config(usual: u32) -> Config {
+    of_cases(wanted_cases().unwrap_or(usual))
+}
+
+fn wanted_cases() -> Option<u32> {
+    std::env::var("NNHAL_TEST_CASES").ok().and_then(|it| it.parse().ok())
+}
+
+fn of_cases(cases: u32) -> Config {
     Config { max_shrink_iters: 0, failure_persistence: None, ..Config::with_cases(cases) }
 }
 
@@ -75,8 +81,8 @@ pub fn each_sample_on(
             if !is_wanted(&name) {
                 continue;
             }
-            let cases = cases_of(operation, cases);
-            let outcome = TestRunner::new(config(cases)).run(&any::<u64>(), |seed| {
+            let cases = cases_of(operation, wanted_cases().unwrap_or(cases));
+            let outcome = TestRunner::new(of_cases(cases)).run(&any::<u64>(), |seed| {
                 let mut random = Random::new(seed);
                 let sample = samples::draw(operation, &mut random).expect("a sample");
                 law(&sample, &mut random)
