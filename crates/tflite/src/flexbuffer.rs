@@ -1,7 +1,7 @@
 //! [`Map`]: the numbers in a FlexBuffer whose root is a map, as options of custom operators are.
 //!
 //! Every offset, size and type is checked where it is followed; what leads out of the buffer is not there.
-//! Nothing is allocated. Source: "FlatBuffer Internals" of the FlatBuffers project, section FlexBuffers.
+//! Nothing is allocated but numbers that are. Source: "FlatBuffer Internals" of the FlatBuffers project, section FlexBuffers.
 
 /// Types of elements, by their numbers in the format.
 mod types {
@@ -12,6 +12,9 @@ mod types {
     pub(super) const INDIRECT_UINT: u8 = 7;
     pub(super) const INDIRECT_FLOAT: u8 = 8;
     pub(super) const MAP: u8 = 9;
+    pub(super) const VECTOR_INT: u8 = 11;
+    pub(super) const VECTOR_UINT: u8 = 12;
+    pub(super) const VECTOR_FLOAT: u8 = 13;
     pub(super) const BOOL: u8 = 26;
 }
 
@@ -53,10 +56,7 @@ impl<'a> Map<'a> {
 
     /// The number of this name; a truth value is 0 or 1. `None` if there is none, or it is no number.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
-        let index = (0..self.count).find(|index| self.key(*index) == Some(name.as_bytes()))?;
-        let place = self.values.checked_add(index * self.width)?;
-        let of_type = self.values.checked_add(self.count * self.width)?.checked_add(index)?;
-        let (kind, width) = unpacked(*self.bytes.get(of_type)?);
+        let (place, (kind, width)) = self.value(name)?;
         let indirect = || Some((before(self.bytes, place, self.width)?, width));
         let (kind, (place, width)) = match kind {
             types::INDIRECT_INT => (types::INT, indirect()?),
@@ -65,6 +65,29 @@ impl<'a> Map<'a> {
             kind => (kind, (place, self.width)),
         };
         number(self.bytes.get(place..place.checked_add(width)?)?, kind)
+    }
+
+    /// The numbers of this name, all of one type. `None` if there are none, or they are of several types.
+    pub(crate) fn numbers(&self, name: &str) -> Option<Vec<f64>> {
+        let (place, (kind, width)) = self.value(name)?;
+        let kind = match kind {
+            types::VECTOR_INT => types::INT,
+            types::VECTOR_UINT => types::UINT,
+            types::VECTOR_FLOAT => types::FLOAT,
+            _ => return None,
+        };
+        let start = before(self.bytes, place, self.width)?;
+        let count = size(self.bytes, start.checked_sub(width)?, width)?;
+        let values = self.bytes.get(start..start.checked_add(count.checked_mul(width)?)?)?;
+        values.chunks_exact(width).map(|value| number(value, kind)).collect()
+    }
+
+    /// Where the value of this name is, its type and width.
+    fn value(&self, name: &str) -> Option<(usize, (u8, usize))> {
+        let index = (0..self.count).find(|index| self.key(*index) == Some(name.as_bytes()))?;
+        let place = self.values.checked_add(index * self.width)?;
+        let of_type = self.values.checked_add(self.count * self.width)?.checked_add(index)?;
+        Some((place, unpacked(*self.bytes.get(of_type)?)))
     }
 
     /// The bytes of a key.

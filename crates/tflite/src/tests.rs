@@ -7,5 +7,6 @@ mod folding;
 mod hostile;
 mod large;
 mod mapping;
+mod mediapipe;
 mod variables;
 mod wide;

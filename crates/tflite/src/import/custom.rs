@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | `TFLite_Detection_PostProcess` | TensorFlow Lite's, of its object detectors | DETECTION_POSTPROCESSING |
 //! | `Convolution2DTransposeBias` | MediaPipe's, of its segmentation models | TRANSPOSE_CONV_2D |
+//! | others of MediaPipe's | of its face and hair models | see [`mediapipe`](super::mediapipe) |
 
 use super::tensor::Element;
-use super::{GraphImporter, Imported, NO_OPERATION};
+use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::flexbuffer::Map;
@@ -17,7 +18,7 @@ impl GraphImporter<'_, '_> {
         match name {
             "TFLite_Detection_PostProcess" => self.detection_postprocessing(operator),
             "Convolution2DTransposeBias" => self.transpose_conv_bias(operator),
-            _ => Err(Reason::new(NO_OPERATION)),
+            _ => self.mediapipe(operator, name),
         }
     }
 

@@ -13,6 +13,7 @@ mod elementwise;
 mod extended;
 mod fold;
 mod infer;
+mod mediapipe;
 mod movement;
 mod normalization;
 mod operand;

@@ -59,7 +59,7 @@ fn options_of_a_transposed_convolution_that_make_no_sense_are_named() {
 }
 
 /// A FlexBuffer of integers by name, with everything 4 bytes wide.
-fn numbers(entries: &[(&str, i32)]) -> Vec<u8> {
+pub(super) fn numbers(entries: &[(&str, i32)]) -> Vec<u8> {
     let mut entries = entries.to_vec();
     entries.sort_unstable();
     let mut bytes = Vec::new();

@@ -22,6 +22,11 @@ found it: models of single operators, most of them, whose results were compared 
 and, in lower case letters, of [our extension](extension.md); an operator without an entry there is computed when the
 model is imported. What is refused, and what differs, is below with the reasons.
 
+MediaPipe's custom operators run too, which LiteRT does not have, so that they have no case: `Convolution2DTransposeBias`,
+`Landmarks2TransformMatrix` (version 2), `TransformTensor`, `TransformTensorBilinear`, `TransformLandmarks`,
+`MaxPoolingWithArgmax2D` and `MaxUnpooling2D`. [`tests/mediapipe`](../tests/mediapipe/compare.py) compares the face mesh with
+attention with MediaPipe itself.
+
 ";
 
 /// What is known of an operator.
