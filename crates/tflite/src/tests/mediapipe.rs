@@ -58,7 +58,7 @@ const SIDES: [(&str, i32); 2] = [("output_height", 2), ("output_width", 3)];
 #[test]
 fn an_image_is_seen_through_a_matrix() {
     let options = numbers(&SIDES);
-    let image: Vec<f32> = (0..12).map(|it| f32::from(it as u8)).collect();
+    let image: Vec<f32> = (0_u8..12).map(f32::from).collect();
     let tensor = |name, version| {
         let shapes: [&[i32]; 2] = [&[1, 3, 4, 1], &[1, 4, 4]];
         draft(name, version, &shapes, &[&[1, 2, 3, 1]], &options)

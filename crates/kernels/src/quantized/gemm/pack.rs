@@ -144,9 +144,9 @@ impl Matrix {
             && preparation.derive(1, |found: &mut [u8], pace| {
                 let least = weights.signedness.byte(weights.signedness.range().0);
                 let mut runs = (0..channels * runs).map(|at| of_run(at / runs, at % runs));
-                let mut contains_least =
+                let contains_least =
                     |run: &[u8]| pace.blocks(run.len(), 1).any(|block| run[block].contains(&least));
-                found[0] = runs.any(|run| contains_least(run)).into();
+                found[0] = runs.any(contains_least).into();
             })? != [0];
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.

@@ -83,13 +83,12 @@ fn work(
         let next = next(&mut *input.lock().expect("no one panics while holding it"))?;
         let Some(model) = next else { return std::fs::remove_file(at_work) };
         std::fs::write(&at_work, &model)?;
-        let mut answers = Vec::new();
-        let outcome = catch_unwind(AssertUnwindSafe(|| answers = tried(&model)));
+        let (answers, mut fault) = judged(&model);
+        if fault.is_some() {
+            // Whatever else keeps the machine busy does not do so twice.
+            (_, fault) = judged(&model);
+        }
         let mut report = report.lock().expect("no one panics while holding it");
-        let fault = match outcome {
-            Err(_) => Some("a panic".to_owned()),
-            Ok(()) => answers.iter().find_map(Answer::fault),
-        };
         for answer in answers {
             *report.counts.entry(answer.kind).or_default() += 1;
         }
@@ -98,6 +97,17 @@ fn work(
             let file = keep.join(format!("fault-{}.tflite", report.faults));
             println!("{}: {fault}", file.display());
             std::fs::copy(&at_work, file)?;
+        }
+    }
+}
+
+/// What became of a model, and what was wrong with that.
+fn judged(model: &[u8]) -> (Vec<Answer>, Option<String>) {
+    match catch_unwind(AssertUnwindSafe(|| tried(model))) {
+        Err(_) => (Vec::new(), Some("a panic".to_owned())),
+        Ok(answers) => {
+            let fault = answers.iter().find_map(Answer::fault);
+            (answers, fault)
         }
     }
 }
