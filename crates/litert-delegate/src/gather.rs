@@ -147,7 +147,7 @@ impl Gathering<'_, '_> {
 
 /// A tensor as the file's schema describes it.
 fn table(facts: &TensorFacts, is_input: bool) -> Result<Tensor> {
-    let type_ = params::type_code(facts.kind).ok_or_else(|| {
+    let type_ = nnhal_litert_common::type_code(facts.kind).ok_or_else(|| {
         Error::Node(format!(
             "{} has type {}, which is newer than this program",
             facts.name, facts.kind

@@ -3,11 +3,10 @@
 use crate::error::{Error, Result};
 use crate::gather::gather;
 use crate::host::{Host, Partition};
-use crate::select::from_elsewhere;
-use crate::shared::Shared;
 use nnhal::hal::Memory;
 use nnhal::hal::memory::{Loan, Protection};
 use nnhal::{Model, RunOptions, Runner};
+use nnhal_litert_common::{Shared, from_elsewhere};
 use std::sync::Arc;
 
 /// Preparations for other shapes that a kernel keeps.
@@ -43,7 +42,9 @@ impl Kernel {
         partition: &Partition,
         shared: &Arc<Shared>,
     ) -> Result<Self> {
-        let inputs = from_elsewhere(host, &partition.inputs)?;
+        let given =
+            partition.inputs.iter().copied().filter(|it| *it != crate::abi::OPTIONAL_TENSOR);
+        let inputs = from_elsewhere(host, &given.collect::<Vec<_>>())?;
         let outputs = partition.outputs.clone();
         let gathered = gather(host, &partition.nodes, &inputs, &outputs)?;
         let token = shared.options.model_token.as_ref();
