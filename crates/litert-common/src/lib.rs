@@ -4,6 +4,7 @@
 //! - [`Options`], as pairs of texts, and what they lead to: [`Shared`], with device, log and trace;
 //! - [`select`]: which operators of a graph that LiteRT shows ([`Nodes`]) are taken;
 //! - [`guarded`]: a call through which no panic gets;
+//! - [`compiled`]: the facts of the C API for compiled models;
 //! - [`Registry`]: things that C holds by a number.
 //!
 //! ```
@@ -19,6 +20,7 @@
 //! ```
 
 mod border;
+pub mod compiled;
 mod error;
 mod options;
 mod registry;
