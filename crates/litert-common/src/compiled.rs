@@ -117,6 +117,8 @@ pub struct Failure {
     pub status: Status,
     /// What is written to standard error.
     pub sentence: String,
+    /// Whether only the log has the sentence: nothing is wrong.
+    pub is_quiet: bool,
 }
 
 /// What a call gives.
@@ -125,7 +127,12 @@ pub type Outcome<T = ()> = std::result::Result<T, Failure>;
 impl Failure {
     /// With a status and a sentence.
     pub fn new(status: Status, sentence: impl Into<String>) -> Self {
-        Self { status, sentence: sentence.into() }
+        Self { status, sentence: sentence.into(), is_quiet: false }
+    }
+
+    /// With a status that is no fault of anyone.
+    pub fn quiet(status: Status, sentence: impl Into<String>) -> Self {
+        Self { is_quiet: true, ..Self::new(status, sentence) }
     }
 
     /// Something that was passed makes no sense.
@@ -172,7 +179,11 @@ pub fn answer(name: &str, call: impl FnOnce() -> Outcome) -> c_int {
         Ok(()) => Status::Ok as c_int,
         Err(failure) => {
             let told: Result<()> = guarded(|| {
-                nnhal_c_boundary::log::say(&format!("{name}: {failure}"));
+                if failure.is_quiet {
+                    tracing::info!("{name}: {failure}");
+                } else {
+                    nnhal_c_boundary::log::say(&format!("{name}: {failure}"));
+                }
                 Ok(())
             });
             drop(told);

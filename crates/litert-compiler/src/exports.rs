@@ -260,6 +260,11 @@ pub unsafe extern "C" fn LiteRtCompiledResultNumByteCodeModules(
     count: *mut usize,
 ) -> c_int {
     answer("LiteRtCompiledResultNumByteCodeModules", || {
+        // LiteRT compiles nothing where nothing was chosen, and asks all the same. After an error it runs the model as
+        // the file has it.
+        if result.is_null() {
+            return Err(Failure::quiet(Status::NotFound, "no operator of the model is taken"));
+        }
         compiled(result)?;
         // SAFETY: as the caller says.
         unsafe { put(count, 1) }
