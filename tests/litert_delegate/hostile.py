@@ -71,14 +71,14 @@ def open_model():
     return flatfile.model([flatfile.RELU, 28], tensors, [0], [2], operators)
 
 
-# Between them, an operator that the library does not have.
+# Between them, an operator of a form that the library does not have: its range is without 0.
 FAKE_QUANT, FAKE_QUANT_OPTIONS = 80, 60
 
 
 def islands(sizes, shape=(1, 16)):
     """As many operators of ours as the first size says, one of the host's, ours again, and so on."""
     codes, tensors, operators = [flatfile.RELU, FAKE_QUANT], [flatfile.tensor("x", shape)], []
-    table = flatfile.Table(_0=("f", -4.0), _1=("f", 4.0), _2=("i", 8))
+    table = flatfile.Table(_0=("f", 1.0), _1=("f", 4.0), _2=("i", 8))
     for number, size in enumerate(sizes):
         kinds = [0] * size if number == 0 else [1] + [0] * size
         for kind in kinds:

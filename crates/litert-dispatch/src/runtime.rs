@@ -14,6 +14,8 @@ use std::ptr::{self, NonNull};
 mod place {
     pub(super) const CREATE_REQUIREMENTS: usize = 8;
     pub(super) const BUFFER_SIZE: usize = 200;
+    /// Bytes of the tensor that the buffer is for.
+    pub(super) const PACKED_SIZE: usize = 208;
     pub(super) const BUFFER_OFFSET: usize = 216;
     pub(super) const LOCK: usize = 224;
     pub(super) const UNLOCK: usize = 232;
@@ -146,20 +148,29 @@ impl Runtime {
         Ok(made)
     }
 
-    /// How many bytes a buffer has from where a lock leads to.
-    fn size(&self, buffer: Buffer) -> Outcome<usize> {
-        let mut of = [0, 0];
-        for (place, answer) in [place::BUFFER_SIZE, place::BUFFER_OFFSET].into_iter().zip(&mut of) {
-            // SAFETY: a buffer of LiteRT, and where there is room for the answer.
-            let status = unsafe { self.function::<GetSize>(place)?(buffer.0.as_ptr(), answer) };
-            checked("say how large a buffer is", status)?;
-        }
-        Ok(of[0].saturating_sub(of[1]))
+    /// Something about a buffer, in bytes.
+    fn size(&self, place: usize, buffer: Buffer) -> Outcome<usize> {
+        let mut size = 0;
+        // SAFETY: a buffer of LiteRT, and where there is room for the answer.
+        let status = unsafe {
+            let get: GetSize = self.function(place)?;
+            get(buffer.0.as_ptr(), &raw mut size)
+        };
+        checked("say how large a buffer is", status)?;
+        Ok(size)
     }
 
-    /// Locks a buffer, of which the first `size` bytes are then memory.
+    /// Locks a buffer, which must be for a tensor of `size` bytes.
     pub(crate) fn lock(&self, buffer: Buffer, size: usize, access: Access) -> Outcome<Locked> {
-        let found = self.size(buffer)?;
+        // After an input was given another shape, buffers are for other tensors than those of the partition.
+        let packed = self.size(place::PACKED_SIZE, buffer)?;
+        if packed != size {
+            return Err(Failure::argument(format!(
+                "a buffer is for a tensor of {packed} bytes, the model was compiled for {size}"
+            )));
+        }
+        let offset = self.size(place::BUFFER_OFFSET, buffer)?;
+        let found = self.size(place::BUFFER_SIZE, buffer)?.saturating_sub(offset);
         if found < size {
             let sentence = format!("a buffer has {found} bytes, expected {size}");
             return Err(Failure::argument(sentence));

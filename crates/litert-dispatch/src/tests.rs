@@ -22,6 +22,8 @@ const MODEL: &[u8] = include_bytes!("../../../assets/digits/digits_float32.tflit
 /// A buffer of the LiteRT of these tests.
 struct TestBuffer {
     bytes: Vec<u8>,
+    /// What its tensor takes.
+    packed: usize,
     locks: c_int,
 }
 
@@ -41,6 +43,12 @@ unsafe extern "C" fn create_requirements(
 unsafe extern "C" fn buffer_size(buffer: *mut TestBuffer, size: *mut usize) -> c_int {
     // SAFETY: the library passes the buffers of these tests.
     unsafe { *size = (*buffer).bytes.len() };
+    OK
+}
+
+unsafe extern "C" fn packed_size(buffer: *mut TestBuffer, size: *mut usize) -> c_int {
+    // SAFETY: the library passes the buffers of these tests.
+    unsafe { *size = (*buffer).packed };
     OK
 }
 
@@ -78,6 +86,7 @@ fn runtime() -> *const c_void {
     table[0] = header;
     table[1] = create_requirements as *const () as usize;
     table[25] = buffer_size as *const () as usize;
+    table[26] = packed_size as *const () as usize;
     table[27] = buffer_offset as *const () as usize;
     table[28] = lock as *const () as usize;
     table[29] = unlock as *const () as usize;
@@ -189,7 +198,7 @@ impl Library {
 }
 
 fn buffer(bytes: usize) -> TestBuffer {
-    TestBuffer { bytes: vec![0; bytes], locks: 0 }
+    TestBuffer { bytes: vec![0; bytes], packed: bytes, locks: 0 }
 }
 
 #[test]
@@ -204,6 +213,7 @@ fn a_partition_runs_in_the_buffers_that_it_has() {
     assert_eq!(invoke(partition), INVALID_ARGUMENT);
     assert_eq!(attach_input(partition, 0, 77), INVALID_ARGUMENT);
     let (mut input, mut output, mut small) = (buffer(256), buffer(40), buffer(255));
+    small.packed = 256;
     let numbers = [&mut input, &mut output, &mut small].map(|it| library.register(device, it));
     assert_eq!(attach_input(partition, 1, numbers[0]), INDEX_OUT_OF_BOUNDS);
     assert_eq!(attach_input(partition, -1, numbers[0]), INDEX_OUT_OF_BOUNDS);
@@ -212,6 +222,10 @@ fn a_partition_runs_in_the_buffers_that_it_has() {
     assert_eq!(invoke(partition), INVALID_ARGUMENT);
     assert_eq!((output.locks, small.locks), (0, 0), "nothing stays locked after an error");
     assert_eq!(attach_input(partition, 0, numbers[0]), OK);
+    // For a tensor of another shape.
+    input.packed = 128;
+    assert_eq!(invoke(partition), INVALID_ARGUMENT);
+    input.packed = 256;
     assert_eq!(invoke(partition), OK);
     let probabilities =
         output.bytes.chunks_exact(4).map(|it| f32::from_ne_bytes(it.try_into().unwrap()));
