@@ -31,6 +31,7 @@ impl Plugin {
         self.shared.check_process()?;
         self.shared.observed(|| {
             let subgraph = Subgraph::read(&self.context, subgraph)?;
+            subgraph.check_compilable()?;
             let plan = subgraph.plan();
             let device = self.shared.device(self.shared.threads(None))?;
             let (taken, refused) = select(&subgraph, &plan, &*device)?;

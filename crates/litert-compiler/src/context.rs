@@ -22,12 +22,15 @@ pub(crate) mod place {
     pub(crate) const SUBGRAPH_OP: usize = 32;
     pub(crate) const NUM_SUBGRAPH_INPUTS: usize = 40;
     pub(crate) const SUBGRAPH_INPUT: usize = 48;
+    pub(crate) const NUM_SUBGRAPH_OUTPUTS: usize = 56;
+    pub(crate) const SUBGRAPH_OUTPUT: usize = 64;
     pub(crate) const OP_CODE: usize = 72;
     pub(crate) const CUSTOM_CODE: usize = 80;
     pub(crate) const NUM_OP_INPUTS: usize = 88;
     pub(crate) const OP_INPUT: usize = 96;
     pub(crate) const NUM_OP_OUTPUTS: usize = 104;
     pub(crate) const OP_OUTPUT: usize = 112;
+    pub(crate) const TENSOR_NAME: usize = 120;
     pub(crate) const TENSOR_TYPE_ID: usize = 136;
     pub(crate) const RANKED_TENSOR_TYPE: usize = 144;
     pub(crate) const UNRANKED_TENSOR_TYPE: usize = 152;
@@ -227,9 +230,9 @@ impl Context {
         Ok(unsafe { elements(first, usize::try_from(count).unwrap_or(0)) })
     }
 
-    /// The name of a custom operator.
-    pub(crate) fn custom_code(&self, operator: Object) -> Outcome<String> {
-        let text: *const c_char = self.get(place::CUSTOM_CODE, operator)?;
+    /// The name of a custom operator, or of a tensor.
+    pub(crate) fn text(&self, place: usize, object: Object) -> Outcome<String> {
+        let text: *const c_char = self.get(place, object)?;
         if text.is_null() {
             return Ok(String::new());
         }

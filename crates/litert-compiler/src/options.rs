@@ -3,7 +3,7 @@
 //! LiteRT tells those of most operators, each by a function of its own. Of some it tells none: they are judged with those that
 //! the schema has where nothing is said, and again when LiteRT has written the partition.
 
-use crate::context::{Answer, Context, Object};
+use crate::context::{Answer, Context, Object, place};
 use nnhal::graph::{
     ActivationFunctionType, AddOptions, BatchMatMulOptions, BuiltinOperator as B,
     BuiltinOptions as O, ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions,
@@ -70,7 +70,7 @@ pub(crate) fn options(
 ) -> Outcome<Options> {
     let Ok(known) = B::try_from(code) else { return Ok(Options::NotTold) };
     if known == B::Custom {
-        let name = context.custom_code(operator)?;
+        let name = context.text(place::CUSTOM_CODE, operator)?;
         return Ok(Options::Custom(name, context.custom_options(operator)?));
     }
     let asked = Asked { context, operator };

@@ -3,7 +3,7 @@
 use crate::context::{Context, Object, PerChannel, PerTensor, Weights, place};
 use crate::options::{Options, options};
 use nnhal::graph::{
-    BuiltinOperator, Constant, Graph, Operator, QuantizationParameters, Tensor as Table,
+    BuiltinOperator as B, Constant, Graph, Operator, QuantizationParameters, Tensor as Table,
 };
 use nnhal::hal::memory::Loan;
 use nnhal_litert_common::compiled::{Failure, Outcome, RankedTensorType, Status};
@@ -17,6 +17,8 @@ const LARGE: usize = 128;
 pub(crate) struct Subgraph {
     nodes: Vec<Node>,
     tensors: Vec<Tensor>,
+    /// Whether an input or output has no name.
+    has_nameless_ends: bool,
 }
 
 struct Node {
@@ -37,6 +39,8 @@ struct Tensor {
     is_computed: bool,
     /// Whether it is an input of the graph.
     is_given: bool,
+    /// Whether its value follows from constants and shapes.
+    is_settled: bool,
 }
 
 enum Quantization {
@@ -48,15 +52,72 @@ enum Quantization {
 impl Subgraph {
     pub(crate) fn read(context: &Context, subgraph: Object) -> Outcome<Self> {
         let mut reading = Reading { context, known: HashMap::new(), tensors: Vec::new() };
+        let mut has_nameless_ends = false;
         for input in context.all(place::NUM_SUBGRAPH_INPUTS, place::SUBGRAPH_INPUT, subgraph)? {
             let index = reading.tensor(input)?;
             reading.known_tensor(index).is_given = true;
+            has_nameless_ends |= context.text(place::TENSOR_NAME, input)?.is_empty();
+        }
+        for output in context.all(place::NUM_SUBGRAPH_OUTPUTS, place::SUBGRAPH_OUTPUT, subgraph)? {
+            has_nameless_ends |= context.text(place::TENSOR_NAME, output)?.is_empty();
         }
         let mut nodes = Vec::new();
         for object in context.all(place::NUM_SUBGRAPH_OPS, place::SUBGRAPH_OP, subgraph)? {
             nodes.push(reading.node(object)?);
         }
-        Ok(Self { nodes, tensors: reading.tensors })
+        Ok(Self { nodes, tensors: reading.tensors, has_nameless_ends })
+    }
+
+    /// Whether a model with this subgraph can be compiled at all. LiteRT writes it anew, and some things it does not write
+    /// as they were; and where shapes are known only later it gives partitions buffers of other sizes. Such models are left
+    /// to it as the file has them.
+    pub(crate) fn check_compilable(&self) -> Outcome {
+        let left = |why: String| Err(Failure::quiet(Status::Unsupported, why));
+        if self.has_nameless_ends {
+            return left("inputs or outputs have no names, which LiteRT expects".into());
+        }
+        for (index, tensor) in self.tensors.iter().enumerate() {
+            let is_known = |shape: &Vec<i32>| shape.iter().all(|length| *length >= 0);
+            if !tensor.shape.as_ref().is_some_and(is_known) {
+                return left(format!("the shape of tensor {index} is known only later"));
+            }
+            if tensor.weights.is_some_and(|it| tensor.size().is_some_and(|size| size != it.size)) {
+                return left(format!(
+                    "constant {index} is stored in a way that LiteRT does not write as it was"
+                ));
+            }
+        }
+        for (index, node) in self.nodes.iter().enumerate() {
+            let Ok(operator) = B::try_from(node.code) else { continue };
+            if matches!(
+                operator,
+                B::CallOnce
+                    | B::VarHandle
+                    | B::ReadVariable
+                    | B::AssignVariable
+                    | B::Densify
+                    | B::StablehloReduceWindow
+                    | B::StablehloWhile
+                    | B::StablehloCase
+                    | B::StablehloScatter
+                    | B::StablehloSort
+                    | B::StablehloReduce
+            ) {
+                return left(format!(
+                    "operator {index} is {operator:?}, which LiteRT does not write as it was"
+                ));
+            }
+            for at in shaping_inputs(operator) {
+                if let Some(input) = node.inputs.get(*at)
+                    && !self.tensor(*input)?.is_settled
+                {
+                    return left(format!(
+                        "the shape of what operator {index} gives, a {operator:?}, follows from values"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The nodes in their order.
@@ -78,6 +139,44 @@ impl Subgraph {
     fn tensor(&self, index: i32) -> Outcome<&Tensor> {
         let found = usize::try_from(index).ok().and_then(|at| self.tensors.get(at));
         found.ok_or_else(|| no("tensor", index))
+    }
+}
+
+/// Which inputs of an operator have values that the shape of its output follows from.
+fn shaping_inputs(operator: B) -> &'static [usize] {
+    match operator {
+        B::Reshape
+        | B::BroadcastTo
+        | B::ExpandDims
+        | B::Tile
+        | B::Pad
+        | B::Padv2
+        | B::MirrorPad
+        | B::ResizeBilinear
+        | B::ResizeNearestNeighbor
+        | B::OneHot
+        | B::TopkV2
+        | B::ArgMax
+        | B::ArgMin
+        | B::Transpose
+        | B::Sum
+        | B::Mean
+        | B::ReduceProd
+        | B::ReduceMax
+        | B::ReduceMin
+        | B::ReduceAny
+        | B::ReduceAll
+        | B::Rfft2d => &[1],
+        B::Slice | B::SpaceToBatchNd | B::BatchToSpaceNd | B::SplitV => &[1, 2],
+        B::StridedSlice | B::Dilate => &[1, 2, 3],
+        B::Range => &[0, 1, 2],
+        B::Fill | B::Split | B::TransposeConv | B::Conv3dTranspose => &[0],
+        B::SparseToDense | B::SegmentSum | B::UnsortedSegmentSum => &[1, 2],
+        B::UnsortedSegmentMax | B::UnsortedSegmentMin | B::UnsortedSegmentProd => &[2],
+        B::ScatterNd => &[2],
+        // As many as there are: no value that is known before tells.
+        B::Where | B::Unique => &[0],
+        _ => &[],
     }
 }
 
@@ -105,8 +204,12 @@ impl Reading<'_> {
         };
         let inputs = tensors(self, place::NUM_OP_INPUTS, place::OP_INPUT)?;
         let outputs = tensors(self, place::NUM_OP_OUTPUTS, place::OP_OUTPUT)?;
+        let tells_shapes = [B::Shape as i32, B::Rank as i32].contains(&code);
+        let is_settled =
+            tells_shapes || inputs.iter().all(|input| self.known_tensor(*input).is_settled);
         for output in &outputs {
-            self.known_tensor(*output).is_computed = true;
+            let output = self.known_tensor(*output);
+            (output.is_computed, output.is_settled) = (true, is_settled);
         }
         let rank = |tensor: Option<&i32>| {
             let tensor = usize::try_from(*tensor?).ok().and_then(|at| self.tensors.get(at))?;
@@ -151,8 +254,17 @@ impl Reading<'_> {
             other => Quantization::Other(other),
         };
         let weights = context.weights(object)?;
+        let is_settled = weights.is_some();
         let (is_computed, is_given) = (false, false);
-        let tensor = Tensor { element_type, shape, quantization, weights, is_computed, is_given };
+        let tensor = Tensor {
+            element_type,
+            shape,
+            quantization,
+            weights,
+            is_computed,
+            is_given,
+            is_settled,
+        };
         self.tensors.push(tensor);
         let index = number(self.tensors.len() - 1);
         self.known.insert(object, index);
@@ -166,7 +278,6 @@ impl Nodes for Subgraph {
     fn judge_alone(&self, index: i32) -> Outcome {
         let node = self.node(index)?;
         let refused = |why: &str| Err(Failure::new(Status::Unsupported, why));
-        use BuiltinOperator as B;
         let Ok(operator) = B::try_from(node.code) else {
             return refused("it is newer than this program");
         };
@@ -194,12 +305,6 @@ impl Nodes for Subgraph {
         }
         if let Options::NotTold = node.options {
             return refused("LiteRT does not say what its options are");
-        }
-        for output in &node.outputs {
-            let is_known = |shape: &Vec<i32>| shape.iter().all(|length| *length >= 0);
-            if !self.tensor(*output)?.shape.as_ref().is_some_and(is_known) {
-                return refused("the shape of an output is known only when it is computed");
-            }
         }
         for input in &node.inputs {
             let tensor = self.tensor(*input)?;
@@ -310,6 +415,21 @@ impl Gathering<'_> {
 }
 
 impl Tensor {
+    /// Bytes of its value; `None`: LiteRT's API does not say how it is stored.
+    fn size(&self) -> Option<usize> {
+        let half_bytes = match self.element_type {
+            18 | 21 => 1,
+            3 | 6 | 9 => 2,
+            7 | 10 | 17 | 19 => 4,
+            1 | 2 | 16 => 8,
+            4 | 8 | 11 | 13 => 16,
+            _ => return None,
+        };
+        let lengths = self.shape.as_ref()?.iter().map(|length| usize::try_from(*length).ok());
+        let count = lengths.fold(Some(1_usize), |all, length| all?.checked_mul(length?))?;
+        Some(count.checked_mul(half_bytes)?.div_ceil(2))
+    }
+
     /// As the file's schema describes it.
     fn table(&self, index: i32, is_input: bool) -> Outcome<Table> {
         let unsupported = |what| Failure::new(Status::Unsupported, what);

@@ -213,8 +213,9 @@ impl Partition {
         self.device.shared.observed(|| {
             let mut running = self.running();
             let running = &mut *running;
-            // A buffer can be locked once only, and may be that of several inputs.
-            let mut locked: BTreeMap<u64, Locked> = BTreeMap::new();
+            // A buffer can be locked once only, and may be that of several inputs, or of an input and an output: what
+            // goes in is copied before anything comes out.
+            let mut locked: Vec<(Buffer, usize, Locked)> = Vec::new();
             let mut memories = [Vec::new(), Vec::new()];
             for (side, access) in [(Side::Output, Access::Write), (Side::Input, Access::Read)] {
                 let attached = running.attached[side as usize].iter().zip(self.tensors(side));
@@ -222,13 +223,18 @@ impl Partition {
                     let number = number.ok_or_else(|| {
                         Failure::argument(format!("{} {index} has no buffer", side.name()))
                     })?;
-                    if !locked.contains_key(&number) {
-                        let buffer = self.device.buffer(number)?;
-                        let lock = self.device.runtime.lock(buffer, tensor.size, access)?;
-                        locked.insert(number, lock);
-                    }
-                    memories[side as usize]
-                        .push(locked.get(&number).and_then(Locked::memory).cloned());
+                    let buffer = self.device.buffer(number)?;
+                    let is_it =
+                        |it: &(Buffer, usize, Locked)| (it.0, it.1) == (buffer, tensor.size);
+                    let at = match locked.iter().position(is_it) {
+                        Some(at) => at,
+                        None => {
+                            let lock = self.device.runtime.lock(buffer, tensor.size, access)?;
+                            locked.push((buffer, tensor.size, lock));
+                            locked.len() - 1
+                        }
+                    };
+                    memories[side as usize].push(locked[at].2.memory().cloned());
                 }
             }
             let [inputs, outputs] = &memories;

@@ -13,12 +13,14 @@ use std::ptr::{self, NonNull};
 /// Where functions are in the table, in bytes from its beginning.
 mod place {
     pub(super) const CREATE_REQUIREMENTS: usize = 8;
+    pub(super) const BUFFER_TYPE: usize = 184;
     pub(super) const BUFFER_SIZE: usize = 200;
     /// Bytes of the tensor that the buffer is for.
     pub(super) const PACKED_SIZE: usize = 208;
     pub(super) const BUFFER_OFFSET: usize = 216;
     pub(super) const LOCK: usize = 224;
     pub(super) const UNLOCK: usize = 232;
+    pub(super) const HOST_MEMORY: usize = 240;
 }
 
 /// `kLiteRtTensorBufferTypeHostMemory`
@@ -28,6 +30,8 @@ type CreateRequirements =
     unsafe extern "C" fn(c_int, *const c_int, usize, c_int, *const u32, *mut *mut c_void) -> c_int;
 type GetSize = unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int;
 type Lock = unsafe extern "C" fn(*mut c_void, *mut *mut c_void, c_int) -> c_int;
+type GetType = unsafe extern "C" fn(*mut c_void, *mut c_int) -> c_int;
+type GetMemory = unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int;
 type Unlock = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 /// Byte code as LiteRT passes it.
@@ -106,7 +110,7 @@ impl Runtime {
         let table = table.ok_or_else(|| Failure::null("the runtime context"))?;
         // SAFETY: as the caller says.
         let header = unsafe { table.cast::<Header>().read_unaligned() };
-        let least = place::UNLOCK + size_of::<usize>();
+        let least = place::HOST_MEMORY + size_of::<usize>();
         if header.major != 1 || usize::from(header.size) < least {
             return Err(Failure::new(
                 Status::UnsupportedRuntimeVersion,
@@ -175,14 +179,29 @@ impl Runtime {
             let sentence = format!("a buffer has {found} bytes, expected {size}");
             return Err(Failure::argument(sentence));
         }
-        let mut address = ptr::null_mut();
+        let (mut kind, mut address) = (0, ptr::null_mut());
         // SAFETY: a buffer of LiteRT, and where there is room for the answer.
         let status = unsafe {
-            let lock: Lock = self.function(place::LOCK)?;
-            lock(buffer.0.as_ptr(), &raw mut address, access as c_int)
+            let get: GetType = self.function(place::BUFFER_TYPE)?;
+            get(buffer.0.as_ptr(), &raw mut kind)
         };
-        checked("lock a buffer", status)?;
-        let mut locked = Locked { runtime: *self, buffer, lent: None };
+        checked("say of which type a buffer is", status)?;
+        // Host memory is not locked: LiteRT itself holds the lock of a buffer that its own operators use too, and its
+        // kernel has waited for events before it calls.
+        let is_host_memory = kind == HOST_MEMORY;
+        // SAFETY: as above.
+        let status = unsafe {
+            if is_host_memory {
+                let get: GetMemory = self.function(place::HOST_MEMORY)?;
+                get(buffer.0.as_ptr(), &raw mut address)
+            } else {
+                let lock: Lock = self.function(place::LOCK)?;
+                lock(buffer.0.as_ptr(), &raw mut address, access as c_int)
+            }
+        };
+        checked("give the memory of a buffer", status)?;
+        let to_unlock = (!is_host_memory).then_some((*self, buffer));
+        let mut locked = Locked { to_unlock, lent: None };
         let first = NonNull::new(address.cast::<u8>());
         let first = first.ok_or_else(|| Failure::null("the memory of a locked buffer"))?;
         let protection = match access {
@@ -190,17 +209,17 @@ impl Runtime {
             Access::Write => Protection::READ_WRITE,
         };
         if size > 0 {
-            // SAFETY: the buffer has at least `size` bytes, which are this call's until it is unlocked, after the loan.
+            // SAFETY: the buffer has at least `size` bytes, which LiteRT leaves to this call while it invokes.
             locked.lent = Some(unsafe { Loan::new(first, size, protection) }?);
         }
         Ok(locked)
     }
 }
 
-/// A locked buffer; it is unlocked when this goes.
+/// A buffer whose memory is in use; if it is locked for that, it is unlocked when this goes.
 pub(crate) struct Locked {
-    runtime: Runtime,
-    buffer: Buffer,
+    /// What has been locked.
+    to_unlock: Option<(Runtime, Buffer)>,
     lent: Option<(Loan, Memory)>,
 }
 
@@ -215,10 +234,11 @@ impl Drop for Locked {
     fn drop(&mut self) {
         // Nobody reads or writes it any more.
         self.lent = None;
+        let Some((runtime, buffer)) = self.to_unlock else { return };
         // SAFETY: a buffer that was locked.
         unsafe {
-            if let Ok(unlock) = self.runtime.function::<Unlock>(place::UNLOCK) {
-                unlock(self.buffer.0.as_ptr());
+            if let Ok(unlock) = runtime.function::<Unlock>(place::UNLOCK) {
+                unlock(buffer.0.as_ptr());
             }
         }
     }

@@ -24,6 +24,8 @@ struct TestBuffer {
     bytes: Vec<u8>,
     /// What its tensor takes.
     packed: usize,
+    /// 1: host memory; others are locked.
+    kind: c_int,
     locks: c_int,
 }
 
@@ -43,6 +45,18 @@ unsafe extern "C" fn create_requirements(
 unsafe extern "C" fn buffer_size(buffer: *mut TestBuffer, size: *mut usize) -> c_int {
     // SAFETY: the library passes the buffers of these tests.
     unsafe { *size = (*buffer).bytes.len() };
+    OK
+}
+
+unsafe extern "C" fn buffer_type(buffer: *mut TestBuffer, kind: *mut c_int) -> c_int {
+    // SAFETY: the library passes the buffers of these tests.
+    unsafe { *kind = (*buffer).kind };
+    OK
+}
+
+unsafe extern "C" fn host_memory(buffer: *mut TestBuffer, to: *mut *mut c_void) -> c_int {
+    // SAFETY: as above.
+    unsafe { *to = (&mut (*buffer).bytes).as_mut_ptr().cast() };
     OK
 }
 
@@ -85,6 +99,8 @@ fn runtime() -> *const c_void {
     let mut table = Box::new([0_usize; 51]);
     table[0] = header;
     table[1] = create_requirements as *const () as usize;
+    table[23] = buffer_type as *const () as usize;
+    table[30] = host_memory as *const () as usize;
     table[25] = buffer_size as *const () as usize;
     table[26] = packed_size as *const () as usize;
     table[27] = buffer_offset as *const () as usize;
@@ -198,7 +214,7 @@ impl Library {
 }
 
 fn buffer(bytes: usize) -> TestBuffer {
-    TestBuffer { bytes: vec![0; bytes], packed: bytes, locks: 0 }
+    TestBuffer { bytes: vec![0; bytes], packed: bytes, kind: 1, locks: 0 }
 }
 
 #[test]
@@ -226,6 +242,12 @@ fn a_partition_runs_in_the_buffers_that_it_has() {
     input.packed = 128;
     assert_eq!(invoke(partition), INVALID_ARGUMENT);
     input.packed = 256;
+    assert_eq!(invoke(partition), OK);
+    // Memory of another type is locked for the run.
+    output.kind = 4;
+    output.locks = 1;
+    assert_eq!(invoke(partition), 3, "somebody else has locked it");
+    output.locks = 0;
     assert_eq!(invoke(partition), OK);
     let probabilities =
         output.bytes.chunks_exact(4).map(|it| f32::from_ne_bytes(it.try_into().unwrap()));
