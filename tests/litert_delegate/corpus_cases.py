@@ -87,7 +87,7 @@ def main(try_case, plain_fails, host):
             waiting.remove(suspect)
     counts, bad = collections.Counter(), []
     for name, kind, text in sorted(results):
-        if kind in ("differs", "error", "crash", "fell back"):
+        if kind in ("differs", "error", "crash"):
             if name in expected and kind == "differs":
                 kind = "expected"
             elif kind != "crash" and (own := alone(plain_fails, str(arguments.data / name))):
@@ -95,6 +95,8 @@ def main(try_case, plain_fails, host):
                 kind, text = "host's own", own
             else:
                 bad.append((name, kind, text))
+        if kind == "fell back":
+            print(f"{kind:8} {name}: {text}")
         counts[kind] += 1
     for name, kind, text in bad:
         print(f"{kind:8} {name}: {text}")

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::options::{COMPILED_KEYS, Options};
-use crate::{Result, guarded};
+use crate::{Result, guarded, telling};
 use nnhal_c_boundary::handle::Dead;
 use nnhal_settings::LITERT_OPTIONS;
 use std::ffi::c_int;
@@ -178,15 +178,13 @@ pub fn answer(name: &str, call: impl FnOnce() -> Outcome) -> c_int {
     match guarded(call) {
         Ok(()) => Status::Ok as c_int,
         Err(failure) => {
-            let told: Result<()> = guarded(|| {
+            telling(|| {
                 if failure.is_quiet {
                     tracing::info!("{name}: {failure}");
                 } else {
                     nnhal_c_boundary::log::say(&format!("{name}: {failure}"));
                 }
-                Ok(())
             });
-            drop(told);
             failure.status as c_int
         }
     }

@@ -23,6 +23,17 @@ pub enum Error {
         /// This process.
         found: u32,
     },
+    /// The process was forked while another thread was in a call.
+    #[error(
+        "process {found} was forked while a thread of process {made_in} was in a call of the library, which cannot \
+         be used here"
+    )]
+    ForkedInside {
+        /// The process of the thread.
+        made_in: u32,
+        /// This process.
+        found: u32,
+    },
     /// A panic that was stopped at the border.
     #[error("a fault of the library, please report it: {0}")]
     Fault(String),

@@ -28,7 +28,7 @@ mod select;
 mod shared;
 mod types;
 
-pub use border::guarded;
+pub use border::{guarded, telling};
 pub use error::{Error, Result};
 pub use options::{COMPILED_KEYS, DELEGATE_KEYS, Options};
 pub use registry::Registry;

@@ -31,7 +31,9 @@ impl Plugin {
         self.shared.check_process()?;
         self.shared.observed(|| {
             let subgraph = Subgraph::read(&self.context, subgraph)?;
-            subgraph.check_compilable()?;
+            subgraph.check_compilable().inspect_err(|why| {
+                tracing::info!("the model is left to LiteRT: {why}");
+            })?;
             let plan = subgraph.plan();
             let device = self.shared.device(self.shared.threads(None))?;
             let (taken, refused) = select(&subgraph, &plan, &*device)?;

@@ -10,7 +10,7 @@ use crate::abi;
 use crate::delegate::{self, Delegate};
 use crate::error::{Error, Result, option};
 use crate::host::{Host, Partition};
-use nnhal_litert_common::{DELEGATE_KEYS, Options, Shared, guarded};
+use nnhal_litert_common::{DELEGATE_KEYS, Options, Shared, guarded, telling};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
@@ -31,10 +31,7 @@ unsafe fn status(
     match guarded(|| call(&host)) {
         Ok(()) => abi::OK,
         Err(error) => {
-            let _ = guarded::<_, Error>(|| {
-                host.report(&format!("nnhal delegate: {error}"));
-                Ok(())
-            });
+            telling(|| host.report(&format!("nnhal delegate: {error}")));
             otherwise
         }
     }
