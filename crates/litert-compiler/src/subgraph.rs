@@ -425,8 +425,10 @@ impl Tensor {
             4 | 8 | 11 | 13 => 16,
             _ => return None,
         };
-        let lengths = self.shape.as_ref()?.iter().map(|length| usize::try_from(*length).ok());
-        let count = lengths.fold(Some(1_usize), |all, length| all?.checked_mul(length?))?;
+        let count =
+            self.shape.as_ref()?.iter().try_fold(1_usize, |count, length| {
+                count.checked_mul(usize::try_from(*length).ok()?)
+            })?;
         Some(count.checked_mul(half_bytes)?.div_ceil(2))
     }
 

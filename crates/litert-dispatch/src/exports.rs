@@ -98,7 +98,11 @@ pub struct Api {
     buffers: *const c_void,
 }
 
+/// Bytes of [`Api`], as its header says.
+const API_SIZE: u16 = if usize::BITS == 64 { 56 } else { 40 };
+
 const _: () = {
+    assert!(size_of::<Api>() == API_SIZE as usize);
     assert!(size_of::<Interface>() == 26 * size_of::<usize>());
     #[cfg(target_pointer_width = "64")]
     assert!(size_of::<Api>() == 56);
@@ -156,9 +160,8 @@ pub unsafe extern "C" fn LiteRtDispatchGetApi(api: *mut Api) -> c_int {
             );
             return Err(Failure::new(Status::UnsupportedRuntimeVersion, sentence));
         }
-        let size = size_of::<Api>() as u16;
         let filled = Api {
-            header: Header { size, major: 1, minor: 0, reserved: 0 },
+            header: Header { size: API_SIZE, major: 1, minor: 0, reserved: 0 },
             version: API_VERSION,
             interface: (&raw const INTERFACE).cast(),
             asynchronous: ptr::null(),

@@ -56,7 +56,7 @@ unsafe extern "C" fn buffer_type(buffer: *mut TestBuffer, kind: *mut c_int) -> c
 
 unsafe extern "C" fn host_memory(buffer: *mut TestBuffer, to: *mut *mut c_void) -> c_int {
     // SAFETY: as above.
-    unsafe { *to = (&mut (*buffer).bytes).as_mut_ptr().cast() };
+    unsafe { *to = (*buffer).bytes.as_mut_ptr().cast() };
     OK
 }
 
@@ -80,7 +80,7 @@ unsafe extern "C" fn lock(buffer: *mut TestBuffer, to: *mut *mut c_void, _mode: 
             return 3;
         }
         (*buffer).locks += 1;
-        *to = (&mut (*buffer).bytes).as_mut_ptr().cast();
+        *to = (*buffer).bytes.as_mut_ptr().cast();
     }
     OK
 }
@@ -138,7 +138,8 @@ impl Library {
             assert_eq!(LiteRtDispatchGetApi(api.as_mut_ptr().cast::<Api>()), OK);
             assert_eq!(api[1] & 0xFFFF_FFFF, 0, "0.1.0");
             assert_eq!(api[1] >> 32, 1, "0.1.0");
-            let functions = ptr::with_exposed_provenance::<[usize; 26]>(api[3] as usize);
+            let functions =
+                ptr::with_exposed_provenance::<[usize; 26]>(usize::try_from(api[3]).unwrap());
             Self(*functions)
         }
     }
@@ -192,7 +193,7 @@ impl Library {
     fn requirements(&self, of: *mut c_void, at: c_int, dims: &[i32]) -> Result<usize, c_int> {
         let mut kind = RankedTensorType {
             element_type: FLOAT32,
-            rank: dims.len() as u32,
+            rank: u32::try_from(dims.len()).unwrap(),
             ..RankedTensorType::EMPTY
         };
         kind.dimensions[..dims.len()].copy_from_slice(dims);
