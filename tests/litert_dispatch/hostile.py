@@ -156,7 +156,7 @@ def open_shapes_are_left_to_litert():
 
 
 @test
-def wrong_options_are_told():
+def wrong_options_are_an_error_that_lists_them():
     os.environ["NNHAL_LITERT_OPTIONS"] = "treads:2"
     with compiled.Log() as log:
         model = compiled.compiled(FLOAT)
@@ -182,7 +182,7 @@ def the_trace_has_the_operations():
 
 
 @test
-def models_on_threads_are_apart():
+def models_on_threads_are_separate():
     paths = [(FLOAT, np.float32), (INT8, np.int8)]
     wrong = []
 

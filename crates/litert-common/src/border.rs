@@ -18,7 +18,7 @@ pub fn guarded<T, E: From<Error>>(call: impl FnOnce() -> Result<T, E>) -> Result
         .unwrap_or_else(|panic| Err(Error::Fault(words(&*panic)).into()))
 }
 
-/// Tells somebody about an error. Only panics stop here, so that one of a process that was forked is told too.
+/// Tells somebody about an error. Only panics stop here, so that one of a process that was forked is reported too.
 pub fn telling(call: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(call));
 }

@@ -226,7 +226,7 @@ impl Context {
         let status =
             unsafe { self.function::<GetArray<T>>(place)?(object, &raw mut first, &raw mut count) };
         self.checked(place, status)?;
-        // SAFETY: LiteRT says that there are so many.
+        // SAFETY: LiteRT says that there is this number of them.
         Ok(unsafe { elements(first, usize::try_from(count).unwrap_or(0)) })
     }
 
@@ -248,7 +248,7 @@ impl Context {
     /// A scale and a zero point for each channel.
     pub(crate) fn channels(&self, of: &PerChannel) -> (Vec<f32>, Vec<i64>) {
         let count = usize::try_from(of.channels).unwrap_or(0);
-        // SAFETY: LiteRT says that there are so many of both, as long as the tensor is there.
+        // SAFETY: LiteRT says that each has that number, as long as the tensor is there.
         unsafe { (elements(of.scales, count), elements(of.zero_points, count)) }
     }
 
@@ -332,7 +332,7 @@ pub(crate) struct Weights {
 impl Weights {
     /// The bytes as memory, while LiteRT's call lasts: the loan must not outlive it.
     pub(crate) fn lend(&self) -> Outcome<(Loan, nnhal::hal::Memory)> {
-        // SAFETY: LiteRT says that there are so many bytes, and does not change its model while it is calling.
+        // SAFETY: LiteRT says that it has this number of bytes, and does not change its model while it is calling.
         Ok(unsafe { Loan::new(self.first, self.size, Protection::READ) }?)
     }
 }
@@ -356,12 +356,12 @@ answers!(i64: 0);
 /// bytes stay: to free them by another library would be worse.
 ///
 /// # Safety
-/// Nobody else has the bytes.
+/// No one else has the bytes.
 unsafe fn give_back(first: NonNull<u8>) {
     use libloading::os::unix::{Library, RTLD_LAZY};
     /// Only if it is loaded; the same on all architectures of Linux but MIPS.
     const NOLOAD: c_int = 4;
-    // SAFETY: a library that is loaded already is not initialised again.
+    // SAFETY: a library that is loaded already is not initialized again.
     let Ok(library) = (unsafe { Library::open(Some("libstdc++.so.6"), RTLD_LAZY | NOLOAD) }) else {
         tracing::debug!("there is no libstdc++.so.6: the bytes of a model are not freed");
         return;

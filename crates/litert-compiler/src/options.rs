@@ -26,7 +26,7 @@ pub(crate) enum Options {
     /// A custom operator's name, and its options.
     Custom(String, Vec<u8>),
     /// They matter, and LiteRT does not tell them.
-    NotTold,
+    NotShown,
 }
 
 /// An operator's answers.
@@ -59,7 +59,7 @@ impl Asked<'_> {
     }
 }
 
-/// The options of an operator with so many inputs; `keeps_rank`: its first output has the rank of its first
+/// The options of an operator with this number of inputs; `keeps_rank`: its first output has the rank of its first
 /// input.
 pub(crate) fn options(
     context: &Context,
@@ -68,7 +68,7 @@ pub(crate) fn options(
     inputs: usize,
     keeps_rank: bool,
 ) -> Outcome<Options> {
-    let Ok(known) = B::try_from(code) else { return Ok(Options::NotTold) };
+    let Ok(known) = B::try_from(code) else { return Ok(Options::NotShown) };
     if known == B::Custom {
         let name = context.text(place::CUSTOM_CODE, operator)?;
         return Ok(Options::Custom(name, context.custom_options(operator)?));
@@ -76,7 +76,7 @@ pub(crate) fn options(
     let asked = Asked { context, operator };
     Ok(match known {
         // Their lengths are among the options, or the second input.
-        B::Reshape if inputs < 2 => Options::NotTold,
+        B::Reshape if inputs < 2 => Options::NotShown,
         // Which dimensions are reversed; how far; and what is looked up.
         B::ReverseSequence
         | B::Bucketize
@@ -84,15 +84,15 @@ pub(crate) fn options(
         | B::SkipGram
         | B::FakeQuant
         | B::ReduceWindow
-        | B::Conv3dTranspose => Options::NotTold,
+        | B::Conv3dTranspose => Options::NotShown,
         B::ReduceProd => Options::Table(reducer(keeps_rank)),
         B::L2Normalization => Options::None,
-        _ if is_told(known) => match table(known, &asked) {
+        _ if has_getters(known) => match table(known, &asked) {
             Some(table) => Options::Table(table),
-            None => Options::NotTold,
+            None => Options::NotShown,
         },
         // Stable HLO's have options in other tables.
-        _ if format!("{known:?}").starts_with("Stablehlo") => Options::NotTold,
+        _ if format!("{known:?}").starts_with("Stablehlo") => Options::NotShown,
         _ => Options::None,
     })
 }
@@ -101,7 +101,7 @@ fn reducer(keep_dims: bool) -> O {
     O::ReducerOptions(Box::new(ReducerOptions { keep_dims }))
 }
 
-fn is_told(operator: B) -> bool {
+fn has_getters(operator: B) -> bool {
     matches!(
         operator,
         B::StridedSlice

@@ -303,7 +303,14 @@ impl Nodes for Subgraph {
             }
             _ => {}
         }
-        if let Options::NotTold = node.options {
+        // The importer takes the number, and no longer knows that it is a scalar.
+        if operator == B::Rank && node.inputs.len() == 1 {
+            let input = self.tensor(node.inputs[0])?;
+            if input.shape.as_ref().is_some_and(Vec::is_empty) {
+                return refused("the rank of a scalar");
+            }
+        }
+        if let Options::NotShown = node.options {
             return refused("LiteRT does not say what its options are");
         }
         for input in &node.inputs {
@@ -370,7 +377,7 @@ impl Gathering<'_> {
     fn node(&mut self, index: i32) -> Outcome {
         let node = self.subgraph.node(index)?;
         let (builtin_options, custom) = match &node.options {
-            Options::NotTold | Options::None => (None, None),
+            Options::NotShown | Options::None => (None, None),
             Options::Table(table) => (Some(table.clone()), None),
             Options::Custom(name, bytes) => (None, Some((name.clone(), bytes.clone()))),
         };

@@ -91,7 +91,7 @@ impl Kernel {
     fn variant_without_elements(&self, shapes: Vec<Vec<usize>>) -> Result<Variant> {
         let refused = |why: &str| Error::Node(format!("inputs have shapes {shapes:?}: {why}"));
         if !self.states.is_empty() {
-            return Err(refused("without elements, variables cannot be told"));
+            return Err(refused("without elements, variables are not known"));
         }
         // The shapes of the outputs at lengths 1, 2 and 3 in the place of 0 say those at 0, where they grow evenly.
         let mut at = Vec::new();

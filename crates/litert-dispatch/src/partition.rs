@@ -254,7 +254,7 @@ impl Tensor {
         let shape = info.known_shape();
         let shape = shape.ok_or_else(|| unsupported("has a shape that is known only later"))?;
         let size = info.data_type.byte_length(&shape);
-        let size = size.ok_or_else(|| unsupported("has no size that can be told"))?;
+        let size = size.ok_or_else(|| unsupported("has no size that is known"))?;
         Ok(Self { shape, size })
     }
 }

@@ -232,7 +232,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Nobody reads or writes it any more.
+        // It is not read or written any more.
         self.lent = None;
         let Some((runtime, buffer)) = self.to_unlock else { return };
         // SAFETY: a buffer that was locked.
