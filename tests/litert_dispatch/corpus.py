@@ -75,6 +75,9 @@ def try_case(folder):
         kind = "same" if log.runs() else "left"
         if log.errors():
             kind, wrong = "fell back", "; ".join(log.errors())[:300]
+    elif kind == "differs" and not log.operators()[0]:
+        # LiteRT alone has run it, and what it gives for such a model is not always the same.
+        kind = "left"
     elif log.errors():
         wrong = f"{wrong}; {'; '.join(log.errors())[:300]}"
     return folder.name, kind, wrong or ""
