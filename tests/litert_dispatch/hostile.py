@@ -254,6 +254,49 @@ def after_fork_it_is_an_error_and_the_child_makes_its_own():
 
 
 @test
+def a_fork_while_a_thread_is_inside_never_hangs():
+    with compiled.Log() as log:
+        busy, other = compiled.compiled(FLOAT), compiled.compiled(FLOAT)
+        value = image(np.float32)
+        expected = expect(FLOAT, value)
+        stop = threading.Event()
+
+        def work():
+            taken, given = busy.create_input_buffers(0), busy.create_output_buffers(0)
+            taken[0].write(value)
+            while not stop.is_set():
+                busy.run_by_index(0, taken, given)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        outcomes = []
+        try:
+            for _ in range(15):
+                child = os.fork()
+                if child == 0:
+                    code = 1
+                    try:
+                        fails(lambda: run(other, value, of=expected))
+                        code = 0
+                    except BaseException as error:
+                        print(repr(error), file=sys.stderr)
+                    os._exit(code)
+                for _ in range(300):
+                    done, status = os.waitpid(child, os.WNOHANG)
+                    if done:
+                        break
+                    threading.Event().wait(0.1)
+                else:
+                    os.kill(child, 9)
+                    raise AssertionError("the child hangs")
+                outcomes.append(os.waitstatus_to_exitcode(status))
+        finally:
+            stop.set()
+            thread.join()
+    assert not any(outcomes), (outcomes, log.text[-2000:])
+
+
+@test
 def hostile_files_are_errors_or_run():
     """What LiteRT survives alone it survives with us."""
     original = INT8.read_bytes()
