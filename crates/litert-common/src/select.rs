@@ -78,6 +78,8 @@ pub fn select<N: Nodes>(
     let mut refused = Refused::new();
     let mut left = Vec::new();
     for index in plan {
+        // A node that is not there is an error of LiteRT, and none that could be left out.
+        source.ends_of(*index)?;
         match source.judge_alone(*index) {
             Ok(()) => left.push(*index),
             Err(error) => _ = refused.insert(*index, error.to_string()),
