@@ -71,14 +71,14 @@ def open_model():
     return flatfile.model([flatfile.RELU, 28], tensors, [0], [2], operators)
 
 
-# Between them, an operator that the library does not have.
+# Between them, an operator of a form that the library does not have: its range is without 0.
 FAKE_QUANT, FAKE_QUANT_OPTIONS = 80, 60
 
 
 def islands(sizes, shape=(1, 16)):
     """As many operators of ours as the first size says, one of the host's, ours again, and so on."""
     codes, tensors, operators = [flatfile.RELU, FAKE_QUANT], [flatfile.tensor("x", shape)], []
-    table = flatfile.Table(_0=("f", -4.0), _1=("f", 4.0), _2=("i", 8))
+    table = flatfile.Table(_0=("f", 1.0), _1=("f", 4.0), _2=("i", 8))
     for number, size in enumerate(sizes):
         kinds = [0] * size if number == 0 else [1] + [0] * size
         for kind in kinds:
@@ -304,6 +304,72 @@ def a_process_that_was_forked_gets_an_error_and_may_begin_anew():
         raise AssertionError("the child hangs")
     assert status == 0
     np.testing.assert_array_equal(run(interpreter, value), expected)
+
+
+@test
+def a_fork_while_a_thread_is_inside_never_hangs():
+    busy, other = hosts.delegated(FLOAT, threads="2"), hosts.delegated(FLOAT, threads="2")
+    for it in (busy, other):
+        it.allocate_tensors()
+    value = image(other)
+    expected = run(other, value).copy()
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            run(busy, value)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    outcomes = []
+    try:
+        for _ in range(30):
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    try:
+                        fails(other.invoke, "process")
+                        fresh = hosts.delegated(FLOAT, threads="2")
+                        fresh.allocate_tensors()
+                        np.testing.assert_array_equal(run(fresh, value), expected)
+                        code = 0
+                    except ValueError as error:
+                        code = 0 if "process" in str(error) else 2
+                except BaseException as error:
+                    print(repr(error), file=sys.stderr)
+                os._exit(code)
+            for _ in range(300):
+                done, status = os.waitpid(child, os.WNOHANG)
+                if done:
+                    break
+                threading.Event().wait(0.1)
+            else:
+                os.kill(child, 9)
+                raise AssertionError("the child hangs")
+            outcomes.append(os.waitstatus_to_exitcode(status))
+    finally:
+        stop.set()
+        thread.join()
+    assert not any(outcomes), outcomes
+
+
+@test
+def inputs_without_elements_give_outputs_without():
+    interpreter = hosts.delegated(flatfile.relu([2, 4]))
+    interpreter.allocate_tensors()
+    value = np.float32([[1, -1, 2, -2]])
+    for shape in ([0, 4], [1, 4], [0, 4], [3, 0]):
+        interpreter.resize_tensor_input(0, shape)
+        interpreter.allocate_tensors()
+        if 0 not in shape:
+            interpreter.set_tensor(0, value)
+        interpreter.invoke()
+        assert list(interpreter.get_output_details()[0]["shape"]) == shape
+        assert hosts.partitions(interpreter)[0] == 1
+    interpreter.resize_tensor_input(0, [1, 4])
+    interpreter.allocate_tensors()
+    np.testing.assert_array_equal(run(interpreter, value), [[1, 0, 2, 0]])
 
 
 @test

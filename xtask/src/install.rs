@@ -32,6 +32,8 @@ const HEADERS: &[&str] = &[
 /// A C library.
 struct Library {
     package: &'static str,
+    /// Where it is installed: a folder of the prefix.
+    folder: &'static str,
     file: &'static str,
     /// `None` for one that programs load, and are not linked with.
     linked: Option<Linked>,
@@ -47,6 +49,7 @@ struct Linked {
 const LIBRARIES: &[Library] = &[
     Library {
         package: "nnhal-capi",
+        folder: "lib",
         file: "libneuralnetworks.so",
         linked: Some(Linked {
             name: "neuralnetworks",
@@ -55,13 +58,32 @@ const LIBRARIES: &[Library] = &[
     },
     Library {
         package: "nnhal-tflite-c",
+        folder: "lib",
         file: "libtensorflowlite_c.so",
         linked: Some(Linked {
             name: "tensorflowlite_c",
             description: "The C API of TensorFlow Lite on nnhal's devices",
         }),
     },
-    Library { package: "nnhal-litert-delegate", file: "libnnhal_delegate.so", linked: None },
+    Library {
+        package: "nnhal-litert-delegate",
+        folder: "lib",
+        file: "libnnhal_delegate.so",
+        linked: None,
+    },
+    // LiteRT takes whatever libraries of these beginnings a folder has.
+    Library {
+        package: "nnhal-litert-compiler",
+        folder: "lib/nnhal/litert",
+        file: "libLiteRtCompilerPlugin_nnhal.so",
+        linked: None,
+    },
+    Library {
+        package: "nnhal-litert-dispatch",
+        folder: "lib/nnhal/litert",
+        file: "libLiteRtDispatch_nnhal.so",
+        linked: None,
+    },
 ];
 
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +112,7 @@ pub(crate) fn install(
     };
     let mut written = Vec::new();
     for (library, path) in LIBRARIES.iter().zip(&built) {
-        let installed = root.join("lib").join(library.file);
+        let installed = root.join(library.folder).join(library.file);
         copy(path, &installed, &mut written)?;
         // What debuggers need takes most of the file; without the program `strip` it stays.
         let strip = Command::new("strip")

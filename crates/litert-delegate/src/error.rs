@@ -1,14 +1,16 @@
 //! [`Error`]: why something was not done, as the interpreter's error reporter shows it.
 
+use nnhal_litert_common::Error as Common;
+
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The host lacks something, or answered with an error.
     #[error("the interpreter {what}")]
     Host { what: String },
-    /// An option that there is not, or a value that it does not take.
+    /// What the libraries for LiteRT have in common.
     #[error("{0}")]
-    Option(String),
+    Common(#[from] Common),
     /// A node that is left to the interpreter.
     #[error("{0}")]
     Node(String),
@@ -24,15 +26,6 @@ pub(crate) enum Error {
     /// A delegate or kernel that is not there any more.
     #[error("the {what} has been deleted")]
     Deleted { what: &'static str },
-    /// The process was forked after the delegate was made.
-    #[error(
-        "the delegate was made by process {made_in}, and threads of it do not exist in this one, {found}: \
-         make it after the fork"
-    )]
-    Forked { made_in: u32, found: u32 },
-    /// A panic that was stopped at the border.
-    #[error("a fault of the library, please report it: {0}")]
-    Fault(String),
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
@@ -40,4 +33,9 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// The host lacks something, or answered with an error.
 pub(crate) fn host(what: impl Into<String>) -> Error {
     Error::Host { what: what.into() }
+}
+
+/// An option that there is not, or a value that it does not take.
+pub(crate) fn option(what: impl Into<String>) -> Error {
+    Common::Option(what.into()).into()
 }

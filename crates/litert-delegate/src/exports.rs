@@ -8,29 +8,14 @@
 
 use crate::abi;
 use crate::delegate::{self, Delegate};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, option};
 use crate::host::{Host, Partition};
-use crate::options::{KEYS, Options};
-use crate::shared::Shared;
-use std::any::Any;
+use nnhal_litert_common::{DELEGATE_KEYS, Options, Shared, guarded, telling};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 /// What the kernel is called in the interpreter's messages and profiles.
 const NAME: &CStr = c"NnhalDelegate";
-
-/// Calls without letting a panic through.
-fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What a panic leaves half done is behind locks, and is not used afterwards without being checked.
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(Error::Fault(words(&*panic))))
-}
-
-fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("without words").to_owned()
-}
 
 /// The status of a call, whose error the host's reporter shows.
 ///
@@ -46,10 +31,7 @@ unsafe fn status(
     match guarded(|| call(&host)) {
         Ok(()) => abi::OK,
         Err(error) => {
-            let _ = guarded(|| {
-                host.report(&format!("nnhal delegate: {error}"));
-                Ok(())
-            });
+            telling(|| host.report(&format!("nnhal delegate: {error}")));
             otherwise
         }
     }
@@ -68,10 +50,10 @@ pub unsafe extern "C" fn tflite_plugin_create_delegate(
     count: usize,
     report_error: Option<unsafe extern "C" fn(*const c_char)>,
 ) -> *mut c_void {
-    let made = guarded(|| {
+    let made: Result<_> = guarded(|| {
         // SAFETY: as the caller says.
         let pairs = unsafe { pairs(keys, values, count) }?;
-        let shared = Shared::new(Options::parse(&pairs)?);
+        let shared = Shared::new(Options::parse(&pairs, &DELEGATE_KEYS)?);
         let structure = Box::leak(Box::new(abi::Delegate {
             data: ptr::null_mut(),
             prepare: Some(prepare_delegate),
@@ -109,11 +91,11 @@ unsafe fn pairs(
     // Python's wheels pass the number as an `int`, whose upper half is not said.
     let count = count & 0xFFFF_FFFF;
     // An option is there once at most: more pairs are no options, whatever they are.
-    if count > 2 * KEYS.len() {
-        return Err(Error::Option(format!("{count} options, there are only {}", KEYS.len())));
+    if count > 2 * DELEGATE_KEYS.len() {
+        return Err(option(format!("{count} options, there are only {}", DELEGATE_KEYS.len())));
     }
     if count > 0 && (keys.is_null() || values.is_null()) {
-        return Err(Error::Option(format!("{count} options, but no keys or values")));
+        return Err(option(format!("{count} options, but no keys or values")));
     }
     // SAFETY: there are `count` pointers; each is null or leads to a string that ends.
     let text = |all: *const *const c_char, at: usize| unsafe {
@@ -121,7 +103,7 @@ unsafe fn pairs(
         (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
     };
     let pair = |at| {
-        let missing = || Error::Option(format!("key or value {at} is null"));
+        let missing = || option(format!("key or value {at} is null"));
         Ok((text(keys, at).ok_or_else(missing)?, text(values, at).ok_or_else(missing)?))
     };
     (0..count).map(pair).collect()
@@ -134,7 +116,7 @@ unsafe fn pairs(
 /// None: the pointer is looked up, not followed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tflite_plugin_destroy_delegate(delegate: *mut c_void) {
-    let _ = guarded(|| Ok(Delegate::forget(delegate.addr())));
+    let _ = guarded::<_, Error>(|| Ok(Delegate::forget(delegate.addr())));
 }
 
 fn registration() -> abi::Registration {
@@ -186,7 +168,7 @@ extern "C" fn init(
 }
 
 extern "C" fn free(_context: *mut abi::Context, kernel: *mut c_void) {
-    let _ = guarded(|| {
+    let _ = guarded::<_, Error>(|| {
         delegate::free(kernel.addr());
         Ok(())
     });

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::host::{Host, NodeFacts, TensorFacts, TensorScale};
-use crate::params::{self, Missing};
+use crate::params::{self, Missing, Tables};
 use nnhal::graph::{
     BuiltinOperator, Constant, DimensionMetadata, DimensionType, Graph, Int32Vector, Operator,
     QuantizationParameters, SparseIndexVector, SparsityParameters, Tensor,
@@ -83,10 +83,12 @@ impl Gathering<'_, '_> {
         let node = self.host.node(index)?;
         let operator = candidate(&node)?;
         let refused = |why: &str| Error::Node(format!("node {index}: {why}"));
-        let (custom, builtin_options) = if operator == BuiltinOperator::Custom {
-            (Some(node.custom_name.clone().unwrap_or_default()), None)
+        let (custom, tables) = if operator == BuiltinOperator::Custom {
+            (Some(node.custom_name.clone().unwrap_or_default()), Tables::default())
         } else {
-            let table = params::options(operator, &node.params);
+            let first = node.inputs.first().filter(|it| **it != crate::abi::OPTIONAL_TENSOR);
+            let rank = first.map(|it| self.host.shape(*it)).transpose()?.map_or(0, |it| it.len());
+            let table = params::options(operator, &node.params, rank);
             let table = table.map_err(|missing| {
                 refused(match missing {
                     Missing::Structure => "it has no options",
@@ -99,7 +101,8 @@ impl Gathering<'_, '_> {
             inputs: Some(self.tensors(&node.inputs)?),
             outputs: Some(self.tensors(&node.outputs)?),
             intermediates: Some(self.tensors(&node.intermediates)?),
-            builtin_options,
+            builtin_options: tables.first,
+            builtin_options_2: tables.second,
             custom_options: custom.is_some().then_some(node.custom_options),
             ..Operator::default()
         };
@@ -147,7 +150,7 @@ impl Gathering<'_, '_> {
 
 /// A tensor as the file's schema describes it.
 fn table(facts: &TensorFacts, is_input: bool) -> Result<Tensor> {
-    let type_ = params::type_code(facts.kind).ok_or_else(|| {
+    let type_ = nnhal_litert_common::type_code(facts.kind).ok_or_else(|| {
         Error::Node(format!(
             "{} has type {}, which is newer than this program",
             facts.name, facts.kind

@@ -3,11 +3,10 @@
 use crate::error::{Error, Result};
 use crate::gather::gather;
 use crate::host::{Host, Partition};
-use crate::select::from_elsewhere;
-use crate::shared::Shared;
 use nnhal::hal::Memory;
 use nnhal::hal::memory::{Loan, Protection};
 use nnhal::{Model, RunOptions, Runner};
+use nnhal_litert_common::{Shared, from_elsewhere};
 use std::sync::Arc;
 
 /// Preparations for other shapes that a kernel keeps.
@@ -31,7 +30,8 @@ pub(crate) struct Kernel {
 /// The model for certain shapes.
 struct Variant {
     shapes: Vec<Vec<usize>>,
-    runner: Runner,
+    /// `None`: neither inputs nor outputs have elements, and there is nothing to run.
+    runner: Option<Runner>,
     /// By output: its shape, if it is known before a run.
     outputs: Vec<Option<Vec<usize>>>,
 }
@@ -43,7 +43,9 @@ impl Kernel {
         partition: &Partition,
         shared: &Arc<Shared>,
     ) -> Result<Self> {
-        let inputs = from_elsewhere(host, &partition.inputs)?;
+        let given =
+            partition.inputs.iter().copied().filter(|it| *it != crate::abi::OPTIONAL_TENSOR);
+        let inputs = from_elsewhere(host, &given.collect::<Vec<_>>())?;
         let outputs = partition.outputs.clone();
         let gathered = gather(host, &partition.nodes, &inputs, &outputs)?;
         let token = shared.options.model_token.as_ref();
@@ -81,7 +83,43 @@ impl Kernel {
         let session = model.session(self.shared.session_options(self.threads))?;
         let runner = session.runner()?;
         let outputs = model.outputs().iter().map(nnhal::TensorInfo::known_shape).collect();
-        Ok(Variant { shapes, runner, outputs })
+        Ok(Variant { shapes, runner: Some(runner), outputs })
+    }
+
+    /// For inputs of which some have no elements, which no device takes: if the outputs have none either, there is
+    /// nothing to run.
+    fn variant_without_elements(&self, shapes: Vec<Vec<usize>>) -> Result<Variant> {
+        let refused = |why: &str| Error::Node(format!("inputs have shapes {shapes:?}: {why}"));
+        if !self.states.is_empty() {
+            return Err(refused("without elements, variables are not known"));
+        }
+        // The shapes of the outputs at lengths 1, 2 and 3 in the place of 0 say those at 0, where they grow evenly.
+        let mut at = Vec::new();
+        for length in 1..=3 {
+            let with = |shape: &Vec<usize>| {
+                Some(shape.iter().map(|it| if *it == 0 { length } else { *it }).collect())
+            };
+            let wanted: Vec<Option<Vec<usize>>> = shapes.iter().map(with).collect();
+            let model = self.model.with_input_shapes(&wanted, false)?;
+            let known: Option<Vec<_>> =
+                model.outputs().iter().map(nnhal::TensorInfo::known_shape).collect();
+            at.push(known.ok_or_else(|| refused("an output's shape follows from values"))?);
+        }
+        let outputs = at[0].iter().zip(&at[1]).zip(&at[2]).map(|((first, second), third)| {
+            at_zero(first, second, third).filter(|shape| shape.contains(&0))
+        });
+        let outputs: Option<Vec<_>> = outputs.map(|shape| shape.map(Some)).collect();
+        let outputs = outputs.ok_or_else(|| refused("an output has elements all the same"))?;
+        Ok(Variant { shapes, runner: None, outputs })
+    }
+
+    fn variant_for(&self, shapes: Vec<Vec<usize>>) -> Result<Variant> {
+        let wanted: Vec<_> = shapes.iter().cloned().map(Some).collect();
+        let mut model = self.model.with_input_shapes(&wanted, false)?;
+        if self.model.hal().relax_computation_float32_to_float16 {
+            model = model.relaxed();
+        }
+        self.variant(model, shapes)
     }
 
     /// The shapes of the inputs as they are now.
@@ -111,12 +149,11 @@ impl Kernel {
         if let Some(at) = self.variants.iter().position(|variant| variant.shapes == shapes) {
             self.variants[at..].rotate_left(1);
         } else {
-            let wanted: Vec<_> = shapes.iter().cloned().map(Some).collect();
-            let mut model = self.model.with_input_shapes(&wanted, false)?;
-            if self.model.hal().relax_computation_float32_to_float16 {
-                model = model.relaxed();
-            }
-            let variant = self.variant(model, shapes)?;
+            let variant = if shapes.iter().any(|shape| shape.contains(&0)) {
+                self.variant_without_elements(shapes)?
+            } else {
+                self.variant_for(shapes)?
+            };
             if self.variants.len() == MOST_VARIANTS {
                 self.variants.remove(0);
             }
@@ -136,6 +173,7 @@ impl Kernel {
     pub(crate) fn invoke(&mut self, host: &Host<'_>) -> Result<()> {
         self.shared.check_process()?;
         let Some(variant) = self.variants.last_mut() else { return Ok(()) };
+        let Some(runner) = &mut variant.runner else { return Ok(()) };
         let mut loans = Vec::with_capacity(self.inputs.len() + self.outputs.len());
         let mut lend = |tensor: i32, protection| -> Result<Option<Memory>> {
             Ok(host.lend(tensor, protection)?.map(|(loan, memory)| {
@@ -165,15 +203,15 @@ impl Kernel {
         for (at, tensor) in self.states.iter().enumerate() {
             let Some((_loan, memory)) = host.lend(*tensor, Protection::READ)? else { continue };
             bytes = memory.view()?.read_to_vec(0, memory.size())?;
-            variant.runner.write_state(at, &bytes)?;
+            runner.write_state(at, &bytes)?;
         }
-        variant.runner.run_in(&RunOptions::default(), &inputs, &outputs, None)?;
+        runner.run_in(&RunOptions::default(), &inputs, &outputs, None)?;
         for (at, tensor) in self.states.iter().enumerate() {
             let Some((_loan, memory)) = host.lend(*tensor, Protection::READ_WRITE)? else {
                 continue;
             };
             bytes.resize(usize::try_from(memory.size()).unwrap_or(0), 0);
-            variant.runner.read_state(at, &mut bytes)?;
+            runner.read_state(at, &mut bytes)?;
             memory.view()?.write(0, &bytes)?;
         }
         drop(loans);
@@ -181,13 +219,13 @@ impl Kernel {
             if variant.outputs.get(at).is_some_and(Option::is_some) {
                 continue;
             }
-            let Some(shape) = variant.runner.output_shape(at)? else { continue };
+            let Some(shape) = runner.output_shape(at)? else { continue };
             host.resize(*tensor, &lengths(shape)?)?;
             let Some((_loan, memory)) = host.lend(*tensor, Protection::READ_WRITE)? else {
                 continue;
             };
             bytes.resize(usize::try_from(memory.size()).unwrap_or(0), 0);
-            variant.runner.read_output_bytes(at, &mut bytes)?;
+            runner.read_output_bytes(at, &mut bytes)?;
             memory.view()?.write(0, &bytes)?;
         }
         Ok(())
@@ -198,4 +236,33 @@ impl Kernel {
 fn lengths(shape: &[usize]) -> Result<Vec<i32>> {
     let too_long = || Error::Node(format!("an output has shape {shape:?}, beyond 31 bits"));
     shape.iter().map(|length| i32::try_from(*length).map_err(|_| too_long())).collect()
+}
+
+/// What grows evenly from 1 to 3, at 0; `None` if it does not grow evenly, or would be less than nothing.
+fn at_zero(first: &[usize], second: &[usize], third: &[usize]) -> Option<Vec<usize>> {
+    if first.len() != second.len() || first.len() != third.len() {
+        return None;
+    }
+    let lengths = first.iter().zip(second).zip(third).map(|((first, second), third)| {
+        let step = second.checked_sub(*first)?;
+        (third.checked_sub(*second)? == step).then_some(())?;
+        first.checked_sub(step)
+    });
+    lengths.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_evenly_is_known_at_zero() {
+        assert_eq!(at_zero(&[1, 4], &[2, 4], &[3, 4]), Some(vec![0, 4]));
+        assert_eq!(at_zero(&[2], &[4], &[6]), Some(vec![0]));
+        assert_eq!(at_zero(&[3], &[4], &[5]), Some(vec![2]), "padded");
+        assert_eq!(at_zero(&[1], &[4], &[9]), None, "a square");
+        assert_eq!(at_zero(&[1], &[1], &[2]), None, "a half");
+        assert_eq!(at_zero(&[1], &[3], &[5]), None, "less than nothing");
+        assert_eq!(at_zero(&[1], &[2, 1], &[3]), None);
+    }
 }

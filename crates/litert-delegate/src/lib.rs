@@ -6,7 +6,7 @@
 //!
 //! A partition of nodes becomes a graph as a file has it (`gather`, `params`), which the importer of
 //! `.tflite` files reads; an `nnhal::Session` runs it in the interpreter's own memory (`kernel`). Whatever
-//! the interpreter hands over is looked up (`registry`), no panic crosses the border (`exports`), and errors go to
+//! the interpreter hands over is looked up (`Registry`), no panic crosses the border (`exports`), and errors go to
 //! the interpreter's error reporter.
 
 mod abi;
@@ -16,11 +16,8 @@ mod exports;
 mod gather;
 mod host;
 mod kernel;
-mod options;
 mod params;
-mod registry;
 mod select;
-mod shared;
 #[cfg(test)]
 mod tests;
 

@@ -13,15 +13,16 @@ use crate::host::{HostStructure, Params};
 use nnhal::graph::{
     ActivationFunctionType, AddOptions, BatchMatMulOptions, BidirectionalSequenceLstmOptions,
     BidirectionalSequenceRnnOptions, BucketizeOptions, BuiltinOperator as B, BuiltinOptions as O,
-    ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions, DepthToSpaceOptions,
-    DepthwiseConv2DOptions, DivOptions, FullyConnectedOptions, FullyConnectedOptionsWeightsFormat,
-    GatherOptions, GeluOptions, L2NormOptions, LeakyReluOptions, LocalResponseNormalizationOptions,
-    LshProjectionOptions, LshProjectionType, LstmKernelType, LstmOptions, MirrorPadMode,
-    MirrorPadOptions, MulOptions, OneHotOptions, PackOptions, Padding, Pool2DOptions,
+    BuiltinOptions2 as O2, ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions,
+    DepthToSpaceOptions, DepthwiseConv2DOptions, DivOptions, FakeQuantOptions,
+    FullyConnectedOptions, FullyConnectedOptionsWeightsFormat, GatherOptions, GeluOptions,
+    L2NormOptions, LeakyReluOptions, LocalResponseNormalizationOptions, LshProjectionOptions,
+    LshProjectionType, LstmKernelType, LstmOptions, MirrorPadMode, MirrorPadOptions, MulOptions,
+    OneHotOptions, PackOptions, Padding, Pool2DOptions, ReduceWindowFunction, ReduceWindowOptions,
     ReducerOptions, ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions,
     ReverseSequenceOptions, RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions,
-    SqueezeOptions, StridedSliceOptions, SubOptions, SvdfOptions, TensorType, TransposeConvOptions,
-    UnidirectionalSequenceLstmOptions, UnpackOptions,
+    SqueezeOptions, StablehloPadOptions, StridedSliceOptions, SubOptions, SvdfOptions, TensorType,
+    TransposeConvOptions, UnidirectionalSequenceLstmOptions, UnpackOptions,
 };
 
 macro_rules! structures {
@@ -77,6 +78,8 @@ structures! {
         begin: i32, end: i32, ellipsis: i32, new_axis: i32, shrink_axis: i32, offset: u8,
     }
     Bucketize { count: i32, boundaries: *const f32 }
+    FakeQuant { min: f32, max: f32, num_bits: i32, narrow_range: u8 }
+    StablehloPad { low: [i64; 8], high: [i64; 8], interior: [i64; 8] }
 }
 
 impl UpToEight {
@@ -94,15 +97,57 @@ pub(crate) enum Missing {
     Value,
 }
 
-/// The options of an operator as the file's table; `None` for one whose table the importer does not read.
-pub(crate) fn options(operator: B, params: &Params<'_>) -> Result<Option<O>, Missing> {
+/// The options of an operator, in one of the two places that a file has for them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Tables {
+    pub(crate) first: Option<O>,
+    pub(crate) second: Option<O2>,
+}
+
+/// The options of an operator, whose first input has this rank, as the file's tables; none for one whose tables the importer
+/// does not read.
+pub(crate) fn options(operator: B, params: &Params<'_>, rank: usize) -> Result<Tables, Missing> {
     if params.is_null() {
-        return if needs_options(operator) { Err(Missing::Structure) } else { Ok(None) };
+        return if needs_options(operator) {
+            Err(Missing::Structure)
+        } else {
+            Ok(Tables::default())
+        };
     }
+    let second = match operator {
+        B::StablehloPad | B::ReduceWindow => {
+            Some(second_table(operator, params, rank).ok_or(Missing::Value)?)
+        }
+        _ => None,
+    };
     match table(operator, params) {
-        Some(table) => Ok(table),
+        Some(first) => Ok(Tables { first, second }),
         None => Err(Missing::Value),
     }
+}
+
+/// Options that came to the format later.
+fn second_table(operator: B, p: &Params<'_>, rank: usize) -> Option<O2> {
+    if operator == B::StablehloPad {
+        let it: StablehloPad = p.read()?;
+        // The host has room for 8 axes, and fills those that the tensor has.
+        let axes = |all: [i64; 8]| Some(all.get(..rank)?.to_vec());
+        return Some(O2::StablehloPadOptions(Box::new(StablehloPadOptions {
+            edge_padding_low: Some(axes(it.low)?),
+            edge_padding_high: Some(axes(it.high)?),
+            interior_padding: Some(axes(it.interior)?),
+        })));
+    }
+    let reduce_function = match p.read::<Integer>()?.value {
+        1 => ReduceWindowFunction::Add,
+        2 => ReduceWindowFunction::Mul,
+        3 => ReduceWindowFunction::Minimum,
+        4 => ReduceWindowFunction::Maximum,
+        5 => ReduceWindowFunction::All,
+        6 => ReduceWindowFunction::Any,
+        _ => return None,
+    };
+    Some(O2::ReduceWindowOptions(Box::new(ReduceWindowOptions { reduce_function })))
 }
 
 fn needs_options(operator: B) -> bool {
@@ -116,6 +161,9 @@ fn needs_options(operator: B) -> bool {
             | B::AveragePool2d
             | B::MaxPool2d
             | B::L2Pool2d
+            | B::FakeQuant
+            | B::StablehloPad
+            | B::ReduceWindow
     )
 }
 
@@ -414,6 +462,14 @@ fn table(operator: B, params: &Params<'_>) -> Option<Option<O>> {
             };
             O::MirrorPadOptions(Box::new(MirrorPadOptions { mode }))
         }
+        B::FakeQuant => {
+            let FakeQuant { min, max, num_bits, narrow_range } = p.read()?;
+            // The file's table has no such flag here: hosts refuse it too.
+            if narrow_range != 0 {
+                return None;
+            }
+            O::FakeQuantOptions(Box::new(FakeQuantOptions { min, max, num_bits }))
+        }
         _ => return Some(None),
     }))
 }
@@ -436,35 +492,4 @@ fn activation(code: i32) -> Option<ActivationFunctionType> {
         5 => ActivationFunctionType::SignBit,
         _ => return None,
     })
-}
-
-/// The schema's code of a type of the C API; `None` for one that is newer than this program.
-pub(crate) fn type_code(code: i32) -> Option<i8> {
-    let known = match code {
-        1 => TensorType::Float32,
-        2 => TensorType::Int32,
-        3 => TensorType::Uint8,
-        4 => TensorType::Int64,
-        5 => TensorType::String,
-        6 => TensorType::Bool,
-        7 => TensorType::Int16,
-        8 => TensorType::Complex64,
-        9 => TensorType::Int8,
-        10 => TensorType::Float16,
-        11 => TensorType::Float64,
-        12 => TensorType::Complex128,
-        13 => TensorType::Uint64,
-        14 => TensorType::Resource,
-        15 => TensorType::Variant,
-        16 => TensorType::Uint32,
-        17 => TensorType::Uint16,
-        18 => TensorType::Int4,
-        19 => TensorType::Bfloat16,
-        20 => TensorType::Int2,
-        21 => TensorType::Uint4,
-        22 => TensorType::Float8E4m3fn,
-        23 => TensorType::Float8E5m2,
-        _ => return None,
-    };
-    Some(known as i8)
 }

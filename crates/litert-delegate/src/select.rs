@@ -1,166 +1,48 @@
 //! Which nodes are taken: those that the importer and the device know, in partitions that are worth it.
 
-use crate::error::Result;
+use crate::abi::OPTIONAL_TENSOR;
+use crate::error::{Error, Result};
 use crate::gather::{candidate, gather};
 use crate::host::{Host, Partition};
-use nnhal::hal::{Device, HalVersion, Support};
-use nnhal::tflite::{ImportError, ImportOptions, import_stored};
-use std::collections::{BTreeMap, HashSet};
+use nnhal::graph::Graph;
+use nnhal::hal::memory::Loan;
+use nnhal_litert_common::{Nodes, TensorState};
+use std::collections::HashSet;
 
-/// Attempts to import all nodes that are left together. Each leaves out what the one before has refused, and what
-/// was refused only in consequence is judged anew.
-const MOST_ROUNDS: usize = 32;
+impl Nodes for Host<'_> {
+    type Error = Error;
 
-/// Nodes that are not taken, and why.
-pub(crate) type Refused = BTreeMap<i32, String>;
+    fn judge_alone(&self, node: i32) -> Result<()> {
+        candidate(&self.node(node)?)?;
+        gather(self, &[node], &[], &[]).map(drop)
+    }
 
-/// The nodes of an execution plan that can be taken, in its order, and why the others cannot.
-pub(crate) fn select(
-    host: &Host<'_>,
-    plan: &[i32],
-    device: &dyn Device,
-) -> Result<(Vec<i32>, Refused)> {
-    let mut refused = Refused::new();
-    let mut left = Vec::new();
-    for index in plan {
-        let node = host.node(*index)?;
-        // Judged alone first: what cannot even be described would spoil the attempt with all.
-        let described = candidate(&node).and_then(|_| gather(host, &[*index], &[], &[]));
-        match described {
-            Ok(_) => left.push(*index),
-            Err(error) => _ = refused.insert(*index, error.to_string()),
-        }
+    fn ends_of(&self, node: i32) -> Result<(Vec<i32>, Vec<i32>)> {
+        let node = self.node(node)?;
+        let inputs = node.inputs.into_iter().filter(|it| *it != OPTIONAL_TENSOR);
+        Ok((inputs.collect(), node.outputs))
     }
-    for round in 0..MOST_ROUNDS {
-        if left.is_empty() {
-            break;
-        }
-        let found = match refusals(host, &left, device) {
-            Ok(found) if found.is_empty() => break,
-            Ok(found) => found,
-            // Something is wrong with the whole, so each is asked alone; partitions are tried out anyway.
-            Err(error) => {
-                tracing::warn!("the nodes cannot be judged together: {error}");
-                left.iter()
-                    .filter_map(|node| match refusals(host, &[*node], device) {
-                        Ok(found) => found.into_iter().next(),
-                        Err(error) => Some((*node, error.to_string())),
-                    })
-                    .collect()
-            }
-        };
-        if found.is_empty() || round + 1 == MOST_ROUNDS {
-            break;
-        }
-        left.retain(|node| !found.contains_key(node));
-        refused.extend(found);
-    }
-    Ok((left, refused))
-}
 
-/// Tensors that nodes take from elsewhere, and those that none of them uses up.
-fn ends(host: &Host<'_>, nodes: &[i32]) -> Result<(Vec<i32>, Vec<i32>)> {
-    let (mut taken, mut given) = (Vec::new(), Vec::new());
-    for index in nodes {
-        let node = host.node(*index)?;
-        taken.extend(node.inputs.into_iter().filter(|it| *it != crate::abi::OPTIONAL_TENSOR));
-        given.extend(node.outputs);
+    fn state(&self, tensor: i32) -> Result<TensorState> {
+        let tensor = self.tensor(tensor)?;
+        Ok(if tensor.is_constant || tensor.is_variable {
+            TensorState::Held
+        } else if tensor.is_dynamic || tensor.shape.contains(&0) {
+            // What has no elements may have any later.
+            TensorState::Open
+        } else {
+            TensorState::Shaped
+        })
     }
-    let (used, made): (HashSet<i32>, HashSet<i32>) =
-        (taken.iter().copied().collect(), given.iter().copied().collect());
-    let mut seen = HashSet::new();
-    taken.retain(|it| !made.contains(it) && seen.insert(*it));
-    given.retain(|it| !used.contains(it) && seen.insert(*it));
-    Ok((from_elsewhere(host, &taken)?, given))
-}
 
-/// Without constants and variables, which are no inputs of a graph.
-pub(crate) fn from_elsewhere(host: &Host<'_>, tensors: &[i32]) -> Result<Vec<i32>> {
-    let mut all = Vec::new();
-    for index in tensors {
-        if *index == crate::abi::OPTIONAL_TENSOR {
-            continue;
-        }
-        let tensor = host.tensor(*index)?;
-        if !tensor.is_constant && !tensor.is_variable {
-            all.push(*index);
-        }
+    fn name(&self, tensor: i32) -> Result<String> {
+        Ok(self.tensor(tensor)?.name)
     }
-    Ok(all)
-}
 
-/// Those of some nodes that the importer or the device refuses; of the ones that are refused only in consequence
-/// of others, none.
-fn refusals(host: &Host<'_>, nodes: &[i32], device: &dyn Device) -> Result<Refused> {
-    let (inputs, outputs) = ends(host, nodes)?;
-    // What is not computed here and has no shape yet, or no elements, may have any later.
-    let mut open = HashSet::new();
-    for input in &inputs {
-        let tensor = host.tensor(*input)?;
-        if tensor.is_dynamic || tensor.shape.contains(&0) {
-            open.insert(*input);
-        }
+    fn graph(&self, nodes: &[i32], inputs: &[i32], outputs: &[i32]) -> Result<(Graph, Vec<Loan>)> {
+        let gathered = gather(self, nodes, inputs, outputs)?;
+        Ok((gathered.graph, gathered.loans))
     }
-    let mut waiting = Refused::new();
-    for index in nodes {
-        if host.node(*index)?.inputs.iter().any(|input| open.contains(input)) {
-            waiting
-                .insert(*index, "the shape of an input is known only when it is computed".into());
-        }
-    }
-    if !waiting.is_empty() {
-        return Ok(waiting);
-    }
-    let gathered = gather(host, nodes, &inputs, &outputs)?;
-    let as_error = |source: ImportError| nnhal::Error::Import { path: None, source };
-    let stored = gathered.graph.store().map_err(as_error)?;
-    match import_stored(&stored, &ImportOptions::default()) {
-        Ok(import) => {
-            let answers = device.supported_operations(&import.model, HalVersion::LATEST);
-            // An error is of the model as a whole, and comes again when it is prepared.
-            let answers = answers.unwrap_or_default();
-            let unknown =
-                answers.into_iter().zip(&import.operator_origin).filter_map(|(answer, origin)| {
-                    match (answer, origin.index) {
-                        (Support::No(reason), Some(at)) => {
-                            Some((*nodes.get(at)?, format!("{origin}: {reason}")))
-                        }
-                        _ => None,
-                    }
-                });
-            Ok(unknown.collect())
-        }
-        Err(ImportError::Unsupported { operators, others }) => {
-            let is_own = operators.iter().any(|it| !it.is_consequence);
-            let meant = operators.iter().filter(|it| !is_own || !it.is_consequence);
-            // What is refused as an input of the graph has index 0, and is named by its tensor only.
-            let named = meant.filter_map(|it| {
-                let node = if it.operator == "input of the graph" {
-                    user_of(host, nodes, &it.tensors, &inputs)?
-                } else {
-                    *nodes.get(it.index)?
-                };
-                Some((node, format!("{} {}: {}", it.operator, it.version, it.reason)))
-            });
-            let named: Refused = named.collect();
-            if named.is_empty() {
-                return Err(as_error(ImportError::Unsupported { operators, others }).into());
-            }
-            Ok(named)
-        }
-        Err(error) => Err(as_error(error).into()),
-    }
-}
-
-/// The first node that uses an input which the importer has no type for.
-fn user_of(host: &Host<'_>, nodes: &[i32], shown: &[String], inputs: &[i32]) -> Option<i32> {
-    let shown = shown.first()?;
-    let is_it = |input: &&i32| {
-        let name = host.tensor(**input).map(|facts| format!("\"{}\" ", facts.name));
-        name.is_ok_and(|name| shown.starts_with(&name))
-    };
-    let tensor = inputs.iter().find(is_it)?;
-    nodes.iter().copied().find(|node| host.node(*node).is_ok_and(|it| it.inputs.contains(tensor)))
 }
 
 /// Those of the host's partitions that are worth it: with nodes enough, and not more than `most`, the largest

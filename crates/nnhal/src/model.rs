@@ -18,13 +18,15 @@ use std::sync::{Arc, OnceLock};
 /// Most bytes of a file of labels.
 const LABELS_LIMIT: u64 = 64 << 20;
 
-/// Where a model comes from: a path, or the bytes of a file.
+/// Where a model comes from: a path, the bytes of a file, or memory that has them.
 #[derive(Debug)]
 pub enum Source<'a> {
     /// A file. Large constants stay in it, and are read when the model is prepared.
     Path(PathBuf),
     /// What a file holds; it is copied.
     Bytes(&'a [u8]),
+    /// A file in memory, which is read where it is for as long as there are models of it.
+    Memory(Memory),
 }
 
 impl Source<'_> {
@@ -33,6 +35,7 @@ impl Source<'_> {
         let (memory, path) = match self {
             Self::Path(path) => (nnhal_tflite::file_memory(&path), Some(path)),
             Self::Bytes(bytes) => (Memory::from_bytes(bytes).map_err(Into::into), None),
+            Self::Memory(memory) => (Ok(memory), None),
         };
         match memory {
             Ok(memory) => Ok((memory, path)),
@@ -100,7 +103,8 @@ sources!(
     &'a PathBuf: Path PathBuf::from,
     PathBuf: Path std::convert::identity,
     &'a [u8]: Bytes std::convert::identity,
-    &'a Vec<u8>: Bytes Vec::as_slice
+    &'a Vec<u8>: Bytes Vec::as_slice,
+    Memory: Memory std::convert::identity
 );
 
 impl<'a, const N: usize> From<&'a [u8; N]> for Source<'a> {

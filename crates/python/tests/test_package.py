@@ -98,6 +98,17 @@ def test_the_delegate_is_a_library_of_two_functions():
     library.tflite_plugin_destroy_delegate(ctypes.c_void_p(made))
 
 
+def test_the_libraries_for_compiled_models_are_in_a_folder():
+    folder = pathlib.Path(nnhal.litert_dispatch())
+    names = sorted(it.name for it in folder.iterdir())
+    assert names == ["libLiteRtCompilerPlugin_nnhal.so", "libLiteRtDispatch_nnhal.so"]
+    library = ctypes.CDLL(str(folder / names[0]))
+    version = (ctypes.c_int * 3)()
+    assert library.LiteRtGetCompilerPluginVersion(version) == 0
+    assert list(version) == [0, 1, 0]
+    assert ctypes.CDLL(str(folder / names[1])).LiteRtDispatchGetApi(None) == 1
+
+
 def test_a_delegate_is_of_the_interpreter_that_is_installed(digits_path, monkeypatch):
     try:
         import ai_edge_litert.interpreter as litert

@@ -106,9 +106,27 @@ pub const ABORT_ON_MISUSE: Setting = Setting {
     readers: "the C libraries",
 };
 
+/// What the libraries for LiteRT's compiled models do.
+pub const LITERT_OPTIONS: Setting = Setting {
+    name: "NNHAL_LITERT_OPTIONS",
+    values: "keys and values, as `threads:4;log:info`: `device`, `threads`, `cache_dir`, `priority`, \
+             `profile`, `allow_fp16`, `log`",
+    default: "no options",
+    meaning: "Options of compiled models, with the meaning that they have for the delegate.",
+    readers: "the libraries for LiteRT's compiled models",
+};
+
 /// All of them.
-pub const ALL: [&Setting; 7] =
-    [&THREADS, &INSTRUCTION_SET, &WINOGRAD, &DEVICES, &NNAPI_REFERENCE, &LOG, &ABORT_ON_MISUSE];
+pub const ALL: [&Setting; 8] = [
+    &THREADS,
+    &INSTRUCTION_SET,
+    &WINOGRAD,
+    &DEVICES,
+    &NNAPI_REFERENCE,
+    &LOG,
+    &ABORT_ON_MISUSE,
+    &LITERT_OPTIONS,
+];
 
 /// The most threads that one execution can be given.
 pub const MOST_THREADS: usize = 1024;

@@ -150,6 +150,9 @@ impl Excerpt {
     /// Where the next data of a range is, up to the next hole. Holes of a file are zero in the copy
     /// without being read: a file can be much longer than what it takes on a disk, or in memory.
     fn data_in(&self, range: Range<usize>) -> Range<usize> {
+        if self.view.is_lent() {
+            return range;
+        }
         let find = |from: SeekFrom| match seek(&self.pool, from) {
             Ok(found) => usize::try_from(found).unwrap_or(range.end),
             Err(Errno::NXIO) => range.end,

@@ -34,16 +34,18 @@ use planus::Builder;
 pub use crate::schema::{
     ActivationFunctionType, AddOptions, BatchMatMulOptions, BidirectionalSequenceLstmOptions,
     BidirectionalSequenceRnnOptions, BucketizeOptions, BuiltinOperator, BuiltinOptions,
-    ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions, DepthToSpaceOptions,
-    DepthwiseConv2DOptions, DimensionMetadata, DimensionType, DivOptions, FullyConnectedOptions,
-    FullyConnectedOptionsWeightsFormat, GatherOptions, GeluOptions, Int32Vector, L2NormOptions,
-    LeakyReluOptions, LocalResponseNormalizationOptions, LshProjectionOptions, LshProjectionType,
-    LstmKernelType, LstmOptions, MirrorPadMode, MirrorPadOptions, MulOptions, OneHotOptions,
-    Operator, PackOptions, Padding, Pool2DOptions, QuantizationParameters, ReducerOptions,
+    BuiltinOptions2, ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions,
+    DepthToSpaceOptions, DepthwiseConv2DOptions, DimensionMetadata, DimensionType, DivOptions,
+    FakeQuantOptions, FullyConnectedOptions, FullyConnectedOptionsWeightsFormat, GatherOptions,
+    GeluOptions, Int32Vector, L2NormOptions, LeakyReluOptions, LocalResponseNormalizationOptions,
+    LshProjectionOptions, LshProjectionType, LstmKernelType, LstmOptions, MirrorPadMode,
+    MirrorPadOptions, MulOptions, OneHotOptions, Operator, PackOptions, Padding, Pool2DOptions,
+    QuantizationParameters, ReduceWindowFunction, ReduceWindowOptions, ReducerOptions,
     ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions, ReverseSequenceOptions,
     RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions, SparseIndexVector,
-    SparsityParameters, SqueezeOptions, StridedSliceOptions, SubOptions, SvdfOptions, Tensor,
-    TensorType, TransposeConvOptions, UnidirectionalSequenceLstmOptions, UnpackOptions,
+    SparsityParameters, SqueezeOptions, StablehloPadOptions, StridedSliceOptions, SubOptions,
+    SvdfOptions, Tensor, TensorType, TransposeConvOptions, UnidirectionalSequenceLstmOptions,
+    UnpackOptions,
 };
 
 /// Where constants outside of the tables begin: the first one here, the next twice as far, and so on. No file

@@ -102,6 +102,11 @@ impl MemoryView {
         self.0.protection.write
     }
 
+    /// Whether it is bytes of this process that somebody has lent: no file is behind it.
+    pub fn is_lent(&self) -> bool {
+        matches!(self.0.backing, Backing::Lent(_))
+    }
+
     /// Whether it is mapped, rather than read and written by position.
     pub fn is_mapped(&self) -> bool {
         !matches!(self.0.backing, Backing::Positioned { .. })

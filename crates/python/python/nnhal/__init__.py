@@ -13,7 +13,7 @@ that import LiteRT's.
 from __future__ import annotations
 
 from . import _nnhal
-from ._delegate import litert_delegate, litert_delegate_path
+from ._delegate import litert_delegate, litert_delegate_path, litert_dispatch
 from ._errors import Error
 from ._install import Installed, install_as
 from ._log import enable_logging
@@ -46,6 +46,7 @@ __all__ = [
     "libneuralnetworks_path",
     "litert_delegate",
     "litert_delegate_path",
+    "litert_dispatch",
     "load",
     "load_delegate",
     "program_path",

@@ -1,4 +1,4 @@
-"""The external delegate that the wheel carries, for interpreters of LiteRT and TensorFlow Lite."""
+"""What the wheel carries for LiteRT and TensorFlow Lite: the external delegate, and the libraries for compiled models."""
 
 from __future__ import annotations
 
@@ -34,6 +34,20 @@ def litert_delegate(options: dict[str, Any] | None = None, **more: Any) -> Any:
     load = _load_delegate()
     texts = {str(key): str(value) for key, value in {**(options or {}), **more}.items()}
     return load(str(litert_delegate_path()), texts)
+
+
+def litert_dispatch() -> str:
+    """The folder with the two libraries for LiteRT's compiled models, of ``ai-edge-litert`` 2.3.0.
+
+    >>> folder = nnhal.litert_dispatch()
+    >>> environment = Environment.create(dispatch_library_path=folder, compiler_plugin_path=folder)
+
+    Their options are in the environment variable ``NNHAL_LITERT_OPTIONS``, as ``threads:4;log:info``.
+    """
+    folder = _FOLDER / "lib" / "litert"
+    for name in ("libLiteRtCompilerPlugin_nnhal.so", "libLiteRtDispatch_nnhal.so"):
+        _existing(folder / name)
+    return str(folder)
 
 
 def _load_delegate() -> Any:

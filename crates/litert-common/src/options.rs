@@ -1,12 +1,12 @@
-//! [`Options`]: what a host says about the delegate, as pairs of texts.
+//! [`Options`]: what a program says about the library, as pairs of texts.
 
 use crate::error::{Error, Result};
 use nnhal::hal::Priority;
 use std::path::PathBuf;
 use tracing_subscriber::filter::Targets;
 
-/// The keys, and what each takes.
-pub(crate) const KEYS: [(&str, &str); 10] = [
+/// The keys of the delegate, and what each takes.
+pub const DELEGATE_KEYS: [(&str, &str); 10] = [
     ("device", "nnhal-cpu or nnhal-reference"),
     ("threads", "number, 0: as many as there are processors"),
     ("cache_dir", "folder for prepared models"),
@@ -19,27 +19,46 @@ pub(crate) const KEYS: [(&str, &str); 10] = [
     ("log", "error, warn, info, debug or trace"),
 ];
 
-/// What a host says about the delegate.
+/// The keys of the libraries for compiled models: LiteRT makes the partitions, and keeps what was compiled.
+pub const COMPILED_KEYS: [(&str, &str); 7] = [
+    DELEGATE_KEYS[0],
+    DELEGATE_KEYS[1],
+    DELEGATE_KEYS[2],
+    DELEGATE_KEYS[6],
+    DELEGATE_KEYS[7],
+    DELEGATE_KEYS[8],
+    DELEGATE_KEYS[9],
+];
+
+/// What a program says about the library.
 #[derive(Debug, Clone)]
-pub(crate) struct Options {
-    pub(crate) device: Option<String>,
-    pub(crate) threads: Option<usize>,
-    pub(crate) cache_dir: Option<PathBuf>,
-    pub(crate) model_token: Option<String>,
+#[non_exhaustive]
+pub struct Options {
+    /// The name of a device.
+    pub device: Option<String>,
+    /// Threads that share a run; 0: as many as there are processors.
+    pub threads: Option<usize>,
+    /// The folder for prepared models.
+    pub cache_dir: Option<PathBuf>,
+    /// What the model is called there.
+    pub model_token: Option<String>,
     /// A partition of fewer nodes is left to the interpreter.
-    pub(crate) min_nodes_per_partition: usize,
+    pub min_nodes_per_partition: usize,
     /// The largest ones are taken; 0: all.
-    pub(crate) max_partitions: usize,
-    pub(crate) priority: Priority,
-    pub(crate) profile: Option<PathBuf>,
-    pub(crate) allow_fp16: bool,
-    pub(crate) log: Option<Targets>,
+    pub max_partitions: usize,
+    /// The rank of its runs.
+    pub priority: Priority,
+    /// The file for the trace.
+    pub profile: Option<PathBuf>,
+    /// Whether floats may be computed with 16 bits.
+    pub allow_fp16: bool,
+    /// Which lines go to standard error.
+    pub log: Option<Targets>,
 }
 
-impl Options {
-    /// Of pairs of keys and values.
-    pub(crate) fn parse(pairs: &[(String, String)]) -> Result<Self> {
-        let mut options = Self {
+impl Default for Options {
+    fn default() -> Self {
+        Self {
             device: None,
             threads: None,
             cache_dir: None,
@@ -50,11 +69,24 @@ impl Options {
             profile: None,
             allow_fp16: false,
             log: None,
-        };
+        }
+    }
+}
+
+impl Options {
+    /// Of pairs of keys and values; each key is one of `keys`.
+    ///
+    /// # Errors
+    /// [`Error::Option`]: another key, which lists those that there are; a value that a key does not take; a key that is
+    /// there twice.
+    pub fn parse(pairs: &[(String, String)], keys: &[(&'static str, &str)]) -> Result<Self> {
+        let mut options = Self::default();
         let mut seen: Vec<&str> = Vec::new();
         for (key, value) in pairs {
-            let Some((known, takes)) = KEYS.iter().find(|(known, _)| known == key) else {
-                let all = KEYS.map(|(key, takes)| format!("{key} ({takes})")).join(", ");
+            let Some((known, takes)) = keys.iter().find(|(known, _)| known == key) else {
+                let all: Vec<_> =
+                    keys.iter().map(|(key, takes)| format!("{key} ({takes})")).collect();
+                let all = all.join(", ");
                 return Err(Error::Option(format!("unknown option {key:?}; there are: {all}")));
             };
             if seen.contains(known) {
@@ -65,6 +97,20 @@ impl Options {
             options.set(known, value).ok_or_else(wrong)?;
         }
         Ok(options)
+    }
+
+    /// Of one text, `key:value;key:value`, as the tools of TensorFlow have the options of delegates.
+    ///
+    /// # Errors
+    /// As [`Options::parse`]; [`Error::Option`]: a part without a colon.
+    pub fn parse_text(text: &str, keys: &[(&'static str, &str)]) -> Result<Self> {
+        let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
+        let pair = |part: &str| {
+            let missing = || Error::Option(format!("{part:?} is no option: no colon is in it"));
+            let (key, value) = part.split_once(':').ok_or_else(missing)?;
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        };
+        Self::parse(&parts.map(pair).collect::<Result<Vec<_>>>()?, keys)
     }
 
     /// `None` if the option does not take the value.
@@ -115,7 +161,7 @@ mod tests {
 
     fn parse(pairs: &[(&str, &str)]) -> Result<Options> {
         let pairs: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Options::parse(&pairs)
+        Options::parse(&pairs, &DELEGATE_KEYS)
     }
 
     #[test]
@@ -132,7 +178,7 @@ mod tests {
             ("allow_fp16", "true"),
             ("log", "info"),
         ];
-        assert_eq!(all.map(|(key, _)| key), KEYS.map(|(key, _)| key));
+        assert_eq!(all.map(|(key, _)| key), DELEGATE_KEYS.map(|(key, _)| key));
         let options = parse(&all).unwrap();
         assert_eq!(options.device.as_deref(), Some("nnhal-reference"));
         assert_eq!((options.min_nodes_per_partition, options.max_partitions), (3, 2));
@@ -143,7 +189,7 @@ mod tests {
     fn an_unknown_key_is_an_error_that_lists_the_known_ones() {
         let error = parse(&[("treads", "2")]).unwrap_err().to_string();
         assert!(error.contains("\"treads\""), "{error}");
-        for (key, _) in KEYS {
+        for (key, _) in DELEGATE_KEYS {
             assert!(error.contains(key), "{key} is not in: {error}");
         }
     }
@@ -165,5 +211,16 @@ mod tests {
             assert!(error.contains(key) && error.contains(value), "{error}");
         }
         assert!(parse(&[("threads", "1"), ("threads", "2")]).is_err());
+    }
+
+    #[test]
+    fn one_text_is_taken_as_the_tools_have_it() {
+        let options =
+            Options::parse_text(" threads:2; profile:/tmp/a:b.json;", &COMPILED_KEYS).unwrap();
+        assert_eq!(options.threads, Some(2));
+        assert_eq!(options.profile.unwrap().to_str(), Some("/tmp/a:b.json"));
+        assert!(Options::parse_text("threads", &COMPILED_KEYS).is_err());
+        let error = Options::parse_text("max_partitions:1", &COMPILED_KEYS).unwrap_err();
+        assert!(error.to_string().contains("allow_fp16"), "{error}");
     }
 }

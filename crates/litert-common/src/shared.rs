@@ -1,4 +1,4 @@
-//! [`Shared`]: what a delegate and its kernels have in common.
+//! [`Shared`]: what a delegate and its kernels have in common, or a compiled model and its partitions.
 
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -12,16 +12,25 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// What a delegate and its kernels have in common.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
+/// What a delegate and its kernels have in common, or a compiled model and its partitions.
+pub struct Shared {
+    /// What the program has asked for.
+    pub options: Options,
+    /// What the program calls the thing that has these options.
+    what: &'static str,
     made_in: u32,
     trace: Option<Trace>,
     dispatch: Option<Dispatch>,
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options) -> Self {
+    /// For a delegate with these options.
+    pub fn new(options: Options) -> Self {
+        Self::of("delegate", options)
+    }
+
+    /// For something else, by the name that is in its errors.
+    pub fn of(what: &'static str, options: Options) -> Self {
         let trace = options.profile.is_some().then(Trace::new);
         let dispatch = (trace.is_some() || options.log.is_some()).then(|| {
             // Its complaints would panic where standard error is full or closed.
@@ -34,11 +43,11 @@ impl Shared {
             let layers = tracing_subscriber::registry().with(lines);
             Dispatch::new(layers.with(trace.as_ref().map(Trace::layer)))
         });
-        Self { options, made_in: std::process::id(), trace, dispatch }
+        Self { options, what, made_in: std::process::id(), trace, dispatch }
     }
 
-    /// Calls with this delegate's log and trace.
-    pub(crate) fn observed<T>(&self, call: impl FnOnce() -> T) -> T {
+    /// Calls with its log and trace.
+    pub fn observed<T>(&self, call: impl FnOnce() -> T) -> T {
         match &self.dispatch {
             Some(dispatch) => tracing::dispatcher::with_default(dispatch, call),
             None => call(),
@@ -46,7 +55,7 @@ impl Shared {
     }
 
     /// Writes the trace so far; whoever reads it later finds all kernels that have gone by then.
-    pub(crate) fn save_trace(&self) {
+    pub fn save_trace(&self) {
         if let (Some(trace), Some(path)) = (&self.trace, &self.options.profile)
             && let Err(error) = trace.save(path)
         {
@@ -54,18 +63,26 @@ impl Shared {
         }
     }
 
-    /// Whether this is the process that the delegate was made in.
-    pub(crate) fn check_process(&self) -> Result<()> {
+    /// Whether this is the process that it was made in.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]: it is another.
+    pub fn check_process(&self) -> Result<()> {
         let (made_in, found) = (self.made_in, std::process::id());
-        if made_in == found { Ok(()) } else { Err(Error::Forked { made_in, found }) }
+        if made_in == found {
+            Ok(())
+        } else {
+            Err(Error::Forked { what: self.what, made_in, found })
+        }
     }
 
     /// The threads that were asked for: by an option, else by the interpreter.
-    pub(crate) fn threads(&self, recommended: Option<usize>) -> usize {
+    pub fn threads(&self, recommended: Option<usize>) -> usize {
         self.options.threads.or(recommended).unwrap_or(0)
     }
 
-    pub(crate) fn session_options(&self, threads: usize) -> SessionOptions {
+    /// How a partition is prepared.
+    pub fn session_options(&self, threads: usize) -> SessionOptions {
         let mut options = SessionOptions::new().threads(threads).priority(self.options.priority);
         if let Some(device) = &self.options.device {
             options = options.device(device.as_str());
@@ -76,7 +93,11 @@ impl Shared {
         options
     }
 
-    pub(crate) fn device(&self, threads: usize) -> Result<Arc<dyn Device>> {
+    /// The device that was asked for, with this number of threads.
+    ///
+    /// # Errors
+    /// [`Error::Library`]
+    pub fn device(&self, threads: usize) -> Result<Arc<dyn Device>> {
         let name = self.options.device.as_deref().unwrap_or(nnhal::devices::DEFAULT);
         Ok(nnhal::devices::open(name, NonZeroUsize::new(threads))?)
     }
