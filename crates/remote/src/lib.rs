@@ -45,6 +45,8 @@ pub struct Kind {
 pub const KINDS: &[Kind] = &[
     #[cfg(feature = "aidl")]
     aidl::UNIX,
+    #[cfg(feature = "aidl")]
+    aidl::KERNEL,
 ];
 
 /// The kind and the rest of a name; `None` if it is no name of a remote device.
