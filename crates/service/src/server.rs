@@ -245,7 +245,8 @@ fn serve(socket: OwnedFd, rpc: &Arc<RpcServer>, clients: &Arc<Clients>) -> Resul
         return Err("the peer is not known".to_owned());
     };
     let admission = clients.admit(Peer { uid, pid }).map_err(|refusal| refusal.to_string())?;
-    rpc.serve_connection(Box::new(Counted::new(transport, admission)));
+    let patience = clients.settings().patience;
+    rpc.serve_connection(Box::new(Counted::new(transport, admission, patience)));
     Ok(())
 }
 
