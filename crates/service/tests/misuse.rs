@@ -91,7 +91,8 @@ fn garbage_ends_its_connection_only() {
     let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
-    let server = server(&path, Settings::default());
+    // Good and bad are one process here, and so one client.
+    let server = server(&path, Settings { connections: 2000, ..Settings::default() });
     serves(&path);
     let before = (descriptors(), threads());
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;

@@ -80,10 +80,13 @@ impl Description {
     }
 }
 
+/// A status, and the model if there is one.
+type Notification = (i32, Option<Strong<dyn IPreparedModel>>);
+
 /// What becomes of a preparation, as the callback says it.
 #[derive(Default)]
 struct Notified {
-    answer: Mutex<Option<(i32, Option<Strong<dyn IPreparedModel>>)>>,
+    answer: Mutex<Option<Notification>>,
     changed: Condvar,
 }
 
@@ -203,7 +206,7 @@ fn received(
     link: &Link,
     method: &'static str,
     notified: &Notified,
-) -> nnhal_hal::Result<(i32, Option<Strong<dyn IPreparedModel>>)> {
+) -> nnhal_hal::Result<Notification> {
     const LOOK: Duration = Duration::from_millis(200);
     let mut answer = notified.answer.lock().unwrap_or_else(PoisonError::into_inner);
     let mut left = LONGEST_PREPARATION;
