@@ -7,28 +7,57 @@ use std::os::fd::OwnedFd;
 
 /// Descriptors of the model cache and of the data cache, in the client's order (contract: CACHE-2).
 #[derive(Debug, Default)]
-pub(super) struct CacheFiles {
-    pub(super) model: Vec<OwnedFd>,
-    pub(super) data: Vec<OwnedFd>,
+pub struct CacheFiles {
+    /// Those of the model cache.
+    pub model: Vec<OwnedFd>,
+    /// Those of the data cache.
+    pub data: Vec<OwnedFd>,
 }
 
 /// What is wrong with the handles of a cache.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CacheError {
+pub enum CacheError {
     /// Contract: CACHE-6.
     #[error("the device does not cache compilations")]
     NotSupported,
     /// Contract: CACHE-7.
     #[error("{found} handles of {kind} cache files, expected {expected}")]
-    Count { kind: &'static str, found: usize, expected: u32 },
+    Count {
+        /// `model` or `data`.
+        kind: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many the device needs.
+        expected: u32,
+    },
     /// Contract: CACHE-2, CACHE-7.
     #[error("handle {index} of the {kind} cache holds {found} descriptors, expected 1")]
-    Handle { kind: &'static str, index: usize, found: usize },
+    Handle {
+        /// `model` or `data`.
+        kind: &'static str,
+        /// Its place among them.
+        index: usize,
+        /// Its descriptors.
+        found: usize,
+    },
     /// Contract: CACHE-8.
     #[error("descriptor {index} of the {kind} cache is not open for reading and writing")]
-    Access { kind: &'static str, index: usize },
+    Access {
+        /// `model` or `data`.
+        kind: &'static str,
+        /// Its place among them.
+        index: usize,
+    },
+    /// The system has no more descriptors.
     #[error("descriptor {index} of the {kind} cache cannot be duplicated: {why}")]
-    Duplicate { kind: &'static str, index: usize, why: String },
+    Duplicate {
+        /// `model` or `data`.
+        kind: &'static str,
+        /// Its place among them.
+        index: usize,
+        /// The system's words.
+        why: String,
+    },
 }
 
 impl From<CacheError> for Error {
@@ -43,7 +72,7 @@ impl From<CacheError> for Error {
 impl CacheFiles {
     /// Where to save: nowhere unless all is as it must be, which is never an error (contract:
     /// PREP-7, PREP-8, CACHE-4). Whether the descriptors can be written is for the device to see.
-    pub(super) fn to_save(needed: CacheFilesNeeded, model: &[Handle], data: &[Handle]) -> Self {
+    pub fn to_save(needed: CacheFilesNeeded, model: &[Handle], data: &[Handle]) -> Self {
         let files = counted("model", needed.model, model).and_then(|model| {
             let data = counted("data", needed.data, data)?;
             Ok(Self { model, data })
@@ -57,7 +86,7 @@ impl CacheFiles {
     }
 
     /// What to load.
-    pub(super) fn to_load(
+    pub fn to_load(
         needed: CacheFilesNeeded,
         model: &[Handle],
         data: &[Handle],
