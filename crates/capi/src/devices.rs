@@ -67,7 +67,26 @@ fn named(all: Vec<Arc<dyn Device>>) -> Result<Vec<Arc<dyn Device>>, SettingError
 }
 
 fn chosen(all: &[Arc<dyn Device>], names: &str) -> Result<Vec<Arc<dyn Device>>, Option<String>> {
-    names.split(',').map(|name| Ok(Arc::clone(&all[place(all, name)?]))).collect()
+    let mut chosen = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        #[cfg(feature = "remote")]
+        if nnhal_remote::is_remote(name) {
+            chosen.extend(remote(name).map_err(|why| Some(why.to_string()))?);
+            continue;
+        }
+        chosen.push(Arc::clone(&all[place(all, name)?]));
+    }
+    match chosen.is_empty() {
+        // A pattern need not stand for any device, but a list without one would have no fallback.
+        true => Err(Some("no such device was found".to_owned())),
+        false => Ok(chosen),
+    }
+}
+
+/// The devices of other processes that a name or a pattern stands for.
+#[cfg(feature = "remote")]
+fn remote(pattern: &str) -> Result<Vec<Arc<dyn Device>>, nnhal_remote::RemoteError> {
+    nnhal_remote::find(pattern)?.iter().map(|name| nnhal_remote::open(name)).collect()
 }
 
 /// Where a device is.

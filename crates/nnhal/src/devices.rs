@@ -1,5 +1,5 @@
 //! The devices that this library brings: `nnhal-cpu`, which is fast, and `nnhal-reference`, which
-//! judges.
+//! judges. With the feature `remote` also those of other processes, as `unix:/run/nnhal/nnhal.sock`.
 
 use crate::error::{Error, Result};
 use nnhal_cpu::{InstructionSet, Settings};
@@ -30,12 +30,15 @@ pub fn all(threads: Option<NonZeroUsize>) -> Result<Vec<Arc<dyn Device>>> {
 /// threads and turns by priority.
 ///
 /// # Errors
-/// [`Error::NotFound`]: there is none of that name. [`Error::Threads`]: those are too many.
+/// [`Error::NotFound`]: there is none of that name. `Error::Remote`: one of another process cannot be
+/// reached; how many threads it uses is its own to decide. [`Error::Threads`]: those are too many.
 /// [`Error::Setting`]: an environment variable makes no sense.
 pub fn open(name: &str, threads: Option<NonZeroUsize>) -> Result<Arc<dyn Device>> {
     match name {
         nnhal_cpu::DEVICE_NAME => Ok(shared(settings(threads)?)),
         nnhal_reference::DEVICE_NAME => Ok(nnhal_reference::device()),
+        #[cfg(feature = "remote")]
+        name if nnhal_remote::is_remote(name) => Ok(nnhal_remote::open(name)?),
         _ => Err(Error::NotFound {
             what: "device",
             name: name.to_owned(),

@@ -49,6 +49,10 @@ pub enum Error {
         /// Names that stand for something.
         available: Vec<String>,
     },
+    /// A device of another process cannot be used.
+    #[cfg(feature = "remote")]
+    #[error(transparent)]
+    Remote(#[from] nnhal_remote::RemoteError),
     /// A device cannot run operations of the model.
     #[error("{device}: the model has operations it cannot run:{}", Lines(operations))]
     Unsupported {

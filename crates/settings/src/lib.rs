@@ -66,7 +66,8 @@ pub const WINOGRAD: Setting = Setting {
 /// Which devices the C library offers.
 pub const DEVICES: Setting = Setting {
     name: "NNHAL_DEVICES",
-    values: "names, separated by commas, of `nnhal-cpu` and `nnhal-reference`",
+    values: "names, separated by commas, of `nnhal-cpu` and `nnhal-reference`, or of devices of other \
+             processes as `unix:/run/nnhal/nnhal.sock`; `aidl:*` is all of that kind",
     default: "all, the fast one first",
     meaning: "The devices that are offered, in this order. The last one takes over where another \
               one fails.",
