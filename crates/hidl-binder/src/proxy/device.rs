@@ -132,7 +132,6 @@ impl v1_0::IDevice for DeviceProxy {
     }
 
     fn get_status(&self) -> Return<i32> {
-        // There is no exception before it, but the status of the call.
         self.call(&DEVICE_1_0, 4, |_| {})
     }
 

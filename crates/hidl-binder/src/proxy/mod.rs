@@ -78,8 +78,7 @@ fn read_object<T>(
 
 pub(crate) use prepared::read_model;
 
-/// The callback of a preparation. Whether it is an object of this process does not matter: it is called through the kernel,
-/// which finds its process.
+/// The callback of a preparation, of another process: one that uses its own service does so without a transport.
 pub(crate) fn read_prepared_callback(
     reader: &mut Reader<'_>,
     session: &Arc<Session>,
