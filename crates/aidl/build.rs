@@ -37,7 +37,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for file in files {
         builder = builder.source(&file).version(VERSION).hash(hash.trim());
     }
-    builder.include_dir(&copied).generate().map_err(|error| format!("{error:?}"))?;
+    builder
+        .source("aidl/nnhal")
+        .include_dir(&copied)
+        .generate()
+        .map_err(|error| format!("{error:?}"))?;
     Ok(())
 }
 

@@ -23,6 +23,10 @@ pub enum CliError {
     #[cfg(feature = "conformance")]
     #[error(transparent)]
     Conformance(#[from] nnhal_conformance::command::CommandError),
+    /// What a service says.
+    #[cfg(feature = "service")]
+    #[error(transparent)]
+    Service(#[from] nnhal_service::ServiceError),
     /// The command worked, and its answer is no: outputs differ, vectors failed.
     #[error("{0}")]
     Negative(String),
@@ -52,6 +56,8 @@ impl CliError {
             Self::Library(error) if error.status().is_some() => 4,
             #[cfg(feature = "conformance")]
             Self::Conformance(error) => error.exit_code(),
+            #[cfg(feature = "service")]
+            Self::Service(_) => 4,
             Self::File { .. } | Self::Input(_) | Self::Library(_) => 3,
         }
     }

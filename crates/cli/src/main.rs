@@ -58,6 +58,9 @@ enum Command {
     /// Run test vectors against a device
     #[cfg(feature = "conformance")]
     Conformance(commands::conformance::Arguments),
+    /// Offer devices to other processes, or ask such a service what it is doing
+    #[cfg(feature = "service")]
+    Service(commands::service::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -111,6 +114,8 @@ impl Command {
             Self::Compare(arguments) => arguments.json,
             #[cfg(feature = "conformance")]
             Self::Conformance(arguments) => arguments.judging.json,
+            #[cfg(feature = "service")]
+            Self::Service(arguments) => arguments.is_json(),
         }
     }
 }
@@ -148,5 +153,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Compare(arguments) => commands::compare::run(arguments),
         #[cfg(feature = "conformance")]
         Command::Conformance(arguments) => commands::conformance::run(arguments),
+        #[cfg(feature = "service")]
+        Command::Service(arguments) => commands::service::run(arguments),
     }
 }

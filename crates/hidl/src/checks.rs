@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// What a driver says of itself that no client could work with.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(crate) enum DescriptionError {
+pub enum DescriptionError {
     /// Contract: DEV-INFO-1.
     #[error("the version string is empty")]
     NoVersionString,
@@ -40,25 +40,23 @@ impl From<DescriptionError> for Error {
 }
 
 /// Contract: DEV-INFO-1.
-pub(crate) fn version_string(version: String) -> Result<String, DescriptionError> {
+pub fn version_string(version: String) -> Result<String, DescriptionError> {
     if version.is_empty() { Err(DescriptionError::NoVersionString) } else { Ok(version) }
 }
 
 /// Contract: DEV-EXT-2, DEV-EXT-3.
-pub(crate) fn extensions(extensions: Vec<Extension>) -> Result<Vec<Extension>, DescriptionError> {
+pub fn extensions(extensions: Vec<Extension>) -> Result<Vec<Extension>, DescriptionError> {
     check_offered(&extensions)?;
     Ok(extensions)
 }
 
 /// Contract: DEV-CACHE-1.
-pub(crate) fn cache_files_needed(
-    needed: CacheFilesNeeded,
-) -> Result<CacheFilesNeeded, DescriptionError> {
+pub fn cache_files_needed(needed: CacheFilesNeeded) -> Result<CacheFilesNeeded, DescriptionError> {
     if needed.is_valid() { Ok(needed) } else { Err(DescriptionError::CacheFiles(needed)) }
 }
 
 /// Contract: DEV-CAP.
-pub(crate) fn capabilities(
+pub fn capabilities(
     capabilities: Capabilities,
     version: HalVersion,
 ) -> Result<Capabilities, DescriptionError> {
@@ -89,7 +87,7 @@ pub(crate) fn capabilities(
 }
 
 /// One answer for each operation (contract: DEV-SUP-2).
-pub(crate) fn supported<T>(
+pub fn supported<T>(
     method: &'static str,
     operations: usize,
     supported: Vec<T>,
@@ -103,22 +101,22 @@ pub(crate) fn supported<T>(
 
 /// The outputs of a prepared model, as far as they are known: of one from a cache they are not.
 #[derive(Debug, Clone)]
-pub(crate) struct Outputs(Option<Arc<Model>>);
+pub struct Outputs(Option<Arc<Model>>);
 
 impl Outputs {
     /// Those of a model.
-    pub(crate) fn of(model: Option<&Model>) -> Self {
+    pub fn of(model: Option<&Model>) -> Self {
         Self(model.and_then(outputs_of).map(Arc::new))
     }
 
     /// A model with these outputs and nothing else.
-    pub(crate) fn model(&self) -> Option<&Model> {
+    pub fn model(&self) -> Option<&Model> {
         self.0.as_deref()
     }
 
     /// What an execution answered, if its shapes are such as model, request and status allow (contract:
     /// SHAPE-1 to SHAPE-5). With another error they mean nothing, and are left out.
-    pub(crate) fn check(
+    pub fn check(
         &self,
         method: &'static str,
         request: &Request,
@@ -224,7 +222,7 @@ impl Outputs {
     }
 
     /// The shapes that model and request say, and which of their buffers are too short for them.
-    pub(crate) fn short_of_known(&self, request: &Request) -> Vec<OutputShape> {
+    pub fn short_of_known(&self, request: &Request) -> Vec<OutputShape> {
         self.outputs(request)
             .map(|(operand, argument)| {
                 let dimensions = known_dimensions(operand, argument).unwrap_or_default();

@@ -41,7 +41,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod checks;
+pub mod checks;
 pub mod client;
 pub mod convert;
 pub mod fmq;

@@ -47,6 +47,15 @@ pub fn open(name: &str, threads: Option<NonZeroUsize>) -> Result<Arc<dyn Device>
     }
 }
 
+/// Whether a name is of the form of those of other processes' devices; never without the feature `remote`.
+pub fn is_remote(name: &str) -> bool {
+    #[cfg(feature = "remote")]
+    let remote = nnhal_remote::is_remote(name);
+    #[cfg(not(feature = "remote"))]
+    let (remote, _) = (false, name);
+    remote
+}
+
 /// How many threads share the work of a run unless another number is asked for: `NNHAL_THREADS`, or as
 /// many as the process may use processors.
 ///

@@ -1,7 +1,7 @@
 //! Devices behind the AIDL interface.
 
 use crate::Kind;
-use nnhal_aidl::client;
+use nnhal_aidl::socket;
 use nnhal_hal::Device;
 use std::sync::Arc;
 
@@ -14,5 +14,5 @@ fn open_socket(rest: &str) -> nnhal_hal::Result<Arc<dyn Device>> {
         Some((path, device)) => (path, Some(device)),
         None => (rest, None),
     };
-    client::over_socket(path.as_ref(), device)
+    socket::open(path.as_ref(), device)
 }

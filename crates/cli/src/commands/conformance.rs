@@ -25,8 +25,8 @@ nnhal_conformance::cli(my_device) and which takes the same arguments.")]
 pub struct Arguments {
     /// Device to judge: one of nnhal devices, or a shared object with the entry point of NNAPI support
     /// libraries (a path with a / in it), which is loaded, with :NAME behind for another device than its
-    /// first
-    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME|FILE[:NAME]")]
+    /// first; or a device of another process, as unix:PATH
+    #[arg(long, default_value = devices::DEFAULT, value_name = "NAME|FILE[:NAME]|unix:PATH")]
     device: String,
     #[command(flatten)]
     pub judging: command::Arguments,
@@ -34,7 +34,8 @@ pub struct Arguments {
 
 /// Runs vectors, or checks of the contract.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.device.contains('/') && arguments.judging.needs_device() {
+    let remote = devices::is_remote(&arguments.device);
+    if arguments.device.contains('/') && !remote && arguments.judging.needs_device() {
         let device = shared_object(&arguments.device)?;
         return Ok(command::run_c_library(&arguments.judging, &device)?);
     }

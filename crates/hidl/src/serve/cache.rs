@@ -7,14 +7,14 @@ use std::os::fd::OwnedFd;
 
 /// Descriptors of the model cache and of the data cache, in the client's order (contract: CACHE-2).
 #[derive(Debug, Default)]
-pub(super) struct CacheFiles {
-    pub(super) model: Vec<OwnedFd>,
-    pub(super) data: Vec<OwnedFd>,
+pub struct CacheFiles {
+    pub model: Vec<OwnedFd>,
+    pub data: Vec<OwnedFd>,
 }
 
 /// What is wrong with the handles of a cache.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CacheError {
+pub enum CacheError {
     /// Contract: CACHE-6.
     #[error("the device does not cache compilations")]
     NotSupported,
@@ -43,7 +43,7 @@ impl From<CacheError> for Error {
 impl CacheFiles {
     /// Where to save: nowhere unless all is as it must be, which is never an error (contract:
     /// PREP-7, PREP-8, CACHE-4). Whether the descriptors can be written is for the device to see.
-    pub(super) fn to_save(needed: CacheFilesNeeded, model: &[Handle], data: &[Handle]) -> Self {
+    pub fn to_save(needed: CacheFilesNeeded, model: &[Handle], data: &[Handle]) -> Self {
         let files = counted("model", needed.model, model).and_then(|model| {
             let data = counted("data", needed.data, data)?;
             Ok(Self { model, data })
@@ -57,7 +57,7 @@ impl CacheFiles {
     }
 
     /// What to load.
-    pub(super) fn to_load(
+    pub fn to_load(
         needed: CacheFilesNeeded,
         model: &[Handle],
         data: &[Handle],

@@ -30,8 +30,10 @@ mod prepared;
 mod status;
 mod tokens;
 
+pub use cache::{CacheError, CacheFiles};
 pub use device::Device;
 pub use prepared::PreparedModel;
+pub use tokens::{Given, Tokens};
 
 use crate::tasks::{Kind, Tasks};
 use nnhal_hal::client::Holding;
@@ -39,7 +41,6 @@ use nnhal_hal::{Client, Error, HalVersion, Priority};
 use status::{Answer, NONE};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tokens::Tokens;
 
 /// What a served device and everything it hands out have in common. Two are the same device
 /// exactly if this is the same object.

@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The tokens of a served device's buffers. A token is of use only with the `IDevice` that gave it,
 /// while the device behind it may be served more than once, even to one client.
 #[derive(Debug, Default)]
-pub(super) struct Tokens(Mutex<BTreeSet<u32>>);
+pub struct Tokens(Mutex<BTreeSet<u32>>);
 
 /// A token that is of use until this is dropped.
 #[derive(Debug)]
-pub(super) struct Given {
+pub struct Given {
     token: u32,
     tokens: Arc<Tokens>,
 }
 
 impl Tokens {
-    pub(super) fn give(self: &Arc<Self>, token: u32) -> Given {
+    pub fn give(self: &Arc<Self>, token: u32) -> Given {
         self.lock().insert(token);
         Given { token, tokens: Arc::clone(self) }
     }
 
     /// Refuses tokens that others gave, also in a pool that no argument uses (contract: SEC-4).
-    pub(super) fn expect_own(&self, request: &Request) -> Result<()> {
+    pub fn expect_own(&self, request: &Request) -> Result<()> {
         for (index, pool) in request.pools.iter().enumerate() {
             if let RequestMemoryPool::Token(token) = pool
                 && !self.lock().contains(token)

@@ -1,0 +1,354 @@
+//! [`Device`]: a service as a [`nnhal_hal::Device`].
+
+use super::buffer::Buffer;
+use super::link::{Connect, Link};
+use super::prepared::PreparedModel;
+use crate::clock;
+use crate::convert::{
+    all_signed, capabilities_from_wire, extensions_from_wire, model_to_wire, roles_to_wire,
+    to_parcel, unsigned,
+};
+use crate::interface::nn;
+use crate::status::{RemoteFailure, is_gone};
+use crate::version::Version;
+use nn::BufferDesc::BufferDesc;
+use nn::ErrorStatus::ErrorStatus as WireStatus;
+use nn::ExecutionPreference::ExecutionPreference as WirePreference;
+use nn::IPreparedModel::IPreparedModel;
+use nn::IPreparedModelCallback::{BnPreparedModelCallback, IPreparedModelCallback};
+use nn::IPreparedModelParcel::IPreparedModelParcel;
+use nn::PrepareModelConfig::PrepareModelConfig;
+use nn::Priority::Priority as WirePriority;
+use nnhal_hal::{
+    BufferDescription, CacheFilesNeeded, Capabilities, DeviceStatus, DeviceType, Error,
+    ErrorStatus, Extension, HalVersion, Model, PrepareOptions, Support,
+};
+use nnhal_hidl::checks;
+use rsbinder::{BinderResult, Interface, ParcelFileDescriptor, Strong};
+use std::any::Any;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a service may take to notify, after `prepareModel` has returned, that it has prepared.
+const LONGEST_PREPARATION: Duration = Duration::from_secs(3600);
+
+/// A service as a device.
+pub struct Device {
+    name: String,
+    connect: Box<dyn Connect>,
+    link: Mutex<Arc<Link>>,
+    description: Description,
+}
+
+/// What a service says of itself, asked once.
+struct Description {
+    version: HalVersion,
+    version_string: String,
+    device_type: DeviceType,
+    capabilities: Capabilities,
+    extensions: Vec<Extension>,
+    cache_files_needed: CacheFilesNeeded,
+}
+
+impl Description {
+    fn ask(link: &Link) -> nnhal_hal::Result<Self> {
+        let device = link.device();
+        let version = link.version().hal();
+        // What is wrong here is the service's fault, not an argument's.
+        let wrong = |error: crate::convert::ConversionError| Error::failure(error);
+        let stated = link.call("getCapabilities", || device.getCapabilities())?;
+        let stated = capabilities_from_wire(&stated).map_err(wrong)?;
+        let version_string = link.call("getVersionString", || device.getVersionString())?;
+        let code = link.call("getType", || device.getType())?.get();
+        let extensions = link.call("getSupportedExtensions", || device.getSupportedExtensions())?;
+        let method = "getNumberOfCacheFilesNeeded";
+        let needed = link.call(method, || device.getNumberOfCacheFilesNeeded())?;
+        let number = |number| unsigned("the number of cache files", number).map_err(wrong);
+        Ok(Self {
+            version,
+            version_string: checks::version_string(version_string)?,
+            device_type: DeviceType::from_code(code).map_err(Error::failure)?,
+            capabilities: checks::capabilities(stated, version)?,
+            extensions: checks::extensions(extensions_from_wire(&extensions).map_err(wrong)?)?,
+            cache_files_needed: checks::cache_files_needed(CacheFilesNeeded {
+                model: number(needed.numModelCache)?,
+                data: number(needed.numDataCache)?,
+            })?,
+        })
+    }
+}
+
+/// What becomes of a preparation, as the callback says it.
+#[derive(Default)]
+struct Notified {
+    answer: Mutex<Option<(i32, Option<Strong<dyn IPreparedModel>>)>>,
+    changed: Condvar,
+}
+
+/// The callback of a preparation. The first notification counts.
+struct Callback(Arc<Notified>);
+
+impl Interface for Callback {}
+
+impl IPreparedModelCallback for Callback {
+    fn notify(
+        &self,
+        status: WireStatus,
+        model: Option<&Strong<dyn IPreparedModel>>,
+    ) -> BinderResult<()> {
+        let mut answer = self.0.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        answer.get_or_insert_with(|| (status.get(), model.cloned()));
+        self.0.changed.notify_all();
+        Ok(())
+    }
+}
+
+impl Device {
+    /// Uses the service that `connect` leads to under this name. It is asked to describe itself at once.
+    ///
+    /// # Errors
+    /// `DEVICE_UNAVAILABLE` where it cannot be reached; `GENERAL_FAILURE` where what it says of itself is
+    /// nothing that a client could work with.
+    pub fn new(
+        name: impl Into<String>,
+        connect: impl Connect + 'static,
+    ) -> nnhal_hal::Result<Self> {
+        let link = connect.connect()?;
+        let description = Description::ask(&link)?;
+        let link = Mutex::new(Arc::new(link));
+        Ok(Self { name: name.into(), connect: Box::new(connect), link, description })
+    }
+
+    /// The connection, a new one if the service was found to be gone.
+    fn link(&self) -> nnhal_hal::Result<Arc<Link>> {
+        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        if link.is_gone() {
+            *link = Arc::new(self.connect.connect()?);
+        }
+        Ok(Arc::clone(&link))
+    }
+
+    /// Asks the service; once more if it was gone, since it may have returned meanwhile.
+    fn ask<T>(&self, ask: impl Fn(&Arc<Link>) -> nnhal_hal::Result<T>) -> nnhal_hal::Result<T> {
+        match ask(&self.link()?) {
+            Err(error) if is_gone(&error) => ask(&self.link()?),
+            answer => answer,
+        }
+    }
+
+    /// The version in which a model is spoken about, if the service has it.
+    fn expect_version(&self, version: HalVersion, model: &Model) -> nnhal_hal::Result<()> {
+        let spoken = version.min(self.description.version);
+        let obstacles = model.obstacles_in(spoken);
+        match obstacles.first() {
+            None => Ok(()),
+            Some(obstacle) => {
+                Err(Error::invalid(format!("{spoken} cannot express it: {obstacle}")))
+            }
+        }
+    }
+
+    /// Launches a preparation and waits for its end.
+    fn prepare(
+        &self,
+        method: &'static str,
+        model: Option<&Model>,
+        launch: impl Fn(&Link, &Strong<dyn IPreparedModelCallback>) -> BinderResult<()>,
+    ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
+        self.ask(|link| {
+            let notified = Arc::new(Notified::default());
+            let callback = BnPreparedModelCallback::new_binder(Callback(Arc::clone(&notified)));
+            link.call(method, || launch(link, &callback))?;
+            let (code, prepared) = received(link, method, &notified)?;
+            let status = ErrorStatus::from_code(code).map_err(Error::failure)?;
+            match (status, prepared) {
+                (ErrorStatus::None, Some(prepared)) => {
+                    let prepared = PreparedModel::new(Arc::clone(link), prepared, model);
+                    Ok(Arc::new(prepared) as _)
+                }
+                (ErrorStatus::None, None) => {
+                    Err(RemoteFailure::misbehaved(method, "NONE, but no prepared model"))
+                }
+                (status, _) => {
+                    let reason = "the callback gives no reason".to_owned();
+                    Err(Error::new(status, RemoteFailure::Answered { method, reason }))
+                }
+            }
+        })
+    }
+}
+
+/// Waits until the callback is notified. Our services do it before they return.
+fn received(
+    link: &Link,
+    method: &'static str,
+    notified: &Notified,
+) -> nnhal_hal::Result<(i32, Option<Strong<dyn IPreparedModel>>)> {
+    const LOOK: Duration = Duration::from_millis(200);
+    let mut answer = notified.answer.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut left = LONGEST_PREPARATION;
+    loop {
+        if let Some(answer) = answer.take() {
+            return Ok(answer);
+        }
+        if left.is_zero() {
+            let what = format!("no notification for {} s", LONGEST_PREPARATION.as_secs());
+            return Err(RemoteFailure::misbehaved(method, what));
+        }
+        let waited = notified.changed.wait_timeout(answer, LOOK);
+        let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        answer = guard;
+        if timeout.timed_out() && answer.is_none() {
+            left = left.saturating_sub(LOOK);
+            // A service that has died will not notify.
+            link.call(method, || link.device().getType()).map(|_| ())?;
+        }
+    }
+}
+
+/// Descriptors of cache files.
+fn files(files: &[OwnedFd]) -> nnhal_hal::Result<Vec<ParcelFileDescriptor>> {
+    files.iter().map(|file| Ok(to_parcel(file)?)).collect()
+}
+
+fn expect_not_cancelled(options: &PrepareOptions) -> nnhal_hal::Result<()> {
+    match options.cancellation.as_ref().is_some_and(nnhal_hal::Cancellation::is_cancelled) {
+        true => Err(Error::failure("the preparation was cancelled")),
+        false => Ok(()),
+    }
+}
+
+impl nnhal_hal::Device for Device {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> HalVersion {
+        self.description.version
+    }
+
+    fn version_string(&self) -> String {
+        self.description.version_string.clone()
+    }
+
+    fn device_type(&self) -> DeviceType {
+        self.description.device_type
+    }
+
+    /// [`DeviceStatus::Offline`] if the service cannot be reached.
+    fn status(&self) -> DeviceStatus {
+        match self.ask(|link| link.call("getType", || link.device().getType())) {
+            Ok(_) => DeviceStatus::Available,
+            Err(_) => DeviceStatus::Offline,
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.description.capabilities.clone()
+    }
+
+    fn supported_extensions(&self) -> Vec<Extension> {
+        self.description.extensions.clone()
+    }
+
+    fn cache_files_needed(&self) -> CacheFilesNeeded {
+        self.description.cache_files_needed
+    }
+
+    fn supported_operations(
+        &self,
+        model: &Model,
+        version: HalVersion,
+    ) -> nnhal_hal::Result<Vec<Support>> {
+        let method = "getSupportedOperations";
+        self.expect_version(version, model)?;
+        let wire = model_to_wire(model)?;
+        let found =
+            self.ask(|link| link.call(method, || link.device().getSupportedOperations(&wire)))?;
+        let found = checks::supported(method, model.main.operations.len(), found)?;
+        let support = |supported| match supported {
+            true => Support::Yes,
+            false => Support::No("the service gives no reason".to_owned()),
+        };
+        Ok(found.into_iter().map(support).collect())
+    }
+
+    fn prepare_model(
+        &self,
+        model: &Model,
+        version: HalVersion,
+        options: PrepareOptions,
+    ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
+        self.expect_version(version, model)?;
+        expect_not_cancelled(&options)?;
+        let wire = model_to_wire(model)?;
+        let config = PrepareModelConfig {
+            preference: WirePreference(options.preference.code()),
+            priority: WirePriority(options.priority.code()),
+            deadlineNs: clock::deadline_on_wire(options.deadline),
+            modelCache: files(&options.model_cache)?,
+            dataCache: files(&options.data_cache)?,
+            cacheToken: options.token,
+            compilationHints: Vec::new(),
+            extensionNameToPrefix: Vec::new(),
+        };
+        self.prepare("prepareModel", Some(model), |link, callback| {
+            match link.version() >= Version::V4 {
+                true => link.device().prepareModelWithConfig(&wire, &config, callback),
+                false => link.device().prepareModel(
+                    &wire,
+                    config.preference,
+                    config.priority,
+                    config.deadlineNs,
+                    &config.modelCache,
+                    &config.dataCache,
+                    &config.cacheToken,
+                    callback,
+                ),
+            }
+        })
+    }
+
+    fn prepare_model_from_cache(
+        &self,
+        options: PrepareOptions,
+    ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
+        expect_not_cancelled(&options)?;
+        let deadline = clock::deadline_on_wire(options.deadline);
+        let (model, data) = (files(&options.model_cache)?, files(&options.data_cache)?);
+        self.prepare("prepareModelFromCache", None, |link, callback| {
+            link.device().prepareModelFromCache(deadline, &model, &data, &options.token, callback)
+        })
+    }
+
+    fn allocate(
+        &self,
+        description: &BufferDescription,
+    ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::Buffer>> {
+        let method = "allocate";
+        let link = self.link()?;
+        let models = description.prepared_models.iter().enumerate();
+        let models = models
+            .map(|(index, model)| {
+                let any: &dyn Any = &**model;
+                let own = any.downcast_ref::<PreparedModel>();
+                let own = own.and_then(|model| model.interface_at(&link));
+                let own = own.ok_or_else(|| {
+                    Error::invalid(format!("prepared model {index} was not made by {}", self.name))
+                })?;
+                Ok(IPreparedModelParcel { preparedModel: Some(own) })
+            })
+            .collect::<nnhal_hal::Result<Vec<_>>>()?;
+        let desc = BufferDesc { dimensions: all_signed("a dimension", &description.dimensions)? };
+        let input_roles = roles_to_wire(&description.input_roles)?;
+        let output_roles = roles_to_wire(&description.output_roles)?;
+        let allocated = link
+            .call(method, || link.device().allocate(&desc, &models, &input_roles, &output_roles))?;
+        let token = u32::try_from(allocated.token).unwrap_or(0);
+        match allocated.buffer {
+            Some(buffer) if token != 0 => Ok(Arc::new(Buffer::new(link, buffer, token))),
+            _ => Err(RemoteFailure::misbehaved(method, "no buffer, or no token")),
+        }
+    }
+}

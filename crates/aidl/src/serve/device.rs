@@ -1,0 +1,288 @@
+//! `IDevice`.
+
+use super::buffer::Buffer;
+use super::prepared::{Prepared, PreparedModel};
+use super::{Object, Origin, guarded, version_methods};
+use crate::clock;
+use crate::convert::{
+    capabilities_to_wire, duplicates, extensions_to_wire, model_from_wire, roles_from_wire, signed,
+};
+use crate::interface::nn;
+use crate::status::Answer;
+use crate::version::Version;
+use nn::BufferDesc::BufferDesc;
+use nn::BufferRole::BufferRole;
+use nn::Capabilities::Capabilities;
+use nn::DeviceBuffer::DeviceBuffer;
+use nn::DeviceType::DeviceType;
+use nn::ErrorStatus::ErrorStatus as WireStatus;
+use nn::ExecutionPreference::ExecutionPreference as WirePreference;
+use nn::Extension::Extension;
+use nn::IBuffer::BnBuffer;
+use nn::IDevice::IDevice;
+use nn::IPreparedModel::BnPreparedModel;
+use nn::IPreparedModelCallback::IPreparedModelCallback;
+use nn::IPreparedModelParcel::IPreparedModelParcel;
+use nn::Model::Model as WireModel;
+use nn::NumberOfCacheFiles::NumberOfCacheFiles;
+use nn::PrepareModelConfig::PrepareModelConfig;
+use nn::Priority::Priority as WirePriority;
+use nnhal_hal::{
+    BufferDescription, CacheFilesNeeded, CacheToken, Deadline, Error, ExecutionPreference, Model,
+    PrepareOptions, Priority, Support,
+};
+use nnhal_hidl::Handle;
+use nnhal_hidl::checks::{self, Outputs};
+use nnhal_hidl::serve::CacheFiles;
+use rsbinder::{BinderResult, Interface, ParcelFileDescriptor, Strong};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A device behind `IDevice`.
+pub(super) struct Device(pub(super) Arc<Origin>);
+
+type Callback = Strong<dyn IPreparedModelCallback>;
+
+/// How to prepare, as all three methods say it.
+struct Wishes<'a> {
+    preference: WirePreference,
+    priority: WirePriority,
+    deadline: i64,
+    model_cache: &'a [ParcelFileDescriptor],
+    data_cache: &'a [ParcelFileDescriptor],
+    token: &'a [u8],
+}
+
+/// Descriptors of cache files in the form in which they are checked.
+fn handles(files: &[ParcelFileDescriptor]) -> nnhal_hal::Result<Vec<Handle>> {
+    let files: Vec<OwnedFd> = duplicates(files)?;
+    Ok(files.into_iter().map(Handle::of_fd).collect())
+}
+
+/// The token of a cache; where there is none to be saved, it may be empty.
+fn token(bytes: &[u8]) -> nnhal_hal::Result<CacheToken> {
+    let wrong = || Error::invalid(format!("the token has {} bytes, expected 32", bytes.len()));
+    bytes.try_into().map_err(|_| wrong())
+}
+
+impl Device {
+    fn cache_files_needed(&self) -> nnhal_hal::Result<CacheFilesNeeded> {
+        Ok(checks::cache_files_needed(self.0.device.cache_files_needed())?)
+    }
+
+    /// The earlier of what the client wants and what the service allows.
+    fn deadline(&self, wanted: i64, longest: std::time::Duration) -> nnhal_hal::Result<Deadline> {
+        let allowed = Deadline::after(longest);
+        Ok(clock::deadline(wanted)?.map_or(allowed, |wanted| wanted.min(allowed)))
+    }
+
+    /// Prepares, notifies, and answers the same.
+    fn prepare(
+        &self,
+        callback: &Callback,
+        prepare: impl FnOnce() -> nnhal_hal::Result<Arc<Prepared>>,
+    ) -> BinderResult<()> {
+        let (status, outcome, model) = match guarded(prepare) {
+            Ok(prepared) => {
+                let binder = BnPreparedModel::new_binder(PreparedModel(Arc::clone(&prepared)));
+                self.0.give(&binder.as_binder(), &prepared);
+                (WireStatus::NONE, Ok(()), Some(binder))
+            }
+            Err(error) => {
+                let status = Answer::Launch.of(error.status()).code();
+                (WireStatus(status), Err(Answer::Launch.refuse(&error)), None)
+            }
+        };
+        if let Err(error) = callback.notify(status, model.as_ref()) {
+            tracing::debug!(%error, "a callback could not be notified");
+        }
+        outcome
+    }
+
+    fn prepare_model(
+        &self,
+        model: &WireModel,
+        wishes: &Wishes<'_>,
+        callback: &Callback,
+    ) -> BinderResult<()> {
+        self.prepare(callback, || {
+            let origin = &self.0;
+            let guest = origin.guests.find()?;
+            let model = model_from_wire(model)?;
+            let held = guest.hold(Object::PreparedModels, 1)?;
+            let files = CacheFiles::to_save(
+                self.cache_files_needed()?,
+                &handles(wishes.model_cache)?,
+                &handles(wishes.data_cache)?,
+            );
+            // A token that is none matters only where something is to be saved.
+            let token = match files.model.is_empty() && files.data.is_empty() {
+                true => token(wishes.token).unwrap_or_default(),
+                false => token(wishes.token)?,
+            };
+            let options = PrepareOptions {
+                preference: ExecutionPreference::from_code(wishes.preference.get())
+                    .map_err(Error::invalid)?,
+                priority: Priority::from_code(wishes.priority.get()).map_err(Error::invalid)?,
+                deadline: Some(self.deadline(wishes.deadline, guest.limits().preparing)?),
+                model_cache: files.model,
+                data_cache: files.data,
+                token,
+                cancellation: None,
+                client: guest.client().clone(),
+            };
+            let prepared = origin.device.prepare_model(&model, origin.hal(), options)?;
+            let outputs = Outputs::of(Some(&model));
+            Ok(Prepared::new(Arc::clone(origin), guest, prepared, outputs, held))
+        })
+    }
+}
+
+impl Interface for Device {}
+
+#[allow(non_snake_case)] // The methods' names are the files'.
+impl IDevice for Device {
+    version_methods!(0);
+
+    fn allocate(
+        &self,
+        desc: &BufferDesc,
+        models: &[IPreparedModelParcel],
+        input_roles: &[BufferRole],
+        output_roles: &[BufferRole],
+    ) -> BinderResult<DeviceBuffer> {
+        let allocated = guarded(|| {
+            let guest = self.0.guests.find()?;
+            let models = models.iter().enumerate();
+            let own = |(index, parcel): (usize, &IPreparedModelParcel)| {
+                let model = parcel.preparedModel.as_ref().and_then(|model| self.0.known(model));
+                model.map(|model| Arc::clone(model.model())).ok_or_else(|| {
+                    Error::invalid(format!("prepared model {index} is none of this device"))
+                })
+            };
+            let description = BufferDescription {
+                dimensions: crate::convert::all_unsigned("a dimension", &desc.dimensions)?,
+                prepared_models: models.map(own).collect::<nnhal_hal::Result<_>>()?,
+                input_roles: roles_from_wire(input_roles)?,
+                output_roles: roles_from_wire(output_roles)?,
+            };
+            let buffer = self.0.device.allocate(&description)?;
+            let token = signed("a token", buffer.token())?;
+            let given = guest.tokens(self.0.id()).give(buffer.token());
+            let buffer = Buffer::new(Arc::clone(&self.0), buffer, given);
+            Ok(DeviceBuffer { buffer: Some(BnBuffer::new_binder(buffer)), token })
+        });
+        allocated.map_err(|error: Error| Answer::Launch.refuse(&error))
+    }
+
+    fn getCapabilities(&self) -> BinderResult<Capabilities> {
+        let capabilities = guarded(|| {
+            let stated = self.0.device.capabilities().in_version(self.0.hal());
+            Ok(capabilities_to_wire(&checks::capabilities(stated, self.0.hal())?)?)
+        });
+        capabilities.map_err(|error: Error| Answer::Plain.refuse(&error))
+    }
+
+    fn getNumberOfCacheFilesNeeded(&self) -> BinderResult<NumberOfCacheFiles> {
+        let needed = guarded(|| {
+            let needed = self.cache_files_needed()?;
+            Ok(NumberOfCacheFiles {
+                numModelCache: signed("the number of cache files", needed.model)?,
+                numDataCache: signed("the number of cache files", needed.data)?,
+            })
+        });
+        needed.map_err(|error: Error| Answer::Plain.refuse(&error))
+    }
+
+    fn getSupportedExtensions(&self) -> BinderResult<Vec<Extension>> {
+        let extensions = guarded(|| {
+            Ok(extensions_to_wire(&checks::extensions(self.0.device.supported_extensions())?)?)
+        });
+        extensions.map_err(|error: Error| Answer::Plain.refuse(&error))
+    }
+
+    fn getSupportedOperations(&self, model: &WireModel) -> BinderResult<Vec<bool>> {
+        let supported = guarded(|| {
+            let model = model_from_wire(model)?;
+            let supported = self.0.device.supported_operations(&model, self.0.hal())?;
+            let count = model.main.operations.len();
+            let supported = checks::supported("getSupportedOperations", count, supported)?;
+            Ok(supported.iter().map(Support::is_yes).collect())
+        });
+        supported.map_err(|error: Error| Answer::Plain.refuse(&error))
+    }
+
+    fn getType(&self) -> BinderResult<DeviceType> {
+        let code = guarded(|| Ok::<_, Error>(self.0.device.device_type().code()));
+        code.map(DeviceType).map_err(|error| Answer::Plain.refuse(&error))
+    }
+
+    fn getVersionString(&self) -> BinderResult<String> {
+        let version = guarded(|| Ok(checks::version_string(self.0.device.version_string())?));
+        version.map_err(|error: Error| Answer::Plain.refuse(&error))
+    }
+
+    fn prepareModel(
+        &self,
+        model: &WireModel,
+        preference: WirePreference,
+        priority: WirePriority,
+        deadline: i64,
+        model_cache: &[ParcelFileDescriptor],
+        data_cache: &[ParcelFileDescriptor],
+        token: &[u8],
+        callback: &Callback,
+    ) -> BinderResult<()> {
+        let wishes = Wishes { preference, priority, deadline, model_cache, data_cache, token };
+        self.prepare_model(model, &wishes, callback)
+    }
+
+    fn prepareModelFromCache(
+        &self,
+        deadline: i64,
+        model_cache: &[ParcelFileDescriptor],
+        data_cache: &[ParcelFileDescriptor],
+        bytes: &[u8],
+        callback: &Callback,
+    ) -> BinderResult<()> {
+        self.prepare(callback, || {
+            let origin = &self.0;
+            let guest = origin.guests.find()?;
+            let held = guest.hold(Object::PreparedModels, 1)?;
+            let files = CacheFiles::to_load(
+                self.cache_files_needed()?,
+                &handles(model_cache)?,
+                &handles(data_cache)?,
+            )?;
+            let options = PrepareOptions {
+                deadline: Some(self.deadline(deadline, guest.limits().preparing)?),
+                model_cache: files.model,
+                data_cache: files.data,
+                token: token(bytes)?,
+                client: guest.client().clone(),
+                ..PrepareOptions::default()
+            };
+            let prepared = origin.device.prepare_model_from_cache(options)?;
+            let outputs = Outputs::of(None::<&Model>);
+            Ok(Prepared::new(Arc::clone(origin), guest, prepared, outputs, held))
+        })
+    }
+
+    fn prepareModelWithConfig(
+        &self,
+        model: &WireModel,
+        config: &PrepareModelConfig,
+        callback: &Callback,
+    ) -> BinderResult<()> {
+        self.0.expect(Version::V4)?;
+        let wishes = Wishes {
+            preference: config.preference,
+            priority: config.priority,
+            deadline: config.deadlineNs,
+            model_cache: &config.modelCache,
+            data_cache: &config.dataCache,
+            token: &config.cacheToken,
+        };
+        self.prepare_model(model, &wishes, callback)
+    }
+}

@@ -1,0 +1,51 @@
+//! `IExecution`: a request whose memory was sent once.
+
+use super::guest::Held;
+use super::prepared::{Prepared, Way};
+use super::version_methods;
+use crate::interface::nn;
+use nn::ExecutionResult::ExecutionResult;
+use nn::FencedExecutionResult::FencedExecutionResult;
+use nn::IExecution::IExecution;
+use nnhal_hal::Request;
+use rsbinder::{BinderResult, Interface, ParcelFileDescriptor};
+use std::sync::Arc;
+
+/// A request that can be executed again and again.
+pub(super) struct Reusable {
+    prepared: Arc<Prepared>,
+    request: Request,
+    way: Way,
+    _held: [Held; 2],
+}
+
+impl Reusable {
+    pub(super) fn new(
+        prepared: Arc<Prepared>,
+        request: Request,
+        way: Way,
+        held: [Held; 2],
+    ) -> Self {
+        Self { prepared, request, way, _held: held }
+    }
+}
+
+impl Interface for Reusable {}
+
+#[allow(non_snake_case)] // The methods' names are the files'.
+impl IExecution for Reusable {
+    version_methods!(prepared.origin());
+
+    fn executeSynchronously(&self, deadline: i64) -> BinderResult<ExecutionResult> {
+        self.prepared.run(&self.request, self.way, deadline)
+    }
+
+    fn executeFenced(
+        &self,
+        wait_for: &[ParcelFileDescriptor],
+        deadline: i64,
+        duration: i64,
+    ) -> BinderResult<FencedExecutionResult> {
+        self.prepared.launch(&self.request, wait_for, self.way, deadline, duration)
+    }
+}

@@ -1,0 +1,166 @@
+//! [`Settings`]: limits, and who may connect.
+
+use nnhal_aidl::serve::Limits;
+use nnhal_hal::client::ClientLimits;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How a service treats its clients. All but [`Settings::all`] can change while it runs, for clients that
+/// come later.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The most clients at a time.
+    pub clients: usize,
+    /// The most connections of one client.
+    pub connections: usize,
+    /// What a client may hold of what devices count.
+    pub client: ClientLimits,
+    /// What a client may hold of what the service counts.
+    pub objects: Limits,
+    /// What all clients may hold together.
+    pub all: Limits,
+    /// The users who may connect, by number; `None`: all whom the socket's file mode lets.
+    pub users: Option<BTreeSet<u32>>,
+    /// How long a client may take to send what it has begun, or to take what it is sent.
+    pub patience: Duration,
+}
+
+impl Default for Settings {
+    /// 1024 clients of up to 17 connections each, a quarter of the machine's memory for each client,
+    /// 64 bursts, 256 executions at a time; [`Limits::default`] for each, and 16 times that for all.
+    fn default() -> Self {
+        let objects = Limits::default();
+        let quarter = nnhal_hal::memory::machine_memory() / 4;
+        Self {
+            clients: 1024,
+            connections: nnhal_aidl::socket::MOST_CONNECTIONS + 1,
+            client: ClientLimits {
+                executions: 256,
+                fenced_executions: 256,
+                tasks: 256,
+                bursts: 64,
+                buffers: 1024,
+                memory: quarter,
+            },
+            objects,
+            all: Limits {
+                prepared_models: objects.prepared_models * 16,
+                executions: objects.executions * 16,
+                descriptors: objects.descriptors * 16,
+                ..objects
+            },
+            users: None,
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why a file of settings makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}", path.display())]
+pub struct SettingsError {
+    path: PathBuf,
+    what: String,
+}
+
+/// A file of settings. What it does not say stays as [`Settings::default`] says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct File {
+    clients: Option<usize>,
+    connections: Option<usize>,
+    users: Option<BTreeSet<u32>>,
+    patience_seconds: Option<u64>,
+    client: ForClient,
+    all: ForAll,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct ForClient {
+    executions: Option<u64>,
+    fenced_executions: Option<u64>,
+    bursts: Option<u64>,
+    buffers: Option<u64>,
+    memory_mib: Option<u64>,
+    prepared_models: Option<u64>,
+    reusable_executions: Option<u64>,
+    descriptors: Option<u64>,
+    preparing_seconds: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct ForAll {
+    prepared_models: Option<u64>,
+    reusable_executions: Option<u64>,
+    descriptors: Option<u64>,
+}
+
+impl Settings {
+    /// Reads a file of settings, in TOML.
+    ///
+    /// # Errors
+    /// It cannot be read, or has something that is no setting.
+    pub fn read(path: &Path) -> Result<Self, SettingsError> {
+        let wrong = |what: String| SettingsError { path: path.to_owned(), what };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let file: File = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self::from_file(file))
+    }
+
+    fn from_file(file: File) -> Self {
+        fn set<T>(place: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *place = value;
+            }
+        }
+        let mut settings = Self::default();
+        set(&mut settings.clients, file.clients);
+        set(&mut settings.connections, file.connections);
+        set(&mut settings.patience, file.patience_seconds.map(Duration::from_secs));
+        settings.users = file.users;
+        let (client, objects) = (&mut settings.client, &mut settings.objects);
+        set(&mut client.executions, file.client.executions);
+        set(&mut client.fenced_executions, file.client.fenced_executions);
+        set(&mut client.bursts, file.client.bursts);
+        set(&mut client.buffers, file.client.buffers);
+        set(&mut client.memory, file.client.memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
+        set(&mut objects.prepared_models, file.client.prepared_models);
+        set(&mut objects.executions, file.client.reusable_executions);
+        set(&mut objects.descriptors, file.client.descriptors);
+        set(&mut objects.preparing, file.client.preparing_seconds.map(Duration::from_secs));
+        set(&mut settings.all.prepared_models, file.all.prepared_models);
+        set(&mut settings.all.executions, file.all.reusable_executions);
+        set(&mut settings.all.descriptors, file.all.descriptors);
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_change_what_they_say_and_refuse_what_is_no_setting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.toml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Settings::read(&path)
+        };
+        let text =
+            "clients = 3\nusers = [0, 1000]\n[client]\nmemory-mib = 2\nprepared-models = 5\n";
+        let settings = read(text).unwrap();
+        assert_eq!((settings.clients, settings.client.memory), (3, 2 << 20));
+        assert_eq!(settings.objects.prepared_models, 5);
+        assert_eq!(settings.users, Some([0, 1000].into_iter().collect()));
+        assert_eq!(settings.client.bursts, Settings::default().client.bursts);
+        let refused = read("clinets = 3").unwrap_err().to_string();
+        assert!(refused.contains("clinets"), "{refused}");
+        read("[client]\nbursts = -1").unwrap_err();
+        Settings::read(&folder.path().join("none")).unwrap_err();
+    }
+}
