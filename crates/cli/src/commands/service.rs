@@ -1,5 +1,7 @@
 //! `nnhal service`
 
+mod hidl;
+
 use super::print;
 use crate::error::{CliError, Result};
 use nnhal::devices;
@@ -36,6 +38,8 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Offer devices behind HIDL's hwbinder, as Android's drivers
+    Hidl(hidl::Arguments),
     /// Ask a service what it is doing
     Status(StatusArguments),
 }
@@ -90,6 +94,7 @@ fn mode(text: &str) -> std::result::Result<u32, String> {
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         None => serve(&arguments.socket),
+        Some(Command::Hidl(arguments)) => hidl::run(arguments),
         Some(Command::Status(arguments)) => status(arguments),
     }
 }
