@@ -11,6 +11,8 @@ mod check;
 mod reader;
 mod record;
 pub mod simulate;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use check::{Memory, Parcel, Resolve};
