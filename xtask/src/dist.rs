@@ -72,7 +72,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<PathBuf> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
-    let failed = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", from.display()));
+    let failed =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", from.display()));
     fs::copy(from, to).map_err(failed)?;
     Ok(to.to_owned())
 }

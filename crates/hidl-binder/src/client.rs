@@ -73,10 +73,8 @@ pub fn open(
     options: Options,
 ) -> Result<Arc<dyn nnhal_hal::Device>, OpenError> {
     let devices = devices(process)?;
-    let not_found = || OpenError::NotFound {
-        name: name.to_owned(),
-        found: devices.keys().cloned().collect(),
-    };
+    let not_found =
+        || OpenError::NotFound { name: name.to_owned(), found: devices.keys().cloned().collect() };
     let version = *devices.get(name).ok_or_else(not_found)?;
     let interface = device_chain(version).first().ok_or_else(not_found)?.name;
     let object = Manager::find(process)?.get(interface, name)?;

@@ -7,13 +7,13 @@
 //! | [`Service`] | devices that are registered with the service manager |
 //! | [`client`] | devices of other processes as [`nnhal_hal::Device`] |
 //!
-//! What is behind the interfaces is [`nnhal_hidl::serve`], what is in front of them [`nnhal_hidl::client`]: here is only what
-//! lies between, stubs that are called and proxies that call.
+//! What is behind the interfaces is [`nnhal_hidl::serve`], what is in front of them [`nnhal_hidl::client`]: here are only
+//! stubs that are called and proxies that call.
 //!
 //! **A client is a process.** What it has given back, or what it had when it ended, is gone at once: the kernel releases
-//! its prepared models, buffers and bursts; work of it that waits or runs ends, because its callbacks are watched.
+//! its prepared models, buffers and bursts; work of it that waits or runs ends, because it is linked to the death of its callbacks.
 //!
-//! **A service may end.** Calls that are under way end with `DEVICE_UNAVAILABLE`, and so do preparations and executions
+//! **A service may end.** Calls that are running end with `DEVICE_UNAVAILABLE`, and so do preparations and executions
 //! whose callbacks it held. The next call looks for it again.
 //!
 //! ```no_run

@@ -4,8 +4,8 @@ use crate::stub::DeviceStub;
 use nnhal_hal::client::ClientLimits;
 use nnhal_hidl::tasks::Limits;
 use nnhal_hwbinder::{Error, Manager, Object, Process};
-use std::sync::mpsc;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// How long after a manager's end the next one is looked for.

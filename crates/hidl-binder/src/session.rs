@@ -1,4 +1,4 @@
-//! [`Sessions`]: the clients of a service, each of which is served apart.
+//! [`Sessions`]: the clients of a service, each of which is served separately.
 
 use nnhal_hal::client::ClientLimits;
 use nnhal_hal::{Client, Device};
@@ -54,8 +54,7 @@ impl Sessions {
         };
         let served =
             serve::Device::for_client(Arc::clone(&self.device), client.clone(), self.tasks);
-        let session =
-            Arc::new(Session { served, client, process, sessions: Arc::downgrade(self) });
+        let session = Arc::new(Session { served, client, process, sessions: Arc::downgrade(self) });
         by_process.insert(process, Arc::downgrade(&session));
         session
     }

@@ -200,10 +200,8 @@ fn supported_operations_1_3() {
 fn prepare_model_1_3() {
     let transactions = transactions();
     let transaction = transactions.iter().find(|one| one.code == 18).unwrap();
-    type Arguments = (
-        (Model, i32, i32, OptionalTimePoint),
-        (Vec<Handle>, Vec<Handle>, v1_2::CacheToken),
-    );
+    type Arguments =
+        ((Model, i32, i32, OptionalTimePoint), (Vec<Handle>, Vec<Handle>, v1_2::CacheToken));
     let read = |reader: &mut Reader<'_>| {
         reader.expect_interface(DEVICE_1_3)?;
         let arguments = Arguments::read(reader)?;
@@ -256,8 +254,7 @@ fn allocate() {
         writer.u64(0);
         <(Vec<BufferRole>, Vec<BufferRole>)>::write(roles, writer);
     };
-    let (desc, (inputs, _)) =
-        replay(transaction, 0, read, write, || Writer::request(DEVICE_1_3));
+    let (desc, (inputs, _)) = replay(transaction, 0, read, write, || Writer::request(DEVICE_1_3));
     assert_eq!((desc.dimensions.as_slice(), inputs[0].frequency), (&[1, 4][..], 1.0));
 }
 

@@ -70,7 +70,8 @@ fn delivered(value: &impl Argument) -> Delivered {
 /// What a value looks like, without the numbers of its descriptors.
 fn text(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:?}");
-    let pieces = text.split("fd: ").map(|piece| piece.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let pieces =
+        text.split("fd: ").map(|piece| piece.trim_start_matches(|c: char| c.is_ascii_digit()));
     pieces.collect::<Vec<_>>().join("fd: ")
 }
 

@@ -79,7 +79,9 @@ impl Manager {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             match Self::find(process) {
-                Err(error) if until.is_some_and(|until| Instant::now() >= until) => return Err(error),
+                Err(error) if until.is_some_and(|until| Instant::now() >= until) => {
+                    return Err(error);
+                }
                 Err(error) => {
                     tracing::debug!(%error, "waiting for the service manager");
                     std::thread::sleep(INTERVAL);
@@ -190,12 +192,7 @@ impl Object for Notification {
         code == codes::ON_REGISTRATION
     }
 
-    fn call(
-        &self,
-        code: u32,
-        arguments: &mut Reader<'_>,
-        _: Caller,
-    ) -> Result<Writer, CallError> {
+    fn call(&self, code: u32, arguments: &mut Reader<'_>, _: Caller) -> Result<Writer, CallError> {
         if code != codes::ON_REGISTRATION {
             return Err(CallError::UNKNOWN);
         }

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A service of hwbinder.
-pub(crate) const HIDL: Kind =
-    Kind { scheme: "hidl", form: "hidl:NAME", open, list: Some(list) };
+pub(crate) const HIDL: Kind = Kind { scheme: "hidl", form: "hidl:NAME", open, list: Some(list) };
 
 /// The binder device that HIDL services are behind.
 fn path() -> nnhal_hal::Result<PathBuf> {

@@ -1,4 +1,4 @@
-//! The callbacks of clients in other processes. As long as one is to be notified, its client's end is watched for.
+//! The callbacks of clients in other processes. As long as one is to be notified, it is linked to the death of its client.
 
 use super::call_one_way;
 use crate::names::{
@@ -13,7 +13,7 @@ use nnhal_hidl::{v1_0, v1_2, v1_3};
 use nnhal_hwbinder::{Binder, DeathLink, Interface, Remote, Writer};
 use std::sync::Arc;
 
-/// A client that ends while work of it is waiting or under way.
+/// A client that ends while work of it is waiting or running.
 fn watch(remote: &Arc<Remote>, session: &Arc<Session>) -> DeathLink {
     let session = Arc::downgrade(session);
     remote.link_to_death(move || {

@@ -115,14 +115,8 @@ fn read_burst_context(
     )
 }
 
-fn read_buffer(
-    reader: &mut Reader<'_>,
-) -> Result<Option<Arc<dyn v1_3::IBuffer>>, ParcelError> {
-    read_object::<Arc<dyn v1_3::IBuffer>>(
-        reader,
-        |remote| Arc::new(BufferProxy(remote)),
-        |_| None,
-    )
+fn read_buffer(reader: &mut Reader<'_>) -> Result<Option<Arc<dyn v1_3::IBuffer>>, ParcelError> {
+    read_object::<Arc<dyn v1_3::IBuffer>>(reader, |remote| Arc::new(BufferProxy(remote)), |_| None)
 }
 
 fn read_fenced_callback(

@@ -21,12 +21,7 @@ impl Object for BufferStub {
         CHAIN
     }
 
-    fn call(
-        &self,
-        code: u32,
-        arguments: &mut Reader<'_>,
-        _: Caller,
-    ) -> Result<Writer, CallError> {
+    fn call(&self, code: u32, arguments: &mut Reader<'_>, _: Caller) -> Result<Writer, CallError> {
         match code {
             1 => {
                 take!(arguments, BUFFER, destination: HidlMemory);

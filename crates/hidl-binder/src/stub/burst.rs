@@ -20,12 +20,7 @@ impl Object for BurstContextStub {
         CHAIN
     }
 
-    fn call(
-        &self,
-        code: u32,
-        arguments: &mut Reader<'_>,
-        _: Caller,
-    ) -> Result<Writer, CallError> {
+    fn call(&self, code: u32, arguments: &mut Reader<'_>, _: Caller) -> Result<Writer, CallError> {
         if code != 1 {
             return Err(CallError::UNKNOWN);
         }
@@ -49,12 +44,7 @@ impl Object for BurstCallbackStub {
         CHAIN
     }
 
-    fn call(
-        &self,
-        code: u32,
-        arguments: &mut Reader<'_>,
-        _: Caller,
-    ) -> Result<Writer, CallError> {
+    fn call(&self, code: u32, arguments: &mut Reader<'_>, _: Caller) -> Result<Writer, CallError> {
         if code != 1 {
             return Err(CallError::UNKNOWN);
         }

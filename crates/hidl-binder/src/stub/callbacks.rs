@@ -65,23 +65,21 @@ impl PreparedModelCallbackStub {
 
 impl Object for PreparedModelCallbackStub {
     fn chain(&self) -> &'static [Interface] {
-        chain_of(PREPARED, match &self.callback {
-            Prepared::V1_0(_) => HalVersion::V1_0,
-            Prepared::V1_2(_) => HalVersion::V1_2,
-            Prepared::V1_3(_) => HalVersion::V1_3,
-        })
+        chain_of(
+            PREPARED,
+            match &self.callback {
+                Prepared::V1_0(_) => HalVersion::V1_0,
+                Prepared::V1_2(_) => HalVersion::V1_2,
+                Prepared::V1_3(_) => HalVersion::V1_3,
+            },
+        )
     }
 
     fn is_one_way(&self, _: u32) -> bool {
         true
     }
 
-    fn call(
-        &self,
-        code: u32,
-        arguments: &mut Reader<'_>,
-        _: Caller,
-    ) -> Result<Writer, CallError> {
+    fn call(&self, code: u32, arguments: &mut Reader<'_>, _: Caller) -> Result<Writer, CallError> {
         match (code, &self.callback) {
             (1, _) => {
                 take!(arguments, PREPARED_1_0, status: i32);
@@ -110,8 +108,8 @@ impl Object for PreparedModelCallbackStub {
 impl Drop for PreparedModelCallbackStub {
     fn drop(&mut self) {
         if has_ended(&self.notified, &self.service) {
-            let told = self.v1_0().notify(GONE, None);
-            tracing::debug!(?told, "the service ended while it prepared a model");
+            let notified = self.v1_0().notify(GONE, None);
+            tracing::debug!(?notified, "the service ended while it prepared a model");
         }
     }
 }
@@ -145,23 +143,21 @@ impl ExecutionCallbackStub {
 
 impl Object for ExecutionCallbackStub {
     fn chain(&self) -> &'static [Interface] {
-        chain_of(EXECUTED, match &self.callback {
-            Executed::V1_0(_) => HalVersion::V1_0,
-            Executed::V1_2(_) => HalVersion::V1_2,
-            Executed::V1_3(_) => HalVersion::V1_3,
-        })
+        chain_of(
+            EXECUTED,
+            match &self.callback {
+                Executed::V1_0(_) => HalVersion::V1_0,
+                Executed::V1_2(_) => HalVersion::V1_2,
+                Executed::V1_3(_) => HalVersion::V1_3,
+            },
+        )
     }
 
     fn is_one_way(&self, _: u32) -> bool {
         true
     }
 
-    fn call(
-        &self,
-        code: u32,
-        arguments: &mut Reader<'_>,
-        _: Caller,
-    ) -> Result<Writer, CallError> {
+    fn call(&self, code: u32, arguments: &mut Reader<'_>, _: Caller) -> Result<Writer, CallError> {
         match (code, &self.callback) {
             (1, _) => {
                 take!(arguments, EXECUTED_1_0, status: i32);
@@ -187,8 +183,8 @@ impl Object for ExecutionCallbackStub {
 impl Drop for ExecutionCallbackStub {
     fn drop(&mut self) {
         if has_ended(&self.notified, &self.service) {
-            let told = self.v1_0().notify(GONE);
-            tracing::debug!(?told, "the service ended during an execution");
+            let notified = self.v1_0().notify(GONE);
+            tracing::debug!(?notified, "the service ended during an execution");
         }
     }
 }

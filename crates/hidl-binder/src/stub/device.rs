@@ -229,7 +229,7 @@ impl Object for DeviceStub {
     }
 }
 
-/// An array of prepared models: a count, and as many objects.
+/// An array of prepared models: a count, and that number of objects.
 fn read_models(
     arguments: &mut Reader<'_>,
 ) -> Result<Vec<Option<Arc<dyn IPreparedModel>>>, ParcelError> {

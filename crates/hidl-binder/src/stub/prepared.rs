@@ -71,12 +71,7 @@ impl Object for PreparedModelStub {
         chain_of(MODELS, self.model.version())
     }
 
-    fn call(
-        &self,
-        code: u32,
-        arguments: &mut Reader<'_>,
-        _: Caller,
-    ) -> Result<Writer, CallError> {
+    fn call(&self, code: u32, arguments: &mut Reader<'_>, _: Caller) -> Result<Writer, CallError> {
         let session = &self.session;
         match code {
             1 => {

@@ -13,8 +13,8 @@ mod unions;
 pub use argument::Argument;
 pub(crate) use argument::write_slice;
 
-use nnhal_hwbinder::parcel::{Place, ReadBuffer, Reader, Writer};
 use nnhal_hwbinder::ParcelError;
+use nnhal_hwbinder::parcel::{Place, ReadBuffer, Reader, Writer};
 
 /// Where a value is in a buffer that was received.
 #[derive(Debug, Clone, Copy)]
@@ -31,12 +31,9 @@ impl<'p> Source<'p> {
         Self { bytes: buffer.bytes, place: buffer.id.start() }
     }
 
-    /// So many bytes on: nothing, if there are not as many.
+    /// A place farther on: nothing, if the buffer ends before.
     fn at(self, offset: usize) -> Self {
-        Self {
-            bytes: self.bytes.get(offset..).unwrap_or_default(),
-            place: self.place.at(offset),
-        }
+        Self { bytes: self.bytes.get(offset..).unwrap_or_default(), place: self.place.at(offset) }
     }
 
     /// The first bytes of it. A buffer has been compared with the size of its type, so that there are enough.
@@ -45,7 +42,7 @@ impl<'p> Source<'p> {
     }
 }
 
-/// A value that is part of a buffer: so many bytes, in which pointers are left to the kernel, and children, the buffers that
+/// A value that is part of a buffer: a number of bytes, in which pointers are left to the kernel, and children, the buffers that
 /// it points to.
 pub trait Embedded: Sized {
     /// Bytes.

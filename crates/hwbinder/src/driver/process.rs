@@ -33,7 +33,7 @@ impl Default for Options {
 
 /// This process as a binder device sees it: what it offers, what it uses, the threads that are called.
 ///
-/// It lives as long as the process: its threads wait in the kernel, which nothing but the end wakes.
+/// It exists as long as the process: its threads wait in the kernel, which nothing but the end wakes.
 pub struct Process {
     pub(super) device: Device,
     pub(super) locals: Locals,
@@ -150,7 +150,10 @@ impl Process {
     pub(crate) fn forget(&self, remote: &Remote) {
         if let Some(cookie) = remote.cookie() {
             locked(&self.deaths).remove(&cookie);
-            self.command(command::CLEAR_DEATH_NOTIFICATION, &handle_cookie(remote.handle(), cookie));
+            self.command(
+                command::CLEAR_DEATH_NOTIFICATION,
+                &handle_cookie(remote.handle(), cookie),
+            );
         }
         let mut remotes = locked(&self.remotes);
         // There may be another `Remote` of that number by now.

@@ -96,10 +96,20 @@ pub(super) enum Return {
     Complete,
     DeadReply,
     FailedReply,
-    Increfs { id: u64, cookie: u64 },
-    Acquire { id: u64, cookie: u64 },
-    Release { id: u64 },
-    DeadBinder { cookie: u64 },
+    Increfs {
+        id: u64,
+        cookie: u64,
+    },
+    Acquire {
+        id: u64,
+        cookie: u64,
+    },
+    Release {
+        id: u64,
+    },
+    DeadBinder {
+        cookie: u64,
+    },
     SpawnLooper,
     Error(i32),
     /// What needs nothing to be done.
@@ -130,7 +140,9 @@ pub(super) fn returns(mut bytes: &[u8]) -> Vec<Return> {
             RELEASE => Return::Release { id: long(0) },
             DEAD_BINDER => Return::DeadBinder { cookie: long(0) },
             SPAWN_LOOPER => Return::SpawnLooper,
-            ERROR => Return::Error(i32::from_le_bytes([content[0], content[1], content[2], content[3]])),
+            ERROR => {
+                Return::Error(i32::from_le_bytes([content[0], content[1], content[2], content[3]]))
+            }
             DECREFS => Return::Nothing,
             _ => Return::Nothing,
         });

@@ -109,9 +109,14 @@ impl Device {
             // SAFETY: the request updates one `WriteRead`, whose buffers are `commands`, which is read, and
             // `returned`, which is written, for as many bytes as they have; both outlive the call. What commands
             // point to is read if it can be read, and is never written.
-            let done = unsafe { ioctl(&self.file, Updater::<WRITE_READ, WriteRead>::new(&mut exchange)) };
+            let done =
+                unsafe { ioctl(&self.file, Updater::<WRITE_READ, WriteRead>::new(&mut exchange)) };
             match done {
-                Ok(()) => return Ok(usize::try_from(exchange.read_consumed).unwrap_or(0).min(returned.len())),
+                Ok(()) => {
+                    return Ok(usize::try_from(exchange.read_consumed)
+                        .unwrap_or(0)
+                        .min(returned.len()));
+                }
                 // Commands that were taken are not given again: the kernel has moved `write_consumed`.
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -131,7 +136,7 @@ impl Device {
             return None;
         }
         let start = self.mapping.cast_const().cast::<u8>();
-        // SAFETY: the range is in the mapping, as was just checked, which lives as long as the process (see
+        // SAFETY: the range is in the mapping, as was just checked, which exists as long as `self` (see
         // `Drop`); no one writes to it, as the caller promises.
         Some(unsafe { std::slice::from_raw_parts(start.add(offset), length) })
     }

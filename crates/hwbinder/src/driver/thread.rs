@@ -4,10 +4,10 @@ use super::process::{Process, Received};
 use super::protocol::{
     ACCEPT_DESCRIPTORS, ONE_WAY, Return, STATUS_CODE, Transaction, command, returns,
 };
+use crate::base;
 use crate::error::{Error, status};
 use crate::object::{Binder, CallError, Caller};
 use crate::parcel::{Outgoing, Writer};
-use crate::base;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const RETURNS: usize = 512;
 const MOST_NESTED: u32 = 16;
 
 thread_local! {
-    /// The devices that this thread has used, each of which is told when it ends.
+    /// The devices that this thread has used, each of which gets to know when it ends.
     static USED: RefCell<Vec<Leave>> = const { RefCell::new(Vec::new()) };
     static NESTED: Cell<u32> = const { Cell::new(0) };
 }
@@ -240,11 +240,7 @@ fn reply_with(process: &Arc<Process>, sent: &Sent) -> Result<(), Error> {
     wait(process, sent, true).map(|_| ())
 }
 
-fn answer(
-    process: &Arc<Process>,
-    received: &Received,
-    one_way: bool,
-) -> Result<Writer, CallError> {
+fn answer(process: &Arc<Process>, received: &Received, one_way: bool) -> Result<Writer, CallError> {
     let Transaction { target, code, process: caller, user, .. } = received.transaction;
     let object = process.locals.get(target).ok_or(CallError::Status(status::DEAD_OBJECT))?;
     let caller = Caller { process: caller, user };

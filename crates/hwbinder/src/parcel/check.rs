@@ -84,11 +84,13 @@ impl<'a> Parcel<'a> {
                         return Err(wrong("its buffer is before that of an earlier one"));
                     }
                     buffers_end = end;
-                    let bytes = memory.bytes(address, length).ok_or(wrong("its buffer is outside"))?;
+                    let bytes =
+                        memory.bytes(address, length).ok_or(wrong("its buffer is outside"))?;
                     let parent = match parent {
                         None => None,
                         Some((parent, at)) => {
-                            let holder = buffer(&objects, parent).ok_or(wrong("its parent is none"))?;
+                            let holder =
+                                buffer(&objects, parent).ok_or(wrong("its parent is none"))?;
                             let slot = usize::try_from(at).ok().and_then(|at| u64_at(holder, at));
                             if slot.ok_or(wrong("its place is outside of its parent"))? != address {
                                 return Err(wrong("its parent points elsewhere"));
@@ -100,7 +102,8 @@ impl<'a> Parcel<'a> {
                 }
                 Record::Descriptors { count, parent: (parent, at) } => {
                     let holder = buffer(&objects, parent).ok_or(wrong("its parent is none"))?;
-                    let bytes = part(holder, at, count).ok_or(wrong("it is outside of its parent"))?;
+                    let bytes =
+                        part(holder, at, count).ok_or(wrong("it is outside of its parent"))?;
                     Content::Descriptors { bytes, parent: (index_of(parent), at) }
                 }
             };

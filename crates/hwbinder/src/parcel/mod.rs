@@ -16,7 +16,7 @@ mod tests;
 mod writer;
 
 pub use check::{Memory, Parcel, Resolve};
-pub use reader::{NativeHandle, Reader, ReadBuffer};
+pub use reader::{NativeHandle, ReadBuffer, Reader};
 pub use writer::{BufferId, Place, Writer, array_structure, string_structure};
 
 pub(crate) use writer::{Number, Outgoing};

@@ -197,7 +197,9 @@ impl<'p> Reader<'p> {
         let bytes = self.take("the record of an empty array", POINTER_RECORD)?;
         match Record::parse(bytes, self.next_object)? {
             Record::Pointer { length: 0, .. } => Ok(()),
-            _ => Err(ParcelError::Unexpected { position, expected: "the record of an empty array" }),
+            _ => {
+                Err(ParcelError::Unexpected { position, expected: "the record of an empty array" })
+            }
         }
     }
 
@@ -231,9 +233,8 @@ impl<'p> Reader<'p> {
             return Ok(None);
         }
         let ReadBuffer { bytes, id } = self.buffer(size, place)?;
-        let integer = |index: usize| {
-            u32_at(bytes, index.saturating_mul(4)).unwrap_or_default().cast_signed()
-        };
+        let integer =
+            |index: usize| u32_at(bytes, index.saturating_mul(4)).unwrap_or_default().cast_signed();
         let (fds, integers) = (integer(1), integer(2));
         let wrong = || ParcelError::Handle { fds, integers, bytes: bytes.len() };
         let within = |number: i32| {

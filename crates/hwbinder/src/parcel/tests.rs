@@ -137,7 +137,9 @@ fn the_list_of_offsets_ascends_within_the_data() {
     let mut parcel = parcel_of(&[Record::Binder { id: 0 }, Record::Handle { handle: 1 }], &[]);
     let list = parcel.data;
     let order = "its offset is out of order";
-    for (offset, expected) in [(0u64, order), (20, order), (26, order), (1 << 40, "its offset is outside")] {
+    for (offset, expected) in
+        [(0u64, order), (20, order), (26, order), (1 << 40, "its offset is outside")]
+    {
         parcel.mapping[list + 8..list + 16].copy_from_slice(&offset.to_le_bytes());
         assert_eq!(refused(&parcel), (1, expected));
     }

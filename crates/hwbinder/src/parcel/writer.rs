@@ -29,7 +29,7 @@ pub struct Writer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferId(pub(crate) u64);
 
-/// A pointer's place: so many bytes into a buffer.
+/// A pointer's place: a number of bytes into a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The buffer.
@@ -160,7 +160,8 @@ impl Writer {
         };
         let counts = [HANDLE_VERSION, count(fds.len()), count(integers.len())];
         let numbers = counts.into_iter();
-        let numbers = numbers.chain(fds.iter().map(AsRawFd::as_raw_fd)).chain(integers.iter().copied());
+        let numbers =
+            numbers.chain(fds.iter().map(AsRawFd::as_raw_fd)).chain(integers.iter().copied());
         let bytes: Vec<u8> = numbers.flat_map(i32::to_le_bytes).collect();
         self.u64(bytes.len() as u64);
         let handle = self.buffer(bytes, parent);
@@ -231,7 +232,9 @@ impl Writer {
                 Number::Remote(handle) => Record::Handle { handle },
             };
             let bytes = record.bytes();
-            if let Some(target) = data.get_mut(*position..).and_then(|rest| rest.get_mut(..bytes.len())) {
+            if let Some(target) =
+                data.get_mut(*position..).and_then(|rest| rest.get_mut(..bytes.len()))
+            {
                 target.copy_from_slice(&bytes);
             }
         }

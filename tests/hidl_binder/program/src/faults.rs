@@ -1,9 +1,9 @@
 //! What must hold when processes end and parcels are wrong. Each check starts processes of its own.
 
 use nnhal_hal::{
-    BufferDescription, BufferRole, Device, ErrorStatus, ExecutionOptions,
-    HalVersion, Model, OperandSpec, OperationType, PrepareOptions, PreparedModel, Request,
-    RequestBuilder, SubgraphBuilder,
+    BufferDescription, BufferRole, Device, ErrorStatus, ExecutionOptions, HalVersion, Model,
+    OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
+    SubgraphBuilder,
 };
 use nnhal_hidl::client::Options;
 use nnhal_hidl_binder::client;
@@ -198,7 +198,9 @@ fn parcels(process: &Arc<Process>) -> Outcome {
                     let holder = request.buffer(model, None);
                     request.buffer(vec![0; 352], Some(holder.start()));
                 }
-                _ => (0..60).for_each(|_| request.binder(Some(Binder::Remote(Arc::clone(&object))))),
+                _ => {
+                    (0..60).for_each(|_| request.binder(Some(Binder::Remote(Arc::clone(&object)))))
+                }
             }
             if object.call(code, request, |_| Ok(())).is_err() {
                 refused += 1;
@@ -298,10 +300,9 @@ fn state(process: &Arc<Process>) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-/// Holds everything that a service gives, with work under way, until it is killed.
+/// Holds everything that a service gives, with running work, until it is killed.
 pub fn hold(process: &Arc<Process>, name: &str) -> Outcome {
-    let device =
-        client::open(process, name, Options { asynchronous: true, ..Options::default() })?;
+    let device = client::open(process, name, Options { asynchronous: true, ..Options::default() })?;
     let long = 20_000_000;
     let model = prepare(&device, 4)?;
     let big = prepare(&device, long)?;
@@ -317,9 +318,7 @@ pub fn hold(process: &Arc<Process>, name: &str) -> Outcome {
     let request = request(long)?;
     thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| {
-                while big.execute(&request, &ExecutionOptions::default()).is_ok() {}
-            });
+            scope.spawn(|| while big.execute(&request, &ExecutionOptions::default()).is_ok() {});
         }
     });
     loop {

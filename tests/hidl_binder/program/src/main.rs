@@ -77,10 +77,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Command::Conformance { name, by_callback, judging } => {
             let process = process()?;
             faults::wait_for(&process, &name)?;
-            let options = nnhal_hidl::client::Options {
-                asynchronous: by_callback,
-                ..Default::default()
-            };
+            let options =
+                nnhal_hidl::client::Options { asynchronous: by_callback, ..Default::default() };
             let device = client::open(&process, &name, options)?;
             command::run(&judging, Some(&device))?;
         }

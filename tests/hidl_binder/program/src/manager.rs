@@ -53,12 +53,13 @@ impl Manager {
             let replaced = self.lock().services.insert(key, (Arc::clone(&object), link));
             drop(replaced);
             let state = self.lock();
-            let told = |watched: &(String, String, Arc<Remote>)| {
+            let wanted = |watched: &(String, String, Arc<Remote>)| {
                 watched.0 == interface && (watched.1.is_empty() || watched.1 == name)
             };
-            let told: Vec<_> = state.watchers.iter().filter(|one| told(one)).cloned().collect();
+            let notified: Vec<_> =
+                state.watchers.iter().filter(|one| wanted(one)).cloned().collect();
             drop(state);
-            for (_, _, watcher) in told {
+            for (_, _, watcher) in notified {
                 notify(&watcher, &interface, name, false);
             }
         }
@@ -79,12 +80,7 @@ impl Object for Manager {
         CHAIN
     }
 
-    fn call(
-        &self,
-        code: u32,
-        arguments: &mut Reader<'_>,
-        _: Caller,
-    ) -> Result<Writer, CallError> {
+    fn call(&self, code: u32, arguments: &mut Reader<'_>, _: Caller) -> Result<Writer, CallError> {
         arguments.expect_interface(match code {
             ..=8 => names::MANAGER_1_0,
             9 => names::MANAGER_1_1,
@@ -108,7 +104,8 @@ impl Object for Manager {
             codes::GET_TRANSPORT => reply.u8(HWBINDER),
             codes::LIST => {
                 let state = self.lock();
-                let names = state.services.keys().map(|(interface, name)| format!("{interface}/{name}"));
+                let names =
+                    state.services.keys().map(|(interface, name)| format!("{interface}/{name}"));
                 reply.strings(&names.collect::<Vec<_>>());
             }
             codes::LIST_BY_INTERFACE | 13 => {
