@@ -7,6 +7,7 @@
 //! | [`convert`] | between their types and those of [`nnhal_hal`] |
 //! | [`serve`] | offers a [`nnhal_hal::Device`] as `IDevice`: [`serve::device`] |
 //! | [`client`] | uses an `IDevice` as a [`nnhal_hal::Device`] |
+//! | [`binder`] | the interface over the kernel's binder |
 //! | [`socket`] | the interface over Unix sockets: binder's protocol for sockets, without the kernel's binder |
 //! | [`version`] | the interface's versions, with the hashes that they are frozen by |
 //!
@@ -23,6 +24,7 @@
 //! # Ok::<(), nnhal_hal::Error>(())
 //! ```
 
+pub mod binder;
 pub mod client;
 mod clock;
 pub mod convert;

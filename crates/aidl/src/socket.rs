@@ -71,7 +71,7 @@ impl Lines {
     /// # Errors
     /// `DEVICE_UNAVAILABLE` where it has gone.
     pub fn service(&self) -> Result<Option<Strong<dyn IService>>> {
-        let root = interface(self.root()?)?.as_binder();
+        let root = self.device()?.as_binder();
         let ask = || -> rsbinder::Result<Option<SIBinder>> {
             let remote = root.as_remote().ok_or(StatusCode::BadType)?;
             // With the interface's name: services of `rsbinder` expect it before every question, others do
@@ -91,6 +91,14 @@ impl Lines {
     /// Whether the session has ended.
     pub(crate) fn is_ended(&self) -> bool {
         self.session.is_ended()
+    }
+
+    /// The first device of the service, as the interface has it.
+    ///
+    /// # Errors
+    /// `DEVICE_UNAVAILABLE` where the service has gone.
+    pub fn device(&self) -> Result<Strong<dyn IDevice>> {
+        interface(self.root()?)
     }
 
     /// Begins a call, with a connection more if all are busy. Where it cannot be had, the call waits for
@@ -138,7 +146,7 @@ pub fn open(path: &Path, device: Option<&str>) -> Result<Arc<dyn nnhal_hal::Devi
     let connect = move || {
         let lines = Lines::connect(&path)?;
         let device = match &named {
-            None => interface(lines.root()?)?,
+            None => lines.device()?,
             Some(name) => {
                 let service = lines.service()?.ok_or_else(|| {
                     Error::invalid("the service offers one device, which has no name")

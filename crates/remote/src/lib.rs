@@ -48,6 +48,8 @@ pub struct Kind {
 pub const KINDS: &[Kind] = &[
     #[cfg(feature = "aidl")]
     aidl::UNIX,
+    #[cfg(feature = "aidl")]
+    aidl::KERNEL,
     #[cfg(feature = "hidl")]
     hidl::HIDL,
 ];

@@ -152,6 +152,28 @@ impl Clients {
         Ok(Admission { clients: Arc::clone(self), peer })
     }
 
+    /// The guest that is calling over kernel binder, which has no connections: who calls first is admitted,
+    /// and stays until [`Clients::gone`].
+    pub(crate) fn calling_or_new(self: &Arc<Self>) -> nnhal_hal::Result<Arc<Guest>> {
+        if let Ok(guest) = self.calling() {
+            return Ok(guest);
+        }
+        let pid = rsbinder::get_calling_pid();
+        let peer = Peer { uid: rsbinder::get_calling_uid(), pid };
+        let refused = |error| Error::new(ErrorStatus::ResourceExhaustedTransient, error);
+        // It lasts until the process has died.
+        std::mem::forget(self.admit(peer).map_err(refused)?);
+        self.calling()
+    }
+
+    /// A process has died.
+    pub(crate) fn gone(&self, guest: &Arc<Guest>) {
+        let mut connected = self.connected();
+        connected.retain(|_, client| !Arc::ptr_eq(&client.guest, guest));
+        drop(connected);
+        guest.client().leave();
+    }
+
     /// The guest that is calling, on the thread of its call.
     pub(crate) fn calling(&self) -> nnhal_hal::Result<Arc<Guest>> {
         let pid = rsbinder::get_calling_pid();

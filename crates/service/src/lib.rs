@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`settings`] | limits, and who may connect |
 //! | [`clients`] | who is connected: a process is one client, however many connections it has |
+//! | [`kernel`] | the same devices behind kernel binder's service manager |
 //! | [`listening`] | the socket: a path of ours with its mode, or one that systemd has opened |
 //! | [`daemon`] | all of it as a program: signals, systemd, a file of settings |
 //! | [`metrics`] | metrics by HTTP, for Prometheus |
@@ -31,6 +32,7 @@
 
 pub mod clients;
 pub mod daemon;
+pub mod kernel;
 pub mod listening;
 pub mod metrics;
 mod server;

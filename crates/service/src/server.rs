@@ -48,6 +48,14 @@ pub enum ServiceError {
         /// Why not.
         source: io::Error,
     },
+    /// Kernel binder's service manager refuses.
+    #[error("{name}: {source}")]
+    Registration {
+        /// The device's instance name.
+        name: String,
+        /// Why.
+        source: nnhal_hal::Error,
+    },
     /// Binder refuses.
     #[error("{what}: {code}")]
     Binder {
@@ -94,14 +102,7 @@ impl Server {
             let clients = Arc::clone(&clients);
             Guests::new(move || clients.calling())
         };
-        let offered = devices.into_iter().map(|device| {
-            let name = device.name().to_owned();
-            let version = Version::of_hal(device.version()).ok_or_else(|| {
-                let (name, version) = (name.clone(), device.version().name());
-                ServiceError::TooOld { name, version }
-            })?;
-            Ok((name, serve::device(device, version, guests.clone())))
-        });
+        let offered = devices.into_iter().map(|device| offer(device, &guests));
         let offered: Vec<(String, Strong<dyn IDevice>)> =
             offered.collect::<Result<_, ServiceError>>()?;
         let (_, root) = offered.first().ok_or(ServiceError::NoDevice)?;
@@ -179,6 +180,19 @@ impl Drop for Server {
     }
 }
 
+/// A device with its name, behind the newest version of the interface that it has all of.
+pub(crate) fn offer(
+    device: Arc<dyn Device>,
+    guests: &Guests,
+) -> Result<(String, Strong<dyn IDevice>), ServiceError> {
+    let name = device.name().to_owned();
+    let version = Version::of_hal(device.version()).ok_or_else(|| {
+        let (name, version) = (name.clone(), device.version().name());
+        ServiceError::TooOld { name, version }
+    })?;
+    Ok((name, serve::device(device, version, guests.clone())))
+}
+
 /// A server of binder's protocol whose own socket nobody can connect to: connections come from ours, whose
 /// permissions, peers and number are checked before. It cannot be made without one.
 fn quiet_server() -> Result<Arc<RpcServer>, ServiceError> {
@@ -186,6 +200,13 @@ fn quiet_server() -> Result<Arc<RpcServer>, ServiceError> {
     let server = RpcServer::setup_unix_server(folder.path().join("unused"));
     server.map_err(ServiceError::binder("setup_unix_server"))
     // The folder goes, and the socket's name with it.
+}
+
+/// Tells systemd, if it listens, that the service is ready.
+pub(crate) fn notify_ready() {
+    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+        tracing::debug!(%error, "systemd was not notified");
+    }
 }
 
 /// Accepts connections until it is to stop.
@@ -224,7 +245,8 @@ fn serve(socket: OwnedFd, rpc: &Arc<RpcServer>, clients: &Arc<Clients>) -> Resul
         return Err("the peer is not known".to_owned());
     };
     let admission = clients.admit(Peer { uid, pid }).map_err(|refusal| refusal.to_string())?;
-    rpc.serve_connection(Box::new(Counted::new(transport, admission)));
+    let patience = clients.settings().patience;
+    rpc.serve_connection(Box::new(Counted::new(transport, admission, patience)));
     Ok(())
 }
 

@@ -12,15 +12,17 @@ type Result<T> = std::result::Result<T, RpcError>;
 pub(crate) struct Counted {
     inner: UnixTransport,
     _admission: Admission,
+    /// How long the peer may take nothing of what it is sent.
+    patience: Duration,
 }
 
 impl Counted {
-    pub(crate) fn new(inner: UnixTransport, admission: Admission) -> Self {
-        Self { inner, _admission: admission }
+    pub(crate) fn new(inner: UnixTransport, admission: Admission, patience: Duration) -> Self {
+        Self { inner, _admission: admission, patience }
     }
 }
 
-/// All is the socket's own.
+/// All is the socket's own, but for the time that writing may take.
 impl RpcTransport for Counted {
     fn send_frame(&self, buf: &[u8]) -> Result<()> {
         self.inner.send_frame(buf)
@@ -42,8 +44,9 @@ impl RpcTransport for Counted {
         self.inner.set_read_timeout(timeout)
     }
 
+    /// Never without end: who reads nothing loses the connection.
     fn set_write_timeout(&self, timeout: Option<Duration>) -> Result<()> {
-        self.inner.set_write_timeout(timeout)
+        self.inner.set_write_timeout(Some(timeout.unwrap_or(self.patience)))
     }
 
     fn set_liveness(&self, timeout: Option<Duration>) -> Result<()> {

@@ -59,6 +59,7 @@ impl Burst {
 impl nnhal_hal::Burst for Burst {
     fn execute(&self, request: &Request, measure: bool) -> Result<Execution, ExecutionError> {
         let method = "IBurst.executeSynchronously";
+        self.model.expect_known_outputs(request)?;
         let wire = request_to_wire(request).map_err(nnhal_hal::Error::from)?;
         let tokens = self.tokens_of(request);
         let result = self.model.link().call(method, || {

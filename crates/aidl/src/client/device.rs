@@ -2,11 +2,11 @@
 
 use super::buffer::Buffer;
 use super::link::{Connect, Link};
-use super::prepared::PreparedModel;
+use super::prepared::{Known, PreparedModel};
 use crate::clock;
 use crate::convert::{
-    all_signed, capabilities_from_wire, extensions_from_wire, model_to_wire, roles_to_wire,
-    to_parcel, unsigned,
+    all_signed, capabilities_from_wire, duplicate, extensions_from_wire, model_to_wire,
+    roles_to_wire, to_parcel, unsigned,
 };
 use crate::interface::nn;
 use crate::status::{RemoteFailure, is_gone};
@@ -21,7 +21,7 @@ use nn::PrepareModelConfig::PrepareModelConfig;
 use nn::Priority::Priority as WirePriority;
 use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, Capabilities, DeviceStatus, DeviceType, Error,
-    ErrorStatus, Extension, HalVersion, Model, PrepareOptions, Support,
+    ErrorStatus, Extension, HalVersion, Model, Operand, OperandType, PrepareOptions, Support,
 };
 use nnhal_hidl::checks;
 use rsbinder::{BinderResult, Interface, ParcelFileDescriptor, Strong};
@@ -137,23 +137,21 @@ impl Device {
         }
     }
 
-    /// The version in which a model is spoken about, if the service has it.
-    fn expect_version(&self, version: HalVersion, model: &Model) -> nnhal_hal::Result<()> {
-        let spoken = version.min(self.description.version);
-        let obstacles = model.obstacles_in(spoken);
-        match obstacles.first() {
-            None => Ok(()),
-            Some(obstacle) => {
-                Err(Error::invalid(format!("{spoken} cannot express it: {obstacle}")))
-            }
+    /// Judges by the version that is asked for, for which the interface has no words: a service judges
+    /// by its own, which may allow more. Whether the interface can express the model.
+    fn judge(&self, model: &Model, version: HalVersion) -> nnhal_hal::Result<Expressible> {
+        let oem = has_oem(model);
+        if oem || version < self.description.version {
+            nnhal_ops::validate::check(model, version).map_err(Error::invalid)?;
         }
+        Ok(if oem { Expressible::No } else { Expressible::Yes })
     }
 
     /// Launches a preparation and waits for its end.
     fn prepare(
         &self,
         method: &'static str,
-        model: Option<&Model>,
+        known: Known<'_>,
         launch: impl Fn(&Link, &Strong<dyn IPreparedModelCallback>) -> BinderResult<()>,
     ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         self.ask(|link| {
@@ -164,7 +162,7 @@ impl Device {
             let status = ErrorStatus::from_code(code).map_err(Error::failure)?;
             match (status, prepared) {
                 (ErrorStatus::None, Some(prepared)) => {
-                    let prepared = PreparedModel::new(Arc::clone(link), prepared, model);
+                    let prepared = PreparedModel::new(Arc::clone(link), prepared, known);
                     Ok(Arc::new(prepared) as _)
                 }
                 (ErrorStatus::None, None) => {
@@ -177,6 +175,26 @@ impl Device {
             }
         })
     }
+}
+
+/// Whether a service can be asked about a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expressible {
+    Yes,
+    /// OEM types and operations do not exist in the AIDL interface (contract: MODEL-28).
+    No,
+}
+
+const NO_OEM: &str = "OEM types and operations do not exist in the AIDL interface";
+
+fn has_oem(model: &Model) -> bool {
+    let oem = |operand: &Operand| {
+        matches!(operand.operand_type, OperandType::Oem | OperandType::TensorOemByte)
+    };
+    model.subgraphs().any(|(_, subgraph)| {
+        subgraph.operands.iter().any(oem)
+            || subgraph.operations.iter().any(|operation| operation.operation_type.is_oem())
+    })
 }
 
 /// Waits until the callback is notified. Our services do it before they return.
@@ -210,6 +228,11 @@ fn received(
 /// Descriptors of cache files.
 fn files(files: &[OwnedFd]) -> nnhal_hal::Result<Vec<ParcelFileDescriptor>> {
     files.iter().map(|file| Ok(to_parcel(file)?)).collect()
+}
+
+/// How many files there are of each kind.
+fn counts(options: &PrepareOptions) -> (usize, usize) {
+    (options.model_cache.len(), options.data_cache.len())
 }
 
 fn expect_not_cancelled(options: &PrepareOptions) -> nnhal_hal::Result<()> {
@@ -262,7 +285,11 @@ impl nnhal_hal::Device for Device {
         version: HalVersion,
     ) -> nnhal_hal::Result<Vec<Support>> {
         let method = "getSupportedOperations";
-        self.expect_version(version, model)?;
+        if self.judge(model, version)? == Expressible::No {
+            // Not even which of the others it could run.
+            let no = |_| Support::No(NO_OEM.to_owned());
+            return Ok(model.main.operations.iter().map(no).collect());
+        }
         let wire = model_to_wire(model)?;
         let found =
             self.ask(|link| link.call(method, || link.device().getSupportedOperations(&wire)))?;
@@ -280,34 +307,54 @@ impl nnhal_hal::Device for Device {
         version: HalVersion,
         options: PrepareOptions,
     ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
-        self.expect_version(version, model)?;
+        if self.judge(model, version)? == Expressible::No {
+            return Err(Error::failure(NO_OEM));
+        }
         expect_not_cancelled(&options)?;
         let wire = model_to_wire(model)?;
+        let needed = self.description.cache_files_needed;
+        let useful = counts(&options) == (needed.model as usize, needed.data as usize);
+        // Another number of files is of no use to anybody, and no error (contract: PREP-7).
+        let useful = |given: &[OwnedFd]| files(if useful { given } else { &[] });
         let config = PrepareModelConfig {
             preference: WirePreference(options.preference.code()),
             priority: WirePriority(options.priority.code()),
             deadlineNs: clock::deadline_on_wire(options.deadline),
-            modelCache: files(&options.model_cache)?,
-            dataCache: files(&options.data_cache)?,
+            modelCache: useful(&options.model_cache)?,
+            dataCache: useful(&options.data_cache)?,
             cacheToken: options.token,
             compilationHints: Vec::new(),
             extensionNameToPrefix: Vec::new(),
         };
-        self.prepare("prepareModel", Some(model), |link, callback| {
-            match link.version() >= Version::V4 {
-                true => link.device().prepareModelWithConfig(&wire, &config, callback),
-                false => link.device().prepareModel(
-                    &wire,
-                    config.preference,
-                    config.priority,
-                    config.deadlineNs,
-                    &config.modelCache,
-                    &config.dataCache,
-                    &config.cacheToken,
-                    callback,
-                ),
-            }
+        let known = Known { model: Some(model), version };
+        self.prepare("prepareModel", known, |link, callback| match link.version() >= Version::V4 {
+            true => link.device().prepareModelWithConfig(&wire, &config, callback),
+            false => link.device().prepareModel(
+                &wire,
+                config.preference,
+                config.priority,
+                config.deadlineNs,
+                &config.modelCache,
+                &config.dataCache,
+                &config.cacheToken,
+                callback,
+            ),
         })
+    }
+
+    /// The interface has no question for it, so the service loads, and lets go of what it has loaded.
+    fn check_cache(&self, options: &PrepareOptions) -> nnhal_hal::Result<()> {
+        let same = PrepareOptions {
+            preference: options.preference,
+            priority: options.priority,
+            deadline: None,
+            model_cache: options.model_cache.iter().map(duplicate).collect::<Result<_, _>>()?,
+            data_cache: options.data_cache.iter().map(duplicate).collect::<Result<_, _>>()?,
+            token: options.token,
+            cancellation: options.cancellation.clone(),
+            client: options.client.clone(),
+        };
+        self.prepare_model_from_cache(same).map(|_| ())
     }
 
     fn prepare_model_from_cache(
@@ -315,9 +362,19 @@ impl nnhal_hal::Device for Device {
         options: PrepareOptions,
     ) -> nnhal_hal::Result<Arc<dyn nnhal_hal::PreparedModel>> {
         expect_not_cancelled(&options)?;
+        let needed = self.description.cache_files_needed;
+        if needed == CacheFilesNeeded::default() {
+            return Err(Error::failure(format!("{} does not cache compilations", self.name)));
+        }
+        let (found, expected) = (counts(&options), (needed.model as usize, needed.data as usize));
+        if found != expected {
+            let what = format!("{found:?} model and data cache files, expected {expected:?}");
+            return Err(Error::invalid(what));
+        }
         let deadline = clock::deadline_on_wire(options.deadline);
         let (model, data) = (files(&options.model_cache)?, files(&options.data_cache)?);
-        self.prepare("prepareModelFromCache", None, |link, callback| {
+        let known = Known { model: None, version: self.description.version };
+        self.prepare("prepareModelFromCache", known, |link, callback| {
             link.device().prepareModelFromCache(deadline, &model, &data, &options.token, callback)
         })
     }

@@ -13,8 +13,8 @@ use nn::ExecutionResult::ExecutionResult;
 use nn::IExecution::IExecution;
 use nn::IPreparedModel::IPreparedModel;
 use nnhal_hal::{
-    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution, Model,
-    Request, SyncFence, Timing,
+    Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions, FencedExecution, HalVersion,
+    Model, Request, SyncFence, Timing,
 };
 use nnhal_hidl::checks::Outputs;
 use rsbinder::Strong;
@@ -30,6 +30,16 @@ struct Inner {
     interface: Strong<dyn IPreparedModel>,
     outputs: Outputs,
     reusables: Reusables,
+    version: HalVersion,
+}
+
+/// What the client knows of a prepared model itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// The model; not of one from a cache.
+    pub(super) model: Option<&'a Model>,
+    /// The version that it was prepared for.
+    pub(super) version: HalVersion,
 }
 
 /// How to execute, without the deadline.
@@ -46,10 +56,32 @@ impl PreparedModel {
     pub(super) fn new(
         link: Arc<Link>,
         interface: Strong<dyn IPreparedModel>,
-        model: Option<&Model>,
+        known: Known<'_>,
     ) -> Self {
-        let (outputs, reusables) = (Outputs::of(model), Reusables::default());
-        Self(Arc::new(Inner { link, interface, outputs, reusables }))
+        let (outputs, reusables) = (Outputs::of(known.model), Reusables::default());
+        Self(Arc::new(Inner { link, interface, outputs, reusables, version: known.version }))
+    }
+
+    /// Outputs of models older than 1.2 have to be known, which the service does not know of this one
+    /// (contract: REQ-8).
+    pub(super) fn expect_known_outputs(&self, request: &Request) -> nnhal_hal::Result<()> {
+        if self.0.version >= HalVersion::V1_2 {
+            return Ok(());
+        }
+        let operands = self.0.outputs.model().map_or(&[][..], |model| &model.main.operands[..]);
+        for (index, (operand, argument)) in operands.iter().zip(&request.outputs).enumerate() {
+            let known = match &argument.dimensions[..] {
+                [] => operand.has_known_dimensions(),
+                dimensions => !dimensions.contains(&0),
+            };
+            if !known && !argument.has_no_value {
+                return Err(Error::invalid(format!(
+                    "the dimensions of output {index} are not known, which {} demands",
+                    self.0.version
+                )));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn link(&self) -> &Arc<Link> {
@@ -135,8 +167,25 @@ impl nnhal_hal::PreparedModel for PreparedModel {
         if options.cancellation.as_ref().is_some_and(nnhal_hal::Cancellation::is_cancelled) {
             return Err(Error::failure("the execution was cancelled").into());
         }
+        self.expect_known_outputs(request)?;
         let (method, result) = self.run(request, options)?;
         self.judge(method, request, options.measure, result)
+    }
+
+    /// Makes a reusable execution, which the service checks, and which the execution then uses. A service
+    /// older than version 4 cannot be asked.
+    fn check_request(&self, request: &Request) -> nnhal_hal::Result<()> {
+        self.expect_known_outputs(request)?;
+        let Inner { link, interface, reusables, .. } = &*self.0;
+        if link.version() < Version::V4 {
+            return Ok(());
+        }
+        let wire = request_to_wire(request)?;
+        let make = || interface.createReusableExecution(&wire, &config(false, None));
+        let execution = link.call("createReusableExecution", make)?;
+        let key = Key { request: request.clone(), measure: false, loop_timeout: None };
+        reusables.keep(key, execution);
+        Ok(())
     }
 
     fn configure_burst(&self) -> nnhal_hal::Result<Box<dyn nnhal_hal::Burst>> {

@@ -51,6 +51,17 @@ pub enum ConversionError {
     /// Something that the interface does not have.
     #[error("the AIDL interface has no {0}")]
     Inexpressible(String),
+    /// The interface has no place for how often an operand is used, so a number that is wrong would be
+    /// mended on the way instead of refused.
+    #[error("operand {operand} is used {counted} times, but says {found}")]
+    Consumers {
+        /// Index of the operand.
+        operand: usize,
+        /// What the model says.
+        found: u32,
+        /// How often it is.
+        counted: u32,
+    },
     /// A descriptor that is missing.
     #[error("{0} has no descriptor")]
     NoDescriptor(&'static str),

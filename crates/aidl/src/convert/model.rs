@@ -133,16 +133,26 @@ fn operation_to_wire(operation: &Operation) -> Result<WireOperation> {
     })
 }
 
+/// How often each operand is an input of an operation. An index that leads nowhere is validation's to
+/// refuse.
+fn consumers(operands: usize, operations: &[Operation]) -> Vec<u32> {
+    let mut counted = vec![0_u32; operands];
+    for input in operations.iter().flat_map(|operation| &operation.inputs) {
+        if let Some(count) = counted.get_mut(*input as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+    counted
+}
+
 fn subgraph_from_wire(subgraph: &WireSubgraph) -> Result<Subgraph> {
     let mut operands: Vec<Operand> =
         subgraph.operands.iter().map(operand_from_wire).collect::<Result<_>>()?;
     let operations: Vec<Operation> =
         subgraph.operations.iter().map(operation_from_wire).collect::<Result<_>>()?;
-    for input in operations.iter().flat_map(|operation| &operation.inputs) {
-        // An index that leads nowhere is validation's to refuse.
-        if let Some(operand) = operands.get_mut(*input as usize) {
-            operand.number_of_consumers = operand.number_of_consumers.saturating_add(1);
-        }
+    let counted = consumers(operands.len(), &operations);
+    for (operand, counted) in operands.iter_mut().zip(counted) {
+        operand.number_of_consumers = counted;
     }
     Ok(Subgraph {
         operands,
@@ -153,6 +163,12 @@ fn subgraph_from_wire(subgraph: &WireSubgraph) -> Result<Subgraph> {
 }
 
 fn subgraph_to_wire(subgraph: &Subgraph) -> Result<WireSubgraph> {
+    let counted = consumers(subgraph.operands.len(), &subgraph.operations);
+    let mut said = subgraph.operands.iter().zip(counted).enumerate();
+    let wrong = said.find(|(_, (operand, counted))| operand.number_of_consumers != *counted);
+    if let Some((operand, (Operand { number_of_consumers, .. }, counted))) = wrong {
+        return Err(ConversionError::Consumers { operand, found: *number_of_consumers, counted });
+    }
     Ok(WireSubgraph {
         operands: subgraph.operands.iter().map(operand_to_wire).collect::<Result<_>>()?,
         operations: subgraph.operations.iter().map(operation_to_wire).collect::<Result<_>>()?,
@@ -193,7 +209,7 @@ pub fn model_from_wire(model: &Wire) -> Result<Model> {
 /// A model for the wire, with descriptors of its own.
 ///
 /// # Errors
-/// What the interface cannot express: OEM types and operations, numbers above 31 bits, hardware buffers
+/// A wrong number of uses of an operand; what the interface cannot express: OEM types and operations, numbers above 31 bits, hardware buffers
 /// of unknown formats.
 pub fn model_to_wire(model: &Model) -> Result<Wire> {
     let prefix =

@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::prepared::{Prepared, PreparedModel};
-use super::{Object, Origin, guarded, version_methods};
+use super::{Guest, Object, Origin, guarded, version_methods};
 use crate::clock;
 use crate::convert::{
     capabilities_to_wire, duplicates, extensions_to_wire, model_from_wire, roles_from_wire, signed,
@@ -80,9 +80,15 @@ impl Device {
     fn prepare(
         &self,
         callback: &Callback,
-        prepare: impl FnOnce() -> nnhal_hal::Result<Arc<Prepared>>,
+        prepare: impl FnOnce(Arc<Guest>) -> nnhal_hal::Result<Arc<Prepared>>,
     ) -> BinderResult<()> {
-        let (status, outcome, model) = match guarded(prepare) {
+        let guests = &self.0.guests;
+        let prepared = guarded(|| {
+            let guest = guests.find()?;
+            guests.meet(&guest, &callback.as_binder());
+            prepare(guest)
+        });
+        let (status, outcome, model) = match prepared {
             Ok(prepared) => {
                 let binder = BnPreparedModel::new_binder(PreparedModel(Arc::clone(&prepared)));
                 self.0.give(&binder.as_binder(), &prepared);
@@ -105,9 +111,8 @@ impl Device {
         wishes: &Wishes<'_>,
         callback: &Callback,
     ) -> BinderResult<()> {
-        self.prepare(callback, || {
+        self.prepare(callback, |guest| {
             let origin = &self.0;
-            let guest = origin.guests.find()?;
             let model = model_from_wire(model)?;
             let held = guest.hold(Object::PreparedModels, 1)?;
             let files = CacheFiles::to_save(
@@ -245,9 +250,8 @@ impl IDevice for Device {
         bytes: &[u8],
         callback: &Callback,
     ) -> BinderResult<()> {
-        self.prepare(callback, || {
+        self.prepare(callback, |guest| {
             let origin = &self.0;
-            let guest = origin.guests.find()?;
             let held = guest.hold(Object::PreparedModels, 1)?;
             let files = CacheFiles::to_load(
                 self.cache_files_needed()?,

@@ -3,6 +3,7 @@
 use nnhal_hal::client::ClientLimits;
 use nnhal_hal::{Client, Error, ErrorStatus};
 use nnhal_hidl::serve::Tokens;
+use rsbinder::SIBinder;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -264,12 +265,33 @@ impl Drop for Held {
 
 /// Finds who is calling, on the thread of the call.
 #[derive(Clone)]
-pub struct Guests(Arc<dyn Fn() -> nnhal_hal::Result<Arc<Guest>> + Send + Sync>);
+pub struct Guests {
+    find: Arc<Find>,
+    met: Arc<Met>,
+}
+
+type Find = dyn Fn() -> nnhal_hal::Result<Arc<Guest>> + Send + Sync;
+type Met = dyn Fn(&Arc<Guest>, &SIBinder) + Send + Sync;
 
 impl Guests {
     /// Whoever calls is what `find` says, or refused.
     pub fn new(find: impl Fn() -> nnhal_hal::Result<Arc<Guest>> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(find))
+        Self { find: Arc::new(find), met: Arc::new(|_, _| ()) }
+    }
+
+    /// `met` gets an object of each guest that prepares a model, whose death is the guest's: for transports
+    /// on which nothing else says that a guest has gone.
+    #[must_use]
+    pub fn with_objects(
+        mut self,
+        met: impl Fn(&Arc<Guest>, &SIBinder) + Send + Sync + 'static,
+    ) -> Self {
+        self.met = Arc::new(met);
+        self
+    }
+
+    pub(super) fn meet(&self, guest: &Arc<Guest>, object: &SIBinder) {
+        (self.met)(guest, object);
     }
 
     /// All are one guest: the process itself, in which the device is used.
@@ -281,7 +303,7 @@ impl Guests {
     }
 
     pub(super) fn find(&self) -> nnhal_hal::Result<Arc<Guest>> {
-        (self.0)()
+        (self.find)()
     }
 }
 

@@ -6,6 +6,7 @@ use super::print;
 use crate::error::{CliError, Result};
 use nnhal::devices;
 use nnhal_hal::Device;
+use nnhal_service::Settings;
 use nnhal_service::daemon::{self, DaemonError, Options};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -38,6 +39,8 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Offer devices through kernel binder's service manager, on Android and its relatives
+    Aidl(AidlArguments),
     /// Offer devices behind HIDL's hwbinder, as Android's drivers
     Hidl(hidl::Arguments),
     /// Ask a service what it is doing
@@ -64,6 +67,22 @@ struct OnSocket {
     /// Offer metrics for Prometheus by HTTP at this address, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+}
+
+#[derive(Debug, clap::Args)]
+struct AidlArguments {
+    /// The devices to offer, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = devices::names())]
+    devices: Vec<String>,
+    /// The instance name of the first device, unless it is the device's own
+    #[arg(long, value_name = "NAME")]
+    instance: Option<String>,
+    /// The most threads that share the work of an execution
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// A file of limits
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -94,6 +113,7 @@ fn mode(text: &str) -> std::result::Result<u32, String> {
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         None => serve(&arguments.socket),
+        Some(Command::Aidl(arguments)) => aidl(arguments),
         Some(Command::Hidl(arguments)) => hidl::run(arguments),
         Some(Command::Status(arguments)) => status(arguments),
     }
@@ -119,6 +139,17 @@ fn serve(arguments: &OnSocket) -> Result<()> {
         DaemonError::Service(error) => CliError::Service(error),
         other => CliError::Input(other.to_string()),
     })
+}
+
+fn aidl(arguments: &AidlArguments) -> Result<()> {
+    let settings = arguments.settings.as_deref().map(Settings::read).transpose();
+    let settings = settings.map_err(|error| CliError::Input(error.to_string()))?;
+    let devices = offered(&arguments.devices, arguments.threads)?;
+    let instance = arguments.instance.as_deref();
+    let report = |line: &str| {
+        let _ = writeln!(std::io::stderr(), "nnhal service: {line}");
+    };
+    Ok(nnhal_service::kernel::run(devices, instance, settings.unwrap_or_default(), report)?)
 }
 
 fn status(arguments: &StatusArguments) -> Result<()> {

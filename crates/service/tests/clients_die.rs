@@ -1,0 +1,93 @@
+//! A client is killed at each stage: nothing of it is left behind.
+
+mod common;
+
+use common::{
+    Process, descriptors, execute, prepare, request, say, slow_server, task, threads, within,
+};
+use nnhal_aidl::serve::Object;
+use nnhal_hal::client::Holding;
+use nnhal_hal::{BufferDescription, BufferRole};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The process that is a client, where this is one. It stops at the stage that it is told.
+#[test]
+fn process() {
+    let Some((stage, path)) = task() else { return };
+    let reached = |name: &str| {
+        if stage == name {
+            say("ready");
+            std::thread::park();
+        }
+    };
+    let device = nnhal_aidl::socket::open(&path, None).unwrap();
+    reached("connected");
+    if stage == "preparing" {
+        say("ready");
+    }
+    let prepared = prepare(&*device).unwrap();
+    reached("prepared");
+    let role = BufferRole { model_index: 0, io_index: 0, frequency: 1.0 };
+    let description = BufferDescription {
+        prepared_models: vec![Arc::clone(&prepared)],
+        input_roles: vec![role],
+        ..BufferDescription::default()
+    };
+    let _buffer = device.allocate(&description).unwrap();
+    reached("allocated");
+    let burst = prepared.configure_burst().unwrap();
+    burst.execute(&request(), false).unwrap();
+    reached("burst");
+    let request = request();
+    prepared.check_request(&request).unwrap();
+    reached("reusable");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| execute(&*prepared, &request));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        reached("executing");
+    });
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let server = slow_server(&path, 300, 300);
+    let stages =
+        ["connected", "preparing", "prepared", "allocated", "burst", "reusable", "executing"];
+    // Once, so that what stays for ever is there.
+    drop(Process::start("process", &format!("executing {}", path.display())));
+    let empty = || {
+        let totals = server.clients().totals();
+        server.clients().list().is_empty() && Object::ALL.iter().all(|what| totals.held(*what) == 0)
+    };
+    assert!(within(Duration::from_secs(3), empty));
+    std::thread::sleep(Duration::from_millis(200));
+    let before = (descriptors(), threads());
+    for stage in stages {
+        let mut process = Process::start("process", &format!("{stage} {}", path.display()));
+        let guest = Arc::clone(&server.clients().list()[0].guest);
+        if !matches!(stage, "connected" | "preparing") {
+            assert!(guest.held(Object::PreparedModels) == 1, "{stage}");
+        }
+        process.kill();
+        drop(process);
+        // What it had begun may still compute for as long as it takes, here 300 ms.
+        assert!(within(Duration::from_secs(3), empty), "{stage}: {:?}", server.status().all);
+        assert!(guest.client().has_left(), "{stage}");
+        let held = |what: &Holding| guest.client().held(*what);
+        assert!(
+            within(Duration::from_secs(3), || Holding::ALL.iter().all(|what| held(what) == 0)),
+            "{stage}"
+        );
+        let back = || descriptors() <= before.0 && threads() <= before.1;
+        assert!(
+            within(Duration::from_secs(3), back),
+            "{stage}: {:?} descriptors and threads, there were {before:?}",
+            (descriptors(), threads())
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! Clients that are many, hold too much, send nonsense, or read nothing.
+
+mod common;
+
+use common::{descriptors, execute, prepare, request, server, sum, threads, unsealed, within};
+use nnhal_aidl::interface::common::{Ashmem::Ashmem, MappableFile::MappableFile};
+use nnhal_aidl::interface::nn::Memory::Memory as WireMemory;
+use nnhal_aidl::interface::nn::Model::Model as WireModel;
+use nnhal_aidl::serve::Limits;
+use nnhal_aidl::socket::Lines;
+use nnhal_hal::client::ClientLimits;
+use nnhal_hal::{ErrorStatus, HalVersion, PrepareOptions, RequestMemoryPool};
+use nnhal_service::Settings;
+use rsbinder::ParcelFileDescriptor;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Descriptors and threads are the process's, so one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn serves(path: &Path) {
+    let device = nnhal_aidl::socket::open(path, None).expect("the service");
+    let prepared = prepare(&*device).unwrap();
+    assert_eq!(execute(&*prepared, &request()).unwrap(), sum());
+}
+
+#[test]
+fn a_thousand_clients_are_served_and_leave_nothing() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let server = server(&path, Settings { connections: 2000, ..Settings::default() });
+    serves(&path);
+    let before = (descriptors(), threads());
+    let lines: Vec<_> = (0..1000).map(|_| Lines::connect(&path).unwrap()).collect();
+    for line in &lines {
+        assert!(!line.device().unwrap().getVersionString().unwrap().is_empty());
+    }
+    serves(&path);
+    drop(lines);
+    let back = || server.clients().list().is_empty() && threads() <= before.1;
+    assert!(within(Duration::from_secs(10), back), "{} threads", threads());
+    assert!(within(Duration::from_secs(5), || descriptors() <= before.0));
+}
+
+#[test]
+fn limits_are_errors_that_say_so() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let settings = Settings {
+        connections: 2,
+        client: ClientLimits { bursts: 1, ..Settings::default().client },
+        objects: Limits { prepared_models: 2, executions: 1, ..Limits::default() },
+        ..Settings::default()
+    };
+    let server = server(&path, settings);
+    let device = nnhal_aidl::socket::open(&path, None).unwrap();
+    let first = prepare(&*device).unwrap();
+    let second = prepare(&*device).unwrap();
+    let refused = prepare(&*device).err().unwrap();
+    assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
+    assert!(refused.to_string().contains("2 prepared models"), "{refused}");
+    drop(second);
+    assert!(within(Duration::from_secs(1), || prepare(&*device).is_ok()));
+
+    let burst = first.configure_burst().unwrap();
+    let refused = first.configure_burst().err().unwrap();
+    assert!(refused.to_string().contains("1 bursts"), "{refused}");
+    drop(burst);
+
+    // Who has no reusable executions left still executes.
+    for _ in 0..3 {
+        let (one, other) = (request(), request());
+        for _ in 0..3 {
+            assert_eq!(execute(&*first, &one).unwrap(), sum());
+            assert_eq!(execute(&*first, &other).unwrap(), sum());
+        }
+    }
+    let _more = Lines::connect(&path).unwrap();
+    assert!(Lines::connect(&path).is_err(), "the third connection");
+    assert_eq!(server.clients().refused(), 1);
+}
+
+#[test]
+fn garbage_ends_its_connection_only() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let server = server(&path, Settings::default());
+    serves(&path);
+    let before = (descriptors(), threads());
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for length in 0..400_usize {
+        let mut socket = UnixStream::connect(&path).unwrap();
+        let bytes: Vec<u8> = (0..length * 3)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()[0]
+            })
+            .collect();
+        let _ = socket.write_all(&bytes);
+        // Also after a greeting as it should be: version 2, no session, no options.
+        if length % 2 == 0 {
+            let mut socket = UnixStream::connect(&path).unwrap();
+            let mut greeting = vec![0_u8; 16];
+            greeting[0] = 2;
+            let _ = socket.write_all(&greeting);
+            let _ = socket.write_all(&bytes);
+        }
+    }
+    serves(&path);
+    let back = || server.clients().list().is_empty() && threads() <= before.1;
+    assert!(within(Duration::from_secs(15), back), "{} threads", threads());
+    assert!(within(Duration::from_secs(5), || descriptors() <= before.0));
+}
+
+#[test]
+fn who_says_nothing_is_not_waited_for() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let patience = Duration::from_millis(300);
+    let server = server(&path, Settings { patience, ..Settings::default() });
+    let mut silent = UnixStream::connect(&path).unwrap();
+    let began = Instant::now();
+    serves(&path);
+    silent.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let ended = silent.read(&mut [0]);
+    assert_eq!(ended.unwrap(), 0, "the service hangs up");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(within(Duration::from_secs(1), || server.clients().list().is_empty()));
+}
+
+#[test]
+fn wrong_descriptors_are_refused() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let _server = server(&path, Settings::default());
+    let lines = Lines::connect(&path).unwrap();
+    let device = lines.device().unwrap();
+    let (pipe, _other) = std::io::pipe().unwrap();
+    let (socket, _peer) = UnixStream::pair().unwrap();
+    let kinds: Vec<(&str, ParcelFileDescriptor)> = vec![
+        ("a pipe", ParcelFileDescriptor::new(std::os::fd::OwnedFd::from(pipe))),
+        ("a socket", ParcelFileDescriptor::new(std::os::fd::OwnedFd::from(socket))),
+        ("a folder", ParcelFileDescriptor::new(File::open(folder.path()).unwrap())),
+        ("a device", ParcelFileDescriptor::new(File::open("/dev/null").unwrap())),
+        ("an empty file", ParcelFileDescriptor::new(tempfile::tempfile().unwrap())),
+    ];
+    for (what, fd) in kinds {
+        let again = fd.try_clone().unwrap();
+        let file = MappableFile { length: 8, prot: 3, fd: Some(again), offset: 0 };
+        for pool in [
+            WireMemory::Ashmem(Ashmem { fd: Some(fd.try_clone().unwrap()), size: 8 }),
+            WireMemory::MappableFile(file),
+        ] {
+            let model = WireModel { pools: vec![pool], ..WireModel::default() };
+            let status = device.getSupportedOperations(&model).unwrap_err();
+            let code = status.service_specific_error();
+            assert_eq!(code, ErrorStatus::InvalidArgument.code(), "{what}: {status:?}");
+        }
+    }
+    serves(&path);
+}
+
+#[test]
+fn pools_may_shrink_while_they_are_in_use() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let _server = server(&path, Settings::default());
+    let device = nnhal_aidl::socket::open(&path, None).unwrap();
+    let prepared = prepare(&*device).unwrap();
+    let mut request = request();
+    let RequestMemoryPool::Memory(memory) = &request.pools[0] else { panic!("memory") };
+    let size = memory.size();
+    let bytes = memory.view().unwrap().read_to_vec(0, size).unwrap();
+    let (memory, file) = unsealed(&bytes);
+    request.pools[0] = RequestMemoryPool::Memory(memory);
+    for _ in 0..3 {
+        assert_eq!(execute(&*prepared, &request).unwrap(), sum());
+    }
+    file.set_len(3).unwrap();
+    let error = execute(&*prepared, &request).unwrap_err();
+    assert_ne!(error.status(), ErrorStatus::DeviceUnavailable, "{error}");
+    file.set_len(size).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).unwrap();
+    assert_eq!(execute(&*prepared, &request).unwrap(), sum());
+}
+
+#[test]
+fn a_cache_on_a_full_disk_is_not_saved_and_does_no_harm() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let _server = server(&path, Settings::default());
+    let device = nnhal_aidl::socket::open(&path, None).unwrap();
+    let needed = device.cache_files_needed();
+    let full = |count| {
+        let open = |_| File::options().read(true).write(true).open("/dev/full").unwrap().into();
+        (0..count).map(open).collect()
+    };
+    let options = PrepareOptions {
+        model_cache: full(needed.model),
+        data_cache: full(needed.data),
+        token: [7; 32],
+        ..PrepareOptions::default()
+    };
+    let prepared = device.prepare_model(&common::model(), HalVersion::V1_3, options).unwrap();
+    assert_eq!(execute(&*prepared, &request()).unwrap(), sum());
+}
