@@ -58,7 +58,7 @@ const READERS: &[fn(&Delivered)] = &[
 ];
 
 fn strings(delivered: &Delivered) {
-    let _ = delivered.read(&Nothing, Reader::strings);
+    let _ = delivered.read(&Nothing, |reader| reader.strings());
 }
 
 /// Methods of a device, before the readers of types.

@@ -56,8 +56,8 @@ fn transaction(lines: &[&str]) -> Transaction {
         match words[2] {
             "PTR" => {
                 let flags: u32 = number(&words, "flags").parse().unwrap();
-                let parent = number(&words, "parent").parse().unwrap_or(0);
-                let offset: u64 = number(&words, "off").parse().unwrap();
+                let parent: usize = number(&words, "parent").parse().unwrap_or(0);
+                let offset: usize = number(&words, "off").parse().unwrap();
                 let contents = words.iter().position(|word| *word == "off").unwrap() + 2;
                 let content: Vec<u8> = words[contents..]
                     .iter()
@@ -66,11 +66,10 @@ fn transaction(lines: &[&str]) -> Transaction {
                 let length: usize = number(&words, "len").parse().unwrap();
                 assert_eq!(content.len(), length, "{line}");
                 let address = BASE + at as u64;
-                record(0x7074_2a85, flags, &[address, length as u64, parent, offset]);
+                record(0x7074_2a85, flags, &[address, length as u64, parent as u64, offset as u64]);
                 if flags == 1 {
-                    let holder: usize = buffer_of[parent as usize];
-                    let start = offset as usize;
-                    buffers[holder].1[start..start + 8].copy_from_slice(&address.to_le_bytes());
+                    let holder: usize = buffer_of[parent];
+                    buffers[holder].1[offset..offset + 8].copy_from_slice(&address.to_le_bytes());
                 }
                 buffer_of.push(buffers.len());
                 at += length.next_multiple_of(8);

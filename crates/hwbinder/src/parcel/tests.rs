@@ -153,7 +153,7 @@ fn the_list_of_offsets_ascends_within_the_data() {
 fn a_record_is_not_read_as_data() {
     let mut writer = Writer::default();
     writer.string("text");
-    let read = Delivered::of(writer).read(&Nothing, Reader::u32);
+    let read = Delivered::of(writer).read(&Nothing, |reader| reader.u32());
     assert!(matches!(read, Err(ParcelError::Unexpected { .. })), "{read:?}");
 }
 
@@ -164,10 +164,10 @@ fn an_empty_array_may_or_may_not_be_an_object() {
     let mut structure = [0; 16];
     structure[..8].copy_from_slice(&(BASE + 216).to_le_bytes());
     let listed = parcel_of(&[head, pointer(216, 0, Some((0, 0)))], &[(200, &structure)]);
-    assert!(listed.read(&Nothing, Reader::strings).unwrap().is_empty());
+    assert!(listed.read(&Nothing, |reader| reader.strings()).unwrap().is_empty());
     let mut writer = Writer::default();
     writer.strings::<&str>(&[]);
-    assert!(Delivered::of(writer).read(&Nothing, Reader::strings).unwrap().is_empty());
+    assert!(Delivered::of(writer).read(&Nothing, |reader| reader.strings()).unwrap().is_empty());
 }
 
 #[test]
@@ -177,7 +177,8 @@ fn a_string_ends_with_its_nul() {
         let mut structure = super::string_structure("abc");
         structure[..8].copy_from_slice(&(BASE + 216).to_le_bytes());
         let child = pointer(216, bytes.len() as u64, Some((0, 0)));
-        parcel_of(&[head, child], &[(200, &structure), (216, bytes)]).read(&Nothing, Reader::string)
+        parcel_of(&[head, child], &[(200, &structure), (216, bytes)])
+            .read(&Nothing, |reader| reader.string())
     };
     assert_eq!(string(b"abc\0").unwrap(), "abc");
     assert_eq!(string(b"abcd"), Err(ParcelError::String));
