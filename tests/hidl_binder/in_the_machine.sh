@@ -26,7 +26,7 @@ done
 
 judge="hidl-binder-test conformance nnhal-reference"
 if [ -n "$vectors" ] && [ $suites = sample ]; then
-    try "a few vectors, by all paths" $judge /data --paths all --filter add_relaxed
+    try "a few vectors, by all paths" $judge /data --paths all
 elif [ -n "$vectors" ]; then
     try "vectors, by all paths" $judge /data --paths all
     try "vectors, by callbacks" $judge --by-callback /data
@@ -44,7 +44,7 @@ if [ -n "$nnhal" ]; then
     done
     try "nnhal devices lists it" sh -c 'nnhal devices | grep hidl:offered'
     if [ -n "$vectors" ]; then
-        try "nnhal conformance" nnhal conformance /data --device hidl:offered --filter add_relaxed
+        try "nnhal conformance" nnhal conformance /data --device hidl:offered
     fi
     kill $service
     # What is killed is gone.

@@ -34,7 +34,9 @@ pub enum Fault {
     Many,
 }
 
-const ALL: &[(Fault, fn(&Arc<Process>) -> Outcome)] = &[
+type Check = fn(&Arc<Process>) -> Outcome;
+
+const ALL: &[(Fault, Check)] = &[
     (Fault::Base, base),
     (Fault::Calls, calls),
     (Fault::Parcels, parcels),
@@ -173,9 +175,9 @@ fn parcels(process: &Arc<Process>) -> Outcome {
     let mut refused = 0;
     for code in 1..=20 {
         let token = match code {
-            ..=4 => DEVICE_1_0.to_owned(),
-            ..=7 => DEVICE_1_0.replace("1.0", "1.1"),
-            ..=15 => DEVICE_1_0.replace("1.0", "1.2"),
+            ..5 => DEVICE_1_0.to_owned(),
+            5..8 => DEVICE_1_0.replace("1.0", "1.1"),
+            8..16 => DEVICE_1_0.replace("1.0", "1.2"),
             _ => DEVICE.to_owned(),
         };
         for shape in 0..8 {
