@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod contract;
+mod dist;
 mod files;
 mod install;
 mod links;
@@ -70,6 +71,18 @@ enum Command {
         #[arg(long)]
         code: Option<u32>,
     },
+    /// Builds the program `nnhal` for Android and its containers: static, for x86-64 and 64-bit ARM, with the files that
+    /// Android wants beside it.
+    ///
+    /// Needs Rust's standard library for musl: `rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl`.
+    Dist {
+        /// The folder that is written to, with a folder for each processor.
+        #[arg(long, value_name = "DIR", default_value = "dist")]
+        out: PathBuf,
+        /// Only for these targets.
+        #[arg(long = "target", value_name = "TRIPLE", default_values = dist::TARGETS)]
+        targets: Vec<String>,
+    },
     /// Builds the C libraries and the delegate, and installs them with headers and files for pkg-config.
     Install {
         /// The folder whose `lib` and `include` are written to.
@@ -129,6 +142,14 @@ fn run(root: &Path, command: Command) -> Result<bool, Box<dyn Error>> {
             print_lines(operation.write(root)?.iter().map(|path| path.display()));
             println!("{}", operation.next_steps());
             Ok(true)
+        }
+        Command::Dist { out, targets } => {
+            let built = dist::build(root, &out, &targets)?;
+            print_lines(built.written.iter().map(|path| path.display()));
+            for target in &built.missing {
+                eprintln!("the standard library for {target} is not installed: not built");
+            }
+            Ok(built.missing.is_empty())
         }
         Command::Install { prefix, staging } => {
             let written = install::install(root, &prefix, staging.as_deref())?;

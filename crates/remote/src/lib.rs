@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `unix:PATH`, `unix:PATH#DEVICE` | the device that a service offers on a Unix socket: its first, or the one named |
 //! | `aidl:NAME` | `android.hardware.neuralnetworks.IDevice/NAME` of kernel binder's service manager |
+//! | `hidl:NAME` | `android.hardware.neuralnetworks@1.0::IDevice/NAME`, of 1.0 to 1.3, of hwbinder's service manager |
 //!
 //! A device is reached when it is opened, and again when it is used after its service has died and
 //! returned. What was prepared before is lost then and answers `DEVICE_UNAVAILABLE`.
@@ -22,6 +23,8 @@
 #[cfg(feature = "aidl")]
 mod aidl;
 mod error;
+#[cfg(feature = "hidl")]
+mod hidl;
 
 pub use error::RemoteError;
 
@@ -47,6 +50,8 @@ pub const KINDS: &[Kind] = &[
     aidl::UNIX,
     #[cfg(feature = "aidl")]
     aidl::KERNEL,
+    #[cfg(feature = "hidl")]
+    hidl::HIDL,
 ];
 
 /// The kind and the rest of a name; `None` if it is no name of a remote device.
@@ -63,6 +68,15 @@ pub fn is_remote(name: &str) -> bool {
 /// The forms of names that there are, for messages: `unix:PATH, aidl:NAME`.
 pub fn forms() -> String {
     KINDS.iter().map(|kind| kind.form).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of all devices of kinds that keep a list, or why a list cannot be had.
+pub fn listed() -> Vec<Result<String, RemoteError>> {
+    let of_kind = |kind: &Kind| match find(&format!("{}:*", kind.scheme)) {
+        Ok(names) => names.into_iter().map(Ok).collect(),
+        Err(error) => vec![Err(error)],
+    };
+    KINDS.iter().filter(|kind| kind.list.is_some()).flat_map(of_kind).collect()
 }
 
 /// Opens a device by its name.

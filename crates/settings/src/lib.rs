@@ -67,7 +67,7 @@ pub const WINOGRAD: Setting = Setting {
 pub const DEVICES: Setting = Setting {
     name: "NNHAL_DEVICES",
     values: "names, separated by commas, of `nnhal-cpu` and `nnhal-reference`, or of devices of other \
-             processes as `unix:/run/nnhal/nnhal.sock`; `aidl:*` is all of that kind",
+             processes as `unix:/run/nnhal/nnhal.sock`; `aidl:*` and `hidl:*` are all of a kind",
     default: "all, the fast one first",
     meaning: "The devices that are offered, in this order. The last one takes over where another \
               one fails.",
@@ -83,6 +83,16 @@ pub const NNAPI_REFERENCE: Setting = Setting {
               Android's CPU device or leave it out. It is one more entry, the last; with `,renamed` \
               the device has this name only. With `off` none has it.",
     readers: "the C library",
+};
+
+/// Where HIDL services are.
+pub const HWBINDER: Setting = Setting {
+    name: "NNHAL_HWBINDER",
+    values: "the path of a binder device",
+    default: "`/dev/hwbinder`",
+    meaning: "The device behind which devices `hidl:NAME` are, such as a container's \
+              `/dev/anbox-hwbinder`.",
+    readers: "all that take names of devices of other processes",
 };
 
 /// What is written to standard error.
@@ -118,12 +128,13 @@ pub const LITERT_OPTIONS: Setting = Setting {
 };
 
 /// All of them.
-pub const ALL: [&Setting; 8] = [
+pub const ALL: [&Setting; 9] = [
     &THREADS,
     &INSTRUCTION_SET,
     &WINOGRAD,
     &DEVICES,
     &NNAPI_REFERENCE,
+    &HWBINDER,
     &LOG,
     &ABORT_ON_MISUSE,
     &LITERT_OPTIONS,

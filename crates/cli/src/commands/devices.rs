@@ -28,8 +28,10 @@ struct Description {
 
 /// Lists the devices.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let descriptions: Vec<_> =
-        devices::all(None)?.iter().map(|device| describe(&**device)).collect();
+    let mut descriptions: Vec<_> =
+        devices::all(None)?.iter().map(|device| describe(device.name(), &**device)).collect();
+    #[cfg(feature = "service")]
+    descriptions.extend(remote());
     if arguments.json {
         return print_json(&serde_json::json!({ "devices": descriptions }));
     }
@@ -49,10 +51,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     print(&text)
 }
 
-fn describe(device: &dyn Device) -> Description {
+/// The devices of other processes that can be listed. One that cannot be reached is none to choose.
+#[cfg(feature = "service")]
+fn remote() -> Vec<Description> {
+    let open = |name: std::result::Result<String, nnhal_remote::RemoteError>| {
+        let described = name.and_then(|name| Ok(describe(&name, &*nnhal_remote::open(&name)?)));
+        described.inspect_err(|error| tracing::warn!(%error, "a device was left out")).ok()
+    };
+    nnhal_remote::listed().into_iter().filter_map(open).collect()
+}
+
+/// A device by the name that `--device` takes.
+fn describe(name: &str, device: &dyn Device) -> Description {
     Description {
-        name: device.name().to_owned(),
-        default: device.name() == devices::DEFAULT,
+        name: name.to_owned(),
+        default: name == devices::DEFAULT,
         version: device.version().name(),
         version_string: device.version_string(),
         device_type: device.device_type().name(),

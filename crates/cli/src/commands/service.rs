@@ -1,5 +1,7 @@
 //! `nnhal service`
 
+mod hidl;
+
 use super::print;
 use crate::error::{CliError, Result};
 use nnhal::devices;
@@ -39,6 +41,8 @@ pub struct Arguments {
 enum Command {
     /// Offer devices through kernel binder's service manager, on Android and its relatives
     Aidl(AidlArguments),
+    /// Offer devices behind HIDL's hwbinder, as Android's drivers
+    Hidl(hidl::Arguments),
     /// Ask a service what it is doing
     Status(StatusArguments),
 }
@@ -110,6 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         None => serve(&arguments.socket),
         Some(Command::Aidl(arguments)) => aidl(arguments),
+        Some(Command::Hidl(arguments)) => hidl::run(arguments),
         Some(Command::Status(arguments)) => status(arguments),
     }
 }

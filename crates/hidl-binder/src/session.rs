@@ -1,0 +1,90 @@
+//! [`Sessions`]: the clients of a service, each of which is served separately.
+
+use nnhal_hal::client::ClientLimits;
+use nnhal_hal::{Client, Device};
+use nnhal_hidl::serve;
+use nnhal_hidl::tasks::Limits;
+use nnhal_hwbinder::Caller;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// A client of whose process this one cannot see the number: one of another container. All such are one client, which
+/// never leaves.
+const UNSEEN: i32 = 0;
+
+/// The clients of a service, by process.
+pub(crate) struct Sessions {
+    device: Arc<dyn Device>,
+    limits: ClientLimits,
+    tasks: Limits,
+    by_process: Mutex<HashMap<i32, Weak<Session>>>,
+}
+
+/// A client, as long as it has anything: an object of the service, or one that the service is to notify.
+pub(crate) struct Session {
+    pub(crate) served: Arc<serve::Device>,
+    client: Client,
+    process: i32,
+    sessions: Weak<Sessions>,
+}
+
+impl Sessions {
+    pub(crate) fn new(device: Arc<dyn Device>, limits: ClientLimits, tasks: Limits) -> Arc<Self> {
+        Arc::new(Self { device, limits, tasks, by_process: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Weak<Session>>> {
+        self.by_process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// The session of who calls.
+    pub(crate) fn of(self: &Arc<Self>, caller: Caller) -> Arc<Session> {
+        let process = caller.process;
+        let mut by_process = self.lock();
+        if let Some(session) = by_process.get(&process).and_then(Weak::upgrade) {
+            return session;
+        }
+        let client = match process {
+            UNSEEN => Client::new("of other containers", self.limits),
+            process => Client::new(format!("process {process}"), self.limits),
+        };
+        let served =
+            serve::Device::for_client(Arc::clone(&self.device), client.clone(), self.tasks);
+        let session = Arc::new(Session { served, client, process, sessions: Arc::downgrade(self) });
+        by_process.insert(process, Arc::downgrade(&session));
+        session
+    }
+
+    /// Clients that have anything.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().values().filter(|session| session.strong_count() > 0).count()
+    }
+}
+
+impl Session {
+    /// The client's process has ended.
+    pub(crate) fn leave(&self) {
+        if self.process == UNSEEN {
+            return;
+        }
+        if let Some(sessions) = self.sessions.upgrade() {
+            let mut by_process = sessions.lock();
+            // The number may be another process's by now.
+            let own = |known: &Weak<Self>| std::ptr::eq(known.as_ptr(), self);
+            if by_process.get(&self.process).is_some_and(own) {
+                by_process.remove(&self.process);
+            }
+        }
+        self.client.leave();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,17 @@
+//! The kernel's side: [`Process`] is this process as a binder device sees it.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `system` | the device: opened, mapped, asked; the only module with `unsafe` |
+//! | `protocol` | commands and returns as bytes |
+//! | `locals` | objects of this process by the numbers that the kernel knows them by |
+//! | `process` | [`Process`]: what all threads share |
+//! | `thread` | what one thread does: calls, and the loop of a thread that is called |
+
+mod locals;
+mod process;
+mod protocol;
+mod system;
+mod thread;
+
+pub use process::{Options, Process};

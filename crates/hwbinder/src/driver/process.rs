@@ -1,0 +1,260 @@
+//! [`Process`]: this process as a binder device sees it.
+
+use super::locals::Locals;
+use super::protocol::{Transaction, command};
+use super::system::Device;
+use super::thread;
+use crate::error::Error;
+use crate::object::{Binder, Object};
+use crate::parcel::{Memory, Parcel, Resolve, Writer};
+use crate::remote::Remote;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// How a device is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes for what arrives and has not been dealt with; the kernel gives 4 MiB at most.
+    pub mapping: usize,
+    /// Threads that are called, 1 at least. There are fewer until they are needed.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    /// 1 MiB less two pages, as Android's, and 16 threads.
+    fn default() -> Self {
+        Self { mapping: (1 << 20) - 8192, threads: 16 }
+    }
+}
+
+/// This process as a binder device sees it: what it offers, what it uses, the threads that are called.
+///
+/// It exists as long as the process: its threads wait in the kernel, which nothing but the end wakes.
+pub struct Process {
+    pub(super) device: Device,
+    pub(super) locals: Locals,
+    remotes: Mutex<HashMap<u32, Weak<Remote>>>,
+    deaths: Mutex<HashMap<u64, Weak<Remote>>>,
+    next_cookie: AtomicU64,
+    pub(super) threads: AtomicUsize,
+    pub(super) most_threads: usize,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Process {
+    /// Opens a binder device, the first time; later this is the same as before, with the options it had.
+    ///
+    /// # Errors
+    /// If there is no such device, or it speaks another protocol.
+    pub fn open(path: &Path, options: Options) -> Result<Arc<Self>, Error> {
+        static OPEN: OnceLock<Mutex<HashMap<PathBuf, Arc<Process>>>> = OnceLock::new();
+        let mut open = locked(OPEN.get_or_init(Mutex::default));
+        if let Some(process) = open.get(path) {
+            return Ok(Arc::clone(process));
+        }
+        let most_threads = options.threads.max(1);
+        let device = Device::open(path, options.mapping)?;
+        // Besides the first, which was not asked for.
+        device.set_max_threads(u32::try_from(most_threads - 1).unwrap_or(u32::MAX))?;
+        let process = Arc::new(Self {
+            device,
+            locals: Locals::default(),
+            remotes: Mutex::default(),
+            deaths: Mutex::default(),
+            next_cookie: AtomicU64::new(1),
+            threads: AtomicUsize::new(0),
+            most_threads,
+        });
+        thread::start(&process, command::ENTER_LOOPER)?;
+        open.insert(path.to_owned(), Arc::clone(&process));
+        Ok(process)
+    }
+
+    /// Becomes the context manager of the device: the object that every process can call as number 0.
+    ///
+    /// # Errors
+    /// If there is one, or this process may not.
+    pub fn become_context_manager(&self, object: Arc<dyn Object>) -> Result<(), Error> {
+        self.locals.set_context_manager(object);
+        self.device.become_context_manager()
+    }
+
+    /// The context manager. It need not be there: whoever wants to know pings it.
+    pub fn context_manager(self: &Arc<Self>) -> Arc<Remote> {
+        self.remote_of(0)
+    }
+
+    /// Objects of this process that others refer to.
+    pub fn offered(&self) -> usize {
+        self.locals.len()
+    }
+
+    /// Objects of other processes that this one refers to.
+    pub fn used(&self) -> usize {
+        locked(&self.remotes).values().filter(|remote| remote.strong_count() > 0).count()
+    }
+
+    /// Calls a method of an object. The reply is read before this returns.
+    pub(crate) fn call<T>(
+        self: &Arc<Self>,
+        handle: u32,
+        code: u32,
+        request: Writer,
+        read: impl FnOnce(&mut crate::Reader<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let reply = thread::call(self, handle, code, request, false)?.ok_or(Error::Dead)?;
+        reply.read(|reader| {
+            reader.expect_no_exception()?;
+            read(reader)
+        })
+    }
+
+    /// Calls a method whose results no one waits for.
+    pub(crate) fn call_one_way(
+        self: &Arc<Self>,
+        handle: u32,
+        code: u32,
+        request: Writer,
+    ) -> Result<(), Error> {
+        thread::call(self, handle, code, request, true).map(|_| ())
+    }
+
+    /// Does something that the kernel answers nothing to.
+    pub(super) fn command(&self, code: u32, content: &[u8]) {
+        let mut command = code.to_le_bytes().to_vec();
+        command.extend(content);
+        if let Err(error) = self.device.exchange(&command, &mut []) {
+            tracing::warn!(%error, code, "a command to binder has failed");
+        }
+    }
+
+    fn remote_of(self: &Arc<Self>, handle: u32) -> Arc<Remote> {
+        let mut remotes = locked(&self.remotes);
+        if let Some(remote) = remotes.get(&handle).and_then(Weak::upgrade) {
+            return remote;
+        }
+        self.command(command::ACQUIRE, &handle.to_le_bytes());
+        let remote = Arc::new(Remote::new(Arc::clone(self), handle));
+        remotes.insert(handle, Arc::downgrade(&remote));
+        remote
+    }
+
+    /// Lets go of an object of another process: of one `Remote`, each of which has acquired it once.
+    pub(crate) fn forget(&self, remote: &Remote) {
+        if let Some(cookie) = remote.cookie() {
+            locked(&self.deaths).remove(&cookie);
+            self.command(
+                command::CLEAR_DEATH_NOTIFICATION,
+                &handle_cookie(remote.handle(), cookie),
+            );
+        }
+        let mut remotes = locked(&self.remotes);
+        // There may be another `Remote` of that number by now.
+        if remotes.get(&remote.handle()).is_some_and(|known| known.strong_count() == 0) {
+            remotes.remove(&remote.handle());
+        }
+        drop(remotes);
+        self.command(command::RELEASE, &remote.handle().to_le_bytes());
+    }
+
+    /// Asks to be notified when an object's process ends. Returns what the notice will name.
+    pub(crate) fn watch(&self, remote: &Arc<Remote>) -> u64 {
+        let cookie = self.next_cookie.fetch_add(1, Ordering::Relaxed);
+        locked(&self.deaths).insert(cookie, Arc::downgrade(remote));
+        self.command(command::REQUEST_DEATH_NOTIFICATION, &handle_cookie(remote.handle(), cookie));
+        cookie
+    }
+
+    /// An object's process has ended.
+    pub(super) fn died(&self, cookie: u64) {
+        let remote = locked(&self.deaths).get(&cookie).and_then(Weak::upgrade);
+        if let Some(remote) = remote {
+            remote.died();
+        }
+        self.command(command::DEAD_BINDER_DONE, &cookie.to_le_bytes());
+    }
+}
+
+/// `struct binder_handle_cookie`, which is packed.
+fn handle_cookie(handle: u32, cookie: u64) -> Vec<u8> {
+    handle.to_le_bytes().into_iter().chain(cookie.to_le_bytes()).collect()
+}
+
+/// A buffer that the kernel has returned and that is given back when this is dropped.
+pub(super) struct Received {
+    process: Arc<Process>,
+    pub(super) transaction: Transaction,
+}
+
+impl Received {
+    pub(super) fn new(process: &Arc<Process>, transaction: Transaction) -> Self {
+        Self { process: Arc::clone(process), transaction }
+    }
+
+    /// Reads the parcel in it.
+    pub(super) fn read<T, E: From<Error>>(
+        &self,
+        read: impl FnOnce(&mut crate::Reader<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Transaction { data, data_size, offsets, offsets_size, flags, .. } = self.transaction;
+        let missing = || Error::system("binder", "a buffer that is not in the mapping");
+        let data = self.bytes(data, data_size).ok_or_else(missing)?;
+        if flags & super::protocol::STATUS_CODE != 0 {
+            let code = data.first_chunk().map_or(0, |code| i32::from_le_bytes(*code));
+            return Err(Error::Status(code).into());
+        }
+        let offsets = self.bytes(offsets, offsets_size).ok_or_else(missing)?;
+        let parcel = Parcel::check(data, offsets, &self, self).map_err(Error::from)?;
+        read(&mut crate::Reader::new(&parcel))
+    }
+}
+
+impl<'a> Received {
+    #[allow(unsafe_code)]
+    fn slice(&'a self, address: u64, length: u64) -> Option<&'a [u8]> {
+        // SAFETY: data, offsets and the buffers that objects name belong to a buffer that is given back when `self` is
+        // dropped, which outlives the slice.
+        unsafe { self.process.device.slice(address, length) }
+    }
+
+    fn bytes(&'a self, address: u64, length: u64) -> Option<&'a [u8]> {
+        // Of nothing there need not be an address.
+        if length == 0 { Some(&[]) } else { self.slice(address, length) }
+    }
+}
+
+impl<'a> Memory<'a> for &'a Received {
+    fn bytes(&self, address: u64, length: u64) -> Option<&'a [u8]> {
+        (*self).slice(address, length)
+    }
+}
+
+impl Resolve for Received {
+    #[allow(unsafe_code)]
+    fn descriptor(&self, number: i32) -> io::Result<OwnedFd> {
+        // SAFETY: `Reader` asks for numbers in arrays of descriptors of this buffer, which the kernel has opened for it
+        // and closes when it is given back.
+        unsafe { Device::duplicate(number) }
+    }
+
+    fn local(&self, id: u64) -> Option<Binder> {
+        self.process.locals.get(id).map(Binder::Local)
+    }
+
+    fn remote(&self, handle: u32) -> Option<Binder> {
+        Some(Binder::Remote(self.process.remote_of(handle)))
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        self.process.command(command::FREE_BUFFER, &self.transaction.data.to_le_bytes());
+    }
+}
