@@ -23,6 +23,10 @@ pub enum CliError {
     #[cfg(feature = "conformance")]
     #[error(transparent)]
     Conformance(#[from] nnhal_conformance::command::CommandError),
+    /// What serving models says.
+    #[cfg(feature = "serve")]
+    #[error(transparent)]
+    Serve(#[from] nnhal_serve::StartError),
     /// The command worked, and its answer is no: outputs differ, vectors failed.
     #[error("{0}")]
     Negative(String),
@@ -52,6 +56,8 @@ impl CliError {
             Self::Library(error) if error.status().is_some() => 4,
             #[cfg(feature = "conformance")]
             Self::Conformance(error) => error.exit_code(),
+            #[cfg(feature = "serve")]
+            Self::Serve(_) => 3,
             Self::File { .. } | Self::Input(_) | Self::Library(_) => 3,
         }
     }

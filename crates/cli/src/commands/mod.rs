@@ -12,6 +12,8 @@ pub mod conformance;
 pub mod devices;
 pub mod inspect;
 pub mod run;
+#[cfg(feature = "serve")]
+pub mod serve;
 
 /// Writes to standard output. A reader that has gone away (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
