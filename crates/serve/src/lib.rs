@@ -26,6 +26,7 @@ mod metrics;
 mod model;
 mod options;
 mod page;
+pub mod parse;
 mod proto;
 mod repository;
 mod request;

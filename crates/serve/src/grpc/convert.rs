@@ -34,7 +34,7 @@ fn parameters(wire: HashMap<String, proto::InferParameter>) -> Parameters {
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::NotFound`]: no such shared memory; [`Error::Unsupported`].
-pub(super) fn request(
+pub(crate) fn request(
     wire: proto::ModelInferRequest,
     memory: &SharedMemory,
 ) -> Result<InferRequest> {
@@ -292,5 +292,81 @@ pub(crate) fn config(served: &Served) -> proto::ModelConfig {
         default_model_filename: own.filename.clone(),
         scheduling_choice: batching,
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message as _;
+    use proto::model_infer_request::InferInputTensor;
+
+    fn wire() -> proto::ModelInferRequest {
+        let input = |name: &str, datatype: &str, shape: &[i64]| InferInputTensor {
+            name: name.into(),
+            datatype: datatype.into(),
+            shape: shape.to_vec(),
+            ..Default::default()
+        };
+        proto::ModelInferRequest {
+            model_name: "m".into(),
+            inputs: vec![input("a", "INT8", &[2]), input("b", "FP32", &[1])],
+            raw_input_contents: vec![vec![1, 2].into(), vec![0; 4].into()],
+            ..Default::default()
+        }
+    }
+
+    fn read(wire: proto::ModelInferRequest) -> Result<InferRequest> {
+        request(wire, &SharedMemory::new(false))
+    }
+
+    #[test]
+    fn raw_contents_are_the_inputs_in_order() {
+        let request = read(wire()).unwrap();
+        let Data::Bytes(bytes) = &request.inputs[0].data else { panic!() };
+        assert_eq!(**bytes, [1, 2]);
+        let mut fewer = wire();
+        fewer.raw_input_contents.pop();
+        assert!(read(fewer).is_err());
+        let mut more = wire();
+        more.raw_input_contents.push(vec![1].into());
+        assert!(read(more).is_err());
+        let mut both = wire();
+        both.inputs[0].contents =
+            Some(proto::InferTensorContents { int_contents: vec![1, 2], ..Default::default() });
+        assert!(read(both).is_err());
+    }
+
+    #[test]
+    fn typed_contents_are_in_the_range_of_their_type() {
+        let with = |ints: &[i32]| {
+            let mut wire = wire();
+            wire.raw_input_contents.clear();
+            wire.inputs.truncate(1);
+            let int_contents = ints.to_vec();
+            wire.inputs[0].contents =
+                Some(proto::InferTensorContents { int_contents, ..Default::default() });
+            read(wire)
+        };
+        assert!(with(&[-128, 127]).is_ok());
+        for wrong in [&[0, 128][..], &[-129, 0], &[1], &[1, 2, 3], &[]] {
+            assert!(with(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn sec_any_changed_message_is_read_or_refused() {
+        let whole = wire().encode_to_vec();
+        for at in 0..whole.len() {
+            for value in 0..=255 {
+                let mut bytes = whole.clone();
+                bytes[at] = value;
+                let Ok(request) = crate::parse::message(&bytes) else { continue };
+                for input in request.inputs {
+                    let Data::Bytes(bytes) = &input.data else { continue };
+                    assert_eq!(input.data_type.byte_length(&input.shape), Some(bytes.len()));
+                }
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 mod convert;
 
-pub(crate) use convert::config;
+pub(crate) use convert::{config, request as read_request};
 
 use crate::error::Error;
 use crate::listen::{Arrival, SharedCharge};

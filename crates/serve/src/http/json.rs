@@ -444,3 +444,139 @@ pub(crate) fn read_raw(
 
 // A name that is longer is refused before anything is made of it.
 const _: () = assert!(MOST_NAME <= 1 << 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TensorMeta;
+
+    fn read_one(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
+        let memory = SharedMemory::new(false);
+        read("m", None, &Bytes::copy_from_slice(body), header, &memory)
+    }
+
+    fn bytes(data: &Data) -> Vec<u8> {
+        match data {
+            Data::Bytes(bytes) => bytes.to_vec(),
+            Data::Shared(_) => Vec::new(),
+        }
+    }
+
+    fn elements_of(datatype: &str, count: usize, data: &str) -> Result<Vec<u8>> {
+        let body = format!(
+            r#"{{"inputs":[{{"data":{data},"name":"x","shape":[{count}],"datatype":"{datatype}"}}]}}"#
+        );
+        read_one(body.as_bytes(), None).map(|request| bytes(&request.inputs[0].data))
+    }
+
+    #[test]
+    fn elements_are_nested_or_flat_and_of_their_type() {
+        assert_eq!(elements_of("INT16", 4, "[[1,-2],[3,4]]").unwrap(), [1, 0, 254, 255, 3, 0, 4, 0]);
+        assert_eq!(elements_of("BOOL", 3, "[true,0,1]").unwrap(), [1, 0, 1]);
+        assert_eq!(elements_of("FP16", 1, "[1.0]").unwrap(), [0, 0x3C]);
+        assert_eq!(elements_of("UINT64", 1, "[18446744073709551615]").unwrap(), [255; 8]);
+        assert_eq!(elements_of("FP32", 1, "[1]").unwrap(), 1.0_f32.to_le_bytes());
+        assert_eq!(elements_of("INT8", 1, "[3.0]").unwrap(), [3]);
+        for (datatype, data) in [
+            ("UINT8", "[256]"),
+            ("UINT8", "[-1]"),
+            ("INT8", "[0.5]"),
+            ("BOOL", "[2]"),
+            ("INT32", "[true]"),
+            ("FP32", "[null]"),
+            ("FP32", "[\"1\"]"),
+            ("FP32", "[1,2]"),
+            ("FP32", "[]"),
+            ("FP32", "{}"),
+        ] {
+            assert!(elements_of(datatype, 1, data).is_err(), "{datatype} {data}");
+        }
+    }
+
+    #[test]
+    fn bytes_follow_in_the_order_of_inputs() {
+        let json = r#"{"inputs":[
+            {"name":"a","shape":[2],"datatype":"UINT8","parameters":{"binary_data_size":2}},
+            {"name":"b","shape":[1],"datatype":"UINT8","data":[9]},
+            {"name":"c","shape":[3],"datatype":"INT8","parameters":{"binary_data_size":3}}],
+            "parameters":{"binary_data_output":true},
+            "outputs":[{"name":"y"},{"name":"z","parameters":{"binary_data":false}}]}"#;
+        let mut body = json.as_bytes().to_vec();
+        body.extend([1, 2, 3, 4, 5]);
+        let request = read_one(&body, Some(json.len())).unwrap();
+        let all: Vec<_> = request.inputs.iter().map(|input| bytes(&input.data)).collect();
+        assert_eq!(all, [vec![1, 2], vec![9], vec![3, 4, 5]]);
+        assert_eq!(request.outputs[0].binary, Some(true));
+        assert_eq!(request.outputs[1].binary, Some(false));
+        body.push(6);
+        assert!(read_one(&body, Some(json.len())).is_err(), "a byte too many");
+        body.truncate(body.len() - 2);
+        assert!(read_one(&body, Some(json.len())).is_err(), "a byte too few");
+    }
+
+    #[test]
+    fn sec_any_changed_request_is_read_or_refused() {
+        let json = r#"{"id":"1","parameters":{"priority":1,"timeout":5,"x":[1]},"inputs":[{"name":"a","shape":[1,2],
+            "datatype":"FP32","data":[[1.5,2]]},{"name":"b","shape":[4],"datatype":"INT8","parameters":
+            {"binary_data_size":4}}],"outputs":[{"name":"y","parameters":{"classification":2}}]}"#;
+        let mut whole = json.as_bytes().to_vec();
+        whole.extend([1, 2, 3, 4]);
+        assert!(read_one(&whole, Some(json.len())).is_ok());
+        // A sequence of its own, so that a failure comes again.
+        let mut state = 0x9E37_79B9_u64;
+        let mut next = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state % below as u64).unwrap()
+        };
+        for _ in 0..20_000 {
+            let mut body = whole.clone();
+            for _ in 0..=next(4) {
+                let at = next(body.len());
+                match next(4) {
+                    0 => body[at] = b"{}[]\",:0-9e."[next(12)],
+                    1 => body[at] = u8::try_from(next(256)).unwrap(),
+                    2 => drop(body.remove(at)),
+                    _ => body.insert(at, b"09[{\"-"[next(6)]),
+                }
+            }
+            let header = json.len() + next(9) - 4;
+            if let Ok(request) = read_one(&body, Some(header)) {
+                for input in &request.inputs {
+                    let length = input.data_type.byte_length(&input.shape);
+                    assert_eq!(length, Some(bytes(&input.data).len()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_so_that_they_are_read_the_same() {
+        let floats = [0.1_f32, -1e-30, f32::MAX, f32::NAN, 3.0];
+        let bytes: Vec<u8> = floats.iter().flat_map(|it| it.to_le_bytes()).collect();
+        assert_eq!(elements(DataType::Float32, &bytes), "[0.1,-1e-30,3.4028235e38,null,3.0]");
+        assert_eq!(elements(DataType::Bool, &[1, 0]), "[true,false]");
+        assert_eq!(elements(DataType::Int16, &[255, 255]), "[-1]");
+    }
+
+    #[test]
+    fn bytes_alone_are_the_one_input() {
+        let meta = |shape: &[Option<usize>]| TensorMeta {
+            name: "x".into(),
+            data_type: DataType::Float32,
+            shape: shape.to_vec(),
+        };
+        let read = |shape: &[Option<usize>], is_batched, bytes: usize| {
+            read_raw("m", None, &[meta(shape)], is_batched, vec![0; bytes].into())
+                .map(|request| request.inputs[0].shape.clone())
+        };
+        assert_eq!(read(&[None, Some(4)], true, 16).unwrap(), [1, 4]);
+        assert_eq!(read(&[None, Some(4)], false, 48).unwrap(), [3, 4]);
+        assert_eq!(read(&[Some(2), Some(2)], false, 16).unwrap(), [2, 2]);
+        assert!(read(&[Some(2), Some(2)], false, 15).is_err());
+        assert!(read(&[None, None], false, 16).is_err());
+        assert!(read(&[None, Some(4)], false, 50).is_err());
+        assert!(read(&[None, Some(0)], false, 50).is_err());
+    }
+}

@@ -3,6 +3,8 @@
 mod json;
 mod views;
 
+pub(crate) use json::read as read_request;
+
 use crate::error::{Error, Result};
 use crate::listen::Arrival;
 use crate::page;
@@ -89,10 +91,6 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/config", get(views::model_config))
         .route("/stats", get(views::model_stats))
         .route("/infer", post(infer));
-    // A nested path of "/" would not be reached without the slash.
-    let model = |prefix: &str, all: Router<Arc<Service>>| {
-        all.route(prefix, get(views::model_metadata)).nest(prefix, model.clone())
-    };
     let all = Router::new()
         .route("/", get(page::page))
         .route("/page.js", get(page::script))
@@ -116,10 +114,10 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         // Clients ask these before and after everything: there is no such memory.
         .route("/v2/cudasharedmemory/status", get(async || json_response(&serde_json::json!([]))))
         .route("/v2/cudasharedmemory/unregister", post(async || StatusCode::OK));
-    let all = model("/v2/models/{model}", all);
-    let all = model("/v2/models/{model}/versions/{version}", all);
     let counted = Arc::clone(&service);
-    all.fallback(unknown)
+    all.nest("/v2/models/{model}", model.clone())
+        .nest("/v2/models/{model}/versions/{version}", model)
+        .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         .layer(axum::middleware::map_response(move |response: Response| {
             let service = Arc::clone(&counted);

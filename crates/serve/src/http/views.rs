@@ -151,6 +151,7 @@ pub(super) async fn overview(State(service): Shared) -> Answer {
                     "waiting": served.waiting(),
                     "memory": served.memory,
                     "max_batch_size": served.config.max_batch_size,
+                    "row_by_row": served.row_by_row(),
                     "instances": served.config.instances,
                     "threads": served.config.threads_of_a_run(),
                     "device": served.config.device,

@@ -89,6 +89,9 @@ impl Served {
         let batches = batch_sizes(&config);
         let programs = Programs::new(&model, &config, &batches, cache)?;
         let is_batched = !batches.is_empty();
+        if let Some(why) = programs.row_by_row() {
+            tracing::warn!(model = name, version, why, "rows of a batch are run one by one");
+        }
         let inputs = tensors("input", model.inputs(), &config.inputs, is_batched, &model)?;
         let outputs = tensors("output", model.outputs(), &config.outputs, is_batched, &model)?;
         let labels = match labels {
@@ -138,6 +141,11 @@ impl Served {
     /// Whether requests are put together, or may have several rows.
     pub fn is_batched(&self) -> bool {
         self.config.max_batch_size > 0
+    }
+
+    /// Why rows of a batch are run one by one, if they are.
+    pub fn row_by_row(&self) -> Option<&str> {
+        self.programs.row_by_row()
     }
 
     /// What it has done.
@@ -331,6 +339,9 @@ fn tensors(
         };
         if is_batched {
             match shape.first_mut() {
+                Some(Some(rows)) if *rows != 1 => {
+                    return Err(refuse(format!("the file has {rows} rows of it, not 1")));
+                }
                 Some(length) => *length = None,
                 None => return Err(refuse("it has no axes, and can have no rows".into())),
             }

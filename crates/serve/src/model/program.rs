@@ -23,6 +23,8 @@ pub(crate) struct Programs {
     /// number says nothing.
     sizes: Vec<(usize, Session)>,
     is_batched: bool,
+    /// Why rows are run one by one, if they are.
+    row_by_row: Option<String>,
 }
 
 /// How long the parts of a batch took.
@@ -34,11 +36,12 @@ pub(crate) struct Times {
 }
 
 impl Programs {
-    /// Prepares a model. With `batches`, which are numbers of rows in ascending order, the first axis of
-    /// all inputs and outputs is found to be one of rows that do not depend on each other.
+    /// Prepares a model. With `batches`, which are numbers of rows in ascending order, the first axis of all
+    /// inputs and outputs is one of rows. Where the file fixes their number, or rows depend on each other, they
+    /// are run one by one.
     ///
     /// # Errors
-    /// The device refuses it; its batch cannot grow.
+    /// The device refuses it; an input has no rows.
     pub(crate) fn new(
         model: &Model,
         config: &ModelConfig,
@@ -51,30 +54,33 @@ impl Programs {
             .priority(config.priority(0));
         if batches.is_empty() {
             let session = prepare(model, &options, cache)?;
-            return Ok(Self { sizes: vec![(1, session)], is_batched: false });
+            let sizes = vec![(1, session)];
+            return Ok(Self { sizes, is_batched: false, row_by_row: None });
         }
-        let refused = |rows: usize, why: &dyn std::fmt::Display| {
-            Error::invalid(format!("the batch cannot be {rows}, as max_batch_size asks for: {why}"))
-        };
-        let mut sizes = Vec::new();
-        for rows in batches {
-            let shapes = model.inputs().iter().map(|info| batch_shape(info, *rows));
+        let of_rows = |rows: usize| -> Result<(usize, Session)> {
+            let shapes = model.inputs().iter().map(|info| batch_shape(info, rows));
             let shapes: Option<Vec<_>> = shapes.collect();
-            let why = "an input has no axes, or others than the first are open";
-            let shapes = shapes.ok_or_else(|| refused(*rows, &why))?;
+            let why = "max_batch_size: an input has no axes, or others than the first are open";
+            let shapes = shapes.ok_or_else(|| Error::invalid(why))?;
             let fits = |(info, shape): (&TensorInfo, &Option<Vec<usize>>)| info.known_shape() == *shape;
-            let of_rows = match model.inputs().iter().zip(&shapes).all(fits) {
+            let model = match model.inputs().iter().zip(&shapes).all(fits) {
                 true => model.clone(),
-                false => model
-                    .with_input_shapes(&shapes, false)
-                    .map_err(|error| refused(*rows, &error))?,
+                false => model.with_input_shapes(&shapes, false)?,
             };
-            let session =
-                prepare(&of_rows, &options, cache).map_err(|error| refused(*rows, &error))?;
-            sizes.push((*rows, session));
+            Ok((rows, prepare(&model, &options, cache)?))
+        };
+        let mut programs =
+            Self { sizes: vec![of_rows(1)?], is_batched: true, row_by_row: None };
+        let larger = batches.iter().filter(|rows| **rows > 1).map(|rows| of_rows(*rows));
+        let checked = larger.collect::<Result<Vec<_>>>().and_then(|larger| {
+            programs.sizes.extend(larger);
+            programs.check_rows()
+        });
+        if let Err(error) = checked {
+            // One by one they are right, whatever the model does.
+            programs.sizes.truncate(1);
+            programs.row_by_row = Some(error.to_string());
         }
-        let programs = Self { sizes, is_batched: true };
-        programs.check_rows()?;
         Ok(programs)
     }
 
@@ -123,6 +129,11 @@ impl Programs {
             }
         }
         Ok(())
+    }
+
+    /// Why rows are run one by one, if they are.
+    pub(crate) fn row_by_row(&self) -> Option<&str> {
+        self.row_by_row.as_deref()
     }
 
     /// The session for one row, or for whatever comes.

@@ -131,6 +131,7 @@ function section(model) {
   row("outputs", tensors(serving.outputs));
   row("runs on", `${serving.device}, ${serving.instances} × ${serving.threads} threads`);
   row("batch", serving.max_batch_size ? `at most ${serving.max_batch_size} rows` : "none");
+  if (serving.row_by_row) row("one by one", serving.row_by_row);
   row("memory", bytes(serving.memory));
   row("rows computed", String(stats.inference_count) + " in " + stats.execution_count + " runs");
   row("failed", String(stats.inference_stats.fail.count));

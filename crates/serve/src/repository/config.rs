@@ -131,7 +131,8 @@ impl ModelConfig {
     /// # Errors
     /// [`Error::Invalid`]: it is none, or asks for what is not there.
     pub fn from_pbtxt(text: &str) -> Result<Self> {
-        let message = DynamicMessage::parse_text_format(descriptor()?, text)
+        let text = with_colons(text);
+        let message = DynamicMessage::parse_text_format(descriptor()?, &text)
             .map_err(|error| Error::invalid(error.to_string()))?;
         Self::from_message(&message)
     }
@@ -328,6 +329,52 @@ impl ModelConfig {
     }
 }
 
+/// The text with a colon between a field's name and a list. Lists of messages need none, and Triton's examples
+/// have none, but the reader of texts wants one.
+fn with_colons(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    // Where the name ended that nothing but space has followed.
+    let mut name_end = None;
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '#' => {
+                out.push(letter);
+                out.extend(rest.by_ref().take_while(|it| *it != '\n'));
+                out.push('\n');
+                continue;
+            }
+            '"' | '\'' => {
+                out.push(letter);
+                while let Some(inner) = rest.next() {
+                    out.push(inner);
+                    if inner == '\\' {
+                        out.extend(rest.next());
+                    } else if inner == letter {
+                        break;
+                    }
+                }
+                name_end = None;
+                continue;
+            }
+            '[' => {
+                if let Some(end) = name_end.take() {
+                    out.insert(end, ':');
+                }
+            }
+            letter if letter.is_alphanumeric() || letter == '_' => {
+                out.push(letter);
+                name_end = Some(out.len());
+                continue;
+            }
+            letter if letter.is_whitespace() => {}
+            _ => name_end = None,
+        }
+        out.push(letter);
+    }
+    out
+}
+
 /// The name of a type of a configuration; empty if none is said.
 fn type_name(code: i32) -> String {
     match proto::DataType::try_from(code) {
@@ -376,6 +423,18 @@ mod tests {
         assert_eq!((config.max_queue_size, config.default_timeout_microseconds), (7, 9));
         assert_eq!(config.versions, Versions::Specific(vec![1, 3]));
         assert_eq!((&*config.labels, &*config.inputs[0].datatype), ("l.txt", "TYPE_FP32"));
+    }
+
+    #[test]
+    fn colons_are_set_before_lists_and_nowhere_else() {
+        for (text, expected) in [
+            ("a [ { b: [1] } ]", "a: [ { b: [1] } ]"),
+            ("a\n # [ x [\n[ 1 ]", "a:\n # [ x [\n[ 1 ]"),
+            ("a: 'b [' c: \"\\\" [\" d [1]", "a: 'b [' c: \"\\\" [\" d: [1]"),
+            ("a: [1, 2]", "a: [1, 2]"),
+        ] {
+            assert_eq!(with_colons(text), expected);
+        }
     }
 
     #[test]
