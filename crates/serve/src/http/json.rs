@@ -555,7 +555,7 @@ mod tests {
     fn numbers_are_written_so_that_they_are_read_the_same() {
         let floats = [0.1_f32, -1e-30, f32::MAX, f32::NAN, 3.0];
         let bytes: Vec<u8> = floats.iter().flat_map(|it| it.to_le_bytes()).collect();
-        assert_eq!(elements(DataType::Float32, &bytes), "[0.1,-1e-30,3.4028235e38,null,3.0]");
+        assert_eq!(elements(DataType::Float32, &bytes), "[0.1,-1e-30,3.4028235e+38,null,3.0]");
         assert_eq!(elements(DataType::Bool, &[1, 0]), "[true,false]");
         assert_eq!(elements(DataType::Int16, &[255, 255]), "[-1]");
     }
