@@ -114,7 +114,7 @@ def memory(module, client, expected):
         image.set_shared_memory("region", 256, 300)
         fails(lambda: client.infer("digits", [image]), "beyond shared memory", "512")
         output.set_shared_memory("region", 39, 256)
-        image.set_shared_memory("region", 256)
+        image = request(module, IMAGE)
         fails(lambda: client.infer("digits", [image], outputs=[output]), "too little room", "room")
         fails(
             lambda: client.register_system_shared_memory("other", "/none-of-that-name", 512),

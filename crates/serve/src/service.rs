@@ -23,6 +23,9 @@ pub(crate) const NAME: &str = "nnhal";
 /// A request is tried again so often when its model has just been replaced.
 const MOST_ATTEMPTS: usize = 8;
 
+/// After a deadline, for a worker to say itself what has become of a request.
+const GRACE: Duration = Duration::from_millis(20);
+
 /// What the server does, whichever door a request came through.
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -236,9 +239,17 @@ impl Service {
                 None => Refused::Replaced(Box::new(job.request)),
             });
         }
-        // A worker answers each job that it has taken; one that does not has panicked.
+        // A worker answers each job that it has taken; one that does not has panicked. All may be busy when
+        // the time is over: then the job is dropped when one looks at it.
         let lost = |_| Error::Internal("the worker is gone".into());
-        Ok(receiver.await.map_err(lost)??)
+        let answer = match deadline {
+            Some(deadline) => {
+                let late = |_| Error::Timeout("before it was answered");
+                tokio::time::timeout_at((deadline + GRACE).into(), receiver).await.map_err(late)?
+            }
+            None => receiver.await,
+        };
+        Ok(answer.map_err(lost)??)
     }
 
     /// Waits until no requests to run models are under way, for at most so long.

@@ -202,6 +202,12 @@ fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
         let mut stream = TcpStream::connect(server.grpc_address().unwrap()).unwrap();
         stream.write_all(garbage).unwrap();
     }
+    let file = r#"{"parameters":{"config":"{}","file:1/m":"AAAA"}}"#;
+    for name in ["%00", "a%00b", "..%2fx", ".x", &"x".repeat(300)] {
+        let path = format!("/v2/repository/models/{name}/load");
+        assert_eq!(status(&post(address, &path, file)), 404, "{name}");
+    }
+    assert_eq!(status(&post(address, "/v2/repository/models/new/load", file)), 400);
     assert_eq!(status(&get(address, "/v2/models/..%2f..%2fetc/ready")), 404);
     assert_eq!(status(&post(address, "/v2/repository/models/..%2fdigits/load", "")), 404);
     assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200, "all others are still served");

@@ -69,6 +69,11 @@ fn folders(of: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Whether a model may have this name: it is one of a folder that is not hidden.
+pub(crate) fn is_name(model: &str) -> bool {
+    (1..=255).contains(&model.len()) && !model.starts_with('.') && !model.contains(['/', '\0'])
+}
+
 /// A model's folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder(PathBuf);
@@ -76,7 +81,7 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     /// The folder of a model; `None`: there is none, or the name is no name of one.
     pub(crate) fn new(root: &Path, model: &str) -> Option<Self> {
-        if model.is_empty() || model.starts_with('.') || model.contains(['/', '\0']) {
+        if !is_name(model) {
             return None;
         }
         let path = root.join(model);

@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+/// Models that there may be; requests to load can bring new ones.
+const MOST_MODELS: usize = 10_000;
+
 /// What a request to load brings with it, instead of what is on disk.
 #[derive(Debug, Default)]
 pub struct Overrides {
@@ -66,6 +69,8 @@ struct Entry {
     reason: String,
     /// Unloaded by a request: it stays so until it is asked for, or changes.
     is_unloaded: bool,
+    /// Loaded with what a request brought, not from disk alone.
+    is_overridden: bool,
     /// What was on disk when it was loaded.
     stamps: Stamps,
 }
@@ -193,9 +198,14 @@ impl Repository {
             return Err(Error::Unavailable("the server ends".into()));
         }
         let folder = Folder::new(&self.root, name);
-        if folder.is_none() && overrides.files.is_empty() {
+        let is_known = folder.is_some() || !overrides.files.is_empty();
+        if !is_known || !folder::is_name(name) {
             let name = crate::request::shortened(name).to_owned();
             return Err(Error::NotFound { what: "model in the repository", name });
+        }
+        let count = self.read().len();
+        if count >= MOST_MODELS && !self.read().contains_key(name) {
+            return Err(Error::Unavailable(format!("there are {count} models already")));
         }
         let stamps = folder.as_ref().map(Folder::stamps).unwrap_or_default();
         let outcome = self.load_versions(name, folder.as_ref(), &overrides, &stamps);
@@ -203,6 +213,7 @@ impl Repository {
         let entry = entries.entry(name.to_owned()).or_default();
         entry.stamps = stamps;
         entry.is_unloaded = false;
+        entry.is_overridden = overrides.config.is_some() || !overrides.files.is_empty();
         entry.reason = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
         outcome
     }
@@ -278,6 +289,7 @@ impl Repository {
         let serves = entry.versions.get(&version).is_some_and(|it| it.serving.is_some());
         serves
             && !entry.is_unloaded
+            && !entry.is_overridden
             && entry.stamps.config == stamps.config
             && entry.stamps.versions.get(&version) == stamps.versions.get(&version)
     }
