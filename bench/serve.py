@@ -4,13 +4,16 @@
 
 Needs `wrk` (Debian: wrk) and for gRPC `h2load` (Debian: nghttp2-client). All on this machine, over loopback. For each
 model the engine's own throughput (`nnhal bench --parallel`) is measured before and after each measurement of the
-server, so that other load of the machine meets both. Requests carry tensors as bytes.
+server, so that other load of the machine meets both. Processor time for each request and each run of the engine is
+measured too: unlike rates it hardly depends on what else the machine does. Requests carry tensors as bytes.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -18,14 +21,25 @@ import tempfile
 import time
 import urllib.request
 
-CONCURRENCY = (1, 2, 4, 8, 16, 32, 64)
 SIZES = {"FP32": 4, "INT8": 1, "UINT8": 1, "INT32": 4, "INT64": 8, "FP16": 2, "INT16": 2, "BOOL": 1, "FP64": 8}
 
 
 def engine(nnhal, model, parallel, threads, seconds):
     command = [nnhal, "bench", model, "--json", "--parallel", str(parallel), "--threads", str(threads), "--time", str(seconds)]
+    used = children_time()
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return found["runs_per_second"]
+    # Preparing and warming up are in it: little beside the runs.
+    return found["runs_per_second"], (children_time() - used) / found["runs"]
+
+
+def children_time():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (usage.ru_utime + usage.ru_stime) * 1e6
+
+
+def process_time(server):
+    fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
 def varint(number):
@@ -77,7 +91,8 @@ def wrk(url, script, concurrency, seconds):
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     latency = {name: microseconds(value) for name, value in re.findall(r"^\s+(50|90|99)%\s+(\S+)", text, re.M)}
     errors = "Non-2xx" in text or "Socket errors" in text
-    return float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]), latency, errors
+    count = int(re.search(r"(\d+) requests in", text)[1])
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]), latency, errors, count
 
 
 def h2load(address, folder, concurrency, seconds):
@@ -85,7 +100,8 @@ def h2load(address, folder, concurrency, seconds):
     command = ["h2load", "-t1", f"-c{concurrency}", "-m1", f"-D{seconds}", "-d", folder / "grpc", "-H", "content-type: application/grpc", "-H", "te: trailers", url]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     failed = not re.search(r" 0 failed, 0 errored", text)
-    return float(re.search(r"([\d.]+) req/s", text)[1]), failed
+    count = int(re.search(r"(\d+) succeeded", text)[1])
+    return float(re.search(r"([\d.]+) req/s", text)[1]), failed, count
 
 
 def served(arguments, model, instances, threads, folder, rows):
@@ -101,15 +117,21 @@ def served(arguments, model, instances, threads, folder, rows):
             script = bodies(json.load(response), folder)
         url = f"http://{http}/v2/models/model/infer"
         wrk(url, script, 2, 1)
-        for concurrency in CONCURRENCY:
+        for concurrency in arguments.clients:
             parallel = min(concurrency, instances)
-            before = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
-            rate, latency, errors = wrk(url, script, concurrency, arguments.seconds)
-            grpc_rate, failed = h2load(grpc, folder, concurrency, arguments.seconds)
-            after = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
+            before, one = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
+            start = process_time(server)
+            rate, latency, errors, count = wrk(url, script, concurrency, arguments.seconds)
+            middle = process_time(server)
+            grpc_rate, failed, grpc_count = h2load(grpc, folder, concurrency, arguments.seconds)
+            end = process_time(server)
+            after, other = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
             own = (before + after) / 2
-            row = [pathlib.Path(model).stem if pathlib.Path(model).stem != "model" else pathlib.Path(model).parent.name]
-            row += [f"{instances}×{threads}", concurrency, f"{own:.1f}", f"{rate:.1f}", f"{rate / own:.2f}", f"{grpc_rate:.1f}", f"{grpc_rate / own:.2f}"]
+            path = pathlib.Path(model)
+            row = [path.parent.name if path.stem == "model" else path.stem, f"{instances}×{threads}", concurrency]
+            row += [f"{own:.0f}", f"{rate:.0f}", f"{grpc_rate:.0f}"]
+            times = [(one + other) / 2, (middle - start) / max(count, 1), (end - middle) / max(grpc_count, 1)]
+            row += [f"{time:.0f}" for time in times]
             row += [f"{latency[name] / 1000:.2f}" for name in ("50", "90", "99")]
             if errors or failed:
                 row[0] += " (errors)"
@@ -125,6 +147,7 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--nnhal", required=True)
     parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
     parser.add_argument("--instances", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--markdown")
@@ -133,7 +156,8 @@ def main():
     for model in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
             served(arguments, model, arguments.instances, arguments.threads, pathlib.Path(folder), rows)
-    names = ["model", "instances", "clients", "engine /s", "HTTP /s", "of engine", "gRPC /s", "of engine", "p50 ms", "p90 ms", "p99 ms"]
+    names = ["model", "instances", "clients", "engine /s", "HTTP /s", "gRPC /s", "engine CPU µs", "HTTP CPU µs", "gRPC CPU µs"]
+    names += ["p50 ms", "p90 ms", "p99 ms"]
     table = "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [names, ["---"] * len(names), *rows])
     print(time.strftime("%Y-%m-%d"), table, sep="\n")
     if arguments.markdown:
