@@ -27,7 +27,8 @@ impl Tokens {
     pub(crate) fn read(path: &Path) -> Result<Self, StartError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| StartError::File { path: path.to_owned(), source })?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines =
+            text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let tokens: Vec<Vec<u8>> = lines.map(|line| line.as_bytes().to_vec()).collect();
         let refuse = |what: String| StartError::Content { path: path.to_owned(), what };
         if tokens.is_empty() {
@@ -83,7 +84,8 @@ impl Tls {
     /// # Errors
     /// [`StartError::Content`]
     pub(crate) fn read(chain: &Path, key: &Path) -> Result<Self, StartError> {
-        let refuse = |path: &Path, what: String| StartError::Content { path: path.to_owned(), what };
+        let refuse =
+            |path: &Path, what: String| StartError::Content { path: path.to_owned(), what };
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_file_iter(chain)
             .map_err(|error| refuse(chain, error.to_string()))?
             .collect();
@@ -137,7 +139,9 @@ mod tests {
         };
         assert!(check("Bearer fedcba9876543210").is_ok());
         assert!(check("bearer 0123456789abcdef").is_ok());
-        for wrong in ["Bearer 0123456789abcde", "Bearer ", "0123456789abcdef", "Basic 0123456789abcdef"] {
+        for wrong in
+            ["Bearer 0123456789abcde", "Bearer ", "0123456789abcdef", "Basic 0123456789abcdef"]
+        {
             assert!(check(wrong).is_err(), "{wrong}");
         }
         assert!(tokens.check("/v2", &HeaderMap::new()).is_err());

@@ -145,9 +145,9 @@ impl From<nnhal::Error> for Error {
     fn from(error: nnhal::Error) -> Self {
         use nnhal::hal::ErrorStatus;
         match error.status() {
-            Some(
-                ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent,
-            ) => Self::Timeout("while it was computed"),
+            Some(ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent) => {
+                Self::Timeout("while it was computed")
+            }
             Some(ErrorStatus::InvalidArgument) => Self::Invalid(error.to_string()),
             Some(_) => Self::Internal(error.to_string()),
             None => match error {

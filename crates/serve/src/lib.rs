@@ -40,8 +40,8 @@ pub use model::{BatchCounts, Counts, Durations, Served, TensorMeta};
 pub use options::Options;
 pub use repository::{DynamicBatching, IndexEntry, ModelConfig, Overrides, TensorConfig, Versions};
 pub use request::{
-    Data, InferRequest, InferResponse, InputTensor, OutputData, OutputTensor, Parameter, Parameters,
-    WantedOutput,
+    Data, InferRequest, InferResponse, InputTensor, OutputData, OutputTensor, Parameter,
+    Parameters, WantedOutput,
 };
 pub use server::Server;
 pub use shared_memory::{RegionStatus, Slice};

@@ -283,9 +283,8 @@ mod tests {
 
     #[test]
     fn sequences_are_refused_and_unknown_parameters_are_not() {
-        let apply = |name: &str, value| {
-            InferRequest::default().apply(&[(name.to_owned(), value)].into())
-        };
+        let apply =
+            |name: &str, value| InferRequest::default().apply(&[(name.to_owned(), value)].into());
         assert!(apply("of_mine", Parameter::Float(1.5)).is_ok());
         assert!(apply("sequence_id", Parameter::Integer(0)).is_ok());
         let sequence = apply("sequence_id", Parameter::Integer(7));

@@ -91,7 +91,8 @@ impl Server {
             client_timeout: options.client_timeout,
         };
         let mut doors = Vec::new();
-        let address = |listener: &Option<(TcpListener, SocketAddr)>| listener.as_ref().map(|it| it.1);
+        let address =
+            |listener: &Option<(TcpListener, SocketAddr)>| listener.as_ref().map(|it| it.1);
         let (http_address, grpc_address) = (address(&http), address(&grpc));
         let timeout = options.shutdown_timeout;
         if let Some((listener, _)) = http {

@@ -168,7 +168,8 @@ impl Service {
     /// # Errors
     /// [`Error::Forbidden`]
     pub(crate) fn check_control(&self) -> Result<()> {
-        let why = "clients may not load and unload models: the server was started with --no-control";
+        let why =
+            "clients may not load and unload models: the server was started with --no-control";
         if self.may_control { Ok(()) } else { Err(Error::Forbidden(why)) }
     }
 
@@ -221,17 +222,8 @@ impl Service {
         let (sender, receiver) = oneshot::channel();
         let priority = config.priority(request.priority);
         let (answer, span) = (sender, tracing::Span::current());
-        let job = Job {
-            request,
-            inputs,
-            rows,
-            priority,
-            arrived,
-            deadline,
-            cancellation,
-            answer,
-            span,
-        };
+        let job =
+            Job { request, inputs, rows, priority, arrived, deadline, cancellation, answer, span };
         if let Err(refused) = served.push(job) {
             let (job, why) = *refused;
             return Err(match why {
@@ -368,7 +360,11 @@ fn classify(
         let mut order: Vec<usize> = (0..row.len()).collect();
         order.sort_by(|one, other| row[*other].total_cmp(&row[*one]));
         texts.extend(order.into_iter().take(count).map(|index| {
-            let value = if data_type.is_float() { format!("{:.6}", row[index]) } else { row[index].to_string() };
+            let value = if data_type.is_float() {
+                format!("{:.6}", row[index])
+            } else {
+                row[index].to_string()
+            };
             match served.labels.get(index) {
                 Some(label) => format!("{value}:{index}:{label}"),
                 None => format!("{value}:{index}"),

@@ -61,7 +61,8 @@ impl SharedMemory {
 
     fn lock(&self) -> Result<MutexGuard<'_, BTreeMap<String, Arc<Region>>>> {
         if !self.is_offered {
-            let why = "shared memory is not offered: the server was started without --shared-memory";
+            let why =
+                "shared memory is not offered: the server was started without --shared-memory";
             return Err(Error::Forbidden(why));
         }
         Ok(self.regions.lock().unwrap_or_else(PoisonError::into_inner))
@@ -280,7 +281,8 @@ mod tests {
     #[test]
     fn sec_names_lead_nowhere_but_to_objects() {
         let memory = SharedMemory::new(true);
-        for key in ["", "/", "..", "../etc/passwd", "/../../etc/passwd", "a/b", "\0", ".x", "none"] {
+        for key in ["", "/", "..", "../etc/passwd", "/../../etc/passwd", "a/b", "\0", ".x", "none"]
+        {
             assert!(memory.register(status("r", key, 0, 1)).is_err(), "{key:?}");
         }
     }

@@ -44,9 +44,8 @@ pub fn start(wanted: Option<&str>, format: LogFormat) -> Result<Telemetry, Start
     let filter: Targets =
         wanted.unwrap_or(DEFAULT_LOG).parse().map_err(|error| failed("the log", &error))?;
     // Complaints would panic where standard error is full or closed.
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false);
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         LogFormat::Text => lines.with_filter(filter).boxed(),
         LogFormat::Json => lines.json().with_filter(filter).boxed(),

@@ -132,7 +132,10 @@ fn requests_are_put_together_and_each_gets_its_own_rows() {
     });
     let stats = get(address, "/v2/models/add/stats");
     assert!(stats.contains(r#""inference_count":6"#), "{stats}");
-    assert!(stats.contains(r#""execution_count":1"#) && stats.contains(r#""batch_size":6"#), "{stats}");
+    assert!(
+        stats.contains(r#""execution_count":1"#) && stats.contains(r#""batch_size":6"#),
+        "{stats}"
+    );
     assert!(!get(address, "/nnhal/models").contains("row_by_row\":\""), "it is run as a batch");
     server.end();
 }
@@ -140,7 +143,13 @@ fn requests_are_put_together_and_each_gets_its_own_rows() {
 #[test]
 fn rows_that_a_file_cannot_take_together_are_run_one_by_one() {
     let folder = repository("");
-    add(folder.path(), "many", 1, "digits_float32.tflite", "max_batch_size = 8\n[dynamic_batching]");
+    add(
+        folder.path(),
+        "many",
+        1,
+        "digits_float32.tflite",
+        "max_batch_size = 8\n[dynamic_batching]",
+    );
     let (server, address) = start(options(folder.path()));
     let data = |answer: &str| -> Vec<f32> {
         let (_, data) = answer.split_once(r#""data":["#).unwrap_or_else(|| panic!("{answer}"));
@@ -196,7 +205,9 @@ fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
     assert_eq!(status(&exchange(address, &request("POST", INFER, "", &large))), 413);
     let many: String = (0..200).map(|at| format!("x-{at}: 1\r\n")).collect();
     assert_eq!(status(&exchange(address, &request("GET", "/v2", &many, b""))), 431);
-    for garbage in [&b"\0\xff\x80garbage\r\n\r\n"[..], b"GET", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0"] {
+    for garbage in
+        [&b"\0\xff\x80garbage\r\n\r\n"[..], b"GET", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0"]
+    {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(garbage).unwrap();
         let mut stream = TcpStream::connect(server.grpc_address().unwrap()).unwrap();
@@ -223,7 +234,8 @@ fn sec_a_client_that_is_too_slow_is_cut_off() {
     let begun = Instant::now();
     let head = format!("POST {INFER} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
     assert_eq!(status(&exchange(address, head.as_bytes())), 408);
-    for silent in ["", "GET /v2 HTTP/1.1\r\nhos", "GET /v2/health/live HTTP/1.1\r\nhost: x\r\n\r\n"] {
+    for silent in ["", "GET /v2 HTTP/1.1\r\nhos", "GET /v2/health/live HTTP/1.1\r\nhost: x\r\n\r\n"]
+    {
         exchange(address, silent.as_bytes());
         exchange(server.grpc_address().unwrap(), silent.as_bytes());
     }
@@ -278,7 +290,9 @@ fn a_model_is_replaced_while_it_is_used_and_every_request_is_answered_once() {
         is_over.store(true, Ordering::Relaxed);
         tasks.into_iter().flat_map(|task| task.join().unwrap()).collect()
     });
-    assert!(answers.iter().all(|answer| status(answer) == 200 && answer.matches("\"id\"").count() == 1));
+    assert!(
+        answers.iter().all(|answer| status(answer) == 200 && answer.matches("\"id\"").count() == 1)
+    );
     assert!(post(address, INFER, &image(1, 0.5)).contains(r#""model_version":"6""#));
     assert_eq!(status(&get(address, "/v2/models/digits/versions/1/ready")), 404);
     server.end();
@@ -356,7 +370,13 @@ fn the_page_shows_models_and_why_others_are_not_there() {
     assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200);
     let profile = tempfile::tempdir().unwrap();
     let output = std::process::Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--virtual-time-budget=10000"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--dump-dom",
+            "--virtual-time-budget=10000",
+        ])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("http://{address}/"))
         .output()

@@ -104,7 +104,8 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let format = if arguments.log_format == "json" { LogFormat::Json } else { LogFormat::Text };
     let wanted = nnhal_settings::log().map_err(nnhal::Error::from)?;
-    let _telemetry = nnhal_serve::start_telemetry(wanted.as_deref(), format).map_err(CliError::from)?;
+    let _telemetry =
+        nnhal_serve::start_telemetry(wanted.as_deref(), format).map_err(CliError::from)?;
     let server = Server::start(arguments.options()).map_err(CliError::from)?;
     for (name, address) in [("http", server.http_address()), ("grpc", server.grpc_address())] {
         if let Some(address) = address {

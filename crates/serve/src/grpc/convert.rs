@@ -6,8 +6,8 @@ use crate::model::{BatchCounts, Durations, Served, TensorMeta, wire_shape};
 use crate::proto;
 use crate::repository::{Versions, type_code};
 use crate::request::{
-    Data, InferRequest, InferResponse, InputTensor, MOST_TENSORS, OutputData, Parameter, Parameters,
-    WantedOutput, check_count, check_name, version, whole,
+    Data, InferRequest, InferResponse, InputTensor, MOST_TENSORS, OutputData, Parameter,
+    Parameters, WantedOutput, check_count, check_name, version, whole,
 };
 use crate::shared_memory::SharedMemory;
 use bytes::Bytes;
@@ -50,8 +50,9 @@ pub(crate) fn request(
     let is_raw = !wire.raw_input_contents.is_empty();
     let mut raw = wire.raw_input_contents.into_iter();
     for input in wire.inputs {
-        let proto::model_infer_request::InferInputTensor { name, datatype, shape, contents, .. } =
-            input;
+        let proto::model_infer_request::InferInputTensor {
+            name, datatype, shape, contents, ..
+        } = input;
         check_name("an input's name", &name)?;
         let refuse = |why: &str| Error::invalid(format!("input {name:?}: {why}"));
         let contents = contents.filter(|contents| !is_empty(contents));

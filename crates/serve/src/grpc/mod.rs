@@ -175,7 +175,8 @@ impl generated::GrpcInferenceService for Door {
         let mut requests = request.into_inner();
         let service = Arc::clone(&self.0);
         type Task = JoinHandle<(String, Result<proto::ModelInferResponse, Error>)>;
-        let (sender, tasks) = mpsc::channel::<Result<AbortWhenDropped<Task>, Status>>(MOST_OF_STREAM);
+        let (sender, tasks) =
+            mpsc::channel::<Result<AbortWhenDropped<Task>, Status>>(MOST_OF_STREAM);
         tokio::spawn(async move {
             loop {
                 let place = tokio::select! {
@@ -290,7 +291,8 @@ impl generated::GrpcInferenceService for Door {
         let proto::RepositoryModelLoadRequest { model_name, parameters, .. } = request.into_inner();
         let mut overrides = Overrides::default();
         for (name, value) in parameters {
-            let outcome = match (name.as_str(), name.strip_prefix("file:"), value.parameter_choice) {
+            let outcome = match (name.as_str(), name.strip_prefix("file:"), value.parameter_choice)
+            {
                 ("config", _, Some(ParameterChoice::StringParam(text))) => {
                     overrides.config = Some(text);
                     Ok(())

@@ -95,12 +95,8 @@ pub(crate) fn read(
     })?;
     let wire: WireRequest<'_> = serde_json::from_slice(text).map_err(|error| malformed(&error))?;
     let of_request = parameters(wire.parameters);
-    let mut request = InferRequest {
-        model: model.to_owned(),
-        version,
-        id: wire.id,
-        ..InferRequest::default()
-    };
+    let mut request =
+        InferRequest { model: model.to_owned(), version, id: wire.id, ..InferRequest::default() };
     request.apply(&of_request)?;
     check_count("inputs", wire.inputs.len(), MOST_TENSORS)?;
     let mut rest = body.slice(length..);
@@ -152,12 +148,18 @@ fn read_input(
     let data = match (data, binary, shared) {
         (Some(data), None, None) => {
             let (data_type, _, length) = InputTensor::size(name, datatype, shape)?;
-            Data::Bytes(read_elements(data.get(), data_type, length).map_err(|it| refuse(it.to_string()))?)
+            Data::Bytes(
+                read_elements(data.get(), data_type, length)
+                    .map_err(|it| refuse(it.to_string()))?,
+            )
         }
         (None, Some(size), None) => {
             let size = usize::try_from(size).ok().filter(|size| *size <= rest.len());
             let Some(size) = size else {
-                return Err(refuse(format!("binary_data_size is more than the {} bytes left", rest.len())));
+                return Err(refuse(format!(
+                    "binary_data_size is more than the {} bytes left",
+                    rest.len()
+                )));
             };
             Data::Bytes(rest.split_to(size))
         }
@@ -250,7 +252,9 @@ impl Elements<'_> {
             DataType::Float32 => self.push(&(value as f32).to_le_bytes()),
             DataType::Float64 => self.push(&value.to_le_bytes()),
             DataType::Float16 => self.push(&nnhal::f16::from_f64(value).to_le_bytes()),
-            _ if value.fract() == 0.0 && value.abs() < 2_f64.powi(63) => self.integer(value as i128),
+            _ if value.fract() == 0.0 && value.abs() < 2_f64.powi(63) => {
+                self.integer(value as i128)
+            }
             _ => Err(self.wrong(value)),
         }
     }
@@ -293,7 +297,8 @@ impl<'de> Visitor<'de> for Elements<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<(), A::Error> {
         let Self { bytes, data_type, length } = self;
-        while all.next_element_seed(Elements { bytes: &mut *bytes, data_type, length })?.is_some() {}
+        while all.next_element_seed(Elements { bytes: &mut *bytes, data_type, length })?.is_some() {
+        }
         Ok(())
     }
 }
@@ -471,7 +476,10 @@ mod tests {
 
     #[test]
     fn elements_are_nested_or_flat_and_of_their_type() {
-        assert_eq!(elements_of("INT16", 4, "[[1,-2],[3,4]]").unwrap(), [1, 0, 254, 255, 3, 0, 4, 0]);
+        assert_eq!(
+            elements_of("INT16", 4, "[[1,-2],[3,4]]").unwrap(),
+            [1, 0, 254, 255, 3, 0, 4, 0]
+        );
         assert_eq!(elements_of("BOOL", 3, "[true,0,1]").unwrap(), [1, 0, 1]);
         assert_eq!(elements_of("FP16", 1, "[1.0]").unwrap(), [0, 0x3C]);
         assert_eq!(elements_of("UINT64", 1, "[18446744073709551615]").unwrap(), [255; 8]);

@@ -46,8 +46,8 @@ type Answer<T = Response> = std::result::Result<T, Refusal>;
 /// An error as a response.
 pub(crate) fn refusal(error: &Error) -> Response {
     let body = serde_json::json!({ "error": error.to_string() }).to_string();
-    let mut response = (error.http_status(), [(header::CONTENT_TYPE, "application/json")], body)
-        .into_response();
+    let mut response =
+        (error.http_status(), [(header::CONTENT_TYPE, "application/json")], body).into_response();
     if let Some(after) = error.retry_after() {
         // Whole seconds, rounded up, for everyone; milliseconds for those who can wait for them.
         let seconds = after.as_millis().div_ceil(1000).max(1);
@@ -179,12 +179,9 @@ fn header_length(headers: &HeaderMap) -> Result<Option<usize>> {
     number.map(Some).ok_or_else(wrong)
 }
 
-async fn infer(
-    State(service): Shared,
-    Path(of): Path<OfModel>,
-    request: Request<Body>,
-) -> Answer {
-    let arrived = request.extensions().get::<Arrival>().map_or_else(std::time::Instant::now, |it| it.0);
+async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request<Body>) -> Answer {
+    let arrived =
+        request.extensions().get::<Arrival>().map_or_else(std::time::Instant::now, |it| it.0);
     let span = crate::telemetry::request_span("http", &of.model, request.headers());
     let (head, body) = request.into_parts();
     let work = async {
@@ -270,7 +267,8 @@ async fn index(State(service): Shared, request: Request<Body>) -> Answer {
     let entries: Vec<_> = index
         .into_iter()
         .map(|it| {
-            let mut entry = serde_json::json!({ "name": it.name, "state": it.state, "reason": it.reason });
+            let mut entry =
+                serde_json::json!({ "name": it.name, "state": it.state, "reason": it.reason });
             if !it.version.is_empty() {
                 entry["version"] = it.version.into();
             }
@@ -372,11 +370,7 @@ async fn memory_register(
     Ok(StatusCode::OK)
 }
 
-async fn memory_unregister(
-    State(service): Shared,
-    Path(of): Path<OfRegion>,
-) -> Answer<StatusCode> {
+async fn memory_unregister(State(service): Shared, Path(of): Path<OfRegion>) -> Answer<StatusCode> {
     service.shared_memory.unregister(of.name())?;
     Ok(StatusCode::OK)
 }
-

@@ -67,7 +67,8 @@ fn config_json(served: &Served) -> Result<Value> {
     let bytes = crate::grpc::config(served).encode_to_vec();
     let message = DynamicMessage::decode(crate::repository::descriptor()?, &*bytes)
         .map_err(|error| failed(&error))?;
-    let options = SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
+    let options =
+        SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
     message
         .serialize_with_options(serde_json::value::Serializer, &options)
         .map_err(|error| failed(&error))

@@ -41,7 +41,12 @@ pub(crate) struct Limits {
 }
 
 impl LimitedBody {
-    pub(crate) fn new(inner: Incoming, charge: SharedCharge, limits: Limits, kind: DoorKind) -> Self {
+    pub(crate) fn new(
+        inner: Incoming,
+        charge: SharedCharge,
+        limits: Limits,
+        kind: DoorKind,
+    ) -> Self {
         Self { inner, charge, limits, kind, received: 0, begun: Instant::now(), timer: None }
     }
 
@@ -59,9 +64,8 @@ impl LimitedBody {
         loop {
             let more = Duration::from_secs(self.received as u64 / SLOWEST);
             let until = self.begun + timeout + more;
-            let timer = self.timer.get_or_insert_with(|| {
-                Box::pin(tokio::time::sleep_until(until.into()))
-            });
+            let timer =
+                self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until.into())));
             if timer.as_mut().poll(context).is_pending() {
                 return false;
             }

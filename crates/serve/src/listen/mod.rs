@@ -59,9 +59,7 @@ impl DoorKind {
     pub(crate) fn refuse(self, error: &Error) -> Response {
         match self {
             Self::Http => crate::http::refusal(error),
-            Self::Grpc => {
-                crate::grpc::status(error).into_http::<axum::body::Body>()
-            }
+            Self::Grpc => crate::grpc::status(error).into_http::<axum::body::Body>(),
         }
     }
 }

@@ -183,19 +183,22 @@ impl Served {
         for (index, meta) in self.inputs.iter().enumerate() {
             let own = &self.programs.session().model().inputs()[index];
             let name = &meta.name;
-            let at = request.inputs.iter().position(|it| it.name == *name || own.is_named(&it.name));
+            let at =
+                request.inputs.iter().position(|it| it.name == *name || own.is_named(&it.name));
             let Some(at) = at else { return Err(refuse(format!("input {name:?} is not given"))) };
             let input = &request.inputs[at];
             if input.data_type != meta.data_type {
                 let (found, expected) = (input.data_type, meta.data_type);
                 return Err(refuse(format!("input {name:?} is {found}, expected {expected}")));
             }
-            let is_known = |(known, found): (&Option<usize>, &usize)| known.is_none_or(|it| it == *found);
+            let is_known =
+                |(known, found): (&Option<usize>, &usize)| known.is_none_or(|it| it == *found);
             let fits = input.shape.len() == meta.shape.len()
                 && meta.shape.iter().zip(&input.shape).all(is_known);
             if !fits || input.shape.contains(&0) {
                 let expected = wire_shape(&meta.shape);
-                let why = format!("input {name:?} has shape {:?}, expected {expected:?}", input.shape);
+                let why =
+                    format!("input {name:?} has shape {:?}, expected {expected:?}", input.shape);
                 return Err(refuse(why));
             }
             if self.is_batched() {
@@ -223,10 +226,12 @@ impl Served {
     pub(crate) fn output_named(&self, name: &str) -> Result<usize> {
         let model = self.programs.session().model();
         let found = self.outputs.iter().position(|output| output.name == name);
-        found.or_else(|| model.outputs().iter().position(|info| info.is_named(name))).ok_or_else(|| {
-            let name = shortened(name);
-            Error::invalid(format!("model {:?}: there is no output {name:?}", self.name))
-        })
+        found.or_else(|| model.outputs().iter().position(|info| info.is_named(name))).ok_or_else(
+            || {
+                let name = shortened(name);
+                Error::invalid(format!("model {:?}: there is no output {name:?}", self.name))
+            },
+        )
     }
 
     /// Puts a job into the queue.

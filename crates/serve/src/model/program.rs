@@ -62,15 +62,15 @@ impl Programs {
             let shapes: Option<Vec<_>> = shapes.collect();
             let why = "max_batch_size: an input has no axes, or others than the first are open";
             let shapes = shapes.ok_or_else(|| Error::invalid(why))?;
-            let fits = |(info, shape): (&TensorInfo, &Option<Vec<usize>>)| info.known_shape() == *shape;
+            let fits =
+                |(info, shape): (&TensorInfo, &Option<Vec<usize>>)| info.known_shape() == *shape;
             let model = match model.inputs().iter().zip(&shapes).all(fits) {
                 true => model.clone(),
                 false => model.with_input_shapes(&shapes, false)?,
             };
             Ok((rows, prepare(&model, &options, cache)?))
         };
-        let mut programs =
-            Self { sizes: vec![of_rows(1)?], is_batched: true, row_by_row: None };
+        let mut programs = Self { sizes: vec![of_rows(1)?], is_batched: true, row_by_row: None };
         let larger = batches.iter().filter(|rows| **rows > 1).map(|rows| of_rows(*rows));
         let checked = larger.collect::<Result<Vec<_>>>().and_then(|larger| {
             programs.sizes.extend(larger);
@@ -166,7 +166,11 @@ impl Programs {
 
 /// Prepares a model, out of the folder of prepared ones if there is one. Without room there it is served all
 /// the same.
-fn prepare(model: &Model, options: &SessionOptions, cache: Option<&Path>) -> nnhal::Result<Session> {
+fn prepare(
+    model: &Model,
+    options: &SessionOptions,
+    cache: Option<&Path>,
+) -> nnhal::Result<Session> {
     let Some(cache) = cache else { return model.session(options.clone()) };
     match model.session(options.clone().cache_dir(cache)) {
         Err(error @ nnhal::Error::File { .. }) => {

@@ -45,8 +45,12 @@ impl Job {
     }
 
     fn has_same_shapes(&self, other: &Self) -> bool {
-        let shape = |job: &Self, at: &usize| job.request.inputs[*at].shape.get(1..).map(<[_]>::to_vec);
-        self.inputs.iter().zip(&other.inputs).all(|(one, two)| shape(self, one) == shape(other, two))
+        let shape =
+            |job: &Self, at: &usize| job.request.inputs[*at].shape.get(1..).map(<[_]>::to_vec);
+        self.inputs
+            .iter()
+            .zip(&other.inputs)
+            .all(|(one, two)| shape(self, one) == shape(other, two))
     }
 }
 

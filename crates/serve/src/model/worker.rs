@@ -2,9 +2,9 @@
 
 use super::Served;
 use super::program::{Runners, Times};
+use super::queue::Computed;
 use super::queue::{Job, Taken};
 use crate::error::{Error, Result};
-use super::queue::Computed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 

@@ -159,7 +159,8 @@ impl ModelConfig {
         use proto::model_config::SchedulingChoice;
         use proto::model_version_policy::PolicyChoice;
         let mut config = Self::default();
-        let backend = [message.backend.as_str(), message.platform.as_str(), message.runtime.as_str()];
+        let backend =
+            [message.backend.as_str(), message.platform.as_str(), message.runtime.as_str()];
         let known = ["", "nnhal", "tflite", "tensorflowlite", "litert", "nnhal_tflite"];
         if let Some(other) = backend.into_iter().find(|it| !known.contains(it)) {
             return Err(Error::invalid(format!("there is no backend {other:?}, only tflite")));
@@ -252,7 +253,9 @@ impl ModelConfig {
                 ("signature", value) => config.signature = value,
                 (other, _) => {
                     let known = "threads, device and signature";
-                    return Err(Error::invalid(format!("parameter {other:?}: only {known} are known")));
+                    return Err(Error::invalid(format!(
+                        "parameter {other:?}: only {known} are known"
+                    )));
                 }
             }
         }

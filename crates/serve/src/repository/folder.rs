@@ -103,10 +103,8 @@ impl Folder {
         let files = |version: u64| {
             let folder = self.0.join(version.to_string());
             let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_FOLDERS);
-            let mut files: Vec<_> = entries
-                .flatten()
-                .map(|entry| (entry.path(), Stamp::of(&entry.path())))
-                .collect();
+            let mut files: Vec<_> =
+                entries.flatten().map(|entry| (entry.path(), Stamp::of(&entry.path()))).collect();
             files.sort_by(|one, other| one.0.cmp(&other.0));
             files
         };
@@ -124,7 +122,9 @@ impl Folder {
         let config = match texts {
             [Ok(None), Ok(None)] => ModelConfig::default(),
             [Ok(Some(_)), Ok(Some(_))] => {
-                return Err(Error::invalid("there are config.toml and config.pbtxt: one is enough"));
+                return Err(Error::invalid(
+                    "there are config.toml and config.pbtxt: one is enough",
+                ));
             }
             [Ok(Some(toml)), _] => {
                 ModelConfig::from_toml(&toml).map_err(|error| named("config.toml", &error))?
@@ -173,7 +173,8 @@ impl Folder {
         }
         let path = self.0.join(&config.labels);
         let found = text(&path)?;
-        let found = found.ok_or_else(|| Error::invalid(format!("there is no {}", config.labels)))?;
+        let found =
+            found.ok_or_else(|| Error::invalid(format!("there is no {}", config.labels)))?;
         Ok(Some(found.lines().map(|line| line.trim().to_owned()).collect()))
     }
 }

@@ -130,7 +130,8 @@ impl Repository {
         let found = match version {
             Some(version) => {
                 let what = "version";
-                let not_found = || Error::NotFound { what, name: format!("{version} of {}", shown()) };
+                let not_found =
+                    || Error::NotFound { what, name: format!("{version} of {}", shown()) };
                 serving(entry.versions.get(&version).ok_or_else(not_found)?)
             }
             None => entry.versions.values().rev().find_map(serving),
