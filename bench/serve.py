@@ -55,7 +55,7 @@ def field(number, payload):
 
 
 def bodies(metadata, folder):
-    """Files with a request for each door, and the length of the JSON."""
+    """Files with a request for each endpoint, and the length of the JSON."""
     head, raw, message = {"parameters": {"binary_data_output": True}, "inputs": []}, b"", field(1, metadata["name"].encode())
     for it in metadata["inputs"]:
         shape = [1 if length < 0 else length for length in it["shape"]]

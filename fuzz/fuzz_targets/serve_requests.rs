@@ -1,5 +1,5 @@
 //! A request to a server gives an error or a request whose inputs have as many bytes as their shapes say, through
-//! both doors: JSON with bytes behind it, and the message of gRPC. The same for models' configurations.
+//! both endpoints: JSON with bytes behind it, and the message of gRPC. The same for models' configurations.
 //!
 //! `cargo +nightly fuzz run --features serve serve_requests`
 

@@ -40,7 +40,7 @@ def request(module, images, **options):
 
 
 def common(module, client):
-    """What both doors offer alike."""
+    """What both endpoints offer alike."""
     check(client.is_server_live() and client.is_server_ready(), "health")
     check(client.is_model_ready("digits") and client.is_model_ready("digits", "1"), "a model's readiness")
     check(not client.is_model_ready("none"), "a model that is not there")
@@ -142,7 +142,7 @@ def by_http():
 
 def by_grpc(alone):
     with grpc.InferenceServerClient(GRPC) as client:
-        check(numpy.allclose(common(grpc, client), alone), "both doors give the same")
+        check(numpy.allclose(common(grpc, client), alone), "both endpoints give the same")
         done, results = threading.Semaphore(0), []
 
         def keep(result, error):

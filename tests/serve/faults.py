@@ -58,7 +58,7 @@ def garbage():
     chance = random.Random(19)
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     for number in range(ROUNDS):
-        for door in (HTTP, GRPC):
+        for endpoint in (HTTP, GRPC):
             noise = chance.randbytes(chance.randrange(1, 4000))
             if number % 3 == 0:
                 noise = preface + noise
@@ -68,7 +68,7 @@ def garbage():
                     body[chance.randrange(len(body))] = chance.randrange(256)
                 noise = head(len(body)) + bytes(body)
             try:
-                with connect(door) as client:
+                with connect(endpoint) as client:
                     client.sendall(noise)
                     client.settimeout(0.01)
                     client.recv(1000)

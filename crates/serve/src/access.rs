@@ -1,7 +1,7 @@
 //! Who may: bearer tokens, and connections that are encrypted.
 
 use crate::error::{Error, StartError};
-use crate::listen::DoorKind;
+use crate::listen::EndpointKind;
 use http::HeaderMap;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -41,7 +41,7 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
-    /// Whether a request for this path may go on. Whoever looks whether the server lives needs no token, and
+    /// Whether a request for this path may go on. Whoever looks at the health of the server needs no token, and
     /// neither does the page, which asks for one.
     ///
     /// # Errors
@@ -108,12 +108,12 @@ impl Tls {
 
     pub(crate) async fn accept(
         &self,
-        kind: DoorKind,
+        kind: EndpointKind,
         stream: TcpStream,
     ) -> std::io::Result<TlsStream<TcpStream>> {
         match kind {
-            DoorKind::Http => self.http.accept(stream).await,
-            DoorKind::Grpc => self.grpc.accept(stream).await,
+            EndpointKind::Http => self.http.accept(stream).await,
+            EndpointKind::Grpc => self.grpc.accept(stream).await,
         }
     }
 }

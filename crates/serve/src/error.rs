@@ -43,9 +43,9 @@ pub enum Error {
         retry_after: Duration,
     },
     /// Requests that are being received take all the memory that there is for them.
-    #[error("requests under way take all of the {limit} bytes that there are for them")]
+    #[error("requests in progress take all of the {limit} bytes that there are for them")]
     NoMemory {
-        /// Bytes for requests that are under way.
+        /// Bytes for requests that are in progress.
         limit: usize,
     },
     /// The request's timeout passed, waiting or computing.
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overload_is_told_by_both_doors_with_a_time() {
+    fn overload_is_reported_by_both_endpoints_with_a_time() {
         let (model, retry_after) = ("m".to_owned(), Duration::from_millis(20));
         let full = Error::QueueFull { model, waiting: 3, retry_after };
         assert_eq!(full.http_status(), 429);

@@ -10,7 +10,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Both doors make an [`InferRequest`] of what comes, and one service answers it: [`Options`] says where
+//! Both endpoints make an [`InferRequest`] of what comes, and one service answers it: [`Options`] says where
 //! and how, `MODELS/NAME/config.toml` ([`ModelConfig`]) how each model is served. `docs/serving.md` shows it
 //! from the client's side.
 

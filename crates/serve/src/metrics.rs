@@ -18,13 +18,13 @@ pub(crate) struct OfModel {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfError {
-    door: &'static str,
+    endpoint: &'static str,
     kind: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfDoor {
-    door: &'static str,
+struct OfEndpoint {
+    endpoint: &'static str,
 }
 
 type Histograms = Family<OfModel, Histogram, fn() -> Histogram>;
@@ -43,7 +43,7 @@ pub(crate) struct Metrics {
     compute: Histograms,
     batch: Histograms,
     errors: Family<OfError, Counter>,
-    connections: Family<OfDoor, Gauge>,
+    connections: Family<OfEndpoint, Gauge>,
     resident: Gauge,
     receiving: Gauge,
 }
@@ -103,13 +103,13 @@ impl Metrics {
         all.register("queue_duration_seconds", "Waiting", metrics.queue.clone());
         all.register("compute_duration_seconds", "Runs of the model", metrics.compute.clone());
         all.register("batch_rows", "Rows that ran together", metrics.batch.clone());
-        let help = "Answers that are errors, by kind and door";
+        let help = "Answers that are errors, by kind and endpoint";
         all.register("errors", help, metrics.errors.clone());
         all.register("connections", "Open connections", metrics.connections.clone());
         let help = "Memory of the process that is resident";
         all.register("resident_memory_bytes", help, metrics.resident.clone());
-        let help = "Bytes of requests that are under way";
-        all.register("requests_under_way_bytes", help, metrics.receiving.clone());
+        let help = "Bytes of requests that are in progress";
+        all.register("requests_in_progress_bytes", help, metrics.receiving.clone());
         Self { registry: Mutex::new(registry), ..metrics }
     }
 
@@ -142,18 +142,18 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn failed(&self, door: &'static str, error: &Error) {
-        self.errors.get_or_create(&OfError { door, kind: error.kind() }).inc();
+    pub(crate) fn failed(&self, endpoint: &'static str, error: &Error) {
+        self.errors.get_or_create(&OfError { endpoint, kind: error.kind() }).inc();
     }
 
-    pub(crate) fn connections(&self, door: &'static str) -> Gauge {
-        self.connections.get_or_create(&OfDoor { door }).clone()
+    pub(crate) fn connections(&self, endpoint: &'static str) -> Gauge {
+        self.connections.get_or_create(&OfEndpoint { endpoint }).clone()
     }
 
     /// All numbers as text.
-    pub(crate) fn text(&self, under_way: usize) -> String {
+    pub(crate) fn text(&self, in_progress: usize) -> String {
         self.resident.set(i64::try_from(resident_bytes()).unwrap_or(i64::MAX));
-        self.receiving.set(i64::try_from(under_way).unwrap_or(i64::MAX));
+        self.receiving.set(i64::try_from(in_progress).unwrap_or(i64::MAX));
         let mut all = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         // Writing into a text cannot fail.

@@ -37,16 +37,16 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Bytes that one request may have.
     pub most_request: usize,
-    /// Bytes that all requests under way may have together.
+    /// Bytes that all requests in progress may have together.
     pub most_receiving: usize,
-    /// Connections at a time, through each door.
+    /// Connections at a time, through each endpoint.
     pub most_connections: usize,
     /// For how long a client may send or take nothing where it should, and for how long a connection may
     /// be idle.
     pub client_timeout: Duration,
     /// The longest time from a request's arrival to the end of computing.
     pub request_timeout: Duration,
-    /// For how long requests that are under way are waited for at the end.
+    /// For how long requests that are in progress are waited for at the end.
     pub shutdown_timeout: Duration,
 }
 

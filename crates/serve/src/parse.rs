@@ -1,4 +1,4 @@
-//! Requests as both doors read them, without a server: for whoever tests what strangers may send.
+//! Requests as both endpoints read them, without a server: for whoever tests what strangers may send.
 
 use crate::error::{Error, Result};
 use crate::request::InferRequest;

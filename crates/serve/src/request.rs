@@ -1,4 +1,4 @@
-//! A request and its answer, with types: what both doors make of what comes, and what the service takes.
+//! A request and its answer, with types: what both endpoints make of what comes, and what the service takes.
 
 use crate::data_type;
 use crate::error::{Error, Result};

@@ -1,8 +1,8 @@
-//! [`Server`]: both doors, from the start to an orderly end.
+//! [`Server`]: both endpoints, from the start to an orderly end.
 
 use crate::access::{Tls, Tokens};
 use crate::error::StartError;
-use crate::listen::{Door, DoorKind};
+use crate::listen::{Endpoint, EndpointKind};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::repository::Repository;
@@ -25,13 +25,13 @@ const MOST_BLOCKING: usize = 8;
 /// Descriptors that are kept for other things than connections.
 const KEPT_DESCRIPTORS: usize = 128;
 
-/// Both doors, open. Dropped, it ends without waiting for what is under way.
+/// Both endpoints, open. Dropped, it ends without waiting for what is in progress.
 #[derive(Debug)]
 pub struct Server {
     runtime: Runtime,
     service: Arc<Service>,
     ending: watch::Sender<bool>,
-    doors: Vec<JoinHandle<()>>,
+    endpoints: Vec<JoinHandle<()>>,
     http: Option<SocketAddr>,
     grpc: Option<SocketAddr>,
     shutdown_timeout: Duration,
@@ -80,7 +80,7 @@ impl Server {
             let watching = repository.watch(interval);
             watching.map_err(|source| StartError::System { what: "a thread", source })?;
         }
-        let door = |kind, router| Door {
+        let endpoint = |kind, router| Endpoint {
             kind,
             router,
             service: Arc::clone(&service),
@@ -90,23 +90,23 @@ impl Server {
             most_connections,
             client_timeout: options.client_timeout,
         };
-        let mut doors = Vec::new();
+        let mut endpoints = Vec::new();
         let address =
             |listener: &Option<(TcpListener, SocketAddr)>| listener.as_ref().map(|it| it.1);
         let (http_address, grpc_address) = (address(&http), address(&grpc));
         let timeout = options.shutdown_timeout;
         if let Some((listener, _)) = http {
-            let door = door(DoorKind::Http, http::router(Arc::clone(&service)));
-            doors.push(runtime.spawn(door.serve(listener, ended.clone(), timeout)));
+            let endpoint = endpoint(EndpointKind::Http, http::router(Arc::clone(&service)));
+            endpoints.push(runtime.spawn(endpoint.serve(listener, ended.clone(), timeout)));
         }
         if let Some((listener, _)) = grpc {
             let router = grpc::router(Arc::clone(&service), options.most_request);
-            let door = door(DoorKind::Grpc, router);
-            doors.push(runtime.spawn(door.serve(listener, ended.clone(), timeout)));
+            let endpoint = endpoint(EndpointKind::Grpc, router);
+            endpoints.push(runtime.spawn(endpoint.serve(listener, ended.clone(), timeout)));
         }
         let shutdown_timeout = options.shutdown_timeout;
         let (http, grpc) = (http_address, grpc_address);
-        Ok(Self { runtime, service, ending, doors, http, grpc, shutdown_timeout })
+        Ok(Self { runtime, service, ending, endpoints, http, grpc, shutdown_timeout })
     }
 
     /// Where it listens for HTTP.
@@ -139,16 +139,16 @@ impl Server {
         Ok(())
     }
 
-    /// Takes no more connections, answers what is under way, and ends; what takes longer than
+    /// Takes no more connections, answers what is in progress, and ends; what takes longer than
     /// [`Options::shutdown_timeout`] is cut off.
     pub fn end(self) {
         tracing::info!("ending");
-        let Self { runtime, service, ending, doors, shutdown_timeout, .. } = self;
+        let Self { runtime, service, ending, endpoints, shutdown_timeout, .. } = self;
         // Doors first: a request that has come in is still answered.
         let _ = ending.send(true);
         runtime.block_on(async {
-            for door in doors {
-                let _ = door.await;
+            for endpoint in endpoints {
+                let _ = endpoint.await;
             }
             service.drained(shutdown_timeout).await;
             service.end();
@@ -178,7 +178,7 @@ fn listen(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, Socket
     runtime.block_on(listen).map_err(|source| StartError::Listen { address, source })
 }
 
-/// How many connections each door may have by the limit of open files, which is raised as far as it may be.
+/// How many connections each endpoint may have by the limit of open files, which is raised as far as it may be.
 fn descriptors() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

@@ -1,4 +1,4 @@
-//! [`Service`]: what the server does, whichever door a request came through.
+//! [`Service`]: what the server does, whichever endpoint a request came through.
 
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
@@ -26,7 +26,7 @@ const MOST_ATTEMPTS: usize = 8;
 /// After a deadline, for a worker to say itself what has become of a request.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// What the server does, whichever door a request came through.
+/// What the server does, whichever endpoint a request came through.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) repository: Arc<Repository>,
@@ -36,12 +36,12 @@ pub(crate) struct Service {
     pub(crate) may_control: bool,
     pub(crate) receiving: Arc<Receiving>,
     is_ending: AtomicBool,
-    under_way: AtomicUsize,
+    in_progress: AtomicUsize,
     /// What a request may take if neither it nor its model says it.
     most_time: Duration,
 }
 
-/// Bytes of requests that are under way, and how many there may be.
+/// Bytes of requests that are in progress, and how many there may be.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     limit: usize,
@@ -106,10 +106,10 @@ impl Drop for CancelWhenDropped {
     }
 }
 
-/// Counts a request that is under way.
-struct UnderWay<'s>(&'s AtomicUsize);
+/// Counts a request that is in progress.
+struct InProgress<'s>(&'s AtomicUsize);
 
-impl Drop for UnderWay<'_> {
+impl Drop for InProgress<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -131,7 +131,7 @@ impl Service {
             may_control,
             receiving,
             is_ending: AtomicBool::new(false),
-            under_way: AtomicUsize::new(0),
+            in_progress: AtomicUsize::new(0),
             most_time,
         }
     }
@@ -183,8 +183,8 @@ impl Service {
         mut request: InferRequest,
         arrived: Instant,
     ) -> Result<InferResponse> {
-        self.under_way.fetch_add(1, Ordering::AcqRel);
-        let _under_way = UnderWay(&self.under_way);
+        self.in_progress.fetch_add(1, Ordering::AcqRel);
+        let _in_progress = InProgress(&self.in_progress);
         check_name("an identifier", &request.id)?;
         check_count("inputs", request.inputs.len(), MOST_TENSORS)?;
         check_count("outputs", request.outputs.len(), MOST_TENSORS)?;
@@ -244,10 +244,10 @@ impl Service {
         Ok(answer.map_err(lost)??)
     }
 
-    /// Waits until no requests to run models are under way, for at most so long.
+    /// Waits until no requests to run models are in progress, for at most so long.
     pub(crate) async fn drained(&self, most: Duration) {
         let begun = Instant::now();
-        while self.under_way.load(Ordering::Acquire) > 0 && begun.elapsed() < most {
+        while self.in_progress.load(Ordering::Acquire) > 0 && begun.elapsed() < most {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

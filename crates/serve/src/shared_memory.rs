@@ -206,7 +206,7 @@ impl Slice {
             )));
         }
         let at = self.region.status.offset + self.offset;
-        // What lies beyond the end of an object that was shortened would make it longer again.
+        // What is beyond the end of an object that was shortened would make it longer again.
         let end = at + bytes.len() as u64;
         if self.region.file.metadata().map_or(0, |metadata| metadata.len()) < end {
             let why = std::io::Error::other("the object has become shorter");

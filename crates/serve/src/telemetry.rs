@@ -109,8 +109,8 @@ impl Drop for Telemetry {
 }
 
 /// The span of a request; with the trace that its headers name, if traces are sent anywhere.
-pub(crate) fn request_span(door: &'static str, model: &str, headers: &HeaderMap) -> Span {
-    let span = tracing::info_span!("infer", door, model = crate::request::shortened(model));
+pub(crate) fn request_span(endpoint: &'static str, model: &str, headers: &HeaderMap) -> Span {
+    let span = tracing::info_span!("infer", endpoint, model = crate::request::shortened(model));
     #[cfg(feature = "otel")]
     if !span.is_disabled() {
         use opentelemetry::propagation::TextMapPropagator;

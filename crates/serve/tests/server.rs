@@ -244,7 +244,7 @@ fn sec_a_client_that_is_too_slow_is_cut_off() {
 }
 
 #[test]
-fn a_full_queue_and_a_timeout_are_told() {
+fn a_full_queue_and_a_timeout_are_reported() {
     let folder = repository("max_queue_size = 1\nthreads = 1");
     let (server, address) = start(options(folder.path()));
     let late = image(1, 0.5).replacen('{', r#"{"parameters":{"timeout":1},"#, 1);

@@ -31,7 +31,7 @@ pub struct Arguments {
     /// Listen at addresses that other machines reach although no token is needed
     #[arg(long)]
     allow_anybody: bool,
-    /// The certificate chain of the server, as PEM: encrypts both doors
+    /// The certificate chain of the server, as PEM: encrypts both endpoints
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
     /// The key of the certificate, as PEM
@@ -52,10 +52,10 @@ pub struct Arguments {
     /// MiB that one request may have
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=2048))]
     max_request: u32,
-    /// MiB that all requests under way may have together
+    /// MiB that all requests in progress may have together
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    max_under_way: u32,
-    /// Connections at a time through each door, as far as the limit of open files allows it
+    max_in_progress: u32,
+    /// Connections at a time through each endpoint, as far as the limit of open files allows it
     #[arg(long, value_name = "N", default_value_t = 10_240, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
     /// For how long a client may send or take nothing where it should, and a connection be idle, in
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// The longest time from a request's arrival to the end of computing, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     request_timeout: u32,
-    /// For how long requests that are under way are waited for at the end, in seconds
+    /// For how long requests that are in progress are waited for at the end, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     shutdown_timeout: u32,
     /// Lines of the log: text, or a JSON object each
@@ -88,7 +88,7 @@ impl Arguments {
         options.poll = (self.poll > 0).then(|| seconds(self.poll));
         options.cache.clone_from(&self.cache);
         options.most_request = self.max_request as usize * MIB;
-        options.most_receiving = self.max_under_way as usize * MIB;
+        options.most_receiving = self.max_in_progress as usize * MIB;
         options.most_connections = self.max_connections as usize;
         options.client_timeout = seconds(self.client_timeout);
         options.request_timeout = seconds(self.request_timeout);

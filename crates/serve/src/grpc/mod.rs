@@ -1,4 +1,4 @@
-//! The door for gRPC: the protocol's messages, and what becomes of them.
+//! The endpoint for gRPC: the protocol's messages, and what becomes of them.
 
 mod convert;
 
@@ -42,17 +42,17 @@ pub(crate) fn status(error: &Error) -> Status {
 }
 
 #[derive(Debug)]
-struct Door(Arc<Service>);
+struct Endpoint(Arc<Service>);
 
 /// All methods.
 pub(crate) fn router(service: Arc<Service>, most_request: usize) -> Router {
-    let server = generated::GrpcInferenceServiceServer::new(Door(service))
+    let server = generated::GrpcInferenceServiceServer::new(Endpoint(service))
         .max_decoding_message_size(most_request)
         .max_encoding_message_size(usize::MAX);
     tonic::service::Routes::new(server).prepare().into_axum_router()
 }
 
-impl Door {
+impl Endpoint {
     /// Counts an error, and gives it as a status.
     fn refuse(&self, error: &Error) -> Status {
         self.0.metrics.failed("grpc", error);
@@ -104,7 +104,7 @@ fn arrival<T>(request: &Request<T>) -> Instant {
 }
 
 #[tonic::async_trait]
-impl generated::GrpcInferenceService for Door {
+impl generated::GrpcInferenceService for Endpoint {
     async fn server_live(
         &self,
         _: Request<proto::ServerLiveRequest>,

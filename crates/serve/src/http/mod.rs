@@ -1,4 +1,4 @@
-//! The door for HTTP: paths, JSON, and bytes behind it.
+//! The endpoint for HTTP: paths, JSON, and bytes behind it.
 
 mod json;
 mod views;
@@ -32,7 +32,7 @@ const MUCH_JSON: usize = 128 << 10;
 
 type Shared = State<Arc<Service>>;
 
-/// Hands on the name of the door with an error.
+/// Hands on the name of the endpoint with an error.
 struct Refusal(Error);
 
 impl From<Error> for Refusal {

@@ -1,6 +1,6 @@
 //! [`LimitedBody`]: the body of a request, of limited length, speed and memory.
 
-use super::DoorKind;
+use super::EndpointKind;
 use crate::error::Error;
 use crate::service::Charge;
 use bytes::Bytes;
@@ -25,7 +25,7 @@ pub(crate) struct LimitedBody {
     inner: Incoming,
     charge: SharedCharge,
     limits: Limits,
-    kind: DoorKind,
+    kind: EndpointKind,
     received: usize,
     begun: Instant,
     timer: Option<Pin<Box<Sleep>>>,
@@ -45,16 +45,16 @@ impl LimitedBody {
         inner: Incoming,
         charge: SharedCharge,
         limits: Limits,
-        kind: DoorKind,
+        kind: EndpointKind,
     ) -> Self {
         Self { inner, charge, limits, kind, received: 0, begun: Instant::now(), timer: None }
     }
 
-    /// An error as the door's reader of bodies hands it on.
+    /// An error as the endpoint's reader of bodies hands it on.
     fn error(&self, error: Error) -> BoxedError {
         match self.kind {
-            DoorKind::Http => error.into(),
-            DoorKind::Grpc => crate::grpc::status(&error).into(),
+            EndpointKind::Http => error.into(),
+            EndpointKind::Grpc => crate::grpc::status(&error).into(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Connections of both doors: how many, how slow, who may, encrypted or not, and how they end.
+//! Connections of both endpoints: how many, how slow, who may, encrypted or not, and how they end.
 
 mod body;
 mod timed;
@@ -42,12 +42,12 @@ pub(crate) struct Arrival(pub(crate) Instant);
 
 /// One of the two ways in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DoorKind {
+pub(crate) enum EndpointKind {
     Http,
     Grpc,
 }
 
-impl DoorKind {
+impl EndpointKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -55,7 +55,7 @@ impl DoorKind {
         }
     }
 
-    /// An error as this door's clients understand it.
+    /// An error as this endpoint's clients understand it.
     pub(crate) fn refuse(self, error: &Error) -> Response {
         match self {
             Self::Http => crate::http::refusal(error),
@@ -66,8 +66,8 @@ impl DoorKind {
 
 /// A way in, with what it needs.
 #[derive(Clone)]
-pub(crate) struct Door {
-    pub(crate) kind: DoorKind,
+pub(crate) struct Endpoint {
+    pub(crate) kind: EndpointKind,
     pub(crate) router: Router,
     pub(crate) service: Arc<Service>,
     pub(crate) tokens: Option<Arc<Tokens>>,
@@ -77,8 +77,8 @@ pub(crate) struct Door {
     pub(crate) client_timeout: Duration,
 }
 
-impl Door {
-    /// Takes connections until `ending` says so, then waits until they are done, for at most `patience`.
+impl Endpoint {
+    /// Takes connections until `ending` says so, then waits until they are done, for at most `timeout`.
     pub(crate) async fn serve(
         self,
         listener: TcpListener,
@@ -88,7 +88,7 @@ impl Door {
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(self.most_connections));
         let open = self.service.metrics.connections(self.kind.name());
-        let door = Arc::new(self);
+        let endpoint = Arc::new(self);
         loop {
             let accepted = async {
                 let place = Arc::clone(&places).acquire_owned().await;
@@ -101,23 +101,26 @@ impl Door {
             let stream = match stream {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(%error, door = door.kind.name(), "a connection is not taken");
+                    tracing::warn!(%error, endpoint = endpoint.kind.name(), "a connection is not taken");
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
             };
-            let (door, open) = (Arc::clone(&door), open.clone());
+            let (endpoint, open) = (Arc::clone(&endpoint), open.clone());
             let watcher = graceful.watcher();
             tokio::spawn(async move {
                 let _place = place;
                 open.inc();
-                door.connection(stream, watcher).await;
+                endpoint.connection(stream, watcher).await;
                 open.dec();
             });
         }
         drop(listener);
         if tokio::time::timeout(timeout, graceful.shutdown()).await.is_err() {
-            tracing::warn!(door = door.kind.name(), "connections are cut off: the time is over");
+            tracing::warn!(
+                endpoint = endpoint.kind.name(),
+                "connections are cut off: the time is over"
+            );
         }
     }
 
@@ -161,18 +164,18 @@ impl Door {
             .keep_alive_interval(Some(self.client_timeout))
             .keep_alive_timeout(self.client_timeout);
         let builder = match self.kind {
-            DoorKind::Http => builder.http1_only(),
-            DoorKind::Grpc => builder.http2_only(),
+            EndpointKind::Http => builder.http1_only(),
+            EndpointKind::Grpc => builder.http2_only(),
         };
         let io = TokioIo::new(Timed::new(stream, self.client_timeout));
-        let door = Arc::clone(&self);
+        let endpoint = Arc::clone(&self);
         let service = hyper::service::service_fn(move |request| {
-            let door = Arc::clone(&door);
-            async move { Ok::<_, Infallible>(door.request(request).await) }
+            let endpoint = Arc::clone(&endpoint);
+            async move { Ok::<_, Infallible>(endpoint.request(request).await) }
         });
         let connection = builder.serve_connection(io, service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(%error, door = self.kind.name(), "a connection ended");
+            tracing::debug!(%error, endpoint = self.kind.name(), "a connection ended");
         }
     }
 
