@@ -1,4 +1,4 @@
-//! [`Metrics`]: what Prometheus is told.
+//! [`Metrics`]: numbers for Prometheus.
 
 use crate::error::Error;
 use prometheus_client::encoding::{EncodeLabelSet, text};
