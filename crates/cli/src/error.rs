@@ -27,6 +27,10 @@ pub enum CliError {
     #[cfg(feature = "service")]
     #[error(transparent)]
     Service(#[from] nnhal_service::ServiceError),
+    /// What serving models says.
+    #[cfg(feature = "serve")]
+    #[error(transparent)]
+    Serve(#[from] nnhal_serve::StartError),
     /// The command worked, and its answer is no: outputs differ, vectors failed.
     #[error("{0}")]
     Negative(String),
@@ -58,6 +62,8 @@ impl CliError {
             Self::Conformance(error) => error.exit_code(),
             #[cfg(feature = "service")]
             Self::Service(_) => 4,
+            #[cfg(feature = "serve")]
+            Self::Serve(_) => 3,
             Self::File { .. } | Self::Input(_) | Self::Library(_) => 3,
         }
     }

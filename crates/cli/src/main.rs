@@ -61,13 +61,18 @@ enum Command {
     /// Offer devices to other processes, or ask such a service what it is doing
     #[cfg(feature = "service")]
     Service(commands::service::Arguments),
+    /// Serve models over HTTP and gRPC by the Open Inference Protocol (KServe v2)
+    #[cfg(feature = "serve")]
+    Serve(commands::serve::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let trace = arguments.command.trace().map(|path| (Trace::new(), path));
-    let outcome =
-        log(trace.as_ref().map(|(trace, _)| trace)).and_then(|()| run(&arguments.command));
+    let outcome = match arguments.command.has_own_log() {
+        true => run(&arguments.command),
+        false => log(trace.as_ref().map(|(trace, _)| trace)).and_then(|()| run(&arguments.command)),
+    };
     // Also of a run that failed.
     let saved = trace.as_ref().map_or(Ok(()), |(trace, path)| trace.save(path));
     match outcome {
@@ -104,6 +109,15 @@ impl Command {
         }
     }
 
+    /// Whether the command says itself where its log goes.
+    fn has_own_log(&self) -> bool {
+        #[cfg(feature = "serve")]
+        if matches!(self, Self::Serve(_)) {
+            return true;
+        }
+        false
+    }
+
     /// Whether the answer is to be one JSON object.
     fn is_json(&self) -> bool {
         match self {
@@ -116,6 +130,8 @@ impl Command {
             Self::Conformance(arguments) => arguments.judging.json,
             #[cfg(feature = "service")]
             Self::Service(arguments) => arguments.is_json(),
+            #[cfg(feature = "serve")]
+            Self::Serve(_) => false,
         }
     }
 }
@@ -155,5 +171,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Conformance(arguments) => commands::conformance::run(arguments),
         #[cfg(feature = "service")]
         Command::Service(arguments) => commands::service::run(arguments),
+        #[cfg(feature = "serve")]
+        Command::Serve(arguments) => commands::serve::run(arguments),
     }
 }

@@ -132,7 +132,24 @@ impl Prepared {
 
     /// What an execution may take.
     pub(crate) fn budget(&self, options: &ExecutionOptions) -> Budget {
-        Budget::for_execution(options, self.0.priority).with_client(self.0.client.clone())
+        self.budget_at(options, self.0.priority)
+    }
+
+    fn budget_at(&self, options: &ExecutionOptions, priority: Priority) -> Budget {
+        Budget::for_execution(options, priority).with_client(self.0.client.clone())
+    }
+
+    /// As [`PreparedModel::execute`], with a priority of this execution alone.
+    ///
+    /// # Errors
+    /// As [`PreparedModel::execute`].
+    pub fn execute_at(
+        &self,
+        request: &Request,
+        options: &ExecutionOptions,
+        priority: Priority,
+    ) -> Result<Execution, ExecutionError> {
+        guarded(|| self.run(request, options, self.budget_at(options, priority), None))
     }
 
     /// As [`PreparedModel::execute`], with an observer.
@@ -145,19 +162,19 @@ impl Prepared {
         options: &ExecutionOptions,
         observer: &dyn Observer,
     ) -> Result<Execution, ExecutionError> {
-        guarded(|| self.run(request, options, Some(observer)))
+        guarded(|| self.run(request, options, self.budget(options), Some(observer)))
     }
 
     fn run(
         &self,
         request: &Request,
         options: &ExecutionOptions,
+        budget: Budget,
         observer: Option<&dyn Observer>,
     ) -> Result<Execution, ExecutionError> {
         let called = Instant::now();
         // Arguments before deadlines (contract: GEN-4).
         let bindings = self.0.interface.bind(request, UsedFor::Execution).map_err(Error::from)?;
-        let budget = self.budget(options);
         let (output_shapes, on_device) = self.compute(bindings, budget, observer)?;
         let timing = if options.measure {
             let in_driver = called.elapsed();
@@ -252,7 +269,7 @@ impl PreparedModel for Prepared {
         request: &Request,
         options: &ExecutionOptions,
     ) -> Result<Execution, ExecutionError> {
-        guarded(|| self.run(request, options, None))
+        guarded(|| self.run(request, options, self.budget(options), None))
     }
 
     fn client(&self) -> Client {

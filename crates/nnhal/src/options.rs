@@ -144,6 +144,9 @@ pub struct RunOptions {
     pub timeout: Option<Duration>,
     /// Gives the run up when it is thrown.
     pub cancellation: Option<Cancellation>,
+    /// Rank of this run among all that wait for a device of this library; `None`, and on other devices: the
+    /// session's.
+    pub priority: Option<Priority>,
 }
 
 impl RunOptions {

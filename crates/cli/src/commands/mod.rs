@@ -14,6 +14,8 @@ pub mod inspect;
 pub mod run;
 #[cfg(feature = "service")]
 pub mod service;
+#[cfg(feature = "serve")]
+pub mod serve;
 
 /// Writes to standard output. A reader that has gone away (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {

@@ -146,9 +146,15 @@ impl Runner {
     /// # Errors
     /// As [`Runner::run`].
     pub fn run_with(&mut self, options: &RunOptions) -> Result<()> {
+        let priority = options.priority;
         let options = options.for_device(&self.prepared.options);
         let prepared = Arc::clone(&self.prepared);
-        self.execute(|request| prepared.program.execute(request, &options))
+        match (priority, prepared.driver()) {
+            (Some(priority), Ok(driver)) => {
+                self.execute(|request| driver.execute_at(request, &options, priority))
+            }
+            _ => self.execute(|request| prepared.program.execute(request, &options)),
+        }
     }
 
     /// Runs the model, and shows every operation's results and how long they took.

@@ -1,0 +1,167 @@
+"""Measures `nnhal serve` beside the engine alone: throughput and latency by concurrency, in one run.
+
+    bench/serve.py --nnhal target/release/nnhal MODEL.tflite... [--seconds 4] [--markdown FILE]
+
+Needs `wrk` (Debian: wrk) and for gRPC `h2load` (Debian: nghttp2-client). All on this machine, over loopback. For each
+model the engine's own throughput (`nnhal bench --parallel`) is measured before and after each measurement of the
+server, so that other load of the machine meets both. Processor time for each request and each run of the engine is
+measured too: unlike rates it hardly depends on what else the machine does. Requests carry tensors as bytes.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+SIZES = {"FP32": 4, "INT8": 1, "UINT8": 1, "INT32": 4, "INT64": 8, "FP16": 2, "INT16": 2, "BOOL": 1, "FP64": 8}
+
+
+def engine(nnhal, model, parallel, threads, seconds):
+    command = [nnhal, "bench", model, "--json", "--parallel", str(parallel), "--threads", str(threads), "--time", str(seconds)]
+    used = children_time()
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    # Preparing and warming up are in it: little beside the runs.
+    return found["runs_per_second"], (children_time() - used) / found["runs"]
+
+
+def children_time():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (usage.ru_utime + usage.ru_stime) * 1e6
+
+
+def process_time(server):
+    fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number, payload):
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def bodies(metadata, folder):
+    """Files with a request for each endpoint, and the length of the JSON."""
+    head, raw, message = {"parameters": {"binary_data_output": True}, "inputs": []}, b"", field(1, metadata["name"].encode())
+    for it in metadata["inputs"]:
+        shape = [1 if length < 0 else length for length in it["shape"]]
+        size = SIZES[it["datatype"]]
+        for length in shape:
+            size *= length
+        parameters = {"binary_data_size": size}
+        head["inputs"].append({"name": it["name"], "shape": shape, "datatype": it["datatype"], "parameters": parameters})
+        lengths = b"".join(varint(length) for length in shape)
+        message += field(5, field(1, it["name"].encode()) + field(2, it["datatype"].encode()) + field(3, lengths))
+        raw += bytes(size)
+    parts = [field(7, bytes(it["parameters"]["binary_data_size"])) for it in head["inputs"]]
+    message += b"".join(parts)
+    text = json.dumps(head).encode()
+    (folder / "http").write_bytes(text + raw)
+    (folder / "grpc").write_bytes(b"\0" + struct.pack(">I", len(message)) + message)
+    script = folder / "post.lua"
+    script.write_text(
+        'wrk.method = "POST"\n'
+        f'wrk.body = io.open("{folder / "http"}", "rb"):read("*a")\n'
+        f'wrk.headers["Inference-Header-Content-Length"] = "{len(text)}"\n'
+    )
+    return script
+
+
+def microseconds(text):
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()
+    return float(number) * {"us": 1, "ms": 1e3, "s": 1e6}[unit]
+
+
+def wrk(url, script, concurrency, seconds):
+    command = ["wrk", "-t1", f"-c{concurrency}", f"-d{seconds}s", "--latency", "--timeout", "60s", "-s", script, url]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    latency = {name: microseconds(value) for name, value in re.findall(r"^\s+(50|90|99)%\s+(\S+)", text, re.M)}
+    errors = "Non-2xx" in text or "Socket errors" in text
+    count = int(re.search(r"(\d+) requests in", text)[1])
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]), latency, errors, count
+
+
+def h2load(address, folder, concurrency, seconds):
+    url = f"http://{address}/inference.GRPCInferenceService/ModelInfer"
+    command = ["h2load", "-t1", f"-c{concurrency}", "-m1", f"-D{seconds}", "-d", folder / "grpc", "-H", "content-type: application/grpc", "-H", "te: trailers", url]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    failed = not re.search(r" 0 failed, 0 errored", text)
+    count = int(re.search(r"(\d+) succeeded", text)[1])
+    return float(re.search(r"([\d.]+) req/s", text)[1]), failed, count
+
+
+def served(arguments, model, instances, threads, folder, rows):
+    place = folder / "models" / "model" / "1"
+    place.mkdir(parents=True)
+    shutil.copy(model, place / "model.tflite")
+    (place.parent / "config.toml").write_text(f"instances = {instances}\nthreads = {threads}\n")
+    command = [arguments.nnhal, "serve", "--models", folder / "models", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        http, grpc = (server.stdout.readline().split()[1] for _ in range(2))
+        with urllib.request.urlopen(f"http://{http}/v2/models/model") as response:
+            script = bodies(json.load(response), folder)
+        url = f"http://{http}/v2/models/model/infer"
+        wrk(url, script, 2, 1)
+        for concurrency in arguments.clients:
+            parallel = min(concurrency, instances)
+            before, one = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
+            start = process_time(server)
+            rate, latency, errors, count = wrk(url, script, concurrency, arguments.seconds)
+            middle = process_time(server)
+            grpc_rate, failed, grpc_count = h2load(grpc, folder, concurrency, arguments.seconds)
+            end = process_time(server)
+            after, other = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
+            own = (before + after) / 2
+            path = pathlib.Path(model)
+            row = [path.parent.name if path.stem == "model" else path.stem, f"{instances}×{threads}", concurrency]
+            row += [f"{own:.0f}", f"{rate:.0f}", f"{grpc_rate:.0f}"]
+            times = [(one + other) / 2, (middle - start) / max(count, 1), (end - middle) / max(grpc_count, 1)]
+            row += [f"{time:.0f}" for time in times]
+            row += [f"{latency[name] / 1000:.2f}" for name in ("50", "90", "99")]
+            if errors or failed:
+                row[0] += " (errors)"
+            rows.append(row)
+            print(*row, sep=" | ", flush=True)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--nnhal", required=True)
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
+    parser.add_argument("--instances", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--markdown")
+    arguments = parser.parse_args()
+    rows = []
+    for model in arguments.models:
+        with tempfile.TemporaryDirectory() as folder:
+            served(arguments, model, arguments.instances, arguments.threads, pathlib.Path(folder), rows)
+    names = ["model", "instances", "clients", "engine /s", "HTTP /s", "gRPC /s", "engine CPU µs", "HTTP CPU µs", "gRPC CPU µs"]
+    names += ["p50 ms", "p90 ms", "p99 ms"]
+    table = "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [names, ["---"] * len(names), *rows])
+    print(time.strftime("%Y-%m-%d"), table, sep="\n")
+    if arguments.markdown:
+        pathlib.Path(arguments.markdown).write_text(table + "\n")
+
+
+main()

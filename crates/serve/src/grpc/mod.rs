@@ -1,0 +1,413 @@
+//! The endpoint for gRPC: the protocol's messages, and what becomes of them.
+
+mod convert;
+
+pub(crate) use convert::{config, request as read_request};
+
+use crate::error::Error;
+use crate::listen::{Arrival, SharedCharge};
+use crate::proto::{self, grpc_inference_service_server as generated};
+use crate::repository::Overrides;
+use crate::request::{InferResponse, version};
+use crate::service::{NAME, Service};
+use crate::shared_memory::RegionStatus;
+use axum::Router;
+use futures_core::Stream;
+use prost::Message as _;
+use proto::model_repository_parameter::ParameterChoice;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// Requests of a stream that are computed at the same time.
+const MOST_OF_STREAM: usize = 32;
+
+type Answer<T> = Result<Response<T>, Status>;
+
+/// An error as gRPC's status, with a time to wait for in the trailers.
+pub(crate) fn status(error: &Error) -> Status {
+    let mut status = Status::new(error.grpc_code(), error.to_string());
+    if let Some(after) = error.retry_after()
+        && let Ok(value) = after.as_millis().max(1).to_string().parse()
+    {
+        // As gRPC's clients know it.
+        status.metadata_mut().insert("grpc-retry-pushback-ms", value);
+    }
+    status
+}
+
+#[derive(Debug)]
+struct Endpoint(Arc<Service>);
+
+/// All methods.
+pub(crate) fn router(service: Arc<Service>, most_request: usize) -> Router {
+    let server = generated::GrpcInferenceServiceServer::new(Endpoint(service))
+        .max_decoding_message_size(most_request)
+        .max_encoding_message_size(usize::MAX);
+    tonic::service::Routes::new(server).prepare().into_axum_router()
+}
+
+impl Endpoint {
+    /// Counts an error, and gives it as a status.
+    fn refuse(&self, error: &Error) -> Status {
+        self.0.metrics.failed("grpc", error);
+        status(error)
+    }
+
+    /// Something that takes its time, on a thread of its own.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Status> {
+        crate::http::blocking(work).await.map_err(|error| self.refuse(&error))
+    }
+}
+
+async fn infer(
+    service: &Service,
+    request: proto::ModelInferRequest,
+    arrived: Instant,
+    deadline: Option<Duration>,
+) -> Result<proto::ModelInferResponse, Error> {
+    let mut request = convert::request(request, &service.shared_memory)?;
+    request.timeout = match (request.timeout, deadline) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let response: InferResponse = service.infer(request, arrived).await?;
+    Ok(convert::response(response))
+}
+
+/// The client's deadline: `grpc-timeout`, at most eight digits and a unit.
+fn deadline(metadata: &tonic::metadata::MetadataMap) -> Option<Duration> {
+    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    match unit {
+        "H" => Some(Duration::from_secs(number * 3600)),
+        "M" => Some(Duration::from_secs(number * 60)),
+        "S" => Some(Duration::from_secs(number)),
+        "m" => Some(Duration::from_millis(number)),
+        "u" => Some(Duration::from_micros(number)),
+        "n" => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
+}
+
+fn arrival<T>(request: &Request<T>) -> Instant {
+    request.extensions().get::<Arrival>().map_or_else(Instant::now, |it| it.0)
+}
+
+#[tonic::async_trait]
+impl generated::GrpcInferenceService for Endpoint {
+    async fn server_live(
+        &self,
+        _: Request<proto::ServerLiveRequest>,
+    ) -> Answer<proto::ServerLiveResponse> {
+        Ok(Response::new(proto::ServerLiveResponse { live: true }))
+    }
+
+    async fn server_ready(
+        &self,
+        _: Request<proto::ServerReadyRequest>,
+    ) -> Answer<proto::ServerReadyResponse> {
+        Ok(Response::new(proto::ServerReadyResponse { ready: self.0.is_ready() }))
+    }
+
+    async fn model_ready(
+        &self,
+        request: Request<proto::ModelReadyRequest>,
+    ) -> Answer<proto::ModelReadyResponse> {
+        let proto::ModelReadyRequest { name, version: wanted } = request.into_inner();
+        let served = version(&wanted).and_then(|version| self.0.repository.get(&name, version));
+        Ok(Response::new(proto::ModelReadyResponse { ready: served.is_ok() }))
+    }
+
+    async fn server_metadata(
+        &self,
+        _: Request<proto::ServerMetadataRequest>,
+    ) -> Answer<proto::ServerMetadataResponse> {
+        Ok(Response::new(proto::ServerMetadataResponse {
+            name: NAME.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            extensions: self.0.extensions().into_iter().map(Into::into).collect(),
+        }))
+    }
+
+    async fn model_metadata(
+        &self,
+        request: Request<proto::ModelMetadataRequest>,
+    ) -> Answer<proto::ModelMetadataResponse> {
+        let proto::ModelMetadataRequest { name, version: wanted } = request.into_inner();
+        let served = version(&wanted).and_then(|version| self.0.repository.get(&name, version));
+        let served = served.map_err(|error| self.refuse(&error))?;
+        let all = self.0.repository.all(Some(&name));
+        Ok(Response::new(convert::metadata(&served, &all)))
+    }
+
+    async fn model_infer(
+        &self,
+        request: Request<proto::ModelInferRequest>,
+    ) -> Answer<proto::ModelInferResponse> {
+        let (arrived, deadline) = (arrival(&request), deadline(request.metadata()));
+        let headers = request.metadata().clone().into_headers();
+        let request = request.into_inner();
+        let span = crate::telemetry::request_span("grpc", &request.model_name, &headers);
+        let work = infer(&self.0, request, arrived, deadline);
+        let response = tracing::Instrument::instrument(work, span).await;
+        response.map(Response::new).map_err(|error| self.refuse(&error))
+    }
+
+    type ModelStreamInferStream =
+        Pin<Box<dyn Stream<Item = Result<proto::ModelStreamInferResponse, Status>> + Send>>;
+
+    /// Several requests of a stream are computed at the same time; answers come in the order of requests.
+    async fn model_stream_infer(
+        &self,
+        request: Request<Streaming<proto::ModelInferRequest>>,
+    ) -> Answer<Self::ModelStreamInferStream> {
+        let charge = request.extensions().get::<SharedCharge>().cloned();
+        let mut requests = request.into_inner();
+        let service = Arc::clone(&self.0);
+        type Task = JoinHandle<(String, Result<proto::ModelInferResponse, Error>)>;
+        let (sender, tasks) =
+            mpsc::channel::<Result<AbortWhenDropped<Task>, Status>>(MOST_OF_STREAM);
+        tokio::spawn(async move {
+            loop {
+                let place = tokio::select! {
+                    place = sender.reserve() => place,
+                    () = sender.closed() => return,
+                };
+                let Ok(place) = place else { return };
+                let message = tokio::select! {
+                    message = requests.next() => message,
+                    () = sender.closed() => return,
+                };
+                let request = match message {
+                    None => return,
+                    Some(Err(status)) => {
+                        place.send(Err(status));
+                        return;
+                    }
+                    Some(Ok(request)) => request,
+                };
+                let (service, charge) = (Arc::clone(&service), charge.clone());
+                let task = tokio::spawn(async move {
+                    let (id, length) = (request.id.clone(), request.encoded_len());
+                    let outcome = infer(&service, request, Instant::now(), None).await;
+                    if let Some(charge) = charge {
+                        charge.lock().unwrap_or_else(PoisonError::into_inner).give_back(length);
+                    }
+                    (id, outcome)
+                });
+                place.send(Ok(AbortWhenDropped(task)));
+            }
+        });
+        let metrics = Arc::clone(&self.0.metrics);
+        let answers = ReceiverStream::new(tasks).then(move |task| {
+            let metrics = Arc::clone(&metrics);
+            async move {
+                let mut task = task?;
+                let failed = |error: tokio::task::JoinError| Status::internal(error.to_string());
+                let (id, outcome) = (&mut task.0).await.map_err(failed)?;
+                Ok(match outcome {
+                    Ok(response) => proto::ModelStreamInferResponse {
+                        infer_response: Some(response),
+                        ..Default::default()
+                    },
+                    Err(error) => {
+                        metrics.failed("grpc", &error);
+                        proto::ModelStreamInferResponse {
+                            error_message: error.to_string(),
+                            infer_response: Some(proto::ModelInferResponse {
+                                id,
+                                ..Default::default()
+                            }),
+                        }
+                    }
+                })
+            }
+        });
+        Ok(Response::new(Box::pin(answers)))
+    }
+
+    async fn model_config(
+        &self,
+        request: Request<proto::ModelConfigRequest>,
+    ) -> Answer<proto::ModelConfigResponse> {
+        let proto::ModelConfigRequest { name, version: wanted } = request.into_inner();
+        let served = version(&wanted).and_then(|version| self.0.repository.get(&name, version));
+        let served = served.map_err(|error| self.refuse(&error))?;
+        Ok(Response::new(proto::ModelConfigResponse { config: Some(config(&served)) }))
+    }
+
+    async fn model_statistics(
+        &self,
+        request: Request<proto::ModelStatisticsRequest>,
+    ) -> Answer<proto::ModelStatisticsResponse> {
+        let proto::ModelStatisticsRequest { name, version: wanted } = request.into_inner();
+        let number = version(&wanted).map_err(|error| self.refuse(&error))?;
+        let found = match (name.as_str(), number) {
+            ("", _) => self.0.repository.all(None),
+            (name, wanted) => {
+                let served = self.0.repository.get(name, wanted);
+                let served = served.map_err(|error| self.refuse(&error))?;
+                match wanted {
+                    Some(_) => vec![served],
+                    None => self.0.repository.all(Some(name)),
+                }
+            }
+        };
+        let model_stats = found.iter().map(|served| convert::statistics(served)).collect();
+        Ok(Response::new(proto::ModelStatisticsResponse { model_stats }))
+    }
+
+    async fn repository_index(
+        &self,
+        request: Request<proto::RepositoryIndexRequest>,
+    ) -> Answer<proto::RepositoryIndexResponse> {
+        let is_ready_only = request.into_inner().ready;
+        let repository = Arc::clone(&self.0.repository);
+        let index = self.blocking(move || Ok(repository.index(is_ready_only))).await?;
+        let models = index.into_iter().map(|it| proto::repository_index_response::ModelIndex {
+            name: it.name,
+            version: it.version,
+            state: it.state.into(),
+            reason: it.reason,
+        });
+        Ok(Response::new(proto::RepositoryIndexResponse { models: models.collect() }))
+    }
+
+    async fn repository_model_load(
+        &self,
+        request: Request<proto::RepositoryModelLoadRequest>,
+    ) -> Answer<proto::RepositoryModelLoadResponse> {
+        self.0.check_control().map_err(|error| self.refuse(&error))?;
+        let proto::RepositoryModelLoadRequest { model_name, parameters, .. } = request.into_inner();
+        let mut overrides = Overrides::default();
+        for (name, value) in parameters {
+            let outcome = match (name.as_str(), name.strip_prefix("file:"), value.parameter_choice)
+            {
+                ("config", _, Some(ParameterChoice::StringParam(text))) => {
+                    overrides.config = Some(text);
+                    Ok(())
+                }
+                (_, Some(path), Some(ParameterChoice::BytesParam(bytes))) => {
+                    overrides.file(path, bytes)
+                }
+                _ => Err(Error::invalid(format!("parameter {name:?} is not known"))),
+            };
+            outcome.map_err(|error| self.refuse(&error))?;
+        }
+        let repository = Arc::clone(&self.0.repository);
+        self.blocking(move || repository.load(&model_name, overrides)).await?;
+        Ok(Response::new(proto::RepositoryModelLoadResponse {}))
+    }
+
+    async fn repository_model_unload(
+        &self,
+        request: Request<proto::RepositoryModelUnloadRequest>,
+    ) -> Answer<proto::RepositoryModelUnloadResponse> {
+        self.0.check_control().map_err(|error| self.refuse(&error))?;
+        let name = request.into_inner().model_name;
+        let repository = Arc::clone(&self.0.repository);
+        self.blocking(move || repository.unload(&name)).await?;
+        Ok(Response::new(proto::RepositoryModelUnloadResponse {}))
+    }
+
+    async fn system_shared_memory_status(
+        &self,
+        request: Request<proto::SystemSharedMemoryStatusRequest>,
+    ) -> Answer<proto::SystemSharedMemoryStatusResponse> {
+        let name = request.into_inner().name;
+        let regions = self.0.shared_memory.status(Some(&*name).filter(|name| !name.is_empty()));
+        let regions = regions.map_err(|error| self.refuse(&error))?;
+        let region = |RegionStatus { name, key, offset, byte_size }: RegionStatus| {
+            use proto::system_shared_memory_status_response::RegionStatus;
+            (name.clone(), RegionStatus { name, key, offset, byte_size })
+        };
+        let regions = regions.into_iter().map(region).collect();
+        Ok(Response::new(proto::SystemSharedMemoryStatusResponse { regions }))
+    }
+
+    async fn system_shared_memory_register(
+        &self,
+        request: Request<proto::SystemSharedMemoryRegisterRequest>,
+    ) -> Answer<proto::SystemSharedMemoryRegisterResponse> {
+        let proto::SystemSharedMemoryRegisterRequest { name, key, offset, byte_size } =
+            request.into_inner();
+        let status = RegionStatus { name, key, offset, byte_size };
+        let registered = self.0.shared_memory.register(status);
+        registered.map_err(|error| self.refuse(&error))?;
+        Ok(Response::new(proto::SystemSharedMemoryRegisterResponse {}))
+    }
+
+    async fn system_shared_memory_unregister(
+        &self,
+        request: Request<proto::SystemSharedMemoryUnregisterRequest>,
+    ) -> Answer<proto::SystemSharedMemoryUnregisterResponse> {
+        let name = request.into_inner().name;
+        let outcome = self.0.shared_memory.unregister(Some(&*name).filter(|name| !name.is_empty()));
+        outcome.map_err(|error| self.refuse(&error))?;
+        Ok(Response::new(proto::SystemSharedMemoryUnregisterResponse {}))
+    }
+
+    async fn cuda_shared_memory_status(
+        &self,
+        _: Request<proto::CudaSharedMemoryStatusRequest>,
+    ) -> Answer<proto::CudaSharedMemoryStatusResponse> {
+        Ok(Response::new(proto::CudaSharedMemoryStatusResponse::default()))
+    }
+
+    async fn cuda_shared_memory_register(
+        &self,
+        _: Request<proto::CudaSharedMemoryRegisterRequest>,
+    ) -> Answer<proto::CudaSharedMemoryRegisterResponse> {
+        Err(self.refuse(&Error::Unsupported("CUDA's memory")))
+    }
+
+    async fn cuda_shared_memory_unregister(
+        &self,
+        _: Request<proto::CudaSharedMemoryUnregisterRequest>,
+    ) -> Answer<proto::CudaSharedMemoryUnregisterResponse> {
+        Ok(Response::new(proto::CudaSharedMemoryUnregisterResponse {}))
+    }
+
+    async fn trace_setting(
+        &self,
+        _: Request<proto::TraceSettingRequest>,
+    ) -> Answer<proto::TraceSettingResponse> {
+        Err(self.refuse(&Error::Unsupported("settings of traces")))
+    }
+
+    async fn log_settings(
+        &self,
+        _: Request<proto::LogSettingsRequest>,
+    ) -> Answer<proto::LogSettingsResponse> {
+        Err(self.refuse(&Error::Unsupported("settings of logs")))
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct AbortWhenDropped<T: Abort>(T);
+
+trait Abort {
+    fn abort(&self);
+}
+
+impl<T> Abort for JoinHandle<T> {
+    fn abort(&self) {
+        Self::abort(self);
+    }
+}
+
+impl<T: Abort> Drop for AbortWhenDropped<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

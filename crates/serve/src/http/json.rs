@@ -1,0 +1,590 @@
+//! Requests and answers as JSON, with the binary tensor extension.
+
+use crate::error::{Error, Result};
+use crate::request::{
+    Data, InferRequest, InferResponse, InputTensor, MOST_NAME, MOST_TENSORS, OutputData, Parameter,
+    Parameters, WantedOutput, check_count, check_name, truth, whole,
+};
+use crate::shared_memory::SharedMemory;
+use bytes::Bytes;
+use nnhal::DataType;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt;
+
+#[derive(Deserialize)]
+struct WireRequest<'a> {
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    parameters: Option<WireParameters>,
+    #[serde(borrow)]
+    inputs: Vec<WireInput<'a>>,
+    #[serde(default)]
+    outputs: Option<Vec<WireOutput>>,
+}
+
+type WireParameters = BTreeMap<String, WireParameter>;
+
+/// A parameter is a text, a number or a truth; anything else is none that is known.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WireParameter {
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Text(String),
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+struct WireInput<'a> {
+    name: String,
+    shape: Vec<i64>,
+    datatype: String,
+    #[serde(default)]
+    parameters: Option<WireParameters>,
+    #[serde(default, borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct WireOutput {
+    name: String,
+    #[serde(default)]
+    parameters: Option<WireParameters>,
+}
+
+fn parameters(wire: Option<WireParameters>) -> Parameters {
+    let value = |(name, value)| {
+        let value = match value {
+            WireParameter::Bool(value) => Parameter::Bool(value),
+            WireParameter::Unsigned(value) => Parameter::Integer(value.into()),
+            WireParameter::Signed(value) => Parameter::Integer(value.into()),
+            WireParameter::Float(value) => Parameter::Float(value),
+            WireParameter::Text(value) => Parameter::Text(value),
+            WireParameter::Other(_) => return None,
+        };
+        Some((name, value))
+    };
+    wire.unwrap_or_default().into_iter().filter_map(value).collect()
+}
+
+fn malformed(error: &serde_json::Error) -> Error {
+    Error::invalid(format!("the request is no valid JSON of this protocol: {error}"))
+}
+
+/// Reads the body of a request; `header` is the length of its JSON if bytes follow.
+///
+/// # Errors
+/// [`Error::Invalid`], [`Error::NotFound`]: no such shared memory; [`Error::Unsupported`].
+pub(crate) fn read(
+    model: &str,
+    version: Option<u64>,
+    body: &Bytes,
+    header: Option<usize>,
+    memory: &SharedMemory,
+) -> Result<InferRequest> {
+    let length = header.unwrap_or(body.len());
+    let text = body.get(..length).ok_or_else(|| {
+        let found = body.len();
+        Error::invalid(format!("Inference-Header-Content-Length is {length}, the body has {found}"))
+    })?;
+    let wire: WireRequest<'_> = serde_json::from_slice(text).map_err(|error| malformed(&error))?;
+    let of_request = parameters(wire.parameters);
+    let mut request =
+        InferRequest { model: model.to_owned(), version, id: wire.id, ..InferRequest::default() };
+    request.apply(&of_request)?;
+    check_count("inputs", wire.inputs.len(), MOST_TENSORS)?;
+    let mut rest = body.slice(length..);
+    for input in wire.inputs {
+        request.inputs.push(read_input(input, &mut rest, memory)?);
+    }
+    if !rest.is_empty() {
+        let left = rest.len();
+        return Err(Error::invalid(format!("{left} bytes follow those of the last input")));
+    }
+    let outputs = wire.outputs.unwrap_or_default();
+    check_count("outputs", outputs.len(), MOST_TENSORS)?;
+    for output in outputs {
+        request.outputs.push(read_output(output, memory)?);
+    }
+    // An output that does not say it is as the request says.
+    let all_binary = truth(&of_request, "binary_data_output")?;
+    for output in &mut request.outputs {
+        output.binary = output.binary.or(all_binary);
+    }
+    Ok(request)
+}
+
+/// Whether outputs that no request names are wanted as bytes.
+pub(crate) fn is_binary(body: &Bytes, header: Option<usize>) -> bool {
+    #[derive(Deserialize)]
+    struct OnlyParameters {
+        #[serde(default)]
+        parameters: Option<WireParameters>,
+    }
+    let text = body.get(..header.unwrap_or(body.len())).unwrap_or_default();
+    let read = serde_json::from_slice::<OnlyParameters>(text);
+    read.is_ok_and(|it| {
+        truth(&parameters(it.parameters), "binary_data_output").ok().flatten() == Some(true)
+    })
+}
+
+fn read_input(
+    mut input: WireInput<'_>,
+    rest: &mut Bytes,
+    memory: &SharedMemory,
+) -> Result<InputTensor> {
+    let parameters = parameters(input.parameters.take());
+    let WireInput { name, shape, datatype, data, .. } = &input;
+    check_name("an input's name", name)?;
+    let refuse = |why: String| Error::invalid(format!("input {name:?}: {why}"));
+    let binary = whole(&parameters, "binary_data_size")?;
+    let shared = memory.slice(&parameters)?;
+    let data = match (data, binary, shared) {
+        (Some(data), None, None) => {
+            let (data_type, _, length) = InputTensor::size(name, datatype, shape)?;
+            Data::Bytes(
+                read_elements(data.get(), data_type, length)
+                    .map_err(|it| refuse(it.to_string()))?,
+            )
+        }
+        (None, Some(size), None) => {
+            let size = usize::try_from(size).ok().filter(|size| *size <= rest.len());
+            let Some(size) = size else {
+                return Err(refuse(format!(
+                    "binary_data_size is more than the {} bytes left",
+                    rest.len()
+                )));
+            };
+            Data::Bytes(rest.split_to(size))
+        }
+        (None, None, Some(slice)) => Data::Shared(slice),
+        (None, None, None) => return Err(refuse("it has no data".into())),
+        _ => return Err(refuse("its data is in several places".into())),
+    };
+    InputTensor::new(name, datatype, shape, data)
+}
+
+fn read_output(output: WireOutput, memory: &SharedMemory) -> Result<WantedOutput> {
+    check_name("an output's name", &output.name)?;
+    let parameters = parameters(output.parameters);
+    let classes = whole(&parameters, "classification")?.filter(|classes| *classes > 0);
+    Ok(WantedOutput {
+        name: output.name,
+        classes: classes.map(|it| usize::try_from(it).unwrap_or(usize::MAX)),
+        shared: memory.slice(&parameters)?,
+        binary: truth(&parameters, "binary_data")?,
+    })
+}
+
+/// Elements of JSON as bytes: nested as the shape is, or flat. `length` is how many bytes they make.
+fn read_elements(
+    text: &str,
+    data_type: DataType,
+    length: usize,
+) -> std::result::Result<Bytes, serde_json::Error> {
+    // No more than the text can hold: an element and a comma are two bytes of it, and make eight at most.
+    let room = length.min(text.len().saturating_mul(4).saturating_add(8));
+    let mut bytes = Vec::with_capacity(room);
+    let mut from = serde_json::Deserializer::from_str(text);
+    Elements { bytes: &mut bytes, data_type, length }.deserialize(&mut from)?;
+    if bytes.len() != length {
+        let size = data_type.size().unwrap_or(1);
+        let (found, expected) = (bytes.len() / size, length / size);
+        return Err(serde_json::Error::custom(format!("{found} elements, expected {expected}")));
+    }
+    Ok(bytes.into())
+}
+
+/// Appends elements to bytes.
+struct Elements<'b> {
+    bytes: &'b mut Vec<u8>,
+    data_type: DataType,
+    length: usize,
+}
+
+impl Elements<'_> {
+    fn push<E: serde::de::Error>(&mut self, element: &[u8]) -> Result<(), E> {
+        if self.bytes.len() >= self.length {
+            return Err(E::custom("more elements than the shape has"));
+        }
+        self.bytes.extend_from_slice(element);
+        Ok(())
+    }
+
+    fn wrong<E: serde::de::Error>(&self, found: impl fmt::Display) -> E {
+        E::custom(format!("{found} is no value of {}", self.data_type))
+    }
+
+    fn integer<E: serde::de::Error>(&mut self, value: i128) -> Result<(), E> {
+        macro_rules! push {
+            ($Type:ty) => {
+                match <$Type>::try_from(value) {
+                    Ok(value) => self.push(&value.to_le_bytes()),
+                    Err(_) => Err(self.wrong(value)),
+                }
+            };
+        }
+        match self.data_type {
+            DataType::Int8 => push!(i8),
+            DataType::Int16 => push!(i16),
+            DataType::Int32 => push!(i32),
+            DataType::Int64 => push!(i64),
+            DataType::Uint8 => push!(u8),
+            DataType::Uint16 => push!(u16),
+            DataType::Uint32 => push!(u32),
+            DataType::Uint64 => push!(u64),
+            DataType::Bool if value == 0 || value == 1 => self.push(&[u8::from(value == 1)]),
+            #[allow(clippy::cast_precision_loss)] // Rounding is what is meant.
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => self.real(value as f64),
+            _ => Err(self.wrong(value)),
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // Rounding, or what has no fraction.
+    fn real<E: serde::de::Error>(&mut self, value: f64) -> Result<(), E> {
+        match self.data_type {
+            DataType::Float32 => self.push(&(value as f32).to_le_bytes()),
+            DataType::Float64 => self.push(&value.to_le_bytes()),
+            DataType::Float16 => self.push(&nnhal::f16::from_f64(value).to_le_bytes()),
+            _ if value.fract() == 0.0 && value.abs() < 2_f64.powi(63) => {
+                self.integer(value as i128)
+            }
+            _ => Err(self.wrong(value)),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Elements<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        // An array at first; what is in it may be arrays again. The reader ends beyond 128 of them.
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Elements<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "elements of {}", self.data_type)
+    }
+
+    fn visit_bool<E: serde::de::Error>(mut self, value: bool) -> Result<(), E> {
+        match self.data_type {
+            DataType::Bool => self.push(&[u8::from(value)]),
+            _ => Err(self.wrong(value)),
+        }
+    }
+
+    fn visit_i64<E: serde::de::Error>(mut self, value: i64) -> Result<(), E> {
+        self.integer(value.into())
+    }
+
+    fn visit_u64<E: serde::de::Error>(mut self, value: u64) -> Result<(), E> {
+        self.integer(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(mut self, value: f64) -> Result<(), E> {
+        self.real(value)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<(), A::Error> {
+        let Self { bytes, data_type, length } = self;
+        while all.next_element_seed(Elements { bytes: &mut *bytes, data_type, length })?.is_some() {
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct WireResponse<'a> {
+    model_name: &'a str,
+    model_version: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    id: &'a str,
+    outputs: Vec<WireResult<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireResult<'a> {
+    name: &'a str,
+    datatype: &'a str,
+    shape: &'a [usize],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Box<RawValue>>,
+}
+
+/// An answer: its body, and the length of its JSON if bytes follow.
+///
+/// # Errors
+/// [`Error::Internal`]
+pub(crate) fn write(response: &InferResponse, binary: &[bool]) -> Result<(Bytes, Option<usize>)> {
+    let mut parts: Vec<Bytes> = Vec::new();
+    let mut outputs = Vec::with_capacity(response.outputs.len());
+    for (at, output) in response.outputs.iter().enumerate() {
+        let is_binary = binary.get(at).copied().unwrap_or(false);
+        let (parameters, data) = match &output.data {
+            OutputData::Shared { place, length } => {
+                let parameters = serde_json::json!({
+                    "shared_memory_region": place.region(),
+                    "shared_memory_offset": place.offset(),
+                    "shared_memory_byte_size": length,
+                });
+                (Some(parameters), None)
+            }
+            data if is_binary => {
+                let bytes = data.to_bytes();
+                let parameters = serde_json::json!({ "binary_data_size": bytes.len() });
+                parts.push(bytes);
+                (Some(parameters), None)
+            }
+            OutputData::Tensor(data_type, bytes) => (None, Some(elements(*data_type, bytes))),
+            OutputData::Texts(texts) => {
+                (None, Some(serde_json::to_string(texts).unwrap_or_else(|_| "[]".into())))
+            }
+        };
+        let data = data.map(RawValue::from_string).transpose();
+        outputs.push(WireResult {
+            name: &output.name,
+            datatype: output.datatype,
+            shape: &output.shape,
+            parameters,
+            data: data.map_err(|error| Error::Internal(error.to_string()))?,
+        });
+    }
+    let wire = WireResponse {
+        model_name: &response.model,
+        model_version: response.version.to_string(),
+        id: &response.id,
+        outputs,
+    };
+    let mut body = serde_json::to_vec(&wire).map_err(|error| Error::Internal(error.to_string()))?;
+    let length = (!parts.is_empty()).then_some(body.len());
+    for part in parts {
+        body.extend_from_slice(&part);
+    }
+    Ok((body.into(), length))
+}
+
+/// Elements as an array of JSON, flat. JSON has no number for what is not finite: that is `null`.
+fn elements(data_type: DataType, bytes: &[u8]) -> String {
+    fn list<const N: usize>(bytes: &[u8], show: impl Fn([u8; N], &mut String)) -> String {
+        let mut text = String::with_capacity(bytes.len() / N * 8 + 2);
+        text.push('[');
+        for (at, element) in bytes.as_chunks::<N>().0.iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            show(*element, &mut text);
+        }
+        text.push(']');
+        text
+    }
+    /// As short as it can be to be read as the same number.
+    fn number<T: Serialize>(value: T, text: &mut String) {
+        text.push_str(&serde_json::to_string(&value).unwrap_or_else(|_| "null".into()));
+    }
+    match data_type {
+        DataType::Bool => list(bytes, |[byte], text| number(byte != 0, text)),
+        DataType::Int8 => list(bytes, |it, text| number(i8::from_le_bytes(it), text)),
+        DataType::Int16 => list(bytes, |it, text| number(i16::from_le_bytes(it), text)),
+        DataType::Int32 => list(bytes, |it, text| number(i32::from_le_bytes(it), text)),
+        DataType::Int64 => list(bytes, |it, text| number(i64::from_le_bytes(it), text)),
+        DataType::Uint8 => list(bytes, |it, text| number(u8::from_le_bytes(it), text)),
+        DataType::Uint16 => list(bytes, |it, text| number(u16::from_le_bytes(it), text)),
+        DataType::Uint32 => list(bytes, |it, text| number(u32::from_le_bytes(it), text)),
+        DataType::Uint64 => list(bytes, |it, text| number(u64::from_le_bytes(it), text)),
+        DataType::Float16 => {
+            list(bytes, |it, text| number(nnhal::f16::from_le_bytes(it).to_f32(), text))
+        }
+        DataType::Float32 => list(bytes, |it, text| number(f32::from_le_bytes(it), text)),
+        DataType::Float64 => list(bytes, |it, text| number(f64::from_le_bytes(it), text)),
+        _ => "[]".to_owned(),
+    }
+}
+
+/// The one input of a request that is nothing but its bytes.
+///
+/// # Errors
+/// [`Error::Invalid`]: the model has not exactly one input, or the bytes fit no shape of it.
+pub(crate) fn read_raw(
+    model: &str,
+    version: Option<u64>,
+    inputs: &[crate::model::TensorMeta],
+    is_batched: bool,
+    body: Bytes,
+) -> Result<InferRequest> {
+    let [meta] = inputs else {
+        let why = "a request of bytes alone is for a model with one input";
+        return Err(Error::invalid(why));
+    };
+    let mut shape: Vec<Option<usize>> = meta.shape.clone();
+    if let (true, Some(length)) = (is_batched, shape.first_mut()) {
+        *length = Some(1);
+    }
+    let open: Vec<usize> = (0..shape.len()).filter(|at| shape[*at].is_none()).collect();
+    if let [at] = *open {
+        let rest: Vec<usize> = shape.iter().copied().map(|length| length.unwrap_or(1)).collect();
+        let each = meta.data_type.byte_length(&rest).filter(|each| *each > 0);
+        shape[at] = each.and_then(|each| body.len().checked_div(each));
+    }
+    let known: Option<Vec<i64>> =
+        shape.iter().map(|length| length.and_then(|it| i64::try_from(it).ok())).collect();
+    let why = "a request of bytes alone is for an input of which at most one length is open";
+    let known = known.ok_or_else(|| Error::invalid(why))?;
+    let datatype = crate::data_type::name(meta.data_type).unwrap_or_default();
+    let input = InputTensor::new(&meta.name, datatype, &known, Data::Bytes(body))?;
+    let model = model.to_owned();
+    Ok(InferRequest { model, version, inputs: vec![input], ..InferRequest::default() })
+}
+
+// A name that is longer is refused before anything is made of it.
+const _: () = assert!(MOST_NAME <= 1 << 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TensorMeta;
+
+    fn read_one(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
+        let memory = SharedMemory::new(false);
+        read("m", None, &Bytes::copy_from_slice(body), header, &memory)
+    }
+
+    fn bytes(data: &Data) -> Vec<u8> {
+        match data {
+            Data::Bytes(bytes) => bytes.to_vec(),
+            Data::Shared(_) => Vec::new(),
+        }
+    }
+
+    fn elements_of(datatype: &str, count: usize, data: &str) -> Result<Vec<u8>> {
+        let body = format!(
+            r#"{{"inputs":[{{"data":{data},"name":"x","shape":[{count}],"datatype":"{datatype}"}}]}}"#
+        );
+        read_one(body.as_bytes(), None).map(|request| bytes(&request.inputs[0].data))
+    }
+
+    #[test]
+    fn elements_are_nested_or_flat_and_of_their_type() {
+        assert_eq!(
+            elements_of("INT16", 4, "[[1,-2],[3,4]]").unwrap(),
+            [1, 0, 254, 255, 3, 0, 4, 0]
+        );
+        assert_eq!(elements_of("BOOL", 3, "[true,0,1]").unwrap(), [1, 0, 1]);
+        assert_eq!(elements_of("FP16", 1, "[1.0]").unwrap(), [0, 0x3C]);
+        assert_eq!(elements_of("UINT64", 1, "[18446744073709551615]").unwrap(), [255; 8]);
+        assert_eq!(elements_of("FP32", 1, "[1]").unwrap(), 1.0_f32.to_le_bytes());
+        assert_eq!(elements_of("INT8", 1, "[3.0]").unwrap(), [3]);
+        for (datatype, data) in [
+            ("UINT8", "[256]"),
+            ("UINT8", "[-1]"),
+            ("INT8", "[0.5]"),
+            ("BOOL", "[2]"),
+            ("INT32", "[true]"),
+            ("FP32", "[null]"),
+            ("FP32", "[\"1\"]"),
+            ("FP32", "[1,2]"),
+            ("FP32", "[]"),
+            ("FP32", "{}"),
+        ] {
+            assert!(elements_of(datatype, 1, data).is_err(), "{datatype} {data}");
+        }
+    }
+
+    #[test]
+    fn bytes_follow_in_the_order_of_inputs() {
+        let json = r#"{"inputs":[
+            {"name":"a","shape":[2],"datatype":"UINT8","parameters":{"binary_data_size":2}},
+            {"name":"b","shape":[1],"datatype":"UINT8","data":[9]},
+            {"name":"c","shape":[3],"datatype":"INT8","parameters":{"binary_data_size":3}}],
+            "parameters":{"binary_data_output":true},
+            "outputs":[{"name":"y"},{"name":"z","parameters":{"binary_data":false}}]}"#;
+        let mut body = json.as_bytes().to_vec();
+        body.extend([1, 2, 3, 4, 5]);
+        let request = read_one(&body, Some(json.len())).unwrap();
+        let all: Vec<_> = request.inputs.iter().map(|input| bytes(&input.data)).collect();
+        assert_eq!(all, [vec![1, 2], vec![9], vec![3, 4, 5]]);
+        assert_eq!(request.outputs[0].binary, Some(true));
+        assert_eq!(request.outputs[1].binary, Some(false));
+        body.push(6);
+        assert!(read_one(&body, Some(json.len())).is_err(), "a byte too many");
+        body.truncate(body.len() - 2);
+        assert!(read_one(&body, Some(json.len())).is_err(), "a byte too few");
+    }
+
+    #[test]
+    fn sec_any_changed_request_is_read_or_refused() {
+        let json = r#"{"id":"1","parameters":{"priority":1,"timeout":5,"x":[1]},"inputs":[{"name":"a","shape":[1,2],
+            "datatype":"FP32","data":[[1.5,2]]},{"name":"b","shape":[4],"datatype":"INT8","parameters":
+            {"binary_data_size":4}}],"outputs":[{"name":"y","parameters":{"classification":2}}]}"#;
+        let mut whole = json.as_bytes().to_vec();
+        whole.extend([1, 2, 3, 4]);
+        assert!(read_one(&whole, Some(json.len())).is_ok());
+        // A sequence of its own, so that a failure comes again.
+        let mut state = 0x9E37_79B9_u64;
+        let mut next = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state % below as u64).unwrap()
+        };
+        for _ in 0..20_000 {
+            let mut body = whole.clone();
+            for _ in 0..=next(4) {
+                let at = next(body.len());
+                match next(4) {
+                    0 => body[at] = b"{}[]\",:0-9e."[next(12)],
+                    1 => body[at] = u8::try_from(next(256)).unwrap(),
+                    2 => drop(body.remove(at)),
+                    _ => body.insert(at, b"09[{\"-"[next(6)]),
+                }
+            }
+            let header = json.len() + next(9) - 4;
+            if let Ok(request) = read_one(&body, Some(header)) {
+                for input in &request.inputs {
+                    let length = input.data_type.byte_length(&input.shape);
+                    assert_eq!(length, Some(bytes(&input.data).len()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_so_that_they_are_read_the_same() {
+        let floats = [0.1_f32, -1e-30, f32::MAX, f32::NAN, 3.0];
+        let bytes: Vec<u8> = floats.iter().flat_map(|it| it.to_le_bytes()).collect();
+        assert_eq!(elements(DataType::Float32, &bytes), "[0.1,-1e-30,3.4028235e+38,null,3.0]");
+        assert_eq!(elements(DataType::Bool, &[1, 0]), "[true,false]");
+        assert_eq!(elements(DataType::Int16, &[255, 255]), "[-1]");
+    }
+
+    #[test]
+    fn bytes_alone_are_the_one_input() {
+        let meta = |shape: &[Option<usize>]| TensorMeta {
+            name: "x".into(),
+            data_type: DataType::Float32,
+            shape: shape.to_vec(),
+        };
+        let read = |shape: &[Option<usize>], is_batched, bytes: usize| {
+            read_raw("m", None, &[meta(shape)], is_batched, vec![0; bytes].into())
+                .map(|request| request.inputs[0].shape.clone())
+        };
+        assert_eq!(read(&[None, Some(4)], true, 16).unwrap(), [1, 4]);
+        assert_eq!(read(&[None, Some(4)], false, 48).unwrap(), [3, 4]);
+        assert_eq!(read(&[Some(2), Some(2)], false, 16).unwrap(), [2, 2]);
+        assert!(read(&[Some(2), Some(2)], false, 15).is_err());
+        assert!(read(&[None, None], false, 16).is_err());
+        assert!(read(&[None, Some(4)], false, 50).is_err());
+        assert!(read(&[None, Some(0)], false, 50).is_err());
+    }
+}

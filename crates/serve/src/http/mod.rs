@@ -1,0 +1,376 @@
+//! The endpoint for HTTP: paths, JSON, and bytes behind it.
+
+mod json;
+mod views;
+
+pub(crate) use json::read as read_request;
+
+use crate::error::{Error, Result};
+use crate::listen::Arrival;
+use crate::page;
+use crate::repository::Overrides;
+use crate::request::{InferRequest, version};
+use crate::service::Service;
+use crate::shared_memory::RegionStatus;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use base64::Engine as _;
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where the JSON of a request ends and bytes begin.
+const HEADER_LENGTH: &str = "inference-header-content-length";
+/// JSON of this many bytes is read beside the other requests.
+const MUCH_JSON: usize = 128 << 10;
+
+type Shared = State<Arc<Service>>;
+
+/// Hands on the name of the endpoint with an error.
+struct Refusal(Error);
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+type Answer<T = Response> = std::result::Result<T, Refusal>;
+
+/// An error as a response.
+pub(crate) fn refusal(error: &Error) -> Response {
+    let body = serde_json::json!({ "error": error.to_string() }).to_string();
+    let mut response =
+        (error.http_status(), [(header::CONTENT_TYPE, "application/json")], body).into_response();
+    if let Some(after) = error.retry_after() {
+        // Whole seconds, rounded up, for everyone; milliseconds for those who can wait for them.
+        let seconds = after.as_millis().div_ceil(1000).max(1);
+        let milliseconds = after.as_millis().max(1);
+        let headers = response.headers_mut();
+        for (name, value) in [("retry-after", seconds), ("retry-after-ms", milliseconds)] {
+            if let Ok(value) = value.to_string().parse() {
+                headers.insert(name, value);
+            }
+        }
+    }
+    if matches!(error, Error::Unauthenticated(_)) {
+        let scheme = header::HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    }
+    if matches!(error, Error::TooLarge { .. } | Error::SlowClient) {
+        let close = header::HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+    response
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = refusal(&self.0);
+        // The layer counts it.
+        response.extensions_mut().insert(self.0);
+        response
+    }
+}
+
+pub(crate) fn json_response(value: &serde_json::Value) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+}
+
+/// All paths.
+pub(crate) fn router(service: Arc<Service>) -> Router {
+    let model = Router::new()
+        .route("/", get(views::model_metadata))
+        .route("/ready", get(views::model_ready))
+        .route("/config", get(views::model_config))
+        .route("/stats", get(views::model_stats))
+        .route("/infer", post(infer));
+    let all = Router::new()
+        .route("/", get(page::page))
+        .route("/page.js", get(page::script))
+        .route("/page.css", get(page::style))
+        .route("/metrics", get(views::metrics))
+        .route("/nnhal/models", get(views::overview))
+        .route("/nnhal/models/{model}/profile", get(views::profile))
+        .route("/v2", get(views::server_metadata))
+        .route("/v2/", get(views::server_metadata))
+        .route("/v2/health/live", get(views::live))
+        .route("/v2/health/ready", get(views::ready))
+        .route("/v2/models/stats", get(views::all_stats))
+        .route("/v2/repository/index", post(index))
+        .route("/v2/repository/models/{model}/load", post(load))
+        .route("/v2/repository/models/{model}/unload", post(unload))
+        .route("/v2/systemsharedmemory/status", get(memory_status))
+        .route("/v2/systemsharedmemory/unregister", post(memory_unregister))
+        .route("/v2/systemsharedmemory/region/{region}/status", get(memory_status))
+        .route("/v2/systemsharedmemory/region/{region}/register", post(memory_register))
+        .route("/v2/systemsharedmemory/region/{region}/unregister", post(memory_unregister))
+        // Clients ask these before and after everything: there is no such memory.
+        .route("/v2/cudasharedmemory/status", get(async || json_response(&serde_json::json!([]))))
+        .route("/v2/cudasharedmemory/unregister", post(async || StatusCode::OK));
+    let counted = Arc::clone(&service);
+    all.nest("/v2/models/{model}", model.clone())
+        .nest("/v2/models/{model}/versions/{version}", model)
+        .fallback(unknown)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(axum::middleware::map_response(move |response: Response| {
+            let service = Arc::clone(&counted);
+            async move {
+                if let Some(error) = response.extensions().get::<Error>() {
+                    service.metrics.failed("http", error);
+                }
+                response
+            }
+        }))
+        .with_state(service)
+}
+
+async fn unknown(request: Request<Body>) -> Refusal {
+    let path = crate::request::shortened(request.uri().path());
+    let missing = ["/v2/logging", "/v2/trace", "/v2/cudasharedmemory"];
+    if missing.iter().any(|prefix| path.starts_with(prefix)) {
+        return Refusal(Error::Unsupported("settings of logs and traces, and CUDA's memory"));
+    }
+    Refusal(Error::NotFound { what: "path", name: path.to_owned() })
+}
+
+async fn not_allowed() -> Response {
+    let body = serde_json::json!({ "error": "the path has other methods" }).to_string();
+    (StatusCode::METHOD_NOT_ALLOWED, [(header::CONTENT_TYPE, "application/json")], body)
+        .into_response()
+}
+
+/// Names in a path.
+#[derive(Deserialize)]
+pub(crate) struct OfModel {
+    pub(crate) model: String,
+    #[serde(default)]
+    version: String,
+}
+
+impl OfModel {
+    pub(crate) fn version(&self) -> Result<Option<u64>> {
+        version(&self.version)
+    }
+}
+
+/// All bytes of a body.
+async fn read(body: Body) -> Result<Bytes> {
+    match body.collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) => {
+            let inner = error.into_inner();
+            Err(inner.downcast::<Error>().map_or(Error::Cancelled, |error| *error))
+        }
+    }
+}
+
+/// The length of a request's JSON, if bytes follow it.
+fn header_length(headers: &HeaderMap) -> Result<Option<usize>> {
+    let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
+    let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let wrong = || Error::invalid("Inference-Header-Content-Length is no number");
+    number.map(Some).ok_or_else(wrong)
+}
+
+async fn infer(State(service): Shared, Path(of): Path<OfModel>, request: Request<Body>) -> Answer {
+    let arrived =
+        request.extensions().get::<Arrival>().map_or_else(std::time::Instant::now, |it| it.0);
+    let span = crate::telemetry::request_span("http", &of.model, request.headers());
+    let (head, body) = request.into_parts();
+    let work = async {
+        if let Some(encoding) = head.headers.get(header::CONTENT_ENCODING)
+            && encoding != "identity"
+        {
+            return Err(Refusal(Error::Unsupported("compressed requests")));
+        }
+        let header = header_length(&head.headers)?;
+        let body = read(body).await?;
+        let version = of.version()?;
+        let (request, all_binary) = if header == Some(0) {
+            let served = service.repository.get(&of.model, version)?;
+            let is_batched = served.is_batched();
+            let request = json::read_raw(&of.model, version, &served.inputs, is_batched, body)?;
+            (request, true)
+        } else {
+            parse(&service, &of.model, version, body, header).await?
+        };
+        let binary: Vec<bool> = match request.outputs.is_empty() {
+            true => Vec::new(),
+            false => request.outputs.iter().map(|it| it.binary.unwrap_or(all_binary)).collect(),
+        };
+        let response = service.infer(request, arrived).await?;
+        let binary = match binary.is_empty() {
+            true => vec![all_binary; response.outputs.len()],
+            false => binary,
+        };
+        let (body, length) = json::write(&response, &binary)?;
+        Ok(match length {
+            None => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+            Some(length) => {
+                let kind = (header::CONTENT_TYPE.as_str(), "application/octet-stream".to_owned());
+                let headers = [kind, (HEADER_LENGTH, length.to_string())];
+                (headers, body).into_response()
+            }
+        })
+    };
+    tracing::Instrument::instrument(work, span).await
+}
+
+/// Reads a request; much JSON on a thread of its own, so that others are answered meanwhile.
+async fn parse(
+    service: &Arc<Service>,
+    model: &str,
+    version: Option<u64>,
+    body: Bytes,
+    header: Option<usize>,
+) -> Result<(InferRequest, bool)> {
+    let (own, model) = (Arc::clone(service), model.to_owned());
+    let length = header.unwrap_or(body.len());
+    let read = move || {
+        let request = json::read(&model, version, &body, header, &own.shared_memory)?;
+        let is_binary = request.outputs.is_empty() && json::is_binary(&body, header);
+        Ok((request, is_binary))
+    };
+    if length < MUCH_JSON {
+        return read();
+    }
+    let failed = |error: tokio::task::JoinError| Error::Internal(error.to_string());
+    tokio::task::spawn_blocking(read).await.map_err(failed)?
+}
+
+/// A body that may be empty, or is JSON.
+async fn optional_json<T: for<'de> Deserialize<'de> + Default>(body: Body) -> Result<T> {
+    let body = read(body).await?;
+    if body.trim_ascii().is_empty() {
+        return Ok(T::default());
+    }
+    let wrong = |error: serde_json::Error| Error::invalid(format!("the body: {error}"));
+    serde_json::from_slice(&body).map_err(wrong)
+}
+
+async fn index(State(service): Shared, request: Request<Body>) -> Answer {
+    #[derive(Deserialize, Default)]
+    struct Wanted {
+        #[serde(default)]
+        ready: bool,
+    }
+    let Wanted { ready } = optional_json(request.into_body()).await?;
+    let repository = Arc::clone(&service.repository);
+    let index = blocking(move || Ok(repository.index(ready))).await?;
+    let entries: Vec<_> = index
+        .into_iter()
+        .map(|it| {
+            let mut entry =
+                serde_json::json!({ "name": it.name, "state": it.state, "reason": it.reason });
+            if !it.version.is_empty() {
+                entry["version"] = it.version.into();
+            }
+            entry
+        })
+        .collect();
+    Ok(json_response(&entries.into()))
+}
+
+/// Something that takes its time, on a thread of its own.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let failed = |error: tokio::task::JoinError| Error::Internal(error.to_string());
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}
+
+async fn load(
+    State(service): Shared,
+    Path(of): Path<OfModel>,
+    request: Request<Body>,
+) -> Answer<StatusCode> {
+    #[derive(Deserialize, Default)]
+    struct Wanted {
+        #[serde(default)]
+        parameters: Option<BTreeMap<String, serde_json::Value>>,
+    }
+    service.check_control()?;
+    let wanted: Wanted = optional_json(request.into_body()).await?;
+    let mut overrides = Overrides::default();
+    for (name, value) in wanted.parameters.unwrap_or_default() {
+        let text = value.as_str();
+        match (name.as_str(), name.strip_prefix("file:"), text) {
+            ("config", _, Some(text)) => overrides.config = Some(text.to_owned()),
+            (_, Some(path), Some(text)) => {
+                let decoded = base64::engine::general_purpose::STANDARD.decode(text);
+                let bytes = decoded.map_err(|error| Error::invalid(format!("{name}: {error}")))?;
+                overrides.file(path, bytes)?;
+            }
+            _ => return Err(Error::invalid(format!("parameter {name:?} is not known")).into()),
+        }
+    }
+    let repository = Arc::clone(&service.repository);
+    blocking(move || repository.load(&of.model, overrides)).await?;
+    Ok(StatusCode::OK)
+}
+
+async fn unload(
+    State(service): Shared,
+    Path(of): Path<OfModel>,
+    request: Request<Body>,
+) -> Answer<StatusCode> {
+    service.check_control()?;
+    // Nothing depends on a model, so that it makes no difference what the body says of that.
+    read(request.into_body()).await?;
+    let repository = Arc::clone(&service.repository);
+    blocking(move || repository.unload(&of.model)).await?;
+    Ok(StatusCode::OK)
+}
+
+/// A region in a path; empty where the path has none.
+#[derive(Deserialize)]
+struct OfRegion {
+    #[serde(default)]
+    region: String,
+}
+
+impl OfRegion {
+    fn name(&self) -> Option<&str> {
+        Some(self.region.as_str()).filter(|name| !name.is_empty())
+    }
+}
+
+async fn memory_status(State(service): Shared, Path(of): Path<OfRegion>) -> Answer {
+    let regions = service.shared_memory.status(of.name())?;
+    let entries: Vec<_> = regions
+        .into_iter()
+        .map(|RegionStatus { name, key, offset, byte_size }| {
+            serde_json::json!({ "name": name, "key": key, "offset": offset, "byte_size": byte_size })
+        })
+        .collect();
+    Ok(json_response(&entries.into()))
+}
+
+async fn memory_register(
+    State(service): Shared,
+    Path(of): Path<OfRegion>,
+    request: Request<Body>,
+) -> Answer<StatusCode> {
+    #[derive(Deserialize, Default)]
+    struct Wanted {
+        key: String,
+        #[serde(default)]
+        offset: u64,
+        byte_size: u64,
+    }
+    let Wanted { key, offset, byte_size } = optional_json(request.into_body()).await?;
+    service.shared_memory.register(RegionStatus { name: of.region, key, offset, byte_size })?;
+    Ok(StatusCode::OK)
+}
+
+async fn memory_unregister(State(service): Shared, Path(of): Path<OfRegion>) -> Answer<StatusCode> {
+    service.shared_memory.unregister(of.name())?;
+    Ok(StatusCode::OK)
+}

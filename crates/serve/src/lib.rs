@@ -1,0 +1,48 @@
+//! Serves `.tflite` models by the Open Inference Protocol (KServe v2), over HTTP and gRPC.
+//!
+//! ```no_run
+//! use nnhal_serve::{Options, Server};
+//!
+//! let options = Options::new("models").http("127.0.0.1:8000".parse()?).grpc("127.0.0.1:8001".parse()?);
+//! let server = Server::start(options)?;
+//! println!("http://{}", server.http_address().expect("it was asked for"));
+//! server.run_until_signal()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Both endpoints make an [`InferRequest`] of what comes, and one service answers it: [`Options`] says where
+//! and how, `MODELS/NAME/config.toml` ([`ModelConfig`]) how each model is served. `docs/serving.md` shows it
+//! from the client's side.
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod data_type;
+mod error;
+mod grpc;
+mod http;
+mod listen;
+mod metrics;
+mod model;
+mod options;
+mod page;
+pub mod parse;
+mod proto;
+mod repository;
+mod request;
+mod server;
+mod service;
+mod shared_memory;
+mod telemetry;
+
+pub use error::{Error, Result, StartError};
+pub use model::{BatchCounts, Counts, Durations, Served, TensorMeta};
+pub use options::Options;
+pub use repository::{DynamicBatching, IndexEntry, ModelConfig, Overrides, TensorConfig, Versions};
+pub use request::{
+    Data, InferRequest, InferResponse, InputTensor, OutputData, OutputTensor, Parameter,
+    Parameters, WantedOutput,
+};
+pub use server::Server;
+pub use shared_memory::{RegionStatus, Slice};
+pub use telemetry::{LogFormat, Telemetry, start as start_telemetry};

@@ -1,0 +1,371 @@
+//! [`Served`]: a version of a model, its queue, and the workers that run it.
+
+mod program;
+mod queue;
+mod statistics;
+mod worker;
+
+pub(crate) use queue::{Computed, Job};
+pub use statistics::{BatchCounts, Counts, Durations};
+
+use crate::data_type;
+use crate::error::{Error, Result};
+use crate::metrics::ModelMetrics;
+use crate::repository::{ModelConfig, TensorConfig};
+use crate::request::{InferRequest, shortened};
+use nnhal::{DataType, Model, Profile, TensorInfo};
+use program::Programs;
+use queue::{Batching, Queue};
+use statistics::Statistics;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+/// An input or output as clients see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorMeta {
+    /// The signature's name, if it gives one.
+    pub name: String,
+    /// The element type.
+    pub data_type: DataType,
+    /// The length of each axis; `None`: any. With the batch, if the model is batched.
+    pub shape: Vec<Option<usize>>,
+}
+
+/// A version of a model that is served.
+#[derive(Debug)]
+pub struct Served {
+    /// The model's name.
+    pub name: String,
+    /// Its version.
+    pub version: u64,
+    /// How it is served.
+    pub config: ModelConfig,
+    /// Inputs, in the model's order.
+    pub inputs: Vec<TensorMeta>,
+    /// Outputs, in the model's order.
+    pub outputs: Vec<TensorMeta>,
+    /// Names of classes; empty if there are none.
+    pub labels: Vec<String>,
+    /// When it was ready.
+    pub since: SystemTime,
+    /// Bytes of packed weights and of memory for runs, as far as the device says it.
+    pub memory: u64,
+    programs: Programs,
+    queue: Queue,
+    statistics: Statistics,
+    metrics: ModelMetrics,
+}
+
+/// Waits, when dropped, until the workers of a model have ended.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    served: Arc<Served>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Served {
+    /// Prepares a model and starts its workers.
+    ///
+    /// # Errors
+    /// It does not fit its configuration, the device refuses it, or it cannot be served by requests that
+    /// know nothing of each other.
+    pub(crate) fn start(
+        name: &str,
+        version: u64,
+        model: &Model,
+        config: ModelConfig,
+        labels: Option<Vec<String>>,
+        metrics: ModelMetrics,
+        cache: Option<&Path>,
+    ) -> Result<(Arc<Self>, Workers)> {
+        if model.is_stateful() {
+            let why = "the model keeps variables from one run to the next: requests in sequences, which \
+                       that needs, are not offered";
+            return Err(Error::invalid(why));
+        }
+        let model = with_dims(model, &config)?;
+        let batches = batch_sizes(&config);
+        let programs = Programs::new(&model, &config, &batches, cache)?;
+        let is_batched = !batches.is_empty();
+        if let Some(why) = programs.row_by_row() {
+            tracing::warn!(model = name, version, why, "rows of a batch are run one by one");
+        }
+        let inputs = tensors("input", model.inputs(), &config.inputs, is_batched, &model)?;
+        let outputs = tensors("output", model.outputs(), &config.outputs, is_batched, &model)?;
+        let labels = match labels {
+            Some(labels) => labels,
+            None => {
+                let classes = outputs.first().and_then(|it| it.shape.last().copied().flatten());
+                let found = classes.and_then(|classes| model.labels(classes).ok().flatten());
+                found.unwrap_or_default()
+            }
+        };
+        let batching = config.dynamic_batching.as_ref().map(|batching| {
+            let sizes = batching.preferred_batch_sizes.iter();
+            let mut preferred: Vec<usize> = sizes.map(|size| *size as usize).collect();
+            preferred.sort_unstable();
+            let delay = Duration::from_micros(batching.max_queue_delay_microseconds);
+            Batching { most: config.max_batch_size as usize, preferred, delay }
+        });
+        let queue = Queue::new(name, config.max_queue_size, config.instances, batching);
+        let memory = programs.memory(config.instances);
+        metrics.memory.set(i64::try_from(memory).unwrap_or(i64::MAX));
+        let served = Arc::new(Self {
+            name: name.to_owned(),
+            version,
+            inputs,
+            outputs,
+            labels,
+            since: SystemTime::now(),
+            memory,
+            programs,
+            queue,
+            statistics: Statistics::default(),
+            metrics,
+            config,
+        });
+        let mut workers = Workers { served: Arc::clone(&served), threads: Vec::new() };
+        for number in 0..served.config.instances {
+            let served = Arc::clone(&served);
+            let thread = std::thread::Builder::new()
+                .name(format!("{}-{number}", shortened(name)))
+                .spawn(move || worker::work(&served))
+                .map_err(|error| Error::Internal(format!("no thread: {error}")))?;
+            workers.threads.push(thread);
+        }
+        Ok((served, workers))
+    }
+
+    /// Whether requests are put together, or may have several rows.
+    pub fn is_batched(&self) -> bool {
+        self.config.max_batch_size > 0
+    }
+
+    /// Why rows of a batch are run one by one, if they are.
+    pub fn row_by_row(&self) -> Option<&str> {
+        self.programs.row_by_row()
+    }
+
+    /// What it has done.
+    pub fn counts(&self) -> Counts {
+        self.statistics.counts()
+    }
+
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    /// Where a run of one row spends its time. It takes a run's place on the device.
+    ///
+    /// # Errors
+    /// The device does not show it; the file leaves shapes open.
+    pub fn profile(&self) -> Result<Profile> {
+        let session = self.programs.session();
+        let inputs = nnhal::Fill::Random { seed: 1 }.inputs(session.model(), &[])?;
+        Ok(session.profile(&inputs, 1, 5)?)
+    }
+
+    /// Looks whether a request fits: by input of the model which of the request's it is, and its rows.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]
+    pub(crate) fn check(&self, request: &InferRequest) -> Result<(Vec<usize>, usize)> {
+        let refuse = |why: String| Error::invalid(format!("model {:?}: {why}", self.name));
+        let (found, expected) = (request.inputs.len(), self.inputs.len());
+        if found != expected {
+            return Err(refuse(format!("{found} inputs are given, expected {expected}")));
+        }
+        let mut positions = Vec::with_capacity(expected);
+        let mut rows = None;
+        for (index, meta) in self.inputs.iter().enumerate() {
+            let own = &self.programs.session().model().inputs()[index];
+            let name = &meta.name;
+            let at =
+                request.inputs.iter().position(|it| it.name == *name || own.is_named(&it.name));
+            let Some(at) = at else { return Err(refuse(format!("input {name:?} is not given"))) };
+            let input = &request.inputs[at];
+            if input.data_type != meta.data_type {
+                let (found, expected) = (input.data_type, meta.data_type);
+                return Err(refuse(format!("input {name:?} is {found}, expected {expected}")));
+            }
+            let is_known =
+                |(known, found): (&Option<usize>, &usize)| known.is_none_or(|it| it == *found);
+            let fits = input.shape.len() == meta.shape.len()
+                && meta.shape.iter().zip(&input.shape).all(is_known);
+            if !fits || input.shape.contains(&0) {
+                let expected = wire_shape(&meta.shape);
+                let why =
+                    format!("input {name:?} has shape {:?}, expected {expected:?}", input.shape);
+                return Err(refuse(why));
+            }
+            if self.is_batched() {
+                let found = input.shape[0];
+                let most = self.config.max_batch_size as usize;
+                if found > most {
+                    return Err(refuse(format!("a batch of {found} rows, at most {most}")));
+                }
+                if *rows.get_or_insert(found) != found {
+                    return Err(refuse("inputs have different numbers of rows".into()));
+                }
+            }
+            positions.push(at);
+        }
+        for wanted in &request.outputs {
+            self.output_named(&wanted.name)?;
+        }
+        Ok((positions, rows.unwrap_or(1)))
+    }
+
+    /// The position of an output.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]
+    pub(crate) fn output_named(&self, name: &str) -> Result<usize> {
+        let model = self.programs.session().model();
+        let found = self.outputs.iter().position(|output| output.name == name);
+        found.or_else(|| model.outputs().iter().position(|info| info.is_named(name))).ok_or_else(
+            || {
+                let name = shortened(name);
+                Error::invalid(format!("model {:?}: there is no output {name:?}", self.name))
+            },
+        )
+    }
+
+    /// Puts a job into the queue.
+    ///
+    /// # Errors
+    /// As [`Queue::push`].
+    pub(crate) fn push(&self, job: Job) -> std::result::Result<(), Box<(Job, Option<Error>)>> {
+        let outcome = self.queue.push(job);
+        self.metrics.waiting.set(i64::try_from(self.queue.waiting()).unwrap_or(i64::MAX));
+        if let Err(refused) = &outcome
+            && refused.1.is_some()
+        {
+            self.failed(refused.0.arrived.elapsed());
+        }
+        outcome
+    }
+
+    /// Takes no more jobs; those that wait are still computed.
+    pub(crate) fn close(&self) {
+        self.queue.close();
+    }
+
+    /// A request failed after this time.
+    pub(crate) fn failed(&self, since_arrival: Duration) {
+        self.statistics.failed(since_arrival);
+        self.metrics.failed.inc();
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.served.close();
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A shape as the protocol writes it: -1 where any length is right.
+pub(crate) fn wire_shape(shape: &[Option<usize>]) -> Vec<i64> {
+    let length = |it: &Option<usize>| it.map_or(-1, |it| i64::try_from(it).unwrap_or(i64::MAX));
+    shape.iter().map(length).collect()
+}
+
+/// Numbers of rows that a model is prepared for: powers of two and those that are preferred.
+fn batch_sizes(config: &ModelConfig) -> Vec<usize> {
+    let most = config.max_batch_size as usize;
+    let mut sizes: Vec<usize> = std::iter::successors(Some(1_usize), |size| size.checked_mul(2))
+        .take_while(|size| *size <= most)
+        .collect();
+    if most > 0 {
+        sizes.push(most);
+    }
+    let preferred = config.dynamic_batching.iter().flat_map(|it| &it.preferred_batch_sizes);
+    sizes.extend(preferred.map(|size| *size as usize));
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// The model with the lengths that the configuration gives where the file leaves them open.
+fn with_dims(model: &Model, config: &ModelConfig) -> Result<Model> {
+    let is_batched = config.max_batch_size > 0;
+    let mut shapes = Vec::new();
+    for info in model.inputs() {
+        let said = config.inputs.iter().find(|it| info.is_named(&it.name) && !it.dims.is_empty());
+        let dims = said.map(|it| {
+            let lengths = it.dims.iter().map(|length| usize::try_from(*length).ok());
+            let batch = is_batched.then_some(Some(1));
+            batch.into_iter().chain(lengths).collect::<Option<Vec<usize>>>()
+        });
+        shapes.push(dims.flatten().filter(|shape| Some(shape) != info.known_shape().as_ref()));
+    }
+    match shapes.iter().any(Option::is_some) {
+        true => Ok(model.with_input_shapes(&shapes, !is_batched)?),
+        false => Ok(model.clone()),
+    }
+}
+
+/// Inputs or outputs as clients see them, if they are as the configuration says.
+fn tensors(
+    what: &str,
+    infos: &[TensorInfo],
+    config: &[TensorConfig],
+    is_batched: bool,
+    model: &Model,
+) -> Result<Vec<TensorMeta>> {
+    for tensor in config {
+        if !infos.iter().any(|info| info.is_named(&tensor.name)) {
+            let names: Vec<_> = infos.iter().map(TensorInfo::shown_name).collect();
+            let (name, names) = (&tensor.name, names.join(", "));
+            return Err(Error::invalid(format!("there is no {what} {name:?}; there are: {names}")));
+        }
+    }
+    let meta = |info: &TensorInfo| -> Result<TensorMeta> {
+        let name = info.signature_name.clone().unwrap_or_else(|| info.name.clone());
+        let refuse = |why: String| Error::invalid(format!("{what} {name:?}: {why}"));
+        let data_type = info.data_type;
+        if data_type::name(data_type).is_none() {
+            return Err(refuse(format!("the protocol has no type for {data_type}")));
+        }
+        let mut shape = match info.is_rank_open {
+            true => return Err(refuse("the number of its axes is open".into())),
+            // What the import has chosen from the example may be another length.
+            false if model.has_example_shapes() && !is_batched => {
+                info.shape_signature.clone().unwrap_or_else(|| info.shape.clone())
+            }
+            false => info.shape.clone(),
+        };
+        if is_batched {
+            match shape.first_mut() {
+                Some(Some(rows)) if *rows != 1 => {
+                    return Err(refuse(format!("the file has {rows} rows of it, not 1")));
+                }
+                Some(length) => *length = None,
+                None => return Err(refuse("it has no axes, and can have no rows".into())),
+            }
+        }
+        let said = config.iter().find(|it| info.is_named(&it.name));
+        if let Some(TensorConfig { datatype, dims, .. }) = said {
+            if !datatype.is_empty() && data_type::from_name(datatype) != Some(data_type) {
+                let why = format!("the configuration says {datatype}, the file {data_type}");
+                return Err(refuse(why));
+            }
+            let own = wire_shape(&shape[usize::from(is_batched)..]);
+            let agrees = |(said, own): (&i64, &i64)| said == own || *said == -1 || *own == -1;
+            let fits = own.len() == dims.len() && dims.iter().zip(&own).all(agrees);
+            if !dims.is_empty() && !fits {
+                let why = format!("the configuration says {dims:?}, the file {own:?}");
+                return Err(refuse(why));
+            }
+        }
+        Ok(TensorMeta { name, data_type, shape })
+    };
+    infos.iter().map(meta).collect()
+}

@@ -1,0 +1,99 @@
+//! What a worker does: takes batches, runs them, and answers.
+
+use super::Served;
+use super::program::{Runners, Times};
+use super::queue::Computed;
+use super::queue::{Job, Taken};
+use crate::error::{Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+/// Until the queue is closed and empty.
+pub(super) fn work(served: &Served) {
+    let mut runners = Runners::default();
+    while let Some(Taken { batch, dropped }) = served.queue.take() {
+        served.metrics.waiting.set(i64::try_from(served.queue.waiting()).unwrap_or(i64::MAX));
+        for (job, error) in dropped {
+            served.failed(job.arrived.elapsed());
+            job.finish(Err(error));
+        }
+        if !batch.is_empty() {
+            run(served, &mut runners, batch);
+        }
+    }
+}
+
+/// Runs a batch. One that fails is run again request by request, so that none fails for another.
+fn run(served: &Served, runners: &mut Runners, batch: Vec<Job>) {
+    let begun = Instant::now();
+    let mut times = Times::default();
+    let outcome = {
+        let _entered = batch[0].span.enter();
+        guarded(served, runners, &batch, &mut times)
+    };
+    match outcome {
+        Ok(computed) => {
+            served.queue.took(begun.elapsed(), batch.len());
+            succeed(served, batch, computed, begun, &times);
+        }
+        Err(Error::Timeout(when)) => fail(served, batch, &Error::Timeout(when)),
+        Err(_) if batch.len() > 1 => {
+            for job in batch {
+                run(served, runners, vec![job]);
+            }
+        }
+        Err(error) => fail(served, batch, &error),
+    }
+}
+
+/// A panic of a run is a failure of its requests alone.
+fn guarded(
+    served: &Served,
+    runners: &mut Runners,
+    batch: &[Job],
+    times: &mut Times,
+) -> Result<Vec<Computed>> {
+    let run = AssertUnwindSafe(|| runners.run(&served.programs, batch, times));
+    catch_unwind(run).unwrap_or_else(|_| {
+        // Whatever it left there.
+        *runners = Runners::default();
+        Err(Error::Internal("the run panicked; the server's log says more".into()))
+    })
+}
+
+fn succeed(
+    served: &Served,
+    batch: Vec<Job>,
+    computed: Vec<Computed>,
+    begun: Instant,
+    times: &Times,
+) {
+    let now = Instant::now();
+    let jobs: Vec<_> = batch
+        .iter()
+        .map(|job| (job.rows, now - job.arrived, begun.saturating_duration_since(job.arrived)))
+        .collect();
+    served.statistics.computed(&jobs, times);
+    let mut rows = 0;
+    for (of_job, latency, waited) in &jobs {
+        served.metrics.computed(*latency, *waited);
+        rows += of_job;
+    }
+    served.metrics.rows.inc_by(rows as u64);
+    served.metrics.compute.observe(times.compute.as_secs_f64());
+    #[allow(clippy::cast_precision_loss)] // A few.
+    served.metrics.batch.observe(rows as f64);
+    for (job, computed) in batch.into_iter().zip(computed) {
+        job.finish(Ok(computed));
+    }
+}
+
+fn fail(served: &Served, batch: Vec<Job>, error: &Error) {
+    tracing::warn!(model = served.name, version = served.version, %error, "a run failed");
+    for job in batch {
+        served.failed(job.arrived.elapsed());
+        // A run that was given up because its client had gone.
+        let is_cancelled = job.cancellation.is_cancelled();
+        job.finish(Err(if is_cancelled { Error::Cancelled } else { error.clone() }));
+    }
+}

@@ -1,0 +1,26 @@
+//! Requests as both endpoints read them, without a server: for whoever tests what strangers may send.
+
+use crate::error::{Error, Result};
+use crate::request::InferRequest;
+use crate::shared_memory::SharedMemory;
+use bytes::Bytes;
+use prost::Message as _;
+
+/// A request by HTTP; `header` is the length of its JSON if bytes follow.
+///
+/// # Errors
+/// As the server's answers.
+pub fn json(body: &[u8], header: Option<usize>) -> Result<InferRequest> {
+    let body = Bytes::copy_from_slice(body);
+    crate::http::read_request("", None, &body, header, &SharedMemory::new(false))
+}
+
+/// A request by gRPC.
+///
+/// # Errors
+/// As the server's answers.
+pub fn message(body: &[u8]) -> Result<InferRequest> {
+    let wire = crate::proto::ModelInferRequest::decode(body);
+    let wire = wire.map_err(|error| Error::Invalid(error.to_string()))?;
+    crate::grpc::read_request(wire, &SharedMemory::new(false))
+}

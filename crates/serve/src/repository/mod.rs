@@ -1,0 +1,430 @@
+//! [`Repository`]: the models that are served, and how they come and go.
+//!
+//! A model that is loaded again is prepared beside the one that serves, takes its place at once, and the old
+//! one ends when it has answered what it had. One that cannot be prepared leaves the old one as it is, and the
+//! index says why.
+
+mod config;
+mod folder;
+
+pub use config::{DynamicBatching, ModelConfig, TensorConfig, Versions};
+pub(crate) use config::{descriptor, type_code};
+
+use crate::error::{Error, Result};
+use crate::metrics::Metrics;
+use crate::model::{Served, Workers};
+use folder::{Folder, Stamps};
+use nnhal::Model;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+/// Models that there may be; requests to load can bring new ones.
+const MOST_MODELS: usize = 10_000;
+
+/// What a request to load brings with it, instead of what is on disk.
+#[derive(Debug, Default)]
+pub struct Overrides {
+    /// Triton's configuration, as JSON.
+    pub config: Option<String>,
+    /// Files of versions.
+    pub files: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Overrides {
+    /// Adds a file: `VERSION/NAME`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: it is called otherwise, or a version has two.
+    pub(crate) fn file(&mut self, path: &str, bytes: Vec<u8>) -> Result<()> {
+        let shown = crate::request::shortened(path);
+        let version = path.split_once('/').and_then(|(version, _)| version.parse().ok());
+        let version =
+            version.ok_or_else(|| Error::invalid(format!("file {shown:?} is no VERSION/NAME")))?;
+        match self.files.insert(version, bytes) {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(format!("version {version} has two files"))),
+        }
+    }
+}
+
+/// What the index says of a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// The model.
+    pub name: String,
+    /// Its version; empty for a model of which none is known.
+    pub version: String,
+    /// `READY`, `UNAVAILABLE`, or empty for one that was never loaded.
+    pub state: &'static str,
+    /// Why it is in this state; also of one that serves while a newer one could not be loaded.
+    pub reason: String,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    versions: BTreeMap<u64, Version>,
+    /// What is wrong with the model as a whole.
+    reason: String,
+    /// Unloaded by a request: it stays so until it is asked for, or changes.
+    is_unloaded: bool,
+    /// Loaded with what a request brought, not from disk alone.
+    is_overridden: bool,
+    /// What was on disk when it was loaded.
+    stamps: Stamps,
+}
+
+#[derive(Debug, Default)]
+struct Version {
+    serving: Option<(Arc<Served>, Workers)>,
+    reason: String,
+}
+
+/// The models that are served.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    root: PathBuf,
+    cache: Option<PathBuf>,
+    metrics: Arc<Metrics>,
+    entries: RwLock<BTreeMap<String, Entry>>,
+    /// Held while something is loaded or unloaded.
+    changing: Mutex<()>,
+    is_ended: std::sync::atomic::AtomicBool,
+}
+
+impl Repository {
+    pub(crate) fn new(root: &Path, cache: Option<&Path>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            root: root.to_owned(),
+            cache: cache.map(Path::to_owned),
+            metrics,
+            entries: RwLock::default(),
+            changing: Mutex::default(),
+            is_ended: false.into(),
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Entry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Entry>> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A model that serves: this version, or the greatest.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`]
+    pub(crate) fn get(&self, name: &str, version: Option<u64>) -> Result<Arc<Served>> {
+        let entries = self.read();
+        let shown = || crate::request::shortened(name).to_owned();
+        let not_found = || Error::NotFound { what: "model", name: shown() };
+        let entry = entries.get(name).ok_or_else(not_found)?;
+        let serving = |version: &Version| version.serving.as_ref().map(|it| Arc::clone(&it.0));
+        let found = match version {
+            Some(version) => {
+                let what = "version";
+                let not_found =
+                    || Error::NotFound { what, name: format!("{version} of {}", shown()) };
+                serving(entry.versions.get(&version).ok_or_else(not_found)?)
+            }
+            None => entry.versions.values().rev().find_map(serving),
+        };
+        found.ok_or_else(|| Error::Unavailable(format!("model {:?} is not loaded", shown())))
+    }
+
+    /// All versions of a model that serve, or of all models.
+    pub(crate) fn all(&self, name: Option<&str>) -> Vec<Arc<Served>> {
+        let entries = self.read();
+        let wanted = entries.iter().filter(|(known, _)| name.is_none_or(|name| name == *known));
+        wanted
+            .flat_map(|(_, entry)| entry.versions.values())
+            .filter_map(|version| version.serving.as_ref().map(|it| Arc::clone(&it.0)))
+            .collect()
+    }
+
+    /// Whether all models are as they should be.
+    pub(crate) fn is_ready(&self) -> bool {
+        let is_ended = self.is_ended.load(std::sync::atomic::Ordering::Relaxed);
+        !is_ended && self.read().values().all(|entry| entry.is_unloaded || entry.is_serving())
+    }
+
+    /// What there is, loaded or not.
+    pub(crate) fn index(&self, is_ready_only: bool) -> Vec<IndexEntry> {
+        let mut index = Vec::new();
+        let on_disk = folder::models(&self.root).unwrap_or_default();
+        let entries = self.read();
+        for (name, entry) in entries.iter() {
+            for (number, version) in &entry.versions {
+                let state = if version.serving.is_some() { "READY" } else { "UNAVAILABLE" };
+                let (version, reason) = (number.to_string(), version.reason.clone());
+                index.push(IndexEntry { name: name.clone(), version, state, reason });
+            }
+            if entry.versions.is_empty() {
+                let (version, reason) = (String::new(), entry.reason.clone());
+                let state = "UNAVAILABLE";
+                index.push(IndexEntry { name: name.clone(), version, state, reason });
+            }
+        }
+        for name in on_disk.into_iter().filter(|name| !entries.contains_key(name)) {
+            let (version, reason) = (String::new(), String::new());
+            index.push(IndexEntry { name, version, state: "", reason });
+        }
+        index.retain(|entry| !is_ready_only || entry.state == "READY");
+        index
+    }
+
+    /// Loads all that is on disk, or what changed there.
+    pub(crate) fn load_all(&self) {
+        for name in folder::models(&self.root).unwrap_or_default() {
+            if let Err(error) = self.load(&name, Overrides::default()) {
+                tracing::error!(model = name, %error, "a model cannot be loaded");
+            }
+        }
+    }
+
+    /// Loads a model, or loads it again if it is not what it was.
+    ///
+    /// # Errors
+    /// There is none, or a version cannot be served; then the old one still is.
+    pub(crate) fn load(&self, name: &str, overrides: Overrides) -> Result<()> {
+        let _changing = self.change();
+        if self.is_ended.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(Error::Unavailable("the server ends".into()));
+        }
+        let folder = Folder::new(&self.root, name);
+        let is_known = folder.is_some() || !overrides.files.is_empty();
+        if !is_known || !folder::is_name(name) {
+            let name = crate::request::shortened(name).to_owned();
+            return Err(Error::NotFound { what: "model in the repository", name });
+        }
+        let count = self.read().len();
+        if count >= MOST_MODELS && !self.read().contains_key(name) {
+            return Err(Error::Unavailable(format!("there are {count} models already")));
+        }
+        let stamps = folder.as_ref().map(Folder::stamps).unwrap_or_default();
+        let outcome = self.load_versions(name, folder.as_ref(), &overrides, &stamps);
+        let mut entries = self.write();
+        let entry = entries.entry(name.to_owned()).or_default();
+        entry.stamps = stamps;
+        entry.is_unloaded = false;
+        entry.is_overridden = overrides.config.is_some() || !overrides.files.is_empty();
+        entry.reason = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        outcome
+    }
+
+    fn load_versions(
+        &self,
+        name: &str,
+        folder: Option<&Folder>,
+        overrides: &Overrides,
+        stamps: &Stamps,
+    ) -> Result<()> {
+        let config = match (&overrides.config, folder) {
+            (Some(json), _) => ModelConfig::from_json(json)?,
+            (None, Some(folder)) => folder.config()?,
+            (None, None) => return Err(Error::invalid("files without a configuration")),
+        };
+        if !config.name.is_empty() && config.name != name {
+            let found = &config.name;
+            return Err(Error::invalid(format!("the configuration is of {found:?}, not {name:?}")));
+        }
+        let mut numbers: Vec<u64> = match (overrides.files.is_empty(), folder) {
+            (true, Some(folder)) => folder.versions(),
+            _ => overrides.files.keys().copied().collect(),
+        };
+        match &config.versions {
+            Versions::All => {}
+            Versions::Latest(count) => {
+                let first = numbers.len().saturating_sub(*count as usize);
+                numbers.drain(..first);
+            }
+            Versions::Specific(wanted) => numbers.retain(|number| wanted.contains(number)),
+        }
+        if numbers.is_empty() {
+            return Err(Error::invalid("there is no version to serve"));
+        }
+        let mut first_error = None;
+        for number in &numbers {
+            if overrides.config.is_none()
+                && overrides.files.is_empty()
+                && self.is_unchanged(name, *number, stamps)
+            {
+                continue;
+            }
+            let started = self.start(name, *number, &config, folder, overrides);
+            if let Err(error) = &started {
+                tracing::error!(model = name, version = number, %error, "a version cannot be loaded");
+            }
+            let mut entries = self.write();
+            let entry = entries.entry(name.to_owned()).or_default();
+            let version = entry.versions.entry(*number).or_default();
+            match started {
+                Ok(serving) => {
+                    tracing::info!(model = name, version = number, "loaded");
+                    version.reason.clear();
+                    retire(version.serving.replace(serving));
+                }
+                Err(error) => {
+                    version.reason = error.to_string();
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        // Those that are not to be served go when others have taken their place.
+        if first_error.is_none() {
+            self.keep_only(name, &numbers);
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    fn is_unchanged(&self, name: &str, version: u64, stamps: &Stamps) -> bool {
+        let entries = self.read();
+        let Some(entry) = entries.get(name) else { return false };
+        let serves = entry.versions.get(&version).is_some_and(|it| it.serving.is_some());
+        serves
+            && !entry.is_unloaded
+            && !entry.is_overridden
+            && entry.stamps.config == stamps.config
+            && entry.stamps.versions.get(&version) == stamps.versions.get(&version)
+    }
+
+    fn keep_only(&self, name: &str, numbers: &[u64]) {
+        let mut entries = self.write();
+        let Some(entry) = entries.get_mut(name) else { return };
+        let gone: Vec<u64> =
+            entry.versions.keys().copied().filter(|number| !numbers.contains(number)).collect();
+        for number in gone {
+            if let Some(version) = entry.versions.remove(&number) {
+                tracing::info!(model = name, version = number, "unloaded");
+                retire(version.serving);
+                self.metrics.forget(name, number);
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        name: &str,
+        number: u64,
+        config: &ModelConfig,
+        folder: Option<&Folder>,
+        overrides: &Overrides,
+    ) -> Result<(Arc<Served>, Workers)> {
+        let signature = config.signature.as_str();
+        let load = |source: nnhal::Source<'_>| match signature {
+            "" => Model::load(source),
+            name => Model::load_signature(source, name),
+        };
+        let (model, labels) = match (overrides.files.get(&number), folder) {
+            (Some(bytes), _) => (load(bytes.into())?, None),
+            (None, Some(folder)) => {
+                let file = folder.file(number, config)?;
+                (load(file.into())?, folder.labels(config)?)
+            }
+            (None, None) => return Err(Error::invalid("there is no file")),
+        };
+        let metrics = self.metrics.of_model(name, number);
+        let cache = self.cache.as_deref();
+        Served::start(name, number, &model, config.clone(), labels, metrics, cache)
+    }
+
+    /// Unloads a model; what it has is still answered.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]
+    pub(crate) fn unload(&self, name: &str) -> Result<()> {
+        let _changing = self.change();
+        let mut entries = self.write();
+        let shown = crate::request::shortened(name).to_owned();
+        let entry = entries.get_mut(name).ok_or(Error::NotFound { what: "model", name: shown })?;
+        entry.unload("unloaded", name, &self.metrics);
+        entry.is_unloaded = true;
+        Ok(())
+    }
+
+    /// Looks every `interval` for what changed on disk, and loads it when it has stayed the same for as
+    /// long. Ends with the repository.
+    pub(crate) fn watch(self: &Arc<Self>, interval: Duration) -> std::io::Result<()> {
+        let weak = Arc::downgrade(self);
+        let watch = move || {
+            let mut seen: BTreeMap<String, Stamps> = BTreeMap::new();
+            loop {
+                std::thread::sleep(interval);
+                let Some(repository) = weak.upgrade() else { return };
+                if repository.is_ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                repository.look(&mut seen);
+            }
+        };
+        std::thread::Builder::new().name("repository".into()).spawn(watch).map(drop)
+    }
+
+    fn look(&self, seen: &mut BTreeMap<String, Stamps>) {
+        let Ok(names) = folder::models(&self.root) else { return };
+        seen.retain(|name, _| names.contains(name));
+        for name in &names {
+            let Some(folder) = Folder::new(&self.root, name) else { continue };
+            let now = folder.stamps();
+            let is_stable = seen.get(name) == Some(&now);
+            let is_new = self.read().get(name).is_none_or(|entry| entry.stamps != now);
+            if is_new && is_stable {
+                // What is wrong is in the index and in the log.
+                let _ = self.load(name, Overrides::default());
+            }
+            seen.insert(name.clone(), now);
+        }
+        let _changing = self.change();
+        let mut entries = self.write();
+        let gone: Vec<String> = entries
+            .iter()
+            .filter(|(name, entry)| !names.contains(name) && entry.stamps != Stamps::default())
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            if let Some(mut entry) = entries.remove(&name) {
+                entry.unload("the folder is gone", &name, &self.metrics);
+            }
+        }
+    }
+
+    /// Takes no more requests. What waits is answered by those who wait for it.
+    pub(crate) fn end(&self) {
+        self.is_ended.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+impl Entry {
+    fn is_serving(&self) -> bool {
+        self.versions.values().any(|version| version.serving.is_some())
+    }
+
+    fn unload(&mut self, why: &str, name: &str, metrics: &Metrics) {
+        for (number, version) in &mut self.versions {
+            if let Some(serving) = version.serving.take() {
+                tracing::info!(model = name, version = number, why, "unloaded");
+                retire(Some(serving));
+            }
+            why.clone_into(&mut version.reason);
+            metrics.forget(name, *number);
+        }
+    }
+}
+
+/// Lets a model end that has been taken out: a thread waits for its workers, so that no one else does.
+fn retire(serving: Option<(Arc<Served>, Workers)>) {
+    let Some((served, workers)) = serving else { return };
+    served.close();
+    let ending = std::thread::Builder::new().name("retiring".into()).spawn(move || drop(workers));
+    if let Err(error) = ending {
+        // The closure was dropped with it, and has waited.
+        tracing::warn!(%error, "no thread to wait for a model's end");
+    }
+}

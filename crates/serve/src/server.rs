@@ -1,0 +1,192 @@
+//! [`Server`]: both endpoints, from the start to an orderly end.
+
+use crate::access::{Tls, Tokens};
+use crate::error::StartError;
+use crate::listen::{Endpoint, EndpointKind};
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::repository::Repository;
+use crate::service::{Receiving, Service};
+use crate::shared_memory::SharedMemory;
+use crate::{grpc, http};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Threads that wait for connections; computing has its own.
+const MOST_THREADS: usize = 4;
+/// Threads for what takes its time: much JSON, loading.
+const MOST_BLOCKING: usize = 8;
+/// Descriptors that are kept for other things than connections.
+const KEPT_DESCRIPTORS: usize = 128;
+
+/// Both endpoints, open. Dropped, it ends without waiting for what is in progress.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Runtime,
+    service: Arc<Service>,
+    ending: watch::Sender<bool>,
+    endpoints: Vec<JoinHandle<()>>,
+    http: Option<SocketAddr>,
+    grpc: Option<SocketAddr>,
+    shutdown_timeout: Duration,
+}
+
+impl Server {
+    /// Loads all models, then listens. A model that cannot be loaded is an entry of the log and of the index;
+    /// the others are served.
+    ///
+    /// # Errors
+    /// There is nowhere to listen, an address is taken, or anybody could use the server from another machine
+    /// and it was not said that they may.
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let tokens = options.token_file.as_deref().map(Tokens::read).transpose()?.map(Arc::new);
+        let addresses: Vec<SocketAddr> = options.http.into_iter().chain(options.grpc).collect();
+        if addresses.is_empty() {
+            return Err(StartError::Nowhere);
+        }
+        let is_open = tokens.is_none() && !options.allow_anybody;
+        if let Some(address) = addresses.iter().find(|it| is_open && !it.ip().is_loopback()) {
+            return Err(StartError::Open { address: *address });
+        }
+        let tls = options.tls.as_ref().map(|(chain, key)| Tls::read(chain, key)).transpose()?;
+        let models = &options.models;
+        std::fs::read_dir(models)
+            .map_err(|source| StartError::File { path: models.clone(), source })?;
+        let metrics = Arc::new(Metrics::new());
+        let cache = options.cache.as_deref();
+        let repository = Arc::new(Repository::new(models, cache, Arc::clone(&metrics)));
+        let service = Arc::new(Service::new(
+            Arc::clone(&repository),
+            SharedMemory::new(options.shared_memory),
+            metrics,
+            options.control,
+            Receiving::new(options.most_receiving),
+            options.request_timeout,
+        ));
+        let runtime = runtime()?;
+        let most_connections = options.most_connections.min(descriptors());
+        let (ending, ended) = watch::channel(false);
+        // Addresses are taken before models are loaded, so that one that is in use is an error at once.
+        let http = options.http.map(|at| listen(&runtime, at)).transpose()?;
+        let grpc = options.grpc.map(|at| listen(&runtime, at)).transpose()?;
+        repository.load_all();
+        if let Some(interval) = options.poll {
+            let watching = repository.watch(interval);
+            watching.map_err(|source| StartError::System { what: "a thread", source })?;
+        }
+        let endpoint = |kind, router| Endpoint {
+            kind,
+            router,
+            service: Arc::clone(&service),
+            tokens: tokens.clone(),
+            tls: tls.clone(),
+            most_request: options.most_request,
+            most_connections,
+            client_timeout: options.client_timeout,
+        };
+        let mut endpoints = Vec::new();
+        let address =
+            |listener: &Option<(TcpListener, SocketAddr)>| listener.as_ref().map(|it| it.1);
+        let (http_address, grpc_address) = (address(&http), address(&grpc));
+        let timeout = options.shutdown_timeout;
+        if let Some((listener, _)) = http {
+            let endpoint = endpoint(EndpointKind::Http, http::router(Arc::clone(&service)));
+            endpoints.push(runtime.spawn(endpoint.serve(listener, ended.clone(), timeout)));
+        }
+        if let Some((listener, _)) = grpc {
+            let router = grpc::router(Arc::clone(&service), options.most_request);
+            let endpoint = endpoint(EndpointKind::Grpc, router);
+            endpoints.push(runtime.spawn(endpoint.serve(listener, ended.clone(), timeout)));
+        }
+        let shutdown_timeout = options.shutdown_timeout;
+        let (http, grpc) = (http_address, grpc_address);
+        Ok(Self { runtime, service, ending, endpoints, http, grpc, shutdown_timeout })
+    }
+
+    /// Where it listens for HTTP.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http
+    }
+
+    /// Where it listens for gRPC.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc
+    }
+
+    /// Serves until the process is asked to end (SIGTERM, SIGINT), then ends in order.
+    ///
+    /// # Errors
+    /// Signals cannot be waited for.
+    pub fn run_until_signal(self) -> Result<(), StartError> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let waited = self.runtime.block_on(async {
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            Ok(())
+        });
+        waited.map_err(|source| StartError::System { what: "signals", source })?;
+        self.end();
+        Ok(())
+    }
+
+    /// Takes no more connections, answers what is in progress, and ends; what takes longer than
+    /// [`Options::shutdown_timeout`] is cut off.
+    pub fn end(self) {
+        tracing::info!("ending");
+        let Self { runtime, service, ending, endpoints, shutdown_timeout, .. } = self;
+        // Doors first: a request that has come in is still answered.
+        let _ = ending.send(true);
+        runtime.block_on(async {
+            for endpoint in endpoints {
+                let _ = endpoint.await;
+            }
+            service.drained(shutdown_timeout).await;
+            service.end();
+        });
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        tracing::info!("ended");
+    }
+}
+
+fn runtime() -> Result<Runtime, StartError> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(processors.min(MOST_THREADS))
+        .max_blocking_threads(MOST_BLOCKING)
+        .thread_name("serve")
+        .enable_all()
+        .build()
+        .map_err(|source| StartError::System { what: "threads", source })
+}
+
+fn listen(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let listen = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    runtime.block_on(listen).map_err(|source| StartError::Listen { address, source })
+}
+
+/// How many connections each endpoint may have by the limit of open files, which is raised as far as it may be.
+fn descriptors() -> usize {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            limit.current = limit.maximum;
+        }
+    }
+    let most = limit.current.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    (most.saturating_sub(KEPT_DESCRIPTORS) / 2).max(1)
+}

@@ -1,0 +1,376 @@
+//! [`Service`]: what the server does, whichever endpoint a request came through.
+
+use crate::error::{Error, Result};
+use crate::metrics::Metrics;
+use crate::model::{Computed, Job, Served};
+use crate::repository::Repository;
+use crate::request::{
+    InferRequest, InferResponse, MOST_TENSORS, OutputData, OutputTensor, WantedOutput, check_count,
+    check_name,
+};
+use crate::shared_memory::SharedMemory;
+use bytes::Bytes;
+use nnhal::DataType;
+use nnhal::hal::Cancellation;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// What the server calls itself.
+pub(crate) const NAME: &str = "nnhal";
+
+/// A request is tried again so often when its model has just been replaced.
+const MOST_ATTEMPTS: usize = 8;
+
+/// After a deadline, for a worker to say itself what has become of a request.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// What the server does, whichever endpoint a request came through.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) repository: Arc<Repository>,
+    pub(crate) shared_memory: SharedMemory,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether clients may load and unload models.
+    pub(crate) may_control: bool,
+    pub(crate) receiving: Arc<Receiving>,
+    is_ending: AtomicBool,
+    in_progress: AtomicUsize,
+    /// What a request may take if neither it nor its model says it.
+    most_time: Duration,
+}
+
+/// Bytes of requests that are in progress, and how many there may be.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+/// Bytes that one request has taken; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    from: Arc<Receiving>,
+    bytes: usize,
+}
+
+impl Receiving {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+impl Charge {
+    pub(crate) fn new(from: Arc<Receiving>) -> Self {
+        Self { from, bytes: 0 }
+    }
+
+    /// Takes more bytes.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`]
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<()> {
+        let Receiving { limit, used } = &*self.from;
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| sum <= limit);
+        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        taken.map_err(|_| Error::NoMemory { limit: *limit })?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Gives some of what it has taken back.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.from.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.from.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Gives a run up when no one waits for it any more.
+struct CancelWhenDropped(Cancellation);
+
+impl Drop for CancelWhenDropped {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Counts a request that is in progress.
+struct InProgress<'s>(&'s AtomicUsize);
+
+impl Drop for InProgress<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Service {
+    pub(crate) fn new(
+        repository: Arc<Repository>,
+        shared_memory: SharedMemory,
+        metrics: Arc<Metrics>,
+        may_control: bool,
+        receiving: Arc<Receiving>,
+        most_time: Duration,
+    ) -> Self {
+        Self {
+            repository,
+            shared_memory,
+            metrics,
+            may_control,
+            receiving,
+            is_ending: AtomicBool::new(false),
+            in_progress: AtomicUsize::new(0),
+            most_time,
+        }
+    }
+
+    /// Whether all models are as they should be, and more requests are taken.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.is_ending.load(Ordering::Relaxed) && self.repository.is_ready()
+    }
+
+    /// Takes no more requests to run models.
+    pub(crate) fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+        self.repository.end();
+    }
+
+    /// Extensions of the protocol that are offered.
+    pub(crate) fn extensions(&self) -> Vec<&'static str> {
+        let mut all = vec![
+            "classification",
+            "model_repository",
+            "model_repository(unload_dependents)",
+            "schedule_policy",
+            "model_configuration",
+            "binary_tensor_data",
+            "parameters",
+            "statistics",
+        ];
+        if self.shared_memory.is_offered() {
+            all.push("system_shared_memory");
+        }
+        all
+    }
+
+    /// # Errors
+    /// [`Error::Forbidden`]
+    pub(crate) fn check_control(&self) -> Result<()> {
+        let why =
+            "clients may not load and unload models: the server was started with --no-control";
+        if self.may_control { Ok(()) } else { Err(Error::Forbidden(why)) }
+    }
+
+    /// Runs a model.
+    ///
+    /// # Errors
+    /// The request does not fit the model, the model cannot take more requests, the time is over, or the run
+    /// failed.
+    pub(crate) async fn infer(
+        &self,
+        mut request: InferRequest,
+        arrived: Instant,
+    ) -> Result<InferResponse> {
+        self.in_progress.fetch_add(1, Ordering::AcqRel);
+        let _in_progress = InProgress(&self.in_progress);
+        check_name("an identifier", &request.id)?;
+        check_count("inputs", request.inputs.len(), MOST_TENSORS)?;
+        check_count("outputs", request.outputs.len(), MOST_TENSORS)?;
+        for _ in 0..MOST_ATTEMPTS {
+            if self.is_ending.load(Ordering::Relaxed) {
+                return Err(Error::Unavailable("the server ends".into()));
+            }
+            let served = self.repository.get(&request.model, request.version)?;
+            let (id, wanted) = (request.id.clone(), request.outputs.clone());
+            match self.run(&served, request, arrived).await {
+                Ok(computed) => return answer(&served, id, &wanted, computed),
+                Err(Refused::For(error)) => return Err(error),
+                Err(Refused::Replaced(same)) => request = *same,
+            }
+        }
+        let name = crate::request::shortened(&request.model);
+        Err(Error::Unavailable(format!("model {name:?} is being replaced again and again")))
+    }
+
+    async fn run(
+        &self,
+        served: &Served,
+        request: InferRequest,
+        arrived: Instant,
+    ) -> std::result::Result<Computed, Refused> {
+        let (inputs, rows) = served.check(&request).inspect_err(|_| {
+            served.failed(arrived.elapsed());
+        })?;
+        let config = &served.config;
+        let of_model = Some(config.default_timeout_microseconds).filter(|it| *it > 0);
+        let timeout = request.timeout.or(of_model.map(Duration::from_micros));
+        let deadline = arrived.checked_add(timeout.unwrap_or(self.most_time).min(self.most_time));
+        let cancellation = Cancellation::new();
+        let _cancels = CancelWhenDropped(cancellation.clone());
+        let (sender, receiver) = oneshot::channel();
+        let priority = config.priority(request.priority);
+        let (answer, span) = (sender, tracing::Span::current());
+        let job =
+            Job { request, inputs, rows, priority, arrived, deadline, cancellation, answer, span };
+        if let Err(refused) = served.push(job) {
+            let (job, why) = *refused;
+            return Err(match why {
+                Some(error) => Refused::For(error),
+                None => Refused::Replaced(Box::new(job.request)),
+            });
+        }
+        // A worker answers each job that it has taken; one that does not has panicked. All may be busy when
+        // the time is over: then the job is dropped when one looks at it.
+        let lost = |_| Error::Internal("the worker is gone".into());
+        let answer = match deadline {
+            Some(deadline) => {
+                let late = |_| Error::Timeout("before it was answered");
+                tokio::time::timeout_at((deadline + GRACE).into(), receiver).await.map_err(late)?
+            }
+            None => receiver.await,
+        };
+        Ok(answer.map_err(lost)??)
+    }
+
+    /// Waits until no requests to run models are in progress, for at most so long.
+    pub(crate) async fn drained(&self, most: Duration) {
+        let begun = Instant::now();
+        while self.in_progress.load(Ordering::Acquire) > 0 && begun.elapsed() < most {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Why a model has not run a request.
+enum Refused {
+    /// An error.
+    For(Error),
+    /// Another one has taken its place in the meantime: the request is as it was.
+    Replaced(Box<InferRequest>),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::For(error)
+    }
+}
+
+/// The outputs that were wanted, as they were wanted.
+fn answer(
+    served: &Served,
+    id: String,
+    wanted: &[WantedOutput],
+    computed: Computed,
+) -> Result<InferResponse> {
+    let all;
+    let wanted = match wanted {
+        [] => {
+            let name = |meta: &crate::model::TensorMeta| meta.name.clone();
+            let output = |name| WantedOutput { name, ..WantedOutput::default() };
+            all = served.outputs.iter().map(name).map(output).collect::<Vec<_>>();
+            &all
+        }
+        some => some,
+    };
+    let mut outputs = Vec::with_capacity(wanted.len());
+    for output in wanted {
+        let position = served.output_named(&output.name)?;
+        let missing = || Error::Internal(format!("output {:?} was not computed", output.name));
+        let (shape, data) = computed.outputs.get(position).ok_or_else(missing)?;
+        let OutputData::Tensor(data_type, bytes) = data else { return Err(missing()) };
+        outputs.push(one_output(served, output, *data_type, shape, bytes)?);
+    }
+    let (model, version) = (served.name.clone(), served.version);
+    Ok(InferResponse { model, version, id, outputs })
+}
+
+fn one_output(
+    served: &Served,
+    wanted: &WantedOutput,
+    data_type: DataType,
+    shape: &[usize],
+    bytes: &Bytes,
+) -> Result<OutputTensor> {
+    let name = wanted.name.clone();
+    let (shape, datatype, data) = match wanted.classes {
+        Some(classes) => {
+            let (shape, texts) = classify(served, classes, data_type, shape, bytes)?;
+            (shape, crate::data_type::TEXT, OutputData::Texts(texts))
+        }
+        None => {
+            let no_name = || Error::Internal(format!("the protocol has no type for {data_type}"));
+            let datatype = crate::data_type::name(data_type).ok_or_else(no_name)?;
+            (shape.to_vec(), datatype, OutputData::Tensor(data_type, bytes.clone()))
+        }
+    };
+    let Some(place) = &wanted.shared else {
+        return Ok(OutputTensor { name, datatype, shape, data });
+    };
+    let bytes = data.to_bytes();
+    place.write(&bytes)?;
+    let data = OutputData::Shared { place: place.clone(), length: bytes.len() };
+    Ok(OutputTensor { name, datatype, shape, data })
+}
+
+impl OutputData {
+    /// The elements as the protocol has them in bytes.
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        match self {
+            Self::Tensor(_, bytes) => bytes.clone(),
+            Self::Shared { .. } => Bytes::new(),
+            Self::Texts(texts) => {
+                let mut bytes = Vec::new();
+                for text in texts {
+                    let length = u32::try_from(text.len()).unwrap_or(0);
+                    bytes.extend(length.to_le_bytes());
+                    bytes.extend(&text.as_bytes()[..length as usize]);
+                }
+                bytes.into()
+            }
+        }
+    }
+}
+
+/// The classes with the greatest values, of each row: `value:index` or `value:index:name`.
+fn classify(
+    served: &Served,
+    classes: usize,
+    data_type: DataType,
+    shape: &[usize],
+    bytes: &Bytes,
+) -> Result<(Vec<usize>, Vec<String>)> {
+    let rows = if served.is_batched() { shape.first().copied().unwrap_or(1) } else { 1 };
+    let all = nnhal::Tensor::from_bytes(data_type, shape, bytes)?.stored();
+    let each = all.len().checked_div(rows).unwrap_or(0);
+    let count = classes.min(each);
+    let mut texts = Vec::with_capacity(rows * count);
+    for row in all.chunks(each.max(1)) {
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        order.sort_by(|one, other| row[*other].total_cmp(&row[*one]));
+        texts.extend(order.into_iter().take(count).map(|index| {
+            let value = if data_type.is_float() {
+                format!("{:.6}", row[index])
+            } else {
+                row[index].to_string()
+            };
+            match served.labels.get(index) {
+                Some(label) => format!("{value}:{index}:{label}"),
+                None => format!("{value}:{index}"),
+            }
+        }));
+    }
+    let shape = if served.is_batched() { vec![rows, count] } else { vec![count] };
+    Ok((shape, texts))
+}

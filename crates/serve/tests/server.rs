@@ -1,0 +1,390 @@
+//! A server as strangers meet it: right and wrong requests, by HTTP as it is on the wire.
+
+use nnhal_serve::{Options, Server, StartError};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+fn asset(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/digits").join(name)
+}
+
+/// A repository with the digits' network, in floats, as `digits`.
+fn repository(config: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    add(folder.path(), "digits", 1, "digits_float32.tflite", config);
+    folder
+}
+
+fn add(root: &Path, name: &str, version: u64, file: &str, config: &str) {
+    let folder = root.join(name).join(version.to_string());
+    std::fs::create_dir_all(&folder).unwrap();
+    let partial = root.join(format!(".{name}-{version}"));
+    std::fs::copy(asset(file), &partial).unwrap();
+    std::fs::rename(partial, folder.join("model.tflite")).unwrap();
+    std::fs::write(root.join(name).join("config.toml"), config).unwrap();
+}
+
+fn options(models: &Path) -> Options {
+    let here = "127.0.0.1:0".parse().unwrap();
+    let mut options = Options::new(models).http(here).grpc(here);
+    options.poll = Some(Duration::from_millis(50));
+    options
+}
+
+fn start(options: Options) -> (Server, SocketAddr) {
+    let server = Server::start(options).unwrap();
+    let address = server.http_address().unwrap();
+    (server, address)
+}
+
+/// Sends bytes, and reads until the other side ends.
+fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // What is refused early is not read to its end.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn request(method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let mut bytes = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
+    )
+    .into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    exchange(address, &request("GET", path, "", b""))
+}
+
+fn post(address: SocketAddr, path: &str, body: &str) -> String {
+    exchange(address, &request("POST", path, "", body.as_bytes()))
+}
+
+fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+}
+
+const INFER: &str = "/v2/models/digits/infer";
+
+/// A request for rows of an image of one brightness.
+fn image(rows: usize, brightness: f32) -> String {
+    let data = vec![brightness.to_string(); rows * 64].join(",");
+    format!(
+        r#"{{"id":"{brightness}","inputs":[{{"name":"image","shape":[{rows},8,8,1],"datatype":"FP32","data":[{data}]}}]}}"#
+    )
+}
+
+#[test]
+fn health_metadata_and_a_run_by_json() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    assert_eq!(status(&get(address, "/v2/health/live")), 200);
+    assert_eq!(status(&get(address, "/v2/health/ready")), 200);
+    assert!(get(address, "/v2").contains(r#""name":"nnhal""#));
+    let metadata = get(address, "/v2/models/digits");
+    assert!(metadata.contains(r#""shape":[1,8,8,1]"#), "{metadata}");
+    assert_eq!(status(&get(address, "/v2/models/digits/versions/1/ready")), 200);
+    assert_eq!(status(&get(address, "/v2/models/digits/versions/2/ready")), 404);
+    assert_eq!(status(&get(address, "/v2/models/none/ready")), 404);
+    let answer = post(address, INFER, &image(1, 0.5));
+    assert_eq!(status(&answer), 200, "{answer}");
+    assert!(answer.contains(r#""id":"0.5""#) && answer.contains(r#""shape":[1,10]"#), "{answer}");
+    server.end();
+}
+
+/// A request to add rows of four numbers to each other, of which all are `value`.
+fn sum(rows: usize, value: usize) -> String {
+    let data = vec![value.to_string(); rows * 4].join(",");
+    let input = |name: &str| {
+        format!(r#"{{"name":"{name}","shape":[{rows},4],"datatype":"FP32","data":[{data}]}}"#)
+    };
+    format!(r#"{{"inputs":[{},{}]}}"#, input("a"), input("b"))
+}
+
+#[test]
+fn requests_are_put_together_and_each_gets_its_own_rows() {
+    let folder = repository("");
+    let root = folder.path().join("add");
+    std::fs::create_dir_all(root.join("1")).unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/add.tflite");
+    std::fs::copy(file, root.join("1/model.tflite")).unwrap();
+    let config = "max_batch_size = 8\n[dynamic_batching]\nmax_queue_delay_microseconds = 200000\n\
+                  preferred_batch_sizes = [6]";
+    std::fs::write(root.join("config.toml"), config).unwrap();
+    let (server, address) = start(options(folder.path()));
+    std::thread::scope(|scope| {
+        for rows in 1..=3 {
+            scope.spawn(move || {
+                let answer = post(address, "/v2/models/add/infer", &sum(rows, rows * 10));
+                let expected = vec![format!("{}.0", rows * 20); rows * 4].join(",");
+                assert!(answer.contains(&format!("\"data\":[{expected}]")), "{answer}");
+            });
+        }
+    });
+    let stats = get(address, "/v2/models/add/stats");
+    assert!(stats.contains(r#""inference_count":6"#), "{stats}");
+    assert!(
+        stats.contains(r#""execution_count":1"#) && stats.contains(r#""batch_size":6"#),
+        "{stats}"
+    );
+    assert!(!get(address, "/nnhal/models").contains("row_by_row\":\""), "it is run as a batch");
+    server.end();
+}
+
+#[test]
+fn rows_that_a_file_cannot_take_together_are_run_one_by_one() {
+    let folder = repository("");
+    add(
+        folder.path(),
+        "many",
+        1,
+        "digits_float32.tflite",
+        "max_batch_size = 8\n[dynamic_batching]",
+    );
+    let (server, address) = start(options(folder.path()));
+    let data = |answer: &str| -> Vec<f32> {
+        let (_, data) = answer.split_once(r#""data":["#).unwrap_or_else(|| panic!("{answer}"));
+        data.split(']').next().unwrap().split(',').map(|it| it.parse().unwrap()).collect()
+    };
+    let one = data(&post(address, INFER, &image(1, 0.25)));
+    let seven = data(&post(address, "/v2/models/many/infer", &image(7, 0.25)));
+    assert_eq!(seven.len(), 70);
+    for row in seven.chunks(10) {
+        assert!(row.iter().zip(&one).all(|(a, b)| (a - b).abs() < 1e-5), "{row:?} {one:?}");
+    }
+    assert_eq!(status(&post(address, "/v2/models/many/infer", &image(9, 0.5))), 400);
+    server.end();
+}
+
+#[test]
+fn sec_requests_that_are_wrong_are_refused_and_harm_no_one() {
+    let folder = repository("");
+    let mut options = options(folder.path());
+    options.most_request = 1 << 20;
+    let (server, address) = start(options);
+    let input = |rest: &str| format!(r#"{{"inputs":[{{"name":"image",{rest}}}]}}"#);
+    for body in [
+        String::new(),
+        "{".into(),
+        "[]".into(),
+        r#"{"inputs":[]}"#.into(),
+        r#"{"inputs":7}"#.into(),
+        input(r#""shape":[1,8,8,1],"datatype":"FP32","data":[1]"#),
+        input(r#""shape":[1,8,8,1],"datatype":"FP64","data":[1]"#),
+        input(r#""shape":[1,8,8,1],"datatype":"FP32""#),
+        input(r#""shape":[-1],"datatype":"FP32","data":[]"#),
+        input(r#""shape":[9223372036854775807,9223372036854775807],"datatype":"FP32","data":[]"#),
+        input(r#""shape":[4611686018427387904],"datatype":"UINT8","data":[]"#),
+        input(r#""shape":[1,8,8,1],"datatype":"FP32","data":["x"]"#),
+        input(r#""shape":[0],"datatype":"FP32","data":[]"#),
+        input(r#""shape":[1,8,8,1],"datatype":"FP32","parameters":{"binary_data_size":256}"#),
+        input(&format!(r#""shape":[1],"datatype":"FP32","data":{}"#, "[".repeat(100_000))),
+        input(&format!(r#""shape":[1],"datatype":"FP32","x":{}"#, "[".repeat(100_000))),
+        image(1, 0.5).replace("\"image\"", "\"other\""),
+        image(2, 0.5),
+    ] {
+        let answer = post(address, INFER, &body);
+        assert_eq!(status(&answer), 400, "{} {answer}", &body[..body.len().min(100)]);
+        assert!(answer.contains("\"error\""));
+    }
+    for header in ["x", "-1", "99999999999999999999", "400"] {
+        let header = format!("inference-header-content-length: {header}\r\n");
+        let bytes = request("POST", INFER, &header, image(1, 0.5).as_bytes());
+        assert_eq!(status(&exchange(address, &bytes)), 400, "{header}");
+    }
+    let large = vec![b' '; (1 << 20) + 1];
+    assert_eq!(status(&exchange(address, &request("POST", INFER, "", &large))), 413);
+    let many: String = (0..200).map(|at| format!("x-{at}: 1\r\n")).collect();
+    assert_eq!(status(&exchange(address, &request("GET", "/v2", &many, b""))), 431);
+    for garbage in
+        [&b"\0\xff\x80garbage\r\n\r\n"[..], b"GET", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0"]
+    {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(garbage).unwrap();
+        let mut stream = TcpStream::connect(server.grpc_address().unwrap()).unwrap();
+        stream.write_all(garbage).unwrap();
+    }
+    let file = r#"{"parameters":{"config":"{}","file:1/m":"AAAA"}}"#;
+    for name in ["%00", "a%00b", "..%2fx", ".x", &"x".repeat(300)] {
+        let path = format!("/v2/repository/models/{name}/load");
+        assert_eq!(status(&post(address, &path, file)), 404, "{name}");
+    }
+    assert_eq!(status(&post(address, "/v2/repository/models/new/load", file)), 400);
+    assert_eq!(status(&get(address, "/v2/models/..%2f..%2fetc/ready")), 404);
+    assert_eq!(status(&post(address, "/v2/repository/models/..%2fdigits/load", "")), 404);
+    assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200, "all others are still served");
+    server.end();
+}
+
+#[test]
+fn sec_a_client_that_is_too_slow_is_cut_off() {
+    let folder = repository("");
+    let mut options = options(folder.path());
+    options.client_timeout = Duration::from_millis(300);
+    let (server, address) = start(options);
+    let begun = Instant::now();
+    let head = format!("POST {INFER} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
+    assert_eq!(status(&exchange(address, head.as_bytes())), 408);
+    for silent in ["", "GET /v2 HTTP/1.1\r\nhos", "GET /v2/health/live HTTP/1.1\r\nhost: x\r\n\r\n"]
+    {
+        exchange(address, silent.as_bytes());
+        exchange(server.grpc_address().unwrap(), silent.as_bytes());
+    }
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    server.end();
+}
+
+#[test]
+fn a_full_queue_and_a_timeout_are_reported() {
+    let folder = repository("max_queue_size = 1\nthreads = 1");
+    let (server, address) = start(options(folder.path()));
+    let late = image(1, 0.5).replacen('{', r#"{"parameters":{"timeout":1},"#, 1);
+    assert_eq!(status(&post(address, INFER, &late)), 504);
+    let body = image(1, 0.5);
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        let ask = || (0..40).map(|_| post(address, INFER, &body)).collect::<Vec<_>>();
+        let tasks: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+        tasks.into_iter().flat_map(|task| task.join().unwrap()).collect()
+    });
+    let count = |code| answers.iter().filter(|answer| status(answer) == code).count();
+    assert_eq!(count(200) + count(429), answers.len());
+    assert!(count(200) > 0);
+    for full in answers.iter().filter(|answer| status(answer) == 429) {
+        assert!(full.contains("retry-after: 1"), "{full}");
+    }
+    server.end();
+}
+
+#[test]
+fn a_model_is_replaced_while_it_is_used_and_every_request_is_answered_once() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    let is_over = AtomicBool::new(false);
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        let ask = || {
+            let mut answers = Vec::new();
+            while !is_over.load(Ordering::Relaxed) {
+                answers.push(post(address, INFER, &image(1, 0.5)));
+            }
+            answers
+        };
+        let tasks: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        for version in 2..=6 {
+            add(folder.path(), "digits", version, "digits_float32.tflite", "");
+            let path = format!("/v2/models/digits/versions/{version}/ready");
+            let begun = Instant::now();
+            while status(&get(address, &path)) != 200 {
+                assert!(begun.elapsed() < Duration::from_secs(30), "version {version}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        tasks.into_iter().flat_map(|task| task.join().unwrap()).collect()
+    });
+    assert!(
+        answers.iter().all(|answer| status(answer) == 200 && answer.matches("\"id\"").count() == 1)
+    );
+    assert!(post(address, INFER, &image(1, 0.5)).contains(r#""model_version":"6""#));
+    assert_eq!(status(&get(address, "/v2/models/digits/versions/1/ready")), 404);
+    server.end();
+}
+
+#[test]
+fn a_model_that_cannot_be_loaded_leaves_the_old_one() {
+    let folder = repository("");
+    let (server, address) = start(options(folder.path()));
+    let file = folder.path().join("digits/1/model.tflite");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, "no model").unwrap();
+    let answer = post(address, "/v2/repository/models/digits/load", "");
+    assert_eq!(status(&answer), 400, "{answer}");
+    assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200);
+    let index = post(address, "/v2/repository/index", "");
+    assert!(index.contains(r#""state":"READY""#) && !index.contains(r#""reason":"""#), "{index}");
+    assert_eq!(status(&post(address, "/v2/repository/models/digits/unload", "")), 200);
+    assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 503);
+    server.end();
+}
+
+#[test]
+fn a_configuration_that_does_not_fit_is_refused_with_the_reason() {
+    let folder = repository("max_batch_size = 4\n[[inputs]]\nname = 'none'");
+    let (server, address) = start(options(folder.path()));
+    let index = post(address, "/v2/repository/index", "");
+    assert!(index.contains("UNAVAILABLE") && index.contains("there is no input"), "{index}");
+    assert_eq!(status(&get(address, "/v2/health/ready")), 503);
+    server.end();
+}
+
+#[test]
+fn sec_other_machines_need_a_token_or_a_word() {
+    let folder = repository("");
+    let mut open = options(folder.path()).http("0.0.0.0:0".parse().unwrap());
+    assert!(matches!(Server::start(open.clone()), Err(StartError::Open { .. })));
+    open.allow_anybody = true;
+    Server::start(open).unwrap().end();
+    let mut closed = options(folder.path()).http("0.0.0.0:0".parse().unwrap());
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "0123456789abcdef\n").unwrap();
+    closed.token_file = Some(tokens);
+    let (server, address) = start(closed);
+    let address = SocketAddr::from(([127, 0, 0, 1], address.port()));
+    assert_eq!(status(&get(address, "/v2")), 401);
+    assert_eq!(status(&get(address, "/metrics")), 401);
+    assert_eq!(status(&get(address, "/v2/health/live")), 200);
+    let with = request("GET", "/v2", "authorization: Bearer 0123456789abcdef\r\n", b"");
+    assert_eq!(status(&exchange(address, &with)), 200);
+    server.end();
+}
+
+/// A browser, if the machine has one.
+fn browser() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("NNHAL_TEST_BROWSER") {
+        return Some(named.into());
+    }
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
+    let mut all = names.iter().flat_map(|name| folders.iter().map(move |it| it.join(name)));
+    all.find(|path| path.is_file())
+}
+
+#[test]
+#[allow(clippy::print_stderr)] // What was not tried is said.
+fn the_page_shows_models_and_why_others_are_not_there() {
+    let Some(browser) = browser() else {
+        eprintln!("there is no Chromium (Debian: apt install chromium): the page was not opened");
+        return;
+    };
+    let folder = repository("");
+    add(folder.path(), "<b>wrong", 1, "digits_float32.tflite", "instances = 0");
+    let (server, address) = start(options(folder.path()));
+    assert_eq!(status(&post(address, INFER, &image(1, 0.5))), 200);
+    let profile = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--dump-dom",
+            "--virtual-time-budget=10000",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("http://{address}/"))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    assert!(dom.contains("digits 1") && dom.contains("READY"), "{dom}");
+    assert!(dom.contains("image FP32 [1, 8, 8, 1]") && dom.contains("<polyline"), "{dom}");
+    assert!(dom.contains("&lt;b&gt;wrong") && dom.contains("instances is 0"), "{dom}");
+    assert!(!dom.contains("<b>wrong"), "a name is never markup");
+    server.end();
+}

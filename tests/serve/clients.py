@@ -1,0 +1,187 @@
+"""Triton's own Python clients, as they come, against a server that runs: clients.py HTTP GRPC [TOKEN]."""
+
+import asyncio
+import sys
+import threading
+
+import numpy
+import tritonclient.grpc as grpc
+import tritonclient.grpc.aio as grpc_aio
+import tritonclient.http as http
+import tritonclient.http.aio as http_aio
+import tritonclient.utils.shared_memory as shared_memory
+from tritonclient.utils import InferenceServerException
+
+HTTP, GRPC = sys.argv[1:3]
+IMAGE = numpy.linspace(0, 1, 64, dtype=numpy.float32).reshape(1, 8, 8, 1)
+checks = 0
+
+
+def check(condition, what):
+    global checks
+    if not condition:
+        sys.exit(f"failed: {what}")
+    checks += 1
+
+
+def fails(call, what, expected):
+    try:
+        call()
+    except InferenceServerException as error:
+        check(expected in str(error), f"{what}: {error}")
+    else:
+        sys.exit(f"failed: {what} was not refused")
+
+
+def request(module, images, **options):
+    image = module.InferInput("image", list(images.shape), "FP32")
+    image.set_data_from_numpy(images, **options)
+    return image
+
+
+def common(module, client):
+    """What both endpoints offer alike."""
+    check(client.is_server_live() and client.is_server_ready(), "health")
+    check(client.is_model_ready("digits") and client.is_model_ready("digits", "1"), "a model's readiness")
+    check(not client.is_model_ready("none"), "a model that is not there")
+    check(not client.is_model_ready("digits", "9"), "a version that is not there")
+    options = {"as_json": True} if module is grpc else {}
+    check(client.get_server_metadata(**options)["name"] == "nnhal", "the server's metadata")
+    metadata = client.get_model_metadata("batched", **options)
+    check([int(it) for it in metadata["inputs"][0]["shape"]] == [-1, 8, 8, 1], "a model's metadata")
+    config = client.get_model_config("batched", **options)
+    config = config.get("config", config)
+    check(int(config["max_batch_size"]) == 8, "a model's configuration")
+
+    result = client.infer("digits", [request(module, IMAGE)], request_id="7")
+    alone = result.as_numpy(result.get_output("probabilities") and "probabilities")
+    check(alone.shape == (1, 10) and abs(alone.sum() - 1) < 1e-3, "a run")
+    name = "probabilities"
+    rows = numpy.concatenate([IMAGE, IMAGE * 0.5, IMAGE * 0])
+    batch = client.infer("batched", [request(module, rows)]).as_numpy(name)
+    check(batch.shape == (3, 10) and numpy.allclose(batch[:1], alone, atol=1e-5), "a batch")
+
+    wanted = module.InferRequestedOutput(name, class_count=3)
+    classes = client.infer("digits", [request(module, IMAGE)], outputs=[wanted]).as_numpy(name)
+    best = int(classes.reshape(-1)[0].decode().split(":")[1])
+    check(best == int(alone.argmax()), f"classes: {classes}")
+
+    fails(lambda: client.infer("none", [request(module, IMAGE)]), "no model", "none")
+    fails(lambda: client.infer("digits", [request(module, rows)]), "a wrong shape", "shape")
+    fails(lambda: client.infer("batched", [request(module, numpy.concatenate([rows] * 4))]), "too many rows", "at most 8")
+    wrong = module.InferInput("image", [1, 8, 8, 1], "INT32")
+    wrong.set_data_from_numpy(IMAGE.astype(numpy.int32))
+    fails(lambda: client.infer("digits", [wrong]), "a wrong type", "int32")
+    fails(
+        lambda: client.infer("digits", [request(module, IMAGE)], outputs=[module.InferRequestedOutput("x")]),
+        "no such output",
+        "x",
+    )
+    fails(lambda: client.infer("digits", [request(module, IMAGE)], timeout=1), "a timeout", "timeout")
+    client.infer("digits", [request(module, IMAGE)], priority=1, timeout=10_000_000)
+
+    stats = client.get_inference_statistics("batched", **options)["model_stats"][0]
+    check(int(stats["inference_count"]) >= 3, "statistics")
+    client.unload_model("other")
+    check(not client.is_model_ready("other"), "unloading")
+    client.load_model("other")
+    check(client.is_model_ready("other"), "loading")
+    index = client.get_model_repository_index(**options)
+    index = index["models"] if module is grpc else index
+    check({entry["name"] for entry in index} == {"digits", "batched", "other"}, f"the index: {index}")
+    memory(module, client, alone)
+    return alone
+
+
+def memory(module, client, expected):
+    """Inputs and outputs in shared memory."""
+    client.unregister_system_shared_memory()
+    client.unregister_cuda_shared_memory()
+    name = f"nnhal_{module.__name__.split('.')[1]}"
+    region = shared_memory.create_shared_memory_region("in", "/" + name, 512)
+    try:
+        shared_memory.set_shared_memory_region(region, [IMAGE])
+        client.register_system_shared_memory("region", "/" + name, 512)
+        status = client.get_system_shared_memory_status(**({"as_json": True} if module is grpc else {}))
+        check("region" in str(status), "the status of shared memory")
+        image = module.InferInput("image", [1, 8, 8, 1], "FP32")
+        image.set_shared_memory("region", 256)
+        output = module.InferRequestedOutput("probabilities")
+        output.set_shared_memory("region", 40, 256)
+        client.infer("digits", [image], outputs=[output])
+        found = shared_memory.get_contents_as_numpy(region, numpy.float32, [1, 10], 256)
+        check(numpy.allclose(found, expected), "a run in shared memory")
+        image.set_shared_memory("region", 256, 300)
+        fails(lambda: client.infer("digits", [image]), "beyond shared memory", "512")
+        output.set_shared_memory("region", 39, 256)
+        image = request(module, IMAGE)
+        fails(lambda: client.infer("digits", [image], outputs=[output]), "too little room", "room")
+        fails(
+            lambda: client.register_system_shared_memory("other", "/none-of-that-name", 512),
+            "no such object",
+            "none-of-that-name",
+        )
+    finally:
+        client.unregister_system_shared_memory("region")
+        shared_memory.destroy_shared_memory_region(region)
+
+
+def by_http():
+    with http.InferenceServerClient(HTTP, concurrency=4) as client:
+        alone = common(http, client)
+        # JSON both ways, and each mixed with bytes.
+        for into, out in [(False, False), (False, True), (True, False), (True, True)]:
+            wanted = http.InferRequestedOutput("probabilities", binary_data=out)
+            image = request(http, IMAGE, binary_data=into)
+            found = client.infer("digits", [image], outputs=[wanted]).as_numpy("probabilities")
+            check(numpy.allclose(found, alone), f"binary {into} {out}")
+        pending = [client.async_infer("batched", [request(http, IMAGE)]) for _ in range(32)]
+        check(all(numpy.allclose(it.get_result().as_numpy("probabilities"), alone, atol=1e-5) for it in pending), "async")
+    return alone
+
+
+def by_grpc(alone):
+    with grpc.InferenceServerClient(GRPC) as client:
+        check(numpy.allclose(common(grpc, client), alone), "both endpoints give the same")
+        done, results = threading.Semaphore(0), []
+
+        def keep(result, error):
+            results.append((result, error))
+            done.release()
+
+        for _ in range(32):
+            client.async_infer("batched", [request(grpc, IMAGE)], keep)
+        for _ in range(32):
+            check(done.acquire(timeout=30), "an answer")
+        check(all(error is None for _, error in results), "async")
+        results.clear()
+        client.start_stream(keep)
+        for number in range(20):
+            client.async_stream_infer("digits" if number != 7 else "none", [request(grpc, IMAGE)], request_id=str(number))
+        for _ in range(20):
+            check(done.acquire(timeout=30), "an answer of a stream")
+        client.stop_stream()
+        failed = [number for number, (_, error) in enumerate(results) if error]
+        check(failed == [7], f"a stream's answers are in order: {failed}")
+        ids = [result.get_response().id for number, (result, _) in enumerate(results) if number != 7]
+        check(ids == [str(number) for number in range(20) if number != 7], f"{ids}")
+        try:
+            client.infer("digits", [request(grpc, IMAGE)], client_timeout=0.000001)
+        except InferenceServerException as error:
+            check("Deadline" in str(error), str(error))
+
+
+async def by_asyncio(alone):
+    async with http_aio.InferenceServerClient(HTTP) as client:
+        runs = [client.infer("batched", [request(http, IMAGE)]) for _ in range(16)]
+        for result in await asyncio.gather(*runs):
+            check(numpy.allclose(result.as_numpy("probabilities"), alone, atol=1e-5), "asyncio, http")
+    async with grpc_aio.InferenceServerClient(GRPC) as client:
+        runs = [client.infer("batched", [request(grpc, IMAGE)]) for _ in range(16)]
+        for result in await asyncio.gather(*runs):
+            check(numpy.allclose(result.as_numpy("probabilities"), alone, atol=1e-5), "asyncio, grpc")
+
+
+by_grpc(by_http())
+asyncio.run(by_asyncio(by_http()))
+print(f"{checks} checks passed")

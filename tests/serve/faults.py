@@ -1,0 +1,114 @@
+"""What goes wrong with clients, and what a server keeps promising: faults.py HTTP GRPC PID [REQUESTS]."""
+
+import json
+import os
+import random
+import socket
+import sys
+import time
+import urllib.request
+
+HTTP, GRPC, PID = sys.argv[1], sys.argv[2], int(sys.argv[3])
+REQUESTS = int(sys.argv[4]) if len(sys.argv) > 4 else 3000
+CONNECTIONS = 500
+ROUNDS = 200
+BODY = json.dumps(
+    {"inputs": [{"name": "image", "shape": [1, 8, 8, 1], "datatype": "FP32", "data": [0.5] * 64}]}
+).encode()
+
+
+def address(text):
+    host, port = text.rsplit(":", 1)
+    return host, int(port)
+
+
+def connect(text):
+    return socket.create_connection(address(text), timeout=20)
+
+
+def infer():
+    with urllib.request.urlopen(f"http://{HTTP}/v2/models/digits/infer", BODY, timeout=60) as response:
+        return json.load(response)["outputs"][0]["shape"]
+
+
+def descriptors():
+    return len(os.listdir(f"/proc/{PID}/fd"))
+
+
+def resident():
+    with open(f"/proc/{PID}/status", encoding="ascii") as status:
+        return int(next(line for line in status if line.startswith("VmRSS")).split()[1])
+
+
+def head(length):
+    return f"POST /v2/models/digits/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n".encode()
+
+
+def killed_in_the_middle():
+    for number in range(ROUNDS):
+        with connect(HTTP) as client:
+            client.sendall(head(len(BODY)) + BODY[: number % len(BODY)])
+            # Reset instead of an end.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        with connect(HTTP) as client:
+            client.sendall(head(len(BODY)) + BODY)  # and gone before the answer
+
+
+def garbage():
+    chance = random.Random(19)
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    for number in range(ROUNDS):
+        for endpoint in (HTTP, GRPC):
+            noise = chance.randbytes(chance.randrange(1, 4000))
+            if number % 3 == 0:
+                noise = preface + noise
+            elif number % 3 == 1:
+                body = bytearray(BODY)
+                for _ in range(5):
+                    body[chance.randrange(len(body))] = chance.randrange(256)
+                noise = head(len(body)) + bytes(body)
+            try:
+                with connect(endpoint) as client:
+                    client.sendall(noise)
+                    client.settimeout(0.01)
+                    client.recv(1000)
+            except OSError:
+                pass  # cut off, or nothing to say: both are right
+
+
+def many_connections():
+    clients = [connect(HTTP) for _ in range(CONNECTIONS)]
+    assert infer() == [1, 10]
+    for client in clients:
+        client.close()
+
+
+def many_requests():
+    with connect(HTTP) as client:
+        answers = client.makefile("rb")
+        for _ in range(REQUESTS):
+            client.sendall(head(len(BODY)) + BODY)
+            status, length = answers.readline(), 0
+            assert b" 200 " in status, status
+            while (line := answers.readline().strip()) != b"":
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line.split(b":")[1])
+            assert b'"shape":[1,10]' in answers.read(length)
+
+
+infer()
+many_requests()
+before = (descriptors(), resident())
+for fault in (killed_in_the_middle, garbage, many_connections, many_requests, many_requests):
+    begun = time.monotonic()
+    fault()
+    assert infer() == [1, 10], fault.__name__
+    print(f"  {fault.__name__}: {time.monotonic() - begun:.1f} s")
+for _ in range(100):
+    if descriptors() <= before[0] + 4:
+        break
+    time.sleep(0.1)
+after = (descriptors(), resident())
+print(f"  descriptors {before[0]} and {after[0]}, resident {before[1]} and {after[1]} KiB")
+assert after[0] <= before[0] + 4, "descriptors are left open"
+assert after[1] <= before[1] + 16 * 1024, "memory grows"
