@@ -95,7 +95,7 @@ fn errors_have_status_and_reason() {
     let past = Some(Deadline::from_nanoseconds_since_epoch(1));
     let late = ExecutionOptions { deadline: past, ..ExecutionOptions::default() };
     let error = prepared.execute(&request(8), &late).unwrap_err().error;
-    assert_eq!(error.status(), ErrorStatus::MissedDeadlineTransient, "{error}");
+    assert_eq!(error.status(), ErrorStatus::MissedDeadlinePersistent, "{error}");
 
     let mut wrong = request(8);
     wrong.inputs.clear();

@@ -91,7 +91,8 @@ fn garbage_ends_its_connection_only() {
     let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
-    let server = server(&path, Settings::default());
+    // Good and bad are one process here, and so one client.
+    let server = server(&path, Settings { connections: 2000, ..Settings::default() });
     serves(&path);
     let before = (descriptors(), threads());
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -216,4 +217,45 @@ fn a_cache_on_a_full_disk_is_not_saved_and_does_no_harm() {
     };
     let prepared = device.prepare_model(&common::model(), HalVersion::V1_3, options).unwrap();
     assert_eq!(execute(&*prepared, &request()).unwrap(), sum());
+}
+
+/// The client's end of a connection, through which a proxy passes everything but what it is told to keep.
+#[test]
+fn who_reads_nothing_loses_the_connection() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, proxied) = (folder.path().join("s"), folder.path().join("proxy"));
+    let patience = Duration::from_millis(300);
+    let server = server(&path, Settings { patience, ..Settings::default() });
+    let listener = std::os::unix::net::UnixListener::bind(&proxied).unwrap();
+    let reads = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (client, _) = listener.accept().unwrap();
+            let service = UnixStream::connect(&path).unwrap();
+            let (mut to, mut from) = (service.try_clone().unwrap(), client.try_clone().unwrap());
+            let upward = scope.spawn(move || std::io::copy(&mut from, &mut to));
+            let (mut from, mut to) = (service.try_clone().unwrap(), client.try_clone().unwrap());
+            from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            let mut bytes = [0; 4096];
+            while reads.load(std::sync::atomic::Ordering::SeqCst) {
+                match from.read(&mut bytes) {
+                    Ok(0) => break,
+                    Ok(length) => to.write_all(&bytes[..length]).unwrap(),
+                    Err(_) => {}
+                }
+            }
+            // The service writes into a buffer that nobody empties.
+            assert!(within(Duration::from_secs(20), || server.clients().list().is_empty()));
+            client.shutdown(std::net::Shutdown::Both).unwrap();
+            let _ = upward.join();
+        });
+        let lines = Lines::connect(&proxied).unwrap();
+        let device = lines.device().unwrap();
+        let long = nnhal_aidl::convert::model_to_wire(&common::long_model(100_000)).unwrap();
+        reads.store(false, std::sync::atomic::Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(50));
+        device.getSupportedOperations(&long).unwrap_err();
+    });
+    serves(&path);
 }

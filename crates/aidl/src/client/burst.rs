@@ -2,7 +2,6 @@
 
 use super::prepared::PreparedModel;
 use crate::clock::NONE;
-use crate::convert::request_to_wire;
 use crate::interface::nn::IBurst::IBurst;
 use nnhal_hal::{Execution, ExecutionError, Memory, Request, RequestMemoryPool};
 use rsbinder::Strong;
@@ -60,7 +59,7 @@ impl nnhal_hal::Burst for Burst {
     fn execute(&self, request: &Request, measure: bool) -> Result<Execution, ExecutionError> {
         let method = "IBurst.executeSynchronously";
         self.model.expect_known_outputs(request)?;
-        let wire = request_to_wire(request).map_err(nnhal_hal::Error::from)?;
+        let wire = self.model.to_wire(request, 0)?;
         let tokens = self.tokens_of(request);
         let result = self.model.link().call(method, || {
             self.burst.executeSynchronously(&wire, &tokens, measure, NONE, NONE)

@@ -1,6 +1,7 @@
 //! [`Device`]: a service as a [`nnhal_hal::Device`].
 
 use super::buffer::Buffer;
+use super::descriptors::with_few_pools;
 use super::link::{Connect, Link};
 use super::prepared::{Known, PreparedModel};
 use crate::clock;
@@ -79,10 +80,13 @@ impl Description {
     }
 }
 
+/// A status, and the model if there is one.
+type Notification = (i32, Option<Strong<dyn IPreparedModel>>);
+
 /// What becomes of a preparation, as the callback says it.
 #[derive(Default)]
 struct Notified {
-    answer: Mutex<Option<(i32, Option<Strong<dyn IPreparedModel>>)>>,
+    answer: Mutex<Option<Notification>>,
     changed: Condvar,
 }
 
@@ -202,7 +206,7 @@ fn received(
     link: &Link,
     method: &'static str,
     notified: &Notified,
-) -> nnhal_hal::Result<(i32, Option<Strong<dyn IPreparedModel>>)> {
+) -> nnhal_hal::Result<Notification> {
     const LOOK: Duration = Duration::from_millis(200);
     let mut answer = notified.answer.lock().unwrap_or_else(PoisonError::into_inner);
     let mut left = LONGEST_PREPARATION;
@@ -290,7 +294,8 @@ impl nnhal_hal::Device for Device {
             let no = |_| Support::No(NO_OEM.to_owned());
             return Ok(model.main.operations.iter().map(no).collect());
         }
-        let wire = model_to_wire(model)?;
+        let few = with_few_pools(model)?;
+        let wire = model_to_wire(&few)?;
         let found =
             self.ask(|link| link.call(method, || link.device().getSupportedOperations(&wire)))?;
         let found = checks::supported(method, model.main.operations.len(), found)?;
@@ -311,7 +316,8 @@ impl nnhal_hal::Device for Device {
             return Err(Error::failure(NO_OEM));
         }
         expect_not_cancelled(&options)?;
-        let wire = model_to_wire(model)?;
+        let few = with_few_pools(model)?;
+        let wire = model_to_wire(&few)?;
         let needed = self.description.cache_files_needed;
         let useful = counts(&options) == (needed.model as usize, needed.data as usize);
         // Another number of files is of no use to anybody, and no error (contract: PREP-7).
@@ -326,6 +332,8 @@ impl nnhal_hal::Device for Device {
             compilationHints: Vec::new(),
             extensionNameToPrefix: Vec::new(),
         };
+        let count = wire.pools.len() + config.modelCache.len() + config.dataCache.len();
+        self.link()?.expect_descriptors(count)?;
         let known = Known { model: Some(model), version };
         self.prepare("prepareModel", known, |link, callback| match link.version() >= Version::V4 {
             true => link.device().prepareModelWithConfig(&wire, &config, callback),

@@ -1,5 +1,6 @@
 //! [`Link`]: a connection to a service, for as long as the service lives.
 
+use super::descriptors::{self, MOST_OVER_SOCKET};
 use crate::interface::nn::IDevice::IDevice;
 use crate::socket::Lines;
 use crate::status::{error_of, gone, is_gone};
@@ -57,6 +58,12 @@ impl Link {
 
     pub(super) fn version(&self) -> Version {
         self.version
+    }
+
+    /// Refuses a call with more descriptors than the transport passes.
+    pub(super) fn expect_descriptors(&self, found: usize) -> Result<()> {
+        let most = if self.lines.is_some() { MOST_OVER_SOCKET } else { usize::MAX };
+        descriptors::expect(found, most)
     }
 
     /// Whether the service was found to be gone.

@@ -62,6 +62,16 @@ impl PreparedModel {
         Self(Arc::new(Inner { link, interface, outputs, reusables, version: known.version }))
     }
 
+    /// A request for the wire, if a call can carry it with so many descriptors besides.
+    pub(super) fn to_wire(
+        &self,
+        request: &Request,
+        besides: usize,
+    ) -> nnhal_hal::Result<nn::Request::Request> {
+        self.0.link.expect_descriptors(request.pools.len().saturating_add(besides))?;
+        Ok(request_to_wire(request)?)
+    }
+
     /// Outputs of models older than 1.2 have to be known, which the service does not know of this one
     /// (contract: REQ-8).
     pub(super) fn expect_known_outputs(&self, request: &Request) -> nnhal_hal::Result<()> {
@@ -127,7 +137,7 @@ impl PreparedModel {
         let Inner { link, interface, reusables, .. } = &*self.0;
         let method = "executeSynchronously";
         if link.version() < Version::V4 {
-            let wire = request_to_wire(request)?;
+            let wire = self.to_wire(request, 0)?;
             let loop_timeout = clock::duration_on_wire(loop_timeout);
             let call = || interface.executeSynchronously(&wire, measure, deadline, loop_timeout);
             return Ok((method, link.call(method, call)?));
@@ -135,7 +145,7 @@ impl PreparedModel {
         let (key, execution) = match reusables.plan(request, measure, loop_timeout) {
             Plan::Use(key, execution) => (key, execution),
             plan => {
-                let wire = request_to_wire(request)?;
+                let wire = self.to_wire(request, 0)?;
                 let config = config(measure, loop_timeout);
                 let make = || interface.createReusableExecution(&wire, &config);
                 let made = match plan {
@@ -180,7 +190,7 @@ impl nnhal_hal::PreparedModel for PreparedModel {
         if link.version() < Version::V4 {
             return Ok(());
         }
-        let wire = request_to_wire(request)?;
+        let wire = self.to_wire(request, 0)?;
         let make = || interface.createReusableExecution(&wire, &config(false, None));
         let execution = link.call("createReusableExecution", make)?;
         let key = Key { request: request.clone(), measure: false, loop_timeout: None };
@@ -204,7 +214,7 @@ impl nnhal_hal::PreparedModel for PreparedModel {
         timeout_after_fences: Option<Duration>,
     ) -> nnhal_hal::Result<FencedExecution> {
         let Inner { link, interface, .. } = &*self.0;
-        let wire = request_to_wire(request)?;
+        let wire = self.to_wire(request, wait_for.len())?;
         let fences: Vec<_> = wait_for.iter().map(to_parcel).collect::<Result<_, _>>()?;
         let deadline = clock::deadline_on_wire(options.deadline);
         let duration = clock::duration_on_wire(timeout_after_fences);

@@ -8,7 +8,9 @@ use std::os::fd::OwnedFd;
 /// Descriptors of the model cache and of the data cache, in the client's order (contract: CACHE-2).
 #[derive(Debug, Default)]
 pub struct CacheFiles {
+    /// Those of the model cache.
     pub model: Vec<OwnedFd>,
+    /// Those of the data cache.
     pub data: Vec<OwnedFd>,
 }
 
@@ -20,15 +22,42 @@ pub enum CacheError {
     NotSupported,
     /// Contract: CACHE-7.
     #[error("{found} handles of {kind} cache files, expected {expected}")]
-    Count { kind: &'static str, found: usize, expected: u32 },
+    Count {
+        /// `model` or `data`.
+        kind: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many the device needs.
+        expected: u32,
+    },
     /// Contract: CACHE-2, CACHE-7.
     #[error("handle {index} of the {kind} cache holds {found} descriptors, expected 1")]
-    Handle { kind: &'static str, index: usize, found: usize },
+    Handle {
+        /// `model` or `data`.
+        kind: &'static str,
+        /// Its place among them.
+        index: usize,
+        /// Its descriptors.
+        found: usize,
+    },
     /// Contract: CACHE-8.
     #[error("descriptor {index} of the {kind} cache is not open for reading and writing")]
-    Access { kind: &'static str, index: usize },
+    Access {
+        /// `model` or `data`.
+        kind: &'static str,
+        /// Its place among them.
+        index: usize,
+    },
+    /// The system has no more descriptors.
     #[error("descriptor {index} of the {kind} cache cannot be duplicated: {why}")]
-    Duplicate { kind: &'static str, index: usize, why: String },
+    Duplicate {
+        /// `model` or `data`.
+        kind: &'static str,
+        /// Its place among them.
+        index: usize,
+        /// The system's words.
+        why: String,
+    },
 }
 
 impl From<CacheError> for Error {

@@ -17,6 +17,7 @@ pub struct Given {
 }
 
 impl Tokens {
+    /// A buffer with this token is given, until what is returned is dropped.
     pub fn give(self: &Arc<Self>, token: u32) -> Given {
         self.lock().insert(token);
         Given { token, tokens: Arc::clone(self) }

@@ -25,6 +25,17 @@ pub fn model() -> Model {
     graph.into_model().expect("a complete model")
 }
 
+/// So many operations in a row.
+pub fn long_model(operations: usize) -> Model {
+    let mut graph = SubgraphBuilder::new();
+    let mut last = graph.input("a", OperandSpec::tensor_float32([1]));
+    for _ in 0..operations {
+        last = graph.operation(OperationType::Relu, [last], OperandSpec::tensor_float32([1]));
+    }
+    graph.output(last);
+    graph.into_model().expect("a complete model")
+}
+
 pub fn request() -> Request {
     let mut request = RequestBuilder::new();
     request.input(&[1.0_f32.to_le_bytes(), 2.0_f32.to_le_bytes()].concat());
