@@ -1,7 +1,7 @@
 //! The interface over the kernel's binder: as a client and as a service of the system's service manager.
 //!
 //! On Android and its relatives. The first call opens `/dev/binderfs/binder` or `/dev/binder` and keeps it
-//! open for as long as the process lives.
+//! open for as long as the process exists.
 
 use crate::client::{Device, Link};
 use crate::interface::nn::IDevice::IDevice;

@@ -42,7 +42,7 @@ impl Lines {
     /// Connects to a service.
     ///
     /// # Errors
-    /// `DEVICE_UNAVAILABLE` where nobody listens, or what listens is no such service.
+    /// `DEVICE_UNAVAILABLE` where no one listens, or what listens is no such service.
     pub fn connect(path: &Path) -> Result<Arc<Self>> {
         let refused = |why: StatusCode| gone("connect", why);
         let session = RpcSession::setup_client_android13plus_with_config(

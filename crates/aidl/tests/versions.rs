@@ -155,7 +155,7 @@ fn what_is_negative_or_padded_too_far_is_refused() {
     }
 }
 
-/// What version 4 brought is not there before, and hints that nobody knows are ignored.
+/// What version 4 brought is not there before, and hints that no one knows are ignored.
 #[test]
 fn methods_of_version_4_belong_to_it() {
     use nnhal_aidl::interface::nn::ErrorStatus::ErrorStatus as WireStatus;

@@ -16,7 +16,7 @@
 //! // A program's option `--device` takes names of both kinds.
 //! let name = "unix:/nonexistent/nnhal.sock";
 //! assert!(nnhal_remote::is_remote(name) && !nnhal_remote::is_remote("nnhal-cpu"));
-//! let refused = nnhal_remote::open(name).err().expect("nobody listens there");
+//! let refused = nnhal_remote::open(name).err().expect("no one listens there");
 //! assert!(refused.to_string().starts_with("unix:/nonexistent/nnhal.sock: "));
 //! ```
 
@@ -40,7 +40,7 @@ pub struct Kind {
     pub form: &'static str,
     /// Opens the device that the part of the name after the colon stands for.
     open: fn(&str) -> nnhal_hal::Result<Arc<dyn Device>>,
-    /// What there is, as parts of names after the colon; `None` where nobody keeps a list.
+    /// What there is, as parts of names after the colon; `None` where no one keeps a list.
     list: Option<fn() -> nnhal_hal::Result<Vec<String>>>,
 }
 
@@ -94,7 +94,7 @@ pub fn open(name: &str) -> Result<Arc<dyn Device>, RemoteError> {
 /// The names that a pattern stands for: all of a kind for `KIND:*`, otherwise the pattern itself.
 ///
 /// # Errors
-/// [`RemoteError::Form`] as [`open`]; [`RemoteError::NoList`] for `*` of a kind that nobody keeps a list
+/// [`RemoteError::Form`] as [`open`]; [`RemoteError::NoList`] for `*` of a kind that no one keeps a list
 /// of; [`RemoteError::Device`] if the list cannot be had.
 pub fn find(pattern: &str) -> Result<Vec<String>, RemoteError> {
     let Some((kind, rest)) = split(pattern) else {

@@ -75,7 +75,7 @@ pub(crate) struct Admission {
 }
 
 impl Clients {
-    /// Nobody yet.
+    /// No one yet.
     pub fn new(settings: Settings) -> Arc<Self> {
         Arc::new(Self {
             totals: Totals::new(settings.all),

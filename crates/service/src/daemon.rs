@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a daemon is told when it is started.
+/// What a daemon is given when it is started.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Where to listen, unless systemd has opened a socket.
@@ -49,7 +49,7 @@ pub enum DaemonError {
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Serves until `SIGTERM` or `SIGINT`. At `SIGHUP` the settings are read again, for clients that come from
-/// then on; where they make no sense, the old ones stay and `report` is told. `report` gets a line when the
+/// then on; where they make no sense, the old ones stay and `report` gets the reason. `report` gets a line when the
 /// service is ready, too.
 ///
 /// # Errors

@@ -62,7 +62,7 @@ fn guests(clients: Arc<Clients>) -> Guests {
     })
 }
 
-/// The objects that are watched, one of each guest.
+/// The objects that are observed, one of each guest.
 #[derive(Default)]
 struct Watched(Mutex<HashMap<u64, (SIBinder, Arc<Death>)>>);
 
@@ -90,7 +90,7 @@ impl Watched {
                 all.insert(id, (object.clone(), death));
             }
             // It has died already, or is of this process.
-            Err(error) => tracing::debug!(%error, "a client's object cannot be watched"),
+            Err(error) => tracing::debug!(%error, "a client's object cannot be observed"),
         }
     }
 }

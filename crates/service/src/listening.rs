@@ -15,7 +15,7 @@ pub struct Listening {
 
 impl Listening {
     /// Listens at a path, which gets these permissions before anybody can connect. A socket that is
-    /// there, and on which nobody listens any more, is replaced.
+    /// there, and on which no one listens any more, is replaced.
     ///
     /// # Errors
     /// Somebody listens there, or there is something else; the system refuses.

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The longest question that is read, in bytes.
 const QUESTION: usize = 8192;
 /// How long somebody may take to ask, and to read the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const IO_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An address at which metrics are offered as long as this exists. One is served at a time, and every
 /// question has the same answer.
@@ -53,14 +53,14 @@ impl Drop for Exposed {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
         // Wakes the thread, which then ends.
-        let _ = TcpStream::connect_timeout(&self.address, PATIENCE);
+        let _ = TcpStream::connect_timeout(&self.address, IO_TIMEOUT);
     }
 }
 
 /// Reads a question to the end of its head, without looking at it, and answers.
 fn answer(mut asking: TcpStream, server: &Weak<Server>) -> io::Result<()> {
-    asking.set_read_timeout(Some(PATIENCE))?;
-    asking.set_write_timeout(Some(PATIENCE))?;
+    asking.set_read_timeout(Some(IO_TIMEOUT))?;
+    asking.set_write_timeout(Some(IO_TIMEOUT))?;
     let mut question = Vec::new();
     let mut part = [0; 1024];
     while question.len() < QUESTION && !question.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -112,9 +112,9 @@ impl Server {
         let rpc = quiet_server()?;
         rpc.set_android13plus(nnhal_aidl::socket::PROTOCOL);
         rpc.set_supported_fd_modes(&[FileDescriptorTransportMode::Unix]);
-        let patience = clients.settings().patience;
-        rpc.set_handshake_timeout(Some(patience));
-        rpc.set_reply_timeout(Some(patience));
+        let io_timeout = clients.settings().io_timeout;
+        rpc.set_handshake_timeout(Some(io_timeout));
+        rpc.set_reply_timeout(Some(io_timeout));
         rpc.set_max_threads(u32::try_from(clients.settings().connections).unwrap_or(u32::MAX));
         let devices_of = |(_, device): &(String, Strong<dyn IDevice>)| device.as_binder();
         let objects: Vec<_> = offered.iter().map(devices_of).collect();
@@ -156,16 +156,16 @@ impl Server {
 
     /// Accepts no connections any more, waits at most so long for clients to go, and ends those that do
     /// not.
-    pub fn stop(&self, patience: Duration) {
+    pub fn stop(&self, wait: Duration) {
         self.stopping.store(true, Ordering::Release);
         let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(accepting) = accepting {
             let _ = accepting.join();
         }
-        let until = Instant::now() + patience;
+        let until = Instant::now() + wait;
         let running = || self.status().all.running > 0;
         while Instant::now() < until && running() {
-            std::thread::sleep(LOOK.min(patience));
+            std::thread::sleep(LOOK.min(wait));
         }
         for client in self.clients.list() {
             client.guest.client().leave();
@@ -193,7 +193,7 @@ pub(crate) fn offer(
     Ok((name, serve::device(device, version, guests.clone())))
 }
 
-/// A server of binder's protocol whose own socket nobody can connect to: connections come from ours, whose
+/// A server of binder's protocol whose own socket no one can connect to: connections come from ours, whose
 /// permissions, peers and number are checked before. It cannot be made without one.
 fn quiet_server() -> Result<Arc<RpcServer>, ServiceError> {
     let folder = tempfile::tempdir().map_err(ServiceError::system("a folder"))?;
@@ -245,8 +245,8 @@ fn serve(socket: OwnedFd, rpc: &Arc<RpcServer>, clients: &Arc<Clients>) -> Resul
         return Err("the peer is not known".to_owned());
     };
     let admission = clients.admit(Peer { uid, pid }).map_err(|refusal| refusal.to_string())?;
-    let patience = clients.settings().patience;
-    rpc.serve_connection(Box::new(Counted::new(transport, admission, patience)));
+    let io_timeout = clients.settings().io_timeout;
+    rpc.serve_connection(Box::new(Counted::new(transport, admission, io_timeout)));
     Ok(())
 }
 

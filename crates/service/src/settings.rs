@@ -24,7 +24,7 @@ pub struct Settings {
     /// The users who may connect, by number; `None`: all whom the socket's file mode lets.
     pub users: Option<BTreeSet<u32>>,
     /// How long a client may take to send what it has begun, or to take what it is sent.
-    pub patience: Duration,
+    pub io_timeout: Duration,
 }
 
 impl Default for Settings {
@@ -52,7 +52,7 @@ impl Default for Settings {
                 ..objects
             },
             users: None,
-            patience: Duration::from_secs(10),
+            io_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -72,7 +72,7 @@ struct File {
     clients: Option<usize>,
     connections: Option<usize>,
     users: Option<BTreeSet<u32>>,
-    patience_seconds: Option<u64>,
+    io_timeout_seconds: Option<u64>,
     client: ForClient,
     all: ForAll,
 }
@@ -120,7 +120,7 @@ impl Settings {
         let mut settings = Self::default();
         set(&mut settings.clients, file.clients);
         set(&mut settings.connections, file.connections);
-        set(&mut settings.patience, file.patience_seconds.map(Duration::from_secs));
+        set(&mut settings.io_timeout, file.io_timeout_seconds.map(Duration::from_secs));
         settings.users = file.users;
         let (client, objects) = (&mut settings.client, &mut settings.objects);
         set(&mut client.executions, file.client.executions);

@@ -13,12 +13,12 @@ pub(crate) struct Counted {
     inner: UnixTransport,
     _admission: Admission,
     /// How long the peer may take nothing of what it is sent.
-    patience: Duration,
+    io_timeout: Duration,
 }
 
 impl Counted {
-    pub(crate) fn new(inner: UnixTransport, admission: Admission, patience: Duration) -> Self {
-        Self { inner, _admission: admission, patience }
+    pub(crate) fn new(inner: UnixTransport, admission: Admission, io_timeout: Duration) -> Self {
+        Self { inner, _admission: admission, io_timeout }
     }
 }
 
@@ -46,7 +46,7 @@ impl RpcTransport for Counted {
 
     /// Never without end: who reads nothing loses the connection.
     fn set_write_timeout(&self, timeout: Option<Duration>) -> Result<()> {
-        self.inner.set_write_timeout(Some(timeout.unwrap_or(self.patience)))
+        self.inner.set_write_timeout(Some(timeout.unwrap_or(self.io_timeout)))
     }
 
     fn set_liveness(&self, timeout: Option<Duration>) -> Result<()> {

@@ -11,7 +11,7 @@ use nnhal_hal::{BufferDescription, BufferRole};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The process that is a client, where this is one. It stops at the stage that it is told.
+/// The process that is a client, where this is one. It stops at the stage that it was given.
 #[test]
 fn process() {
     let Some((stage, path)) = task() else { return };

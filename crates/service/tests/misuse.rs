@@ -127,8 +127,8 @@ fn who_says_nothing_is_not_waited_for() {
     let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
-    let patience = Duration::from_millis(300);
-    let server = server(&path, Settings { patience, ..Settings::default() });
+    let io_timeout = Duration::from_millis(300);
+    let server = server(&path, Settings { io_timeout, ..Settings::default() });
     let mut silent = UnixStream::connect(&path).unwrap();
     let began = Instant::now();
     serves(&path);
@@ -219,14 +219,14 @@ fn a_cache_on_a_full_disk_is_not_saved_and_does_no_harm() {
     assert_eq!(execute(&*prepared, &request()).unwrap(), sum());
 }
 
-/// The client's end of a connection, through which a proxy passes everything but what it is told to keep.
+/// The client's end of a connection, through which a proxy passes everything until it stops reading.
 #[test]
 fn who_reads_nothing_loses_the_connection() {
     let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
     let (path, proxied) = (folder.path().join("s"), folder.path().join("proxy"));
-    let patience = Duration::from_millis(300);
-    let server = server(&path, Settings { patience, ..Settings::default() });
+    let io_timeout = Duration::from_millis(300);
+    let server = server(&path, Settings { io_timeout, ..Settings::default() });
     let listener = std::os::unix::net::UnixListener::bind(&proxied).unwrap();
     let reads = std::sync::atomic::AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -245,7 +245,7 @@ fn who_reads_nothing_loses_the_connection() {
                     Err(_) => {}
                 }
             }
-            // The service writes into a buffer that nobody empties.
+            // The service writes into a buffer that no one empties.
             assert!(within(Duration::from_secs(20), || server.clients().list().is_empty()));
             client.shutdown(std::net::Shutdown::Both).unwrap();
             let _ = upward.join();

@@ -56,7 +56,7 @@ pub(super) fn with_few_pools(model: &Model) -> Result<Cow<'_, Model>> {
         // What leads out of its pool must not lead into another's.
         let inside = sizes.get(pool).is_some_and(|size| location.end() <= *size);
         let begin = begins.get(pool).filter(|_| inside);
-        let begin = begin.ok_or_else(|| Error::invalid("a constant lies outside of its pool"))?;
+        let begin = begin.ok_or_else(|| Error::invalid("a constant is outside of its pool"))?;
         location.offset = location.offset.checked_add(*begin).ok_or_else(too_large)?;
         location.pool_index = 0;
     }

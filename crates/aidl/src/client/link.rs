@@ -1,4 +1,4 @@
-//! [`Link`]: a connection to a service, for as long as the service lives.
+//! [`Link`]: a connection to a service, for as long as the service exists.
 
 use super::descriptors::{self, MOST_OVER_SOCKET};
 use crate::interface::nn::IDevice::IDevice;

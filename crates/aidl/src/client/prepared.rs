@@ -62,7 +62,7 @@ impl PreparedModel {
         Self(Arc::new(Inner { link, interface, outputs, reusables, version: known.version }))
     }
 
-    /// A request for the wire, if a call can carry it with so many descriptors besides.
+    /// A request for the wire, if a call can carry it with this number of descriptors besides.
     pub(super) fn to_wire(
         &self,
         request: &Request,

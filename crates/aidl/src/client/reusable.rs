@@ -38,7 +38,7 @@ impl Key {
 
 /// What is to be done with a request.
 pub(super) enum Plan {
-    /// There is an execution for it, which nobody else uses meanwhile.
+    /// There is an execution for it, which no one else uses meanwhile.
     Use(Key, Strong<dyn IExecution>),
     /// It comes again, so it is worth one.
     Make,

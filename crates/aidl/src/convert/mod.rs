@@ -4,7 +4,7 @@
 //! large is refused. Whether a model or request is *valid* is not asked here.
 //!
 //! Three facts differ from HIDL: an operand does not say how often it is used, so it is counted; a
-//! location has padding, which must lie in the pool as the location does; OEM types and operations do
+//! location has padding, which must be in the pool as the location must; OEM types and operations do
 //! not exist.
 
 mod memory;

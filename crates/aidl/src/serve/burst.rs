@@ -1,7 +1,7 @@
 //! `IBurst`: executions whose memory is known by tokens.
 
 use super::guest::Held;
-use super::prepared::{Prepared, Way};
+use super::prepared::{Mode, Prepared};
 use super::{Object, version_methods};
 use crate::convert::{memory_from_wire, request_from_wire};
 use crate::interface::nn;
@@ -73,12 +73,12 @@ impl Burst {
         &self,
         request: &WireRequest,
         tokens: &[i64],
-        way: nnhal_hal::Result<Way>,
+        mode: nnhal_hal::Result<Mode>,
         deadline: i64,
     ) -> BinderResult<ExecutionResult> {
-        let arguments = way.and_then(|way| Ok((self.request(request, tokens)?, way)));
-        let (request, way) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
-        self.prepared.run(&request, way, deadline)
+        let arguments = mode.and_then(|mode| Ok((self.request(request, tokens)?, mode)));
+        let (request, mode) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
+        self.prepared.run(&request, mode, deadline)
     }
 }
 
@@ -96,7 +96,7 @@ impl IBurst for Burst {
         deadline: i64,
         loop_timeout: i64,
     ) -> BinderResult<ExecutionResult> {
-        self.run(request, tokens, Way::of(measure, loop_timeout), deadline)
+        self.run(request, tokens, Mode::of(measure, loop_timeout), deadline)
     }
 
     fn releaseMemoryResource(&self, token: i64) -> BinderResult<()> {
@@ -117,6 +117,6 @@ impl IBurst for Burst {
         deadline: i64,
     ) -> BinderResult<ExecutionResult> {
         self.prepared.origin().expect(Version::V4)?;
-        self.run(request, tokens, Way::configured(config), deadline)
+        self.run(request, tokens, Mode::configured(config), deadline)
     }
 }

@@ -1,7 +1,7 @@
 //! `IExecution`: a request whose memory was sent once.
 
 use super::guest::Held;
-use super::prepared::{Prepared, Way};
+use super::prepared::{Mode, Prepared};
 use super::version_methods;
 use crate::interface::nn;
 use nn::ExecutionResult::ExecutionResult;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) struct Reusable {
     prepared: Arc<Prepared>,
     request: Request,
-    way: Way,
+    mode: Mode,
     _held: [Held; 2],
 }
 
@@ -23,10 +23,10 @@ impl Reusable {
     pub(super) fn new(
         prepared: Arc<Prepared>,
         request: Request,
-        way: Way,
+        mode: Mode,
         held: [Held; 2],
     ) -> Self {
-        Self { prepared, request, way, _held: held }
+        Self { prepared, request, mode, _held: held }
     }
 }
 
@@ -37,7 +37,7 @@ impl IExecution for Reusable {
     version_methods!(prepared.origin());
 
     fn executeSynchronously(&self, deadline: i64) -> BinderResult<ExecutionResult> {
-        self.prepared.run(&self.request, self.way, deadline)
+        self.prepared.run(&self.request, self.mode, deadline)
     }
 
     fn executeFenced(
@@ -46,6 +46,6 @@ impl IExecution for Reusable {
         deadline: i64,
         duration: i64,
     ) -> BinderResult<FencedExecutionResult> {
-        self.prepared.launch(&self.request, wait_for, self.way, deadline, duration)
+        self.prepared.launch(&self.request, wait_for, self.mode, deadline, duration)
     }
 }

@@ -89,7 +89,7 @@ pub struct Executions {
     microseconds: AtomicU64,
 }
 
-/// The number of durations that are told apart; the last is a day and longer.
+/// The number of durations that are distinguished; the last is a day and longer.
 pub const DURATIONS: usize = 38;
 
 impl Default for Executions {

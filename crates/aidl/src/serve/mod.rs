@@ -58,7 +58,7 @@ impl Origin {
         self.version.hal()
     }
 
-    /// Tells the devices of a guest apart.
+    /// Distinguishes the devices of a guest.
     fn id(self: &Arc<Self>) -> usize {
         Arc::as_ptr(self).addr()
     }

@@ -38,12 +38,12 @@ pub(super) struct Prepared {
 
 /// How to execute, without the deadline.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct Mode {
     pub(super) measure: bool,
     pub(super) loop_timeout: Option<Duration>,
 }
 
-impl Way {
+impl Mode {
     pub(super) fn of(measure: bool, loop_timeout: i64) -> nnhal_hal::Result<Self> {
         Ok(Self { measure, loop_timeout: clock::duration(loop_timeout)? })
     }
@@ -98,19 +98,19 @@ impl Prepared {
     pub(super) fn run(
         &self,
         request: &Request,
-        way: Way,
+        mode: Mode,
         deadline: i64,
     ) -> BinderResult<ExecutionResult> {
         let since = Instant::now();
         let result = guarded(|| {
             self.expect_own_tokens(request)?;
-            let result = self.model.execute(request, &way.options(deadline)?);
+            let result = self.model.execute(request, &mode.options(deadline)?);
             self.outputs.check("execute", request, result)
         });
         self.guest.executed(since.elapsed(), result.is_ok());
         let answer = match result {
             Ok(execution) => {
-                let timing = timing(execution.timing, way.measure, since);
+                let timing = timing(execution.timing, mode.measure, since);
                 shapes_to_wire(&execution.output_shapes).map(|shapes| ExecutionResult {
                     outputSufficientSize: true,
                     outputShapes: shapes,
@@ -137,14 +137,14 @@ impl Prepared {
         &self,
         request: &Request,
         wait_for: &[ParcelFileDescriptor],
-        way: Way,
+        mode: Mode,
         deadline: i64,
         duration: i64,
     ) -> BinderResult<FencedExecutionResult> {
         let launched = guarded(|| {
             self.expect_own_tokens(request)?;
             let fences = fenced::fences(wait_for)?;
-            let (options, duration) = (way.options(deadline)?, clock::duration(duration)?);
+            let (options, duration) = (mode.options(deadline)?, clock::duration(duration)?);
             let fenced = self.model.execute_fenced(request, &fences, &options, duration)?;
             let fence = fenced.sync_fence.as_ref().map(crate::convert::to_parcel).transpose()?;
             let callback = BnFencedExecutionCallback::new_binder(Info {
@@ -159,25 +159,25 @@ impl Prepared {
     fn run_once(
         &self,
         request: &WireRequest,
-        way: nnhal_hal::Result<Way>,
+        mode: nnhal_hal::Result<Mode>,
         deadline: i64,
     ) -> BinderResult<ExecutionResult> {
-        let arguments = way.and_then(|way| Ok((request_alone(request)?, way)));
-        let (request, way) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
-        self.run(&request, way, deadline)
+        let arguments = mode.and_then(|mode| Ok((request_alone(request)?, mode)));
+        let (request, mode) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
+        self.run(&request, mode, deadline)
     }
 
     fn launch_once(
         &self,
         request: &WireRequest,
         wait_for: &[ParcelFileDescriptor],
-        way: nnhal_hal::Result<Way>,
+        mode: nnhal_hal::Result<Mode>,
         deadline: i64,
         duration: i64,
     ) -> BinderResult<FencedExecutionResult> {
-        let arguments = way.and_then(|way| Ok((request_alone(request)?, way)));
-        let (request, way) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
-        self.launch(&request, wait_for, way, deadline, duration)
+        let arguments = mode.and_then(|mode| Ok((request_alone(request)?, mode)));
+        let (request, mode) = arguments.map_err(|error| Answer::Launch.refuse(&error))?;
+        self.launch(&request, wait_for, mode, deadline, duration)
     }
 }
 
@@ -215,7 +215,7 @@ impl IPreparedModel for PreparedModel {
         deadline: i64,
         loop_timeout: i64,
     ) -> BinderResult<ExecutionResult> {
-        self.0.run_once(request, Way::of(measure, loop_timeout), deadline)
+        self.0.run_once(request, Mode::of(measure, loop_timeout), deadline)
     }
 
     fn executeFenced(
@@ -227,8 +227,8 @@ impl IPreparedModel for PreparedModel {
         loop_timeout: i64,
         duration: i64,
     ) -> BinderResult<FencedExecutionResult> {
-        let way = Way::of(measure, loop_timeout);
-        self.0.launch_once(request, wait_for, way, deadline, duration)
+        let mode = Mode::of(measure, loop_timeout);
+        self.0.launch_once(request, wait_for, mode, deadline, duration)
     }
 
     fn configureExecutionBurst(&self) -> BinderResult<Strong<dyn IBurst>> {
@@ -247,10 +247,10 @@ impl IPreparedModel for PreparedModel {
             let held = self.0.guest.hold(Object::Executions, 1)?;
             let pools = u64::try_from(request.pools.len()).unwrap_or(u64::MAX);
             let descriptors = self.0.guest.hold(Object::Descriptors, pools)?;
-            let (request, way) = (request_alone(request)?, Way::configured(config)?);
+            let (request, mode) = (request_alone(request)?, Mode::configured(config)?);
             self.0.expect_own_tokens(&request)?;
             self.0.model.check_request(&request)?;
-            Ok(Reusable::new(Arc::clone(&self.0), request, way, [held, descriptors]))
+            Ok(Reusable::new(Arc::clone(&self.0), request, mode, [held, descriptors]))
         });
         let made = made.map_err(|error: Error| Answer::Launch.refuse(&error))?;
         Ok(BnExecution::new_binder(made))
@@ -263,7 +263,7 @@ impl IPreparedModel for PreparedModel {
         deadline: i64,
     ) -> BinderResult<ExecutionResult> {
         self.0.origin.expect(Version::V4)?;
-        self.0.run_once(request, Way::configured(config), deadline)
+        self.0.run_once(request, Mode::configured(config), deadline)
     }
 
     fn executeFencedWithConfig(
@@ -275,6 +275,6 @@ impl IPreparedModel for PreparedModel {
         duration: i64,
     ) -> BinderResult<FencedExecutionResult> {
         self.0.origin.expect(Version::V4)?;
-        self.0.launch_once(request, wait_for, Way::configured(config), deadline, duration)
+        self.0.launch_once(request, wait_for, Mode::configured(config), deadline, duration)
     }
 }

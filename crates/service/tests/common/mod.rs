@@ -25,7 +25,7 @@ pub fn model() -> Model {
     graph.into_model().expect("a complete model")
 }
 
-/// So many operations in a row.
+/// This number of operations in a row.
 pub fn long_model(operations: usize) -> Model {
     let mut graph = SubgraphBuilder::new();
     let mut last = graph.input("a", OperandSpec::tensor_float32([1]));
@@ -195,7 +195,7 @@ impl Drop for Process {
     }
 }
 
-/// What a process was told, where this is one.
+/// The task of a process, where this is one.
 pub fn task() -> Option<(String, PathBuf)> {
     let task = std::env::var(TASK).ok()?;
     let (what, path) = task.split_once(' ')?;
