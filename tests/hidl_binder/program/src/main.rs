@@ -73,13 +73,18 @@ fn main() -> Result<(), Box<dyn Error>> {
             for service in Manager::wait(&process, Some(Duration::from_secs(10)))?.list()? {
                 println!("{}/{}", service.interface, service.name);
             }
+            println!("{}", nnhal_remote::find("hidl:*")?.join(", "));
         }
         Command::Conformance { name, by_callback, judging } => {
             let process = process()?;
             faults::wait_for(&process, &name)?;
             let options =
                 nnhal_hidl::client::Options { asynchronous: by_callback, ..Default::default() };
-            let device = client::open(&process, &name, options)?;
+            let device = match by_callback {
+                true => client::open(&process, &name, options)?,
+                // As the program `nnhal` does.
+                false => nnhal_remote::open(&format!("hidl:{name}"))?,
+            };
             command::run(&judging, Some(&device))?;
         }
         Command::Faults { only } => faults::run(&process()?, only)?,
