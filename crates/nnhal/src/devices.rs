@@ -47,6 +47,26 @@ pub fn open(name: &str, threads: Option<NonZeroUsize>) -> Result<Arc<dyn Device>
     }
 }
 
+/// The devices of names that are separated by commas, as in `NNHAL_DEVICES`. `aidl:*` and its like stand for
+/// all devices of their kind, which may be none.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_list(names: &str, threads: Option<NonZeroUsize>) -> Result<Vec<Arc<dyn Device>>> {
+    let mut devices = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        #[cfg(feature = "remote")]
+        if nnhal_remote::is_remote(name) {
+            for found in nnhal_remote::find(name)? {
+                devices.push(nnhal_remote::open(&found)?);
+            }
+            continue;
+        }
+        devices.push(open(name, threads)?);
+    }
+    Ok(devices)
+}
+
 /// Whether a name is of the form of those of other processes' devices; never without the feature `remote`.
 pub fn is_remote(name: &str) -> bool {
     #[cfg(feature = "remote")]

@@ -88,8 +88,12 @@ impl Subgraph {
         };
         let wanted = nnhal_settings::DEVICES.read().map_err(nnhal::Error::from)?;
         let names = wanted.unwrap_or_else(|| nnhal::devices::DEFAULT.to_owned());
-        let open = |name: &str| nnhal::devices::open(name.trim(), NonZeroUsize::new(threads));
-        let devices = names.split(',').map(open).collect::<Result<_, _>>()?;
+        let devices = nnhal::devices::open_list(&names, NonZeroUsize::new(threads))?;
+        if devices.is_empty() {
+            return Err(Failure::new(format!(
+                "NNHAL_DEVICES is {names}, and there is no such device"
+            )));
+        }
         let infos = file.tensors(index)?;
         let description = file.subgraph(index)?;
         let mut subgraph = Self {

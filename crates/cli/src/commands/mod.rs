@@ -12,10 +12,10 @@ pub mod conformance;
 pub mod devices;
 pub mod inspect;
 pub mod run;
-#[cfg(feature = "service")]
-pub mod service;
 #[cfg(feature = "serve")]
 pub mod serve;
+#[cfg(feature = "service")]
+pub mod service;
 
 /// Writes to standard output. A reader that has gone away (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
