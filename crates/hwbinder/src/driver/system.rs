@@ -1,7 +1,7 @@
 //! [`Device`]: the binder device, opened and mapped.
 //!
-//! The only module of this crate with `unsafe`: two kinds of system calls that `rustix` cannot know, and slices of
-//! the mapping.
+//! Where this crate is `unsafe`, beside two calls of this module in `process`: two kinds of system calls that `rustix`
+//! cannot know, and slices of the mapping.
 
 #![allow(unsafe_code)]
 
