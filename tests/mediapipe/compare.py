@@ -104,7 +104,7 @@ def main():
     for name, (a, b) in parts.items():
         difference = float(numpy.abs(a - b).max())
         failed += not difference <= TOLERANCE
-        print(f"{arguments.device}: {name}: {len(a)} landmarks, at most {difference:.6f} pixels apart")
+        print(f"{arguments.device}: {name}: {len(a)} landmarks, at most {difference:.6f} pixels from MediaPipe")
     print(f"{len(parts) - failed} passed, {failed} failed")
     sys.exit(failed > 0)
 

@@ -329,7 +329,7 @@ impl GraphImporter<'_, '_> {
         self.emit_float32(place, outputs[1])
     }
 
-    /// Inputs: values, and their places in windows that lie side by side.
+    /// Inputs: values, and their places in windows that are side by side.
     fn max_unpooling(&mut self, operator: &Operator<'_>) -> Imported {
         let pool = Pool::of(operator)?;
         if pool.filter != pool.stride || pool.filter[0] != pool.filter[1] {
@@ -652,7 +652,7 @@ impl<'b> Floats<'b> {
         )
     }
 
-    /// Every so many pixels of an image, as many as `shape` says.
+    /// Pixels of an image at strides, as many as `shape` says.
     fn strided(
         &mut self,
         image: OperandId,

@@ -127,7 +127,7 @@ fn rectangle_of(indexes: [i32; 3]) -> Draft {
 
 #[test]
 fn a_matrix_leads_from_pixels_to_the_rectangle_around_landmarks() {
-    // The line from the first to the second goes straight down: turned back, they lie side by side.
+    // The line from the first to the second goes straight down: turned back, they are side by side.
     let landmarks = [10.0, 10.0, 0.0, 10.0, 18.0, 0.0, 4.0, 12.0, 0.0];
     let found = run(&rectangle_of([0, 1, 2]), &[&landmarks]).remove(0);
     let at =
