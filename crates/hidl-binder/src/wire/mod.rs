@@ -1,8 +1,8 @@
 //! How values of the interfaces travel: [`Embedded`], for a value within a buffer, and [`Argument`], for one that a method
 //! takes or returns.
 //!
-//! Each type is described once, for writing and reading both: [`structures`] has a table of offsets for each structure,
-//! [`unions`] the tags of each safe union. The offsets are those that Android's `hidl-gen` asserts.
+//! Each type is described once, for writing and reading both: `structures` has a table of offsets for each structure,
+//! `unions` the tags of each safe union. The offsets are those that Android's `hidl-gen` asserts.
 
 mod argument;
 mod basic;
