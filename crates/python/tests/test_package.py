@@ -3,6 +3,7 @@
 import ctypes
 import importlib
 import importlib.util
+import pathlib
 import subprocess
 import sys
 
