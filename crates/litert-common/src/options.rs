@@ -7,7 +7,7 @@ use tracing_subscriber::filter::Targets;
 
 /// The keys of the delegate, and what each takes.
 pub const DELEGATE_KEYS: [(&str, &str); 10] = [
-    ("device", "nnhal-cpu or nnhal-reference"),
+    ("device", "nnhal-cpu, nnhal-reference, or device of another process such as unix:PATH"),
     ("threads", "number, 0: as many as there are processors"),
     ("cache_dir", "folder for prepared models"),
     ("model_token", "name of the model in that folder"),
@@ -117,8 +117,9 @@ impl Options {
     fn set(&mut self, key: &str, value: &str) -> Option<()> {
         match key {
             "device" => {
-                self.device =
-                    Some(nnhal::devices::names().into_iter().find(|it| *it == value)?.into());
+                let is_known =
+                    nnhal::devices::names().contains(&value) || nnhal::devices::is_remote(value);
+                self.device = Some(is_known.then(|| value.to_owned())?);
             }
             "threads" => {
                 let threads: usize = value.parse().ok()?;
@@ -219,6 +220,8 @@ mod tests {
             Options::parse_text(" threads:2; profile:/tmp/a:b.json;", &COMPILED_KEYS).unwrap();
         assert_eq!(options.threads, Some(2));
         assert_eq!(options.profile.unwrap().to_str(), Some("/tmp/a:b.json"));
+        let options = Options::parse_text("device:unix:/run/n.sock", &COMPILED_KEYS).unwrap();
+        assert_eq!(options.device.as_deref(), Some("unix:/run/n.sock"));
         assert!(Options::parse_text("threads", &COMPILED_KEYS).is_err());
         let error = Options::parse_text("max_partitions:1", &COMPILED_KEYS).unwrap_err();
         assert!(error.to_string().contains("allow_fp16"), "{error}");
