@@ -5,9 +5,10 @@
 
 use nnhal_cpu::{InstructionSet, Settings};
 use nnhal_hal::{
-    Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, OperandSpec,
+    Deadline, Device, ErrorStatus, ExecutionOptions, HalVersion, Model, ModelBuilder, OperandSpec,
     OperationType as Op, PrepareOptions, Request, RequestBuilder, SubgraphBuilder,
 };
+use nnhal_ops::extension::{self, ExtensionOperation};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -267,6 +268,38 @@ fn a_deadline_is_kept_within_a_kernel() {
                 // Other tests may run beside it.
                 assert!(time < limit + Duration::from_millis(250), "{time:?}: {convolution:?}");
             }
+        }
+    }
+}
+
+/// Values of constants may decide another shape than the one that is declared, which no rule of validation sees.
+#[test]
+fn a_shape_that_values_decide_and_that_was_declared_otherwise_is_an_error() {
+    for declared in [255, 1] {
+        let mut builder = ModelBuilder::new();
+        builder.extension(extension::NAME, extension::PREFIX);
+        let mut graph = SubgraphBuilder::new();
+        let rows = graph.input("rows", OperandSpec::tensor_float32([4, 3]));
+        let segments = graph.constant(OperandSpec::tensor_int32([4]), &[0, 1, 1, 2]);
+        let sums = graph.operation(
+            ExtensionOperation::SegmentSum.operation_type(),
+            [rows, segments],
+            OperandSpec::tensor_float32([declared, 3]),
+        );
+        graph.output(sums);
+        let model = builder.build(graph).unwrap();
+        let mut request = RequestBuilder::new();
+        request.input(&[0; 48]);
+        request.output(12 * declared as usize);
+        let request = request.build().unwrap();
+        for device in [nnhal_cpu::device(Settings::default()), nnhal_reference::device()] {
+            let prepared = device
+                .prepare_model(&model, HalVersion::LATEST, PrepareOptions::default())
+                .unwrap();
+            let failed = prepared.execute(&request, &ExecutionOptions::default()).unwrap_err();
+            let text = failed.error.to_string();
+            let expected = format!("has shape [3, 3], but was declared with [{declared}, 3]");
+            assert!(text.contains(&expected), "{}: {text}", device.name());
         }
     }
 }

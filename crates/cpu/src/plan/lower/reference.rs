@@ -24,6 +24,8 @@ struct Described {
     operand: nnhal_hal::Operand,
     shape: Shape,
     is_omitted: bool,
+    /// Which operand of the subgraph it is.
+    index: u32,
     /// Kept as 32 bits while the plan runs.
     is_float16: bool,
 }
@@ -39,6 +41,7 @@ impl Described {
                 Shape::known(value.dimensions.iter().copied())
             },
             is_omitted,
+            index: value.index.unwrap_or_default(),
             is_float16: value.is_float16() && !value.is_constant(),
         }
     }
@@ -107,6 +110,16 @@ impl Kernel for ReferenceKernel {
             fault => EngineError::operation(self.place, fault),
         })?;
         for ((result, described), output) in results.iter().zip(&self.outputs).zip(outputs) {
+            // Shapes that values decide need not be those that were declared.
+            let found = Shape::known(result.dimensions.iter().copied());
+            if found != described.shape {
+                return Err(EngineError::Shape {
+                    place: self.place,
+                    operand: described.index,
+                    found,
+                    expected: described.shape.clone(),
+                });
+            }
             if described.is_float16 {
                 let (to, _) = output.as_chunks_mut::<4>();
                 let (from, _) = result.bytes.as_chunks();
