@@ -165,14 +165,20 @@ impl GraphImporter<'_, '_> {
                 "its images of {height} by {width} and {rows} by {columns} pixels are empty or too large"
             )));
         };
+        if count.checked_mul(channels).is_none() {
+            return Err(Reason::new(format!(
+                "its result of {rows} by {columns} pixels with {channels} channels is too large"
+            )));
+        }
         let matrix = self.input_tensor(operator, 1)?;
         let (image, matrix) = (self.as_float32(image)?, self.as_float32(matrix)?);
         let mut floats = Floats::new(&mut self.builder);
         let matrix = floats.matrix(matrix)?;
         let image = floats.reshaped(image, &[seen, channels])?;
-        let (xs, ys): (Vec<f32>, Vec<f32>) =
-            (0..count).map(|pixel| (small(pixel % columns), small(pixel / columns))).unzip();
-        let (xs, ys) = (floats.constant(&[count, 1], &xs), floats.constant(&[count, 1], &ys));
+        self.file.allow((rows as usize + columns as usize) * size_of::<f32>())?;
+        let positions = |count: u32| (0..count).map(small).collect::<Vec<f32>>();
+        let xs = floats.constant(&[1, columns], &positions(columns));
+        let ys = floats.constant(&[rows, 1], &positions(rows));
         let mut positions = Vec::new();
         let mut inside = None;
         for ([a, b, c], length) in matrix.into_iter().zip([width, height]) {
@@ -188,6 +194,7 @@ impl GraphImporter<'_, '_> {
             let (by_x, by_y) = (floats.binary(O::Mul, xs, a)?, floats.binary(O::Mul, ys, b)?);
             let sum = floats.binary(O::Add, by_x, by_y)?;
             let position = floats.binary(O::Add, sum, c)?;
+            let position = floats.reshaped(position, &[count, 1])?;
             let (first, last) = (floats.number(0.0), floats.number(f64::from(length - 1)));
             for (operation, limit) in [(O::GreaterEqual, first), (O::LessEqual, last)] {
                 let within = floats.compared(operation, position, limit);
@@ -200,7 +207,7 @@ impl GraphImporter<'_, '_> {
         }
         let Some(inside) = inside else { return Err(Reason::new(NO_OPERATION)) };
         // Also NaN, which no comparison takes for inside, becomes 0.
-        let nowhere = floats.constant(&[count, 1], &vec![0.0; count as usize]);
+        let nowhere = floats.filled(&[count, 1], 0.0);
         let mut corners = Vec::new();
         for (position, length) in positions {
             let position = floats.selected(inside, position, nowhere);
@@ -227,8 +234,7 @@ impl GraphImporter<'_, '_> {
             lines.push(floats.binary(O::Mul, line, of_line)?);
         }
         let result = floats.binary(O::Add, lines[0], lines[1])?;
-        let wanted = vec![0.0; count as usize * channels as usize];
-        let outside = floats.constant(&[count, channels], &wanted);
+        let outside = floats.filled(&[count, channels], 0.0);
         let inside = floats.widened(inside, channels);
         let result = floats.selected(inside, result, outside);
         let result = floats.reshaped(result, &[1, rows, columns, channels])?;
@@ -311,17 +317,14 @@ impl GraphImporter<'_, '_> {
             floats.padded(image, &paddings, f32::NEG_INFINITY, &padded)
         };
         let pooled = [batch, rows, columns, channels];
-        let elements = pooled.iter().try_fold(1_usize, |all, it| all.checked_mul(*it as usize));
-        let elements = elements.filter(|all| *all <= MOST_PIXELS as usize);
-        let elements =
-            elements.ok_or_else(|| Reason::new(format!("its output is {pooled:?}, too large")))?;
-        let mut greatest = floats.constant(&pooled, &vec![f32::MIN; elements]);
-        let mut place = floats.constant(&pooled, &vec![0.1; elements]);
+        bounded("output", &pooled)?;
+        let mut greatest = floats.filled(&pooled, f32::MIN);
+        let mut place = floats.filled(&pooled, 0.1);
         for tap in 0..pool.filter[0] * pool.filter[1] {
             let start = [tap / pool.filter[1], tap % pool.filter[1]];
             let seen = floats.strided(image, start, pool.stride, &pooled)?;
             let is_greater = floats.compared(O::Greater, seen, greatest);
-            let this = floats.constant(&pooled, &vec![small(tap) + 0.1; elements]);
+            let this = floats.filled(&pooled, small(tap) + 0.1);
             greatest = floats.selected(is_greater, seen, greatest);
             place = floats.selected(is_greater, this, place);
         }
@@ -350,10 +353,7 @@ impl GraphImporter<'_, '_> {
         else {
             return Err(Reason::new(format!("its values are {shape:?}, too large")));
         };
-        let elements = shape.iter().try_fold(1_usize, |all, it| all.checked_mul(*it as usize));
-        let elements = elements.filter(|all| *all <= MOST_PIXELS as usize);
-        let elements =
-            elements.ok_or_else(|| Reason::new(format!("its values are {shape:?}, too large")))?;
+        bounded("values", &shape)?;
         let places = self.input_tensor(operator, 1)?;
         if self.shape(places)? != shape {
             return Err(Reason::new("its values and places are of different shapes"));
@@ -363,7 +363,7 @@ impl GraphImporter<'_, '_> {
         let mut floats = Floats::new(&mut self.builder);
         // Places are cut to whole numbers.
         let places = floats.builder.operation(O::Cast, [places], OperandSpec::tensor_int32(shape));
-        let nothing = floats.constant(&shape, &vec![0.0; elements]);
+        let nothing = floats.filled(&shape, 0.0);
         let mut taps = Vec::new();
         for tap in 0..(side * side).cast_signed() {
             let tap = floats.builder.constant(OperandSpec::tensor_int32([1]), &[tap]);
@@ -416,6 +416,17 @@ fn number(options: &Map<'_>, name: &str) -> Imported<f64> {
 #[allow(clippy::cast_precision_loss)]
 fn small(number: u32) -> f32 {
     number as f32
+}
+
+/// Whether so many elements are still told apart by floats.
+fn bounded(what: &str, shape: &[u32]) -> Imported<()> {
+    let elements = shape.iter().try_fold(1_u32, |all, it| all.checked_mul(*it));
+    match elements {
+        Some(..=MOST_PIXELS) => Ok(()),
+        _ => Err(Reason::new(format!(
+            "the shape of its {what} is {shape:?}, expected at most {MOST_PIXELS} elements"
+        ))),
+    }
 }
 
 fn length(indexes: &[i32]) -> u32 {
@@ -504,6 +515,12 @@ impl<'b> Floats<'b> {
 
     fn constant(&mut self, shape: &[u32], values: &[f32]) -> OperandId {
         self.builder.constant(OperandSpec::tensor_float32(shape), values)
+    }
+
+    /// One value everywhere. The model does not keep it: shapes come from strangers.
+    fn filled(&mut self, shape: &[u32], value: f32) -> OperandId {
+        let inputs = [self.integers(shape), self.builder.scalar_f32(value)];
+        self.builder.operation(O::Fill, inputs, OperandSpec::tensor_float32(shape))
     }
 
     /// As `[1, 1]`.

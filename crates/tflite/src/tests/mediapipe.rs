@@ -203,3 +203,37 @@ fn options_that_make_no_sense_are_named() {
     let newer = draft("TransformLandmarks", 3, &[&[1, 2, 3], &[1, 4, 4]], &[&[1, 2, 3]], &[]);
     assert_eq!(reasons(&newer), ["the HAL has no such operation"]);
 }
+
+#[test]
+fn a_model_keeps_none_of_the_elements_that_its_shapes_promise() {
+    // 2^24 elements, and windows of the greatest size: with constants of such shapes, gigabytes.
+    let image: &[i32] = &[1, 2048, 2048, 4];
+    let kept = |draft: &Draft| import(draft).model.operand_values.len();
+    let options = pool(1, 1, 8, 0);
+    assert!(
+        kept(&draft("MaxPoolingWithArgmax2D", 1, &[image], &[image, image], &options)) < 10_000
+    );
+    let (options, unpooled) = (pool(2, 4, 4, 0), [1, 8192, 8192, 4]);
+    assert!(kept(&draft("MaxUnpooling2D", 1, &[image, image], &[&unpooled], &options)) < 10_000);
+    let larger: &[i32] = &[1, 2048, 2049, 4];
+    let too_large =
+        draft("MaxPoolingWithArgmax2D", 1, &[larger], &[larger, larger], &pool(1, 1, 8, 0));
+    let expected =
+        "the shape of its output is [1, 2048, 2049, 4], expected at most 16777216 elements";
+    assert_eq!(reasons(&too_large), [expected]);
+
+    let transform = |channels: i32| {
+        let options = numbers(&[("output_height", 4096), ("output_width", 4096)]);
+        let inputs: [&[i32]; 2] = [&[1, 1, 1, channels], &[1, 4, 4]];
+        draft("TransformTensor", 1, &inputs, &[&[1, 4096, 4096, channels]], &options)
+    };
+    assert!(kept(&transform(16)) < 100_000);
+    let expected = "its result of 4096 by 4096 pixels with 256 channels is too large";
+    assert_eq!(reasons(&transform(256)), [expected]);
+    // Positions along one side are kept, and charged.
+    let options = numbers(&[("output_height", 1), ("output_width", 1 << 24)]);
+    let line: [&[i32]; 2] = [&[1, 1, 1, 1], &[1, 4, 4]];
+    let line = draft("TransformTensor", 1, &line, &[&[1, 1, 1 << 24, 1]], &options);
+    let expected = "the model would be out of all proportion to the size of its file";
+    assert_eq!(reasons(&line), [expected]);
+}
