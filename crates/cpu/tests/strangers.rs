@@ -303,3 +303,34 @@ fn a_shape_that_values_decide_and_that_was_declared_otherwise_is_an_error() {
         }
     }
 }
+
+#[test]
+fn where_rows_are_taken_from_is_worked_out_until_the_deadline() {
+    let _alone = alone();
+    let rows = 30_000_000;
+    for (operation, size) in
+        [(Op::ResizeBilinear, [1, rows]), (Op::ResizeNearestNeighbor, [rows, 1])]
+    {
+        let mut graph = SubgraphBuilder::new();
+        let image = graph.input("image", tensor([1, 1, 1, 1], Some((1.0, 0))));
+        let [width, height] = size.map(|length| graph.scalar_i32(length));
+        let shape = [1, size[1].cast_unsigned(), size[0].cast_unsigned(), 1];
+        let inputs = [image, width, height, graph.scalar_bool(false)];
+        let resized = graph.operation(operation, inputs, tensor(shape, Some((1.0, 0))));
+        graph.output(resized);
+        let model = ModelBuilder::new().build(graph).unwrap();
+        let limit = Duration::from_millis(40);
+        let deadline = Some(Deadline::after(limit));
+        let options = PrepareOptions { deadline, ..PrepareOptions::default() };
+        let started = Instant::now();
+        let prepared = nnhal_cpu::device(Settings::default()).prepare_model(
+            &model,
+            HalVersion::LATEST,
+            options,
+        );
+        let time = started.elapsed();
+        let error = prepared.err().expect("there is not enough time");
+        assert_eq!(error.status(), ErrorStatus::MissedDeadlineTransient, "{time:?}: {error}");
+        assert!(time < limit + Duration::from_millis(250), "{time:?}: {operation:?}");
+    }
+}

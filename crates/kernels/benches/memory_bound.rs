@@ -12,7 +12,7 @@ use nnhal_kernels::quantized_elementwise::{dequantize, f16_to_f32, quantize};
 use nnhal_kernels::reduction::{Normalization, Reduce, RowNormalization};
 use nnhal_kernels::resize::{Place, Resize};
 use nnhal_kernels::softmax::{QuantizedSoftmax, Softmax};
-use nnhal_kernels::{Image, ImageMut, InstructionSet, Team};
+use nnhal_kernels::{Image, ImageMut, InstructionSet, Preparation, Team};
 
 fn main() {
     divan::main();
@@ -266,17 +266,12 @@ fn concatenate_bytes(bencher: Bencher<'_, '_>) {
 
 /// deeplab's last step.
 fn deeplab(set: InstructionSet) -> Resize {
-    let places = |ratio: f32, input: usize| -> Vec<Place> {
-        (0..257_u16)
-            .map(|index| {
-                let position = f32::from(index) * ratio;
-                let lower = usize::from(index / 8);
-                let weight = position.fract();
-                Place { lower, upper: (lower + 1).min(input - 1), weight }
-            })
-            .collect()
+    let place = |_axis: usize, index: usize| {
+        let (lower, steps) = (index / 8, [0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875]);
+        Place { lower, upper: (lower + 1).min(32), weight: steps[index % 8] }
     };
-    Resize::prepare(set, 1, [33, 33], 21, [places(0.125, 33), places(0.125, 33)])
+    let preparation = &mut Preparation::new(set, 1);
+    Resize::prepare(preparation, 1, [[33; 2], [257; 2]], 21, place).expect("it is small")
 }
 
 #[divan::bench(args = sets())]

@@ -8,16 +8,19 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-use crate::InstructionSet;
 use crate::disjoint::DisjointOutput;
 use crate::image::{Image, ImageMut, values_needed};
 use crate::parts::{Cut, for_each_part};
 use crate::team::Team;
 use crate::vector::{Byte, Isa};
-use row::{Floats, Rounded, Row, Span, Steps, spans};
+use crate::{Preparation, TooLarge};
+use row::{Floats, Rounded, Row, Span, Steps, find_spans};
 
 /// Output elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 8192;
+
+/// What finding a place takes, in multiplications.
+const WORK_OF_PLACE: usize = 16;
 
 /// Bits of weights that are exact in the integer arithmetic of 8-bit images.
 const WEIGHT_BITS: u32 = 11;
@@ -49,29 +52,40 @@ pub struct Resize {
 }
 
 impl Resize {
-    /// Of images `[batch, input[0], input[1], channels]`, with a place for every row and every column
-    /// of the output.
+    /// Of images `[batch, input[0], input[1], channels]`; `place` says where an index of an axis (0: rows,
+    /// 1: columns) of the output is.
+    ///
+    /// # Errors
+    /// If there are more places than memory may be taken for.
     ///
     /// # Panics
     /// If a place is outside of the input, or a weight is not from 0 to 1.
     pub fn prepare(
-        set: InstructionSet,
+        preparation: &mut Preparation,
         batch: usize,
-        input: [usize; 2],
+        [input, output]: [[usize; 2]; 2],
         channels: usize,
-        places: [Vec<Place>; 2],
-    ) -> Self {
-        for (places, length) in places.iter().zip(input) {
-            for place in places {
-                let is_inside = place.lower < length && place.upper < length;
-                assert!(is_inside, "{place:?} outside of {length}");
+        place: impl Fn(usize, usize) -> Place,
+    ) -> Result<Self, TooLarge> {
+        const WHAT: &str = "where an image's rows and columns are taken from";
+        let steps = f32::from(1_u16 << WEIGHT_BITS);
+        let mut is_dyadic = true;
+        let mut places = [Vec::new(), Vec::new()];
+        for (axis, places) in places.iter_mut().enumerate() {
+            *places = preparation.room(output[axis], WHAT)?;
+            for index in preparation.pace().blocks(output[axis], WORK_OF_PLACE).flatten() {
+                let place = place(axis, index);
+                let is_inside = place.lower < input[axis] && place.upper < input[axis];
+                assert!(is_inside, "{place:?} outside of {}", input[axis]);
                 assert!((0.0..=1.0).contains(&place.weight), "no weight: {place:?}");
+                is_dyadic &= (place.weight * steps).fract() == 0.0;
+                places.push(place);
             }
         }
-        let steps = f32::from(1_u16 << WEIGHT_BITS);
-        let is_dyadic = places.iter().flatten().all(|place| (place.weight * steps).fract() == 0.0);
-        let spans = spans(&places[1]);
-        Self { isa: Isa::of(set), batch, input, channels, places, spans, is_dyadic }
+        let mut spans = preparation.room(places[1].len(), WHAT)?;
+        find_spans(&places[1], &mut spans, &mut preparation.pace());
+        let isa = Isa::of(preparation.set());
+        Ok(Self { isa, batch, input, channels, places, spans, is_dyadic })
     }
 
     /// Computes the output of float32 images.

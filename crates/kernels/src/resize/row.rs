@@ -19,12 +19,12 @@ pub(super) struct Span {
 /// The most pixels of a span: within one it is not asked whether to go on.
 const MOST_PIXELS: usize = 4096;
 
-/// The spans of a row's places.
-pub(super) fn spans(places: &[Place]) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
+/// The spans of a row's places, into a vector that has room for as many.
+pub(super) fn find_spans(places: &[Place], spans: &mut Vec<Span>, pace: &mut Pace<'_>) {
     // Whether no pixel of the last span has anything of an upper column.
     let mut is_open = false;
-    for (index, place) in places.iter().enumerate() {
+    for index in pace.blocks(places.len(), 4).flatten() {
+        let place = places[index];
         let upper = (place.weight != 0.0).then_some(place.upper);
         let goes_on =
             |last: &&mut Span| last.lower == place.lower && last.pixels.len() < MOST_PIXELS;
@@ -41,7 +41,6 @@ pub(super) fn spans(places: &[Place]) -> Vec<Span> {
             }
         }
     }
-    spans
 }
 
 /// A row of the output.
@@ -318,6 +317,7 @@ impl<S: Simd, T: Byte> Mixing<S> for OfRounded<S, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Team;
 
     #[test]
     fn pixels_between_the_same_columns_are_a_span() {
@@ -334,6 +334,11 @@ mod tests {
             place(3, 4, 0.2),
         ];
         let span = |pixels, lower, upper| Span { pixels, lower, upper };
+        let spans = |places: &[Place]| {
+            let mut spans = Vec::new();
+            find_spans(places, &mut spans, &mut Team::alone().pace());
+            spans
+        };
         let first = [span(0..3, 0, 1), span(3..5, 1, 1), span(5..6, 2, 3), span(6..7, 2, 1)];
         assert_eq!(spans(&places)[..4], first);
         assert_eq!(spans(&places)[4..], [span(7..8, 3, 3), span(8..9, 3, 4)]);

@@ -1,7 +1,9 @@
 //! Resizing against the mean of four pixels in double precision.
 
 use super::*;
+use crate::InstructionSet;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn places(random: &mut fastrand::Rng, input: usize, output: usize, is_dyadic: bool) -> Vec<Place> {
     (0..output)
@@ -11,6 +13,35 @@ fn places(random: &mut fastrand::Rng, input: usize, output: usize, is_dyadic: bo
             Place { lower, upper: (lower + 1).min(input - 1), weight }
         })
         .collect()
+}
+
+fn prepare(
+    set: InstructionSet,
+    batch: usize,
+    input: [usize; 2],
+    channels: usize,
+    places: &[Vec<Place>; 2],
+) -> Resize {
+    let sizes = [input, [places[0].len(), places[1].len()]];
+    let place = |axis: usize, index: usize| places[axis][index];
+    Resize::prepare(&mut Preparation::new(set, 1), batch, sizes, channels, place).unwrap()
+}
+
+#[test]
+fn places_count_against_the_limit_and_end_with_the_deadline() {
+    let set = InstructionSet::best();
+    let place = |_, _| Place { lower: 0, upper: 0, weight: 0.0 };
+    let prepare = |preparation: &mut Preparation, output| {
+        Resize::prepare(preparation, 1, [[1, 1], output], 1, place)
+    };
+    let mut limited = Preparation::new(set, 1).with_limit(1_000_000);
+    assert!(prepare(&mut limited, [1 << 20, 1]).is_err());
+    assert!(limited.take_refusal().is_some());
+    assert!(prepare(&mut limited, [1, 1 << 20]).is_err());
+    assert!(prepare(&mut limited, [100, 100]).is_ok());
+    let mut over = Preparation::new(set, 1).until(Arc::new(|| true));
+    let [rows, columns] = prepare(&mut over, [1 << 20; 2]).unwrap().places.map(|it| it.len());
+    assert!(rows < 1 << 20 && columns < 1 << 20, "{rows} by {columns} places after the deadline");
 }
 
 /// Input, output, channels, and the elements between one pixel and the next.
@@ -45,7 +76,7 @@ fn check(batch: usize, (input, output, channels, gap): Sizes, is_dyadic: bool, s
         }
     }
     for set in InstructionSet::available() {
-        let resize = Resize::prepare(set, batch, input, channels, places.clone());
+        let resize = prepare(set, batch, input, channels, &places);
         let size = batch * output[0] * output[1] * stride;
         let (mut real, mut signed, mut unsigned) =
             (vec![0.5; size], vec![9_i8; size], vec![9; size]);
@@ -78,7 +109,7 @@ fn an_infinity_does_not_pass_a_weight_of_0() {
     for set in InstructionSet::available() {
         for (vertical, horizontal, expected) in [(0.0, 0.5, 1.5), (0.5, 0.0, 2.0), (0.0, 0.0, 1.0)]
         {
-            let resize = Resize::prepare(set, 1, [2, 2], 1, [place(vertical), place(horizontal)]);
+            let resize = prepare(set, 1, [2, 2], 1, &[place(vertical), place(horizontal)]);
             let mut output = [0.0];
             let image = ImageMut::contiguous(&mut output, 1);
             resize.run_f32(&mut Team::alone(), Image::contiguous(&inputs, 1), image);

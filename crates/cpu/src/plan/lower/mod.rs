@@ -88,7 +88,7 @@ pub(crate) fn lower(
             let pooled = pooling::mean(builder, node, reduce);
             pooled.or_else(|| reduction::lower(builder, node, reduce))
         }
-        Work::Operation(AnyOperation::Resize(it)) => resize::lower(builder, node, it),
+        Work::Operation(AnyOperation::Resize(it)) => resize::lower(builder, node, it, preparation),
         Work::Operation(AnyOperation::Slice(it)) => movement::slice(builder, node, it),
         Work::Operation(operation) => recurrent::lower(builder, node, operation, preparation)
             .or_else(|| other(builder, node, operation, preparation)),

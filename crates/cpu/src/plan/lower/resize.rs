@@ -6,7 +6,7 @@ use crate::plan::{Builder, Draft, Kernel, Operand, Run};
 use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
 use nnhal_kernels::resize::{Place, Resize};
-use nnhal_kernels::{Image, ImageMut};
+use nnhal_kernels::{Image, ImageMut, Preparation};
 use nnhal_ops::operations::resize;
 use nnhal_ops::rules::layout::Layout;
 
@@ -28,6 +28,7 @@ pub(super) fn lower(
     builder: &Builder<'_, '_>,
     node: &Node,
     resize: &resize::Resize,
+    preparation: &mut Preparation,
 ) -> Option<Draft> {
     let values = &builder.graph.values;
     let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
@@ -42,14 +43,12 @@ pub(super) fn lower(
         OperandType::TensorQuant8AsymmSigned => Elements::Signed,
         _ => return None,
     };
-    let places = |input: usize, output: usize| -> Vec<Place> {
-        let place = |index| resize.place(index, input, output);
-        let all = (0..output).map(place);
-        all.map(|it| Place { lower: it.lower, upper: it.upper, weight: it.weight }).collect()
+    let (input, output) = ([height, width], [out_height, out_width]);
+    let place = |axis: usize, index| {
+        let it = resize.place(index, input[axis], output[axis]);
+        Place { lower: it.lower, upper: it.upper, weight: it.weight }
     };
-    let places = [places(height, out_height), places(width, out_width)];
-    let set = builder.settings.instruction_set;
-    let resize = Resize::prepare(set, batch, [height, width], channels, places);
+    let resize = Resize::prepare(preparation, batch, [input, output], channels, place).ok()?;
     Some(Draft {
         place: node.place,
         kernel: Box::new(ResizeKernel { resize, channels, elements }),
