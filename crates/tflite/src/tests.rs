@@ -8,5 +8,6 @@ mod hostile;
 mod large;
 mod mapping;
 mod mediapipe;
+mod stablehlo;
 mod variables;
 mod wide;

@@ -331,6 +331,86 @@ def stablehlo_reduce_window(file):
     return [judge.Run([draw(random("stablehlo_reduce_window"), (4, 5))])]
 
 
+def stablehlo_scatter(op, shapes, options, indices, dtype="float32", shape=(4, 5, 3)):
+    """STABLEHLO_SCATTER, which has its function in a graph of its own: none if updates replace."""
+    def build(file):
+        main, body = file.graph(), file.graph("body")
+        rng = random(f"stablehlo_scatter {op} {dtype}")
+        x, u = main.input("x", shape, dtype), main.input("updates", shapes, dtype)
+        i, y = main.const("indices", indices), main.tensor("y", shape, dtype)
+        a, b, out = (body.input("a", (), dtype), body.input("b", (), dtype), body.tensor("out", (), dtype))
+        if op is None:
+            body.outputs(b)
+        else:
+            body.outputs(*body.op(op, [a, b], [out]))
+        main.outputs(*main.op("STABLEHLO_SCATTER", [x, i, u], [y], updateComputationSubgraphIndex=body.number,
+                              **options))
+        values = [draw(rng, shape), draw(rng, shapes)]
+        if dtype != "float32":
+            values = [np.floor(it * 9).astype(dtype) for it in values]
+        return [judge.Run(values)]
+    return build
+
+
+def stablehlo_scatters():
+    """Rows that are added, windows that leave the tensor, indexes along the first axis, and functions."""
+    rows = dict(updateWindowDims=[1, 2], insertedWindowDims=[0], scatterDimsToOperandDims=[0], indexVectorDim=1)
+    where = np.array([[1], [3], [1], [9], [-1]], np.int32)
+    for name, op in (("update", None), ("add", "STABLEHLO_ADD"), ("multiply", "STABLEHLO_MULTIPLY"),
+                     ("maximum", "STABLEHLO_MAXIMUM"), ("minimum", "STABLEHLO_MINIMUM")):
+        yield f"stablehlo_scatter_{name}", stablehlo_scatter(op, (5, 5, 3), rows, where)
+    yield "stablehlo_scatter_int32", stablehlo_scatter("STABLEHLO_ADD", (5, 5, 3), rows, where, "int32")
+    yield "stablehlo_scatter_int64_indexes", stablehlo_scatter(
+        "STABLEHLO_ADD", (5, 5, 3), rows, where.astype(np.int64))
+    blocks = dict(updateWindowDims=[0, 2, 3], insertedWindowDims=[], scatterDimsToOperandDims=[1, 0],
+                  indexVectorDim=0)
+    yield "stablehlo_scatter_blocks", stablehlo_scatter(
+        "STABLEHLO_ADD", (2, 3, 2, 3), blocks, np.array([[0, 3, 4], [1, 3, -1]], np.int32))
+
+
+def stablehlo_gather(shape, indices, result, dtype, **options):
+    """STABLEHLO_GATHER, which takes the number of the result's axes from the file."""
+    def build(file):
+        main = file.graph()
+        x, i = main.input("x", shape, dtype), main.const("indices", indices)
+        y = main.tensor("y", result, dtype)
+        main.outputs(*main.op("STABLEHLO_GATHER", [x, i], [y], **options))
+        value = draw(random(f"stablehlo_gather {shape}"), shape)
+        return [judge.Run([value if dtype == "float32" else np.floor(value * 99).astype(dtype)])]
+    return build
+
+
+def stablehlo_gathers():
+    """Rows with indexes beyond the ends, single elements, blocks between other axes."""
+    yield "stablehlo_gather_rows", stablehlo_gather(
+        (4, 5), np.array([[2], [9], [-3]], np.int32), (3, 5), "float32", offsetDims=[1], collapsedSliceDims=[0],
+        startIndexMap=[0], indexVectorDim=1, sliceSizes=[1, 5])
+    yield "stablehlo_gather_elements", stablehlo_gather(
+        (4, 5), np.array([[3, 0], [4, 1], [0, 2]], np.int64), (3,), "float32", offsetDims=[],
+        collapsedSliceDims=[0, 1], startIndexMap=[1, 0], indexVectorDim=1, sliceSizes=[1, 1])
+    for dtype in ("float32", "int8", "int16", "int32", "int64"):
+        yield f"stablehlo_gather_blocks.{dtype}", stablehlo_gather(
+            (4, 5, 3), np.array([[0, 3, 2], [4, 1, 9]], np.int32), (2, 3, 3, 3), dtype, offsetDims=[0, 2, 3],
+            collapsedSliceDims=[], startIndexMap=[0, 1], indexVectorDim=0, sliceSizes=[2, 3, 3])
+
+
+def stablehlo_case(count):
+    def build(file):
+        main = file.graph()
+        index, x = main.input("index", (1,), "int32"), main.input("x", SHAPE)
+        y = main.tensor("y", SHAPE)
+        branches = []
+        for op in ("NEG", "TANH")[:count]:
+            branch = file.graph(op)
+            a, out = branch.input("a", SHAPE), branch.tensor("out", SHAPE)
+            branch.outputs(*branch.op(op, [a], [out]))
+            branches.append(branch.number)
+        main.outputs(*main.op("STABLEHLO_CASE", [index, x], [y], branchSubgraphIndices=branches))
+        rng = random(f"stablehlo_case {count}")
+        return [judge.Run([np.array([at], np.int32), draw(rng, SHAPE)]) for at in (0, 1, 2, -1)]
+    return build
+
+
 def passing_through(file):
     """An output that is an input, one that is a constant, one that is given twice."""
     main = file.graph()
@@ -382,6 +462,10 @@ def all_cases():
     yield model("signatures_two", signatures)
     yield model("composite", composite)
     yield model("stablehlo_reduce_window", stablehlo_reduce_window)
+    for name, build in (*stablehlo_gathers(), *stablehlo_scatters()):
+        yield model(name, build)
+    yield model("stablehlo_case_one", stablehlo_case(1))
+    yield model("stablehlo_case_two", stablehlo_case(2))
     yield model("graph_passing_through", passing_through)
     yield model("graph_unused", unused)
     yield model("graph_diamond", diamond)

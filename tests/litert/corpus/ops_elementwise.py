@@ -71,6 +71,13 @@ def arithmetic():
                      types=("int32",))
         yield Single(f"right_shift_{name}", "RIGHT_SHIFT",
                      [In(a, -100, 100, "int32"), In(b, 0, 5, "int32")], out_dtypes=("int32",))
+    shape = (3, 4)
+    for op in ("ADD", "MULTIPLY", "MAXIMUM", "MINIMUM"):
+        yield Single(f"stablehlo_{op.lower()}", f"STABLEHLO_{op}", [In(shape), In(shape)],
+                     types=("float32", "int32"))
+    yield Single("stablehlo_and", "STABLEHLO_AND", [In(shape), In(shape)], types=("bool", "int32"))
+    yield Single("stablehlo_shift_left", "STABLEHLO_SHIFT_LEFT",
+                 [In(shape, -100, 100, "int32"), In(shape, 0, 31, "int32")], out_dtypes=("int32",))
 
 
 def special_pairs():

@@ -1,4 +1,4 @@
-//! ATAN2, BITWISE_XOR, POW, RIGHT_SHIFT: functions of two elements, with broadcasting.
+//! ATAN2, BITWISE_AND, BITWISE_XOR, LEFT_SHIFT, POW, RIGHT_SHIFT: functions of two elements, with broadcasting.
 //!
 //! | operand | name | shape | types |
 //! |---|---|---|---|
@@ -20,10 +20,14 @@ use nnhal_hal::OperationType;
 pub enum Binary {
     /// ATAN2: the angle of the point with `input0` above and `input1` to the right.
     Atan2,
+    /// BITWISE_AND
+    And,
     /// BITWISE_XOR
     Xor,
     /// POW of integers.
     Pow,
+    /// LEFT_SHIFT
+    ShiftLeft,
     /// RIGHT_SHIFT
     ShiftRight,
 }
@@ -35,7 +39,9 @@ impl Operation for Binary {
 
     fn decode(call: &Call<'_>) -> Result<Self, Fault> {
         Ok(match E::of(call.operation()) {
+            Some(E::BitwiseAnd) => Self::And,
             Some(E::BitwiseXor) => Self::Xor,
+            Some(E::LeftShift) => Self::ShiftLeft,
             Some(E::Pow) => Self::Pow,
             Some(E::RightShift) => Self::ShiftRight,
             _ => Self::Atan2,
@@ -70,7 +76,10 @@ impl Binary {
     fn integers(self, a: i64, b: i64, bits: i64) -> i64 {
         match self {
             Self::Pow => power(a, b),
+            Self::ShiftLeft if (0..bits).contains(&b) => a << b,
+            Self::ShiftLeft => 0,
             Self::ShiftRight => a >> b.clamp(0, bits - 1),
+            Self::And => a & b,
             Self::Xor | Self::Atan2 => a ^ b,
         }
     }

@@ -58,7 +58,7 @@ impl Function {
     pub const ALL: [Self; 6] =
         [Self::Sum, Self::Product, Self::Least, Self::Greatest, Self::All, Self::Any];
 
-    fn of_floats(self) -> fn(f32, f32) -> f32 {
+    pub(super) fn of_floats(self) -> fn(f32, f32) -> f32 {
         match self {
             Self::Sum => |a, b| a + b,
             Self::Product => |a, b| a * b,
@@ -70,7 +70,7 @@ impl Function {
         }
     }
 
-    fn of_integers(self) -> fn(i64, i64) -> i64 {
+    pub(super) fn of_integers(self) -> fn(i64, i64) -> i64 {
         match self {
             Self::Sum => i64::wrapping_add,
             Self::Product => i64::wrapping_mul,
@@ -173,11 +173,11 @@ impl ReduceWindow {
         };
         let seen = self.window.iter().map(|length| *length as usize).product();
         let mut places = call.room(seen)?;
-        for_each_index(call, &self.window, &steps(&self.dilations), |place| {
+        for_each_index(call, &self.window, &steps(&self.dilations), |place, _| {
             places.push(place);
             Ok(())
         })?;
-        for_each_index(call, dimensions, &steps(&self.strides), |first| {
+        for_each_index(call, dimensions, &steps(&self.strides), |first, _| {
             let mut result = initial;
             call.each(&places, |place| result = function(result, elements[first + place]))?;
             results.push(result);
@@ -196,18 +196,18 @@ fn one<T: Copy>(argument: &Argument<'_>, elements: Vec<T>) -> Result<T, Fault> {
 }
 
 /// Visits all indexes below some lengths, none of which is 0, in their order: where each is with these
-/// strides.
-fn for_each_index(
+/// strides, and the index.
+pub(super) fn for_each_index(
     call: &Call<'_>,
     lengths: &[u32],
     strides: &[usize],
-    mut visit: impl FnMut(usize) -> Result<(), Fault>,
+    mut visit: impl FnMut(usize, &[u32]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let mut index = vec![0; lengths.len()];
     let mut place = 0;
     loop {
         call.work(1)?;
-        visit(place)?;
+        visit(place, &index)?;
         let mut axis = lengths.len();
         loop {
             let Some(next) = axis.checked_sub(1) else { return Ok(()) };

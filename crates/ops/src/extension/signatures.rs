@@ -323,6 +323,8 @@ pub(super) static SIGN: Signature = signature(E::Sign, NUMBERS, UNARY);
 pub(super) static ATAN2: Signature = signature(E::Atan2, FLOATS, BINARY);
 pub(super) static BITWISE_XOR: Signature = signature(E::BitwiseXor, INTEGERS, BINARY);
 pub(super) static RIGHT_SHIFT: Signature = signature(E::RightShift, INTEGERS, BINARY);
+pub(super) static BITWISE_AND: Signature = signature(E::BitwiseAnd, INTEGERS, BINARY);
+pub(super) static LEFT_SHIFT: Signature = signature(E::LeftShift, INTEGERS, BINARY);
 
 pub(super) static CUMSUM: Signature = signature(
     E::Cumsum,
@@ -344,6 +346,35 @@ pub(super) static GATHER_ND: Signature = signature(
     &[Form::new(
         SINCE,
         &[Parameter::column("input", 0), Parameter::tensor_int32("indexes")],
+        &[Parameter::column("output", 0)],
+    )],
+);
+pub(super) static GATHER_SLICES: Signature = signature(
+    E::GatherSlices,
+    ANY,
+    &[Form::new(
+        SINCE,
+        &[
+            Parameter::column("input", 0),
+            Parameter::tensor_int32("indexes"),
+            Parameter::tensor_int32("axes"),
+            Parameter::tensor_int32("sizes"),
+        ],
+        &[Parameter::column("output", 0)],
+    )],
+);
+pub(super) static SCATTER_SLICES: Signature = signature(
+    E::ScatterSlices,
+    REDUCED,
+    &[Form::new(
+        SINCE,
+        &[
+            Parameter::column("input", 0),
+            Parameter::tensor_int32("indexes"),
+            Parameter::column("updates", 0),
+            Parameter::tensor_int32("axes"),
+            Parameter::int32("function"),
+        ],
         &[Parameter::column("output", 0)],
     )],
 );

@@ -231,6 +231,14 @@ table! {
         "the default value, with other values at indexes; of several for the same place the last. Indexes are `[count, rank]`, values `[count]` or one element; the output has the lengths `shape`";
     88 BroadcastArgs "BROADCAST_ARGS", s::BROADCAST_ARGS,
         "the shape that two shapes have when they are broadcast together";
+    89 BitwiseAnd "BITWISE_AND", s::BITWISE_AND,
+        "the bits that both elements have";
+    90 LeftShift "LEFT_SHIFT", s::LEFT_SHIFT,
+        "the first element shifted left by the second, modulo the size of the type: 0 for a second one that is negative, or the number of bits or more";
+    91 GatherSlices "GATHER_SLICES", s::GATHER_SLICES,
+        "blocks of the input, one for each row of indexes: where it begins along the listed axes, at 0 along the others. A block that would leave the input begins as near to its index as it fits. Indexes are `[..., number of axes]`; the output is `[...]` with the block's lengths `sizes`, one for each axis of the input";
+    92 ScatterSlices "SCATTER_SLICES", s::SCATTER_SLICES,
+        "the input, into which blocks are combined in their order, one for each row of indexes: where it begins along the listed axes, at 0 along the others. What of a block is outside of the input is left out. Indexes are `[..., number of axes]`; updates are `[...]` with a block's lengths along each axis of the input; the function is 0 for the update in place of the element, 1 the sum, modulo the size of the type as the product, 2 the product, 3 the least, 4 the greatest, 5 whether both are true, 6 whether any is";
 }
 
 impl ExtensionOperation {

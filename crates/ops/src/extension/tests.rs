@@ -75,6 +75,13 @@ fn powers_and_bits_by_hand() {
     let (numbers, by) = ([-8.0, 8.0, 8.0, -8.0], [1.0, 2.0, -5.0, 100.0]);
     assert_eq!(of_two(E::RightShift, TensorInt32, &numbers, &by), [-4.0, 2.0, 8.0, -1.0]);
     assert_eq!(of_two(E::RightShift, TensorQuant8Asymm, &[200.0], &[3.0]), [25.0]);
+    assert_eq!(
+        of_two(E::LeftShift, TensorInt32, &[-3.0, 3.0], &[2.0, 31.0]),
+        [-12.0, -2f64.powi(31)]
+    );
+    assert_eq!(of_two(E::LeftShift, TensorInt32, &[1.0, 1.0], &[32.0, -1.0]), [0.0, 0.0]);
+    assert_eq!(of_two(E::LeftShift, TensorQuant8Asymm, &[200.0], &[1.0]), [144.0]);
+    assert_eq!(of_two(E::BitwiseAnd, TensorInt32, &[6.0, -4.0], &[3.0, 7.0]), [2.0, 4.0]);
 }
 
 #[test]
@@ -472,4 +479,47 @@ fn a_value_of_many_elements_is_no_border() {
     };
     assert_eq!(fill(1).result(), (vec![2], vec![4.0, 4.0]));
     assert!(fill(2).run().is_err());
+}
+
+#[test]
+fn blocks_are_gathered_where_they_fit() {
+    let input: Vec<f64> = (0..12).map(f64::from).collect();
+    let call = |indexes: &[f64], axes: &[i32], sizes: &[i32]| {
+        let rows = u32::try_from(indexes.len() / axes.len()).unwrap();
+        let depth = u32::try_from(axes.len()).unwrap();
+        let call = on(E::GatherSlices).input(tensor(TensorInt32, [3, 4]), &input);
+        let call = call.input(tensor(TensorInt32, [rows, depth]), indexes);
+        integers(integers(call, axes), sizes).output(tensor(TensorInt32, []))
+    };
+    // The second and third block begin at the last and at the first place where they fit.
+    let found = call(&[1.0, 9.0, -9.0], &[1], &[1, 2]).result();
+    assert_eq!(found, (vec![3, 1, 2], vec![1.0, 2.0, 2.0, 3.0, 0.0, 1.0]));
+    let found = call(&[2.0, 1.0], &[1, 0], &[2, 1]).result();
+    assert_eq!(found, (vec![1, 2, 1], vec![6.0, 10.0]));
+    assert_eq!(call(&[0.0], &[0], &[0, 4]).result(), (vec![1, 0, 4], vec![]));
+    assert!(call(&[0.0], &[0], &[4, 4]).run().is_err(), "longer than the axis");
+    assert!(call(&[0.0, 0.0], &[0, 0], &[1, 1]).run().is_err(), "an axis twice");
+    assert!(call(&[0.0], &[2], &[1, 1]).run().is_err(), "no such axis");
+    assert!(call(&[0.0], &[0], &[1]).run().is_err(), "a size for each axis");
+}
+
+#[test]
+fn blocks_are_scattered_as_far_as_they_are_inside() {
+    let call = |function: i32| {
+        let call = on(E::ScatterSlices)
+            .input(tensor(TensorInt32, [2, 3]), &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let call = call.input(tensor(TensorInt32, [3, 1]), &[0.0, 2.0, -1.0]);
+        let updates = [7.0, 8.0, 9.0, -1.0, 2.0, 3.0];
+        let call = call.input(tensor(TensorInt32, [3, 1, 2]), &updates);
+        integers(call, &[1]).int32s([function]).output(tensor(TensorInt32, []))
+    };
+    let scattered = |function: i32| call(function).result().1;
+    // Along the second axis, 9 is in the last column and 3 in the first; the other axis begins at 0.
+    assert_eq!(scattered(0), [3.0, 8.0, 9.0, 4.0, 5.0, 6.0]);
+    assert_eq!(scattered(1), [11.0, 10.0, 12.0, 4.0, 5.0, 6.0]);
+    assert_eq!(scattered(2), [21.0, 16.0, 27.0, 4.0, 5.0, 6.0]);
+    assert_eq!(scattered(3), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(scattered(4), [7.0, 8.0, 9.0, 4.0, 5.0, 6.0]);
+    assert!(call(7).run().is_err(), "no such function");
+    assert!(call(-1).run().is_err(), "no such function");
 }

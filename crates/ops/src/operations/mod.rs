@@ -198,7 +198,7 @@ operations! {
     }
     extension {
         batch_gather::BatchGather => Gather;
-        binary::Binary => Atan2 BitwiseXor Pow RightShift;
+        binary::Binary => Atan2 BitwiseAnd BitwiseXor LeftShift Pow RightShift;
         bitcast::Bitcast => Bitcast;
         broadcast_args::BroadcastArgs => BroadcastArgs;
         bucketize::Bucketize => Bucketize;
@@ -211,6 +211,7 @@ operations! {
         dynamic_update_slice::DynamicUpdateSlice => DynamicUpdateSlice;
         fourier::RealFourier => Rfft2d;
         gather_nd::GatherNd => GatherNd;
+        gather_slices::GatherSlices => GatherSlices;
         matrix_diagonal::MatrixDiagonal => MatrixDiag MatrixSetDiag;
         non_max_suppression::NonMaxSuppression => NonMaxSuppressionV4 NonMaxSuppressionV5;
         nonzero::Nonzero => Where;
@@ -219,6 +220,7 @@ operations! {
         reduce_window::ReduceWindow => ReduceWindow;
         reverse_sequence::ReverseSequence => ReverseSequence;
         scatter_nd::ScatterNd => ScatterNd;
+        scatter_slices::ScatterSlices => ScatterSlices;
         segments::Segments => SegmentSum UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum;
         shape_of::ShapeOf => Shape;
         sparse_to_dense::SparseToDense => SparseToDense;

@@ -1,4 +1,4 @@
-//! IF, WHILE and STABLEHLO_COMPOSITE.
+//! IF, WHILE, STABLEHLO_CASE and STABLEHLO_COMPOSITE.
 
 use super::tensor::known_lengths;
 use super::variables::{Passed, is_handle};
@@ -39,6 +39,35 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let truth = OperandSpec::new(OperandType::TensorBool8, [1]);
         let condition = self.builder.constant(truth, &[true]);
         self.run(operator, O::If, Some(condition), [subgraph; 2], 0, graphs, depth)
+    }
+
+    /// The branch that an index says, the last one for any other index.
+    pub(super) fn case(
+        &mut self,
+        operator: &Operator<'_>,
+        graphs: &mut Graphs<'f, 'a>,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let Some(BuiltinOptions2Ref::StablehloCaseOptions(options)) =
+            operator.table.builtin_options_2()?
+        else {
+            return Err(Reason::new("it has no options").into());
+        };
+        let branches = options.branch_subgraph_indices()?;
+        let branches = match branches.map(|it| (it.len(), it.iter())) {
+            Some((1, mut it)) => it.next().map(|only| [only; 2]),
+            Some((2, mut it)) => it.next().zip(it.next()).map(|(first, last)| [first, last]),
+            Some((count, _)) => {
+                return Err(Reason::new(format!("it has {count} branches, expected 1 or 2")).into());
+            }
+            None => None,
+        };
+        let branches = branches.ok_or_else(|| Reason::new("it has no branches"))?;
+        let index = self.input(operator, 0)?;
+        let first = self.builder.constant(OperandSpec::tensor_int32([1]), &[0]);
+        let truth = OperandSpec::new(OperandType::TensorBool8, [1]);
+        let is_first = self.builder.operation(O::Equal, [index, first], truth);
+        self.run(operator, O::If, Some(is_first), branches, 1, graphs, depth)
     }
 
     pub(super) fn while_operator(

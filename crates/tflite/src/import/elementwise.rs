@@ -68,7 +68,7 @@ impl GraphImporter<'_, '_> {
         self.emit_for(operator, operation, &[input])
     }
 
-    fn binary(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
+    pub(super) fn binary(&mut self, operator: &Operator<'_>, operation: O) -> Imported {
         let inputs = [self.input(operator, 0)?, self.input(operator, 1)?];
         self.emit_for(operator, operation, &inputs)
     }

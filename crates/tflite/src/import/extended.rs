@@ -1,10 +1,11 @@
 //! Operators that only our extension has operations for.
 
+use super::tensor::Element;
 use super::{GraphImporter, Imported};
 use crate::error::Reason;
 use crate::file::Operator;
 use crate::schema::{BuiltinOperator as B, BuiltinOptionsRef};
-use nnhal_hal::{OperandId, OperandSpec};
+use nnhal_hal::{OperandId, OperandSpec, OperationType};
 use nnhal_ops::extension::ExtensionOperation as E;
 
 impl GraphImporter<'_, '_> {
@@ -16,6 +17,10 @@ impl GraphImporter<'_, '_> {
             B::Atan2 => self.extended_binary(operator, E::Atan2),
             B::BitwiseXor => self.extended_binary(operator, E::BitwiseXor),
             B::RightShift => self.extended_binary(operator, E::RightShift),
+            B::StablehloShiftLeft => self.extended_binary(operator, E::LeftShift),
+            B::StablehloAnd => self.stablehlo_and(operator),
+            B::StablehloGather => self.stablehlo_gather(operator),
+            B::StablehloScatter => self.stablehlo_scatter(operator),
             B::Cumsum => self.cumulative_sum(operator),
             B::GatherNd => self.extended_binary(operator, E::GatherNd),
             B::ScatterNd => self.all_inputs(operator, E::ScatterNd, 3),
@@ -44,6 +49,14 @@ impl GraphImporter<'_, '_> {
             B::NonMaxSuppressionV5 => self.all_outputs(operator, E::NonMaxSuppressionV5, 6, 3),
             _ => return None,
         })
+    }
+
+    /// Of truth values or of bits.
+    fn stablehlo_and(&mut self, operator: &Operator<'_>) -> Imported {
+        match self.element(self.input_tensor(operator, 0)?)? {
+            Element::Bool => self.binary(operator, OperationType::LogicalAnd),
+            _ => self.extended_binary(operator, E::BitwiseAnd),
+        }
     }
 
     /// An operation that takes the operator's inputs as they are.

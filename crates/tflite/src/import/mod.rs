@@ -25,6 +25,7 @@ mod reduction;
 mod resize;
 mod slicing;
 mod sparse;
+mod stablehlo;
 mod tensor;
 mod variables;
 mod window;
@@ -619,6 +620,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             B::If => return self.if_operator(operator, graphs, depth),
             B::While => return self.while_operator(operator, graphs, depth),
             B::StablehloComposite => return self.composite(operator, graphs, depth),
+            B::StablehloCase => return self.case(operator, graphs, depth),
             _ => {}
         }
         let handled = [

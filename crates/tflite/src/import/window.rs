@@ -141,7 +141,7 @@ impl GraphImporter<'_, '_> {
     }
 
     /// What a subgraph of a single operator makes of two elements.
-    fn body_of_reduction(&self, index: i32) -> Imported<Function> {
+    pub(super) fn body_of_reduction(&self, index: i32) -> Imported<Function> {
         let body = usize::try_from(index).ok().and_then(|index| self.file.graphs.get(index));
         let body = body.ok_or_else(|| Reason::new(format!("there is no subgraph {index}")))?;
         let [only] = &body.operators[..] else {
@@ -268,7 +268,7 @@ fn narrow(number: i64) -> i32 {
 }
 
 /// The integers of an attribute; none if it is missing.
-fn integers(vector: Option<planus::Vector<'_, i64>>) -> Imported<Vec<i64>> {
+pub(super) fn integers(vector: Option<planus::Vector<'_, i64>>) -> Imported<Vec<i64>> {
     let Some(vector) = vector else { return Ok(Vec::new()) };
     if vector.len() > 2 * nnhal_ops::validate::MAX_RANK {
         return Err(Reason::new(format!("an attribute has {} numbers", vector.len())));

@@ -26964,8 +26964,8 @@ pub enum BuiltinOptions2{
         StablehloCustomCallOptions(::planus::alloc::boxed::Box<self::Unread>),
         /// The variant `StablehloReduceOptions` in the union `BuiltinOptions2`
         StablehloReduceOptions(::planus::alloc::boxed::Box<self::Unread>),
-        /// The variant `StablehloScatterOptions` in the union `BuiltinOptions2`
-        StablehloScatterOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `StablehloScatterOptions` in the union `BuiltinOptions2`
+        StablehloScatterOptions(::planus::alloc::boxed::Box<self::StablehloScatterOptions>),
         /// The variant `StablehloCompareOptions` in the union `BuiltinOptions2`
         StablehloCompareOptions(::planus::alloc::boxed::Box<self::Unread>),
         /// The variant `StablehloDynamicSliceOptions` in the union `BuiltinOptions2`
@@ -26982,8 +26982,8 @@ pub enum BuiltinOptions2{
         StablehloSortOptions(::planus::alloc::boxed::Box<self::Unread>),
         /// The variant `StablehloWhileOptions` in the union `BuiltinOptions2`
         StablehloWhileOptions(::planus::alloc::boxed::Box<self::Unread>),
-        /// The variant `StablehloGatherOptions` in the union `BuiltinOptions2`
-        StablehloGatherOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `StablehloGatherOptions` in the union `BuiltinOptions2`
+        StablehloGatherOptions(::planus::alloc::boxed::Box<self::StablehloGatherOptions>),
         /// The variant `StablehloTransposeOptions` in the union `BuiltinOptions2`
         StablehloTransposeOptions(::planus::alloc::boxed::Box<self::Unread>),
         /// The variant `DilateOptions` in the union `BuiltinOptions2`
@@ -26996,8 +26996,8 @@ pub enum BuiltinOptions2{
         StableHloCompositeOptions(::planus::alloc::boxed::Box<self::StableHloCompositeOptions>),
         /// The variant `StablehloShiftLeftOptions` in the union `BuiltinOptions2`
         StablehloShiftLeftOptions(::planus::alloc::boxed::Box<self::Unread>),
-        /// The variant `StablehloCaseOptions` in the union `BuiltinOptions2`
-        StablehloCaseOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `StablehloCaseOptions` in the union `BuiltinOptions2`
+        StablehloCaseOptions(::planus::alloc::boxed::Box<self::StablehloCaseOptions>),
 }
 impl BuiltinOptions2 {
     /// Creates a [BuiltinOptions2Builder] for serializing an instance of this table.
@@ -27050,7 +27050,7 @@ impl BuiltinOptions2 {
     #[inline]
     pub fn create_stablehlo_scatter_options(
       builder: &mut ::planus::Builder,
-      value: impl ::planus::WriteAsOffset<self::Unread>,
+      value: impl ::planus::WriteAsOffset<self::StablehloScatterOptions>,
     ) -> ::planus::UnionOffset<Self> {
         ::planus::UnionOffset::new(7, value.prepare(builder).downcast())
     }
@@ -27113,7 +27113,7 @@ impl BuiltinOptions2 {
     #[inline]
     pub fn create_stablehlo_gather_options(
       builder: &mut ::planus::Builder,
-      value: impl ::planus::WriteAsOffset<self::Unread>,
+      value: impl ::planus::WriteAsOffset<self::StablehloGatherOptions>,
     ) -> ::planus::UnionOffset<Self> {
         ::planus::UnionOffset::new(16, value.prepare(builder).downcast())
     }
@@ -27162,7 +27162,7 @@ impl BuiltinOptions2 {
     #[inline]
     pub fn create_stablehlo_case_options(
       builder: &mut ::planus::Builder,
-      value: impl ::planus::WriteAsOffset<self::Unread>,
+      value: impl ::planus::WriteAsOffset<self::StablehloCaseOptions>,
     ) -> ::planus::UnionOffset<Self> {
         ::planus::UnionOffset::new(23, value.prepare(builder).downcast())
     }
@@ -27270,7 +27270,7 @@ impl BuiltinOptions2Builder<::planus::Uninitialized> {
         self,
         value: T,
     ) -> BuiltinOptions2Builder<::planus::Initialized<7, T>>
-        where T: ::planus::WriteAsOffset<self::Unread> {
+        where T: ::planus::WriteAsOffset<self::StablehloScatterOptions> {
         BuiltinOptions2Builder(::planus::Initialized(value))
     }
     /// Creates an instance of the [`StablehloCompareOptions` variant](BuiltinOptions2#variant.StablehloCompareOptions).
@@ -27351,7 +27351,7 @@ impl BuiltinOptions2Builder<::planus::Uninitialized> {
         self,
         value: T,
     ) -> BuiltinOptions2Builder<::planus::Initialized<16, T>>
-        where T: ::planus::WriteAsOffset<self::Unread> {
+        where T: ::planus::WriteAsOffset<self::StablehloGatherOptions> {
         BuiltinOptions2Builder(::planus::Initialized(value))
     }
     /// Creates an instance of the [`StablehloTransposeOptions` variant](BuiltinOptions2#variant.StablehloTransposeOptions).
@@ -27414,7 +27414,7 @@ impl BuiltinOptions2Builder<::planus::Uninitialized> {
         self,
         value: T,
     ) -> BuiltinOptions2Builder<::planus::Initialized<23, T>>
-        where T: ::planus::WriteAsOffset<self::Unread> {
+        where T: ::planus::WriteAsOffset<self::StablehloCaseOptions> {
         BuiltinOptions2Builder(::planus::Initialized(value))
     }
 }
@@ -27524,7 +27524,7 @@ impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Build
     }
 }
 impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<7, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::StablehloScatterOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
@@ -27532,7 +27532,7 @@ impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::pla
     }
 }
 impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<7, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::StablehloScatterOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
@@ -27668,7 +27668,7 @@ impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Build
     }
 }
 impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<16, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::StablehloGatherOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
@@ -27676,7 +27676,7 @@ impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::pla
     }
 }
 impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<16, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::StablehloGatherOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
@@ -27780,7 +27780,7 @@ impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Build
     }
 }
 impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<23, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::StablehloCaseOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
@@ -27788,7 +27788,7 @@ impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::pla
     }
 }
 impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<23, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::StablehloCaseOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
@@ -27804,7 +27804,7 @@ pub enum BuiltinOptions2Ref<'a>{
     StablehloConvolutionOptions(self::UnreadRef<'a>),
     StablehloCustomCallOptions(self::UnreadRef<'a>),
     StablehloReduceOptions(self::UnreadRef<'a>),
-    StablehloScatterOptions(self::UnreadRef<'a>),
+    StablehloScatterOptions(self::StablehloScatterOptionsRef<'a>),
     StablehloCompareOptions(self::UnreadRef<'a>),
     StablehloDynamicSliceOptions(self::UnreadRef<'a>),
     StablehloPadOptions(self::StablehloPadOptionsRef<'a>),
@@ -27813,14 +27813,14 @@ pub enum BuiltinOptions2Ref<'a>{
     StablehloReduceWindowOptions(self::StablehloReduceWindowOptionsRef<'a>),
     StablehloSortOptions(self::UnreadRef<'a>),
     StablehloWhileOptions(self::UnreadRef<'a>),
-    StablehloGatherOptions(self::UnreadRef<'a>),
+    StablehloGatherOptions(self::StablehloGatherOptionsRef<'a>),
     StablehloTransposeOptions(self::UnreadRef<'a>),
     DilateOptions(self::UnreadRef<'a>),
     StablehloRngBitGeneratorOptions(self::UnreadRef<'a>),
     ReduceWindowOptions(self::ReduceWindowOptionsRef<'a>),
     StableHloCompositeOptions(self::StableHloCompositeOptionsRef<'a>),
     StablehloShiftLeftOptions(self::UnreadRef<'a>),
-    StablehloCaseOptions(self::UnreadRef<'a>),
+    StablehloCaseOptions(self::StablehloCaseOptionsRef<'a>),
 }
 impl<'a> ::core::convert::TryFrom<BuiltinOptions2Ref<'a>> for BuiltinOptions2 {
     type Error = ::planus::Error;
@@ -28226,6 +28226,1529 @@ impl<'a> ::planus::ReadAsRoot<'a> for StablehloPadOptionsRef<'a> {
             offset_from_start: 0,
         }, 0).map_err(|error_kind| error_kind.with_error_location(
             "[StablehloPadOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The table `StablehloScatterOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct StablehloScatterOptions{
+        /// The field `indices_are_sorted` in the table `StablehloScatterOptions`
+        pub indices_are_sorted: bool,
+        /// The field `update_window_dims` in the table `StablehloScatterOptions`
+        pub update_window_dims: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `inserted_window_dims` in the table `StablehloScatterOptions`
+        pub inserted_window_dims: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `scatter_dims_to_operand_dims` in the table `StablehloScatterOptions`
+        pub scatter_dims_to_operand_dims: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `index_vector_dim` in the table `StablehloScatterOptions`
+        pub index_vector_dim: i64,
+        /// The field `unique_indices` in the table `StablehloScatterOptions`
+        pub unique_indices: bool,
+        /// The field `update_computation_subgraph_index` in the table `StablehloScatterOptions`
+        pub update_computation_subgraph_index: i32,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for StablehloScatterOptions {
+    fn default() -> Self {
+        Self {
+        indices_are_sorted: false,
+        update_window_dims: ::core::default::Default::default(),
+        inserted_window_dims: ::core::default::Default::default(),
+        scatter_dims_to_operand_dims: ::core::default::Default::default(),
+        index_vector_dim: 0,
+        unique_indices: false,
+        update_computation_subgraph_index: 0,
+        }
+    }
+}
+impl StablehloScatterOptions {
+    /// Creates a [StablehloScatterOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> StablehloScatterOptionsBuilder<()> {
+        StablehloScatterOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_indices_are_sorted: impl ::planus::WriteAsDefault<bool, bool>,
+        field_update_window_dims: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_inserted_window_dims: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_scatter_dims_to_operand_dims: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_index_vector_dim: impl ::planus::WriteAsDefault<i64, i64>,
+        field_unique_indices: impl ::planus::WriteAsDefault<bool, bool>,
+        field_update_computation_subgraph_index: impl ::planus::WriteAsDefault<i32, i32>,
+    ) -> ::planus::Offset<Self> {let prepared_indices_are_sorted = field_indices_are_sorted.prepare(builder, &false);let prepared_update_window_dims = field_update_window_dims.prepare(builder);let prepared_inserted_window_dims = field_inserted_window_dims.prepare(builder);let prepared_scatter_dims_to_operand_dims = field_scatter_dims_to_operand_dims.prepare(builder);let prepared_index_vector_dim = field_index_vector_dim.prepare(builder, &0);let prepared_unique_indices = field_unique_indices.prepare(builder, &false);let prepared_update_computation_subgraph_index = field_update_computation_subgraph_index.prepare(builder, &0);
+        let mut table_writer: ::planus::table_writer::TableWriter::<18> = ::core::default::Default::default();
+        if prepared_index_vector_dim.is_some() {table_writer.write_entry::<i64>(4);}if prepared_update_window_dims.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(1);}if prepared_inserted_window_dims.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(2);}if prepared_scatter_dims_to_operand_dims.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(3);}if prepared_update_computation_subgraph_index.is_some() {table_writer.write_entry::<i32>(6);}if prepared_indices_are_sorted.is_some() {table_writer.write_entry::<bool>(0);}if prepared_unique_indices.is_some() {table_writer.write_entry::<bool>(5);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_index_vector_dim) = prepared_index_vector_dim {object_writer.write::<_, _, 8>(&prepared_index_vector_dim);}if let ::core::option::Option::Some(prepared_update_window_dims) = prepared_update_window_dims {object_writer.write::<_, _, 4>(&prepared_update_window_dims);}if let ::core::option::Option::Some(prepared_inserted_window_dims) = prepared_inserted_window_dims {object_writer.write::<_, _, 4>(&prepared_inserted_window_dims);}if let ::core::option::Option::Some(prepared_scatter_dims_to_operand_dims) = prepared_scatter_dims_to_operand_dims {object_writer.write::<_, _, 4>(&prepared_scatter_dims_to_operand_dims);}if let ::core::option::Option::Some(prepared_update_computation_subgraph_index) = prepared_update_computation_subgraph_index {object_writer.write::<_, _, 4>(&prepared_update_computation_subgraph_index);}if let ::core::option::Option::Some(prepared_indices_are_sorted) = prepared_indices_are_sorted {object_writer.write::<_, _, 1>(&prepared_indices_are_sorted);}if let ::core::option::Option::Some(prepared_unique_indices) = prepared_unique_indices {object_writer.write::<_, _, 1>(&prepared_unique_indices);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<StablehloScatterOptions>> for StablehloScatterOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloScatterOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<StablehloScatterOptions>> for StablehloScatterOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloScatterOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<StablehloScatterOptions> for StablehloScatterOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloScatterOptions> {
+        StablehloScatterOptions::create(
+            builder,
+            self.indices_are_sorted,
+            &self.update_window_dims,
+            &self.inserted_window_dims,
+            &self.scatter_dims_to_operand_dims,
+            self.index_vector_dim,
+            self.unique_indices,
+            self.update_computation_subgraph_index,
+        )
+    }
+}
+/// Builder for serializing an instance of the [StablehloScatterOptions] type.
+///
+/// Can be created using the [StablehloScatterOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct StablehloScatterOptionsBuilder<State>(State);
+impl<
+> StablehloScatterOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`indices_are_sorted` field](StablehloScatterOptions#structfield.indices_are_sorted).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn indices_are_sorted<T0>(self, value: T0) -> StablehloScatterOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsDefault<bool, bool>
+    {
+        StablehloScatterOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`indices_are_sorted` field](StablehloScatterOptions#structfield.indices_are_sorted) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn indices_are_sorted_as_default(self) -> StablehloScatterOptionsBuilder<(
+        ::planus::DefaultValue,
+    )>
+    {
+        self.indices_are_sorted(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+> StablehloScatterOptionsBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`update_window_dims` field](StablehloScatterOptions#structfield.update_window_dims).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn update_window_dims<T1>(self, value: T1) -> StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+        ) = self.0;StablehloScatterOptionsBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`update_window_dims` field](StablehloScatterOptions#structfield.update_window_dims) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn update_window_dims_as_null(self) -> StablehloScatterOptionsBuilder<(
+            T0,
+        (),
+    )>
+    {
+        self.update_window_dims(())
+    }
+}
+impl<
+        T0,
+        T1,
+> StablehloScatterOptionsBuilder
+<
+    (
+        T0,
+        T1,
+    )
+>
+{
+    /// Setter for the [`inserted_window_dims` field](StablehloScatterOptions#structfield.inserted_window_dims).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn inserted_window_dims<T2>(self, value: T2) -> StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+    )>
+    where T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+                v1,
+        ) = self.0;StablehloScatterOptionsBuilder((
+                v0,
+                v1,
+            value,
+        ))
+    }
+    /// Sets the [`inserted_window_dims` field](StablehloScatterOptions#structfield.inserted_window_dims) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn inserted_window_dims_as_null(self) -> StablehloScatterOptionsBuilder<(
+            T0,
+            T1,
+        (),
+    )>
+    {
+        self.inserted_window_dims(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+> StablehloScatterOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+    )
+>
+{
+    /// Setter for the [`scatter_dims_to_operand_dims` field](StablehloScatterOptions#structfield.scatter_dims_to_operand_dims).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn scatter_dims_to_operand_dims<T3>(self, value: T3) -> StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+    )>
+    where T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+        ) = self.0;StablehloScatterOptionsBuilder((
+                v0,
+                v1,
+                v2,
+            value,
+        ))
+    }
+    /// Sets the [`scatter_dims_to_operand_dims` field](StablehloScatterOptions#structfield.scatter_dims_to_operand_dims) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn scatter_dims_to_operand_dims_as_null(self) -> StablehloScatterOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+        (),
+    )>
+    {
+        self.scatter_dims_to_operand_dims(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+> StablehloScatterOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+    )
+>
+{
+    /// Setter for the [`index_vector_dim` field](StablehloScatterOptions#structfield.index_vector_dim).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn index_vector_dim<T4>(self, value: T4) -> StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+    )>
+    where T4: ::planus::WriteAsDefault<i64, i64>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+        ) = self.0;StablehloScatterOptionsBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+            value,
+        ))
+    }
+    /// Sets the [`index_vector_dim` field](StablehloScatterOptions#structfield.index_vector_dim) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn index_vector_dim_as_default(self) -> StablehloScatterOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.index_vector_dim(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+> StablehloScatterOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+    )
+>
+{
+    /// Setter for the [`unique_indices` field](StablehloScatterOptions#structfield.unique_indices).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn unique_indices<T5>(self, value: T5) -> StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+    )>
+    where T5: ::planus::WriteAsDefault<bool, bool>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+        ) = self.0;StablehloScatterOptionsBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+            value,
+        ))
+    }
+    /// Sets the [`unique_indices` field](StablehloScatterOptions#structfield.unique_indices) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn unique_indices_as_default(self) -> StablehloScatterOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.unique_indices(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+> StablehloScatterOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+    )
+>
+{
+    /// Setter for the [`update_computation_subgraph_index` field](StablehloScatterOptions#structfield.update_computation_subgraph_index).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn update_computation_subgraph_index<T6>(self, value: T6) -> StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+    )>
+    where T6: ::planus::WriteAsDefault<i32, i32>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+        ) = self.0;StablehloScatterOptionsBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+            value,
+        ))
+    }
+    /// Sets the [`update_computation_subgraph_index` field](StablehloScatterOptions#structfield.update_computation_subgraph_index) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn update_computation_subgraph_index_as_default(self) -> StablehloScatterOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+            T5,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.update_computation_subgraph_index(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+> StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [StablehloScatterOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloScatterOptions>
+        where Self: ::planus::WriteAsOffset<StablehloScatterOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<bool, bool>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T4: ::planus::WriteAsDefault<i64, i64>,
+        T5: ::planus::WriteAsDefault<bool, bool>,
+        T6: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAs<::planus::Offset<StablehloScatterOptions>> for StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+)> {
+    type Prepared = ::planus::Offset<StablehloScatterOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloScatterOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<bool, bool>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T4: ::planus::WriteAsDefault<i64, i64>,
+        T5: ::planus::WriteAsDefault<bool, bool>,
+        T6: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOptional<::planus::Offset<StablehloScatterOptions>> for StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+)> {
+    type Prepared = ::planus::Offset<StablehloScatterOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloScatterOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<bool, bool>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T4: ::planus::WriteAsDefault<i64, i64>,
+        T5: ::planus::WriteAsDefault<bool, bool>,
+        T6: ::planus::WriteAsDefault<i32, i32>,
+> ::planus::WriteAsOffset<StablehloScatterOptions> for StablehloScatterOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+        T6,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloScatterOptions> {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+        ) = &self.0;StablehloScatterOptions::create(
+            builder,
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+                v6,
+        )
+    }
+}
+/// Reference to a deserialized [StablehloScatterOptions].
+#[derive(Copy, Clone)]
+pub struct StablehloScatterOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> StablehloScatterOptionsRef<'a> {
+        /// Getter for the [`indices_are_sorted` field](StablehloScatterOptions#structfield.indices_are_sorted).
+        #[inline]
+        pub fn indices_are_sorted(&self) -> ::planus::Result<bool> {
+             ::core::result::Result::Ok(
+              self.0.access(0, "StablehloScatterOptions", "indices_are_sorted")
+            ?.unwrap_or(false))
+        }
+        /// Getter for the [`update_window_dims` field](StablehloScatterOptions#structfield.update_window_dims).
+        #[inline]
+        pub fn update_window_dims(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(1, "StablehloScatterOptions", "update_window_dims")
+        }
+        /// Getter for the [`inserted_window_dims` field](StablehloScatterOptions#structfield.inserted_window_dims).
+        #[inline]
+        pub fn inserted_window_dims(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(2, "StablehloScatterOptions", "inserted_window_dims")
+        }
+        /// Getter for the [`scatter_dims_to_operand_dims` field](StablehloScatterOptions#structfield.scatter_dims_to_operand_dims).
+        #[inline]
+        pub fn scatter_dims_to_operand_dims(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(3, "StablehloScatterOptions", "scatter_dims_to_operand_dims")
+        }
+        /// Getter for the [`index_vector_dim` field](StablehloScatterOptions#structfield.index_vector_dim).
+        #[inline]
+        pub fn index_vector_dim(&self) -> ::planus::Result<i64> {
+             ::core::result::Result::Ok(
+              self.0.access(4, "StablehloScatterOptions", "index_vector_dim")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`unique_indices` field](StablehloScatterOptions#structfield.unique_indices).
+        #[inline]
+        pub fn unique_indices(&self) -> ::planus::Result<bool> {
+             ::core::result::Result::Ok(
+              self.0.access(5, "StablehloScatterOptions", "unique_indices")
+            ?.unwrap_or(false))
+        }
+        /// Getter for the [`update_computation_subgraph_index` field](StablehloScatterOptions#structfield.update_computation_subgraph_index).
+        #[inline]
+        pub fn update_computation_subgraph_index(&self) -> ::planus::Result<i32> {
+             ::core::result::Result::Ok(
+              self.0.access(6, "StablehloScatterOptions", "update_computation_subgraph_index")
+            ?.unwrap_or(0))
+        }
+}
+impl<'a> ::core::fmt::Debug for StablehloScatterOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("StablehloScatterOptionsRef");
+        f.field("indices_are_sorted", &self.indices_are_sorted());if let ::core::option::Option::Some(field_update_window_dims) = self.update_window_dims().transpose() {
+                f.field("update_window_dims", &field_update_window_dims);
+            }if let ::core::option::Option::Some(field_inserted_window_dims) = self.inserted_window_dims().transpose() {
+                f.field("inserted_window_dims", &field_inserted_window_dims);
+            }if let ::core::option::Option::Some(field_scatter_dims_to_operand_dims) = self.scatter_dims_to_operand_dims().transpose() {
+                f.field("scatter_dims_to_operand_dims", &field_scatter_dims_to_operand_dims);
+            }f.field("index_vector_dim", &self.index_vector_dim());f.field("unique_indices", &self.unique_indices());f.field("update_computation_subgraph_index", &self.update_computation_subgraph_index());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<StablehloScatterOptionsRef<'a>> for StablehloScatterOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: StablehloScatterOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            indices_are_sorted: ::core::convert::TryInto::try_into(value.indices_are_sorted()?)?,update_window_dims:
+                            if let ::core::option::Option::Some(update_window_dims) = value.update_window_dims()? {
+                                ::core::option::Option::Some(update_window_dims.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,inserted_window_dims:
+                            if let ::core::option::Option::Some(inserted_window_dims) = value.inserted_window_dims()? {
+                                ::core::option::Option::Some(inserted_window_dims.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,scatter_dims_to_operand_dims:
+                            if let ::core::option::Option::Some(scatter_dims_to_operand_dims) = value.scatter_dims_to_operand_dims()? {
+                                ::core::option::Option::Some(scatter_dims_to_operand_dims.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,index_vector_dim: ::core::convert::TryInto::try_into(value.index_vector_dim()?)?,unique_indices: ::core::convert::TryInto::try_into(value.unique_indices()?)?,update_computation_subgraph_index: ::core::convert::TryInto::try_into(value.update_computation_subgraph_index()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for StablehloScatterOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for StablehloScatterOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloScatterOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<StablehloScatterOptions>> for StablehloScatterOptions {
+    type Value = ::planus::Offset<StablehloScatterOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<StablehloScatterOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for StablehloScatterOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloScatterOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The table `StablehloGatherOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct StablehloGatherOptions{
+        /// The field `offset_dims` in the table `StablehloGatherOptions`
+        pub offset_dims: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `collapsed_slice_dims` in the table `StablehloGatherOptions`
+        pub collapsed_slice_dims: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `start_index_map` in the table `StablehloGatherOptions`
+        pub start_index_map: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `index_vector_dim` in the table `StablehloGatherOptions`
+        pub index_vector_dim: i64,
+        /// The field `slice_sizes` in the table `StablehloGatherOptions`
+        pub slice_sizes: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        /// The field `indices_are_sorted` in the table `StablehloGatherOptions`
+        pub indices_are_sorted: bool,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for StablehloGatherOptions {
+    fn default() -> Self {
+        Self {
+        offset_dims: ::core::default::Default::default(),
+        collapsed_slice_dims: ::core::default::Default::default(),
+        start_index_map: ::core::default::Default::default(),
+        index_vector_dim: 0,
+        slice_sizes: ::core::default::Default::default(),
+        indices_are_sorted: false,
+        }
+    }
+}
+impl StablehloGatherOptions {
+    /// Creates a [StablehloGatherOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> StablehloGatherOptionsBuilder<()> {
+        StablehloGatherOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_offset_dims: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_collapsed_slice_dims: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_start_index_map: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_index_vector_dim: impl ::planus::WriteAsDefault<i64, i64>,
+        field_slice_sizes: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        field_indices_are_sorted: impl ::planus::WriteAsDefault<bool, bool>,
+    ) -> ::planus::Offset<Self> {let prepared_offset_dims = field_offset_dims.prepare(builder);let prepared_collapsed_slice_dims = field_collapsed_slice_dims.prepare(builder);let prepared_start_index_map = field_start_index_map.prepare(builder);let prepared_index_vector_dim = field_index_vector_dim.prepare(builder, &0);let prepared_slice_sizes = field_slice_sizes.prepare(builder);let prepared_indices_are_sorted = field_indices_are_sorted.prepare(builder, &false);
+        let mut table_writer: ::planus::table_writer::TableWriter::<16> = ::core::default::Default::default();
+        if prepared_index_vector_dim.is_some() {table_writer.write_entry::<i64>(3);}if prepared_offset_dims.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(0);}if prepared_collapsed_slice_dims.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(1);}if prepared_start_index_map.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(2);}if prepared_slice_sizes.is_some() {table_writer.write_entry::<::planus::Offset<[i64]>>(4);}if prepared_indices_are_sorted.is_some() {table_writer.write_entry::<bool>(5);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_index_vector_dim) = prepared_index_vector_dim {object_writer.write::<_, _, 8>(&prepared_index_vector_dim);}if let ::core::option::Option::Some(prepared_offset_dims) = prepared_offset_dims {object_writer.write::<_, _, 4>(&prepared_offset_dims);}if let ::core::option::Option::Some(prepared_collapsed_slice_dims) = prepared_collapsed_slice_dims {object_writer.write::<_, _, 4>(&prepared_collapsed_slice_dims);}if let ::core::option::Option::Some(prepared_start_index_map) = prepared_start_index_map {object_writer.write::<_, _, 4>(&prepared_start_index_map);}if let ::core::option::Option::Some(prepared_slice_sizes) = prepared_slice_sizes {object_writer.write::<_, _, 4>(&prepared_slice_sizes);}if let ::core::option::Option::Some(prepared_indices_are_sorted) = prepared_indices_are_sorted {object_writer.write::<_, _, 1>(&prepared_indices_are_sorted);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<StablehloGatherOptions>> for StablehloGatherOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloGatherOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<StablehloGatherOptions>> for StablehloGatherOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloGatherOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<StablehloGatherOptions> for StablehloGatherOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloGatherOptions> {
+        StablehloGatherOptions::create(
+            builder,
+            &self.offset_dims,
+            &self.collapsed_slice_dims,
+            &self.start_index_map,
+            self.index_vector_dim,
+            &self.slice_sizes,
+            self.indices_are_sorted,
+        )
+    }
+}
+/// Builder for serializing an instance of the [StablehloGatherOptions] type.
+///
+/// Can be created using the [StablehloGatherOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct StablehloGatherOptionsBuilder<State>(State);
+impl<
+> StablehloGatherOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`offset_dims` field](StablehloGatherOptions#structfield.offset_dims).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn offset_dims<T0>(self, value: T0) -> StablehloGatherOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        StablehloGatherOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`offset_dims` field](StablehloGatherOptions#structfield.offset_dims) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn offset_dims_as_null(self) -> StablehloGatherOptionsBuilder<(
+        (),
+    )>
+    {
+        self.offset_dims(())
+    }
+}
+impl<
+        T0,
+> StablehloGatherOptionsBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`collapsed_slice_dims` field](StablehloGatherOptions#structfield.collapsed_slice_dims).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn collapsed_slice_dims<T1>(self, value: T1) -> StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+        ) = self.0;StablehloGatherOptionsBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`collapsed_slice_dims` field](StablehloGatherOptions#structfield.collapsed_slice_dims) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn collapsed_slice_dims_as_null(self) -> StablehloGatherOptionsBuilder<(
+            T0,
+        (),
+    )>
+    {
+        self.collapsed_slice_dims(())
+    }
+}
+impl<
+        T0,
+        T1,
+> StablehloGatherOptionsBuilder
+<
+    (
+        T0,
+        T1,
+    )
+>
+{
+    /// Setter for the [`start_index_map` field](StablehloGatherOptions#structfield.start_index_map).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn start_index_map<T2>(self, value: T2) -> StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+    )>
+    where T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+                v1,
+        ) = self.0;StablehloGatherOptionsBuilder((
+                v0,
+                v1,
+            value,
+        ))
+    }
+    /// Sets the [`start_index_map` field](StablehloGatherOptions#structfield.start_index_map) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn start_index_map_as_null(self) -> StablehloGatherOptionsBuilder<(
+            T0,
+            T1,
+        (),
+    )>
+    {
+        self.start_index_map(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+> StablehloGatherOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+    )
+>
+{
+    /// Setter for the [`index_vector_dim` field](StablehloGatherOptions#structfield.index_vector_dim).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn index_vector_dim<T3>(self, value: T3) -> StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+    )>
+    where T3: ::planus::WriteAsDefault<i64, i64>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+        ) = self.0;StablehloGatherOptionsBuilder((
+                v0,
+                v1,
+                v2,
+            value,
+        ))
+    }
+    /// Sets the [`index_vector_dim` field](StablehloGatherOptions#structfield.index_vector_dim) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn index_vector_dim_as_default(self) -> StablehloGatherOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.index_vector_dim(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+> StablehloGatherOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+    )
+>
+{
+    /// Setter for the [`slice_sizes` field](StablehloGatherOptions#structfield.slice_sizes).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn slice_sizes<T4>(self, value: T4) -> StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+    )>
+    where T4: ::planus::WriteAsOptional<::planus::Offset<[i64]>>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+        ) = self.0;StablehloGatherOptionsBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+            value,
+        ))
+    }
+    /// Sets the [`slice_sizes` field](StablehloGatherOptions#structfield.slice_sizes) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn slice_sizes_as_null(self) -> StablehloGatherOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+        (),
+    )>
+    {
+        self.slice_sizes(())
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+> StablehloGatherOptionsBuilder
+<
+    (
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+    )
+>
+{
+    /// Setter for the [`indices_are_sorted` field](StablehloGatherOptions#structfield.indices_are_sorted).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn indices_are_sorted<T5>(self, value: T5) -> StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+    )>
+    where T5: ::planus::WriteAsDefault<bool, bool>
+    {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+        ) = self.0;StablehloGatherOptionsBuilder((
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+            value,
+        ))
+    }
+    /// Sets the [`indices_are_sorted` field](StablehloGatherOptions#structfield.indices_are_sorted) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn indices_are_sorted_as_default(self) -> StablehloGatherOptionsBuilder<(
+            T0,
+            T1,
+            T2,
+            T3,
+            T4,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.indices_are_sorted(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+> StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [StablehloGatherOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloGatherOptions>
+        where Self: ::planus::WriteAsOffset<StablehloGatherOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsDefault<i64, i64>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T5: ::planus::WriteAsDefault<bool, bool>,
+> ::planus::WriteAs<::planus::Offset<StablehloGatherOptions>> for StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+)> {
+    type Prepared = ::planus::Offset<StablehloGatherOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloGatherOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsDefault<i64, i64>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T5: ::planus::WriteAsDefault<bool, bool>,
+> ::planus::WriteAsOptional<::planus::Offset<StablehloGatherOptions>> for StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+)> {
+    type Prepared = ::planus::Offset<StablehloGatherOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloGatherOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T1: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T2: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T3: ::planus::WriteAsDefault<i64, i64>,
+        T4: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+        T5: ::planus::WriteAsDefault<bool, bool>,
+> ::planus::WriteAsOffset<StablehloGatherOptions> for StablehloGatherOptionsBuilder<(
+        T0,
+        T1,
+        T2,
+        T3,
+        T4,
+        T5,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloGatherOptions> {
+        let (
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+        ) = &self.0;StablehloGatherOptions::create(
+            builder,
+                v0,
+                v1,
+                v2,
+                v3,
+                v4,
+                v5,
+        )
+    }
+}
+/// Reference to a deserialized [StablehloGatherOptions].
+#[derive(Copy, Clone)]
+pub struct StablehloGatherOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> StablehloGatherOptionsRef<'a> {
+        /// Getter for the [`offset_dims` field](StablehloGatherOptions#structfield.offset_dims).
+        #[inline]
+        pub fn offset_dims(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(0, "StablehloGatherOptions", "offset_dims")
+        }
+        /// Getter for the [`collapsed_slice_dims` field](StablehloGatherOptions#structfield.collapsed_slice_dims).
+        #[inline]
+        pub fn collapsed_slice_dims(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(1, "StablehloGatherOptions", "collapsed_slice_dims")
+        }
+        /// Getter for the [`start_index_map` field](StablehloGatherOptions#structfield.start_index_map).
+        #[inline]
+        pub fn start_index_map(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(2, "StablehloGatherOptions", "start_index_map")
+        }
+        /// Getter for the [`index_vector_dim` field](StablehloGatherOptions#structfield.index_vector_dim).
+        #[inline]
+        pub fn index_vector_dim(&self) -> ::planus::Result<i64> {
+             ::core::result::Result::Ok(
+              self.0.access(3, "StablehloGatherOptions", "index_vector_dim")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`slice_sizes` field](StablehloGatherOptions#structfield.slice_sizes).
+        #[inline]
+        pub fn slice_sizes(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+              self.0.access(4, "StablehloGatherOptions", "slice_sizes")
+        }
+        /// Getter for the [`indices_are_sorted` field](StablehloGatherOptions#structfield.indices_are_sorted).
+        #[inline]
+        pub fn indices_are_sorted(&self) -> ::planus::Result<bool> {
+             ::core::result::Result::Ok(
+              self.0.access(5, "StablehloGatherOptions", "indices_are_sorted")
+            ?.unwrap_or(false))
+        }
+}
+impl<'a> ::core::fmt::Debug for StablehloGatherOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("StablehloGatherOptionsRef");
+        if let ::core::option::Option::Some(field_offset_dims) = self.offset_dims().transpose() {
+                f.field("offset_dims", &field_offset_dims);
+            }if let ::core::option::Option::Some(field_collapsed_slice_dims) = self.collapsed_slice_dims().transpose() {
+                f.field("collapsed_slice_dims", &field_collapsed_slice_dims);
+            }if let ::core::option::Option::Some(field_start_index_map) = self.start_index_map().transpose() {
+                f.field("start_index_map", &field_start_index_map);
+            }f.field("index_vector_dim", &self.index_vector_dim());if let ::core::option::Option::Some(field_slice_sizes) = self.slice_sizes().transpose() {
+                f.field("slice_sizes", &field_slice_sizes);
+            }f.field("indices_are_sorted", &self.indices_are_sorted());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<StablehloGatherOptionsRef<'a>> for StablehloGatherOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: StablehloGatherOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            offset_dims:
+                            if let ::core::option::Option::Some(offset_dims) = value.offset_dims()? {
+                                ::core::option::Option::Some(offset_dims.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,collapsed_slice_dims:
+                            if let ::core::option::Option::Some(collapsed_slice_dims) = value.collapsed_slice_dims()? {
+                                ::core::option::Option::Some(collapsed_slice_dims.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,start_index_map:
+                            if let ::core::option::Option::Some(start_index_map) = value.start_index_map()? {
+                                ::core::option::Option::Some(start_index_map.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,index_vector_dim: ::core::convert::TryInto::try_into(value.index_vector_dim()?)?,slice_sizes:
+                            if let ::core::option::Option::Some(slice_sizes) = value.slice_sizes()? {
+                                ::core::option::Option::Some(slice_sizes.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,indices_are_sorted: ::core::convert::TryInto::try_into(value.indices_are_sorted()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for StablehloGatherOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for StablehloGatherOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloGatherOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<StablehloGatherOptions>> for StablehloGatherOptions {
+    type Value = ::planus::Offset<StablehloGatherOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<StablehloGatherOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for StablehloGatherOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloGatherOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The table `StablehloCaseOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct StablehloCaseOptions{
+        /// The field `branch_subgraph_indices` in the table `StablehloCaseOptions`
+        pub branch_subgraph_indices: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for StablehloCaseOptions {
+    fn default() -> Self {
+        Self {
+        branch_subgraph_indices: ::core::default::Default::default(),
+        }
+    }
+}
+impl StablehloCaseOptions {
+    /// Creates a [StablehloCaseOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> StablehloCaseOptionsBuilder<()> {
+        StablehloCaseOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_branch_subgraph_indices: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+    ) -> ::planus::Offset<Self> {let prepared_branch_subgraph_indices = field_branch_subgraph_indices.prepare(builder);
+        let mut table_writer: ::planus::table_writer::TableWriter::<6> = ::core::default::Default::default();
+        if prepared_branch_subgraph_indices.is_some() {table_writer.write_entry::<::planus::Offset<[i32]>>(0);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_branch_subgraph_indices) = prepared_branch_subgraph_indices {object_writer.write::<_, _, 4>(&prepared_branch_subgraph_indices);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<StablehloCaseOptions>> for StablehloCaseOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloCaseOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<StablehloCaseOptions>> for StablehloCaseOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloCaseOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<StablehloCaseOptions> for StablehloCaseOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloCaseOptions> {
+        StablehloCaseOptions::create(
+            builder,
+            &self.branch_subgraph_indices,
+        )
+    }
+}
+/// Builder for serializing an instance of the [StablehloCaseOptions] type.
+///
+/// Can be created using the [StablehloCaseOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct StablehloCaseOptionsBuilder<State>(State);
+impl<
+> StablehloCaseOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`branch_subgraph_indices` field](StablehloCaseOptions#structfield.branch_subgraph_indices).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn branch_subgraph_indices<T0>(self, value: T0) -> StablehloCaseOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsOptional<::planus::Offset<[i32]>>
+    {
+        StablehloCaseOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`branch_subgraph_indices` field](StablehloCaseOptions#structfield.branch_subgraph_indices) to null.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn branch_subgraph_indices_as_null(self) -> StablehloCaseOptionsBuilder<(
+        (),
+    )>
+    {
+        self.branch_subgraph_indices(())
+    }
+}
+impl<
+        T0,
+> StablehloCaseOptionsBuilder<(
+        T0,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [StablehloCaseOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloCaseOptions>
+        where Self: ::planus::WriteAsOffset<StablehloCaseOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+> ::planus::WriteAs<::planus::Offset<StablehloCaseOptions>> for StablehloCaseOptionsBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<StablehloCaseOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloCaseOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+> ::planus::WriteAsOptional<::planus::Offset<StablehloCaseOptions>> for StablehloCaseOptionsBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<StablehloCaseOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloCaseOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+> ::planus::WriteAsOffset<StablehloCaseOptions> for StablehloCaseOptionsBuilder<(
+        T0,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloCaseOptions> {
+        let (
+                v0,
+        ) = &self.0;StablehloCaseOptions::create(
+            builder,
+                v0,
+        )
+    }
+}
+/// Reference to a deserialized [StablehloCaseOptions].
+#[derive(Copy, Clone)]
+pub struct StablehloCaseOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> StablehloCaseOptionsRef<'a> {
+        /// Getter for the [`branch_subgraph_indices` field](StablehloCaseOptions#structfield.branch_subgraph_indices).
+        #[inline]
+        pub fn branch_subgraph_indices(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i32>>> {
+              self.0.access(0, "StablehloCaseOptions", "branch_subgraph_indices")
+        }
+}
+impl<'a> ::core::fmt::Debug for StablehloCaseOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("StablehloCaseOptionsRef");
+        if let ::core::option::Option::Some(field_branch_subgraph_indices) = self.branch_subgraph_indices().transpose() {
+                f.field("branch_subgraph_indices", &field_branch_subgraph_indices);
+            }
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<StablehloCaseOptionsRef<'a>> for StablehloCaseOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: StablehloCaseOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            branch_subgraph_indices:
+                            if let ::core::option::Option::Some(branch_subgraph_indices) = value.branch_subgraph_indices()? {
+                                ::core::option::Option::Some(branch_subgraph_indices.to_vec()?)
+                            } else {
+                                ::core::option::Option::None
+                            }
+                        ,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for StablehloCaseOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for StablehloCaseOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloCaseOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<StablehloCaseOptions>> for StablehloCaseOptions {
+    type Value = ::planus::Offset<StablehloCaseOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<StablehloCaseOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for StablehloCaseOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloCaseOptionsRef]",
             "read_as_root",
             0,
         ))

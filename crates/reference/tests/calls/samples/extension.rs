@@ -77,7 +77,14 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
             let sample = super::draw(operation.like()?, random)?;
             Sample { operation: operation.operation_type(), ..sample }
         }
-        E::Div | E::FloorDiv | E::FloorMod | E::Pow | E::BitwiseXor | E::RightShift => {
+        E::Div
+        | E::FloorDiv
+        | E::FloorMod
+        | E::Pow
+        | E::BitwiseAnd
+        | E::BitwiseXor
+        | E::LeftShift
+        | E::RightShift => {
             let [x, y] = broadcasting(random);
             let (numbers, others) = (whole(random, &x, 0, 9), whole(random, &y, 0, 4));
             on(operation).tensor(&x, numbers).tensor(&y, others).output(AS_INPUT)
@@ -155,6 +162,35 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
                 .tensor(&updates, whole(random, &updates, -3, 9))
                 .integers(&lengths)
                 .output(Quant::As(1))
+        }
+        E::GatherSlices | E::ScatterSlices => {
+            let shape = random.shape(3, 5);
+            let rank = int(u32::try_from(shape.len()).unwrap());
+            // Some of the axes, from one of them on.
+            let depth = random.int(1, rank);
+            let first = random.int(0, rank - 1);
+            let axes: Vec<i32> = (0..depth).map(|it| (first + it) % rank).collect();
+            let rows = [random.length(1, 3), u32::try_from(depth).unwrap()];
+            let block: Vec<u32> = shape.iter().map(|length| random.length(1, *length)).collect();
+            let call = on(operation);
+            if operation == E::GatherSlices {
+                let sizes: Vec<i32> = block.into_iter().map(int).collect();
+                return Some(
+                    call.tensor(&shape, random.reals(&shape, -9.0, 9.0))
+                        .tensor(&rows, whole(random, &rows, -1, 5))
+                        .integers(&axes)
+                        .integers(&sizes)
+                        .output(AS_INPUT),
+                );
+            }
+            let updates = [&rows[..1], &block].concat();
+            call.tensor(&shape, whole(random, &shape, 0, 3))
+                .tensor(&rows, whole(random, &rows, -1, 5))
+                .tensor(&updates, whole(random, &updates, 0, 3))
+                .stored(AS_INPUT)
+                .integers(&axes)
+                .ints(&[random.int(0, 6)])
+                .output(AS_INPUT)
         }
         E::SparseToDense => {
             let shape = random.shape(4, 4);
