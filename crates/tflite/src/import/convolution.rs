@@ -167,9 +167,8 @@ impl GraphImporter<'_, '_> {
         }
     }
 
-    /// The bias beside activations of 16 bits, of integers in units of the input's scale times the weights', as
-    /// floats.
-    fn wide_bias(
+    /// A bias of integers in units of the input's scale times the weights', as floats.
+    pub(super) fn wide_bias(
         &mut self,
         input: usize,
         filter: usize,

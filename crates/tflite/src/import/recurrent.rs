@@ -531,21 +531,40 @@ impl GraphImporter<'_, '_> {
             }
             known => known as i32,
         };
+        let (input, output) = (self.input_tensor(operator, 0)?, self.output_tensor(operator, 0)?);
+        let (time, state) = (self.input_tensor(operator, 2)?, self.input_tensor(operator, 4)?);
+        // Integers are computed as floats, but for the state, which is kept in its 16 bits.
+        let is_integer = self.element(input)? == Element::Int8;
+        let (code, bias) = match operator.inputs.get(3).copied().flatten() {
+            // Such a layer has the activation that its output's range makes.
+            Some(bias) if is_integer => {
+                let units = self.shape(output)?.last().copied().unwrap_or(0);
+                (0, self.wide_bias(state, time, bias, units)?)
+            }
+            None if is_integer => (0, self.optional_float(operator, 3, 1)?),
+            _ => (code, self.optional_float(operator, 3, 1)?),
+        };
         let inputs = [
-            self.float_input(operator)?,
+            if is_integer { self.as_float32(input)? } else { self.float_input(operator)? },
             self.required_float(operator, 1)?,
             self.required_float(operator, 2)?,
-            self.optional_float(operator, 3, 1)?,
+            bias,
             self.required_float(operator, 4)?,
             self.builder.scalar_i32(options.rank()?),
             self.builder.scalar_i32(code),
         ];
-        let output = self.output_tensor(operator, 0)?;
-        let specs = [self.spec_of_state(operator, 4)?, self.spec(output)?];
-        let [state, result] = self.builder.operation_with_outputs(O::Svdf, inputs, specs);
+        let of_state = self.spec_of_state(operator, 4)?;
+        let float = |spec: OperandSpec| match is_integer {
+            true => OperandSpec::tensor_float32(spec.dimensions),
+            false => spec,
+        };
+        let specs = [float(of_state.clone()), float(self.spec(output)?)];
+        let [mut state, result] = self.builder.operation_with_outputs(O::Svdf, inputs, specs);
+        if is_integer {
+            state = self.builder.operation(O::Quantize, [state], of_state);
+        }
         self.set_state(operator, 4, state);
-        self.set(output, result);
-        Ok(())
+        self.emit_float32(result, output)
     }
 
     fn lsh_projection(&mut self, operator: &Operator<'_>) -> Imported {
