@@ -3,7 +3,7 @@
 use crate::error::{ImportError, Reason};
 use crate::file::{File, Operator, OperatorKind, Tensor};
 use crate::import::{known_lengths, type_name};
-use crate::schema::{DimensionType, SparseIndexVectorRef, SparsityParametersRef};
+use crate::schema::{DimensionType, SparseIndexVectorRef, SparsityParametersRef, TensorType};
 use crate::{Metadata, Signature};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -315,6 +315,26 @@ pub(crate) fn of_variable(tensor: &Tensor<'_>, name: &str, shape: &[u32]) -> Ten
         example_shape: shape.to_vec(),
         shape_signature: None,
         quantization: tensor.quantization.as_ref().map(quantization),
+        is_variable: true,
+        sparsity: None,
+        stored: None,
+    }
+}
+
+/// The state of a generator of random numbers.
+pub(crate) fn of_generator(name: &str) -> TensorDescription {
+    let type_code = TensorType::Int32 as i8;
+    let words = nnhal_ops::extension::random::STATE_WORDS;
+    TensorDescription {
+        index: 0,
+        name: name.to_owned(),
+        signature_name: None,
+        type_code,
+        type_name: type_name(type_code),
+        shape: vec![Some(words)],
+        example_shape: vec![words],
+        shape_signature: None,
+        quantization: None,
         is_variable: true,
         sparsity: None,
         stored: None,

@@ -8,6 +8,7 @@ mod hostile;
 mod large;
 mod mapping;
 mod mediapipe;
+mod random;
 mod stablehlo;
 mod variables;
 mod wide;

@@ -411,6 +411,51 @@ def stablehlo_case(count):
     return build
 
 
+def random_numbers(op, shape, seeds):
+    """An operator with seeds, whose generator goes on from one run to the next."""
+    def build(file):
+        main = file.graph()
+        x, y = main.input("x", shape), main.tensor("y", shape)
+        drawn = main.tensor("drawn", shape)
+        main.op(op, [main.const("shape", np.array(shape, np.int32))], [drawn], seed=seeds[0], seed2=seeds[1])
+        main.outputs(*main.op("ADD", [x, drawn], [y]))
+        return [judge.Run([draw(random(f"{op} {at}"), shape)]) for at in range(3)]
+    return build
+
+
+def multinomial(file):
+    """Classes of two rows; the count is a scalar, and seeds fill 64 bits."""
+    main = file.graph()
+    logits = main.input("logits", (2, 5))
+    y = main.tensor("y", (2, 7), "int64")
+    main.outputs(*main.op("MULTINOMIAL", [logits, main.const("count", np.int32(7))], [y],
+                          seed=-(2**62) - 12345, seed2=2**40 + 3))
+    return [judge.Run([3 * draw(random(f"multinomial {at}"), (2, 5))]) for at in range(4)]
+
+
+def bit_generator(algorithm, words, dtype):
+    def build(file):
+        main = file.graph()
+        x = main.input("x", (2, 5), dtype)
+        state = main.const("state", np.array([2**63 + 5, 2**32 - 2, 77][:words], np.uint64))
+        after, bits = main.tensor("after", (words,), "uint64"), main.tensor("bits", (2, 5), dtype)
+        main.op("STABLEHLO_RNG_BIT_GENERATOR", [state], [after, bits], algorithm=algorithm)
+        main.outputs(x, after, bits)
+        return [judge.Run([np.zeros((2, 5), dtype)])]
+    return build
+
+
+def random_cases():
+    yield "random_uniform", random_numbers("RANDOM_UNIFORM", (3, 5), (1234, 5678))
+    yield "random_uniform_one_seed", random_numbers("RANDOM_UNIFORM", (2, 4), (0, -9))
+    yield "random_standard_normal", random_numbers("RANDOM_STANDARD_NORMAL", (4, 6), (2**35 + 1, 2))
+    yield "multinomial", multinomial
+    for algorithm, words, dtype in ((0, 3, "int32"), (1, 2, "int32"), (1, 3, "int64"), (2, 2, "int32"),
+                                    (2, 2, "uint32"), (2, 2, "uint64")):
+        yield (f"stablehlo_rng_bit_generator_{algorithm}_{words}.{dtype}",
+               bit_generator(algorithm, words, dtype))
+
+
 def passing_through(file):
     """An output that is an input, one that is a constant, one that is given twice."""
     main = file.graph()
@@ -463,6 +508,8 @@ def all_cases():
     yield model("composite", composite)
     yield model("stablehlo_reduce_window", stablehlo_reduce_window)
     for name, build in (*stablehlo_gathers(), *stablehlo_scatters()):
+        yield model(name, build)
+    for name, build in random_cases():
         yield model(name, build)
     yield model("stablehlo_case_one", stablehlo_case(1))
     yield model("stablehlo_case_two", stablehlo_case(2))

@@ -31,7 +31,7 @@ SHARED_OPTIONS = {
     **dict.fromkeys(("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY",
                      "REDUCE_ALL"), "ReducerOptions"),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), "MaximumMinimumOptions"),
-    **dict.fromkeys(("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"), "RandomOptions"),
+    **dict.fromkeys(("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"), "RandomOptions"),
     "L2_NORMALIZATION": "L2NormOptions",
     "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions",
     "CONV_3D_TRANSPOSE": "Conv3DOptions",

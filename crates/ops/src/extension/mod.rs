@@ -12,6 +12,7 @@
 //! `docs/extension.md` in the repository lists the types and operations, as
 //! `cargo run -p nnhal-ops --example extension_table` prints them.
 
+mod counter_based;
 mod prefix;
 mod signatures;
 mod table;
@@ -37,9 +38,11 @@ pub mod matrix_diagonal;
 pub mod non_max_suppression;
 pub mod nonzero;
 pub mod one_hot;
+pub mod random;
 pub mod range;
 pub mod reduce_window;
 pub mod reverse_sequence;
+pub mod rng_bit_generator;
 pub mod scatter_nd;
 pub mod scatter_slices;
 pub mod segments;

@@ -641,3 +641,36 @@ pub(super) static BROADCAST_ARGS: Signature = signature(
         &[Parameter::column("output", 0)],
     )],
 );
+
+const STATE: Parameter = Parameter::tensor_int32("state");
+const RANDOM: &[Form] = &[Form::new(
+    SINCE,
+    &[Parameter::tensor_int32("shape"), STATE],
+    &[Parameter::column("output", 0), STATE],
+)];
+pub(super) static RANDOM_UNIFORM: Signature =
+    signature(E::RandomUniform, &[row(&[FLOAT32])], RANDOM);
+pub(super) static RANDOM_STANDARD_NORMAL: Signature =
+    signature(E::RandomStandardNormal, &[row(&[FLOAT32])], RANDOM);
+pub(super) static MULTINOMIAL: Signature = signature(
+    E::Multinomial,
+    &[row(&[INT32]), row(&[INT64])],
+    &[Form::new(
+        SINCE,
+        &[Parameter::fixed("logits", FLOAT32), Parameter::tensor_int32("count"), STATE],
+        &[Parameter::column("output", 0), STATE],
+    )],
+);
+pub(super) static RNG_BIT_GENERATOR: Signature = signature(
+    E::RngBitGenerator,
+    &[row(&[INT32]), row(&[INT64]), row(&[UINT32]), row(&[UINT64])],
+    &[Form::new(
+        SINCE,
+        &[
+            Parameter::fixed("state", UINT64),
+            Parameter::tensor_int32("shape"),
+            Parameter::int32("algorithm"),
+        ],
+        &[Parameter::fixed("state", UINT64), Parameter::column("output", 0)],
+    )],
+);

@@ -239,6 +239,14 @@ table! {
         "blocks of the input, one for each row of indexes: where it begins along the listed axes, at 0 along the others. A block that would leave the input begins as near to its index as it fits. Indexes are `[..., number of axes]`; the output is `[...]` with the block's lengths `sizes`, one for each axis of the input";
     92 ScatterSlices "SCATTER_SLICES", s::SCATTER_SLICES,
         "the input, into which blocks are combined in their order, one for each row of indexes: where it begins along the listed axes, at 0 along the others. What of a block is outside of the input is left out. Indexes are `[..., number of axes]`; updates are `[...]` with a block's lengths along each axis of the input; the function is 0 for the update in place of the element, 1 the sum, modulo the size of the type as the product, 2 the product, 3 the least, 4 the greatest, 5 whether both are true, 6 whether any is";
+    93 RandomUniform "RANDOM_UNIFORM", s::RANDOM_UNIFORM,
+        "random numbers in `0..1`, and the generator's state after them: 6 words, a counter, the lowest first, and a key of two, of which Philox 4x32 makes four words a time. The output has the lengths `shape`";
+    94 RandomStandardNormal "RANDOM_STANDARD_NORMAL", s::RANDOM_STANDARD_NORMAL,
+        "random numbers with a normal distribution around 0 of variance 1, and the generator's state after them, as of RANDOM_UNIFORM";
+    95 Multinomial "MULTINOMIAL", s::MULTINOMIAL,
+        "random classes, each with a probability in proportion to the exponential of its logit, and the generator's state after them, as of RANDOM_UNIFORM. Logits are `[batch, classes]`; the output is `[batch, count]`";
+    96 RngBitGenerator "RNG_BIT_GENERATOR", s::RNG_BIT_GENERATOR,
+        "the generator's state after random bits, and the bits. A state is a key and a counter, in 2 or, of Philox, 3 words; the algorithm is 0 for Philox 4x32, 1 for Threefry 2x32. The second output has the lengths `shape`";
 }
 
 impl ExtensionOperation {

@@ -2,6 +2,7 @@
 
 use super::{
     ExtensionOperation as E, TENSOR_COMPLEX64, TENSOR_INT64, TENSOR_UINT16, TENSOR_UINT32,
+    TENSOR_UINT64,
 };
 use crate::operations::testing::{Example, assert_close, tensor};
 use OperandType::{
@@ -522,4 +523,86 @@ fn blocks_are_scattered_as_far_as_they_are_inside() {
     assert_eq!(scattered(4), [7.0, 8.0, 9.0, 4.0, 5.0, 6.0]);
     assert!(call(7).run().is_err(), "no such function");
     assert!(call(-1).run().is_err(), "no such function");
+}
+
+#[test]
+fn random_numbers_go_on_from_the_state() {
+    let numbers = |operation, lengths: &[i32], state: &[f64]| {
+        let call = integers(on(operation), lengths).input(tensor(TensorInt32, [6]), state);
+        let outputs =
+            call.output(tensor(TensorFloat32, [])).output(tensor(TensorInt32, [])).results();
+        let [(_, numbers), (_, state)] = &outputs[..] else { panic!("{outputs:?}") };
+        (numbers.clone(), state.clone())
+    };
+    // The lower half of the counter is at its end.
+    let state = [-2.0, -1.0, 5.0, 6.0, 7.0, 8.0];
+    for operation in [E::RandomUniform, E::RandomStandardNormal] {
+        let (all, last) = numbers(operation, &[3, 4], &state);
+        let (first, between) = numbers(operation, &[2, 4], &state);
+        assert_eq!(between, [0.0, 0.0, 6.0, 6.0, 7.0, 8.0], "with a carry");
+        let (rest, after) = numbers(operation, &[4], &between);
+        assert_eq!(([first, rest].concat(), after), (all, last));
+        // Of a word more than a whole counter the rest is not used.
+        assert_eq!(numbers(operation, &[5], &state).1, between);
+        assert_eq!(numbers(operation, &[0], &state), (vec![], state.to_vec()));
+    }
+    let (uniform, _) = numbers(E::RandomUniform, &[10_000], &state);
+    assert!(uniform.iter().all(|it| (0.0..1.0).contains(it)));
+    let mean = uniform.iter().sum::<f64>() / 1e4;
+    assert!((mean - 0.5).abs() < 0.02, "{mean}");
+    let (normal, _) = numbers(E::RandomStandardNormal, &[10_000], &state);
+    let (mean, square) =
+        (normal.iter().sum::<f64>() / 1e4, normal.iter().map(|it| it * it).sum::<f64>() / 1e4);
+    assert!(mean.abs() < 0.05 && (square - 1.0).abs() < 0.05, "{mean} {square}");
+}
+
+#[test]
+fn classes_are_drawn_as_their_logits_say() {
+    let call = |count: i32| {
+        let logits = [0.0, f64::from(3_f32.ln()), f64::NEG_INFINITY, 0.0, f64::NAN, 2000.0];
+        let call = on(E::Multinomial).input(tensor(TensorFloat32, [2, 3]), &logits);
+        let call = integers(call, &[count])
+            .input(tensor(TensorInt32, [6]), &[0.0, 0.0, 1.0, 2.0, 3.0, 4.0]);
+        call.output(tensor(TENSOR_INT64, [])).output(tensor(TensorInt32, []))
+    };
+    let outputs = call(4000).results();
+    let (shape, classes) = &outputs[0];
+    assert_eq!(*shape, [2, 4000]);
+    let second = classes[..4000].iter().filter(|it| **it == 1.0).count();
+    assert!(
+        (2900..3100).contains(&second) && classes[..4000].iter().all(|it| *it < 2.0),
+        "{second}"
+    );
+    assert!(
+        classes[4000..].iter().all(|it| *it == 2.0),
+        "the others have no probability beside it"
+    );
+    // 2 rows of 4000 words, times 512.
+    assert_eq!(outputs[1].1, [4_096_000.0, 0.0, 1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(call(0).results()[0].0, [2, 0]);
+    assert!(call(-1).run().is_err());
+}
+
+#[test]
+fn bits_of_both_algorithms() {
+    let bits = |algorithm: i32, state: &[f64], output| {
+        let length = u32::try_from(state.len()).unwrap();
+        let call = on(E::RngBitGenerator).input(tensor(TENSOR_UINT64, [length]), state);
+        integers(call, &[3])
+            .int32s([algorithm])
+            .output(tensor(TENSOR_UINT64, []))
+            .output(tensor(output, []))
+    };
+    // Random123's answer for the key and counter 0.
+    let outputs = bits(0, &[0.0, 0.0], TENSOR_UINT32).results();
+    assert_eq!(outputs[0].1, [0.0, 1.0]);
+    let expected = [0x6627_e8d5_u32, 0xe169_c58d, 0xbc57_ac4c].map(f64::from);
+    assert_eq!(outputs[1].1, expected);
+    let outputs = bits(1, &[0.0, 0.0], TENSOR_UINT32).results();
+    assert_eq!((&outputs[0].1[..], outputs[1].1[0]), (&[0.0, 2.0][..], f64::from(0x6b20_0159)));
+    let wide = bits(1, &[0.0, 0.0], TENSOR_UINT64).results();
+    assert_eq!(wide[0].1, [0.0, 3.0], "two words each");
+    assert_eq!(bits(0, &[1.0, 2.0, 3.0], TensorInt32).results()[0].1, [1.0, 3.0, 3.0]);
+    assert!(bits(1, &[1.0, 2.0, 3.0], TensorInt32).run().is_err(), "Threefry has no third word");
+    assert!(bits(2, &[1.0, 2.0], TensorInt32).run().is_err(), "no such algorithm");
 }

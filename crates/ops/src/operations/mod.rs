@@ -216,9 +216,11 @@ operations! {
         non_max_suppression::NonMaxSuppression => NonMaxSuppressionV4 NonMaxSuppressionV5;
         nonzero::Nonzero => Where;
         one_hot::OneHot => OneHot;
+        random::Random => Multinomial RandomStandardNormal RandomUniform;
         range::Range => Range;
         reduce_window::ReduceWindow => ReduceWindow;
         reverse_sequence::ReverseSequence => ReverseSequence;
+        rng_bit_generator::RngBitGenerator => RngBitGenerator;
         scatter_nd::ScatterNd => ScatterNd;
         scatter_slices::ScatterSlices => ScatterSlices;
         segments::Segments => SegmentSum UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum;

@@ -90,8 +90,8 @@ impl Operation for RandomMultinomial {
             let mut generator = ChaCha20Rng::from_seed(key);
             generator.set_stream(stream);
             for _ in 0..self.sample_count {
-                // A search among as many as there are, all over the memory.
-                call.work(32)?;
+                // A search among as many as there are, all over the memory, which others may be using as well.
+                call.work(128)?;
                 let target = unit_interval(generator.next_u64()) * total;
                 let class = shares.partition_point(|share| *share <= target);
                 samples.push(i32::try_from(class).unwrap_or(i32::MAX));

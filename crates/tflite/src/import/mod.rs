@@ -20,6 +20,7 @@ mod operand;
 mod pooling;
 mod quantization;
 mod quantized_lstm;
+mod random;
 mod recurrent;
 mod reduction;
 mod resize;
@@ -46,7 +47,7 @@ use nnhal_hal::{
     Operation, OperationType, SubgraphBuilder,
 };
 use nnhal_ops::extension;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use variables::{FollowedVariables, Passed, Variables, is_handle};
 
@@ -130,10 +131,15 @@ fn import_as_declared(file: &File<'_>, stored: &Stored) -> Result<Import, Import
     };
     let (mut inputs, mut outputs) = (all(&main.inputs)?, all(&main.outputs)?);
     let mut states = Vec::new();
-    for tensor in &finished.states {
-        states.push(State::new(inputs.len(), outputs.len()));
-        inputs.push(described(tensor)?);
-        outputs.push(described(tensor)?);
+    for kept in &finished.states {
+        let state = State::new(inputs.len(), outputs.len());
+        let (description, initial) = match kept {
+            Kept::Tensor(tensor) => (described(tensor)?, None),
+            Kept::Generator(it) => (description::of_generator(&it.name), Some(it.state.clone())),
+        };
+        states.push(State { initial, ..state });
+        inputs.push(description.clone());
+        outputs.push(description);
     }
     for variable in &finished.kept_variables {
         let state = State::new(inputs.len(), outputs.len());
@@ -198,6 +204,15 @@ struct Referenced {
     outputs: Vec<Option<Vec<u32>>>,
 }
 
+/// What goes from one execution to the next, beside resource variables.
+#[derive(Debug, Clone)]
+enum Kept {
+    /// A variable tensor.
+    Tensor(usize),
+    /// What an operator draws random numbers from.
+    Generator(random::Generator),
+}
+
 /// An imported subgraph.
 struct Finished {
     builder: SubgraphBuilder,
@@ -206,8 +221,8 @@ struct Finished {
     operands: Vec<Option<u32>>,
     /// By tensor: its shape, if it is known.
     shapes: Vec<Option<Vec<u32>>>,
-    /// The variable tensors, in the order of their inputs and outputs.
-    states: Vec<usize>,
+    /// What goes from one execution to the next, in the order of its inputs and outputs.
+    states: Vec<Kept>,
     /// The resource variables behind them, see [`variables`].
     kept_variables: Vec<usize>,
 }
@@ -288,7 +303,7 @@ impl<'f, 'a> Graphs<'f, 'a> {
         let operands = importer.operands.iter().zip(&importer.is_flat);
         let operands = operands.map(|(it, flat)| it.filter(|_| !flat).map(OperandId::index));
         let operands = operands.collect();
-        let states = importer.states.into_iter().map(|(tensor, _)| tensor).collect();
+        let states = importer.states.into_iter().map(|(kept, _)| kept).collect();
         let shapes = importer.shapes;
         Ok(Finished { builder, origins, operands, shapes, states, kept_variables })
     }
@@ -399,8 +414,10 @@ struct GraphImporter<'f, 'a> {
     /// Whether any input has a dimension that is not known: then the shapes that the file gives
     /// for what is computed are those of one example only.
     is_dynamic: bool,
-    /// Variable tensors that an operator uses, and the operand of their new value.
-    states: Vec<(usize, Option<OperandId>)>,
+    /// Variable tensors that an operator uses and generators, and the operand of their new value.
+    states: Vec<(Kept, Option<OperandId>)>,
+    /// Of the operators that are to come: index in `states`, and the operand of the state before.
+    next_generators: VecDeque<(usize, OperandId)>,
     /// By tensor: its index in `states`.
     state_of: Vec<Option<usize>>,
     /// The resource variables that are used, see [`variables`].
@@ -434,6 +451,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             operands: vec![None; graph.tensors.len()],
             is_dynamic,
             states: Vec::new(),
+            next_generators: VecDeque::new(),
             state_of: vec![None; graph.tensors.len()],
             followed: FollowedVariables::new(),
             kept_variables: Vec::new(),
@@ -484,7 +502,14 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
                 let operand = self.builder.input(description.short_name(), spec);
                 self.operands[tensor] = Some(operand);
                 self.state_of[tensor] = Some(self.states.len());
-                self.states.push((tensor, None));
+                self.states.push((Kept::Tensor(tensor), None));
+            }
+        }
+        if self.is_main() {
+            for generator in self.generators()? {
+                let operand = self.builder.input(generator.name.clone(), random::spec_of_state());
+                self.next_generators.push_back((self.states.len(), operand));
+                self.states.push((Kept::Generator(generator), None));
             }
         }
         Ok(unknown)
@@ -495,8 +520,8 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
         let states: Vec<Imported<OperandId>> = self
             .states
             .iter()
-            .map(|(tensor, new)| {
-                new.ok_or_else(|| Reason::new(format!("state tensor {tensor} is never written")))
+            .map(|(kept, new)| {
+                new.ok_or_else(|| Reason::new(format!("the state {kept:?} is never written")))
             })
             .collect();
         let mut given: Vec<OperandId> = Vec::new();
@@ -634,6 +659,7 @@ impl<'f, 'a> GraphImporter<'f, 'a> {
             Self::quantization,
             Self::recurrent,
             Self::window,
+            Self::random,
             Self::extended,
         ]
         .iter()

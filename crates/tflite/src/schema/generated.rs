@@ -2502,8 +2502,8 @@ pub enum BuiltinOptions{
         ReadVariableOptions(::planus::alloc::boxed::Box<self::Unread>),
         /// The variant `AssignVariableOptions` in the union `BuiltinOptions`
         AssignVariableOptions(::planus::alloc::boxed::Box<self::Unread>),
-        /// The variant `RandomOptions` in the union `BuiltinOptions`
-        RandomOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `RandomOptions` in the union `BuiltinOptions`
+        RandomOptions(::planus::alloc::boxed::Box<self::RandomOptions>),
         /// The variant of type `BucketizeOptions` in the union `BuiltinOptions`
         BucketizeOptions(::planus::alloc::boxed::Box<self::BucketizeOptions>),
         /// The variant of type `GeluOptions` in the union `BuiltinOptions`
@@ -3329,7 +3329,7 @@ impl BuiltinOptions {
     #[inline]
     pub fn create_random_options(
       builder: &mut ::planus::Builder,
-      value: impl ::planus::WriteAsOffset<self::Unread>,
+      value: impl ::planus::WriteAsOffset<self::RandomOptions>,
     ) -> ::planus::UnionOffset<Self> {
         ::planus::UnionOffset::new(114, value.prepare(builder).downcast())
     }
@@ -4587,7 +4587,7 @@ impl BuiltinOptionsBuilder<::planus::Uninitialized> {
         self,
         value: T,
     ) -> BuiltinOptionsBuilder<::planus::Initialized<114, T>>
-        where T: ::planus::WriteAsOffset<self::Unread> {
+        where T: ::planus::WriteAsOffset<self::RandomOptions> {
         BuiltinOptionsBuilder(::planus::Initialized(value))
     }
     /// Creates an instance of the [`BucketizeOptions` variant](BuiltinOptions#variant.BucketizeOptions).
@@ -6517,7 +6517,7 @@ impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions> for BuiltinOptionsBuilder
     }
 }
 impl<T> ::planus::WriteAsUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planus::Initialized<114, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::RandomOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions> {
@@ -6525,7 +6525,7 @@ impl<T> ::planus::WriteAsUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planu
     }
 }
 impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions> for BuiltinOptionsBuilder<::planus::Initialized<114, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::RandomOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions>> {
@@ -6840,7 +6840,7 @@ pub enum BuiltinOptionsRef<'a>{
     VarHandleOptions(self::VarHandleOptionsRef<'a>),
     ReadVariableOptions(self::UnreadRef<'a>),
     AssignVariableOptions(self::UnreadRef<'a>),
-    RandomOptions(self::UnreadRef<'a>),
+    RandomOptions(self::RandomOptionsRef<'a>),
     BucketizeOptions(self::BucketizeOptionsRef<'a>),
     GeluOptions(self::GeluOptionsRef<'a>),
     DynamicUpdateSliceOptions(self::UnreadRef<'a>),
@@ -22950,6 +22950,293 @@ impl<'a> ::planus::ReadAsRoot<'a> for UnpackOptionsRef<'a> {
         ))
     }
 }
+/// The table `RandomOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct RandomOptions{
+        /// The field `seed` in the table `RandomOptions`
+        pub seed: i64,
+        /// The field `seed2` in the table `RandomOptions`
+        pub seed2: i64,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for RandomOptions {
+    fn default() -> Self {
+        Self {
+        seed: 0,
+        seed2: 0,
+        }
+    }
+}
+impl RandomOptions {
+    /// Creates a [RandomOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> RandomOptionsBuilder<()> {
+        RandomOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_seed: impl ::planus::WriteAsDefault<i64, i64>,
+        field_seed2: impl ::planus::WriteAsDefault<i64, i64>,
+    ) -> ::planus::Offset<Self> {let prepared_seed = field_seed.prepare(builder, &0);let prepared_seed2 = field_seed2.prepare(builder, &0);
+        let mut table_writer: ::planus::table_writer::TableWriter::<8> = ::core::default::Default::default();
+        if prepared_seed.is_some() {table_writer.write_entry::<i64>(0);}if prepared_seed2.is_some() {table_writer.write_entry::<i64>(1);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_seed) = prepared_seed {object_writer.write::<_, _, 8>(&prepared_seed);}if let ::core::option::Option::Some(prepared_seed2) = prepared_seed2 {object_writer.write::<_, _, 8>(&prepared_seed2);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<RandomOptions>> for RandomOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<RandomOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<RandomOptions>> for RandomOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<RandomOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<RandomOptions> for RandomOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<RandomOptions> {
+        RandomOptions::create(
+            builder,
+            self.seed,
+            self.seed2,
+        )
+    }
+}
+/// Builder for serializing an instance of the [RandomOptions] type.
+///
+/// Can be created using the [RandomOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct RandomOptionsBuilder<State>(State);
+impl<
+> RandomOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`seed` field](RandomOptions#structfield.seed).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn seed<T0>(self, value: T0) -> RandomOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsDefault<i64, i64>
+    {
+        RandomOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`seed` field](RandomOptions#structfield.seed) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn seed_as_default(self) -> RandomOptionsBuilder<(
+        ::planus::DefaultValue,
+    )>
+    {
+        self.seed(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+> RandomOptionsBuilder
+<
+    (
+        T0,
+    )
+>
+{
+    /// Setter for the [`seed2` field](RandomOptions#structfield.seed2).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn seed2<T1>(self, value: T1) -> RandomOptionsBuilder<(
+        T0,
+        T1,
+    )>
+    where T1: ::planus::WriteAsDefault<i64, i64>
+    {
+        let (
+                v0,
+        ) = self.0;RandomOptionsBuilder((
+                v0,
+            value,
+        ))
+    }
+    /// Sets the [`seed2` field](RandomOptions#structfield.seed2) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn seed2_as_default(self) -> RandomOptionsBuilder<(
+            T0,
+        ::planus::DefaultValue,
+    )>
+    {
+        self.seed2(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+        T1,
+> RandomOptionsBuilder<(
+        T0,
+        T1,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [RandomOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<RandomOptions>
+        where Self: ::planus::WriteAsOffset<RandomOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<i64, i64>,
+        T1: ::planus::WriteAsDefault<i64, i64>,
+> ::planus::WriteAs<::planus::Offset<RandomOptions>> for RandomOptionsBuilder<(
+        T0,
+        T1,
+)> {
+    type Prepared = ::planus::Offset<RandomOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<RandomOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<i64, i64>,
+        T1: ::planus::WriteAsDefault<i64, i64>,
+> ::planus::WriteAsOptional<::planus::Offset<RandomOptions>> for RandomOptionsBuilder<(
+        T0,
+        T1,
+)> {
+    type Prepared = ::planus::Offset<RandomOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<RandomOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<i64, i64>,
+        T1: ::planus::WriteAsDefault<i64, i64>,
+> ::planus::WriteAsOffset<RandomOptions> for RandomOptionsBuilder<(
+        T0,
+        T1,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<RandomOptions> {
+        let (
+                v0,
+                v1,
+        ) = &self.0;RandomOptions::create(
+            builder,
+                v0,
+                v1,
+        )
+    }
+}
+/// Reference to a deserialized [RandomOptions].
+#[derive(Copy, Clone)]
+pub struct RandomOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> RandomOptionsRef<'a> {
+        /// Getter for the [`seed` field](RandomOptions#structfield.seed).
+        #[inline]
+        pub fn seed(&self) -> ::planus::Result<i64> {
+             ::core::result::Result::Ok(
+              self.0.access(0, "RandomOptions", "seed")
+            ?.unwrap_or(0))
+        }
+        /// Getter for the [`seed2` field](RandomOptions#structfield.seed2).
+        #[inline]
+        pub fn seed2(&self) -> ::planus::Result<i64> {
+             ::core::result::Result::Ok(
+              self.0.access(1, "RandomOptions", "seed2")
+            ?.unwrap_or(0))
+        }
+}
+impl<'a> ::core::fmt::Debug for RandomOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("RandomOptionsRef");
+        f.field("seed", &self.seed());f.field("seed2", &self.seed2());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<RandomOptionsRef<'a>> for RandomOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: RandomOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            seed: ::core::convert::TryInto::try_into(value.seed()?)?,seed2: ::core::convert::TryInto::try_into(value.seed2()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for RandomOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for RandomOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[RandomOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<RandomOptions>> for RandomOptions {
+    type Value = ::planus::Offset<RandomOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<RandomOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for RandomOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[RandomOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
 /// The table `VarHandleOptions` in the namespace `tflite`
 ///
 #[derive(Clone, Debug, PartialEq, PartialOrd,
@@ -26988,8 +27275,8 @@ pub enum BuiltinOptions2{
         StablehloTransposeOptions(::planus::alloc::boxed::Box<self::Unread>),
         /// The variant `DilateOptions` in the union `BuiltinOptions2`
         DilateOptions(::planus::alloc::boxed::Box<self::Unread>),
-        /// The variant `StablehloRngBitGeneratorOptions` in the union `BuiltinOptions2`
-        StablehloRngBitGeneratorOptions(::planus::alloc::boxed::Box<self::Unread>),
+        /// The variant of type `StablehloRngBitGeneratorOptions` in the union `BuiltinOptions2`
+        StablehloRngBitGeneratorOptions(::planus::alloc::boxed::Box<self::StablehloRngBitGeneratorOptions>),
         /// The variant of type `ReduceWindowOptions` in the union `BuiltinOptions2`
         ReduceWindowOptions(::planus::alloc::boxed::Box<self::ReduceWindowOptions>),
         /// The variant of type `StableHLOCompositeOptions` in the union `BuiltinOptions2`
@@ -27134,7 +27421,7 @@ impl BuiltinOptions2 {
     #[inline]
     pub fn create_stablehlo_rng_bit_generator_options(
       builder: &mut ::planus::Builder,
-      value: impl ::planus::WriteAsOffset<self::Unread>,
+      value: impl ::planus::WriteAsOffset<self::StablehloRngBitGeneratorOptions>,
     ) -> ::planus::UnionOffset<Self> {
         ::planus::UnionOffset::new(19, value.prepare(builder).downcast())
     }
@@ -27378,7 +27665,7 @@ impl BuiltinOptions2Builder<::planus::Uninitialized> {
         self,
         value: T,
     ) -> BuiltinOptions2Builder<::planus::Initialized<19, T>>
-        where T: ::planus::WriteAsOffset<self::Unread> {
+        where T: ::planus::WriteAsOffset<self::StablehloRngBitGeneratorOptions> {
         BuiltinOptions2Builder(::planus::Initialized(value))
     }
     /// Creates an instance of the [`ReduceWindowOptions` variant](BuiltinOptions2#variant.ReduceWindowOptions).
@@ -27716,7 +28003,7 @@ impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Build
     }
 }
 impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<19, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::StablehloRngBitGeneratorOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<BuiltinOptions2> {
@@ -27724,7 +28011,7 @@ impl<T> ::planus::WriteAsUnion<BuiltinOptions2> for BuiltinOptions2Builder<::pla
     }
 }
 impl<T> ::planus::WriteAsOptionalUnion<BuiltinOptions2> for BuiltinOptions2Builder<::planus::Initialized<19, T>>
-    where T: ::planus::WriteAsOffset<self::Unread>
+    where T: ::planus::WriteAsOffset<self::StablehloRngBitGeneratorOptions>
 {
     #[inline]
     fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<BuiltinOptions2>> {
@@ -27816,7 +28103,7 @@ pub enum BuiltinOptions2Ref<'a>{
     StablehloGatherOptions(self::StablehloGatherOptionsRef<'a>),
     StablehloTransposeOptions(self::UnreadRef<'a>),
     DilateOptions(self::UnreadRef<'a>),
-    StablehloRngBitGeneratorOptions(self::UnreadRef<'a>),
+    StablehloRngBitGeneratorOptions(self::StablehloRngBitGeneratorOptionsRef<'a>),
     ReduceWindowOptions(self::ReduceWindowOptionsRef<'a>),
     StableHloCompositeOptions(self::StableHloCompositeOptionsRef<'a>),
     StablehloShiftLeftOptions(self::UnreadRef<'a>),
@@ -29514,6 +29801,353 @@ impl<'a> ::planus::ReadAsRoot<'a> for StablehloGatherOptionsRef<'a> {
             offset_from_start: 0,
         }, 0).map_err(|error_kind| error_kind.with_error_location(
             "[StablehloGatherOptionsRef]",
+            "read_as_root",
+            0,
+        ))
+    }
+}
+/// The enum `RngAlgorithm` in the namespace `tflite`
+///
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, )]#[repr(i8)]pub enum RngAlgorithm {
+        /// The variant `DEFAULT` in the enum `RngAlgorithm`
+        Default = 0,
+        /// The variant `PHILOX` in the enum `RngAlgorithm`
+        Philox = 1,
+        /// The variant `THREEFRY` in the enum `RngAlgorithm`
+        Threefry = 2,
+}
+impl RngAlgorithm {
+    /// Array containing all valid variants of RngAlgorithm
+    pub const ENUM_VALUES: [Self; 3] = [Self::Default,Self::Philox,Self::Threefry,];
+}
+impl ::core::convert::TryFrom<i8> for RngAlgorithm {
+    type Error = ::planus::errors::UnknownEnumTagKind;
+    #[inline]
+    fn try_from(value: i8) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTagKind> {
+        #[allow(clippy::match_single_binding)]
+        match value {
+            0 => ::core::result::Result::Ok(RngAlgorithm::Default),
+            1 => ::core::result::Result::Ok(RngAlgorithm::Philox),
+            2 => ::core::result::Result::Ok(RngAlgorithm::Threefry),
+            _ => ::core::result::Result::Err(::planus::errors::UnknownEnumTagKind { tag: value as i128 }),
+        }
+    }
+}
+impl ::core::convert::From<RngAlgorithm> for i8 {
+    #[inline]
+    fn from(value: RngAlgorithm) -> Self {
+        value as i8
+    }
+}
+/// # Safety
+/// The Planus compiler correctly calculates `ALIGNMENT` and `SIZE`.
+unsafe impl ::planus::Primitive for RngAlgorithm {
+    const ALIGNMENT: usize = 1;
+    const SIZE: usize = 1;
+}
+impl ::planus::WriteAsPrimitive<RngAlgorithm> for RngAlgorithm {
+    #[inline]
+    fn write<const N: usize>(&self, cursor: ::planus::Cursor<'_, N>, buffer_position: u32) {
+        (*self as i8).write(cursor, buffer_position);
+    }
+}
+impl ::planus::WriteAs<RngAlgorithm> for RngAlgorithm {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> RngAlgorithm {
+        *self
+    }
+}
+impl ::planus::WriteAsDefault<RngAlgorithm, RngAlgorithm> for RngAlgorithm {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder, default: &RngAlgorithm) -> ::core::option::Option<RngAlgorithm> {
+        if self == default {
+            ::core::option::Option::None
+        } else {
+            ::core::option::Option::Some(*self)
+        }
+    }
+}
+impl ::planus::WriteAsOptional<RngAlgorithm> for RngAlgorithm {
+    type Prepared = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> ::core::option::Option<RngAlgorithm> {
+        ::core::option::Option::Some(*self)
+    }
+}
+impl<'buf> ::planus::TableRead<'buf> for RngAlgorithm {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'buf>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        let n: i8 = ::planus::TableRead::from_buffer(buffer, offset)?;
+        ::core::result::Result::Ok(::core::convert::TryInto::try_into(n)?)
+    }
+}
+impl<'buf> ::planus::VectorReadInner<'buf> for RngAlgorithm {
+    type Error = ::planus::errors::UnknownEnumTag;
+    const STRIDE: usize = 1;
+    #[inline]
+    unsafe fn from_buffer(
+        buffer: ::planus::SliceWithStartOffset<'buf>,
+        offset: usize,
+    ) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTag> {let value = unsafe { *buffer.buffer.get_unchecked(offset) as i8 };let value: ::core::result::Result<Self, _> = ::core::convert::TryInto::try_into(value);
+        value.map_err(|error_kind| error_kind.with_error_location(
+            "RngAlgorithm",
+            "VectorRead::from_buffer",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<RngAlgorithm> for RngAlgorithm {
+    const STRIDE: usize = 1;
+    type Value = Self;
+    #[inline]
+    fn prepare(&self, _builder: &mut ::planus::Builder) -> Self {
+        *self
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[Self],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 1];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - i as u32,
+            );
+        }
+    }
+}
+/// The table `StablehloRngBitGeneratorOptions` in the namespace `tflite`
+///
+#[derive(Clone, Debug, PartialEq, PartialOrd,
+Eq, Ord, Hash,
+)]
+pub struct StablehloRngBitGeneratorOptions{
+        /// The field `algorithm` in the table `StablehloRngBitGeneratorOptions`
+        pub algorithm: self::RngAlgorithm,}
+#[allow(clippy::derivable_impls)]
+impl ::core::default::Default for StablehloRngBitGeneratorOptions {
+    fn default() -> Self {
+        Self {
+        algorithm: self::RngAlgorithm::Default,
+        }
+    }
+}
+impl StablehloRngBitGeneratorOptions {
+    /// Creates a [StablehloRngBitGeneratorOptionsBuilder] for serializing an instance of this table.
+    #[inline]
+    pub fn builder() -> StablehloRngBitGeneratorOptionsBuilder<()> {
+        StablehloRngBitGeneratorOptionsBuilder(())
+    }
+    #[allow(clippy::too_many_arguments)]
+    pub fn create(
+        builder: &mut ::planus::Builder,
+        field_algorithm: impl ::planus::WriteAsDefault<self::RngAlgorithm, self::RngAlgorithm>,
+    ) -> ::planus::Offset<Self> {let prepared_algorithm = field_algorithm.prepare(builder, &self::RngAlgorithm::Default);
+        let mut table_writer: ::planus::table_writer::TableWriter::<6> = ::core::default::Default::default();
+        if prepared_algorithm.is_some() {table_writer.write_entry::<self::RngAlgorithm>(0);}
+        unsafe {
+            table_writer.finish(builder, |object_writer| {if let ::core::option::Option::Some(prepared_algorithm) = prepared_algorithm {object_writer.write::<_, _, 1>(&prepared_algorithm);}
+            });
+        }builder.current_offset()
+    }
+}
+impl ::planus::WriteAs<::planus::Offset<StablehloRngBitGeneratorOptions>> for StablehloRngBitGeneratorOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloRngBitGeneratorOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl ::planus::WriteAsOptional<::planus::Offset<StablehloRngBitGeneratorOptions>> for StablehloRngBitGeneratorOptions {
+    type Prepared = ::planus::Offset<Self>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloRngBitGeneratorOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl ::planus::WriteAsOffset<StablehloRngBitGeneratorOptions> for StablehloRngBitGeneratorOptions {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloRngBitGeneratorOptions> {
+        StablehloRngBitGeneratorOptions::create(
+            builder,
+            self.algorithm,
+        )
+    }
+}
+/// Builder for serializing an instance of the [StablehloRngBitGeneratorOptions] type.
+///
+/// Can be created using the [StablehloRngBitGeneratorOptions::builder] method.
+#[derive(Debug)]
+#[must_use]
+pub struct StablehloRngBitGeneratorOptionsBuilder<State>(State);
+impl<
+> StablehloRngBitGeneratorOptionsBuilder
+<
+    (
+    )
+>
+{
+    /// Setter for the [`algorithm` field](StablehloRngBitGeneratorOptions#structfield.algorithm).
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn algorithm<T0>(self, value: T0) -> StablehloRngBitGeneratorOptionsBuilder<(
+        T0,
+    )>
+    where T0: ::planus::WriteAsDefault<self::RngAlgorithm, self::RngAlgorithm>
+    {
+        StablehloRngBitGeneratorOptionsBuilder((
+            value,
+        ))
+    }
+    /// Sets the [`algorithm` field](StablehloRngBitGeneratorOptions#structfield.algorithm) to the default value.
+    #[inline]
+    #[allow(clippy::type_complexity)]
+    pub fn algorithm_as_default(self) -> StablehloRngBitGeneratorOptionsBuilder<(
+        ::planus::DefaultValue,
+    )>
+    {
+        self.algorithm(::planus::DefaultValue)
+    }
+}
+impl<
+        T0,
+> StablehloRngBitGeneratorOptionsBuilder<(
+        T0,
+)> {
+    /// Finish writing the builder to get an [Offset](::planus::Offset) to a serialized [StablehloRngBitGeneratorOptions].
+    #[inline]
+    pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloRngBitGeneratorOptions>
+        where Self: ::planus::WriteAsOffset<StablehloRngBitGeneratorOptions>
+    {
+        ::planus::WriteAsOffset::prepare(&self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::RngAlgorithm, self::RngAlgorithm>,
+> ::planus::WriteAs<::planus::Offset<StablehloRngBitGeneratorOptions>> for StablehloRngBitGeneratorOptionsBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<StablehloRngBitGeneratorOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloRngBitGeneratorOptions> {
+        ::planus::WriteAsOffset::prepare(self, builder)
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::RngAlgorithm, self::RngAlgorithm>,
+> ::planus::WriteAsOptional<::planus::Offset<StablehloRngBitGeneratorOptions>> for StablehloRngBitGeneratorOptionsBuilder<(
+        T0,
+)> {
+    type Prepared = ::planus::Offset<StablehloRngBitGeneratorOptions>;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<StablehloRngBitGeneratorOptions>> {
+        ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+    }
+}
+impl<
+        T0: ::planus::WriteAsDefault<self::RngAlgorithm, self::RngAlgorithm>,
+> ::planus::WriteAsOffset<StablehloRngBitGeneratorOptions> for StablehloRngBitGeneratorOptionsBuilder<(
+        T0,
+)> {
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StablehloRngBitGeneratorOptions> {
+        let (
+                v0,
+        ) = &self.0;StablehloRngBitGeneratorOptions::create(
+            builder,
+                v0,
+        )
+    }
+}
+/// Reference to a deserialized [StablehloRngBitGeneratorOptions].
+#[derive(Copy, Clone)]
+pub struct StablehloRngBitGeneratorOptionsRef<'a>(
+    #[allow(dead_code)]
+    ::planus::table_reader::Table<'a>
+);
+impl<'a> StablehloRngBitGeneratorOptionsRef<'a> {
+        /// Getter for the [`algorithm` field](StablehloRngBitGeneratorOptions#structfield.algorithm).
+        #[inline]
+        pub fn algorithm(&self) -> ::planus::Result<self::RngAlgorithm> {
+             ::core::result::Result::Ok(
+              self.0.access(0, "StablehloRngBitGeneratorOptions", "algorithm")
+            ?.unwrap_or(self::RngAlgorithm::Default))
+        }
+}
+impl<'a> ::core::fmt::Debug for StablehloRngBitGeneratorOptionsRef<'a> {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        let mut f = f.debug_struct("StablehloRngBitGeneratorOptionsRef");
+        f.field("algorithm", &self.algorithm());
+        f.finish()
+    }
+}
+impl<'a> ::core::convert::TryFrom<StablehloRngBitGeneratorOptionsRef<'a>> for StablehloRngBitGeneratorOptions {
+    type Error = ::planus::Error;
+    #[allow(unreachable_code)]
+    fn try_from(value: StablehloRngBitGeneratorOptionsRef<'a>) -> ::planus::Result<Self> {
+        ::core::result::Result::Ok(Self {
+            algorithm: ::core::convert::TryInto::try_into(value.algorithm()?)?,
+        })
+    }
+}
+impl<'a> ::planus::TableRead<'a> for StablehloRngBitGeneratorOptionsRef<'a> {
+    #[inline]
+    fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+        ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+    }
+}
+impl<'a> ::planus::VectorReadInner<'a> for StablehloRngBitGeneratorOptionsRef<'a> {
+    type Error = ::planus::Error;
+    const STRIDE: usize = 4;
+    unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloRngBitGeneratorOptionsRef]",
+            "get",
+            buffer.offset_from_start,
+        ))
+    }
+}
+/// # Safety
+/// The planus compiler generates implementations that initialize
+/// the bytes in `write_values`.
+unsafe impl ::planus::VectorWrite<::planus::Offset<StablehloRngBitGeneratorOptions>> for StablehloRngBitGeneratorOptions {
+    type Value = ::planus::Offset<StablehloRngBitGeneratorOptions>;
+    const STRIDE: usize = 4;
+    #[inline]
+    fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+        ::planus::WriteAs::prepare(self, builder)
+    }
+    #[inline]
+    unsafe fn write_values(
+        values: &[::planus::Offset<StablehloRngBitGeneratorOptions>],
+        bytes: *mut ::core::mem::MaybeUninit<u8>,
+        buffer_position: u32,
+    ) {
+        let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+        for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+            ::planus::WriteAsPrimitive::write(
+                v,
+                ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                buffer_position - (Self::STRIDE * i) as u32,
+            );
+        }
+    }
+}
+impl<'a> ::planus::ReadAsRoot<'a> for StablehloRngBitGeneratorOptionsRef<'a> {
+    fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+        ::planus::TableRead::from_buffer(::planus::SliceWithStartOffset {
+            buffer: slice,
+            offset_from_start: 0,
+        }, 0).map_err(|error_kind| error_kind.with_error_location(
+            "[StablehloRngBitGeneratorOptionsRef]",
             "read_as_root",
             0,
         ))

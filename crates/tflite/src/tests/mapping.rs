@@ -309,14 +309,14 @@ fn everything_without_counterpart_is_named_at_once() {
     });
     draft.operator(B::HashtableFind, &[x], &[y], None);
     draft.operator(B::Relu, &[y], &[z], None);
-    draft.operator(B::Multinomial, &[z], &[w], None);
+    draft.operator(B::SkipGram, &[z], &[w], None);
     draft.ends(0, &[x], &[w]);
     assert_eq!(reasons(&draft), ["the HAL has no such operation"; 2]);
     let text = import_bytes(&draft.bytes()).unwrap_err().to_string();
     let first = "operator 0 of subgraph 0, HASHTABLE_FIND version 1 (\"tensor 0\" FLOAT32 [4], \
                  \"tensor 1\" FLOAT32 [4])";
     assert!(text.contains(first), "{text}");
-    assert!(text.contains("operator 2 of subgraph 0, MULTINOMIAL"), "{text}");
+    assert!(text.contains("operator 2 of subgraph 0, SKIP_GRAM"), "{text}");
 }
 
 #[test]

@@ -364,6 +364,34 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
                 _ => sample.tensor(&[1], random.reals(&[1], 0.0, 1.0)).output(Quant::Fit(1.0)),
             }
         }
+        E::RandomUniform | E::RandomStandardNormal => {
+            let lengths: Vec<i32> = random.shape(3, 5).into_iter().map(int).collect();
+            on(operation)
+                .integers(&lengths)
+                .tensor(&[6], whole(random, &[6], -9, 9))
+                .output(Quant::Fit(1.0))
+                .output(Quant::Fit(1.0))
+        }
+        E::Multinomial => {
+            let shape = [random.length(1, 4), random.length(1, 5)];
+            on(operation)
+                .tensor(&shape, random.reals(&shape, -3.0, 3.0))
+                .integers(&[random.int(1, 9)])
+                .tensor(&[6], whole(random, &[6], -9, 9))
+                .output(Quant::Fit(1.0))
+                .output(Quant::Fit(1.0))
+        }
+        E::RngBitGenerator => {
+            let algorithm = random.int(0, 1);
+            let words = [random.length(2, if algorithm == 0 { 3 } else { 2 })];
+            let lengths: Vec<i32> = random.shape(3, 5).into_iter().map(int).collect();
+            on(operation)
+                .tensor(&words, whole(random, &words, 0, 9))
+                .integers(&lengths)
+                .ints(&[algorithm])
+                .output(Quant::Fit(1.0))
+                .output(Quant::Fit(1.0))
+        }
         E::Range => {
             let (start, step) = (random.int(-9, 9), random.int(1, 3));
             let limit = start + random.int(1, 9);
