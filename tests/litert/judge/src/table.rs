@@ -29,6 +29,21 @@ attention with MediaPipe itself.
 
 ";
 
+const NEVER: &str = "
+## Not here, though LiteRT has them
+
+| operator | reason |
+|---|---|
+| HASHTABLE, HASHTABLE_FIND, HASHTABLE_IMPORT, HASHTABLE_SIZE | LiteRT's tables have strings as keys or as values, which the HAL has no type for |
+| SKIP_GRAM | takes strings |
+| EMBEDDING_LOOKUP_SPARSE | not written yet |
+| STABLEHLO_CASE of more than two branches | not written yet |
+| RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL in the subgraphs of IF and WHILE | their generators would have to go in and out |
+| Flex operators | are TensorFlow's own, whose kernels are TensorFlow |
+
+StableHLO's other operators have no kernels in LiteRT: its converter turns them into operators of the table.
+";
+
 /// What is known of an operator.
 #[derive(Debug, Default)]
 struct Row {
@@ -153,6 +168,7 @@ impl Table {
             .filter(|name| !self.rows.contains_key(**name))
             .map(|name| (*name).to_owned())
             .collect();
+        page.push_str(NEVER);
         let _ = writeln!(page, "\n## Without a case\n\n{}.", joined(&untried));
         page
     }
