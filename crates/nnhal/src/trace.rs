@@ -116,6 +116,11 @@ impl Trace {
         Recording(self.clone())
     }
 
+    /// Forgets what has happened so far. Time goes on.
+    pub fn clear(&self) {
+        *self.lock() = Kept::default();
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.0.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }

@@ -9,7 +9,9 @@ mod error;
 mod log;
 mod model;
 mod session;
+mod subscriber;
 mod tools;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -24,6 +26,9 @@ mod module {
     use crate::session::{Runner, Session, Variables};
     #[pymodule_export]
     use crate::tools::{bench_session, compare_sessions, default_threads, devices};
+
+    #[pymodule_export]
+    use crate::trace::{end_trace, start_trace};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

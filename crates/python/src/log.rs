@@ -3,6 +3,7 @@
 //! Lines are written by any thread, also while another one holds the GIL and waits for it. So they are
 //! only put into a queue here; a thread of Python's takes them out of it.
 
+use crate::subscriber;
 use pyo3::prelude::*;
 use std::fmt::Write as _;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
 /// Further lines are dropped, and counted, until some are taken.
@@ -73,7 +74,7 @@ struct Begun {
     fields: String,
 }
 
-struct Collector;
+pub(crate) struct Collector;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -112,8 +113,7 @@ pub(crate) fn start_log(filter: &str) -> PyResult<bool> {
     let filter = filter
         .parse::<Targets>()
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
-    let subscriber = tracing_subscriber::registry().with(Collector.with_filter(filter));
-    Ok(tracing::subscriber::set_global_default(subscriber).is_ok())
+    Ok(subscriber::installed().is_some_and(|it| it.lines.reload(filter).is_ok()))
 }
 
 /// Takes the lines that there are; waits for one at most this many seconds.

@@ -1,6 +1,7 @@
 """`nnhal.load` and what it gives."""
 
 import ctypes
+import json
 import logging
 import pickle
 import threading
@@ -245,6 +246,23 @@ def test_log_lines_reach_logging(caplog):
         _log._emit([(30, "nnhal_cpu::plan", "a line")])
         _log.flush()
     assert ("nnhal.nnhal_cpu.plan", logging.WARNING, "a line") in caplog.record_tuples
+
+
+def test_a_trace_has_what_happened_meanwhile(digits_path, digit, tmp_path):
+    path = tmp_path / "trace.json"
+    nnhal.load(digits_path)(digit)
+    for _ in range(2):
+        with nnhal.trace(path):
+            nnhal.load(digits_path)(digit)
+            with pytest.raises(nnhal.Error, match="already"), nnhal.trace(path):
+                pass
+        nnhal.load(digits_path)(digit)
+        names = [event["name"] for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+        assert names.count("import") == names.count("execute") == 1
+    with pytest.raises(nnhal.Error, match="missing"), nnhal.trace(tmp_path / "missing" / "trace.json"):
+        pass
+    with nnhal.trace(path):
+        pass
 
 
 def test_devices_agree_and_are_measured(digits_path, digits, digit):

@@ -20,6 +20,7 @@ from ._log import enable_logging
 from ._model import Model, Outputs, Signature, Tensor, load
 from ._package import include_path, libneuralnetworks_path, program_path
 from ._tools import Comparison, Statistics, bench, compare, devices
+from ._trace import trace
 from .interpreter import Delegate, Interpreter, OpResolverType, SignatureRunner, load_delegate
 
 __version__ = _nnhal.VERSION
@@ -50,4 +51,5 @@ __all__ = [
     "load",
     "load_delegate",
     "program_path",
+    "trace",
 ]

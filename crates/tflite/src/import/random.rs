@@ -37,15 +37,15 @@ impl GraphImporter<'_, '_> {
 
     pub(super) fn random(&mut self, builtin: B, operator: &Operator<'_>) -> Option<Imported> {
         Some(match builtin {
-            B::RandomUniform => self.from_generator(operator, E::RandomUniform),
-            B::RandomStandardNormal => self.from_generator(operator, E::RandomStandardNormal),
-            B::Multinomial => self.from_generator(operator, E::Multinomial),
+            B::RandomUniform => self.emit_drawn(operator, E::RandomUniform),
+            B::RandomStandardNormal => self.emit_drawn(operator, E::RandomStandardNormal),
+            B::Multinomial => self.emit_drawn(operator, E::Multinomial),
             B::StablehloRngBitGenerator => self.rng_bit_generator(operator),
             _ => return None,
         })
     }
 
-    fn from_generator(&mut self, operator: &Operator<'_>, operation: E) -> Imported {
+    fn emit_drawn(&mut self, operator: &Operator<'_>, operation: E) -> Imported {
         let Some((index, before)) = self.next_generators.pop_front() else {
             return Err(Reason::new(
                 "its generator cannot go on in a subgraph other than the main one",
