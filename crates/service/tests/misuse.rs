@@ -87,6 +87,39 @@ fn limits_are_errors_that_say_so() {
 }
 
 #[test]
+fn all_clients_together_are_limited() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let start = |name: &str, all_clients| {
+        let path = folder.path().join(name);
+        let server = server(&path, Settings { all_clients, ..Settings::default() });
+        (nnhal_aidl::socket::open(&path, None).unwrap(), server)
+    };
+    let all = Settings::default().all_clients;
+    let refused = |error: nnhal_hal::Error, what: &str| {
+        assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient, "{error}");
+        assert!(error.to_string().contains("all clients together have"), "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+    };
+
+    let (device, _server) = start("executions", ClientLimits { executions: 0, ..all });
+    let prepared = prepare(&*device).unwrap();
+    refused(execute(&*prepared, &request()).unwrap_err(), "0 executions");
+
+    // As many bytes as one model takes are too few for two of them.
+    let (device, server) = start("unlimited", all);
+    let _one = prepare(&*device).unwrap();
+    let memory = server.status().all.memory;
+    assert!(memory > 0);
+    let (device, server) = start("memory", ClientLimits { memory: memory * 3 / 2, ..all });
+    let one = prepare(&*device).unwrap();
+    refused(prepare(&*device).err().unwrap(), "bytes of memory");
+    assert_eq!(server.status().all.memory, memory);
+    drop(one);
+    assert!(within(Duration::from_secs(1), || prepare(&*device).is_ok()));
+}
+
+#[test]
 fn garbage_ends_its_connection_only() {
     let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
