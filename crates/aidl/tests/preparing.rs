@@ -1,5 +1,11 @@
 //! When `prepareModel` returns, and when its callback is notified.
 
+use nn::ErrorStatus::ErrorStatus as WireStatus;
+use nn::ExecutionPreference::ExecutionPreference;
+use nn::IDevice::IDevice;
+use nn::IPreparedModel::IPreparedModel;
+use nn::IPreparedModelCallback::{BnPreparedModelCallback, IPreparedModelCallback};
+use nn::Priority::Priority;
 use nnhal_aidl::convert::model_to_wire;
 use nnhal_aidl::interface::nn;
 use nnhal_aidl::serve::{self, Guests};
@@ -8,12 +14,6 @@ use nnhal_hal::{
     Capabilities, Device, DeviceType, ErrorStatus, HalVersion, Model, OperandSpec, OperationType,
     PrepareOptions, PreparedModel, SubgraphBuilder, Support,
 };
-use nn::ErrorStatus::ErrorStatus as WireStatus;
-use nn::ExecutionPreference::ExecutionPreference;
-use nn::IDevice::IDevice;
-use nn::IPreparedModel::IPreparedModel;
-use nn::IPreparedModelCallback::{BnPreparedModelCallback, IPreparedModelCallback};
-use nn::Priority::Priority;
 use rsbinder::{BinderResult, Interface, Strong};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};

@@ -204,9 +204,7 @@ impl ClientError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             Self::Left { .. } => ErrorStatus::GeneralFailure,
-            Self::Limit { .. } | Self::GroupLimit { .. } => {
-                ErrorStatus::ResourceExhaustedTransient
-            }
+            Self::Limit { .. } | Self::GroupLimit { .. } => ErrorStatus::ResourceExhaustedTransient,
         }
     }
 }
@@ -248,7 +246,8 @@ impl Client {
     /// The process itself, for devices that are used in it. It leaves with the process.
     pub fn in_process() -> Self {
         static PROCESS: OnceLock<Client> = OnceLock::new();
-        let process = || Self::with("of the process".to_owned(), ClientLimits::default(), None, None);
+        let process =
+            || Self::with("of the process".to_owned(), ClientLimits::default(), None, None);
         PROCESS.get_or_init(process).clone()
     }
 

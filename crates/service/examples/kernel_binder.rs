@@ -106,8 +106,7 @@ fn overhead() -> Result<(), Box<dyn Error>> {
     ];
     let mut found = Vec::new();
     for (way, device) in ways {
-        let prepared =
-            device.prepare_model(&model, HalVersion::V1_0, PrepareOptions::default())?;
+        let prepared = device.prepare_model(&model, HalVersion::V1_0, PrepareOptions::default())?;
         let mut request = RequestBuilder::new();
         request.input(&[0; 8]).output(8);
         let request = request.build()?;

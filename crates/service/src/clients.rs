@@ -151,7 +151,8 @@ impl Clients {
         let watched = Arc::clone(&place);
         let watch = Watch::connection(socket, move || watched.close());
         // Without descriptors for it, what the client has begun goes on until someone reads its connection.
-        let watch = watch.inspect_err(|error| tracing::debug!(%error, "a connection is not watched"));
+        let watch =
+            watch.inspect_err(|error| tracing::debug!(%error, "a connection is not watched"));
         Ok(Admission { place, _watch: watch.ok() })
     }
 

@@ -174,8 +174,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             Settings::read(&path)
         };
-        let text =
-            "clients = 3\nusers = [0, 1000]\n[client]\nmemory-mib = 2\nprepared-models = 5\n\
+        let text = "clients = 3\nusers = [0, 1000]\n[client]\nmemory-mib = 2\nprepared-models = 5\n\
              [all]\nmemory-mib = 7\nexecutions = 8\n";
         let settings = read(text).unwrap();
         assert_eq!((settings.clients, settings.client.memory), (3, 2 << 20));

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    Process, descriptors, endless_model, execute, prepare, request, say, slow_server, task, threads, within,
+    Process, descriptors, endless_model, execute, prepare, request, say, slow_server, task,
+    threads, within,
 };
 use nnhal_aidl::serve::Object;
 use nnhal_hal::client::Holding;

@@ -4,8 +4,8 @@
 use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, Capabilities, Device, DeviceType, Execution,
     ExecutionError, ExecutionOptions, FusedActivation, HalVersion, Memory, Model, ModelBuilder,
-    OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder, SubgraphBuilder,
-    Support,
+    OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
+    SubgraphBuilder, Support,
 };
 use nnhal_service::{Server, Settings, listening::Listening};
 use std::io::{BufRead, BufReader};
