@@ -47,7 +47,7 @@ fn what_executes_ends_with_its_client() {
     let running = || server.status().all.running;
     for how in ["once", "reusable", "fenced"] {
         let mut process = Process::start("endless", &format!("{how} {}", path.display()));
-        assert!(within(Duration::from_secs(10), || running() == 1), "{how}");
+        assert!(within(Duration::from_secs(10), || running() > 0), "{how}");
         // It does not end by itself.
         assert!(!within(Duration::from_millis(500), || running() == 0), "{how}");
         process.kill();

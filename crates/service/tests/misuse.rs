@@ -9,7 +9,10 @@ use nnhal_aidl::interface::nn::Model::Model as WireModel;
 use nnhal_aidl::serve::Limits;
 use nnhal_aidl::socket::Lines;
 use nnhal_hal::client::ClientLimits;
-use nnhal_hal::{ErrorStatus, HalVersion, PrepareOptions, RequestMemoryPool};
+use nnhal_hal::{
+    BufferDescription, BufferRole, Device, ErrorStatus, HalVersion, PrepareOptions,
+    RequestMemoryPool,
+};
 use nnhal_service::Settings;
 use rsbinder::ParcelFileDescriptor;
 use std::fs::File;
@@ -106,17 +109,27 @@ fn all_clients_together_are_limited() {
     let prepared = prepare(&*device).unwrap();
     refused(execute(&*prepared, &request()).unwrap_err(), "0 executions");
 
-    // As many bytes as one model takes are too few for two of them.
+    // Bytes for one buffer are too few for two of them.
+    let allocate = |device: &dyn Device| {
+        let prepared = prepare(device)?;
+        let role = BufferRole { model_index: 0, io_index: 0, frequency: 1.0 };
+        device.allocate(&BufferDescription {
+            prepared_models: vec![prepared],
+            input_roles: vec![role],
+            ..BufferDescription::default()
+        })
+    };
     let (device, server) = start("unlimited", all);
-    let _one = prepare(&*device).unwrap();
+    let one = allocate(&*device).unwrap();
     let memory = server.status().all.memory;
     assert!(memory > 0);
+    drop(one);
     let (device, server) = start("memory", ClientLimits { memory: memory * 3 / 2, ..all });
-    let one = prepare(&*device).unwrap();
-    refused(prepare(&*device).err().unwrap(), "bytes of memory");
+    let one = allocate(&*device).unwrap();
+    refused(allocate(&*device).err().unwrap(), "bytes of memory");
     assert_eq!(server.status().all.memory, memory);
     drop(one);
-    assert!(within(Duration::from_secs(1), || prepare(&*device).is_ok()));
+    assert!(within(Duration::from_secs(1), || allocate(&*device).is_ok()));
 }
 
 #[test]
