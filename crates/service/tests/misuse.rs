@@ -243,6 +243,31 @@ fn pools_may_shrink_while_they_are_in_use() {
     assert_eq!(execute(&*prepared, &request).unwrap(), sum());
 }
 
+/// A file system of one page in memory, full, until this is dropped.
+struct FullDisk(std::path::PathBuf);
+
+impl FullDisk {
+    /// `None` where the process may not mount any.
+    fn mount(place: std::path::PathBuf) -> Option<Self> {
+        std::fs::create_dir(&place).unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(&place);
+        let mounted = mount.stderr(std::process::Stdio::null()).status();
+        mounted.is_ok_and(|status| status.success()).then_some(())?;
+        let disk = Self(place);
+        File::create(disk.0.join("other")).unwrap().write_all(&[1; 4096]).unwrap();
+        let more = File::create(disk.0.join("more")).unwrap().write_all(&[1]);
+        assert_eq!(more.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        Some(disk)
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}
+
 #[test]
 fn a_cache_on_a_full_disk_is_not_saved_and_does_no_harm() {
     let _alone = ALONE.lock();
@@ -251,21 +276,39 @@ fn a_cache_on_a_full_disk_is_not_saved_and_does_no_harm() {
     let _server = server(&path, Settings::default());
     let device = nnhal_aidl::socket::open(&path, None).unwrap();
     let needed = device.cache_files_needed();
-    let full = |count| {
-        let open = |_| File::options().read(true).write(true).open("/dev/full").unwrap().into();
-        (0..count).map(open).collect()
+    let disk = FullDisk::mount(folder.path().join("disk"));
+    if disk.is_none() {
+        common::say("no file system can be mounted: only /dev/full was tried");
+    }
+    let open = |kind: &str, count: u32, disk: Option<&FullDisk>| {
+        let file = |index| match disk {
+            None => File::options().read(true).write(true).open("/dev/full").unwrap().into(),
+            Some(disk) => {
+                let place = disk.0.join(format!("{kind}-{index}"));
+                let mut options = File::options();
+                options.read(true).write(true).create(true).truncate(false);
+                options.open(place).unwrap().into()
+            }
+        };
+        (0..count).map(file).collect()
     };
-    let options = PrepareOptions {
-        model_cache: full(needed.model),
-        data_cache: full(needed.data),
-        token: [7; 32],
-        ..PrepareOptions::default()
-    };
-    let prepared = device.prepare_model(&common::model(), HalVersion::V1_3, options).unwrap();
-    assert_eq!(execute(&*prepared, &request()).unwrap(), sum());
+    for disk in [None, disk.as_ref()] {
+        let options = || PrepareOptions {
+            model_cache: open("model", needed.model, disk),
+            data_cache: open("data", needed.data, disk),
+            token: [7; 32],
+            ..PrepareOptions::default()
+        };
+        let prepared = device.prepare_model(&common::model(), HalVersion::V1_3, options()).unwrap();
+        assert_eq!(execute(&*prepared, &request()).unwrap(), sum());
+        // What was not saved is not loaded.
+        let error = device.prepare_model_from_cache(options()).err().unwrap();
+        assert_eq!(error.status(), ErrorStatus::GeneralFailure, "{error}");
+    }
 }
 
-/// The client's end of a connection, through which a proxy passes everything until it stops reading.
+/// A proxy passes everything on until it stops reading: what the service answers then fills the socket's buffer, and a thread
+/// of it waits for as long as it may.
 #[test]
 fn who_reads_nothing_loses_the_connection() {
     let _alone = ALONE.lock();

@@ -91,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 // As the program `nnhal` does.
                 false => nnhal_remote::open(&format!("hidl:{name}"))?,
             };
-            command::run(&judging, Some(&device))?;
+            command::run_driver(&judging, &device, &client::driver(&process, &name)?)?;
         }
         Command::Faults { only } => faults::run(&process()?, only)?,
         Command::ExecuteEndlessly { name } => faults::execute_endlessly(&process()?, &name)?,
