@@ -22,15 +22,15 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(20);
 
-/// The reference device, which prepares when it is told to; `Err` is what it panics with.
-struct Told {
+/// The reference device, which prepares when it is asked to go on; `Err` is what it panics with.
+struct Waiting {
     device: Arc<dyn Device>,
     go: Mutex<Receiver<Result<(), &'static str>>>,
 }
 
-impl Device for Told {
+impl Device for Waiting {
     fn name(&self) -> &str {
-        "test-told"
+        "test-waiting"
     }
     fn version_string(&self) -> String {
         "1".to_owned()
@@ -54,8 +54,8 @@ impl Device for Told {
         version: HalVersion,
         options: PrepareOptions,
     ) -> nnhal_hal::Result<Arc<dyn PreparedModel>> {
-        let told = self.go.lock().unwrap().recv_timeout(LONG).unwrap();
-        assert_eq!(told, Ok(()));
+        let outcome = self.go.lock().unwrap().recv_timeout(LONG).unwrap();
+        assert_eq!(outcome, Ok(()));
         self.device.prepare_model(model, version, options)
     }
 }
@@ -90,12 +90,12 @@ fn model(valid: bool) -> Model {
     model
 }
 
-type Told1 = Sender<Result<(), &'static str>>;
+type Go = Sender<Result<(), &'static str>>;
 
-fn service(guests: Guests) -> (Told1, Strong<dyn IDevice>) {
-    let (tell, go) = channel();
-    let device = Arc::new(Told { device: nnhal_reference::device(), go: Mutex::new(go) });
-    (tell, serve::device(device, Version::V4, guests))
+fn service(guests: Guests) -> (Go, Strong<dyn IDevice>) {
+    let (go_on, go) = channel();
+    let device = Arc::new(Waiting { device: nnhal_reference::device(), go: Mutex::new(go) });
+    (go_on, serve::device(device, Version::V4, guests))
 }
 
 fn launch(
@@ -113,8 +113,8 @@ fn launch(
 
 #[test]
 fn over_sockets_the_callback_is_notified_before_the_call_returns() {
-    let (tell, device) = service(Guests::one());
-    tell.send(Ok(())).unwrap();
+    let (go_on, device) = service(Guests::one());
+    go_on.send(Ok(())).unwrap();
     let (returned, notified) = launch(&device, &model(true));
     returned.unwrap();
     assert_eq!(notified.try_recv(), Ok((0, true)));
@@ -122,7 +122,7 @@ fn over_sockets_the_callback_is_notified_before_the_call_returns() {
 
 #[test]
 fn where_callbacks_can_be_called_later_the_call_returns_first() {
-    let (tell, device) = service(Guests::one().notified_later());
+    let (go_on, device) = service(Guests::one().notified_later());
     // Many of them, which hold up no one that calls.
     let launched: Vec<_> = (0..20).map(|_| launch(&device, &model(true))).collect();
     device.getType().unwrap();
@@ -132,7 +132,7 @@ fn where_callbacks_can_be_called_later_the_call_returns_first() {
     }
     assert_eq!(launched[0].1.recv_timeout(SHORT), Err(RecvTimeoutError::Timeout));
     for _ in &launched {
-        tell.send(Ok(())).unwrap();
+        go_on.send(Ok(())).unwrap();
     }
     for (_, notified) in launched {
         assert_eq!(notified.recv_timeout(LONG), Ok((0, true)));
@@ -144,8 +144,8 @@ fn where_callbacks_can_be_called_later_the_call_returns_first() {
 #[test]
 fn what_is_wrong_with_the_model_is_returned_and_notified() {
     for guests in [Guests::one(), Guests::one().notified_later()] {
-        let (tell, device) = service(guests);
-        tell.send(Ok(())).unwrap();
+        let (go_on, device) = service(guests);
+        go_on.send(Ok(())).unwrap();
         let (returned, notified) = launch(&device, &model(false));
         let invalid = ErrorStatus::InvalidArgument.code();
         assert_eq!(returned.unwrap_err().service_specific_error(), invalid);
@@ -155,10 +155,10 @@ fn what_is_wrong_with_the_model_is_returned_and_notified() {
 
 #[test]
 fn a_device_that_panics_is_notified_as_a_failure() {
-    let (tell, device) = service(Guests::one().notified_later());
+    let (go_on, device) = service(Guests::one().notified_later());
     let (returned, notified) = launch(&device, &model(true));
     returned.unwrap();
-    tell.send(Err("as it is tested")).unwrap();
+    go_on.send(Err("as it is tested")).unwrap();
     let failure = ErrorStatus::GeneralFailure.code();
     assert_eq!(notified.recv_timeout(LONG), Ok((failure, false)));
 }

@@ -152,7 +152,7 @@ impl Clients {
         let watch = Watch::connection(socket, move || watched.close());
         // Without descriptors for it, what the client has begun goes on until someone reads its connection.
         let watch =
-            watch.inspect_err(|error| tracing::debug!(%error, "a connection is not watched"));
+            watch.inspect_err(|error| tracing::debug!(%error, "a connection is not observed"));
         Ok(Admission { place, _watch: watch.ok() })
     }
 
@@ -326,7 +326,7 @@ mod tests {
         drop(end);
         let until = Instant::now() + Duration::from_secs(10);
         while !guest.client().has_left() {
-            assert!(Instant::now() < until, "nobody noticed");
+            assert!(Instant::now() < until, "it was not noticed");
             std::thread::sleep(Duration::from_millis(1));
         }
         // The call that goes on counts until it has ended.
