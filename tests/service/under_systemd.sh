@@ -36,7 +36,7 @@ try "it is there" state active
 try "as no one" sh -c "stat -c %u /proc/$(main) | grep -v '^0$'"
 # With its reason, so that nothing else keeps it away.
 refused() {
-    setpriv --reuid=65534 --regid=65534 --clear-groups nnhal service status --socket $socket 2>&1 | tee /dev/stderr |
+    /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups nnhal service status --socket $socket 2>&1 | tee /dev/stderr |
         grep -q Permission
 }
 try "others may not connect" refused
