@@ -1,57 +1,54 @@
-# What tests/hidl_binder/run runs in the virtual machine. Before it stand `suites`, `vectors` and `nnhal`.
+# What tests/hidl_binder/run runs in the virtual machine, behind steps.sh.
 # shellcheck shell=sh
-failed=""
-
-# try NAME COMMAND...: its output only if it fails, else its last line.
-try() {
-    name=$1
-    shift
-    if "$@" >/tmp/out 2>/tmp/errors; then
-        echo "ok      $name: $(tail -n 1 /tmp/out)"
-    else
-        echo "FAILED  $name"
-        tail -n 30 /tmp/out
-        tr '\r' '\n' </tmp/errors | tail -n 5
-        failed=yes
-    fi
-}
 
 hidl-binder-test manager &
 hidl-binder-test service nnhal-reference >/dev/null 2>&1 &
 sleep 1
 
-for fault in base calls parcels client service many; do
-    try "$fault" hidl-binder-test faults $fault
+for fault in base calls parcels notifications client stopped service many; do
+    try $fault 120 hidl-binder-test faults $fault
 done
 
+# What vectors execute, without the mutants of their models, each of which is a call of its own.
+executed="generated,dynamic_output_shape,short_output,quantization_coupling"
 judge="hidl-binder-test conformance nnhal-reference"
 if [ -n "$vectors" ] && [ $suites = sample ]; then
-    # Not the mutants of their models, each of which is a call of its own.
-    executed="generated,dynamic_output_shape,short_output,quantization_coupling"
-    try "a few vectors, by all paths" $judge /data --paths all --suite $executed
-elif [ -n "$vectors" ]; then
-    try "vectors, by all paths" $judge /data --paths all
-    try "vectors, by callbacks" $judge --by-callback /data
+    try vectors 400 $judge /data --paths all --suite $executed
 fi
+paths="asynchronous burst fenced chained device_memory cached"
 if [ $suites = all ]; then
-    try "the contract" $judge --contract
+    try contract 3600 $judge --contract
+fi
+if [ -n "$vectors" ] && [ $suites = all ]; then
+    try vectors 7200 $judge /data --suite $executed,compliance,validation,timeout
+    for path in $paths; do
+        try vectors-$path 7200 $judge /data --paths $path --suite $executed
+    done
+    try callbacks 3600 $judge --by-callback /data --suite $executed
 fi
 
 if [ -n "$nnhal" ]; then
-    nnhal service hidl --instance offered --devices nnhal-reference 2>/tmp/service &
-    service=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        grep -q registered /tmp/service && break
-        sleep 1
-    done
-    try "nnhal devices lists it" sh -c 'nnhal devices | grep hidl:offered'
-    if [ -n "$vectors" ]; then
-        try "nnhal conformance" nnhal conformance /data --device hidl:offered --suite generated
+    serve() {
+        nnhal service hidl --instance offered --devices $1 2>/tmp/service &
+        service=$!
+        await registered
+    }
+    serve nnhal-cpu
+    try program-devices 60 sh -c 'nnhal devices | grep hidl:offered'
+    if [ -n "$vectors" ] && [ $suites = sample ]; then
+        try program-vectors 400 nnhal conformance /data --device hidl:offered --suite $executed
+    elif [ -n "$vectors" ]; then
+        for path in $paths; do
+            try program-$path 7200 nnhal conformance /data --device hidl:offered --paths $path --suite $executed
+        done
+    fi
+    if [ $suites = all ]; then
+        try program-contract 3600 nnhal conformance --contract --device hidl:offered
     fi
     kill $service
     # What is killed is gone.
     sleep 1
-    try "and it is gone" sh -c '! nnhal devices | grep hidl:offered'
+    try program-gone 60 sh -c '! nnhal devices | grep hidl:offered'
 fi
 
 [ -z "$failed" ]

@@ -53,7 +53,8 @@ fn has_standard_library(target: &str) -> io::Result<bool> {
 fn program(root: &Path, target: &str) -> io::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root).args(["build", "--release", "--locked", "-p", "nnhal-cli"]);
-    cargo.args(["--target", target]);
+    // No server of models: a driver speaks no HTTP, and what encrypts for the server is written in C.
+    cargo.args(["--no-default-features", "--features", "conformance,service", "--target", target]);
     if !target.starts_with(ARCH) {
         // Rust's own linker and musl's files that come with its standard library: no cross compiler is needed.
         let variable = target.replace('-', "_").to_uppercase();

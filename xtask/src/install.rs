@@ -173,7 +173,72 @@ fn build(workspace: &Path) -> Result<Vec<PathBuf>, InstallError> {
     LIBRARIES.iter().map(find).collect()
 }
 
-/// A library among the files that cargo says to have built.
+/// Where the files of the service are, and where they are installed.
+const UNITS: &str = "crates/service/systemd";
+
+/// Builds the program and installs it with the files for systemd: units, the group that may connect, and settings, which
+/// are left alone where there are some. With the prefix `/usr` settings are in `/etc`, otherwise in the prefix's `etc`.
+pub(crate) fn install_service(
+    workspace: &Path,
+    prefix: &Path,
+    staging: Option<&Path>,
+) -> Result<Vec<PathBuf>, InstallError> {
+    let program = build_program(workspace)?;
+    let staged = |path: &Path| match staging {
+        Some(staging) => staging.join(path.strip_prefix("/").unwrap_or(path)),
+        None => path.to_owned(),
+    };
+    let etc = if prefix == Path::new("/usr") { PathBuf::from("/etc") } else { prefix.join("etc") };
+    let (bin, settings) = (prefix.join("bin/nnhal"), etc.join("nnhal/service.toml"));
+    let mut written = Vec::new();
+    copy(&program, &staged(&bin), &mut written)?;
+    let units = workspace.join(UNITS);
+    let mut write = |to: PathBuf, text: String| {
+        create_folder(&to)?;
+        fs::write(&to, text).map_err(|error| InstallError::File { path: to.clone(), error })?;
+        written.push(to);
+        Ok::<_, InstallError>(())
+    };
+    let read = |path: &Path| {
+        let failed = |error| InstallError::File { path: path.to_owned(), error };
+        fs::read_to_string(path).map_err(failed)
+    };
+    let unit = service_unit(&read(&units.join("nnhald.service"))?, &bin, &settings);
+    let system = staged(&prefix.join("lib/systemd/system"));
+    write(system.join("nnhald.service"), unit)?;
+    write(system.join("nnhald.socket"), read(&units.join("nnhald.socket"))?)?;
+    let group = "# May connect to the service.\ng nnhal -\n".to_owned();
+    write(staged(&prefix.join("lib/sysusers.d/nnhald.conf")), group)?;
+    if !staged(&settings).exists() {
+        write(staged(&settings), read(&units.join("service.toml"))?)?;
+    }
+    Ok(written)
+}
+
+/// The unit for a program and settings that are in these places.
+fn service_unit(unit: &str, program: &Path, settings: &Path) -> String {
+    unit.replace("/usr/bin/nnhal", &program.display().to_string())
+        .replace("/etc/nnhal/service.toml", &settings.display().to_string())
+}
+
+/// Builds the program and returns where it is.
+fn build_program(workspace: &Path) -> Result<PathBuf, InstallError> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(workspace)
+        .args(["build", "--release", "--locked", "--package", "nnhal-cli", "--bin", "nnhal"])
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(InstallError::Cargo)?;
+    if !output.status.success() {
+        return Err(InstallError::Build(output.status));
+    }
+    built_library(&String::from_utf8_lossy(&output.stdout), "nnhal")
+        .ok_or(InstallError::NoLibrary("nnhal"))
+}
+
+/// A library, or a program, among the files that cargo says to have built.
 fn built_library(messages: &str, file: &str) -> Option<PathBuf> {
     let messages =
         messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
@@ -213,6 +278,15 @@ mod tests {
             Some(PathBuf::from("/b/libneuralnetworks.so"))
         );
         assert_eq!(built_library("{}", "libneuralnetworks.so"), None);
+    }
+
+    #[test]
+    fn the_unit_starts_what_was_installed() {
+        let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(UNITS);
+        let unit = fs::read_to_string(units.join("nnhald.service")).expect("the unit");
+        let unit = service_unit(&unit, Path::new("/opt/x/bin/nnhal"), Path::new("/opt/x/e.toml"));
+        let expected = "\nExecStart=/opt/x/bin/nnhal service --settings /opt/x/e.toml\n";
+        assert!(unit.contains(expected), "{unit}");
     }
 
     #[test]

@@ -91,6 +91,9 @@ enum Command {
         /// For packages: a folder to write to as if it were `/`.
         #[arg(long, value_name = "DIR")]
         staging: Option<PathBuf>,
+        /// Instead of the libraries the program `nnhal`, and the units for systemd that offer its devices on a socket.
+        #[arg(long)]
+        service: bool,
     },
 }
 
@@ -151,8 +154,9 @@ fn run(root: &Path, command: Command) -> Result<bool, Box<dyn Error>> {
             }
             Ok(built.missing.is_empty())
         }
-        Command::Install { prefix, staging } => {
-            let written = install::install(root, &prefix, staging.as_deref())?;
+        Command::Install { prefix, staging, service } => {
+            let install = if service { install::install_service } else { install::install };
+            let written = install(root, &prefix, staging.as_deref())?;
             print_lines(written.iter().map(|path| path.display()));
             Ok(true)
         }

@@ -17,6 +17,13 @@ pub const INTERFACE: &str = "android.hardware.neuralnetworks.IDevice";
 /// The most threads that serve calls of other processes.
 const THREADS: u32 = 15;
 
+/// Where binder is, one or the other.
+const PATHS: [&str; 2] = ["/dev/binderfs/binder", "/dev/binder"];
+
+fn path() -> Option<&'static str> {
+    PATHS.into_iter().find(|path| std::path::Path::new(path).exists())
+}
+
 /// Opens binder, unless it is open, and begins to serve.
 ///
 /// # Errors
@@ -26,10 +33,9 @@ pub fn start() -> Result<()> {
     if ProcessState::is_initialized() {
         return Ok(());
     }
-    let paths = ["/dev/binderfs/binder", "/dev/binder"];
-    let path = paths.into_iter().find(|path| std::path::Path::new(path).exists());
+    let path = path();
     let path =
-        path.ok_or_else(|| unavailable(format!("there is no {}", paths.join(" and no "))))?;
+        path.ok_or_else(|| unavailable(format!("there is no {}", PATHS.join(" and no "))))?;
     let opened = catch_unwind(AssertUnwindSafe(|| {
         ProcessState::init(path, THREADS).map(|_| ()).map_err(|error| error.to_string())
     }));
@@ -41,12 +47,15 @@ pub fn start() -> Result<()> {
     Ok(())
 }
 
-/// The names of all instances that are registered.
+/// The names of all instances that are registered: none where the kernel has no binder, as on most Linux, or where there is
+/// no service manager.
 ///
 /// # Errors
-/// `DEVICE_UNAVAILABLE` where there is no binder or no service manager.
+/// `DEVICE_UNAVAILABLE` where the process may not use binder; what the service manager answers.
 pub fn list() -> Result<Vec<String>> {
-    start()?;
+    if path().is_none() || !has_manager()? {
+        return Ok(Vec::new());
+    }
     let all = hub::try_list_services(hub::DUMP_FLAG_PRIORITY_ALL);
     let all = all.map_err(|status| error_of("listServices", &status))?;
     let instance = |name: &String| {
@@ -83,8 +92,12 @@ pub fn register(instance: &str, device: &Strong<dyn IDevice>) -> Result<()> {
 }
 
 /// Whether the service manager answers.
-pub fn has_manager() -> bool {
-    start().is_ok() && hub::default().is_ok()
+///
+/// # Errors
+/// `DEVICE_UNAVAILABLE` where the kernel has no binder, or the process may not use it.
+pub fn has_manager() -> Result<bool> {
+    start()?;
+    Ok(hub::default().is_ok())
 }
 
 /// Serves on this thread too, until the process ends.

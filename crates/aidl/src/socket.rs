@@ -23,8 +23,8 @@ pub const PROTOCOL: u32 = 2;
 /// The most connections of one client.
 pub const MOST_CONNECTIONS: usize = 16;
 
-/// How long a service may take to greet.
-const GREETING: Duration = Duration::from_secs(5);
+/// How long a service may take to greet: systemd may have to start it first, on a machine that is busy.
+const GREETING: Duration = Duration::from_secs(30);
 
 /// The connections of a client, over which its calls go.
 pub struct Lines {

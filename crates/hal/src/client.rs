@@ -2,7 +2,8 @@
 //!
 //! A service has many clients and is fair among them (contract: QOS-1, CONC-5, SEC-4). What a client
 //! holds is counted and limited here, wherever it is: tasks, executions, buffers, bursts, memory.
-//! When the client goes, [`Client::leave`] ends and releases all of it together.
+//! When the client goes, [`Client::leave`] ends and releases all of it together. What all clients of a service hold together
+//! is limited by their [`ClientGroup`].
 //!
 //! In a process that uses devices itself there is one client, [`Client::in_process`], and no one has
 //! to name it.
@@ -43,9 +44,20 @@ struct Inner {
     name: String,
     limits: ClientLimits,
     held: [AtomicU64; Holding::ALL.len()],
+    group: Option<ClientGroup>,
     /// Thrown when the client has left; the client of the process never does.
     left: Option<Cancellation>,
     hooks: Mutex<Hooks>,
+}
+
+/// Clients that are limited together, besides each alone: those of a service. Clones are the same group.
+#[derive(Debug, Clone)]
+pub struct ClientGroup(Arc<Group>);
+
+#[derive(Debug)]
+struct Group {
+    limits: ClientLimits,
+    held: [AtomicU64; Holding::ALL.len()],
 }
 
 type Hook = Arc<dyn Fn() + Send + Sync>;
@@ -170,6 +182,21 @@ pub enum ClientError {
         /// How much it may have.
         limit: u64,
     },
+    /// All clients of its group together hold as much as they may.
+    #[error(
+        "all clients together have {held} {what}, which leaves no room for {wanted} more of at most \
+         {limit}"
+    )]
+    GroupLimit {
+        /// What was wanted more of.
+        what: Holding,
+        /// How much more.
+        wanted: u64,
+        /// How much they had.
+        held: u64,
+        /// How much they may have.
+        limit: u64,
+    },
 }
 
 impl ClientError {
@@ -177,7 +204,7 @@ impl ClientError {
     pub fn status(&self) -> ErrorStatus {
         match self {
             Self::Left { .. } => ErrorStatus::GeneralFailure,
-            Self::Limit { .. } => ErrorStatus::ResourceExhaustedTransient,
+            Self::Limit { .. } | Self::GroupLimit { .. } => ErrorStatus::ResourceExhaustedTransient,
         }
     }
 }
@@ -208,23 +235,35 @@ pub struct AtLeaving {
 impl Client {
     /// A client of a service. Names need not differ, clients always do.
     pub fn new(name: impl Into<String>, limits: ClientLimits) -> Self {
-        Self::with(name.into(), limits, Some(Cancellation::new()))
+        Self::with(name.into(), limits, None, Some(Cancellation::new()))
+    }
+
+    /// A client that is limited together with the others of a group, too.
+    pub fn in_group(name: impl Into<String>, limits: ClientLimits, group: &ClientGroup) -> Self {
+        Self::with(name.into(), limits, Some(group.clone()), Some(Cancellation::new()))
     }
 
     /// The process itself, for devices that are used in it. It leaves with the process.
     pub fn in_process() -> Self {
         static PROCESS: OnceLock<Client> = OnceLock::new();
-        let process = || Self::with("of the process".to_owned(), ClientLimits::default(), None);
+        let process =
+            || Self::with("of the process".to_owned(), ClientLimits::default(), None, None);
         PROCESS.get_or_init(process).clone()
     }
 
-    fn with(name: String, limits: ClientLimits, left: Option<Cancellation>) -> Self {
+    fn with(
+        name: String,
+        limits: ClientLimits,
+        group: Option<ClientGroup>,
+        left: Option<Cancellation>,
+    ) -> Self {
         let id = CLIENTS.fetch_add(1, Ordering::Relaxed);
         Self(Arc::new(Inner {
             id,
             name,
             limits,
             held: Default::default(),
+            group,
             left,
             hooks: Mutex::default(),
         }))
@@ -320,6 +359,23 @@ impl Client {
     }
 }
 
+impl ClientGroup {
+    /// No clients yet, that may hold so much together.
+    pub fn new(limits: ClientLimits) -> Self {
+        Self(Arc::new(Group { limits, held: Default::default() }))
+    }
+
+    /// How much they hold.
+    pub fn held(&self, what: Holding) -> u64 {
+        self.0.held[what as usize].load(Ordering::Acquire)
+    }
+
+    /// How much they may hold.
+    pub fn limit(&self, what: Holding) -> u64 {
+        self.0.limits.of(what)
+    }
+}
+
 /// The client of the process.
 impl Default for Client {
     fn default() -> Self {
@@ -358,12 +414,17 @@ impl Held {
     pub fn grow(&self, wanted: u64) -> Result<(), ClientError> {
         let Self { client, what, amount } = self;
         let limit = client.limit(*what);
-        let fits = |held: u64| held.checked_add(wanted).filter(|sum| *sum <= limit);
-        let counter = client.counter(*what);
-        counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).map_err(|held| {
+        add(client.counter(*what), wanted, limit).map_err(|held| {
             let client = client.0.name.clone();
             ClientError::Limit { client, what: *what, wanted, held, limit }
         })?;
+        if let Some(group) = &client.0.group {
+            let limit = group.limit(*what);
+            add(&group.0.held[*what as usize], wanted, limit).map_err(|held| {
+                client.counter(*what).fetch_sub(wanted, Ordering::AcqRel);
+                ClientError::GroupLimit { what: *what, wanted, held, limit }
+            })?;
+        }
         amount.fetch_add(wanted, Ordering::AcqRel);
         Ok(())
     }
@@ -374,7 +435,16 @@ impl Held {
         let before = self.amount.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
         let given_back = before.map_or(0, |before| before.min(unwanted));
         self.client.counter(self.what).fetch_sub(given_back, Ordering::AcqRel);
+        if let Some(group) = &self.client.0.group {
+            group.0.held[self.what as usize].fetch_sub(given_back, Ordering::AcqRel);
+        }
     }
+}
+
+/// Counts more, unless that exceeds the limit: then how much it was is the error.
+fn add(counter: &AtomicU64, wanted: u64, limit: u64) -> Result<u64, u64> {
+    let fits = |held: u64| held.checked_add(wanted).filter(|sum| *sum <= limit);
+    counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits)
 }
 
 impl Drop for Held {
@@ -435,6 +505,33 @@ mod tests {
         held.shrink(9);
         drop(held);
         assert_eq!(client.held(Holding::Tasks), 0);
+    }
+
+    #[test]
+    fn a_group_is_limited_together() {
+        let group = ClientGroup::new(ClientLimits { tasks: 3, ..ClientLimits::default() });
+        let limits = ClientLimits { tasks: 2, ..ClientLimits::default() };
+        let (one, other) =
+            (Client::in_group("a", limits, &group), Client::in_group("b", limits, &group));
+        let held = one.hold(Holding::Tasks, 2).unwrap();
+        let refused = one.hold(Holding::Tasks, 1).unwrap_err();
+        assert!(matches!(refused, ClientError::Limit { .. }), "{refused}");
+        let second = other.hold(Holding::Tasks, 1).unwrap();
+        let refused = second.grow(1).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "all clients together have 3 tasks, which leaves no room for 1 more of at most 3"
+        );
+        assert_eq!(refused.status(), ErrorStatus::ResourceExhaustedTransient);
+        // What was refused is not counted.
+        assert_eq!((other.held(Holding::Tasks), group.held(Holding::Tasks)), (1, 3));
+        drop(held);
+        second.grow(1).unwrap();
+        drop(second);
+        assert_eq!(group.held(Holding::Tasks), 0);
+        // Of other groups nothing is counted.
+        let _alone = limited(5).hold(Holding::Tasks, 5).unwrap();
+        assert_eq!(group.held(Holding::Tasks), 0);
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | [`time`], [`fence`], [`cancellation`] | [`Deadline`] and [`Timing`] in nanoseconds, [`SyncFence`], [`Cancellation`] |
 //! | [`background`] | jobs that wait for fences, and the threads that they share |
 //! | [`client`] | [`Client`]: who uses a device, what they hold and its limits |
+//! | [`departure`] | [`departure::Watch`]: notices when a process has ended or a connection was closed |
 //! | [`device`] | the traits [`Device`], [`PreparedModel`], [`Buffer`], [`Burst`] |
 //! | [`capabilities`], [`extension`] | the performance and the extensions that a device states |
 //! | [`error`] | [`Error`]: an [`ErrorStatus`] for the interface, with a reason as a sentence |
@@ -48,6 +49,7 @@ pub mod capabilities;
 pub mod client;
 pub mod codes;
 pub mod compliance;
+pub mod departure;
 pub mod device;
 pub mod error;
 pub mod extension;
@@ -62,7 +64,7 @@ pub mod time;
 pub use builder::{BuildError, Mistake, ModelBuilder, OperandId, OperandSpec, SubgraphBuilder};
 pub use cancellation::Cancellation;
 pub use capabilities::{Capabilities, OperandPerformance, PerformanceInfo};
-pub use client::{Client, ClientLimits};
+pub use client::{Client, ClientGroup, ClientLimits};
 pub use codes::{
     DeviceStatus, DeviceType, ErrorStatus, ExecutionPreference, FusedActivation, HalVersion,
     MeasureTiming, OperandLifeTime, Priority, UnknownCode,

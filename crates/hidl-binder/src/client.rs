@@ -62,6 +62,24 @@ fn version_of(interface: &str) -> Option<HalVersion> {
     }
 }
 
+/// A driver behind the oldest of its interfaces, as it is before it becomes a device.
+pub type Driver = dyn nnhal_hidl::v1_0::IDevice;
+
+/// The driver of another process, by the name of its service: for whoever judges its interfaces. Others want [`open`].
+///
+/// # Errors
+/// [`OpenError`]
+pub fn driver(process: &Arc<Process>, name: &str) -> Result<Arc<Driver>, OpenError> {
+    let devices = devices(process)?;
+    let not_found =
+        || OpenError::NotFound { name: name.to_owned(), found: devices.keys().cloned().collect() };
+    let version = *devices.get(name).ok_or_else(not_found)?;
+    let interface = device_chain(version).first().ok_or_else(not_found)?.name;
+    let object = Manager::find(process)?.get(interface, name)?;
+    let Some(Binder::Remote(remote)) = object else { return Err(not_found()) };
+    Ok(Arc::new(DeviceProxy::new(remote, interface.to_owned(), name.to_owned(), version)))
+}
+
 /// A device of another process, by the name of its service. When the service ends, what runs ends with
 /// `DEVICE_UNAVAILABLE`; calls find it again as soon as it is there again, and what was prepared with it is lost.
 ///
@@ -72,14 +90,6 @@ pub fn open(
     name: &str,
     options: Options,
 ) -> Result<Arc<dyn nnhal_hal::Device>, OpenError> {
-    let devices = devices(process)?;
-    let not_found =
-        || OpenError::NotFound { name: name.to_owned(), found: devices.keys().cloned().collect() };
-    let version = *devices.get(name).ok_or_else(not_found)?;
-    let interface = device_chain(version).first().ok_or_else(not_found)?.name;
-    let object = Manager::find(process)?.get(interface, name)?;
-    let Some(Binder::Remote(remote)) = object else { return Err(not_found()) };
-    let proxy = DeviceProxy::new(remote, interface.to_owned(), name.to_owned(), version);
-    let interface = Interface::newest(Arc::new(proxy))?;
+    let interface = Interface::newest(driver(process, name)?)?;
     Ok(Arc::new(client::Device::new(name, interface, options)?))
 }

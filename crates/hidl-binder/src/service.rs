@@ -1,7 +1,7 @@
 //! [`Service`]: devices that are registered with the service manager.
 
 use crate::stub::DeviceStub;
-use nnhal_hal::client::ClientLimits;
+use nnhal_hal::client::{ClientGroup, ClientLimits};
 use nnhal_hidl::tasks::Limits;
 use nnhal_hwbinder::{Error, Manager, Object, Process};
 use std::sync::Arc;
@@ -14,13 +14,15 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Devices that are registered with the service manager, under names.
 pub struct Service {
     process: Arc<Process>,
+    group: ClientGroup,
     devices: Vec<(String, Arc<dyn Object>)>,
 }
 
 impl Service {
-    /// Nothing yet.
-    pub fn new(process: &Arc<Process>) -> Self {
-        Self { process: Arc::clone(process), devices: Vec::new() }
+    /// Nothing yet. What all clients hold together is limited by `together`.
+    pub fn new(process: &Arc<Process>, together: ClientLimits) -> Self {
+        let (process, group) = (Arc::clone(process), ClientGroup::new(together));
+        Self { process, group, devices: Vec::new() }
     }
 
     /// Offers a device under the name of its instance.
@@ -31,7 +33,8 @@ impl Service {
         limits: ClientLimits,
         tasks: Limits,
     ) {
-        self.devices.push((name.into(), Arc::new(DeviceStub::new(device, limits, tasks))));
+        let stub = DeviceStub::new(device, limits, self.group.clone(), tasks);
+        self.devices.push((name.into(), Arc::new(stub)));
     }
 
     /// Registers all devices as soon as the manager is there.

@@ -1,12 +1,13 @@
 //! [`Sessions`]: the clients of a service, each of which is served separately.
 
 use nnhal_hal::client::ClientLimits;
-use nnhal_hal::{Client, Device};
+use nnhal_hal::departure::Watch;
+use nnhal_hal::{Client, ClientGroup, Device};
 use nnhal_hidl::serve;
 use nnhal_hidl::tasks::Limits;
 use nnhal_hwbinder::Caller;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A client of whose process this one cannot see the number: one of another container. All such are one client, which
 /// never leaves.
@@ -16,6 +17,7 @@ const UNSEEN: i32 = 0;
 pub(crate) struct Sessions {
     device: Arc<dyn Device>,
     limits: ClientLimits,
+    group: ClientGroup,
     tasks: Limits,
     by_process: Mutex<HashMap<i32, Weak<Session>>>,
 }
@@ -26,11 +28,18 @@ pub(crate) struct Session {
     client: Client,
     process: i32,
     sessions: Weak<Sessions>,
+    /// Notices the process's end while it waits for an answer, when nothing of it could be linked to.
+    watch: OnceLock<Watch>,
 }
 
 impl Sessions {
-    pub(crate) fn new(device: Arc<dyn Device>, limits: ClientLimits, tasks: Limits) -> Arc<Self> {
-        Arc::new(Self { device, limits, tasks, by_process: Mutex::default() })
+    pub(crate) fn new(
+        device: Arc<dyn Device>,
+        limits: ClientLimits,
+        group: ClientGroup,
+        tasks: Limits,
+    ) -> Arc<Self> {
+        Arc::new(Self { device, limits, group, tasks, by_process: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<i32, Weak<Session>>> {
@@ -48,14 +57,26 @@ impl Sessions {
         if let Some(session) = by_process.get(&process).and_then(Weak::upgrade) {
             return session;
         }
-        let client = match process {
-            UNSEEN => Client::new("of other containers", self.limits),
-            process => Client::new(format!("process {process}"), self.limits),
+        let name = match process {
+            UNSEEN => "of other containers".to_owned(),
+            process => format!("process {process}"),
         };
+        let client = Client::in_group(name, self.limits, &self.group);
         let served =
             serve::Device::for_client(Arc::clone(&self.device), client.clone(), self.tasks);
-        let session = Arc::new(Session { served, client, process, sessions: Arc::downgrade(self) });
+        let (sessions, watch) = (Arc::downgrade(self), OnceLock::new());
+        let session = Arc::new(Session { served, client, process, sessions, watch });
         by_process.insert(process, Arc::downgrade(&session));
+        drop(by_process);
+        if process != UNSEEN {
+            let ended = Arc::downgrade(&session);
+            let ended = move || drop(ended.upgrade().inspect(|session| session.leave()));
+            match Watch::process(process, ended) {
+                Ok(watch) => drop(session.watch.set(watch)),
+                // It is noticed by what it holds, or is to be notified of.
+                Err(error) => tracing::debug!(%error, process, "a process cannot be observed"),
+            }
+        }
         session
     }
 

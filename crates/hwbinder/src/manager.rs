@@ -161,7 +161,29 @@ impl Manager {
         request.string(interface);
         request.string(name);
         request.binder(Some(Binder::Local(notification)));
-        let code = codes::REGISTER_FOR_NOTIFICATIONS;
+        self.agreed(codes::REGISTER_FOR_NOTIFICATIONS, request)
+    }
+
+    /// Asks for no more of the notifications that were asked for with the same interface, name and object; with an empty
+    /// interface and name, of all that the object gets. The manager forgets an object only by this or with its process.
+    ///
+    /// # Errors
+    /// What a call may say; [`Error::Status`] if the manager notifies the object of no such services.
+    pub fn notify_no_more(
+        &self,
+        interface: &str,
+        name: &str,
+        notification: &Arc<Notification>,
+    ) -> Result<(), Error> {
+        let mut request = Writer::request(names::MANAGER_1_1);
+        request.string(interface);
+        request.string(name);
+        request.binder(Some(Binder::Local(Arc::clone(notification) as Arc<dyn Object>)));
+        self.agreed(codes::UNREGISTER_FOR_NOTIFICATIONS, request)
+    }
+
+    /// Calls a method that answers whether it has done what it was asked for.
+    fn agreed(&self, code: u32, request: Writer) -> Result<(), Error> {
         match self.remote.call(code, request, |reply| Ok(reply.bool()?))? {
             true => Ok(()),
             false => Err(Error::Status(status::UNKNOWN_ERROR)),

@@ -2,10 +2,12 @@
 
 use crate::settings::Settings;
 use nnhal_aidl::serve::{Guest, Totals};
-use nnhal_hal::{Client, Error, ErrorStatus};
+use nnhal_hal::departure::Watch;
+use nnhal_hal::{Client, ClientGroup, Error, ErrorStatus};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -51,10 +53,14 @@ pub struct Connected {
     pub peer: Peer,
     /// What it holds.
     pub guest: Arc<Guest>,
-    /// How many connections it has.
+    /// How many connections it has, with those that it has closed and that still work for it.
     pub connections: usize,
+    /// Those of the guest that the client has not closed.
+    open: usize,
     /// Since when.
     pub since: Instant,
+    /// Notices its process's end, where there are no connections.
+    process: Option<Arc<Watch>>,
 }
 
 /// All clients of a service.
@@ -62,6 +68,7 @@ pub struct Connected {
 pub struct Clients {
     settings: Mutex<Arc<Settings>>,
     totals: Arc<Totals>,
+    group: ClientGroup,
     connected: Mutex<HashMap<Peer, Connected>>,
     admitted: AtomicU64,
     refused: AtomicU64,
@@ -70,8 +77,18 @@ pub struct Clients {
 /// A connection that was let in, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
+    place: Arc<Place>,
+    /// Notices that the client has closed the connection while a call of it goes on.
+    _watch: Option<Watch>,
+}
+
+/// What a connection is counted as.
+#[derive(Debug)]
+struct Place {
     clients: Arc<Clients>,
     peer: Peer,
+    guest: Arc<Guest>,
+    is_open: AtomicBool,
 }
 
 impl Clients {
@@ -79,6 +96,7 @@ impl Clients {
     pub fn new(settings: Settings) -> Arc<Self> {
         Arc::new(Self {
             totals: Totals::new(settings.all),
+            group: ClientGroup::new(settings.all_clients),
             settings: Mutex::new(Arc::new(settings)),
             connected: Mutex::default(),
             admitted: AtomicU64::new(0),
@@ -101,6 +119,11 @@ impl Clients {
         &self.totals
     }
 
+    /// What devices count of all together.
+    pub fn group(&self) -> &ClientGroup {
+        &self.group
+    }
+
     /// Those that are connected, in the order of users and processes.
     pub fn list(&self) -> Vec<Connected> {
         let mut list: Vec<Connected> = self.connected().values().cloned().collect();
@@ -119,41 +142,77 @@ impl Clients {
     }
 
     /// Lets a connection in, or does not.
-    pub(crate) fn admit(self: &Arc<Self>, peer: Peer) -> Result<Admission, Refusal> {
-        let admitted = self.enter(peer);
-        if let Err(refusal) = &admitted {
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        peer: Peer,
+        socket: &impl AsFd,
+    ) -> Result<Admission, Refusal> {
+        let place = self.enter(peer)?;
+        let watched = Arc::clone(&place);
+        let watch = Watch::connection(socket, move || watched.close());
+        // Without descriptors for it, what the client has begun goes on until someone reads its connection.
+        let watch =
+            watch.inspect_err(|error| tracing::debug!(%error, "a connection is not observed"));
+        Ok(Admission { place, _watch: watch.ok() })
+    }
+
+    /// Counts one connection more, or does not.
+    fn enter(self: &Arc<Self>, peer: Peer) -> Result<Arc<Place>, Refusal> {
+        let entered = self.count(peer).map(|guest| {
+            let (clients, is_open) = (Arc::clone(self), AtomicBool::new(true));
+            Arc::new(Place { clients, peer, guest, is_open })
+        });
+        if let Err(refusal) = &entered {
             self.refused.fetch_add(1, Ordering::Relaxed);
             tracing::info!(%peer, %refusal, "refused a connection");
         }
-        admitted
+        entered
     }
 
-    fn enter(self: &Arc<Self>, peer: Peer) -> Result<Admission, Refusal> {
+    fn count(&self, peer: Peer) -> Result<Arc<Guest>, Refusal> {
         let settings = self.settings();
         if settings.users.as_ref().is_some_and(|users| !users.contains(&peer.uid)) {
             return Err(Refusal::User(peer.uid));
         }
+        let guest = || {
+            let client = Client::in_group(peer.to_string(), settings.client, &self.group);
+            self.admitted.fetch_add(1, Ordering::Relaxed);
+            Guest::new(client, settings.objects, Arc::clone(&self.totals))
+        };
         let mut connected = self.connected();
         let count = connected.len();
         match connected.get_mut(&peer) {
             Some(client) if client.connections >= settings.connections => {
                 return Err(Refusal::Connections { peer, connections: client.connections });
             }
-            Some(client) => client.connections += 1,
-            None if count >= settings.clients => return Err(Refusal::Clients(count)),
+            Some(client) => {
+                client.connections += 1;
+                if client.open == 0 {
+                    // It had gone, and comes again before what worked for it has ended.
+                    client.guest = guest();
+                }
+                client.open += 1;
+                Ok(Arc::clone(&client.guest))
+            }
+            None if count >= settings.clients => Err(Refusal::Clients(count)),
             None => {
-                let client = Client::new(peer.to_string(), settings.client);
-                let guest = Guest::new(client, settings.objects, Arc::clone(&self.totals));
-                let client = Connected { peer, guest, connections: 1, since: Instant::now() };
+                let guest = guest();
+                let client = Connected {
+                    peer,
+                    guest: Arc::clone(&guest),
+                    connections: 1,
+                    open: 1,
+                    since: Instant::now(),
+                    process: None,
+                };
                 connected.insert(peer, client);
-                self.admitted.fetch_add(1, Ordering::Relaxed);
+                Ok(guest)
             }
         }
-        Ok(Admission { clients: Arc::clone(self), peer })
     }
 
     /// The guest that is calling over kernel binder, which has no connections: who calls first is admitted,
-    /// and stays until [`Clients::gone`].
+    /// and stays until its process has ended.
     pub(crate) fn calling_or_new(self: &Arc<Self>) -> nnhal_hal::Result<Arc<Guest>> {
         if let Ok(guest) = self.calling() {
             return Ok(guest);
@@ -161,16 +220,28 @@ impl Clients {
         let pid = rsbinder::get_calling_pid();
         let peer = Peer { uid: rsbinder::get_calling_uid(), pid };
         let refused = |error| Error::new(ErrorStatus::ResourceExhaustedTransient, error);
-        // It lasts until the process has died.
-        std::mem::forget(self.admit(peer).map_err(refused)?);
-        self.calling()
+        let guest = Arc::clone(&self.enter(peer).map_err(refused)?.guest);
+        let (clients, gone) = (Arc::clone(self), Arc::clone(&guest));
+        match Watch::process(pid, move || clients.gone(&gone)) {
+            Ok(watch) => {
+                let mut connected = self.connected();
+                if let Some(client) = connected.get_mut(&peer) {
+                    client.process = Some(Arc::new(watch));
+                }
+            }
+            // Its callback's death says it then.
+            Err(error) => tracing::debug!(%error, %peer, "a process cannot be observed"),
+        }
+        Ok(guest)
     }
 
     /// A process has died.
     pub(crate) fn gone(&self, guest: &Arc<Guest>) {
         let mut connected = self.connected();
-        connected.retain(|_, client| !Arc::ptr_eq(&client.guest, guest));
+        let is_gone = |_: &Peer, client: &mut Connected| Arc::ptr_eq(&client.guest, guest);
+        let gone: Vec<_> = connected.extract_if(is_gone).collect();
         drop(connected);
+        drop(gone);
         guest.client().leave();
     }
 
@@ -191,20 +262,38 @@ impl Clients {
     }
 }
 
-impl Drop for Admission {
-    fn drop(&mut self) {
-        let mut connected = self.clients.connected();
-        let Some(client) = connected.get_mut(&self.peer) else { return };
-        client.connections -= 1;
-        if client.connections > 0 {
+impl Place {
+    /// The client has closed the connection. If it was its last, it has gone, and its work is ended.
+    fn close(&self) {
+        if !self.is_open.swap(false, Ordering::AcqRel) {
             return;
         }
-        let gone = connected.remove(&self.peer);
+        let mut connected = self.clients.connected();
+        let Some(client) = connected.get_mut(&self.peer) else { return };
+        if !Arc::ptr_eq(&client.guest, &self.guest) {
+            return;
+        }
+        client.open -= 1;
+        let is_last = client.open == 0;
         // What its leaving ends may take locks of its own.
         drop(connected);
-        if let Some(gone) = gone {
-            gone.guest.client().leave();
+        if is_last {
+            self.guest.client().leave();
             tracing::debug!(peer = %self.peer, "a client has gone");
+        }
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.place.close();
+        let mut connected = self.place.clients.connected();
+        let Some(client) = connected.get_mut(&self.place.peer) else { return };
+        client.connections -= 1;
+        if client.connections == 0 {
+            let gone = connected.remove(&self.place.peer);
+            drop(connected);
+            drop(gone);
         }
     }
 }
@@ -212,6 +301,8 @@ impl Drop for Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
 
     fn clients(settings: Settings) -> Arc<Clients> {
         Clients::new(settings)
@@ -221,32 +312,61 @@ mod tests {
         Peer { uid: 1000, pid }
     }
 
+    /// Lets in what is connected to the other socket.
+    fn admit(clients: &Arc<Clients>, peer: Peer) -> Result<(Admission, UnixStream), Refusal> {
+        let (own, other) = UnixStream::pair().unwrap();
+        Ok((clients.admit(peer, &own)?, other))
+    }
+
+    #[test]
+    fn who_closes_its_last_connection_has_gone_and_may_come_again() {
+        let clients = clients(Settings { connections: 2, ..Settings::default() });
+        let (first, end) = admit(&clients, peer(1)).unwrap();
+        let guest = Arc::clone(&clients.list()[0].guest);
+        drop(end);
+        let until = Instant::now() + Duration::from_secs(10);
+        while !guest.client().has_left() {
+            assert!(Instant::now() < until, "it was not noticed");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // The call that goes on counts until it has ended.
+        assert_eq!(clients.list()[0].connections, 1);
+        let (second, _end) = admit(&clients, peer(1)).unwrap();
+        let again = Arc::clone(&clients.list()[0].guest);
+        assert!(!again.client().has_left() && clients.list()[0].connections == 2);
+        assert!(matches!(admit(&clients, peer(1)), Err(Refusal::Connections { .. })));
+        drop(first);
+        assert!(!again.client().has_left());
+        drop(second);
+        assert!(again.client().has_left() && clients.list().is_empty());
+    }
+
     #[test]
     fn a_process_is_one_client_until_its_last_connection_ends() {
         let clients = clients(Settings { connections: 2, clients: 2, ..Settings::default() });
-        let first = clients.admit(peer(1)).unwrap();
-        let second = clients.admit(peer(1)).unwrap();
-        let refused = clients.admit(peer(1)).unwrap_err();
+        let first = admit(&clients, peer(1)).unwrap();
+        let second = admit(&clients, peer(1)).unwrap();
+        let refused = admit(&clients, peer(1)).unwrap_err();
         assert_eq!(refused, Refusal::Connections { peer: peer(1), connections: 2 });
-        let _other = clients.admit(peer(2)).unwrap();
-        assert_eq!(clients.admit(peer(3)).unwrap_err(), Refusal::Clients(2));
+        let _other = admit(&clients, peer(2)).unwrap();
+        assert_eq!(admit(&clients, peer(3)).unwrap_err(), Refusal::Clients(2));
         let guest = Arc::clone(&clients.list()[0].guest);
         drop(first);
         assert!(!guest.client().has_left());
         drop(second);
         assert!(guest.client().has_left());
         assert_eq!((clients.list().len(), clients.admitted(), clients.refused()), (1, 2, 2));
-        let _again = clients.admit(peer(1)).unwrap();
+        let _again = admit(&clients, peer(1)).unwrap();
         assert!(!clients.list()[0].guest.client().has_left());
     }
 
     #[test]
     fn users_can_be_named_and_settings_changed() {
         let clients = clients(Settings::default());
-        let _one = clients.admit(peer(1)).unwrap();
+        let _one = admit(&clients, peer(1)).unwrap();
         let users = Some([0].into_iter().collect());
         clients.reload(Settings { users, ..Settings::default() });
-        assert_eq!(clients.admit(peer(2)).unwrap_err(), Refusal::User(1000));
-        assert!(clients.admit(Peer { uid: 0, pid: 2 }).is_ok());
+        assert_eq!(admit(&clients, peer(2)).unwrap_err(), Refusal::User(1000));
+        assert!(admit(&clients, Peer { uid: 0, pid: 2 }).is_ok());
     }
 }

@@ -37,9 +37,10 @@ pub fn run(
         move |source| ServiceError::Registration { name, source }
     };
     binder::start().map_err(refused(first))?;
-    if !binder::has_manager() {
+    let has_manager = || binder::has_manager().unwrap_or(false);
+    if !has_manager() {
         report("waiting for the service manager");
-        while !binder::has_manager() {
+        while !has_manager() {
             std::thread::sleep(AGAIN);
         }
     }
@@ -57,9 +58,11 @@ pub fn run(
 fn guests(clients: Arc<Clients>) -> Guests {
     let watched = Arc::new(Watched::default());
     let found = Arc::clone(&clients);
-    Guests::new(move || found.calling_or_new()).with_objects(move |guest, object| {
+    let guests = Guests::new(move || found.calling_or_new()).with_objects(move |guest, object| {
         Watched::watch(&watched, &clients, guest, object);
-    })
+    });
+    // Callbacks are called at any time here, and threads for calls are few.
+    guests.notified_later()
 }
 
 /// The objects that are observed, one of each guest.

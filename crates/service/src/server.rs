@@ -240,11 +240,13 @@ fn accept(
 
 /// Serves a connection on a thread of its own, if its client is let in.
 fn serve(socket: OwnedFd, rpc: &Arc<RpcServer>, clients: &Arc<Clients>) -> Result<(), String> {
+    let watched = socket.try_clone().map_err(|error| error.to_string())?;
     let transport = UnixTransport::from_owned_fd(socket).map_err(|error| error.to_string())?;
     let PeerIdentity::Local { uid, pid } = transport.peer_identity() else {
         return Err("the peer is not known".to_owned());
     };
-    let admission = clients.admit(Peer { uid, pid }).map_err(|refusal| refusal.to_string())?;
+    let admission = clients.admit(Peer { uid, pid }, &watched);
+    let admission = admission.map_err(|refusal| refusal.to_string())?;
     let io_timeout = clients.settings().io_timeout;
     rpc.serve_connection(Box::new(Counted::new(transport, admission, io_timeout)));
     Ok(())

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How a service treats its clients. All but [`Settings::all`] can change while it runs, for clients that
-/// come later.
+/// How a service treats its clients. All but [`Settings::all`] and [`Settings::all_clients`] can change while it runs, for
+/// clients that come later.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The most clients at a time.
@@ -19,8 +19,10 @@ pub struct Settings {
     pub client: ClientLimits,
     /// What a client may hold of what the service counts.
     pub objects: Limits,
-    /// What all clients may hold together.
+    /// What all clients may hold together of what the service counts.
     pub all: Limits,
+    /// What all clients may hold together of what devices count.
+    pub all_clients: ClientLimits,
     /// The users who may connect, by number; `None`: all whom the socket's file mode lets.
     pub users: Option<BTreeSet<u32>>,
     /// How long a client may take to send what it has begun, or to take what it is sent.
@@ -29,27 +31,37 @@ pub struct Settings {
 
 impl Default for Settings {
     /// 1024 clients of up to 17 connections each, a quarter of the machine's memory for each client,
-    /// 64 bursts, 256 executions at a time; [`Limits::default`] for each, and 16 times that for all.
+    /// 64 bursts, 256 executions at a time; [`Limits::default`] for each, and 16 times that for all, but
+    /// three quarters of the machine's memory.
     fn default() -> Self {
         let objects = Limits::default();
         let quarter = nnhal_hal::memory::machine_memory() / 4;
+        let client = ClientLimits {
+            executions: 256,
+            fenced_executions: 256,
+            tasks: 256,
+            bursts: 64,
+            buffers: 1024,
+            memory: quarter,
+        };
         Self {
             clients: 1024,
             connections: nnhal_aidl::socket::MOST_CONNECTIONS + 1,
-            client: ClientLimits {
-                executions: 256,
-                fenced_executions: 256,
-                tasks: 256,
-                bursts: 64,
-                buffers: 1024,
-                memory: quarter,
-            },
+            client,
             objects,
             all: Limits {
                 prepared_models: objects.prepared_models * 16,
                 executions: objects.executions * 16,
                 descriptors: objects.descriptors * 16,
                 ..objects
+            },
+            all_clients: ClientLimits {
+                executions: client.executions * 16,
+                fenced_executions: client.fenced_executions * 16,
+                tasks: client.tasks * 16,
+                bursts: client.bursts * 16,
+                buffers: client.buffers * 16,
+                memory: quarter.saturating_mul(3),
             },
             users: None,
             io_timeout: Duration::from_secs(10),
@@ -94,6 +106,11 @@ struct ForClient {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct ForAll {
+    executions: Option<u64>,
+    fenced_executions: Option<u64>,
+    bursts: Option<u64>,
+    buffers: Option<u64>,
+    memory_mib: Option<u64>,
     prepared_models: Option<u64>,
     reusable_executions: Option<u64>,
     descriptors: Option<u64>,
@@ -132,6 +149,12 @@ impl Settings {
         set(&mut objects.executions, file.client.reusable_executions);
         set(&mut objects.descriptors, file.client.descriptors);
         set(&mut objects.preparing, file.client.preparing_seconds.map(Duration::from_secs));
+        let all = &mut settings.all_clients;
+        set(&mut all.executions, file.all.executions);
+        set(&mut all.fenced_executions, file.all.fenced_executions);
+        set(&mut all.bursts, file.all.bursts);
+        set(&mut all.buffers, file.all.buffers);
+        set(&mut all.memory, file.all.memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         set(&mut settings.all.prepared_models, file.all.prepared_models);
         set(&mut settings.all.executions, file.all.reusable_executions);
         set(&mut settings.all.descriptors, file.all.descriptors);
@@ -151,11 +174,12 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             Settings::read(&path)
         };
-        let text =
-            "clients = 3\nusers = [0, 1000]\n[client]\nmemory-mib = 2\nprepared-models = 5\n";
+        let text = "clients = 3\nusers = [0, 1000]\n[client]\nmemory-mib = 2\nprepared-models = 5\n\
+             [all]\nmemory-mib = 7\nexecutions = 8\n";
         let settings = read(text).unwrap();
         assert_eq!((settings.clients, settings.client.memory), (3, 2 << 20));
         assert_eq!(settings.objects.prepared_models, 5);
+        assert_eq!((settings.all_clients.memory, settings.all_clients.executions), (7 << 20, 8));
         assert_eq!(settings.users, Some([0, 1000].into_iter().collect()));
         assert_eq!(settings.client.bursts, Settings::default().client.bursts);
         let refused = read("clinets = 3").unwrap_err().to_string();

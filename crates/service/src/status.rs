@@ -114,12 +114,13 @@ impl Status {
             })
             .collect();
         let totals = clients.totals();
-        let sum = |part: fn(&Held) -> u64| list.iter().map(|client| part(&client.held)).sum();
+        // With what those hold who have gone, until it is released.
+        let sum = |what| clients.group().held(what);
         let all = Held {
-            running: sum(|held| held.running),
-            bursts: sum(|held| held.bursts),
-            buffers: sum(|held| held.buffers),
-            memory: sum(|held| held.memory),
+            running: sum(Holding::Executions) + sum(Holding::FencedExecutions),
+            bursts: sum(Holding::Bursts),
+            buffers: sum(Holding::Buffers),
+            memory: sum(Holding::Memory),
             ..Held::of(|what| totals.held(what), totals.executions())
         };
         Self {

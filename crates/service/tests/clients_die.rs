@@ -3,13 +3,60 @@
 mod common;
 
 use common::{
-    Process, descriptors, execute, prepare, request, say, slow_server, task, threads, within,
+    Process, descriptors, endless_model, execute, prepare, request, say, slow_server, task,
+    threads, within,
 };
 use nnhal_aidl::serve::Object;
 use nnhal_hal::client::Holding;
-use nnhal_hal::{BufferDescription, BufferRole};
+use nnhal_hal::{
+    BufferDescription, BufferRole, ExecutionOptions, HalVersion, PrepareOptions, RequestBuilder,
+};
+use nnhal_service::Settings;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The process that executes what never ends, where this is one: in a call, in a reusable execution, or behind a fence.
+#[test]
+fn endless() {
+    let Some((how, path)) = task() else { return };
+    let device = nnhal_aidl::socket::open(&path, None).unwrap();
+    let options = PrepareOptions::default();
+    let prepared = device.prepare_model(&endless_model(), HalVersion::V1_3, options).unwrap();
+    let mut request = RequestBuilder::new();
+    request.input(&[0; 4]).output(4);
+    let request = request.build().unwrap();
+    let loop_timeout = Some(Duration::from_secs(3600));
+    let options = ExecutionOptions { loop_timeout, ..ExecutionOptions::default() };
+    if how == "fenced" {
+        let _fenced = prepared.execute_fenced(&request, &[], &options, None).unwrap();
+        say("ready");
+        std::thread::park();
+    }
+    if how == "reusable" {
+        prepared.check_request(&request).unwrap();
+    }
+    say("ready");
+    prepared.execute(&request, &options).unwrap();
+}
+
+#[test]
+fn what_executes_ends_with_its_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let server = common::server(&path, Settings::default());
+    let running = || server.status().all.running;
+    for how in ["once", "reusable", "fenced"] {
+        let mut process = Process::start("endless", &format!("{how} {}", path.display()));
+        assert!(within(Duration::from_secs(10), || running() > 0), "{how}");
+        // It does not end by itself.
+        assert!(!within(Duration::from_millis(500), || running() == 0), "{how}");
+        process.kill();
+        assert!(within(Duration::from_secs(2), || running() == 0), "{how}: it goes on");
+        assert!(within(Duration::from_secs(2), || server.clients().list().is_empty()), "{how}");
+        let left = server.status().all;
+        assert_eq!((left.prepared_models, left.memory), (0, 0), "{how}");
+    }
+}
 
 /// The process that is a client, where this is one. It stops at the stage that it was given.
 #[test]

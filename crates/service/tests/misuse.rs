@@ -9,7 +9,10 @@ use nnhal_aidl::interface::nn::Model::Model as WireModel;
 use nnhal_aidl::serve::Limits;
 use nnhal_aidl::socket::Lines;
 use nnhal_hal::client::ClientLimits;
-use nnhal_hal::{ErrorStatus, HalVersion, PrepareOptions, RequestMemoryPool};
+use nnhal_hal::{
+    BufferDescription, BufferRole, Device, ErrorStatus, HalVersion, PrepareOptions,
+    RequestMemoryPool,
+};
 use nnhal_service::Settings;
 use rsbinder::ParcelFileDescriptor;
 use std::fs::File;
@@ -84,6 +87,49 @@ fn limits_are_errors_that_say_so() {
     let _more = Lines::connect(&path).unwrap();
     assert!(Lines::connect(&path).is_err(), "the third connection");
     assert_eq!(server.clients().refused(), 1);
+}
+
+#[test]
+fn all_clients_together_are_limited() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let start = |name: &str, all_clients| {
+        let path = folder.path().join(name);
+        let server = server(&path, Settings { all_clients, ..Settings::default() });
+        (nnhal_aidl::socket::open(&path, None).unwrap(), server)
+    };
+    let all = Settings::default().all_clients;
+    let refused = |error: nnhal_hal::Error, what: &str| {
+        assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient, "{error}");
+        assert!(error.to_string().contains("all clients together have"), "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+    };
+
+    let (device, _server) = start("executions", ClientLimits { executions: 0, ..all });
+    let prepared = prepare(&*device).unwrap();
+    refused(execute(&*prepared, &request()).unwrap_err(), "0 executions");
+
+    // Bytes for one buffer are too few for two of them.
+    let allocate = |device: &dyn Device| {
+        let prepared = prepare(device)?;
+        let role = BufferRole { model_index: 0, io_index: 0, frequency: 1.0 };
+        device.allocate(&BufferDescription {
+            prepared_models: vec![prepared],
+            input_roles: vec![role],
+            ..BufferDescription::default()
+        })
+    };
+    let (device, server) = start("unlimited", all);
+    let one = allocate(&*device).unwrap();
+    let memory = server.status().all.memory;
+    assert!(memory > 0);
+    drop(one);
+    let (device, server) = start("memory", ClientLimits { memory: memory * 3 / 2, ..all });
+    let one = allocate(&*device).unwrap();
+    refused(allocate(&*device).err().unwrap(), "bytes of memory");
+    assert_eq!(server.status().all.memory, memory);
+    drop(one);
+    assert!(within(Duration::from_secs(1), || allocate(&*device).is_ok()));
 }
 
 #[test]
@@ -197,6 +243,31 @@ fn pools_may_shrink_while_they_are_in_use() {
     assert_eq!(execute(&*prepared, &request).unwrap(), sum());
 }
 
+/// A file system of one page in memory, full, until this is dropped.
+struct FullDisk(std::path::PathBuf);
+
+impl FullDisk {
+    /// `None` where the process may not mount any.
+    fn mount(place: std::path::PathBuf) -> Option<Self> {
+        std::fs::create_dir(&place).unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(&place);
+        let mounted = mount.stderr(std::process::Stdio::null()).status();
+        mounted.is_ok_and(|status| status.success()).then_some(())?;
+        let disk = Self(place);
+        File::create(disk.0.join("other")).unwrap().write_all(&[1; 4096]).unwrap();
+        let more = File::create(disk.0.join("more")).unwrap().write_all(&[1]);
+        assert_eq!(more.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        Some(disk)
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}
+
 #[test]
 fn a_cache_on_a_full_disk_is_not_saved_and_does_no_harm() {
     let _alone = ALONE.lock();
@@ -205,21 +276,39 @@ fn a_cache_on_a_full_disk_is_not_saved_and_does_no_harm() {
     let _server = server(&path, Settings::default());
     let device = nnhal_aidl::socket::open(&path, None).unwrap();
     let needed = device.cache_files_needed();
-    let full = |count| {
-        let open = |_| File::options().read(true).write(true).open("/dev/full").unwrap().into();
-        (0..count).map(open).collect()
+    let disk = FullDisk::mount(folder.path().join("disk"));
+    if disk.is_none() {
+        common::say("no file system can be mounted: only /dev/full was tried");
+    }
+    let open = |kind: &str, count: u32, disk: Option<&FullDisk>| {
+        let file = |index| match disk {
+            None => File::options().read(true).write(true).open("/dev/full").unwrap().into(),
+            Some(disk) => {
+                let place = disk.0.join(format!("{kind}-{index}"));
+                let mut options = File::options();
+                options.read(true).write(true).create(true).truncate(false);
+                options.open(place).unwrap().into()
+            }
+        };
+        (0..count).map(file).collect()
     };
-    let options = PrepareOptions {
-        model_cache: full(needed.model),
-        data_cache: full(needed.data),
-        token: [7; 32],
-        ..PrepareOptions::default()
-    };
-    let prepared = device.prepare_model(&common::model(), HalVersion::V1_3, options).unwrap();
-    assert_eq!(execute(&*prepared, &request()).unwrap(), sum());
+    for disk in [None, disk.as_ref()] {
+        let options = || PrepareOptions {
+            model_cache: open("model", needed.model, disk),
+            data_cache: open("data", needed.data, disk),
+            token: [7; 32],
+            ..PrepareOptions::default()
+        };
+        let prepared = device.prepare_model(&common::model(), HalVersion::V1_3, options()).unwrap();
+        assert_eq!(execute(&*prepared, &request()).unwrap(), sum());
+        // What was not saved is not loaded.
+        let error = device.prepare_model_from_cache(options()).err().unwrap();
+        assert_eq!(error.status(), ErrorStatus::GeneralFailure, "{error}");
+    }
 }
 
-/// The client's end of a connection, through which a proxy passes everything until it stops reading.
+/// A proxy passes everything on until it stops reading: what the service answers then fills the socket's buffer, and a thread
+/// of it waits for as long as it may.
 #[test]
 fn who_reads_nothing_loses_the_connection() {
     let _alone = ALONE.lock();

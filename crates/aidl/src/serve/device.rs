@@ -1,6 +1,7 @@
 //! `IDevice`.
 
 use super::buffer::Buffer;
+use super::guest::Notified;
 use super::prepared::{Prepared, PreparedModel};
 use super::{Guest, Object, Origin, guarded, version_methods};
 use crate::clock;
@@ -20,7 +21,7 @@ use nn::ExecutionPreference::ExecutionPreference as WirePreference;
 use nn::Extension::Extension;
 use nn::IBuffer::BnBuffer;
 use nn::IDevice::IDevice;
-use nn::IPreparedModel::BnPreparedModel;
+use nn::IPreparedModel::{BnPreparedModel, IPreparedModel};
 use nn::IPreparedModelCallback::IPreparedModelCallback;
 use nn::IPreparedModelParcel::IPreparedModelParcel;
 use nn::Model::Model as WireModel;
@@ -34,6 +35,7 @@ use nnhal_hal::{
 use nnhal_hidl::Handle;
 use nnhal_hidl::checks::{self, Outputs};
 use nnhal_hidl::serve::CacheFiles;
+use nnhal_hidl::tasks::Kind;
 use rsbinder::{BinderResult, Interface, ParcelFileDescriptor, Strong};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -76,33 +78,34 @@ impl Device {
         Ok(clock::deadline(wanted)?.map_or(allowed, |wanted| wanted.min(allowed)))
     }
 
-    /// Prepares, notifies, and answers the same.
-    fn prepare(
+    /// Looks at the arguments of a preparation, prepares, and notifies: in the call, which then answers the same, or after
+    /// it.
+    fn prepare<W: FnOnce() -> nnhal_hal::Result<Arc<Prepared>> + Send + 'static>(
         &self,
         callback: &Callback,
-        prepare: impl FnOnce(Arc<Guest>) -> nnhal_hal::Result<Arc<Prepared>>,
+        look: impl FnOnce(Arc<Guest>, Notified) -> nnhal_hal::Result<(Priority, W)>,
     ) -> BinderResult<()> {
         let guests = &self.0.guests;
-        let prepared = guarded(|| {
+        let notified = guests.notified();
+        let preparation = Preparation::new(Arc::clone(&self.0), callback.clone());
+        let looked = guarded(|| {
             let guest = guests.find()?;
             guests.meet(&guest, &callback.as_binder());
-            prepare(guest)
+            let (priority, work) = look(Arc::clone(&guest), notified)?;
+            Ok((guest, priority, work))
         });
-        let (status, outcome, model) = match prepared {
-            Ok(prepared) => {
-                let binder = BnPreparedModel::new_binder(PreparedModel(Arc::clone(&prepared)));
-                self.0.give(&binder.as_binder(), &prepared);
-                (WireStatus::NONE, Ok(()), Some(binder))
-            }
-            Err(error) => {
-                let status = Answer::Launch.of(error.status()).code();
-                (WireStatus(status), Err(Answer::Launch.refuse(&error)), None)
-            }
+        let (guest, priority, work) = match looked {
+            Ok(looked) => looked,
+            Err(error) => return preparation.deliver(Err(error)),
         };
-        if let Err(error) = callback.notify(status, model.as_ref()) {
-            tracing::debug!(%error, "a callback could not be notified");
+        match notified {
+            Notified::InTheCall => preparation.deliver(guarded(work)),
+            Notified::Later => {
+                let task = move || drop(preparation.deliver(guarded(work)));
+                let spawned = guest.tasks().spawn(Kind::Preparing, priority, task);
+                spawned.map_err(|error| Answer::Launch.refuse(&error))
+            }
         }
-        outcome
     }
 
     fn prepare_model(
@@ -111,8 +114,8 @@ impl Device {
         wishes: &Wishes<'_>,
         callback: &Callback,
     ) -> BinderResult<()> {
-        self.prepare(callback, |guest| {
-            let origin = &self.0;
+        self.prepare(callback, |guest, notified| {
+            let origin = Arc::clone(&self.0);
             let model = model_from_wire(model)?;
             let held = guest.hold(Object::PreparedModels, 1)?;
             let files = CacheFiles::to_save(
@@ -125,10 +128,11 @@ impl Device {
                 true => token(wishes.token).unwrap_or_default(),
                 false => token(wishes.token)?,
             };
+            let priority = Priority::from_code(wishes.priority.get()).map_err(Error::invalid)?;
             let options = PrepareOptions {
                 preference: ExecutionPreference::from_code(wishes.preference.get())
                     .map_err(Error::invalid)?,
-                priority: Priority::from_code(wishes.priority.get()).map_err(Error::invalid)?,
+                priority,
                 deadline: Some(self.deadline(wishes.deadline, guest.limits().preparing)?),
                 model_cache: files.model,
                 data_cache: files.data,
@@ -136,10 +140,62 @@ impl Device {
                 cancellation: None,
                 client: guest.client().clone(),
             };
-            let prepared = origin.device.prepare_model(&model, origin.hal(), options)?;
-            let outputs = Outputs::of(Some(&model));
-            Ok(Prepared::new(Arc::clone(origin), guest, prepared, outputs, held))
+            if notified == Notified::Later {
+                // It says whether the model is valid, which the call answers. What cannot be run is for the callback.
+                origin.device.supported_operations(&model, origin.hal())?;
+            }
+            let work = move || {
+                let prepared = origin.device.prepare_model(&model, origin.hal(), options)?;
+                let outputs = Outputs::of(Some(&model));
+                Ok(Prepared::new(origin, guest, prepared, outputs, held))
+            };
+            Ok((priority, work))
         })
+    }
+}
+
+/// A preparation whose outcome the client is to be notified of, once.
+struct Preparation {
+    origin: Arc<Origin>,
+    /// Until it is notified.
+    callback: Option<Callback>,
+}
+
+impl Preparation {
+    fn new(origin: Arc<Origin>, callback: Callback) -> Self {
+        Self { origin, callback: Some(callback) }
+    }
+
+    /// Notifies, and answers the same.
+    fn deliver(mut self, outcome: nnhal_hal::Result<Arc<Prepared>>) -> BinderResult<()> {
+        match outcome {
+            Ok(prepared) => {
+                let model = PreparedModel(Arc::clone(&prepared));
+                let binder = BnPreparedModel::new_binder(model);
+                self.origin.give(&binder.as_binder(), &prepared);
+                self.notify(WireStatus::NONE, Some(&binder));
+                Ok(())
+            }
+            Err(error) => {
+                let status = Answer::Launch.of(error.status()).code();
+                self.notify(WireStatus(status), None);
+                Err(Answer::Launch.refuse(&error))
+            }
+        }
+    }
+
+    fn notify(&mut self, status: WireStatus, model: Option<&Strong<dyn IPreparedModel>>) {
+        let Some(callback) = self.callback.take() else { return };
+        if let Err(error) = callback.notify(status, model) {
+            tracing::debug!(%error, "a callback could not be notified");
+        }
+    }
+}
+
+/// What was given up before it was prepared has failed.
+impl Drop for Preparation {
+    fn drop(&mut self) {
+        self.notify(WireStatus::GENERAL_FAILURE, None);
     }
 }
 
@@ -250,8 +306,8 @@ impl IDevice for Device {
         bytes: &[u8],
         callback: &Callback,
     ) -> BinderResult<()> {
-        self.prepare(callback, |guest| {
-            let origin = &self.0;
+        self.prepare(callback, |guest, notified| {
+            let origin = Arc::clone(&self.0);
             let held = guest.hold(Object::PreparedModels, 1)?;
             let files = CacheFiles::to_load(
                 self.cache_files_needed()?,
@@ -266,9 +322,16 @@ impl IDevice for Device {
                 client: guest.client().clone(),
                 ..PrepareOptions::default()
             };
-            let prepared = origin.device.prepare_model_from_cache(options)?;
-            let outputs = Outputs::of(None::<&Model>);
-            Ok(Prepared::new(Arc::clone(origin), guest, prepared, outputs, held))
+            if notified == Notified::Later {
+                origin.device.check_cache(&options)?;
+            }
+            let work = move || {
+                let prepared = origin.device.prepare_model_from_cache(options)?;
+                let outputs = Outputs::of(None::<&Model>);
+                Ok(Prepared::new(origin, guest, prepared, outputs, held))
+            };
+            // Which one the model has is in the files.
+            Ok((Priority::Medium, work))
         })
     }
 

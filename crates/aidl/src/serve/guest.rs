@@ -3,11 +3,12 @@
 use nnhal_hal::client::ClientLimits;
 use nnhal_hal::{Client, Error, ErrorStatus};
 use nnhal_hidl::serve::Tokens;
+use nnhal_hidl::tasks::{Limits as TaskLimits, Tasks};
 use rsbinder::SIBinder;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// What is counted besides what [`Client`] counts.
@@ -186,13 +187,18 @@ pub struct Guest {
     executions: Executions,
     /// Of the buffers that it was given, by the device.
     tokens: Mutex<HashMap<usize, Arc<Tokens>>>,
+    /// What is prepared after the call, on threads that no other guest can take away.
+    tasks: OnceLock<Tasks>,
 }
+
+/// How many models are prepared for a guest at a time, of each priority, where this is done after the call.
+const PREPARED_AT_ONCE: usize = 8;
 
 impl Guest {
     /// A guest that counts as this client.
     pub fn new(client: Client, limits: Limits, totals: Arc<Totals>) -> Arc<Self> {
-        let (held, tokens, executions) = Default::default();
-        Arc::new(Self { client, limits, held, totals, executions, tokens })
+        let (held, tokens, executions, tasks) = Default::default();
+        Arc::new(Self { client, limits, held, totals, executions, tokens, tasks })
     }
 
     /// The client, as devices know it.
@@ -227,6 +233,11 @@ impl Guest {
             return Err(refused);
         }
         Ok(Held { guest: Arc::clone(self), what, amount: wanted })
+    }
+
+    pub(super) fn tasks(&self) -> &Tasks {
+        let limits = TaskLimits { threads: PREPARED_AT_ONCE, ..TaskLimits::default() };
+        self.tasks.get_or_init(|| Tasks::new(limits))
     }
 
     /// Counts an execution that has ended.
@@ -268,6 +279,16 @@ impl Drop for Held {
 pub struct Guests {
     find: Arc<Find>,
     met: Arc<Met>,
+    notified: Notified,
+}
+
+/// When guests are notified of what they had prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notified {
+    /// Before the call returns.
+    InTheCall,
+    /// When it is prepared, by another thread.
+    Later,
 }
 
 type Find = dyn Fn() -> nnhal_hal::Result<Arc<Guest>> + Send + Sync;
@@ -276,7 +297,19 @@ type Met = dyn Fn(&Arc<Guest>, &SIBinder) + Send + Sync;
 impl Guests {
     /// Whoever calls is what `find` says, or refused.
     pub fn new(find: impl Fn() -> nnhal_hal::Result<Arc<Guest>> + Send + Sync + 'static) -> Self {
-        Self { find: Arc::new(find), met: Arc::new(|_, _| ()) }
+        Self { find: Arc::new(find), met: Arc::new(|_, _| ()), notified: Notified::InTheCall }
+    }
+
+    /// Models are prepared after the call has returned: for transports that reach a guest's callback at any time, which
+    /// sockets do not.
+    #[must_use]
+    pub fn notified_later(mut self) -> Self {
+        self.notified = Notified::Later;
+        self
+    }
+
+    pub(super) fn notified(&self) -> Notified {
+        self.notified
     }
 
     /// `met` gets an object of each guest that prepares a model, whose death is the guest's: for transports

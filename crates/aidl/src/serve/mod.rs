@@ -1,6 +1,7 @@
 //! A [`nnhal_hal::Device`] behind the interface: [`device`] makes an `IDevice` of it.
 //!
-//! - **Preparing takes place in the call.** `prepareModel` returns when the callback has been notified,
+//! - **Preparing takes place in the call over sockets, and after it over kernel binder**
+//!   ([`Guests::notified_later`]). In the first case `prepareModel` returns when the callback has been notified,
 //!   with the same outcome and, where it failed, the reason as text, for which the callback has no
 //!   place. A client that calls over a socket is then notified within its own call, and needs no
 //!   threads that listen.

@@ -43,7 +43,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         true => Some(devices::open(&arguments.device, NonZeroUsize::new(1))?),
         false => None,
     };
+    #[cfg(feature = "service")]
+    if let (Some(device), Some(name)) = (&device, arguments.device.strip_prefix("hidl:")) {
+        return Ok(command::run_driver(&arguments.judging, device, &hidl_driver(name)?)?);
+    }
     Ok(command::run(&arguments.judging, device.as_ref())?)
+}
+
+/// The driver itself behind a device of hwbinder's.
+#[cfg(feature = "service")]
+fn hidl_driver(name: &str) -> Result<Arc<nnhal_hidl_binder::client::Driver>> {
+    let wrong = |error: &dyn std::fmt::Display| CliError::Input(format!("hidl:{name}: {error}"));
+    let chosen = nnhal_settings::HWBINDER.read().map_err(|error| wrong(&error))?;
+    let path = chosen.map_or_else(|| nnhal_hwbinder::DEVICE.into(), std::path::PathBuf::from);
+    let process = nnhal_hwbinder::Process::open(&path, Default::default());
+    let process = process.map_err(|error| wrong(&error))?;
+    nnhal_hidl_binder::client::driver(&process, name).map_err(|error| wrong(&error))
 }
 
 /// A device of a shared object.

@@ -15,6 +15,7 @@ use error::{device_error, file_error};
 use indicatif::ProgressBar;
 use nnhal_hal::{Device, HalVersion};
 use nnhal_hidl::client::Options;
+use nnhal_hidl::v1_0;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -120,7 +121,28 @@ impl Arguments {
 /// [`CommandError::Negative`]: something is wrong with the device. Otherwise the command could not do
 /// what it was asked.
 pub fn run(arguments: &Arguments, device: Option<&Arc<dyn Device>>) -> Result<()> {
-    judge(arguments, device, false)
+    judge(arguments, device, Known::Device)
+}
+
+/// As [`run`], for a device whose driver is known by its interfaces: the contract's checks of interfaces are then put to the
+/// driver, and not to an adapter around the device.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_driver(
+    arguments: &Arguments,
+    device: &Arc<dyn Device>,
+    driver: &Arc<dyn v1_0::IDevice>,
+) -> Result<()> {
+    judge(arguments, Some(device), Known::Driver(driver))
+}
+
+/// What is known of a device besides.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    Device,
+    CLibrary,
+    Driver(&'a Arc<dyn v1_0::IDevice>),
 }
 
 /// The suites whose demands C functions can meet.
@@ -140,14 +162,10 @@ pub fn run_c_library(arguments: &Arguments, device: &Arc<dyn Device>) -> Result<
                 .into(),
         ));
     }
-    judge(arguments, Some(device), true)
+    judge(arguments, Some(device), Known::CLibrary)
 }
 
-fn judge(
-    arguments: &Arguments,
-    device: Option<&Arc<dyn Device>>,
-    is_c_library: bool,
-) -> Result<()> {
+fn judge(arguments: &Arguments, device: Option<&Arc<dyn Device>>, known: Known<'_>) -> Result<()> {
     let Some(device) = device else { return list_contract(arguments) };
     let panics = Arc::new(AtomicUsize::new(0));
     let (counter, report) = (Arc::clone(&panics), std::panic::take_hook());
@@ -157,8 +175,8 @@ fn judge(
     }));
     let outcome = match (arguments.contract, arguments.list) {
         (_, true) => list_contract(arguments),
-        (true, false) => check_contract(arguments, device),
-        (false, false) => run_vectors(arguments, device, is_c_library),
+        (true, false) => check_contract(arguments, device, known),
+        (false, false) => run_vectors(arguments, device, matches!(known, Known::CLibrary)),
     };
     // A panic is a defect also where it was caught and the answer is one that the suites accept.
     match panics.load(Ordering::Relaxed) {
@@ -214,12 +232,17 @@ fn list_contract(arguments: &Arguments) -> Result<()> {
     print(&text)
 }
 
-fn check_contract(arguments: &Arguments, device: &Arc<dyn Device>) -> Result<()> {
+fn check_contract(arguments: &Arguments, device: &Arc<dyn Device>, known: Known<'_>) -> Result<()> {
     let bar = ProgressBar::new(contract::checks().count() as u64);
-    let report = match arguments.through {
-        Some(version) => contract::run_through(device, version, &arguments.filter, |_| bar.inc(1))
+    let (filter, progress) = (&arguments.filter, |_: &contract::CheckOutcome| bar.inc(1));
+    let report = match (arguments.through, known) {
+        (Some(version), _) => contract::run_through(device, version, filter, progress)
             .map_err(device_error(&**device))?,
-        None => contract::run(device, &arguments.filter, |_| bar.inc(1)),
+        (None, Known::Driver(driver)) => {
+            contract::run_driver(device.name(), driver, filter, progress)
+                .map_err(device_error(&**device))?
+        }
+        (None, _) => contract::run(device, filter, progress),
     };
     bar.finish_and_clear();
     write_junit(arguments, || junit::of_contract(&report))?;

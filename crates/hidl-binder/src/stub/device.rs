@@ -5,7 +5,7 @@ use crate::names::{DEVICE_1_0, DEVICE_1_1, DEVICE_1_2, DEVICE_1_3, device_chain}
 use crate::proxy::{read_model, read_prepared_callback};
 use crate::session::Sessions;
 use crate::wire::Argument;
-use nnhal_hal::client::ClientLimits;
+use nnhal_hal::client::{ClientGroup, ClientLimits};
 use nnhal_hidl::tasks::Limits;
 use nnhal_hidl::v1_0::IDevice as _;
 use nnhal_hidl::v1_1::IDevice as _;
@@ -24,9 +24,14 @@ pub struct DeviceStub {
 
 impl DeviceStub {
     /// Offers a device in its version of the interface, of 1.0 to 1.3.
-    pub fn new(device: Arc<dyn nnhal_hal::Device>, limits: ClientLimits, tasks: Limits) -> Self {
+    pub fn new(
+        device: Arc<dyn nnhal_hal::Device>,
+        limits: ClientLimits,
+        group: ClientGroup,
+        tasks: Limits,
+    ) -> Self {
         let chain = device_chain(device.version());
-        Self { sessions: Sessions::new(device, limits, tasks), chain }
+        Self { sessions: Sessions::new(device, limits, group, tasks), chain }
     }
 
     /// Clients that have anything of the service.

@@ -3,9 +3,9 @@
 
 use nnhal_hal::{
     BufferDescription, CacheFilesNeeded, Capabilities, Device, DeviceType, Execution,
-    ExecutionError, ExecutionOptions, FusedActivation, HalVersion, Memory, Model, OperandSpec,
-    OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder, SubgraphBuilder,
-    Support,
+    ExecutionError, ExecutionOptions, FusedActivation, HalVersion, Memory, Model, ModelBuilder,
+    OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
+    SubgraphBuilder, Support,
 };
 use nnhal_service::{Server, Settings, listening::Listening};
 use std::io::{BufRead, BufReader};
@@ -23,6 +23,29 @@ pub fn model() -> Model {
     let sum = graph.operation(OperationType::Add, [a, b, none], OperandSpec::tensor_float32([2]));
     graph.output(sum);
     graph.into_model().expect("a complete model")
+}
+
+/// A model that never ends by itself.
+pub fn endless_model() -> Model {
+    let spec = || OperandSpec::tensor_int32([1]);
+    let mut condition = SubgraphBuilder::new();
+    let i = condition.input("i", spec());
+    let same = condition.operation(OperationType::Equal, [i, i], OperandSpec::tensor_bool8([1]));
+    condition.output(same);
+    let mut body = SubgraphBuilder::new();
+    let i = body.input("i", spec());
+    let nothing = body.constant(spec(), &[0]);
+    let none = body.scalar_i32(FusedActivation::None.code());
+    let next = body.operation(OperationType::Add, [i, nothing, none], spec());
+    body.output(next);
+    let mut builder = ModelBuilder::new();
+    let (condition, body) = (builder.reference(condition), builder.reference(body));
+    let mut graph = SubgraphBuilder::new();
+    let i = graph.input("i", spec());
+    let (condition, body) = (graph.subgraph(condition), graph.subgraph(body));
+    let end = graph.operation(OperationType::While, [condition, body, i], spec());
+    graph.output(end);
+    builder.build(graph).expect("a complete model")
 }
 
 /// This number of operations in a row.
@@ -159,6 +182,13 @@ pub const TASK: &str = "NNHAL_TEST_TASK";
 
 impl Process {
     pub fn start(test: &str, what: &str) -> Self {
+        let mut process = Self::spawn(test, what);
+        process.wait_for("ready");
+        process
+    }
+
+    /// Without waiting until it is ready.
+    pub fn spawn(test: &str, what: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", test, "--nocapture"])
             .env(TASK, what)
@@ -166,9 +196,11 @@ impl Process {
             .spawn()
             .expect("a process");
         let lines = BufReader::new(child.stdout.take().expect("its output"));
-        let mut process = Self { child, lines };
-        process.wait_for("ready");
-        process
+        Self { child, lines }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn wait_for(&mut self, word: &str) {

@@ -1,13 +1,14 @@
 //! What must hold when processes end and parcels are wrong. Each check starts processes of its own.
 
 use nnhal_hal::{
-    BufferDescription, BufferRole, Device, ErrorStatus, ExecutionOptions, HalVersion, Model,
-    OperandSpec, OperationType, PrepareOptions, PreparedModel, Request, RequestBuilder,
-    SubgraphBuilder,
+    BufferDescription, BufferRole, Device, ErrorStatus, ExecutionOptions, FusedActivation,
+    HalVersion, Model, ModelBuilder, OperandSpec, OperationType, PrepareOptions, PreparedModel,
+    Request, RequestBuilder, SubgraphBuilder,
 };
 use nnhal_hidl::client::Options;
 use nnhal_hidl_binder::client;
 use nnhal_hwbinder::error::status;
+use nnhal_hwbinder::manager::Notification;
 use nnhal_hwbinder::{Binder, Error as BinderError, Manager, Process, Remote, Writer};
 use std::error::Error;
 use std::process::{Child, Command, Stdio};
@@ -30,6 +31,10 @@ pub enum Fault {
     Service,
     /// A client that ends leaves nothing behind.
     Client,
+    /// A client that ends during a synchronous execution ends that.
+    Stopped,
+    /// Who asked for notifications gets them until it wants no more.
+    Notifications,
     /// A thousand calls at once.
     Many,
 }
@@ -42,6 +47,8 @@ const ALL: &[(Fault, Check)] = &[
     (Fault::Parcels, parcels),
     (Fault::Service, service_ends),
     (Fault::Client, client_ends),
+    (Fault::Stopped, execution_is_stopped),
+    (Fault::Notifications, notifications),
     (Fault::Many, many),
 ];
 
@@ -326,6 +333,83 @@ pub fn hold(process: &Arc<Process>, name: &str) -> Outcome {
     loop {
         thread::park();
     }
+}
+
+/// A model that counts from its input on, and never ends by itself.
+fn endless() -> Result<Model, Box<dyn Error>> {
+    let spec = || OperandSpec::tensor_int32([1]);
+    let mut condition = SubgraphBuilder::new();
+    let i = condition.input("i", spec());
+    let same = condition.operation(OperationType::Equal, [i, i], OperandSpec::tensor_bool8([1]));
+    condition.output(same);
+    let mut body = SubgraphBuilder::new();
+    let i = body.input("i", spec());
+    let nothing = body.constant(spec(), &[0]);
+    let none = body.scalar_i32(FusedActivation::None.code());
+    let next = body.operation(OperationType::Add, [i, nothing, none], spec());
+    body.output(next);
+    let mut builder = ModelBuilder::new();
+    let (condition, body) = (builder.reference(condition), builder.reference(body));
+    let mut graph = SubgraphBuilder::new();
+    let i = graph.input("i", spec());
+    let (condition, body) = (graph.subgraph(condition), graph.subgraph(body));
+    let end = graph.operation(OperationType::While, [condition, body, i], spec());
+    graph.output(end);
+    Ok(builder.build(graph)?)
+}
+
+/// Executes what never ends, until it is killed.
+pub fn execute_endlessly(process: &Arc<Process>, name: &str) -> Outcome {
+    let device = client::open(process, name, Options::default())?;
+    let model = device.prepare_model(&endless()?, HalVersion::V1_3, PrepareOptions::default())?;
+    let mut request = RequestBuilder::new();
+    request.input(&[0; 4]).output(4);
+    let loop_timeout = Some(Duration::from_secs(3600));
+    let options = ExecutionOptions { loop_timeout, ..ExecutionOptions::default() };
+    model.execute(&request.build()?, &options).map_err(|failed| failed.error)?;
+    Err("it has ended".into())
+}
+
+/// How long a process has computed, in the kernel's ticks.
+fn computed(pid: u32) -> Result<u64, Box<dyn Error>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, after_name) = text.rsplit_once(')').ok_or("no name")?;
+    let times = after_name.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    Ok(times.sum::<Result<u64, _>>()?)
+}
+
+fn execution_is_stopped(process: &Arc<Process>) -> Outcome {
+    const MOMENT: Duration = Duration::from_secs(1);
+    // Of 100 in a second: a thread that computes has most of them.
+    const BUSY: u64 = 30;
+    let running = service(process, "stopped")?;
+    let pid = running.0.id();
+    let in_a_moment = || -> Result<u64, Box<dyn Error>> {
+        let before = computed(pid)?;
+        thread::sleep(MOMENT);
+        Ok(computed(pid)? - before)
+    };
+    let mut client = Running::start(&["execute-endlessly", "stopped"])?;
+    eventually("the service does not compute", || Ok(in_a_moment()? > BUSY))?;
+    expect(in_a_moment()? > BUSY, "it computes until it is stopped")?;
+    client.kill();
+    eventually("the service still computes", || Ok(in_a_moment()? < BUSY / 10))
+}
+
+fn notifications(process: &Arc<Process>) -> Outcome {
+    let manager = Manager::find(process)?;
+    let (sender, seen) = std::sync::mpsc::channel();
+    let notification = Notification::new(move |instance| drop(sender.send(instance.name)));
+    manager.notify(DEVICE, "notified", Arc::clone(&notification))?;
+    let first = service(process, "notified")?;
+    expect(seen.recv_timeout(Duration::from_secs(20))? == "notified", "of which service")?;
+    drop(first);
+    manager.notify_no_more(DEVICE, "notified", &notification)?;
+    let _second = service(process, "notified")?;
+    let more = seen.recv_timeout(Duration::from_secs(1));
+    expect(more.is_err(), "a notification that no one wanted")?;
+    let again = manager.notify_no_more(DEVICE, "notified", &notification);
+    expect(again.is_err(), "no more than none")
 }
 
 fn many(process: &Arc<Process>) -> Outcome {

@@ -46,6 +46,12 @@ enum Command {
         #[arg(value_enum)]
         only: Option<faults::Fault>,
     },
+    /// A client that executes what never ends, until it is killed.
+    #[command(hide = true)]
+    ExecuteEndlessly {
+        /// The service.
+        name: String,
+    },
     /// A client that holds what a service gives, until it is killed.
     #[command(hide = true)]
     Hold {
@@ -60,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match Command::parse() {
         Command::Manager => manager::run(&process()?)?,
         Command::Service { name, count } => {
-            let mut service = Service::new(&process()?);
+            let mut service = Service::new(&process()?, Default::default());
             for index in 0..count {
                 let name = if index == 0 { name.clone() } else { format!("{name}-{index}") };
                 let device = nnhal_reference::device();
@@ -85,9 +91,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 // As the program `nnhal` does.
                 false => nnhal_remote::open(&format!("hidl:{name}"))?,
             };
-            command::run(&judging, Some(&device))?;
+            command::run_driver(&judging, &device, &client::driver(&process, &name)?)?;
         }
         Command::Faults { only } => faults::run(&process()?, only)?,
+        Command::ExecuteEndlessly { name } => faults::execute_endlessly(&process()?, &name)?,
         Command::Hold { name } => faults::hold(&process()?, &name)?,
     }
     Ok(())

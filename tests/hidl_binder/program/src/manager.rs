@@ -139,10 +139,13 @@ impl Object for Manager {
                     return Err(CallError::NULL);
                 };
                 let mut state = self.lock();
+                let before = state.watchers.len();
+                let all = interface.is_empty();
                 state.watchers.retain(|one| {
-                    one.0 != interface || one.1 != name || !Arc::ptr_eq(&one.2, &watcher)
+                    let same = all || (one.0 == interface && one.1 == name);
+                    !same || !Arc::ptr_eq(&one.2, &watcher)
                 });
-                reply.bool(true);
+                reply.bool(state.watchers.len() < before);
             }
             codes::ADD_WITH_CHAIN => {
                 let (name, object) = (arguments.string()?, arguments.binder()?);
