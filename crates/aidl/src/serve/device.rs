@@ -135,6 +135,7 @@ impl Device {
                 token,
                 cancellation: None,
                 client: guest.client().clone(),
+                weights: None,
             };
             let prepared = origin.device.prepare_model(&model, origin.hal(), options)?;
             let outputs = Outputs::of(Some(&model));
