@@ -29,13 +29,8 @@ fn product(rows: u32) -> Model {
 
 fn values(rows: u32) -> Tensor {
     let reals: Vec<f32> = (0..rows * INPUTS).map(|it| (it % 7) as f32 - 3.0).collect();
-    Tensor::from_reals(
-        nnhal::DataType::Float32,
-        [rows as usize, INPUTS as usize],
-        None,
-        &reals,
-    )
-    .unwrap()
+    Tensor::from_reals(nnhal::DataType::Float32, [rows as usize, INPUTS as usize], None, &reals)
+        .unwrap()
 }
 
 #[test]

@@ -340,13 +340,16 @@ fn a_batched_model_has_its_weights_once() {
         let (server, address) = start(options(folder.path()));
         assert!(!get(address, "/nnhal/models").contains("row_by_row\":\""), "it is run as a batch");
         let metrics = get(address, "/metrics");
-        let line = metrics.lines().find(|it| it.starts_with("nnhal_model_memory_bytes{model=\"wide\""));
-        let value = line.and_then(|it| it.rsplit(' ').next()).unwrap_or_else(|| panic!("{metrics}"));
+        let line =
+            metrics.lines().find(|it| it.starts_with("nnhal_model_memory_bytes{model=\"wide\""));
+        let value =
+            line.and_then(|it| it.rsplit(' ').next()).unwrap_or_else(|| panic!("{metrics}"));
         server.end();
         value.parse().unwrap()
     };
     let one = memory("");
-    let many = memory("max_batch_size = 16\n[dynamic_batching]\npreferred_batch_sizes = [3, 6, 12]");
+    let many =
+        memory("max_batch_size = 16\n[dynamic_batching]\npreferred_batch_sizes = [3, 6, 12]");
     assert!(one > 2e5, "{one}");
     assert!(many < 2.5 * one, "{many} bytes for eight sizes, {one} for one");
 }
