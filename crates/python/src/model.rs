@@ -101,7 +101,7 @@ impl Model {
 
     /// Prepares the model on a device. Times are seconds.
     #[pyo3(signature = (*, device=None, threads=None, priority=None, preference=None, timeout=None,
-        prepare_timeout=None, loop_timeout=None, cache_dir=None, share_weights=False))]
+        prepare_timeout=None, loop_timeout=None, cache_dir=None, share_weights=false))]
     #[allow(clippy::too_many_arguments)] // Python has names for them.
     fn session(
         &self,
