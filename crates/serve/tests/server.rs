@@ -361,7 +361,8 @@ fn a_batched_model_has_its_weights_once() {
     let many =
         memory("max_batch_size = 16\n[dynamic_batching]\npreferred_batch_sizes = [3, 6, 12]");
     assert!(one > 1e5, "{one}");
-    assert!(many < 2.5 * one, "{many} bytes for eight sizes, {one} for one");
+    // One row takes them as they are in the file, of 16 bits, the others of 32 bits.
+    assert!(many < 5.0 * one, "{many} bytes for eight sizes, {one} for one");
 }
 
 #[test]
