@@ -65,7 +65,9 @@ class Worker:
 
 def rate(images, engine, model, cache, actors):
     """Images per second, and milliseconds of processor for each."""
-    results = images.map_batches(Worker, fn_constructor_args=(engine, model, cache), concurrency=actors, num_cpus=1, batch_size=BATCH)
+    pool = ray.data.ActorPoolStrategy(size=actors)
+    given = (engine, model, cache)
+    results = images.map_batches(Worker, fn_constructor_args=given, compute=pool, num_cpus=1, batch_size=BATCH)
     columns = results.to_pandas()
     assert len(columns) == images.count(), "rows are missing"
     workers = [group for _, group in columns.groupby("worker")]

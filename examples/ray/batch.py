@@ -55,7 +55,7 @@ def main():
     results = pictures.map_batches(
         Classify,
         fn_constructor_args=(arguments.model, arguments.cache),
-        concurrency=arguments.actors,
+        compute=ray.data.ActorPoolStrategy(size=arguments.actors),
         num_cpus=arguments.cpus,
         batch_size=arguments.batch_size,
     )
