@@ -5,7 +5,9 @@
 Needs `wrk` (Debian: wrk) and for gRPC `h2load` (Debian: nghttp2-client). All on this machine, over loopback. For each
 model the engine's own throughput (`nnhal bench --parallel`) is measured before and after each measurement of the
 server, so that other load of the machine meets both. Processor time for each request and each run of the engine is
-measured too: unlike rates it hardly depends on what else the machine does. Requests carry tensors as bytes.
+measured too: unlike rates it hardly depends on what else the machine does. Requests carry tensors as bytes. The load
+average before each measurement is part of its row. With `--peer PYTHON`, an interpreter that has `uvicorn[standard]` and
+`ai-edge-litert`, the server of peer_server.py is measured in between.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import pathlib
 import re
 import resource
 import shutil
+import socket
 import struct
 import subprocess
 import tempfile
@@ -104,6 +107,23 @@ def h2load(address, folder, concurrency, seconds):
     return float(re.search(r"([\d.]+) req/s", text)[1]), failed, count
 
 
+def peer(arguments, model, instances, threads):
+    """Another server of the same model, and where it listens; it may answer a little later."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = pathlib.Path(__file__).with_name("peer_server.py")
+    command = [arguments.peer, script, model, str(port), "--instances", str(instances), "--threads", str(threads)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return server, f"http://127.0.0.1:{port}/v2/models/model/infer"
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    raise SystemExit("the other server does not start")
+
+
 def served(arguments, model, instances, threads, folder, rows):
     place = folder / "models" / "model" / "1"
     place.mkdir(parents=True)
@@ -111,20 +131,30 @@ def served(arguments, model, instances, threads, folder, rows):
     (place.parent / "config.toml").write_text(f"instances = {instances}\nthreads = {threads}\n")
     command = [arguments.nnhal, "serve", "--models", folder / "models", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    other_server = None
     try:
         http, grpc = (server.stdout.readline().split()[1] for _ in range(2))
         with urllib.request.urlopen(f"http://{http}/v2/models/model") as response:
             script = bodies(json.load(response), folder)
         url = f"http://{http}/v2/models/model/infer"
         wrk(url, script, 2, 1)
+        if arguments.peer:
+            other_server, other_url = peer(arguments, model, instances, threads)
+            wrk(other_url, script, 2, 1)
         for concurrency in arguments.clients:
             parallel = min(concurrency, instances)
+            load = os.getloadavg()[0]
             before, one = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
             start = process_time(server)
             rate, latency, errors, count = wrk(url, script, concurrency, arguments.seconds)
             middle = process_time(server)
             grpc_rate, failed, grpc_count = h2load(grpc, folder, concurrency, arguments.seconds)
             end = process_time(server)
+            if arguments.peer:
+                begin = process_time(other_server)
+                other_rate, other_latency, other_errors, other_count = wrk(other_url, script, concurrency, arguments.seconds)
+                other_time = (process_time(other_server) - begin) / max(other_count, 1)
+                errors |= other_errors
             after, other = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
             own = (before + after) / 2
             path = pathlib.Path(model)
@@ -133,13 +163,18 @@ def served(arguments, model, instances, threads, folder, rows):
             times = [(one + other) / 2, (middle - start) / max(count, 1), (end - middle) / max(grpc_count, 1)]
             row += [f"{time:.0f}" for time in times]
             row += [f"{latency[name] / 1000:.2f}" for name in ("50", "90", "99")]
+            if arguments.peer:
+                row += [f"{other_rate:.0f}", f"{other_time:.0f}", f"{other_latency['50'] / 1000:.2f}"]
+            row.append(f"{load:.1f}")
             if errors or failed:
                 row[0] += " (errors)"
             rows.append(row)
             print(*row, sep=" | ", flush=True)
     finally:
-        server.terminate()
-        server.wait()
+        for it in [server, other_server]:
+            if it:
+                it.terminate()
+                it.wait()
 
 
 def main():
@@ -150,6 +185,7 @@ def main():
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
     parser.add_argument("--instances", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--peer")
     parser.add_argument("--markdown")
     arguments = parser.parse_args()
     rows = []
@@ -158,6 +194,9 @@ def main():
             served(arguments, model, arguments.instances, arguments.threads, pathlib.Path(folder), rows)
     names = ["model", "instances", "clients", "engine /s", "HTTP /s", "gRPC /s", "engine CPU µs", "HTTP CPU µs", "gRPC CPU µs"]
     names += ["p50 ms", "p90 ms", "p99 ms"]
+    if arguments.peer:
+        names += ["peer /s", "peer CPU µs", "peer p50 ms"]
+    names.append("load")
     table = "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [names, ["---"] * len(names), *rows])
     print(time.strftime("%Y-%m-%d"), table, sep="\n")
     if arguments.markdown:

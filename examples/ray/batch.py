@@ -1,6 +1,6 @@
 """Classifies pictures with Ray Data: an actor pool of nnhal's models, results to Parquet.
 
-    python examples/ray/batch.py MODEL.tflite PICTURES OUTPUT [--actors 2] [--cache DIR]
+    python examples/ray/batch.py MODEL.tflite PICTURES OUTPUT [--actors 2] [--cpus 1] [--batch-size 64] [--cache DIR]
 
 Needs `ray[data]`, `pillow`, `numpy` and the wheel of nnhal. Rows are named by their files. Ray runs a block again when
 its worker dies, and a block's results are written once, so exactly the rows that went in come out.
@@ -19,8 +19,8 @@ class Classify:
         import nnhal
 
         threads = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
-        # Out of the cache if another worker has prepared it: its file is mapped, and its pages are shared.
-        self.model = nnhal.load(model, threads=threads, cache_dir=cache)
+        # Out of the cache if another worker has prepared it, and with the same pages if one of this machine has it.
+        self.model = nnhal.load(model, threads=threads, cache_dir=cache, share_weights=True)
         self.size = self.model.inputs[0].shape[1:3]
         self.channels = self.model.inputs[0].shape[3]
 
@@ -45,17 +45,21 @@ def main():
     parser.add_argument("output")
     parser.add_argument("--actors", type=int, default=2)
     parser.add_argument("--cpus", type=float, default=1, help="of each actor")
+    parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--cache")
     arguments = parser.parse_args()
-    pictures = ray.data.read_images(arguments.pictures, include_paths=True, mode="RGB")
+    # Actors keep their processors until the end. If they have all of the cluster's, tasks that want some would wait
+    # for ever: reading and writing take none, and few of them run at a time.
+    few = {"concurrency": arguments.actors, "ray_remote_args": {"num_cpus": 0}}
+    pictures = ray.data.read_images(arguments.pictures, include_paths=True, mode="RGB", **few)
     results = pictures.map_batches(
         Classify,
         fn_constructor_args=(arguments.model, arguments.cache),
-        concurrency=arguments.actors,
+        compute=ray.data.ActorPoolStrategy(size=arguments.actors),
         num_cpus=arguments.cpus,
-        batch_size=16,
+        batch_size=arguments.batch_size,
     )
-    results.write_parquet(arguments.output)
+    results.write_parquet(arguments.output, **few)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,13 @@ import numpy as np
 from ray import serve
 
 
+# Replicas come when more than this many requests wait or run for each, after 30 s of it, and go after 10 minutes.
+AUTOSCALING = {"min_replicas": 1, "max_replicas": 8, "target_ongoing_requests": 2}
+
+
 @serve.deployment(
     ray_actor_options={"num_cpus": 1},
-    autoscaling_config={"min_replicas": 1, "max_replicas": 8, "target_ongoing_requests": 2},
+    autoscaling_config=AUTOSCALING,
     max_ongoing_requests=8,
     max_queued_requests=64,
 )
@@ -22,7 +26,7 @@ class Model:
     def __init__(self, path: str, cache: str | None = None):
         import nnhal
 
-        self.model = nnhal.load(path, threads=1, cache_dir=cache)
+        self.model = nnhal.load(path, threads=1, cache_dir=cache, share_weights=True)
 
     async def __call__(self, request):
         values = np.asarray(await request.json(), self.model.inputs[0].dtype)

@@ -27,13 +27,14 @@ fn identity() -> Identity {
 fn sealed(content: &[u8], description: &[u8]) -> Vec<u8> {
     // As the identity above is written: each string behind its length.
     let description = [b"\x01a\x01b\x01c", description].concat();
-    let length = (128 + content.len() + description.len()) as u64;
+    let length = (160 + content.len() + description.len()) as u64;
     let mut file = b"nnhalc\r\n".to_vec();
     file.extend(FORMAT.to_le_bytes());
     file.extend((description.len() as u32).to_le_bytes());
     file.extend((content.len() as u64).to_le_bytes());
     file.extend(length.to_le_bytes());
     file.extend(TOKEN);
+    file.extend([0; 32]);
     let key = blake3::derive_key(CODE_CONTEXT, &KEY);
     let mut hasher = blake3::Hasher::new_keyed(&key);
     hasher.update(&file).update(content).update(&description);

@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import resource
+import signal
 import socket
 import sys
 import time
@@ -10,7 +12,8 @@ import urllib.request
 
 HTTP, GRPC, PID = sys.argv[1], sys.argv[2], int(sys.argv[3])
 REQUESTS = int(sys.argv[4]) if len(sys.argv) > 4 else 3000
-CONNECTIONS = 500
+CONNECTIONS = 10_000
+UPLOADS = 12
 ROUNDS = 200
 BODY = json.dumps(
     {"inputs": [{"name": "image", "shape": [1, 8, 8, 1], "datatype": "FP32", "data": [0.5] * 64}]}
@@ -76,11 +79,40 @@ def garbage():
                 pass  # cut off, or nothing to say: both are right
 
 
+def killed_processes():
+    """Processes that are killed while they send large bodies, some of which say how long these are and others not."""
+    large = 32 << 20
+    chunked = b"POST /v2/models/digits/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    processes = []
+    for number in range(UPLOADS):
+        process = os.fork()
+        if process == 0:
+            with connect(HTTP) as client:
+                client.sendall(head(large) if number % 2 else chunked)
+                while True:
+                    client.sendall(bytes(65536) if number % 2 else b"10000\r\n" + bytes(65536) + b"\r\n")
+                    time.sleep(0.005)
+        processes.append(process)
+    time.sleep(0.5)
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
 def many_connections():
-    clients = [connect(HTTP) for _ in range(CONNECTIONS)]
+    """Idle ones, as many as there can be with what the system lets this process open, and one that asks."""
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    theirs = next(line for line in open(f"/proc/{PID}/limits", encoding="ascii") if line.startswith("Max open files"))
+    count = min(CONNECTIONS, most - 200, int(theirs.split()[3]) - 200)
+    clients = [connect(HTTP) for _ in range(count)]
+    begun = time.monotonic()
     assert infer() == [1, 10]
+    seconds = time.monotonic() - begun
+    print(f"  with {count} connections a request takes {seconds * 1e3:.0f} ms, resident {resident()} KiB")
     for client in clients:
         client.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
 
 
 def many_requests():
@@ -99,7 +131,7 @@ def many_requests():
 infer()
 many_requests()
 before = (descriptors(), resident())
-for fault in (killed_in_the_middle, garbage, many_connections, many_requests, many_requests):
+for fault in (killed_in_the_middle, killed_processes, garbage, many_connections, many_requests, many_requests):
     begun = time.monotonic()
     fault()
     assert infer() == [1, 10], fault.__name__

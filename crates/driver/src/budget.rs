@@ -2,6 +2,7 @@
 
 use crate::memory::Ledger;
 use crate::schedule::{Scheduler, Slot};
+use nnhal_hal::memory::WeightPool;
 use nnhal_hal::time::loop_timeout;
 use nnhal_hal::{Cancellation, Client, Deadline, ErrorStatus, ExecutionOptions, Priority};
 use std::ops::Range;
@@ -16,6 +17,7 @@ pub struct Budget {
     cancellation: Option<Cancellation>,
     priority: Priority,
     client: Client,
+    weights: Option<WeightPool>,
     is_preparing: bool,
     slot: Option<Arc<Slot>>,
 }
@@ -74,6 +76,7 @@ impl Budget {
             cancellation: None,
             priority,
             client: Client::in_process(),
+            weights: None,
             is_preparing: false,
             slot: None,
         }
@@ -107,6 +110,17 @@ impl Budget {
     #[must_use]
     pub fn with_client(self, client: Client) -> Self {
         Self { client, ..self }
+    }
+
+    /// The same with packed weights in this pool.
+    #[must_use]
+    pub fn with_weights(self, weights: Option<WeightPool>) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// Where packed weights are to be, if prepared models share them.
+    pub fn weights(&self) -> Option<&WeightPool> {
+        self.weights.as_ref()
     }
 
     /// The same with a deadline that is no later than this one.

@@ -139,6 +139,7 @@ impl<E: Engine> DriverDevice<E> {
     /// What preparing may take.
     fn budget(options: &PrepareOptions, priority: Priority) -> Budget {
         let budget = Budget::new(options.deadline, priority).with_client(options.client.clone());
+        let budget = budget.with_weights(options.weights.clone());
         match &options.cancellation {
             Some(cancellation) => budget.with_cancellation(cancellation.clone()),
             None => budget,

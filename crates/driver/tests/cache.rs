@@ -341,7 +341,7 @@ fn cache_14_what_was_written_half_is_refused() {
 #[test]
 fn cache_9_what_is_refused_says_why() {
     let file = tempfile().unwrap();
-    assert!(matches!(load(&file), Err(CacheError::TooShort { found: 0, expected: 128 })));
+    assert!(matches!(load(&file), Err(CacheError::TooShort { found: 0, expected: 160 })));
     save(&file, &model(1, 2)).unwrap();
     let good = bytes(&file);
     let changed = |index: usize, value: u8| {
@@ -353,7 +353,7 @@ fn cache_9_what_is_refused_says_why() {
     assert!(matches!(changed(0, b'x'), CacheError::NotACache { found: [b'x', ..] }));
     assert!(matches!(changed(8, 1), CacheError::Format { found: 1, expected: 2 }));
     assert!(matches!(changed(16, 0xFF), CacheError::Length { .. }));
-    for index in [32, 64, 96, good.len() - 33, good.len() - 1] {
+    for index in [32, 64, 96, 128, good.len() - 33, good.len() - 1] {
         assert!(matches!(changed(index, good[index] ^ 1), CacheError::Altered), "{index}");
     }
     let error: nnhal_hal::Error = changed(64, good[64] ^ 1).into();

@@ -12,7 +12,7 @@ use crate::codes::{DeviceStatus, DeviceType, ExecutionPreference, HalVersion, Pr
 use crate::error::{Error, ExecutionError, Result};
 use crate::extension::Extension;
 use crate::fence::SyncFence;
-use crate::memory::Memory;
+use crate::memory::{Memory, WeightPool};
 use crate::model::Model;
 use crate::request::{OutputShape, Request};
 use crate::time::{Deadline, Timing};
@@ -77,6 +77,9 @@ pub struct PrepareOptions {
     pub cancellation: Option<Cancellation>,
     /// Whose prepared model it is to be; unless it is said, the process's.
     pub client: Client,
+    /// Where packed weights are to be, for prepared models of this process that have some in common. Interfaces to
+    /// other processes do not pass it on, and a device need not use it.
+    pub weights: Option<WeightPool>,
 }
 
 impl Default for PrepareOptions {
@@ -90,6 +93,7 @@ impl Default for PrepareOptions {
             token: [0; BYTE_SIZE_OF_CACHE_TOKEN],
             cancellation: None,
             client: Client::in_process(),
+            weights: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What names a prepared model in the folder, and the file it is in. `None` where there can be none:
 /// the device does not keep prepared models in one file, or the model is not out of a file.
-fn entry(
+pub(crate) fn entry(
     folder: &Path,
     model: &Model,
     device: &dyn Device,
@@ -55,6 +55,7 @@ pub(crate) fn load(
         deadline,
         model_cache,
         token,
+        weights: options.weights.clone(),
         ..PrepareOptions::default()
     });
     Ok(loaded.ok())

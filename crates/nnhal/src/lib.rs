@@ -60,6 +60,7 @@ mod prepared;
 mod profile;
 mod runner;
 mod session;
+mod shared_weights;
 mod tensor;
 #[cfg(feature = "trace")]
 pub mod trace;

@@ -1,5 +1,6 @@
 //! [`SessionOptions`]: where and how a model runs. [`RunOptions`]: how one run does.
 
+use nnhal_hal::memory::WeightPool;
 use nnhal_hal::{Cancellation, Deadline, Device, ExecutionOptions, ExecutionPreference, Priority};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -26,6 +27,8 @@ pub struct SessionOptions {
     pub(crate) run_timeout: Option<Duration>,
     pub(crate) loop_timeout: Option<Duration>,
     pub(crate) cache: Option<PathBuf>,
+    pub(crate) shares_weights: bool,
+    pub(crate) weights: Option<WeightPool>,
 }
 
 /// A device, or the name of one of [`devices`](crate::devices).
@@ -46,6 +49,8 @@ impl Default for SessionOptions {
             run_timeout: None,
             loop_timeout: None,
             cache: None,
+            shares_weights: false,
+            weights: None,
         }
     }
 }
@@ -113,6 +118,28 @@ impl SessionOptions {
     pub fn cache_dir(self, folder: impl Into<PathBuf>) -> Self {
         Self { cache: Some(folder.into()), ..self }
     }
+
+    /// Where the session's packed weights are: sessions of this process with the same pool, such as those of one
+    /// file for different shapes of its inputs, have equal ones only once, if the device is one of this library.
+    /// Preparing takes about half as long again. The weights are then not shared with other processes, whatever
+    /// [`Self::share_weights`] says.
+    #[must_use]
+    pub fn weights_in(self, pool: &WeightPool) -> Self {
+        Self { weights: Some(pool.clone()), ..self }
+    }
+
+    /// Whether sessions of the same file, with the same options, share the pages of their packed weights with those
+    /// of other processes of the same user. It takes a [`Self::cache_dir`], by which they find each other, and a
+    /// device that keeps prepared models there; otherwise it says nothing. A session that finds no other one
+    /// puts what the folder has, which is prepared for it if need be, into memory that the system lets no one
+    /// write, and the next one maps that. It stays as long as one of them is there. Meanwhile the
+    /// others wait, up to a minute.
+    ///
+    /// These pages are small ones mostly: a run may take some percent longer.
+    #[must_use]
+    pub fn share_weights(self, shares: bool) -> Self {
+        Self { shares_weights: shares, ..self }
+    }
 }
 
 impl fmt::Debug for SessionOptions {
@@ -131,6 +158,8 @@ impl fmt::Debug for SessionOptions {
             .field("run_timeout", &self.run_timeout)
             .field("loop_timeout", &self.loop_timeout)
             .field("cache", &self.cache)
+            .field("shares_weights", &self.shares_weights)
+            .field("weights", &self.weights)
             .finish()
     }
 }

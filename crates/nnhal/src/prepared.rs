@@ -5,6 +5,7 @@ use crate::devices;
 use crate::error::{Error, FailedOperation, Result, UnsupportedOperation, place_of};
 use crate::model::Model;
 use crate::options::{DeviceChoice, SessionOptions};
+use crate::shared_weights::{self, Published, Shared};
 use nnhal_driver::OperationPlace;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Deadline, Device, HalVersion, Operand, PrepareOptions, PreparedModel};
@@ -26,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) preparing: Duration,
     /// Whether it came out of the cache.
     pub(crate) is_from_cache: bool,
+    /// Tells other processes where its weights are.
+    _shared: Option<Published>,
 }
 
 impl Prepared {
@@ -36,25 +39,38 @@ impl Prepared {
         };
         let begun = Instant::now();
         let deadline = options.prepare_timeout.map(Deadline::after);
-        let cached = match &options.cache {
-            Some(folder) => cache::load(folder, model, &*device, options, deadline)?,
-            None => None,
+        let prepare = |files: PrepareOptions| {
+            let (preference, priority) = (options.preference, options.priority);
+            let weights = options.weights.clone();
+            let all = PrepareOptions { preference, priority, deadline, weights, ..files };
+            device
+                .prepare_model(model.hal(), HalVersion::LATEST, all)
+                .map_err(|error| explain(model, &*device, error))
         };
-        let is_from_cache = cached.is_some();
-        let program = match (cached, &options.cache) {
-            (Some(program), _) => program,
-            (None, folder) => {
-                let prepare = |files: PrepareOptions| {
-                    let (preference, priority) = (options.preference, options.priority);
-                    let all = PrepareOptions { preference, priority, deadline, ..files };
-                    device
-                        .prepare_model(model.hal(), HalVersion::LATEST, all)
-                        .map_err(|error| explain(model, &*device, error))
+        let shared = match &options.cache {
+            Some(folder) if options.shares_weights && options.weights.is_none() => {
+                shared_weights::prepare(folder, model, &*device, options, deadline, prepare)?
+            }
+            _ => None,
+        };
+        let (program, is_from_cache, shared) = match shared {
+            Some(Shared { program, is_from_cache, published }) => {
+                (program, is_from_cache, published)
+            }
+            None => {
+                let cached = match &options.cache {
+                    Some(folder) => cache::load(folder, model, &*device, options, deadline)?,
+                    None => None,
                 };
-                match folder {
-                    Some(folder) => cache::prepare(folder, model, &*device, options, prepare)?,
-                    None => prepare(PrepareOptions::default())?,
-                }
+                let is_from_cache = cached.is_some();
+                let program = match (cached, &options.cache) {
+                    (Some(program), _) => program,
+                    (None, Some(folder)) => {
+                        cache::prepare(folder, model, &*device, options, prepare)?
+                    }
+                    (None, None) => prepare(PrepareOptions::default())?,
+                };
+                (program, is_from_cache, None)
             }
         };
         let main = &model.hal().main;
@@ -70,6 +86,7 @@ impl Prepared {
             options: options.clone(),
             preparing: begun.elapsed(),
             is_from_cache,
+            _shared: shared,
         })
     }
 

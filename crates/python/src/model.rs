@@ -101,7 +101,7 @@ impl Model {
 
     /// Prepares the model on a device. Times are seconds.
     #[pyo3(signature = (*, device=None, threads=None, priority=None, preference=None, timeout=None,
-        prepare_timeout=None, loop_timeout=None, cache_dir=None))]
+        prepare_timeout=None, loop_timeout=None, cache_dir=None, share_weights=false))]
     #[allow(clippy::too_many_arguments)] // Python has names for them.
     fn session(
         &self,
@@ -114,6 +114,7 @@ impl Model {
         prepare_timeout: Option<f64>,
         loop_timeout: Option<f64>,
         cache_dir: Option<PathBuf>,
+        share_weights: bool,
     ) -> Outcome<Session> {
         let mut options = nnhal::SessionOptions::new().threads(threads.unwrap_or(0));
         if let Some(device) = device {
@@ -137,6 +138,7 @@ impl Model {
         if let Some(folder) = cache_dir {
             options = options.cache_dir(folder);
         }
+        options = options.share_weights(share_weights);
         Ok(Session::new(py.detach(|| self.0.session(options.clone()))?, options))
     }
 

@@ -1,9 +1,11 @@
 """`nnhal.load` and what it gives."""
 
 import ctypes
+import gc
 import json
 import logging
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -227,6 +229,23 @@ def test_prepared_models_are_kept(digits_path, tmp_path, digit):
     assert not nnhal.load(digits_path, cache_dir=tmp_path).is_from_cache
     again = nnhal.load(digits_path, cache_dir=tmp_path)
     assert again.is_from_cache and again(digit)[0].argmax() == 7
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory files")
+def test_weights_are_shared_by_those_who_load_the_same(digits_path, tmp_path, digit):
+    def mapped():
+        with open("/proc/self/maps", encoding="ascii") as maps:
+            return {line.split()[4] for line in maps if "memfd:nnhal-sealed" in line}
+
+    first = nnhal.load(digits_path, cache_dir=tmp_path, share_weights=True)
+    memory = mapped()
+    assert not first.is_from_cache and len(memory) == 1
+    again = pickle.loads(pickle.dumps(first))
+    assert again.is_from_cache and mapped() == memory
+    assert (again(digit)[0] == first(digit)[0]).all()
+    del first, again
+    gc.collect()
+    assert not mapped()
 
 
 def test_errors_are_what_litert_raises_and_pickle():

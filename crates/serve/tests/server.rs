@@ -264,6 +264,107 @@ fn a_full_queue_and_a_timeout_are_reported() {
     server.end();
 }
 
+/// A repository with a model of some hundred milliseconds: forty times `tanh(y) + x` over two million values.
+fn slow(config: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("slow/1")).unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/slow.tflite");
+    std::fs::copy(file, folder.path().join("slow/1/model.tflite")).unwrap();
+    std::fs::write(folder.path().join("slow/config.toml"), config).unwrap();
+    folder
+}
+
+/// A request for it, with these parameters.
+fn ask_slow(address: SocketAddr, parameters: &str) -> String {
+    let body = format!(
+        r#"{{"parameters":{{{parameters}}},"inputs":[{{"name":"x","shape":[1,1],"datatype":"FP32","data":[0.5]}}]}}"#
+    );
+    post(address, "/v2/models/slow/infer", &body)
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_given_up() {
+    let folder = slow("instances = 1\nthreads = 1");
+    let (server, address) = start(options(folder.path()));
+    assert_eq!(status(&ask_slow(address, "")), 200);
+    for _ in 0..5 {
+        let answer = ask_slow(address, r#""timeout":1500"#);
+        assert_eq!(status(&answer), 504, "{answer}");
+    }
+    let metrics = get(address, "/metrics");
+    assert!(metrics.contains(r#"kind="timeout""#), "{metrics}");
+    assert_eq!(status(&ask_slow(address, r#""timeout":20000000"#)), 200, "the next one is run");
+    server.end();
+}
+
+/// How many requests wait for the slow model.
+fn waiting(address: SocketAddr) -> usize {
+    let metrics = get(address, "/metrics");
+    let line = metrics.lines().find(|line| line.starts_with("nnhal_queue_length{model=\"slow\""));
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_request_of_a_high_priority_overtakes_those_that_wait() {
+    const LOW: usize = 8;
+    let folder = slow("instances = 1\nthreads = 1");
+    let (server, address) = start(options(folder.path()));
+    let (ended, order) = std::sync::mpsc::channel();
+    let behind = |last: u32| -> usize {
+        std::thread::scope(|scope| {
+            let ask = |priority: u32, name: &'static str| {
+                let ended = ended.clone();
+                scope.spawn(move || {
+                    let answer = ask_slow(address, &format!("\"priority\":{priority}"));
+                    assert_eq!(status(&answer), 200, "{answer}");
+                    ended.send(name).unwrap();
+                });
+            };
+            for _ in 0..LOW {
+                ask(3, "low");
+            }
+            let begun = Instant::now();
+            while waiting(address) < LOW - 1 {
+                assert!(begun.elapsed() < Duration::from_secs(20), "they do not wait");
+            }
+            ask(last, "last");
+            let rest: Vec<&str> = (0..=LOW).map(|_| order.recv().unwrap()).collect();
+            rest.len() - 1 - rest.iter().position(|name| *name == "last").unwrap()
+        })
+    };
+    let (high, low) = (behind(1), behind(3));
+    assert!(high >= 3, "{high} low requests were answered after one of a high priority");
+    assert!(low <= 1, "{low} low requests were answered after one that came later");
+    server.end();
+}
+
+#[test]
+fn a_batched_model_has_its_weights_once() {
+    let memory = |sizes: &str| -> f64 {
+        let folder = repository("");
+        let root = folder.path().join("wide");
+        std::fs::create_dir_all(root.join("1")).unwrap();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wide.tflite");
+        std::fs::copy(file, root.join("1/model.tflite")).unwrap();
+        std::fs::write(root.join("config.toml"), format!("instances = 1\n{sizes}")).unwrap();
+        let (server, address) = start(options(folder.path()));
+        assert!(!get(address, "/nnhal/models").contains("row_by_row\":\""), "it is run as a batch");
+        let metrics = get(address, "/metrics");
+        let line =
+            metrics.lines().find(|it| it.starts_with("nnhal_model_memory_bytes{model=\"wide\""));
+        let value =
+            line.and_then(|it| it.rsplit(' ').next()).unwrap_or_else(|| panic!("{metrics}"));
+        server.end();
+        value.parse().unwrap()
+    };
+    let one = memory("max_batch_size = 1");
+    let many =
+        memory("max_batch_size = 16\n[dynamic_batching]\npreferred_batch_sizes = [3, 6, 12]");
+    assert!(one > 1e5, "{one}");
+    // One row takes them as they are in the file, of 16 bits, the others of 32 bits.
+    assert!(many < 5.0 * one, "{many} bytes for eight sizes, {one} for one");
+}
+
 #[test]
 fn a_model_is_replaced_while_it_is_used_and_every_request_is_answered_once() {
     let folder = repository("");

@@ -361,6 +361,7 @@ impl nnhal_hal::Device for Device {
             token: options.token,
             cancellation: options.cancellation.clone(),
             client: options.client.clone(),
+            weights: None,
         };
         self.prepare_model_from_cache(same).map(|_| ())
     }

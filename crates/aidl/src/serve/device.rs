@@ -139,6 +139,7 @@ impl Device {
                 token,
                 cancellation: None,
                 client: guest.client().clone(),
+                weights: None,
             };
             if notified == Notified::Later {
                 // It says whether the model is valid, which the call answers. What cannot be run is for the callback.

@@ -4,6 +4,7 @@ use super::{Builder, Draft, lower};
 use crate::graph::{Graph, Node};
 use bytes::Bytes;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse};
+use nnhal_hal::memory::WeightPool;
 use nnhal_kernels::{
     Allowance, KeptQuestion, MemoryLimit, Packed, Preparation, SavedWeights, Team, TooLarge,
 };
@@ -26,6 +27,9 @@ const MANY_BYTES: usize = 1 << 20;
 /// Most memory for packed weights that is taken at a time.
 const MOST_ROOM: usize = 64 << 20;
 
+/// Packed weights of a node that are fewer bytes than this are not shared: there would be little to save.
+const LEAST_SHARED: usize = 16 << 10;
+
 /// Lowers all nodes. `saved` are the weights that they packed another time, by node.
 pub(super) fn lower_all(
     builder: &Builder<'_, '_>,
@@ -43,6 +47,7 @@ pub(super) fn lower_all(
     // A little more than there is: panels end with zeros.
     let room = (bytes + bytes / 8).min(MOST_ROOM) / team.threads();
     let idle = Mutex::new(Vec::new());
+    let pool = budget.weights();
     // One for all threads.
     let memory = Arc::new(KernelMemory {
         ledger: ledger.clone(),
@@ -70,16 +75,47 @@ pub(super) fn lower_all(
         budget.check_inside()?;
         let _step =
             tracing::trace_span!(parent: &lowering, "lower step", of = %node.place).entered();
-        if let Some(saved) = saved {
-            let weights = SavedWeights::new(saved.get(index).cloned().unwrap_or_default());
+        let restore = |weights: Bytes| -> Result<_, EngineError> {
+            let weights = SavedWeights::new(weights);
             let mut preparation = settled(Preparation::restore(set, threads, weights));
             let drafts = lower_node(node, &mut preparation)?;
             budget.check_inside()?;
             let packed = preparation.take_packed();
             preparation.finish().map_err(nnhal_hal::Error::failure)?;
+            Ok((drafts, packed))
+        };
+        let keep = |pool: &WeightPool, parts: &[&[u8]]| -> Result<Bytes, EngineError> {
+            let wanted = length(parts) as u64;
+            let kept = pool.keep(parts);
+            let user = MemoryUse::Operation(node.place);
+            kept.map(Bytes::from_owner).map_err(|_| EngineError::Allocation { user, wanted })
+        };
+        if let Some(saved) = saved {
+            let mut weights = saved.get(index).cloned().unwrap_or_default();
+            if let Some(pool) = pool
+                && weights.len() >= LEAST_SHARED
+            {
+                weights = keep(pool, &[&weights])?;
+            }
+            let (drafts, packed) = restore(weights)?;
             let saved = packed.iter().map(|it| it.length() as u64).sum();
             lock(&memory.held).grow(saved, MemoryUse::Operation(node.place))?;
             return Ok((drafts, packed));
+        }
+        if let Some(pool) = pool {
+            // In memory of its own, so that it can be let go of by itself.
+            let mut preparation = settled(Preparation::new(set, threads));
+            let drafts = lower_node(node, &mut preparation)?;
+            budget.check_inside()?;
+            let packed = preparation.take_packed();
+            drop(preparation);
+            let parts: Vec<&[u8]> = packed.iter().map(Packed::bytes).collect();
+            if length(&parts) < LEAST_SHARED {
+                return Ok((drafts, packed));
+            }
+            drop(drafts);
+            // They were charged when they were packed.
+            return restore(keep(pool, &parts)?);
         }
         let preparation = lock(&idle).pop();
         let mut preparation =
@@ -135,6 +171,10 @@ impl MemoryLimit for KernelMemory {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn length(parts: &[&[u8]]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
 }
 
 /// Bytes of all constants.

@@ -13,12 +13,13 @@
 //! | 8 | 4 | [`FORMAT`] |
 //! | 12 | 4 | length of the description, `d` |
 //! | 16 | 8 | length of the content, `c` |
-//! | 24 | 8 | length of the file, `128 + c + d` |
+//! | 24 | 8 | length of the file, `160 + c + d` |
 //! | 32 | 32 | the client's token |
-//! | 64 | 32 | the keyed code of the 64 bytes before, so that a long file of a stranger is not read |
-//! | 96 | `c` | the content: the engine's own bytes, or the model's constants |
-//! | `96 + c` | `d` | the description: who saved it, and how the content is to be read |
-//! | `96 + c + d` | 32 | the keyed code of header, content and description |
+//! | 64 | 32 | zeros |
+//! | 96 | 32 | the keyed code of the 96 bytes before, so that a long file of a stranger is not read |
+//! | 128 | `c` | the content: the engine's own bytes, or the model's constants |
+//! | `128 + c` | `d` | the description: who saved it, and how the content is to be read |
+//! | `128 + c + d` | 32 | the keyed code of header, content and description |
 //!
 //! Numbers are little endian. The description is in the format of
 //! [postcard](https://docs.rs/postcard); only what a holder of the key wrote gets that far.
@@ -28,7 +29,8 @@
 //! that says what was found, and a `GENERAL_FAILURE` for the client.
 //!
 //! A file is read once, into memory that no one else can write; that copy is what is checked and
-//! used, so rewriting the file at the same time is harmless (contract: CACHE-13).
+//! used, so rewriting the file at the same time is harmless (contract: CACHE-13). A memfd that is sealed
+//! against writing is such memory itself: it is mapped, and all processes that load it share its pages.
 //!
 //! ```
 //! use nnhal_driver::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache};

@@ -5,13 +5,14 @@ use super::key::{CacheKey, KEY_LENGTH};
 use blake3::Hasher;
 use bytes::Bytes;
 use nnhal_hal::CacheToken;
-use nnhal_hal::memory::zeros_in_huge_pages;
+use nnhal_hal::memory::{map_sealed, zeros_in_huge_pages};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The number of this format. Whatever changes the layout or the description counts it up.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Most bytes that a cache file may have: 1 GiB, more than the constants of any model that runs on
 /// such a device. It bounds what a file with holes can make us read.
@@ -21,7 +22,9 @@ pub const LENGTH_LIMIT: u64 = 1 << 30;
 pub const CODE_CONTEXT: &str = "nnhal 2026-11-21 code of a model cache file";
 
 const MAGIC: [u8; 8] = *b"nnhalc\r\n";
-const HEADER_LENGTH: usize = 64;
+/// With zeros behind what it says, so that the content begins on a cache line: a file that is mapped
+/// is used where it is.
+const HEADER_LENGTH: usize = 96;
 const CODE_LENGTH: usize = blake3::OUT_LEN;
 /// Where the content begins: behind the header and its code.
 const CONTENT_AT: u64 = (HEADER_LENGTH + CODE_LENGTH) as u64;
@@ -54,7 +57,7 @@ impl Header {
         bytes[12..16].copy_from_slice(&self.description_length.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.content_length.to_le_bytes());
         bytes[24..32].copy_from_slice(&file_length.to_le_bytes());
-        bytes[32..].copy_from_slice(&self.token);
+        bytes[32..64].copy_from_slice(&self.token);
         bytes
     }
 
@@ -130,14 +133,46 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Content and description of a file that was saved with this key under this token.
+/// Content and description of a file that was saved with this key under this token. They are copies, unless no
+/// one can change the file: then they are the file's own pages, which other processes may have too.
 pub(super) fn read(
     file: &File,
     code_key: &[u8; KEY_LENGTH],
     token: &CacheToken,
 ) -> Result<(Bytes, Bytes), CacheError> {
     let length = file.metadata().map_err(CacheError::system("fstat"))?.len();
-    read_parts(length, |bytes, position| file.read_exact_at(bytes, position), code_key, token)
+    match map_sealed(file) {
+        Some(memory) if memory.as_ref().len() as u64 == length => {
+            read_mapped(&Bytes::from_owner(memory), code_key, token)
+        }
+        _ => {
+            let read_at = |bytes: &mut [u8], position| file.read_exact_at(bytes, position);
+            read_parts(length, read_at, code_key, token)
+        }
+    }
+}
+
+/// The same of memory that no one changes.
+fn read_mapped(
+    file: &Bytes,
+    code_key: &[u8; KEY_LENGTH],
+    token: &CacheToken,
+) -> Result<(Bytes, Bytes), CacheError> {
+    let read_at = |bytes: &mut [u8], position| -> io::Result<()> {
+        let from = usize::try_from(position).ok().and_then(|at| file.get(at..));
+        let from = from.and_then(|from| from.get(..bytes.len()));
+        bytes.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    };
+    let part = |position, length| {
+        let range = |start: u64| -> Option<_> {
+            let start = usize::try_from(start).ok()?;
+            let end = start.checked_add(usize::try_from(length).ok()?)?;
+            (end <= file.len()).then_some(start..end)
+        };
+        range(position).map(|range| file.slice(range)).ok_or(CacheError::NoRoom { length })
+    };
+    parts(file.len() as u64, read_at, part, code_key, token)
 }
 
 /// The same of `length` bytes that `read_at` copies to a place from a position on.
@@ -145,11 +180,30 @@ pub(super) fn read(
 /// Every byte is read once, and no more memory is taken than there are bytes.
 pub(super) fn read_parts(
     length: u64,
-    mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<()>,
+    read_at: impl FnMut(&mut [u8], u64) -> io::Result<()>,
     code_key: &[u8; KEY_LENGTH],
     token: &CacheToken,
 ) -> Result<(Bytes, Bytes), CacheError> {
-    let mut read_at =
+    let read_at = RefCell::new(read_at);
+    let read = |bytes: &mut [u8], position: u64| (read_at.borrow_mut())(bytes, position);
+    let part = |position, length| {
+        let mut pages = zeros_in_huge_pages(length).map_err(|_| CacheError::NoRoom { length })?;
+        let wanted = usize::try_from(length).unwrap_or(pages.len());
+        read(&mut pages[..wanted], position).map_err(CacheError::system("pread"))?;
+        Ok(Bytes::from_owner(pages).slice(..wanted))
+    };
+    parts(length, read, part, code_key, token)
+}
+
+/// Content and description of `length` bytes, of which `read_at` copies few and `part` gives many.
+fn parts(
+    length: u64,
+    read_at: impl Fn(&mut [u8], u64) -> io::Result<()>,
+    part: impl Fn(u64, u64) -> Result<Bytes, CacheError>,
+    code_key: &[u8; KEY_LENGTH],
+    token: &CacheToken,
+) -> Result<(Bytes, Bytes), CacheError> {
+    let read_at =
         |bytes: &mut [u8], position| read_at(bytes, position).map_err(CacheError::system("pread"));
     if length < FRAME_LENGTH {
         return Err(CacheError::TooShort { found: length, expected: FRAME_LENGTH });
@@ -167,16 +221,9 @@ pub(super) fn read_parts(
     if blake3::keyed_hash(code_key, &header_bytes) != found {
         return Err(CacheError::Altered);
     }
-
-    let mut bytes_at = |position, length| {
-        let mut pages = zeros_in_huge_pages(length).map_err(|_| CacheError::NoRoom { length })?;
-        let wanted = usize::try_from(length).unwrap_or(pages.len());
-        read_at(&mut pages[..wanted], position)?;
-        Ok::<_, CacheError>(Bytes::from_owner(pages).slice(..wanted))
-    };
-    let content = bytes_at(CONTENT_AT, header.content_length)?;
+    let content = part(CONTENT_AT, header.content_length)?;
     let description =
-        bytes_at(CONTENT_AT + header.content_length, u64::from(header.description_length))?;
+        part(CONTENT_AT + header.content_length, u64::from(header.description_length))?;
     read_at(&mut found, length - CODE_LENGTH as u64)?;
     if code(code_key, &header_bytes, &content, &description) != found {
         return Err(CacheError::Altered);

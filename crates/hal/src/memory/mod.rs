@@ -37,13 +37,17 @@ mod error;
 mod lent;
 mod machine;
 mod mapping;
+mod sealed;
 mod view;
+mod weight_pool;
 mod zeros;
 
 pub use error::MemoryError;
 pub use lent::Loan;
 pub use machine::machine_memory;
+pub use sealed::{Sealed, map_sealed, seal};
 pub use view::MemoryView;
+pub use weight_pool::{KeptWeights, WeightPool};
 pub use zeros::{Zeros, zeros, zeros_in_huge_pages};
 
 use crate::client::{Client, Held, Holding};

@@ -316,6 +316,7 @@ def load(
     prepare_timeout: float | None = None,
     loop_timeout: float | None = None,
     cache_dir: str | os.PathLike | None = None,
+    share_weights: bool = False,
     signature: str | None = None,
 ) -> Model:
     """Loads a model from a path or the bytes of a file, and prepares it.
@@ -324,7 +325,8 @@ def load(
     use processors unless said; ``priority`` is ``low``, ``medium`` or ``high``; ``preference``
     ``fast_single_answer``, ``sustained_speed`` or ``low_power``. Timeouts are seconds: of a run,
     of preparing, of each WHILE of the model. ``cache_dir`` keeps prepared models, so that the next start
-    is faster. ``signature`` chooses among the file's signatures: they may be of different subgraphs.
+    is faster; with ``share_weights`` processes that load the same file with the same options have their packed weights
+    in memory only once (Linux). ``signature`` chooses among the file's signatures: they may be of different subgraphs.
     """
     options = {
         "device": device,
@@ -335,6 +337,7 @@ def load(
         "prepare_timeout": prepare_timeout,
         "loop_timeout": loop_timeout,
         "cache_dir": os.fspath(cache_dir) if cache_dir is not None else None,
+        "share_weights": share_weights or None,
         "signature": signature,
     }
     return Model(source, **{name: value for name, value in options.items() if value is not None})

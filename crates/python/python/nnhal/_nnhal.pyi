@@ -33,6 +33,7 @@ class Model:
         prepare_timeout: float | None = None,
         loop_timeout: float | None = None,
         cache_dir: str | PathLike[str] | None = None,
+        share_weights: bool = False,
     ) -> Session: ...
     @property
     def description(self) -> str: ...

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::repository::ModelConfig;
 use crate::request::{Data, OutputData};
 use bytes::Bytes;
+use nnhal::hal::memory::WeightPool;
 use nnhal::hal::{Cancellation, Priority};
 use nnhal::{Fill, Model, RunOptions, Runner, Session, SessionOptions, TensorInfo};
 use std::path::Path;
@@ -23,6 +24,8 @@ pub(crate) struct Programs {
     /// number says nothing.
     sizes: Vec<(usize, Session)>,
     is_batched: bool,
+    /// Where all sizes have their packed weights.
+    weights: WeightPool,
     /// Why rows are run one by one, if they are.
     row_by_row: Option<String>,
 }
@@ -52,11 +55,16 @@ impl Programs {
             .device(&config.device)
             .threads(config.threads_of_a_run())
             .priority(config.priority(0));
+        let weights = WeightPool::new();
         if batches.is_empty() {
             let session = prepare(model, &options, cache)?;
             let sizes = vec![(1, session)];
-            return Ok(Self { sizes, is_batched: false, row_by_row: None });
+            return Ok(Self { sizes, is_batched: false, weights, row_by_row: None });
         }
+        let options = match batches {
+            [_] => options,
+            _ => options.weights_in(&weights),
+        };
         let of_rows = |rows: usize| -> Result<(usize, Session)> {
             let shapes = model.inputs().iter().map(|info| batch_shape(info, rows));
             let shapes: Option<Vec<_>> = shapes.collect();
@@ -70,7 +78,9 @@ impl Programs {
             };
             Ok((rows, prepare(&model, &options, cache)?))
         };
-        let mut programs = Self { sizes: vec![of_rows(1)?], is_batched: true, row_by_row: None };
+        let sizes = vec![of_rows(1)?];
+        let mut programs =
+            Self { sizes, is_batched: true, weights: weights.clone(), row_by_row: None };
         let larger = batches.iter().filter(|rows| **rows > 1).map(|rows| of_rows(*rows));
         let checked = larger.collect::<Result<Vec<_>>>().and_then(|larger| {
             programs.sizes.extend(larger);
@@ -153,7 +163,8 @@ impl Programs {
             });
             weights.saturating_add(ends.max().unwrap_or(0).saturating_mul(instances as u64))
         };
-        self.sizes.iter().map(|(_, session)| of_session(session)).sum()
+        let all: u64 = self.sizes.iter().map(|(_, session)| of_session(session)).sum();
+        all.saturating_sub(self.weights.saved_bytes())
     }
 
     /// How many rows to run at once of those that are left.

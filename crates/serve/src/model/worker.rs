@@ -89,7 +89,12 @@ fn succeed(
 }
 
 fn fail(served: &Served, batch: Vec<Job>, error: &Error) {
-    tracing::warn!(model = served.name, version = served.version, %error, "a run failed");
+    if batch.iter().all(|job| job.cancellation.is_cancelled()) {
+        // As often as clients like; it says nothing of the model.
+        tracing::debug!(model = served.name, version = served.version, "a run was given up");
+    } else {
+        tracing::warn!(model = served.name, version = served.version, %error, "a run failed");
+    }
     for job in batch {
         served.failed(job.arrived.elapsed());
         // A run that was given up because its client had gone.
