@@ -113,7 +113,7 @@ unsafe fn takes_times(table: NonNull<*const c_void>) -> bool {
     if !is_table {
         return false;
     }
-    // SAFETY: it is the table of a profiler, which has at least so many functions.
+    // SAFETY: it is the table of a profiler, which has this function and those before.
     let function = unsafe { table.add(ADD_EVENT).read() };
     symbol(function).is_some_and(|(name, at)| at == function.addr() && name.ends_with(NAME))
 }

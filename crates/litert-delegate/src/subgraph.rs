@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_the_shapes_of_constants_tell_tensors_apart() {
+    fn types_and_the_shapes_of_constants_distinguish_tensors() {
         let inside = [tensor(1, &[3], false), tensor(1, &[2, 3], false), tensor(2, &[2, 3], false)];
         let (x, scale) = (tensor(1, &[8, 8], false), tensor(1, &[3], true));
         let index = tensor(2, &[2, 3], false);
