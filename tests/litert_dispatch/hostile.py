@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "litert_delegate")]
 os.environ.setdefault("NNHAL_LITERT_OPTIONS", "threads:2;log:debug")
 
+import asynchronous  # noqa: E402
 import compiled  # noqa: E402: reads the environment
 import hostile_cases as cases  # noqa: E402
 from hostile_cases import FLOAT, INT8, fails, flatfile, image, test  # noqa: E402
@@ -225,6 +226,11 @@ def hostile_files_are_errors_or_run():
         return lambda file: run(make(file), np.zeros((1, 8, 8, 1), np.int8), of=[np.zeros((1, 10), np.int8)])
 
     cases.broken_files(runs(compiled.plain), runs(compiled.compiled), 12)
+
+
+@test
+def an_asynchronous_run_of_a_c_program_is_done_when_it_returns():
+    asynchronous.check(compiled.FOLDER, flatfile.relu([1, 4]), compiled.Log())
 
 
 @test
