@@ -17,6 +17,9 @@ const LARGE: usize = 128;
 /// Subgraphs that the nodes of one graph may run.
 const MOST_SUBGRAPHS: usize = 1024;
 
+/// Subgraphs within each other.
+const MOST_NESTED: usize = 32;
+
 /// Nodes as a graph.
 pub(crate) struct Gathered {
     pub(crate) graph: Graph,
@@ -163,6 +166,10 @@ impl Gathering<'_, '_> {
         let address = body.host.address();
         if self.known.around.contains(&address) {
             return Err(Error::Node("subgraphs run each other".into()));
+        }
+        if self.known.around.len() > MOST_NESTED {
+            let what = format!("it runs more than {MOST_NESTED} subgraphs within each other");
+            return Err(Error::Node(what));
         }
         let (inputs, outputs) = order(&body)?;
         let key = (index, [&inputs[..], &outputs].concat());
