@@ -51,6 +51,26 @@ def alone(call, folder):
             return None
 
 
+def answers(call, folders, jobs):
+    """By folder the answer of a call; None where it took its process down."""
+    found, waiting = {}, list(folders)
+    while waiting:
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(jobs, context) as pool:
+            under_way = {pool.submit(call, it): it for it in waiting}
+            for job in concurrent.futures.as_completed(under_way):
+                try:
+                    found[under_way[job]] = job.result()
+                except concurrent.futures.process.BrokenProcessPool:
+                    pass
+        waiting = [it for it in waiting if it not in found]
+        # One of the first took its process down: each of those is tried alone.
+        for suspect in waiting[:2 * jobs]:
+            found[suspect] = alone(call, suspect)
+        waiting = waiting[2 * jobs:]
+    return found
+
+
 def main(try_case, plain_fails, host):
     """`try_case(folder)` gives (case, kind, text), `plain_fails(folder)` what is wrong with the host itself, if anything."""
     parser = argparse.ArgumentParser()
@@ -66,33 +86,19 @@ def main(try_case, plain_fails, host):
     # Where the library differs from LiteRT, whoever runs it, is written down already.
     table = (HERE / "../../docs/tflite.md").read_text().split("## Different")[1].split("##")[0]
     expected = set(re.findall(r"^\| [A-Z_0-9]+ \| (\S+) \|$", table, re.MULTILINE))
-    results, crashed = [], []
-    waiting = [str(it) for it in folders]
-    while waiting:
-        context = multiprocessing.get_context("spawn")
-        done = set()
-        with concurrent.futures.ProcessPoolExecutor(arguments.jobs, context) as pool:
-            jobs = {pool.submit(try_case, it): it for it in waiting}
-            for job in concurrent.futures.as_completed(jobs):
-                try:
-                    results.append(job.result())
-                    done.add(jobs[job])
-                except concurrent.futures.process.BrokenProcessPool:
-                    pass
-        waiting = [it for it in waiting if it not in done]
-        # One of the first took its process down: each of those is tried alone.
-        for suspect in waiting[:2 * arguments.jobs]:
-            answer = alone(try_case, suspect)
-            results.append(answer or (pathlib.Path(suspect).name, "crash", ""))
-            waiting.remove(suspect)
+    found = answers(try_case, [str(it) for it in folders], arguments.jobs)
+    results = [answer or (pathlib.Path(folder).name, "crash", "") for folder, answer in found.items()]
+    doubted = [str(arguments.data / name) for name, kind, _ in results
+               if kind == "error" or kind == "differs" and name not in expected]
+    own = answers(plain_fails, doubted, arguments.jobs)
     counts, bad = collections.Counter(), []
     for name, kind, text in sorted(results):
         if kind in ("differs", "error", "crash"):
             if name in expected and kind == "differs":
                 kind = "expected"
-            elif kind != "crash" and (own := alone(plain_fails, str(arguments.data / name))):
+            elif wrong := own.get(str(arguments.data / name)):
                 # The host answers something else than the LiteRT of the corpus, or nothing.
-                kind, text = "host's own", own
+                kind, text = "host's own", wrong
             else:
                 bad.append((name, kind, text))
         if kind == "fell back":

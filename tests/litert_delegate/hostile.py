@@ -8,36 +8,19 @@ and one that dies is a failure.
 import ctypes
 import gc
 import json
-import os
 import pathlib
-import subprocess
-import sys
 import tempfile
-import threading
 
 import numpy as np
 
+import hostile_cases as cases
 import hosts
-
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(REPOSITORY / "crates/python/tests"))
-import flatfile  # noqa: E402: the writer of small models
-FLOAT = REPOSITORY / "assets/digits/digits_float32.tflite"
-INT8 = REPOSITORY / "assets/digits/digits_int8.tflite"
-TESTS = {}
-
-
-def test(function):
-    TESTS[function.__name__] = function
-    return function
+from hostile_cases import FLOAT, INT8, fails, flatfile, test
 
 
 def image(interpreter, seed=0):
     details = interpreter.get_input_details()[0]
-    random = np.random.default_rng(seed)
-    if details["dtype"] == np.float32:
-        return random.random(details["shape"], np.float32)
-    return random.integers(-128, 128, details["shape"]).astype(details["dtype"])
+    return cases.image(details["dtype"], seed, details["shape"])
 
 
 def run(interpreter, value):
@@ -51,17 +34,6 @@ def expect(model, value):
     interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], value.shape)
     interpreter.allocate_tensors()
     return run(interpreter, value)
-
-
-def fails(call, *words):
-    """The message of a call that must fail, and say these words."""
-    try:
-        call()
-    except (ValueError, RuntimeError) as error:
-        text = str(error)
-        assert all(word in text for word in words), text
-        return text
-    raise AssertionError("it did not fail")
 
 
 def open_model():
@@ -203,26 +175,16 @@ def one_delegate_serves_several_interpreters():
 
 @test
 def interpreters_on_threads_do_not_disturb_each_other():
-    problems = []
-
     def work(seed):
-        try:
-            for model in (FLOAT, INT8):
-                interpreter = hosts.delegated(model, threads="2")
-                interpreter.allocate_tensors()
-                value = image(interpreter, seed)
-                expected = expect(model, value)
-                for _ in range(50):
-                    np.testing.assert_allclose(run(interpreter, value), expected, atol=1e-6)
-        except BaseException as error:
-            problems.append(error)
+        for model in (FLOAT, INT8):
+            interpreter = hosts.delegated(model, threads="2")
+            interpreter.allocate_tensors()
+            value = image(interpreter, seed)
+            expected = expect(model, value)
+            for _ in range(50):
+                np.testing.assert_allclose(run(interpreter, value), expected, atol=1e-6)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems, problems
+    cases.on_threads(work, range(4))
 
 
 @test
@@ -279,30 +241,18 @@ def a_process_that_was_forked_gets_an_error_and_may_begin_anew():
     interpreter.allocate_tensors()
     value = image(interpreter)
     expected = run(interpreter, value).copy()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            fails(interpreter.invoke, "process")
-            fresh = hosts.delegated(FLOAT, threads="2")
-            fresh.allocate_tensors()
-            np.testing.assert_array_equal(run(fresh, value), expected)
-            # Deleting the parent's waits for none of its threads.
-            del interpreter, fresh
-            gc.collect()
-            code = 0
-        except BaseException as error:
-            print(repr(error), file=sys.stderr)
-        os._exit(code)
-    for _ in range(300):
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            break
-        threading.Event().wait(0.1)
-    else:
-        os.kill(child, 9)
-        raise AssertionError("the child hangs")
-    assert status == 0
+
+    def child():
+        nonlocal interpreter
+        fails(interpreter.invoke, "process")
+        fresh = hosts.delegated(FLOAT, threads="2")
+        fresh.allocate_tensors()
+        np.testing.assert_array_equal(run(fresh, value), expected)
+        # Deleting the parent's waits for none of its threads.
+        del interpreter, fresh
+        gc.collect()
+
+    assert cases.forked(child) == 0
     np.testing.assert_array_equal(run(interpreter, value), expected)
 
 
@@ -313,44 +263,17 @@ def a_fork_while_a_thread_is_inside_never_hangs():
         it.allocate_tensors()
     value = image(other)
     expected = run(other, value).copy()
-    stop = threading.Event()
 
-    def work():
-        while not stop.is_set():
-            run(busy, value)
+    def child():
+        try:
+            fails(other.invoke, "process")
+            fresh = hosts.delegated(FLOAT, threads="2")
+            fresh.allocate_tensors()
+            np.testing.assert_array_equal(run(fresh, value), expected)
+        except ValueError as error:
+            assert "process" in str(error), error
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    outcomes = []
-    try:
-        for _ in range(30):
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    try:
-                        fails(other.invoke, "process")
-                        fresh = hosts.delegated(FLOAT, threads="2")
-                        fresh.allocate_tensors()
-                        np.testing.assert_array_equal(run(fresh, value), expected)
-                        code = 0
-                    except ValueError as error:
-                        code = 0 if "process" in str(error) else 2
-                except BaseException as error:
-                    print(repr(error), file=sys.stderr)
-                os._exit(code)
-            for _ in range(300):
-                done, status = os.waitpid(child, os.WNOHANG)
-                if done:
-                    break
-                threading.Event().wait(0.1)
-            else:
-                os.kill(child, 9)
-                raise AssertionError("the child hangs")
-            outcomes.append(os.waitstatus_to_exitcode(status))
-    finally:
-        stop.set()
-        thread.join()
+    outcomes = cases.forks_meanwhile(lambda: run(busy, value), child, 30)
     assert not any(outcomes), outcomes
 
 
@@ -439,45 +362,59 @@ def variables_are_the_interpreters():
 
 @test
 def hostile_files_are_errors_of_the_host_or_ours():
-    original = INT8.read_bytes()
-    random = np.random.default_rng(5)
-    outcomes = {"made": 0, "refused": 0}
-    for _ in range(150):
-        # The host trusts more of a file than we do: what it survives alone is what we are tried with.
-        changed = bytearray(original)
-        for at in random.integers(len(original) // 2, len(original), 3):
-            changed[at] = random.integers(0, 256)
-        changed = bytes(changed)
-        script = ("import sys, hosts; x = sys.stdin.buffer.read(); i = hosts.%s(x); "
-                  "i.allocate_tensors(); i.invoke()")
-        codes = []
-        for way in ("plain", "delegated"):
-            codes.append(subprocess.run([sys.executable, "-c", script % way], input=changed,
-                                        capture_output=True, cwd=pathlib.Path(__file__).parent).returncode)
-            if codes[0] < 0:
-                break
-        if codes[0] < 0:
-            continue
-        assert codes[1] >= 0, f"signal {-codes[1]}"
-        outcomes["refused" if codes[1] else "made"] += 1
-        if sum(outcomes.values()) == 12:
-            break
-    assert outcomes["made"], outcomes
+    def runs(make):
+        def call(file):
+            interpreter = make(file)
+            interpreter.allocate_tensors()
+            interpreter.invoke()
+        return call
+
+    cases.broken_files(runs(hosts.plain), runs(hosts.delegated), 12)
 
 
-def main():
-    if len(sys.argv) > 1 and sys.argv[1] in TESTS:
-        TESTS[sys.argv[1]]()
+@test
+def a_composite_has_the_shape_of_its_input():
+    model = composite()
+    if hosts.HOST == "tflite-runtime":
+        fails(lambda: hosts.plain(model))
         return
-    failed = 0
-    for name in TESTS:
-        done = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, timeout=300)
-        if done.returncode:
-            failed += 1
-            print(f"FAILED {name} ({done.returncode})\n{done.stdout}{done.stderr}")
-    print(f"{hosts.HOST}: {len(TESTS)} tests, {failed} failed")
-    sys.exit(1 if failed else 0)
+    interpreter = hosts.delegated(model)
+    for length in (3, 5, 3, 0, 1):
+        interpreter.resize_tensor_input(0, [2, length])
+        interpreter.allocate_tensors()
+        if length:
+            value = np.random.default_rng(length).random((2, length), np.float32)
+            np.testing.assert_allclose(run(interpreter, value), expect(model, value), atol=1e-6)
+        assert hosts.partitions(interpreter)[0] == 1
+
+
+def composite():
+    """tanh(relu(x)) as a composite; `tflite-runtime` has no such operator."""
+    T, tensor = flatfile.Table, flatfile.tensor
+    ends = lambda: [tensor(name, [2, 3]) for name in "xy"]
+    code = lambda it: T(f0=("b", min(it, 127)), f2=("i", 1), f3=("i", it))
+    main = T(f0=ends(), f1=[0], f2=[1],
+             f3=[T(f0=("I", 0), f1=[0], f2=[1], f11=("B", 21), f12=T(f0="test.tanh", f1=("i", 1), f2=b"\0"))])
+    body = T(f0=[*ends(), tensor("z", [2, 3])], f1=[0], f2=[2],
+             f3=[T(f0=("I", 1), f1=[0], f2=[1]), T(f0=("I", 2), f1=[1], f2=[2])])
+    return flatfile.file(T(f0=("I", 3), f1=[code(206), code(flatfile.RELU), code(28)], f2=[main, body], f4=[T()]))
+
+
+@test
+def subgraphs_that_run_each_other_are_left():
+    """The host would never end."""
+    for body in (0, 1):
+        T, tensor = flatfile.Table, flatfile.tensor
+        graph = lambda number: T(
+            f0=[tensor(name, [2]) for name in "xy"], f1=[0], f2=[1],
+            f3=[T(f0=("I", 0), f1=[0], f2=[1], f11=("B", 21), f12=T(f0="test", f1=("i", number), f2=b"\0"))])
+        model = flatfile.file(T(f0=("I", 3), f1=[T(f0=("b", 127), f2=("i", 1), f3=("i", 206))],
+                                f2=[graph(1), graph(body)], f4=[T()]))
+        try:
+            assert hosts.partitions(hosts.delegated(model))[0] == 0
+        except ValueError:
+            pass    # the host itself refuses it
 
 
 if __name__ == "__main__":
-    main()
+    cases.main(hosts.HOST)

@@ -13,32 +13,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
-sys.path += [str(HERE), str(REPOSITORY / "crates/python/tests")]
+sys.path += [str(HERE), str(HERE.parent / "litert_delegate")]
 os.environ.setdefault("NNHAL_LITERT_OPTIONS", "threads:2;log:debug")
 
-import flatfile  # noqa: E402: the writer of small models
-
-FLOAT = REPOSITORY / "assets/digits/digits_float32.tflite"
-INT8 = REPOSITORY / "assets/digits/digits_int8.tflite"
-TESTS = {}
-
-
-def test(function):
-    TESTS[function.__name__] = function
-    return function
-
-
-def image(kind, seed=0, shape=(1, 8, 8, 1)):
-    random = np.random.default_rng(seed)
-    if kind == np.float32:
-        return random.random(shape, np.float32)
-    return random.integers(-128, 128, shape).astype(kind)
+import asynchronous  # noqa: E402
+import compiled  # noqa: E402: reads the environment
+import hostile_cases as cases  # noqa: E402
+from hostile_cases import FLOAT, INT8, fails, flatfile, image, test  # noqa: E402
 
 
 def expect(model, *values):
@@ -54,14 +39,6 @@ def expect(model, *values):
 
 def run(model, *values, of=None, signature=0):
     return compiled.run(model, values, [(it.shape, it.dtype) for it in of], signature)
-
-
-def fails(call):
-    try:
-        call()
-    except RuntimeError as error:
-        return str(error)
-    raise AssertionError("it does not fail")
 
 
 @test
@@ -171,8 +148,7 @@ def wrong_options_are_an_error_that_lists_them():
 def the_trace_has_the_operations():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "trace.json"
-        script = ("import compiled, hostile; from hostile import *; hostile.compiled = compiled; "
-                  "m = compiled.compiled(FLOAT); run(m, image(np.float32), of=[np.zeros((1, 10), np.float32)]); "
+        script = ("from hostile import *; m = compiled.compiled(FLOAT); run(m, image(np.float32), of=[np.zeros((1, 10), np.float32)]); "
                   "del m; gc.collect()")
         environment = dict(os.environ, NNHAL_LITERT_OPTIONS=f"threads:1;profile:{path}",
                            PYTHONPATH=f"{HERE}")
@@ -183,28 +159,16 @@ def the_trace_has_the_operations():
 
 @test
 def models_on_threads_are_separate():
-    paths = [(FLOAT, np.float32), (INT8, np.int8)]
-    wrong = []
-
-    def work(path, kind):
-        try:
-            model = compiled.compiled(path)
-            for seed in range(40):
-                value = image(kind, seed)
-                of = expect(path, value)
-                found = run(model, value, of=of)[0]
-                if not np.allclose(found, of[0], atol=1e-6):
-                    wrong.append((path, seed))
-        except Exception as error:
-            wrong.append(repr(error))
+    def work(of):
+        path, kind = of
+        model = compiled.compiled(path)
+        for seed in range(40):
+            value = image(kind, seed)
+            expected = expect(path, value)
+            np.testing.assert_allclose(run(model, value, of=expected)[0], expected[0], atol=1e-5)
 
     with compiled.Log():
-        threads = [threading.Thread(target=work, args=it) for it in paths * 2]
-        for it in threads:
-            it.start()
-        for it in threads:
-            it.join()
-    assert not wrong, wrong
+        cases.on_threads(work, [(FLOAT, np.float32), (INT8, np.int8)] * 2)
 
 
 @test
@@ -227,27 +191,16 @@ def after_fork_it_is_an_error_and_the_child_makes_its_own():
         value = image(np.float32)
         expected = expect(FLOAT, value)
         run(model, value, of=expected)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                fails(lambda: run(model, value, of=expected))
-                fresh = compiled.compiled(FLOAT)
-                np.testing.assert_allclose(run(fresh, value, of=expected)[0], expected[0], atol=1e-6)
-                del model, fresh
-                gc.collect()
-                code = 0
-            except BaseException as error:
-                print(repr(error), file=sys.stderr)
-            os._exit(code)
-        for _ in range(300):
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                break
-            threading.Event().wait(0.1)
-        else:
-            os.kill(child, 9)
-            raise AssertionError("the child hangs")
+
+        def child():
+            nonlocal model
+            fails(lambda: run(model, value, of=expected))
+            fresh = compiled.compiled(FLOAT)
+            np.testing.assert_allclose(run(fresh, value, of=expected)[0], expected[0], atol=1e-6)
+            del model, fresh
+            gc.collect()
+
+        status = cases.forked(child)
         np.testing.assert_allclose(run(model, value, of=expected)[0], expected[0], atol=1e-6)
     assert status == 0, log.text
     assert "make it after the fork" in log.text, log.text
@@ -259,69 +212,59 @@ def a_fork_while_a_thread_is_inside_never_hangs():
         busy, other = compiled.compiled(FLOAT), compiled.compiled(FLOAT)
         value = image(np.float32)
         expected = expect(FLOAT, value)
-        stop = threading.Event()
-
-        def work():
-            taken, given = busy.create_input_buffers(0), busy.create_output_buffers(0)
-            taken[0].write(value)
-            while not stop.is_set():
-                busy.run_by_index(0, taken, given)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        outcomes = []
-        try:
-            for _ in range(15):
-                child = os.fork()
-                if child == 0:
-                    code = 1
-                    try:
-                        fails(lambda: run(other, value, of=expected))
-                        code = 0
-                    except BaseException as error:
-                        print(repr(error), file=sys.stderr)
-                    os._exit(code)
-                for _ in range(300):
-                    done, status = os.waitpid(child, os.WNOHANG)
-                    if done:
-                        break
-                    threading.Event().wait(0.1)
-                else:
-                    os.kill(child, 9)
-                    raise AssertionError("the child hangs")
-                outcomes.append(os.waitstatus_to_exitcode(status))
-        finally:
-            stop.set()
-            thread.join()
+        taken, given = busy.create_input_buffers(0), busy.create_output_buffers(0)
+        taken[0].write(value)
+        outcomes = cases.forks_meanwhile(lambda: busy.run_by_index(0, taken, given),
+                                         lambda: fails(lambda: run(other, value, of=expected)), 15)
     assert not any(outcomes), (outcomes, log.text[-2000:])
 
 
 @test
 def hostile_files_are_errors_or_run():
     """What LiteRT survives alone it survives with us."""
-    original = INT8.read_bytes()
-    random = np.random.default_rng(5)
-    script = ("import sys, numpy as np, compiled; x = sys.stdin.buffer.read(); m = compiled.%s(x); "
-              "compiled.run(m, [np.zeros((1, 8, 8, 1), np.int8)], [((1, 10), np.int8)])")
-    outcomes = {"made": 0, "refused": 0}
-    for _ in range(60):
-        changed = bytearray(original)
-        for at in random.integers(len(original) // 2, len(original), 3):
-            changed[at] = random.integers(0, 256)
-        codes = []
-        for way in ("plain", "compiled"):
-            done = subprocess.run([sys.executable, "-c", script % way], input=bytes(changed), capture_output=True,
-                                  cwd=HERE)
-            codes.append(done.returncode)
-            if codes[0] < 0:
-                break
-        if codes[0] < 0:
-            continue
-        assert codes[1] >= 0, f"signal {-codes[1]}"
-        outcomes["refused" if codes[1] else "made"] += 1
-        if sum(outcomes.values()) == 8:
-            break
-    assert outcomes["made"], outcomes
+    def runs(make):
+        return lambda file: run(make(file), np.zeros((1, 8, 8, 1), np.int8), of=[np.zeros((1, 10), np.int8)])
+
+    cases.broken_files(runs(compiled.plain), runs(compiled.compiled), 12)
+
+
+@test
+def an_asynchronous_run_of_a_c_program_is_done_when_it_returns():
+    asynchronous.check(compiled.FOLDER, flatfile.relu([1, 4]), compiled.Log())
+
+
+@test
+def buffers_of_other_sizes_and_missing_ones_are_errors():
+    with compiled.Log() as log:
+        model, other = compiled.compiled(FLOAT, compiled.OURS), compiled.compiled(flatfile.relu([1, 4]))
+        value = image(np.float32)
+        expected = expect(FLOAT, value)
+        taken, given = model.create_input_buffers(0), model.create_output_buffers(0)
+        small, also_small = other.create_input_buffers(0), other.create_output_buffers(0)
+        for wrong in ((small, given), (taken, also_small), (given, taken), ([], given), (taken, []),
+                      (taken * 2, given), (taken, given * 2)):
+            fails(lambda: model.run_by_index(0, *wrong))
+        fails(lambda: model.run_by_index(3, taken, given))
+        # It runs on.
+        np.testing.assert_allclose(run(model, value, of=expected)[0], expected[0], atol=1e-6)
+        np.testing.assert_array_equal(run(other, np.float32([[1, -1, 2, -2]]), of=[np.zeros((1, 4), np.float32)])[0],
+                                      [[1, 0, 2, 0]])
+    assert log.runs() >= 2, log.text
+
+
+@test
+def buffers_outlive_their_model_and_serve_another():
+    with compiled.Log():
+        first, second = compiled.compiled(FLOAT), compiled.compiled(FLOAT)
+        value = image(np.float32)
+        expected = expect(FLOAT, value)
+        taken, given = first.create_input_buffers(0), first.create_output_buffers(0)
+        taken[0].write(value)
+        # Buffers of one model in another of the same form.
+        second.run_by_index(0, taken, given)
+        first.close()
+        second.run_by_index(0, taken, given)
+        np.testing.assert_allclose(given[0].read(10, np.float32), expected[0].ravel(), atol=1e-6)
 
 
 @test
@@ -337,21 +280,5 @@ def a_library_alone_is_no_harm():
     assert done.returncode in (0, 1) and "No dispatch library" in done.stderr, (done.returncode, done.stderr)
 
 
-def main():
-    if len(sys.argv) > 1 and sys.argv[1] in TESTS:
-        TESTS[sys.argv[1]]()
-        return
-    failed = 0
-    for name in TESTS:
-        done = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, timeout=300)
-        if done.returncode:
-            failed += 1
-            print(f"FAILED {name} ({done.returncode})\n{done.stdout}{done.stderr}")
-    print(f"{compiled.HOST}: {len(TESTS)} tests, {failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-import compiled  # noqa: E402: reads the environment
-
 if __name__ == "__main__":
-    main()
+    cases.main(compiled.HOST)

@@ -297,6 +297,73 @@ static void fork_after_load(const TfLiteModel* model) {
     TfLiteInterpreterDelete(interpreter);
 }
 
+static volatile int stop;
+
+static void* running(void* interpreter) {
+    while (!stop) run(interpreter, 5);
+    return NULL;
+}
+
+/* A process that is forked while a thread runs a model: a call answers with a status, and never hangs. */
+static void fork_while_a_thread_is_inside(const TfLiteModel* model) {
+    TfLiteInterpreter *busy = ready(model), *other = ready(model);
+    int expected = run(other, 5);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, running, busy) == 0);
+    for (int i = 0; i < 20; i++) {
+        usleep(1000);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            alarm(20);
+            if (TfLiteInterpreterInvoke(other) == kTfLiteOk) CHECK(run(other, 5) == expected);
+            TfLiteInterpreterDelete(other);
+            TfLiteInterpreterDelete(busy);
+            _exit(0);
+        }
+        int status = 0;
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    stop = 1;
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(run(other, 5) == expected);
+    TfLiteInterpreterDelete(busy);
+    TfLiteInterpreterDelete(other);
+}
+
+/* Files with bytes that were changed: each is refused, or runs to some answer or a status. */
+static void hostile_models(const char* path) {
+    static char original[1 << 20], changed[1 << 20];
+    FILE* file = fopen(path, "rb");
+    CHECK(file);
+    size_t size = fread(original, 1, sizeof original, file);
+    CHECK(size > 1000 && size < sizeof original && fclose(file) == 0);
+    unsigned random = 5, models = 0, runs = 0;
+    for (int i = 0; i < 400; i++) {
+        memcpy(changed, original, size);
+        for (int j = 0; j < 3; j++) {
+            random = random * 1664525u + 1013904223u;
+            /* Tables are at both ends, weights between. */
+            size_t at = random % 4096;
+            if (random >> 31) at = size - 1 - at % size;
+            changed[at % size] = (char)(random >> 16);
+        }
+        TfLiteModel* model = TfLiteModelCreate(changed, size);
+        if (!model) continue;
+        models++;
+        TfLiteInterpreterOptions* options = TfLiteInterpreterOptionsCreate();
+        TfLiteInterpreterOptionsSetErrorReporter(options, quiet, NULL);
+        TfLiteInterpreter* interpreter = TfLiteInterpreterCreate(model, options);
+        TfLiteInterpreterOptionsDelete(options);
+        if (interpreter && TfLiteInterpreterAllocateTensors(interpreter) == kTfLiteOk)
+            runs += TfLiteInterpreterInvoke(interpreter) == kTfLiteOk;
+        TfLiteInterpreterDelete(interpreter);
+        TfLiteModelDelete(model);
+    }
+    CHECK(models < 400 && runs > 0);
+}
+
 int main(int count, char** arguments) {
     CHECK(count == 2);
     CHECK(sizeof(TfLiteTensor) == 112 && sizeof(TfLiteDelegate) == 56);
@@ -310,7 +377,9 @@ int main(int count, char** arguments) {
     /* What these say is expected. */
     CHECK(freopen("/dev/null", "w", stderr));
     one_interpreter_on_threads(model);
+    hostile_models(arguments[1]);
     fork_after_load(model);
+    fork_while_a_thread_is_inside(model);
     deleted(model);
     printf("misuse: every call answered\n");
     return 0;

@@ -1,5 +1,7 @@
 //! [`Error`]: why something was not done.
 
+use nnhal_c_boundary::calls::ForkedInside;
+
 /// Why something was not done, as a sentence for whoever runs the program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -24,16 +26,8 @@ pub enum Error {
         found: u32,
     },
     /// The process was forked while another thread was in a call.
-    #[error(
-        "process {found} was forked while a thread of process {made_in} was in a call of the library, which cannot \
-         be used here"
-    )]
-    ForkedInside {
-        /// The process of the thread.
-        made_in: u32,
-        /// This process.
-        found: u32,
-    },
+    #[error("{0}")]
+    ForkedInside(ForkedInside),
     /// A panic that was stopped at the border.
     #[error("a fault of the library, please report it: {0}")]
     Fault(String),

@@ -42,6 +42,12 @@ pub trait Nodes {
     /// LiteRT does not say.
     fn ends_of(&self, node: i32) -> Result<(Vec<i32>, Vec<i32>), Self::Error>;
 
+    /// Whether a node runs subgraphs, which are part of the graphs that [`Nodes::graph`] makes.
+    ///
+    /// # Errors
+    /// LiteRT does not say.
+    fn has_subgraphs(&self, node: i32) -> Result<bool, Self::Error>;
+
     /// What is known about a tensor.
     ///
     /// # Errors
@@ -184,6 +190,11 @@ fn refusals<N: Nodes>(source: &N, nodes: &[i32], device: &dyn Device) -> Result<
             Ok(unknown.collect())
         }
         Err(ImportError::Unsupported { operators, others }) => {
+            if let Some(within) = operators.iter().find(|it| it.subgraph != 0) {
+                let reason =
+                    format!("in a subgraph that it runs, {}: {}", within.operator, within.reason);
+                return refused_within(source, nodes, device, &reason);
+            }
             let is_own = operators.iter().any(|it| !it.is_consequence);
             let meant = operators.iter().filter(|it| !is_own || !it.is_consequence);
             // What is refused as an input of the graph has index 0, and is named by its tensor only.
@@ -203,6 +214,33 @@ fn refusals<N: Nodes>(source: &N, nodes: &[i32], device: &dyn Device) -> Result<
         }
         Err(error) => Err(as_error(error)),
     }
+}
+
+/// Which of the nodes with subgraphs are refused for what is in those: each that is refused by itself, else all of them.
+fn refused_within<N: Nodes>(
+    source: &N,
+    nodes: &[i32],
+    device: &dyn Device,
+    reason: &str,
+) -> Result<Refused, N::Error> {
+    let mut all = Vec::new();
+    for node in nodes {
+        if source.has_subgraphs(*node)? {
+            all.push(*node);
+        }
+    }
+    let refuse_all = || all.iter().map(|node| (*node, reason.to_owned())).collect::<Refused>();
+    if nodes.len() == 1 {
+        return Ok(refuse_all());
+    }
+    let mut alone = Refused::new();
+    for node in &all {
+        match refusals(source, &[*node], device) {
+            Ok(found) => alone.extend(found),
+            Err(error) => _ = alone.insert(*node, error.to_string()),
+        }
+    }
+    Ok(if alone.is_empty() { refuse_all() } else { alone })
 }
 
 /// The first node that uses an input which the importer has no type for.

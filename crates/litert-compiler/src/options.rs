@@ -5,14 +5,13 @@
 
 use crate::context::{Answer, Context, Object, place};
 use nnhal::graph::{
-    ActivationFunctionType, AddOptions, BatchMatMulOptions, BuiltinOperator as B,
-    BuiltinOptions as O, ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions,
-    DepthToSpaceOptions, DepthwiseConv2DOptions, DivOptions, FullyConnectedOptions,
-    FullyConnectedOptionsWeightsFormat, GatherOptions, GeluOptions, LeakyReluOptions,
-    MirrorPadMode, MirrorPadOptions, MulOptions, OneHotOptions, PackOptions, Padding,
-    Pool2DOptions, ReducerOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions,
-    SoftmaxOptions, SpaceToDepthOptions, SqueezeOptions, StridedSliceOptions, SubOptions,
-    TensorType, TransposeConvOptions, UnpackOptions,
+    AddOptions, BatchMatMulOptions, BuiltinOperator as B, BuiltinOptions as O,
+    ConcatenationOptions, Conv2DOptions, Conv3DOptions, CumsumOptions, DepthToSpaceOptions,
+    DepthwiseConv2DOptions, DivOptions, FullyConnectedOptions, GatherOptions, GeluOptions,
+    LeakyReluOptions, MirrorPadOptions, MulOptions, OneHotOptions, PackOptions, Pool2DOptions,
+    ReducerOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions, SoftmaxOptions,
+    SpaceToDepthOptions, SqueezeOptions, StridedSliceOptions, SubOptions, TensorType,
+    TransposeConvOptions, UnpackOptions,
 };
 use nnhal_litert_common::compiled::Outcome;
 
@@ -35,27 +34,40 @@ struct Asked<'c> {
     operator: Object,
 }
 
+/// Why a table is not there.
+#[derive(Debug)]
+enum Unread {
+    /// LiteRT has no functions for the options of this operator.
+    NoFunctions,
+    /// The operator has no options in the file, or a value is none of the schema's.
+    NotShown,
+}
+
+type Read<T> = Result<T, Unread>;
+
 impl Asked<'_> {
-    /// `None`: the operator has no options in the file, or LiteRT's function fails.
-    fn get<T: Answer>(&self, place: usize) -> Option<T> {
-        self.context.get(place, self.operator).ok()
+    fn get<T: Answer>(&self, place: usize) -> Read<T> {
+        self.context.get(place, self.operator).map_err(|_| Unread::NotShown)
     }
 
-    fn integer(&self, place: usize) -> Option<i32> {
+    fn integer(&self, place: usize) -> Read<i32> {
         self.get(place)
     }
 
     /// A `bool` of C.
-    fn flag(&self, place: usize) -> Option<bool> {
-        Some(self.get::<u8>(place)? != 0)
+    fn flag(&self, place: usize) -> Read<bool> {
+        Ok(self.get::<u8>(place)? != 0)
     }
 
-    fn padding(&self, place: usize) -> Option<Padding> {
-        i8::try_from(self.get::<u32>(place)?).ok()?.try_into().ok()
+    /// One of the values that an enumeration of the schema has.
+    fn one_of<T: TryFrom<i8>>(&self, place: usize) -> Read<T> {
+        let code = i8::try_from(self.get::<u32>(place)?).ok();
+        code.and_then(|code| code.try_into().ok()).ok_or(Unread::NotShown)
     }
 
-    fn activation(&self, place: usize) -> Option<ActivationFunctionType> {
-        i8::try_from(self.get::<u32>(place)?).ok()?.try_into().ok()
+    /// A list, which is there even without elements.
+    fn integers(&self, place: usize) -> Read<Option<Vec<i32>>> {
+        self.context.integers(place, self.operator).map(Some).map_err(|_| Unread::NotShown)
     }
 }
 
@@ -87,13 +99,15 @@ pub(crate) fn options(
         | B::Conv3dTranspose => Options::NotShown,
         B::ReduceProd => Options::Table(reducer(keeps_rank)),
         B::L2Normalization => Options::None,
-        _ if has_getters(known) => match table(known, &asked) {
-            Some(table) => Options::Table(table),
-            None => Options::NotShown,
+        _ => match table(known, &asked) {
+            Ok(table) => Options::Table(table),
+            Err(Unread::NotShown) => Options::NotShown,
+            // Stable HLO's have options in other tables.
+            Err(Unread::NoFunctions) if format!("{known:?}").starts_with("Stablehlo") => {
+                Options::NotShown
+            }
+            Err(Unread::NoFunctions) => Options::None,
         },
-        // Stable HLO's have options in other tables.
-        _ if format!("{known:?}").starts_with("Stablehlo") => Options::NotShown,
-        _ => Options::None,
     })
 }
 
@@ -101,193 +115,95 @@ fn reducer(keep_dims: bool) -> O {
     O::ReducerOptions(Box::new(ReducerOptions { keep_dims }))
 }
 
-fn has_getters(operator: B) -> bool {
-    matches!(
-        operator,
-        B::StridedSlice
-            | B::Sub
-            | B::Sum
-            | B::Conv2d
-            | B::DepthwiseConv2d
-            | B::TransposeConv
-            | B::Add
-            | B::Mul
-            | B::Div
-            | B::FullyConnected
-            | B::Softmax
-            | B::Concatenation
-            | B::Mean
-            | B::ReduceMax
-            | B::ReduceMin
-            | B::ReduceAny
-            | B::ReduceAll
-            | B::ResizeBilinear
-            | B::ResizeNearestNeighbor
-            | B::BatchMatmul
-            | B::AveragePool2d
-            | B::MaxPool2d
-            | B::L2Pool2d
-            | B::LeakyRelu
-            | B::Pack
-            | B::OneHot
-            | B::Unpack
-            | B::Gather
-            | B::Conv3d
-            | B::DepthToSpace
-            | B::SpaceToDepth
-            | B::Cumsum
-            | B::Gelu
-            | B::MirrorPad
-            | B::Squeeze
-    )
+/// A table of the schema whose fields are where LiteRT's functions for them are, each read as a type; without one of them
+/// there is none. Behind `;` is a field that LiteRT has no function for.
+macro_rules! filled {
+    ($asked:ident, $Table:ident { $($field:ident: $read:ident $place:expr),* $(,)? $(; $rest:ident: $value:expr)? }) => {
+        O::$Table(Box::new($Table {
+            $($field: $asked.$read($place)?,)*
+            $($rest: $value,)?
+        }))
+    };
 }
 
-#[allow(clippy::too_many_lines)] // A table: an operator some lines.
-fn table(operator: B, p: &Asked<'_>) -> Option<O> {
+fn table(operator: B, p: &Asked<'_>) -> Read<O> {
     let pool = |at: usize| {
-        Some(O::Pool2DOptions(Box::new(Pool2DOptions {
-            padding: p.padding(at)?,
-            stride_w: p.integer(at + 8)?,
-            stride_h: p.integer(at + 16)?,
-            filter_width: p.integer(at + 24)?,
-            filter_height: p.integer(at + 32)?,
-            fused_activation_function: p.activation(at + 40)?,
-        })))
+        Ok(filled!(p, Pool2DOptions {
+            padding: one_of at, stride_w: integer at + 8, stride_h: integer at + 16,
+            filter_width: integer at + 24, filter_height: integer at + 32,
+            fused_activation_function: one_of at + 40,
+        }))
     };
-    Some(match operator {
-        B::StridedSlice => O::StridedSliceOptions(Box::new(StridedSliceOptions {
-            begin_mask: p.integer(304)?,
-            end_mask: p.integer(312)?,
-            shrink_axis_mask: p.integer(320)?,
-            ellipsis_mask: p.integer(328)?,
-            new_axis_mask: p.integer(336)?,
-            offset: p.flag(344)?,
-        })),
-        B::Sub => O::SubOptions(Box::new(SubOptions {
-            fused_activation_function: p.activation(352)?,
-            pot_scale_int16: true,
-        })),
+    Ok(match operator {
+        B::StridedSlice => filled!(p, StridedSliceOptions {
+            begin_mask: integer 304, end_mask: integer 312, shrink_axis_mask: integer 320,
+            ellipsis_mask: integer 328, new_axis_mask: integer 336, offset: flag 344,
+        }),
+        B::Sub => filled!(p, SubOptions {
+            fused_activation_function: one_of 352; pot_scale_int16: true
+        }),
+        B::Conv2d => filled!(p, Conv2DOptions {
+            padding: one_of 368, stride_w: integer 376, stride_h: integer 384,
+            fused_activation_function: one_of 392,
+            dilation_w_factor: integer 400, dilation_h_factor: integer 408; quantized_bias_type: TensorType::Float32
+        }),
+        B::DepthwiseConv2d => filled!(p, DepthwiseConv2DOptions {
+            padding: one_of 416, stride_w: integer 424, stride_h: integer 432,
+            depth_multiplier: integer 440, fused_activation_function: one_of 448,
+            dilation_w_factor: integer 456, dilation_h_factor: integer 464,
+        }),
+        B::TransposeConv => filled!(p, TransposeConvOptions {
+            padding: one_of 472, stride_w: integer 480, stride_h: integer 488,
+            fused_activation_function: one_of 496; quantized_bias_type: TensorType::Float32
+        }),
+        B::Add => filled!(p, AddOptions {
+            fused_activation_function: one_of 504; pot_scale_int16: true
+        }),
+        B::Mul => filled!(p, MulOptions { fused_activation_function: one_of 512 }),
+        B::Div => filled!(p, DivOptions { fused_activation_function: one_of 520 }),
+        B::FullyConnected => filled!(p, FullyConnectedOptions {
+            fused_activation_function: one_of 528, weights_format: one_of 536,
+            keep_num_dims: flag 544, asymmetric_quantize_inputs: flag 560; quantized_bias_type: TensorType::Float32
+        }),
+        B::Softmax => filled!(p, SoftmaxOptions { beta: get 568 }),
+        B::Concatenation => filled!(p, ConcatenationOptions {
+            axis: integer 576, fused_activation_function: one_of 584,
+        }),
         B::Sum => reducer(p.flag(360)?),
-        B::Conv2d => O::Conv2DOptions(Box::new(Conv2DOptions {
-            padding: p.padding(368)?,
-            stride_w: p.integer(376)?,
-            stride_h: p.integer(384)?,
-            fused_activation_function: p.activation(392)?,
-            dilation_w_factor: p.integer(400)?,
-            dilation_h_factor: p.integer(408)?,
-            quantized_bias_type: TensorType::Float32,
-        })),
-        B::DepthwiseConv2d => O::DepthwiseConv2DOptions(Box::new(DepthwiseConv2DOptions {
-            padding: p.padding(416)?,
-            stride_w: p.integer(424)?,
-            stride_h: p.integer(432)?,
-            depth_multiplier: p.integer(440)?,
-            fused_activation_function: p.activation(448)?,
-            dilation_w_factor: p.integer(456)?,
-            dilation_h_factor: p.integer(464)?,
-        })),
-        B::TransposeConv => O::TransposeConvOptions(Box::new(TransposeConvOptions {
-            padding: p.padding(472)?,
-            stride_w: p.integer(480)?,
-            stride_h: p.integer(488)?,
-            fused_activation_function: p.activation(496)?,
-            quantized_bias_type: TensorType::Float32,
-        })),
-        B::Add => O::AddOptions(Box::new(AddOptions {
-            fused_activation_function: p.activation(504)?,
-            pot_scale_int16: true,
-        })),
-        B::Mul => {
-            O::MulOptions(Box::new(MulOptions { fused_activation_function: p.activation(512)? }))
-        }
-        B::Div => {
-            O::DivOptions(Box::new(DivOptions { fused_activation_function: p.activation(520)? }))
-        }
-        B::FullyConnected => O::FullyConnectedOptions(Box::new(FullyConnectedOptions {
-            fused_activation_function: p.activation(528)?,
-            weights_format: match p.get::<u32>(536)? {
-                0 => FullyConnectedOptionsWeightsFormat::Default,
-                1 => FullyConnectedOptionsWeightsFormat::Shuffled4x16Int8,
-                _ => return None,
-            },
-            keep_num_dims: p.flag(544)?,
-            asymmetric_quantize_inputs: p.flag(560)?,
-            quantized_bias_type: TensorType::Float32,
-        })),
-        B::Softmax => O::SoftmaxOptions(Box::new(SoftmaxOptions { beta: p.get(568)? })),
-        B::Concatenation => O::ConcatenationOptions(Box::new(ConcatenationOptions {
-            axis: p.integer(576)?,
-            fused_activation_function: p.activation(584)?,
-        })),
         B::Mean => reducer(p.flag(600)?),
         B::ReduceMax => reducer(p.flag(608)?),
         B::ReduceMin => reducer(p.flag(784)?),
         B::ReduceAny => reducer(p.flag(792)?),
         B::ReduceAll => reducer(p.flag(800)?),
-        B::ResizeBilinear => O::ResizeBilinearOptions(Box::new(ResizeBilinearOptions {
-            align_corners: p.flag(616)?,
-            half_pixel_centers: p.flag(624)?,
-        })),
-        B::ResizeNearestNeighbor => {
-            O::ResizeNearestNeighborOptions(Box::new(ResizeNearestNeighborOptions {
-                align_corners: p.flag(632)?,
-                half_pixel_centers: p.flag(640)?,
-            }))
-        }
-        B::BatchMatmul => O::BatchMatMulOptions(Box::new(BatchMatMulOptions {
-            adj_x: p.flag(648)?,
-            adj_y: p.flag(656)?,
-            asymmetric_quantize_inputs: p.flag(664)?,
-        })),
+        B::ResizeBilinear => filled!(p, ResizeBilinearOptions {
+            align_corners: flag 616, half_pixel_centers: flag 624,
+        }),
+        B::ResizeNearestNeighbor => filled!(p, ResizeNearestNeighborOptions {
+            align_corners: flag 632, half_pixel_centers: flag 640,
+        }),
+        B::BatchMatmul => filled!(p, BatchMatMulOptions {
+            adj_x: flag 648, adj_y: flag 656, asymmetric_quantize_inputs: flag 664,
+        }),
         B::AveragePool2d => pool(672)?,
         B::MaxPool2d => pool(720)?,
         B::L2Pool2d => pool(928)?,
-        B::LeakyRelu => O::LeakyReluOptions(Box::new(LeakyReluOptions { alpha: p.get(768)? })),
-        B::Pack => O::PackOptions(Box::new(PackOptions {
-            axis: p.integer(808)?,
-            values_count: p.integer(816)?,
-        })),
-        B::OneHot => O::OneHotOptions(Box::new(OneHotOptions { axis: p.integer(824)? })),
-        B::Unpack => O::UnpackOptions(Box::new(UnpackOptions {
-            axis: p.integer(832)?,
-            num: p.integer(840)?,
-        })),
-        B::Gather => O::GatherOptions(Box::new(GatherOptions {
-            axis: p.integer(848)?,
-            batch_dims: p.integer(856)?,
-        })),
-        B::Conv3d => O::Conv3DOptions(Box::new(Conv3DOptions {
-            padding: p.padding(864)?,
-            stride_d: p.integer(872)?,
-            stride_w: p.integer(880)?,
-            stride_h: p.integer(888)?,
-            fused_activation_function: p.activation(896)?,
-            dilation_d_factor: p.integer(904)?,
-            dilation_w_factor: p.integer(912)?,
-            dilation_h_factor: p.integer(920)?,
-        })),
-        B::DepthToSpace => {
-            O::DepthToSpaceOptions(Box::new(DepthToSpaceOptions { block_size: p.integer(976)? }))
-        }
-        B::SpaceToDepth => {
-            O::SpaceToDepthOptions(Box::new(SpaceToDepthOptions { block_size: p.integer(984)? }))
-        }
-        B::Cumsum => O::CumsumOptions(Box::new(CumsumOptions {
-            exclusive: p.flag(992)?,
-            reverse: p.flag(1000)?,
-        })),
-        B::Gelu => O::GeluOptions(Box::new(GeluOptions { approximate: p.flag(1008)? })),
-        B::MirrorPad => O::MirrorPadOptions(Box::new(MirrorPadOptions {
-            mode: match p.get::<u32>(1016)? {
-                0 => MirrorPadMode::Reflect,
-                1 => MirrorPadMode::Symmetric,
-                _ => return None,
-            },
-        })),
-        B::Squeeze => {
-            let squeeze_dims = Some(p.context.integers(1024, p.operator).ok()?);
-            O::SqueezeOptions(Box::new(SqueezeOptions { squeeze_dims }))
-        }
-        _ => return None,
+        B::LeakyRelu => filled!(p, LeakyReluOptions { alpha: get 768 }),
+        B::Pack => filled!(p, PackOptions { axis: integer 808, values_count: integer 816 }),
+        B::OneHot => filled!(p, OneHotOptions { axis: integer 824 }),
+        B::Unpack => filled!(p, UnpackOptions { axis: integer 832, num: integer 840 }),
+        B::Gather => filled!(p, GatherOptions { axis: integer 848, batch_dims: integer 856 }),
+        B::Conv3d => filled!(p, Conv3DOptions {
+            padding: one_of 864, stride_d: integer 872, stride_w: integer 880,
+            stride_h: integer 888, fused_activation_function: one_of 896,
+            dilation_d_factor: integer 904, dilation_w_factor: integer 912,
+            dilation_h_factor: integer 920,
+        }),
+        B::DepthToSpace => filled!(p, DepthToSpaceOptions { block_size: integer 976 }),
+        B::SpaceToDepth => filled!(p, SpaceToDepthOptions { block_size: integer 984 }),
+        B::Cumsum => filled!(p, CumsumOptions { exclusive: flag 992, reverse: flag 1000 }),
+        B::Gelu => filled!(p, GeluOptions { approximate: flag 1008 }),
+        B::MirrorPad => filled!(p, MirrorPadOptions { mode: one_of 1016 }),
+        B::Squeeze => filled!(p, SqueezeOptions { squeeze_dims: integers 1024 }),
+        _ => return Err(Unread::NoFunctions),
     })
 }

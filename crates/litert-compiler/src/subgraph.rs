@@ -322,6 +322,11 @@ impl Nodes for Subgraph {
         self.graph(&[index], &[], &[]).map(drop)
     }
 
+    fn has_subgraphs(&self, _node: i32) -> Outcome<bool> {
+        // Models with such operators are left as a whole.
+        Ok(false)
+    }
+
     fn ends_of(&self, node: i32) -> Outcome<(Vec<i32>, Vec<i32>)> {
         let node = self.node(node)?;
         Ok((node.inputs.clone(), node.outputs.clone()))

@@ -168,8 +168,9 @@ pub(crate) struct Context {
     pub(crate) get_tensor: ContextFunction,
     pub(crate) get_eval_tensor: ContextFunction,
     pub(crate) get_model_metadata: ContextFunction,
-    pub(crate) acquire_subgraph_context: ContextFunction,
-    pub(crate) release_subgraph_context: ContextFunction,
+    pub(crate) acquire_subgraph_context:
+        Option<unsafe extern "C" fn(*mut Context, c_int, *mut *mut Context) -> c_int>,
+    pub(crate) release_subgraph_context: Option<unsafe extern "C" fn(*mut Context, c_int) -> c_int>,
 }
 
 #[repr(C)]
@@ -196,6 +197,7 @@ const _: () = {
     assert!(std::mem::offset_of!(Context, recommended_num_threads) == 72);
     assert!(std::mem::offset_of!(Context, profiler) == 104);
     assert!(std::mem::offset_of!(Context, preview_partitioning) == 152);
+    assert!(std::mem::offset_of!(Context, release_subgraph_context) == 192);
     assert!(std::mem::offset_of!(Registration, builtin_code) == 40);
     assert!(std::mem::offset_of!(Registration, inplace_operator) == 80);
 };

@@ -8,7 +8,7 @@ use crate::select::worthwhile;
 use nnhal_litert_common::{Registry, Shared, select};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Delegates, by the address of the structure that the host has.
 static DELEGATES: Registry<Delegate> = Registry::new();
@@ -21,6 +21,8 @@ pub(crate) struct Delegate {
     shared: Arc<Shared>,
     /// Kernels that `Prepare` has made, until the host asks for them: it does so while it replaces the nodes.
     ready: Mutex<Vec<Ready>>,
+    /// Subgraphs that run within kernels, as long as those are there.
+    within: Mutex<Vec<Weak<[usize]>>>,
 }
 
 struct Ready {
@@ -32,7 +34,8 @@ struct Ready {
 
 impl Delegate {
     pub(crate) fn register(address: usize, shared: Shared) {
-        let delegate = Self { shared: Arc::new(shared), ready: Mutex::default() };
+        let delegate =
+            Self { shared: Arc::new(shared), ready: Mutex::default(), within: Mutex::default() };
         DELEGATES.insert(address, Arc::new(delegate));
     }
 
@@ -61,6 +64,12 @@ impl Delegate {
         let shared = Arc::clone(&delegate.shared);
         shared.check_process()?;
         shared.observed(|| {
+            if delegate.is_within(host.address()) {
+                tracing::info!(
+                    "a subgraph is left to the interpreter: it runs within a partition already"
+                );
+                return Ok(());
+            }
             let nodes = delegate.choose(host)?;
             if nodes.is_empty() {
                 return Ok(());
@@ -70,6 +79,23 @@ impl Delegate {
             delegate.ready().retain(|ready| ready.subgraph != host.address());
             outcome
         })
+    }
+
+    /// A kernel of a partition, whose subgraphs are not prepared once more by themselves.
+    fn kernel(&self, host: &Host<'_>, partition: &Partition) -> Result<Kernel> {
+        let kernel = Kernel::new(host, partition, &self.shared)?;
+        if !kernel.subgraphs.is_empty() {
+            let mut within = self.within.lock().unwrap_or_else(PoisonError::into_inner);
+            within.retain(|it| it.strong_count() > 0);
+            within.push(Arc::downgrade(&kernel.subgraphs));
+        }
+        Ok(kernel)
+    }
+
+    /// Whether a subgraph runs within a kernel.
+    fn is_within(&self, subgraph: usize) -> bool {
+        let within = self.within.lock().unwrap_or_else(PoisonError::into_inner);
+        within.iter().filter_map(Weak::upgrade).any(|it| it.contains(&subgraph))
     }
 
     fn ready(&self) -> std::sync::MutexGuard<'_, Vec<Ready>> {
@@ -95,7 +121,7 @@ impl Delegate {
         let mut taken = HashSet::new();
         let mut count = 0;
         for partition in worthwhile(partitions, least, most) {
-            match Kernel::new(host, &partition, shared) {
+            match self.kernel(host, &partition) {
                 Ok(kernel) => {
                     count += 1;
                     taken.extend(partition.nodes.iter().copied());
@@ -132,7 +158,7 @@ pub(crate) fn init(host: &Host<'_>, address: usize, partition: &Partition) -> Re
         let kernel = match made {
             Some(kernel) if kernel.fits(partition) => kernel,
             // The host cuts otherwise than it has said.
-            _ => Kernel::new(host, partition, &shared)?,
+            _ => delegate.kernel(host, partition)?,
         };
         // Multiples of 16 from 16 on: not null, and nothing that a host could take for a small code.
         let number = 16 * (1 + LAST_KERNEL.fetch_add(1, Ordering::Relaxed));

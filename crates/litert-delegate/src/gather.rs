@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use crate::host::{Host, NodeFacts, TensorFacts, TensorScale};
 use crate::params::{self, Missing, Tables};
+use crate::subgraph::{self, Body};
 use nnhal::graph::{
-    BuiltinOperator, Constant, DimensionMetadata, DimensionType, Graph, Int32Vector, Operator,
-    QuantizationParameters, SparseIndexVector, SparsityParameters, Tensor,
+    BuiltinOperator, BuiltinOptions2, Constant, DimensionMetadata, DimensionType, Graph,
+    Int32Vector, Operator, QuantizationParameters, SparseIndexVector, SparsityParameters, Tensor,
 };
 use nnhal::hal::memory::{Loan, Protection};
 use std::collections::HashMap;
@@ -13,13 +14,21 @@ use std::collections::HashMap;
 /// Constants of at least this many bytes stay in the interpreter's memory.
 const LARGE: usize = 128;
 
+/// Subgraphs that the nodes of one graph may run.
+const MOST_SUBGRAPHS: usize = 1024;
+
+/// Subgraphs within each other.
+const MOST_NESTED: usize = 32;
+
 /// Nodes as a graph.
 pub(crate) struct Gathered {
     pub(crate) graph: Graph,
     /// Of the constants that stayed where they are: as long as these are there, they can be read.
     pub(crate) loans: Vec<Loan>,
-    /// By tensor of the graph: the interpreter's.
+    /// By tensor of the main graph: the interpreter's.
     pub(crate) tensors: Vec<i32>,
+    /// Addresses of the contexts of subgraphs that nodes run.
+    pub(crate) subgraphs: Vec<usize>,
 }
 
 /// A node that the importer may know: an operator of the format, or a custom one.
@@ -58,32 +67,50 @@ pub(crate) fn gather(
     inputs: &[i32],
     outputs: &[i32],
 ) -> Result<Gathered> {
-    let (graph, loans, tensors) = (Graph::new(), Vec::new(), Vec::new());
-    let gathered = Gathered { graph, loans, tensors };
-    let mut gathering = Gathering { host, gathered, known: HashMap::new() };
-    let inputs = inputs.iter().map(|it| gathering.tensor_as(*it, true)).collect::<Result<_>>()?;
-    for index in nodes {
-        gathering.node(*index)?;
-    }
-    let outputs = outputs.iter().map(|tensor| gathering.tensor(*tensor)).collect::<Result<_>>()?;
-    let mut gathered = gathering.gathered;
-    gathered.graph.ends(inputs, outputs);
-    Ok(gathered)
+    let gathered = Gathered {
+        graph: Graph::new(),
+        loans: Vec::new(),
+        tensors: Vec::new(),
+        subgraphs: Vec::new(),
+    };
+    let mut known = Known { gathered, described: HashMap::new(), around: vec![host.address()] };
+    Gathering { host, known: &mut known, tensors: HashMap::new() }.all(nodes, inputs, outputs)?;
+    Ok(known.gathered)
 }
 
+/// What is known of all subgraphs.
+struct Known {
+    gathered: Gathered,
+    /// By subgraph of the interpreter and its inputs: its index in the graph.
+    described: HashMap<(i32, Vec<i32>), i32>,
+    /// The subgraphs that are being described, by the addresses of their contexts.
+    around: Vec<usize>,
+}
+
+/// A subgraph of the interpreter that is described.
 struct Gathering<'h, 'c> {
     host: &'h Host<'c>,
-    gathered: Gathered,
+    known: &'h mut Known,
     /// By tensor of the interpreter: its index in the graph.
-    known: HashMap<i32, i32>,
+    tensors: HashMap<i32, i32>,
 }
 
 impl Gathering<'_, '_> {
+    fn all(&mut self, nodes: &[i32], inputs: &[i32], outputs: &[i32]) -> Result<()> {
+        let inputs = inputs.iter().map(|it| self.tensor_as(*it, true)).collect::<Result<_>>()?;
+        for index in nodes {
+            self.node(*index)?;
+        }
+        let outputs = self.tensors(outputs)?;
+        self.known.gathered.graph.ends(inputs, outputs);
+        Ok(())
+    }
+
     fn node(&mut self, index: i32) -> Result<()> {
         let node = self.host.node(index)?;
         let operator = candidate(&node)?;
         let refused = |why: &str| Error::Node(format!("node {index}: {why}"));
-        let (custom, tables) = if operator == BuiltinOperator::Custom {
+        let (custom, mut tables) = if operator == BuiltinOperator::Custom {
             (Some(node.custom_name.clone().unwrap_or_default()), Tables::default())
         } else {
             let first = node.inputs.first().filter(|it| **it != crate::abi::OPTIONAL_TENSOR);
@@ -97,6 +124,25 @@ impl Gathering<'_, '_> {
             })?;
             (None, table)
         };
+        match &mut tables.second {
+            Some(BuiltinOptions2::StablehloReduceWindowOptions(options)) => {
+                // All its functions give the same for two arguments in any order.
+                options.body_subgraph_index = self
+                    .subgraph(options.body_subgraph_index, |body| {
+                        Ok((body.inputs.clone(), body.outputs.clone()))
+                    })?;
+            }
+            Some(BuiltinOptions2::StableHloCompositeOptions(options)) => {
+                let host = self.host;
+                options.decomposition_subgraph_index =
+                    self.subgraph(options.decomposition_subgraph_index, |body| {
+                        let inputs = subgraph::in_order(host, &node.inputs, body, &body.inputs)?;
+                        let outputs = subgraph::in_order(host, &node.outputs, body, &body.outputs)?;
+                        Ok((inputs, outputs))
+                    })?;
+            }
+            _ => {}
+        }
         let operator = Operator {
             inputs: Some(self.tensors(&node.inputs)?),
             outputs: Some(self.tensors(&node.outputs)?),
@@ -106,8 +152,42 @@ impl Gathering<'_, '_> {
             custom_options: custom.is_some().then_some(node.custom_options),
             ..Operator::default()
         };
-        self.gathered.graph.operator(node.builtin_code, custom, node.version, operator);
+        self.known.gathered.graph.operator(node.builtin_code, custom, node.version, operator);
         Ok(())
+    }
+
+    /// The index in the graph of a subgraph of the interpreter, with its inputs and outputs in an order.
+    fn subgraph(
+        &mut self,
+        index: i32,
+        order: impl FnOnce(&Body<'_>) -> Result<(Vec<i32>, Vec<i32>)>,
+    ) -> Result<i32> {
+        let body = Body::new(self.host.subgraph(index)?)?;
+        let address = body.host.address();
+        if self.known.around.contains(&address) {
+            return Err(Error::Node("subgraphs run each other".into()));
+        }
+        if self.known.around.len() > MOST_NESTED {
+            let what = format!("it runs more than {MOST_NESTED} subgraphs within each other");
+            return Err(Error::Node(what));
+        }
+        let (inputs, outputs) = order(&body)?;
+        let key = (index, [&inputs[..], &outputs].concat());
+        if let Some(described) = self.known.described.get(&key) {
+            return Ok(*described);
+        }
+        if self.known.described.len() == MOST_SUBGRAPHS {
+            return Err(Error::Node(format!("it runs more than {MOST_SUBGRAPHS} subgraphs")));
+        }
+        self.known.gathered.subgraphs.push(address);
+        self.known.around.push(address);
+        let described = self.known.gathered.graph.begin_subgraph();
+        let (host, tensors) = (&*body.host, HashMap::new());
+        Gathering { host, known: self.known, tensors }.all(&body.plan, &inputs, &outputs)?;
+        self.known.gathered.graph.end_subgraph();
+        self.known.around.pop();
+        self.known.described.insert(key, described);
+        Ok(described)
     }
 
     fn tensors(&mut self, all: &[i32]) -> Result<Vec<i32>> {
@@ -123,17 +203,22 @@ impl Gathering<'_, '_> {
         if index == crate::abi::OPTIONAL_TENSOR {
             return Ok(index);
         }
-        if let Some(known) = self.known.get(&index) {
+        if let Some(known) = self.tensors.get(&index) {
             return Ok(*known);
         }
+        let is_main = self.known.around.len() == 1;
         let facts = self.host.tensor(index)?;
+        if facts.is_variable && !is_main {
+            return Err(Error::Node("a subgraph that it runs has variables".into()));
+        }
         let table = table(&facts, is_input)?;
-        let graph = &mut self.gathered.graph;
+        let gathered = &mut self.known.gathered;
+        let graph = &mut gathered.graph;
         let added = if !facts.is_constant {
             graph.tensor(table)
         } else if let Some((loan, memory)) = self.host.lend(index, Protection::READ)? {
             if facts.bytes >= LARGE {
-                self.gathered.loans.push(loan);
+                gathered.loans.push(loan);
                 graph.constant(table, Constant::Outside(memory))
             } else {
                 let bytes = memory.view()?.read_to_vec(0, memory.size())?;
@@ -142,8 +227,10 @@ impl Gathering<'_, '_> {
         } else {
             graph.tensor(table)
         };
-        self.gathered.tensors.push(index);
-        self.known.insert(index, added);
+        if is_main {
+            gathered.tensors.push(index);
+        }
+        self.tensors.insert(index, added);
         Ok(added)
     }
 }

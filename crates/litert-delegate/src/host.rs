@@ -9,6 +9,7 @@
 
 use crate::abi;
 use crate::error::{Error, Result, host};
+use crate::profiler::{Profiler, Recognized};
 use nnhal::hal::Memory;
 use nnhal::hal::memory::{Loan, Protection};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -194,6 +195,27 @@ impl Host<'_> {
         unsafe { self.context.as_ref() }
     }
 
+    /// Another subgraph, until what is given goes. Only while the host prepares a delegate.
+    ///
+    /// # Errors
+    /// [`Error::Host`]: it is this one, which would be closed for the rest of the call, or there is none.
+    pub(crate) fn subgraph(&self, index: i32) -> Result<Subgraph<'_>> {
+        let (acquire, release) =
+            (self.raw().acquire_subgraph_context, self.raw().release_subgraph_context);
+        let missing = || host("shows no subgraphs");
+        let (acquire, release) = (acquire.ok_or_else(missing)?, release.ok_or_else(missing)?);
+        let mut acquired = std::ptr::null_mut();
+        // SAFETY: the context's own function; the host checks the index, and writes the pointer.
+        let status = unsafe { acquire(self.context.as_ptr(), index, &raw mut acquired) };
+        // SAFETY: the host's context of that subgraph, which exists as long as the interpreter.
+        let host = unsafe { Self::new(acquired) }.filter(|_| status == abi::OK);
+        let host = host.ok_or_else(|| host_error(index, status))?;
+        if host.address() == self.address() {
+            return Err(Error::Node(format!("subgraph {index} is its own")));
+        }
+        Ok(Subgraph { around: self, index, host, release })
+    }
+
     /// Tells this subgraph from others.
     pub(crate) fn address(&self) -> usize {
         self.context.as_ptr().addr()
@@ -207,6 +229,12 @@ impl Host<'_> {
     /// Whether the program allows floats to be computed with 16 bits.
     pub(crate) fn allows_fp16(&self) -> bool {
         self.raw().allow_fp32_relax_to_fp16 != 0
+    }
+
+    /// The interpreter's profiler, if it has one of a kind that is known.
+    pub(crate) fn profiler(&self, recognized: &mut Recognized) -> Option<Profiler<'_>> {
+        // SAFETY: what the context has there is null or the host's `tflite::Profiler`, for as long as it calls.
+        unsafe { Profiler::new(self.raw().profiler, recognized) }
     }
 
     /// Shows a sentence as the interpreter shows its own errors.
@@ -390,6 +418,33 @@ impl Host<'_> {
             return Err(host(format!("does not replace the nodes: status {status}")));
         }
         Ok(())
+    }
+}
+
+fn host_error(index: i32, status: c_int) -> Error {
+    host(format!("shows no subgraph {index}: status {status}"))
+}
+
+/// A subgraph that is shown to a delegate of another one.
+pub(crate) struct Subgraph<'h> {
+    around: &'h Host<'h>,
+    index: i32,
+    host: Host<'h>,
+    release: unsafe extern "C" fn(*mut abi::Context, c_int) -> c_int,
+}
+
+impl<'h> std::ops::Deref for Subgraph<'h> {
+    type Target = Host<'h>;
+
+    fn deref(&self) -> &Host<'h> {
+        &self.host
+    }
+}
+
+impl Drop for Subgraph<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the function of the context that has shown it.
+        unsafe { (self.release)(self.around.context.as_ptr(), self.index) };
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use crate::gather::gather;
 use crate::host::{Host, Partition};
+use crate::profiler::{Recognized, Times};
 use nnhal::hal::Memory;
 use nnhal::hal::memory::{Loan, Protection};
-use nnhal::{Model, RunOptions, Runner};
+use nnhal::{Model, Observer, RunOptions, Runner};
 use nnhal_litert_common::{Shared, from_elsewhere};
 use std::sync::Arc;
 
@@ -23,8 +24,11 @@ pub(crate) struct Kernel {
     model: Model,
     /// The one that was used last comes last.
     variants: Vec<Variant>,
+    recognized: Recognized,
     /// What of the interpreter's constants the model may read.
     _loans: Vec<Loan>,
+    /// Addresses of the contexts of subgraphs that run within it.
+    pub(crate) subgraphs: Arc<[usize]>,
 }
 
 /// The model for certain shapes.
@@ -32,6 +36,8 @@ struct Variant {
     shapes: Vec<Vec<usize>>,
     /// `None`: neither inputs nor outputs have elements, and there is nothing to run.
     runner: Option<Runner>,
+    /// Whether the device says how long each operation takes.
+    has_times: bool,
     /// By output: its shape, if it is known before a run.
     outputs: Vec<Option<Vec<usize>>>,
 }
@@ -71,7 +77,9 @@ impl Kernel {
             threads: shared.threads(host.recommended_threads()),
             model,
             variants: Vec::new(),
+            recognized: Recognized::default(),
             _loans: gathered.loans,
+            subgraphs: gathered.subgraphs.into(),
         };
         let shapes = kernel.shapes(host)?;
         let variant = kernel.variant(kernel.model.clone(), shapes)?;
@@ -83,7 +91,8 @@ impl Kernel {
         let session = model.session(self.shared.session_options(self.threads))?;
         let runner = session.runner()?;
         let outputs = model.outputs().iter().map(nnhal::TensorInfo::known_shape).collect();
-        Ok(Variant { shapes, runner: Some(runner), outputs })
+        let has_times = session.plan().is_ok();
+        Ok(Variant { shapes, runner: Some(runner), has_times, outputs })
     }
 
     /// For inputs of which some have no elements, which no device takes: if the outputs have none either, there is
@@ -110,7 +119,7 @@ impl Kernel {
         });
         let outputs: Option<Vec<_>> = outputs.map(|shape| shape.map(Some)).collect();
         let outputs = outputs.ok_or_else(|| refused("an output has elements all the same"))?;
-        Ok(Variant { shapes, runner: None, outputs })
+        Ok(Variant { shapes, runner: None, has_times: false, outputs })
     }
 
     fn variant_for(&self, shapes: Vec<Vec<usize>>) -> Result<Variant> {
@@ -205,7 +214,13 @@ impl Kernel {
             bytes = memory.view()?.read_to_vec(0, memory.size())?;
             runner.write_state(at, &bytes)?;
         }
-        runner.run_in(&RunOptions::default(), &inputs, &outputs, None)?;
+        let profiler = host.profiler(&mut self.recognized).filter(|_| variant.has_times);
+        let times = profiler.is_some().then(Times::default);
+        let observer = times.as_ref().map(|times| times as &dyn Observer);
+        runner.run_in(&RunOptions::default(), &inputs, &outputs, observer)?;
+        if let (Some(profiler), Some(times)) = (profiler, times) {
+            profiler.add(times);
+        }
         for (at, tensor) in self.states.iter().enumerate() {
             let Some((_loan, memory)) = host.lend(*tensor, Protection::READ_WRITE)? else {
                 continue;

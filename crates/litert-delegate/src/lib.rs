@@ -17,7 +17,9 @@ mod gather;
 mod host;
 mod kernel;
 mod params;
+mod profiler;
 mod select;
+mod subgraph;
 #[cfg(test)]
 mod tests;
 

@@ -21,8 +21,9 @@ use nnhal::graph::{
     OneHotOptions, PackOptions, Padding, Pool2DOptions, ReduceWindowFunction, ReduceWindowOptions,
     ReducerOptions, ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions,
     ReverseSequenceOptions, RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions,
-    SqueezeOptions, StablehloPadOptions, StridedSliceOptions, SubOptions, SvdfOptions, TensorType,
-    TransposeConvOptions, UnidirectionalSequenceLstmOptions, UnpackOptions,
+    SqueezeOptions, StableHloCompositeOptions, StablehloPadOptions, StablehloReduceWindowOptions,
+    StridedSliceOptions, SubOptions, SvdfOptions, TensorType, TransposeConvOptions,
+    UnidirectionalSequenceLstmOptions, UnpackOptions,
 };
 
 macro_rules! structures {
@@ -80,6 +81,11 @@ structures! {
     Bucketize { count: i32, boundaries: *const f32 }
     FakeQuant { min: f32, max: f32, num_bits: i32, narrow_range: u8 }
     StablehloPad { low: [i64; 8], high: [i64; 8], interior: [i64; 8] }
+    StablehloReduceWindow {
+        window: [i64; 8], strides: [i64; 8], base_dilations: [i64; 8], dilations: [i64; 8],
+        padding: [i64; 16], body: i32,
+    }
+    StablehloComposite { _name: *const u8, decomposition: i32 }
 }
 
 impl UpToEight {
@@ -115,7 +121,7 @@ pub(crate) fn options(operator: B, params: &Params<'_>, rank: usize) -> Result<T
         };
     }
     let second = match operator {
-        B::StablehloPad | B::ReduceWindow => {
+        B::StablehloPad | B::ReduceWindow | B::StablehloReduceWindow | B::StablehloComposite => {
             Some(second_table(operator, params, rank).ok_or(Missing::Value)?)
         }
         _ => None,
@@ -126,28 +132,54 @@ pub(crate) fn options(operator: B, params: &Params<'_>, rank: usize) -> Result<T
     }
 }
 
-/// Options that came to the format later.
+/// Options that came to the format later. Those that name a subgraph name the interpreter's.
 fn second_table(operator: B, p: &Params<'_>, rank: usize) -> Option<O2> {
-    if operator == B::StablehloPad {
-        let it: StablehloPad = p.read()?;
-        // The host has room for 8 axes, and fills those that the tensor has.
-        let axes = |all: [i64; 8]| Some(all.get(..rank)?.to_vec());
-        return Some(O2::StablehloPadOptions(Box::new(StablehloPadOptions {
-            edge_padding_low: Some(axes(it.low)?),
-            edge_padding_high: Some(axes(it.high)?),
-            interior_padding: Some(axes(it.interior)?),
-        })));
-    }
-    let reduce_function = match p.read::<Integer>()?.value {
-        1 => ReduceWindowFunction::Add,
-        2 => ReduceWindowFunction::Mul,
-        3 => ReduceWindowFunction::Minimum,
-        4 => ReduceWindowFunction::Maximum,
-        5 => ReduceWindowFunction::All,
-        6 => ReduceWindowFunction::Any,
-        _ => return None,
-    };
-    Some(O2::ReduceWindowOptions(Box::new(ReduceWindowOptions { reduce_function })))
+    // The host has room for 8 axes, and fills those that the tensor has.
+    let axes = |all: &[i64], each: usize| Some(all.get(..each.checked_mul(rank)?)?.to_vec());
+    Some(match operator {
+        B::StablehloPad => {
+            let it: StablehloPad = p.read()?;
+            O2::StablehloPadOptions(Box::new(StablehloPadOptions {
+                edge_padding_low: Some(axes(&it.low, 1)?),
+                edge_padding_high: Some(axes(&it.high, 1)?),
+                interior_padding: Some(axes(&it.interior, 1)?),
+            }))
+        }
+        B::StablehloReduceWindow => {
+            let it: StablehloReduceWindow = p.read()?;
+            O2::StablehloReduceWindowOptions(Box::new(StablehloReduceWindowOptions {
+                window_dimensions: Some(axes(&it.window, 1)?),
+                window_strides: Some(axes(&it.strides, 1)?),
+                base_dilations: Some(axes(&it.base_dilations, 1)?),
+                window_dilations: Some(axes(&it.dilations, 1)?),
+                padding: Some(axes(&it.padding, 2)?),
+                body_subgraph_index: it.body,
+            }))
+        }
+        B::StablehloComposite => {
+            O2::StableHloCompositeOptions(Box::new(StableHloCompositeOptions {
+                name: None,
+                decomposition_subgraph_index: p.read::<StablehloComposite>()?.decomposition,
+            }))
+        }
+        _ => {
+            let reduce_function = match p.read::<Integer>()?.value {
+                1 => ReduceWindowFunction::Add,
+                2 => ReduceWindowFunction::Mul,
+                3 => ReduceWindowFunction::Minimum,
+                4 => ReduceWindowFunction::Maximum,
+                5 => ReduceWindowFunction::All,
+                6 => ReduceWindowFunction::Any,
+                _ => return None,
+            };
+            O2::ReduceWindowOptions(Box::new(ReduceWindowOptions { reduce_function }))
+        }
+    })
+}
+
+/// Whether the options of an operator, as far as they become tables, name a subgraph.
+pub(crate) fn has_subgraph(operator: B) -> bool {
+    matches!(operator, B::StablehloReduceWindow | B::StablehloComposite)
 }
 
 fn needs_options(operator: B) -> bool {
@@ -164,6 +196,8 @@ fn needs_options(operator: B) -> bool {
             | B::FakeQuant
             | B::StablehloPad
             | B::ReduceWindow
+            | B::StablehloReduceWindow
+            | B::StablehloComposite
     )
 }
 

@@ -4,6 +4,7 @@ use crate::abi::OPTIONAL_TENSOR;
 use crate::error::{Error, Result};
 use crate::gather::{candidate, gather};
 use crate::host::{Host, Partition};
+use crate::params;
 use nnhal::graph::Graph;
 use nnhal::hal::memory::Loan;
 use nnhal_litert_common::{Nodes, TensorState};
@@ -21,6 +22,10 @@ impl Nodes for Host<'_> {
         let node = self.node(node)?;
         let inputs = node.inputs.into_iter().filter(|it| *it != OPTIONAL_TENSOR);
         Ok((inputs.collect(), node.outputs))
+    }
+
+    fn has_subgraphs(&self, node: i32) -> Result<bool> {
+        Ok(params::has_subgraph(candidate(&self.node(node)?)?))
     }
 
     fn state(&self, tensor: i32) -> Result<TensorState> {

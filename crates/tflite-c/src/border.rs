@@ -5,6 +5,7 @@
 
 use crate::abi::TfLiteStatus;
 use crate::report::Reporter;
+use nnhal_c_boundary::calls::Calls;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard};
@@ -63,8 +64,12 @@ pub(crate) fn run<T>(
     otherwise: impl FnOnce(TfLiteStatus) -> T,
     body: impl FnOnce() -> Outcome<T>,
 ) -> T {
-    // What a panic leaves half done is behind a lock that is poisoned: no one sees it afterwards.
-    let outcome = catch_unwind(AssertUnwindSafe(body));
+    static CALLS: Calls = Calls::new();
+    let outcome = match CALLS.enter() {
+        // What a panic leaves half done is behind a lock that is poisoned: no one sees it afterwards.
+        Ok(_inside) => catch_unwind(AssertUnwindSafe(body)),
+        Err(error) => Ok(Err(Failure::new(error.to_string()))),
+    };
     let failure = match outcome {
         Ok(Ok(value)) => return value,
         Ok(Err(failure)) => failure,

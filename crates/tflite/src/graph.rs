@@ -43,9 +43,9 @@ pub use crate::schema::{
     QuantizationParameters, ReduceWindowFunction, ReduceWindowOptions, ReducerOptions,
     ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions, ReverseSequenceOptions,
     RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions, SparseIndexVector,
-    SparsityParameters, SqueezeOptions, StablehloPadOptions, StridedSliceOptions, SubOptions,
-    SvdfOptions, Tensor, TensorType, TransposeConvOptions, UnidirectionalSequenceLstmOptions,
-    UnpackOptions,
+    SparsityParameters, SqueezeOptions, StableHloCompositeOptions, StablehloPadOptions,
+    StablehloReduceWindowOptions, StridedSliceOptions, SubOptions, SvdfOptions, Tensor, TensorType,
+    TransposeConvOptions, UnidirectionalSequenceLstmOptions, UnpackOptions,
 };
 
 /// Where constants outside of the tables begin: the first one here, the next twice as far, and so on. No file
@@ -55,11 +55,12 @@ pub(crate) const OUTSIDE: u64 = 1 << 40;
 /// A graph that is described tensor by tensor and operator by operator.
 #[derive(Debug)]
 pub struct Graph {
-    tensors: Vec<Tensor>,
-    operators: Vec<Operator>,
+    /// The main one first.
+    subgraphs: Vec<SubGraph>,
+    /// Those that are being described, the innermost last.
+    open: Vec<usize>,
     codes: Vec<OperatorCode>,
     buffers: Vec<Buffer>,
-    ends: (Vec<i32>, Vec<i32>),
     outside: Vec<Memory>,
 }
 
@@ -82,20 +83,24 @@ impl Graph {
     /// Without tensors and operators.
     pub fn new() -> Self {
         Self {
-            tensors: Vec::new(),
-            operators: Vec::new(),
+            subgraphs: vec![empty()],
+            open: vec![0],
             codes: Vec::new(),
             // Buffer 0 stands for no value.
             buffers: vec![Buffer::default()],
-            ends: (Vec::new(), Vec::new()),
             outside: Vec::new(),
         }
     }
 
     /// Adds a tensor that is given, computed, or a variable. Its index is what operators name it by.
     pub fn tensor(&mut self, tensor: Tensor) -> i32 {
-        self.tensors.push(Tensor { buffer: 0, ..tensor });
-        index(self.tensors.len() - 1)
+        self.add(Tensor { buffer: 0, ..tensor })
+    }
+
+    fn add(&mut self, tensor: Tensor) -> i32 {
+        let tensors = self.current().tensors.get_or_insert_default();
+        tensors.push(tensor);
+        index(tensors.len() - 1)
     }
 
     /// Adds a tensor with a value.
@@ -110,8 +115,7 @@ impl Graph {
             }
         });
         let buffer = u32::try_from(self.buffers.len() - 1).unwrap_or(u32::MAX);
-        self.tensors.push(Tensor { buffer, ..tensor });
-        index(self.tensors.len() - 1)
+        self.add(Tensor { buffer, ..tensor })
     }
 
     /// Adds an operator of this code and version, with the name of a custom one. Operators are in the order in
@@ -135,12 +139,35 @@ impl Graph {
             self.codes.len() - 1
         });
         let opcode_index = u32::try_from(opcode_index).unwrap_or(u32::MAX);
-        self.operators.push(Operator { opcode_index, ..operator });
+        let operators = self.current().operators.get_or_insert_default();
+        operators.push(Operator { opcode_index, ..operator });
     }
 
     /// Says which tensors are given, and which are wanted.
     pub fn ends(&mut self, inputs: Vec<i32>, outputs: Vec<i32>) {
-        self.ends = (inputs, outputs);
+        let subgraph = self.current();
+        (subgraph.inputs, subgraph.outputs) = (Some(inputs), Some(outputs));
+    }
+
+    /// Begins a subgraph, by whose index the options of operators name it: what is added until
+    /// [`Graph::end_subgraph`] is added to it.
+    pub fn begin_subgraph(&mut self) -> i32 {
+        self.subgraphs.push(empty());
+        let added = self.subgraphs.len() - 1;
+        self.open.push(added);
+        index(added)
+    }
+
+    /// Ends the subgraph that was begun last. The main one is never ended.
+    pub fn end_subgraph(&mut self) {
+        if self.open.len() > 1 {
+            self.open.pop();
+        }
+    }
+
+    fn current(&mut self) -> &mut SubGraph {
+        let current = self.open.last().copied().unwrap_or(0);
+        &mut self.subgraphs[current]
     }
 
     /// Writes the tables.
@@ -148,18 +175,10 @@ impl Graph {
     /// # Errors
     /// [`ImportError::Memory`]: there is not as much memory.
     pub fn store(self) -> Result<Stored, ImportError> {
-        let (inputs, outputs) = self.ends;
-        let graph = SubGraph {
-            tensors: Some(self.tensors),
-            inputs: Some(inputs),
-            outputs: Some(outputs),
-            operators: Some(self.operators),
-            name: None,
-        };
         let model = Model {
             version: 3,
             operator_codes: Some(self.codes),
-            subgraphs: Some(vec![graph]),
+            subgraphs: Some(self.subgraphs),
             buffers: Some(self.buffers),
             ..Model::default()
         };
@@ -181,6 +200,17 @@ impl From<Memory> for Stored {
     /// A file.
     fn from(tables: Memory) -> Self {
         Self { tables, outside: Vec::new() }
+    }
+}
+
+/// A subgraph without anything.
+fn empty() -> SubGraph {
+    SubGraph {
+        tensors: Some(Vec::new()),
+        inputs: Some(Vec::new()),
+        outputs: Some(Vec::new()),
+        operators: Some(Vec::new()),
+        name: None,
     }
 }
 

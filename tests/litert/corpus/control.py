@@ -304,18 +304,75 @@ def signatures(file):
     return runs
 
 
-def composite(file):
-    """STABLEHLO_COMPOSITE with its decomposition in a graph of its own."""
-    main, body = file.graph(), file.graph("decomposition")
-    x, y = main.input("x", SHAPE), main.tensor("y", SHAPE)
+def run_composite(graph, body, inputs, output):
+    graph.outputs(*graph.op("STABLEHLO_COMPOSITE", inputs, [output], name=f"test.{body.raw.name}",
+                            decompositionSubgraphIndex=body.number, version=1,
+                            compositeAttributes=np.frombuffer(flexbuffers.Dumps({}), np.uint8)))
+
+
+def square_plus(file):
+    """A graph `a * a + a`."""
+    body = file.graph("decomposition")
     a = body.input("a", SHAPE)
     square, out = body.tensor("square", SHAPE), body.tensor("out", SHAPE)
     body.op("MUL", [a, a], [square])
     body.outputs(*body.op("ADD", [square, a], [out]))
-    main.outputs(*main.op("STABLEHLO_COMPOSITE", [x], [y], name="test.square_plus",
-                          decompositionSubgraphIndex=body.number, version=1,
-                          compositeAttributes=np.frombuffer(flexbuffers.Dumps({}), np.uint8)))
+    return body
+
+
+def composite(file):
+    """STABLEHLO_COMPOSITE with its decomposition in a graph of its own."""
+    main, body = file.graph(), square_plus(file)
+    x, y = main.input("x", SHAPE), main.tensor("y", SHAPE)
+    run_composite(main, body, [x], y)
     return [judge.Run([draw(random("composite"), SHAPE)])]
+
+
+def composite_scaled(file):
+    """Its constant is passed to it, and has the first number inside."""
+    main, body = file.graph(), file.graph("scaled")
+    scale, a = body.input("scale", (3,)), body.input("a", SHAPE)
+    body.raw.inputs.reverse()
+    out = body.tensor("out", SHAPE)
+    body.outputs(*body.op("SUB", [a, scale], [out]))
+    x, y = main.input("x", SHAPE), main.tensor("y", SHAPE)
+    run_composite(main, body, [x, main.const("constant", np.float32([1, -2, 3]))], y)
+    return [judge.Run([draw(random("composite_scaled"), SHAPE)])]
+
+
+def composite_of_two(file):
+    """Two of a type, in another order than their numbers."""
+    main, body = file.graph(), file.graph("difference")
+    b, a = body.input("b", SHAPE), body.input("a", SHAPE)
+    body.raw.inputs.reverse()
+    body.outputs(*body.op("SUB", [a, b], [body.tensor("out", SHAPE)]))
+    x, z, y = main.input("x", SHAPE), main.input("z", SHAPE), main.tensor("y", SHAPE)
+    run_composite(main, body, [x, z], y)
+    rng = random("composite_of_two")
+    return [judge.Run([draw(rng, SHAPE), draw(rng, SHAPE)])]
+
+
+def composite_of_composites(file):
+    main, body = file.graph(), file.graph("outer")
+    a = body.input("a", SHAPE)
+    twice = body.tensor("twice", SHAPE)
+    body.op("ADD", [a, a], [twice])
+    run_composite(body, square_plus(file), [twice], body.tensor("out", SHAPE))
+    x, y = main.input("x", SHAPE), main.tensor("y", SHAPE)
+    run_composite(main, body, [x], y)
+    return [judge.Run([draw(random("composite_of_composites"), SHAPE)])]
+
+
+def composite_unknown(file):
+    """One with an operator of a form that the library does not have (a range without 0), beside one without."""
+    main, body = file.graph(), file.graph("unknown")
+    a, near, out = body.input("a", SHAPE), body.tensor("near", SHAPE), body.tensor("out", SHAPE)
+    body.op("FAKE_QUANT", [a], [near], min=1.0, max=4.0, numBits=8)
+    body.outputs(*body.op("ADD", [near, near], [out]))
+    x, middle, y = main.input("x", SHAPE), main.tensor("middle", SHAPE), main.tensor("y", SHAPE)
+    run_composite(main, square_plus(file), [x], middle)
+    run_composite(main, body, [middle], y)
+    return [judge.Run([draw(random("composite_unknown"), SHAPE)])]
 
 
 def stablehlo_reduce_window(file):
@@ -506,6 +563,10 @@ def all_cases():
     yield model("variables_of_signatures", variables_of_signatures)
     yield model("signatures_two", signatures)
     yield model("composite", composite)
+    yield model("composite_scaled", composite_scaled)
+    yield model("composite_of_two", composite_of_two)
+    yield model("composite_of_composites", composite_of_composites)
+    yield model("composite_unknown", composite_unknown)
     yield model("stablehlo_reduce_window", stablehlo_reduce_window)
     for name, build in (*stablehlo_gathers(), *stablehlo_scatters()):
         yield model(name, build)

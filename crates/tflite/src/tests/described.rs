@@ -1,7 +1,10 @@
 //! Graphs that are described, with constants outside of the tables.
 
 use super::draft::identified;
-use crate::graph::{BuiltinOperator, Constant, Graph, Operator, Stored, Tensor, TensorType};
+use crate::graph::{
+    BuiltinOperator, BuiltinOptions2, Constant, Graph, Operator, StableHloCompositeOptions, Stored,
+    Tensor, TensorType,
+};
 use crate::schema;
 use crate::{Import, ImportError, ImportOptions, import_stored};
 use nnhal_hal::{Memory, OperandLifeTime};
@@ -99,4 +102,35 @@ fn what_is_neither_within_nor_outside_is_refused() {
     // A file that says so has nothing outside.
     let file = Stored { outside: Vec::new(), ..stored };
     assert!(matches!(import(&file), Err(ImportError::Malformed { .. })));
+}
+
+#[test]
+fn an_operator_names_a_subgraph_that_is_described_too() {
+    let mut graph = Graph::new();
+    let (x, y) = (graph.tensor(vector(4)), graph.tensor(vector(4)));
+    let unary = |of: i32, to: i32| Operator {
+        inputs: Some(vec![of]),
+        outputs: Some(vec![to]),
+        ..Operator::default()
+    };
+    let body = graph.begin_subgraph();
+    let (a, b) = (graph.tensor(vector(4)), graph.tensor(vector(4)));
+    graph.operator(BuiltinOperator::Relu as i32, None, 1, unary(a, b));
+    graph.ends(vec![a], vec![b]);
+    graph.end_subgraph();
+    // The main one is never ended.
+    graph.end_subgraph();
+    let options =
+        StableHloCompositeOptions { decomposition_subgraph_index: body, ..Default::default() };
+    let composite = Operator {
+        builtin_options_2: Some(BuiltinOptions2::StableHloCompositeOptions(Box::new(options))),
+        ..unary(x, y)
+    };
+    graph.operator(BuiltinOperator::StablehloComposite as i32, None, 1, composite);
+    graph.ends(vec![x], vec![y]);
+    let import = import(&graph.store().unwrap()).unwrap();
+    assert_eq!(import.model.main.inputs.len(), 1);
+    let referenced = &import.model.referenced;
+    assert_eq!(referenced.len(), 1);
+    assert_eq!(referenced[0].operations[0].operation_type, nnhal_hal::OperationType::Relu);
 }
