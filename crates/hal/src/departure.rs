@@ -1,7 +1,7 @@
 //! Notices when another process has ended, or the other end of a connection has been closed, while the threads that work
 //! for it are busy: a thread that executes reads nothing, and would learn of it only after the execution.
 //!
-//! One thread of the process waits for all that is watched. It starts with the first [`Watch`], and stays.
+//! One thread of the process waits for all of them. It starts with the first [`Watch`], and stays.
 //!
 //! ```
 //! use nnhal_hal::departure::Watch;
@@ -169,7 +169,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(100);
 
     #[test]
-    fn a_process_that_ends_is_noticed_and_one_that_lives_is_not() {
+    fn a_process_that_ends_is_noticed_and_one_that_goes_on_is_not() {
         let mut child =
             Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let (sender, receiver) = channel();

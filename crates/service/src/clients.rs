@@ -183,7 +183,7 @@ impl Clients {
         let count = connected.len();
         match connected.get_mut(&peer) {
             Some(client) if client.connections >= settings.connections => {
-                return Err(Refusal::Connections { peer, connections: client.connections });
+                Err(Refusal::Connections { peer, connections: client.connections })
             }
             Some(client) => {
                 client.connections += 1;

@@ -114,6 +114,7 @@ impl Server {
         rpc.set_supported_fd_modes(&[FileDescriptorTransportMode::Unix]);
         let io_timeout = clients.settings().io_timeout;
         rpc.set_handshake_timeout(Some(io_timeout));
+        // Also how long a client may take nothing of what it is sent: nothing else ends who reads nothing.
         rpc.set_reply_timeout(Some(io_timeout));
         rpc.set_max_threads(u32::try_from(clients.settings().connections).unwrap_or(u32::MAX));
         let devices_of = |(_, device): &(String, Strong<dyn IDevice>)| device.as_binder();
@@ -247,8 +248,7 @@ fn serve(socket: OwnedFd, rpc: &Arc<RpcServer>, clients: &Arc<Clients>) -> Resul
     };
     let admission = clients.admit(Peer { uid, pid }, &watched);
     let admission = admission.map_err(|refusal| refusal.to_string())?;
-    let io_timeout = clients.settings().io_timeout;
-    rpc.serve_connection(Box::new(Counted::new(transport, admission, io_timeout)));
+    rpc.serve_connection(Box::new(Counted::new(transport, admission)));
     Ok(())
 }
 

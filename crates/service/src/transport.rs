@@ -12,17 +12,15 @@ type Result<T> = std::result::Result<T, RpcError>;
 pub(crate) struct Counted {
     inner: UnixTransport,
     _admission: Admission,
-    /// How long the peer may take nothing of what it is sent.
-    io_timeout: Duration,
 }
 
 impl Counted {
-    pub(crate) fn new(inner: UnixTransport, admission: Admission, io_timeout: Duration) -> Self {
-        Self { inner, _admission: admission, io_timeout }
+    pub(crate) fn new(inner: UnixTransport, admission: Admission) -> Self {
+        Self { inner, _admission: admission }
     }
 }
 
-/// All is the socket's own, but for the time that writing may take.
+/// All is the socket's own.
 impl RpcTransport for Counted {
     fn send_frame(&self, buf: &[u8]) -> Result<()> {
         self.inner.send_frame(buf)
@@ -44,9 +42,8 @@ impl RpcTransport for Counted {
         self.inner.set_read_timeout(timeout)
     }
 
-    /// Never without end: who reads nothing loses the connection.
     fn set_write_timeout(&self, timeout: Option<Duration>) -> Result<()> {
-        self.inner.set_write_timeout(Some(timeout.unwrap_or(self.io_timeout)))
+        self.inner.set_write_timeout(timeout)
     }
 
     fn set_liveness(&self, timeout: Option<Duration>) -> Result<()> {
