@@ -28,11 +28,17 @@ SIZES = {"FP32": 4, "INT8": 1, "UINT8": 1, "INT32": 4, "INT64": 8, "FP16": 2, "I
 
 
 def engine(nnhal, model, parallel, threads, seconds):
-    command = [nnhal, "bench", model, "--json", "--parallel", str(parallel), "--threads", str(threads), "--time", str(seconds)]
-    used = children_time()
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    # Preparing and warming up are in it: little beside the runs.
-    return found["runs_per_second"], (children_time() - used) / found["runs"]
+    """Runs per second, and the processor time of each: what a measurement takes beyond one of few runs."""
+
+    def measured(*length):
+        command = [nnhal, "bench", model, "--json", "--parallel", str(parallel), "--threads", str(threads), *length]
+        used = children_time()
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        return found, children_time() - used
+
+    few, preparing = measured("--runs", "1")
+    found, used = measured("--time", str(seconds))
+    return found["runs_per_second"], (used - preparing) / max(found["runs"] - few["runs"], 1)
 
 
 def children_time():

@@ -128,19 +128,29 @@ def many_requests():
             assert b'"shape":[1,10]' in answers.read(length)
 
 
+def settled():
+    """Descriptors and memory, when what was closed is gone."""
+    for _ in range(100):
+        if descriptors() <= first + 4:
+            break
+        time.sleep(0.1)
+    return descriptors(), resident()
+
+
 infer()
 many_requests()
-before = (descriptors(), resident())
-for fault in (killed_in_the_middle, killed_processes, garbage, many_connections, many_requests, many_requests):
-    begun = time.monotonic()
-    fault()
-    assert infer() == [1, 10], fault.__name__
-    print(f"  {fault.__name__}: {time.monotonic() - begun:.1f} s")
-for _ in range(100):
-    if descriptors() <= before[0] + 4:
-        break
-    time.sleep(0.1)
-after = (descriptors(), resident())
+first = descriptors()
+# The allocator keeps what the first round took, and the second must find most of it there: what is lost with each
+# connection would be more.
+rounds = []
+for _ in range(2):
+    for fault in (killed_in_the_middle, killed_processes, garbage, many_connections, many_requests):
+        begun = time.monotonic()
+        fault()
+        assert infer() == [1, 10], fault.__name__
+        print(f"  {fault.__name__}: {time.monotonic() - begun:.1f} s")
+    rounds.append(settled())
+before, after = rounds
 print(f"  descriptors {before[0]} and {after[0]}, resident {before[1]} and {after[1]} KiB")
-assert after[0] <= before[0] + 4, "descriptors are left open"
-assert after[1] <= before[1] + 16 * 1024, "memory grows"
+assert after[0] <= first + 4, "descriptors are left open"
+assert after[1] <= before[1] + 32 * 1024, "memory grows"

@@ -209,7 +209,7 @@ mod tests {
             format!("{space}-{own}-99999"),
             format!("{space}-4294967295-1"),
             format!("{space}-../../etc-1"),
-            format!("{space}"),
+            space.clone(),
             format!("{space}-{own}-{}", sealed.as_raw_fd()),
         ] {
             let path = folder.path().join(name.replace('/', "_"));
