@@ -57,10 +57,10 @@ def answers(call, folders, jobs):
     while waiting:
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(jobs, context) as pool:
-            under_way = {pool.submit(call, it): it for it in waiting}
-            for job in concurrent.futures.as_completed(under_way):
+            jobs_of = {pool.submit(call, it): it for it in waiting}
+            for job in concurrent.futures.as_completed(jobs_of):
                 try:
-                    found[under_way[job]] = job.result()
+                    found[jobs_of[job]] = job.result()
                 except concurrent.futures.process.BrokenProcessPool:
                     pass
         waiting = [it for it in waiting if it not in found]

@@ -54,7 +54,7 @@ class Program:
         return made, array
 
     def run_asynchronously(self, taken, given):
-        """Whether the run is still under way afterwards."""
+        """Whether the run goes on afterwards."""
         one = lambda buffer: (ctypes.c_void_p * 1)(buffer.value)
         later = ctypes.c_bool(True)
         self._check(self._library.LiteRtRunCompiledModelAsync(

@@ -111,10 +111,11 @@ mod tests {
 
     #[test]
     fn one_tensor_has_one_place() {
-        let (outside, inside) = (tensor(1, &[2, 3], false), tensor(1, &[4], false));
-        assert_eq!(places(&[outside.clone()], &[inside.clone()]), Some(vec![0]));
-        assert_eq!(places(&[tensor(2, &[4], false)], &[inside.clone()]), None, "another type");
-        assert_eq!(places(&[outside.clone(), outside], &[inside]), None, "one is not used");
+        let (outside, inside) = ([tensor(1, &[2, 3], false)], [tensor(1, &[4], false)]);
+        assert_eq!(places(&outside, &inside), Some(vec![0]));
+        assert_eq!(places(&[tensor(2, &[4], false)], &inside), None, "another type");
+        let [one] = outside;
+        assert_eq!(places(&[one.clone(), one], &inside), None, "one is not used");
     }
 
     #[test]
