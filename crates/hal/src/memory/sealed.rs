@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_is_sealed_can_be_read_and_not_changed() {
-        let bytes: Vec<u8> = (0..100_000_u32).map(|it| it as u8).collect();
+        let bytes: Vec<u8> = (0..100_000_u32).map(|it| it.to_le_bytes()[0]).collect();
         let file = seal(100_000, &bytes[..]).unwrap();
         let sealed = map_sealed(&file).unwrap();
         assert_eq!(sealed.as_ref(), bytes);
