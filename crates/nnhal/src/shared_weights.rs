@@ -198,7 +198,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn names_that_lie_are_misses_and_removed() {
+    fn false_names_are_misses_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let other = tempfile::NamedTempFile::new().unwrap();
         let space = process_space().unwrap();

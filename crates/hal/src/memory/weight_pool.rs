@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_bytes_are_there_once_and_others_apart() {
+    fn equal_bytes_share_one_entry_and_others_do_not() {
         let pool = WeightPool::new();
         let bytes: Vec<u8> = (0..100_000_u32).map(|it| (it % 251) as u8).collect();
         let one = pool.keep(&[&bytes[..]]).unwrap();

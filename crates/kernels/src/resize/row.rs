@@ -19,7 +19,7 @@ pub(super) struct Span {
 /// The most pixels of a span: within one it is not asked whether to go on.
 const MOST_PIXELS: usize = 4096;
 
-/// The spans of a row's places, into a vector that has room for as many.
+/// The spans of a row's places, into a vector with room for one span per place.
 pub(super) fn find_spans(places: &[Place], spans: &mut Vec<Span>, pace: &mut Pace<'_>) {
     // Whether no pixel of the last span has anything of an upper column.
     let mut is_open = false;

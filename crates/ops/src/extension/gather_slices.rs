@@ -118,7 +118,7 @@ pub(super) fn axes(given: &Argument<'_>, tensor: &Argument<'_>) -> Result<Vec<us
     }
 }
 
-/// The lengths of indexes, without those of a row, which has so many.
+/// The lengths of `indexes` except the last one, which must be `depth`.
 pub(super) fn rows_of<'a>(
     indexes: &'a Argument<'_>,
     depth: usize,

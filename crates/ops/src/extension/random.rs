@@ -10,7 +10,7 @@
 //! | output 1 | state | `[6]` | TENSOR_INT32 |
 //!
 //! The state is a counter of four words, the lowest first, and a key of two. Each counter makes four words by
-//! [Philox](super::counter_based); the numbers are made of these words as TensorFlow makes them. Uniform numbers
+//! Philox (Salmon and others, 2011); the numbers are made of these words as TensorFlow makes them. Uniform numbers
 //! are in `0..1`. Classes have probabilities in proportion to the exponentials of their logits; one that is not
 //! finite has none.
 
@@ -32,7 +32,7 @@ pub enum Random {
     Uniform(Vec<u32>),
     /// RANDOM_STANDARD_NORMAL of these lengths.
     StandardNormal(Vec<u32>),
-    /// MULTINOMIAL with so many classes for each row of logits.
+    /// MULTINOMIAL with this number of classes in each row of logits.
     Multinomial(u32),
 }
 

@@ -103,7 +103,6 @@ impl ScatterSlices {
             return Ok(());
         }
         let block = &of_updates[of_updates.len() - lengths.len()..];
-        // As long as they lie in memory.
         let of_block: Vec<usize> = block.iter().map(|length| *length as usize).collect();
         let (size, of_block) = (of_block.iter().product(), strides_of(&of_block));
         let rows = call.input(1).i32s()?;

@@ -418,7 +418,7 @@ fn small(number: u32) -> f32 {
     number as f32
 }
 
-/// Whether so many elements are still told apart by floats.
+/// Refuses shapes whose number of elements a float cannot represent exactly.
 fn bounded(what: &str, shape: &[u32]) -> Imported<()> {
     let elements = shape.iter().try_fold(1_u32, |all, it| all.checked_mul(*it));
     match elements {

@@ -182,7 +182,7 @@ impl GraphImporter<'_, '_> {
     }
 }
 
-/// Different axes of so many.
+/// Distinct axes, each below `rank`.
 fn axes(vector: Option<planus::Vector<'_, i64>>, rank: usize) -> Imported<Vec<usize>> {
     let mut axes = Vec::new();
     for given in integers(vector)? {
