@@ -208,10 +208,20 @@ fn gelu(builder: &mut GraphBuilder<'_>) {
     }
 }
 
+/// An image that attention may read. Scores are products of its elements: where these are large numbers of
+/// float16, the rounding of a score is no longer small for SOFTMAX, so computed ones are between -1 and 1.
+fn image_for_attention(builder: &mut GraphBuilder<'_>) -> Value {
+    let image = image(builder);
+    if builder.kind == Kind::Float16 && builder.computes() {
+        return activation_of(builder, image, Op::Tanh);
+    }
+    image
+}
+
 /// `softmax(q * k^T * factor + mask) * v` of heads that are beside each other, which are split and
 /// put together by RESHAPE and TRANSPOSE, or by SPLIT and CONCATENATION.
 fn attention_of_heads(builder: &mut GraphBuilder<'_>) {
-    let image = image(builder);
+    let image = image_for_attention(builder);
     let dimensions = builder.dimensions(image);
     let (batch, rows, depth) = (dimensions[0], dimensions[1] * dimensions[2], dimensions[3]);
     let heads = if depth.is_multiple_of(4) { 4 } else { 1 };
@@ -253,7 +263,7 @@ fn attention_of_heads(builder: &mut GraphBuilder<'_>) {
 
 /// `softmax(q * k^T) * v`, of an image's pixels.
 fn attention(builder: &mut GraphBuilder<'_>) {
-    let image = image(builder);
+    let image = image_for_attention(builder);
     let dimensions = builder.dimensions(image);
     let (rows, depth) = (dimensions[1] * dimensions[2], dimensions[3]);
     let x = reshape(builder, image, &[dimensions[0], rows, depth]);
