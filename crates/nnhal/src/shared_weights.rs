@@ -78,7 +78,7 @@ pub(crate) fn prepare(
     }
     let load = |memory: &File| load(device, token, memory, deadline);
     // Until the end of this function.
-    let _turn = wait_for_turn(&file.with_extension("lock"));
+    let _turn = wait_for_turn(&file.with_extension("lock"), deadline);
     if let Some((program, memory)) = find(&names, &space, load) {
         let published = publish(&names, &space, memory);
         return Ok(Some(Shared { program, is_from_cache: true, published }));
@@ -125,14 +125,16 @@ fn process_space() -> Option<String> {
     (!digits.is_empty()).then_some(digits)
 }
 
-/// Only one process at a time makes such memory. One that cannot wait, or waits too long, makes some of its own.
-fn wait_for_turn(path: &Path) -> Option<File> {
+/// Only one process at a time makes such memory. One that cannot wait, or waits too long, makes some of its own;
+/// one whose deadline passes learns so from its device.
+fn wait_for_turn(path: &Path, deadline: Option<Deadline>) -> Option<File> {
     let file = File::options().write(true).create(true).truncate(false).open(path).ok()?;
     let begun = Instant::now();
+    let may_wait = || begun.elapsed() < LONGEST_WAIT && !deadline.is_some_and(Deadline::has_passed);
     loop {
         match file.try_lock() {
             Ok(()) => return Some(file),
-            Err(TryLockError::WouldBlock) if begun.elapsed() < LONGEST_WAIT => {
+            Err(TryLockError::WouldBlock) if may_wait() => {
                 std::thread::sleep(LOOK);
             }
             Err(_) => return None,
@@ -241,15 +243,26 @@ mod tests {
     fn one_waits_for_the_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let first = wait_for_turn(&path).unwrap();
+        let first = wait_for_turn(&path, None).unwrap();
         let begun = Instant::now();
         let second = std::thread::spawn({
             let path = path.clone();
-            move || (wait_for_turn(&path).is_some(), Instant::now())
+            move || (wait_for_turn(&path, None).is_some(), Instant::now())
         });
         std::thread::sleep(Duration::from_millis(60));
         drop(first);
         let (got, when) = second.join().unwrap();
         assert!(got && when - begun >= Duration::from_millis(50));
+    }
+
+    #[test]
+    fn no_one_waits_beyond_a_deadline() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let _first = wait_for_turn(&path, None).unwrap();
+        let begun = Instant::now();
+        let deadline = Deadline::after(Duration::from_millis(30));
+        assert!(wait_for_turn(&path, Some(deadline)).is_none());
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     }
 }
