@@ -53,16 +53,40 @@ pub fn moved_or_filled(
     filler: &[u8],
     offset: impl Fn(usize, usize) -> Option<usize>,
 ) -> Result<Output, Fault> {
-    let copy = Copy::to(output, &dimensions)?;
-    let mut walk = Walk { source, output, dimensions: &dimensions, filler, offset, copy };
+    let mut copy = Copy::to(output, &dimensions)?;
     if count(&dimensions) > 0 {
-        walk.along(0, Some(0))?;
+        let (outer, first, length) = contiguous(&dimensions, &offset, &mut copy)?;
+        let mut walk = Walk { source, dimensions: outer, filler, offset, length, run: None, copy };
+        walk.along(0, Some(first))?;
+        walk.end_run()?;
+        copy = walk.copy;
     }
-    let bytes = walk.copy.bytes;
+    let bytes = copy.bytes;
     Ok(output.with_bytes(dimensions, bytes))
 }
 
-/// The state of [`moved_or_filled`].
+/// The outer axes, and of the others, along which elements follow each other in the source: the position of
+/// the first element and how many there are.
+fn contiguous<'a>(
+    dimensions: &'a [u32],
+    offset: &impl Fn(usize, usize) -> Option<usize>,
+    copy: &mut Copy<'_>,
+) -> Result<(&'a [u32], usize, usize), Fault> {
+    let (mut outer, mut first, mut length) = (dimensions, 0_usize, 1);
+    while let Some((axis, rest)) = outer.split_last() {
+        let axis = *axis as usize;
+        let Some(start) = offset(rest.len(), 0) else { break };
+        for index in 1..axis {
+            copy.count(0)?;
+            if start.checked_add(index * length) != offset(rest.len(), index) {
+                return Ok((outer, first, length));
+            }
+        }
+        (outer, first, length) = (rest, first.saturating_add(start), length * axis);
+    }
+    Ok((outer, first, length))
+}
+
 /// Bytes that are copied in one go: far less than a millisecond.
 const MOST_AT_ONCE: usize = 1 << 20;
 
@@ -109,12 +133,17 @@ impl<'a> Copy<'a> {
     }
 }
 
+/// The state of [`moved_or_filled`].
 struct Walk<'a, F> {
     source: &'a [u8],
-    output: &'a Argument<'a>,
+    /// Of the outer axes.
     dimensions: &'a [u32],
     filler: &'a [u8],
     offset: F,
+    /// Elements at each index of the outer axes.
+    length: usize,
+    /// First element and number of those that are to be copied next.
+    run: Option<(usize, usize)>,
     copy: Copy<'a>,
 }
 
@@ -122,11 +151,7 @@ impl<F: Fn(usize, usize) -> Option<usize>> Walk<'_, F> {
     /// Appends all elements whose indexes on the axes before have led to `position`.
     fn along(&mut self, axis: usize, position: Option<usize>) -> Result<(), Fault> {
         let Some(length) = self.dimensions.get(axis) else {
-            let element = match position {
-                Some(position) => part(self.source, self.output, position, 1)?,
-                None => self.filler,
-            };
-            return self.copy.append(element);
+            return self.append(position);
         };
         for index in 0..*length as usize {
             let offset =
@@ -134,6 +159,33 @@ impl<F: Fn(usize, usize) -> Option<usize>> Walk<'_, F> {
             self.along(axis + 1, offset)?;
         }
         Ok(())
+    }
+
+    fn append(&mut self, position: Option<usize>) -> Result<(), Fault> {
+        match (position, self.run) {
+            (Some(position), Some((first, length)))
+                if first.checked_add(length) == Some(position) =>
+            {
+                self.run = Some((first, length + self.length));
+                self.copy.count(0)?;
+            }
+            (Some(position), _) => {
+                self.end_run()?;
+                self.run = Some((position, self.length));
+            }
+            (None, _) => {
+                self.end_run()?;
+                for _ in 0..self.length {
+                    self.copy.append(self.filler)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end_run(&mut self) -> Result<(), Fault> {
+        let Some((first, length)) = self.run.take() else { return Ok(()) };
+        self.copy.append(part(self.source, self.copy.output, first, length)?)
     }
 }
 
@@ -395,6 +447,44 @@ mod tests {
         assert_eq!(zero(OperandType::TensorFloat16), [0, 0]);
         assert_eq!(zero(OperandType::TensorQuant8Asymm), [3]);
         assert_eq!(zero(OperandType::TensorQuant8AsymmSigned), [3]);
+    }
+
+    #[test]
+    fn runs_begin_and_end_where_offsets_say() {
+        let source: Vec<u8> = (0..60).collect();
+        with_output(OperandType::TensorBool8, |output| {
+            // Of [3, 4, 5]: whole rows, parts of rows, every other row, axes exchanged, the same row again.
+            let all: [(&[u32], [usize; 3], [usize; 3]); 5] = [
+                (&[3, 2, 5], [0, 1, 0], [20, 5, 1]),
+                (&[2, 4, 3], [1, 0, 2], [20, 5, 1]),
+                (&[3, 2, 5], [0, 0, 0], [20, 10, 1]),
+                (&[4, 3, 5], [0, 0, 0], [5, 20, 1]),
+                (&[3, 2, 5], [0, 0, 0], [20, 0, 1]),
+            ];
+            for (lengths, begins, strides) in all {
+                let offset = |axis: usize, index: usize| {
+                    begins[axis] * [20, 5, 1][axis] + index * strides[axis]
+                };
+                let mut expected = Vec::new();
+                for a in 0..lengths[0] as usize {
+                    for b in 0..lengths[1] as usize {
+                        for c in 0..lengths[2] as usize {
+                            expected.push(source[offset(0, a) + offset(1, b) + offset(2, c)]);
+                        }
+                    }
+                }
+                let found = moved(&source, output, lengths.to_vec(), offset).unwrap();
+                assert_eq!(found.bytes, expected, "{lengths:?} {begins:?} {strides:?}");
+            }
+            let bordered = |axis: usize, index: usize| match (axis, index) {
+                (0, 0) => None,
+                (0, index) => Some((index - 1) * 2),
+                (_, index) => Some(index),
+            };
+            let found =
+                moved_or_filled(&source, output, vec![3, 2], &[99], bordered).unwrap().bytes;
+            assert_eq!(found, [99, 99, 0, 1, 2, 3]);
+        });
     }
 
     #[test]
