@@ -30,6 +30,7 @@ pub mod complex;
 pub mod conv_3d;
 pub mod cumulative_sum;
 pub mod division;
+pub mod dynamic_fully_connected;
 pub mod dynamic_update_slice;
 pub mod fourier;
 pub mod gather_nd;

@@ -10,7 +10,7 @@ use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
     TensorBool8 as BOOL8, TensorFloat16 as FLOAT16, TensorFloat32 as FLOAT32, TensorInt32 as INT32,
     TensorQuant8Asymm as QUANT8, TensorQuant8AsymmSigned as QUANT8_SIGNED,
-    TensorQuant16Symm as QUANT16,
+    TensorQuant8SymmPerChannel as QUANT8_SYMM_PER_CHANNEL, TensorQuant16Symm as QUANT16,
 };
 use nnhal_hal::{HalVersion, OperandType};
 
@@ -672,5 +672,19 @@ pub(super) static RNG_BIT_GENERATOR: Signature = signature(
             Parameter::int32("algorithm"),
         ],
         &[Parameter::fixed("state", UINT64), Parameter::column("output", 0)],
+    )],
+);
+pub(super) static DYNAMIC_FULLY_CONNECTED: Signature = signature(
+    E::DynamicFullyConnected,
+    &[row(&[QUANT8_SIGNED]), row(&[QUANT8_SYMM_PER_CHANNEL])],
+    &[Form::new(
+        SINCE,
+        &[
+            Parameter::fixed("input", FLOAT32),
+            Parameter::column("weights", 0),
+            Parameter::fixed("bias", FLOAT32),
+            Parameter::int32("activation"),
+        ],
+        &[Parameter::fixed("output", FLOAT32)],
     )],
 );

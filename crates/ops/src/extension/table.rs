@@ -247,6 +247,8 @@ table! {
         "random classes, each with a probability in proportion to the exponential of its logit, and the generator's state after them, as of RANDOM_UNIFORM. Logits are `[batch, classes]`; the output is `[batch, count]`";
     96 RngBitGenerator "RNG_BIT_GENERATOR", s::RNG_BIT_GENERATOR,
         "the generator's state after random bits, and the bits. A state is a key and a counter, in 2 or, of Philox, 3 words; the algorithm is 0 for Philox 4x32, 1 for Threefry 2x32. The second output has the lengths `shape`";
+    97 DynamicFullyConnected "DYNAMIC_FULLY_CONNECTED", s::DYNAMIC_FULLY_CONNECTED,
+        "FULLY_CONNECTED of floats with signed weights of 8 bits and zero point 0. Each row of the input is rounded to 8 bits by its own range, of its elements `x` and 0: with `factor = 255 / (greatest - least)`, or 1 where that is infinite, `z = -128 - least * factor` if `(-128 + least * factor) + (127 + greatest * factor) > 0`, else `127 - greatest * factor`, and `zero = round(clamp(z, -128, 127))`, it is `q = round(clamp(x * factor, -128 - zero, 127 - zero))`, all in float32, halves to even. The output is `activation(sum(q * weight) / factor * scale of the weights + bias)`, where the sum has 32 bits and wraps. A row with an infinite range or a NaN gives NaN";
 }
 
 impl ExtensionOperation {

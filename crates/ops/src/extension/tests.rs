@@ -606,3 +606,50 @@ fn bits_of_both_algorithms() {
     assert!(bits(1, &[1.0, 2.0, 3.0], TensorInt32).run().is_err(), "Threefry has no third word");
     assert!(bits(2, &[1.0, 2.0], TensorInt32).run().is_err(), "no such algorithm");
 }
+
+/// One unit of `weights` with the scale 1/2 and the bias 10.
+fn of_floats(input: &[f64], weights: &[f64], activation: i32) -> Example {
+    let length = u32::try_from(weights.len()).unwrap();
+    let rows = u32::try_from(input.len() / weights.len()).unwrap();
+    on(E::DynamicFullyConnected)
+        .input(tensor(TensorFloat32, [rows, length]), input)
+        .input(tensor(TensorQuant8AsymmSigned, [1, length]).quantized(0.5, 0), weights)
+        .input(tensor(TensorFloat32, [1]), &[10.0])
+        .int32s([activation])
+        .output(tensor(TensorFloat32, []))
+}
+
+#[test]
+fn rows_of_floats_are_rounded_by_their_own_ranges() {
+    // Steps of 1; 1.5 becomes 2.
+    let first = of_floats(&[0.0, 255.0, 1.5], &[1.0, -1.0, 100.0], 0);
+    assert_eq!(first.result(), (vec![1, 1], vec![-255.0 / 2.0 + 100.0 + 10.0]));
+    // Steps of 1/10 and of 1/100.
+    let rows = [25.5, 0.14, 2.55, 0.014];
+    let both = of_floats(&rows, &[0.0, 100.0], 0).result().1;
+    assert_close(&both, &[15.0, 10.5], 1e-6);
+    // From -1.5 to 1: the zero is at 25, where -1.5 is -153, and 1 is 102.
+    let mixed = of_floats(&[-1.5, 1.0, 0.0049], &[2.0, 3.0, 100.0], 0).result().1;
+    assert_close(&mixed, &[10.0 + (-306.0 + 306.0 + 0.0) / 102.0 / 2.0], 1e-6);
+    assert_eq!(of_floats(&[255.0], &[-100.0], 1).result().1, [0.0], "activated");
+    assert_eq!(of_floats(&[0.0, 0.0], &[7.0, 7.0], 0).result().1, [10.0]);
+    assert_eq!(of_floats(&[1e-40, 0.0], &[7.0, 7.0], 0).result().1, [10.0], "as good as zero");
+}
+
+#[test]
+fn what_is_not_finite_makes_no_number_of_its_row() {
+    let far = f64::from(f32::MAX);
+    for strange in [[f64::NAN, 0.0], [f64::INFINITY, 0.0], [0.0, f64::NEG_INFINITY], [far, -far]] {
+        let rows = [&strange[..], &[1.0, 1.0]].concat();
+        let found = of_floats(&rows, &[1.0, 1.0], 0).result().1;
+        assert!(found[0].is_nan(), "{strange:?} gives {found:?}");
+        assert_close(&found[1..], &[11.0], 1e-6);
+    }
+}
+
+#[test]
+fn weights_beside_rounded_rows_have_no_zero_point() {
+    let weights = tensor(TensorQuant8AsymmSigned, [1, 1]).quantized(0.5, 3);
+    let refusal = of_floats(&[1.0], &[1.0], 0).with_input(1, weights, &[1.0]).refusal();
+    assert!(refusal.contains("zero point of input 1 (weights) is 3, expected 0"), "{refusal}");
+}

@@ -119,7 +119,7 @@ impl Operation for FullyConnected {
 }
 
 /// The lengths of the output's two axes, as far as they are known.
-fn rows_and_units(call: &Call<'_>) -> Result<[Option<u32>; 2], Fault> {
+pub(crate) fn rows_and_units(call: &Call<'_>) -> Result<[Option<u32>; 2], Fault> {
     let (input, weights, bias) = (call.input(0), call.input(1), call.input(2));
     input.expect_rank_in(2..=4)?;
     let [units, input_size] = filter_lengths(weights)?;

@@ -208,6 +208,7 @@ operations! {
         conv_3d::Conv3d => Conv3d Conv3dTranspose;
         cumulative_sum::CumulativeSum => Cumsum;
         division::Division => Div FloorDiv FloorMod;
+        dynamic_fully_connected::DynamicFullyConnected => DynamicFullyConnected;
         dynamic_update_slice::DynamicUpdateSlice => DynamicUpdateSlice;
         fourier::RealFourier => Rfft2d;
         gather_nd::GatherNd => GatherNd;

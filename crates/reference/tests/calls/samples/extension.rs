@@ -392,6 +392,18 @@ pub fn draw(operation: E, random: &mut Random) -> Option<Sample> {
                 .output(Quant::Fit(1.0))
                 .output(Quant::Fit(1.0))
         }
+        E::DynamicFullyConnected => {
+            let (batch, inner, units) =
+                (random.length(1, 4), random.length(1, 9), random.length(1, 5));
+            let input = if random.coin() { vec![batch, inner] } else { vec![1, batch, inner] };
+            on(operation)
+                .tensor(&input, random.reals(&input, -3.0, 3.0))
+                .tensor(&[units, inner], random.reals(&[units, inner], -2.0, 2.0))
+                .stored(Quant::Scale(2.0 / 127.0))
+                .tensor(&[units], random.reals(&[units], -2.0, 2.0))
+                .ints(&[random.int(0, 3)])
+                .output(Quant::Fit(1.0))
+        }
         E::Range => {
             let (start, step) = (random.int(-9, 9), random.int(1, 3));
             let limit = start + random.int(1, 9);
