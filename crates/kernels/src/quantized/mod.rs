@@ -19,6 +19,7 @@ pub mod convolution;
 pub mod depthwise;
 #[cfg(target_arch = "aarch64")]
 mod dot;
+pub mod dynamic;
 mod gemm;
 mod requantize;
 pub mod transposed_convolution;

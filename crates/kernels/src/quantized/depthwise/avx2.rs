@@ -93,7 +93,7 @@ impl Vectors for Bytes32 {
         // SAFETY: the caller's promises.
         unsafe {
             match run.block.form {
-                Form::Scalar => store_scalar::<SHARE>(packed, run, &sums),
+                Form::Scalar | Form::Sums => store_scalar::<SHARE>(packed, run, &sums),
                 Form::Plain => store::<SHARE, false>(packed, run, &mut sums),
                 _ => store::<SHARE, true>(packed, run, &mut sums),
             }

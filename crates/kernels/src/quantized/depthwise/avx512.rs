@@ -97,7 +97,7 @@ impl Vectors for Bytes64 {
                 Form::SignedFloats => requantize!(FloatConstants, true),
                 Form::Plain => requantize!(Constants, false),
                 Form::Nudged => requantize!(Constants, true),
-                Form::Scalar => {}
+                Form::Scalar | Form::Sums => {}
             }
             if matches!(run.block.form, Form::Floats | Form::SignedFloats) {
                 added = zero_point;
@@ -106,7 +106,7 @@ impl Vectors for Bytes64 {
             let mask = !0_u64 >> (64 - run.block.channels);
             for p in 0..P {
                 let bytes = match run.block.form {
-                    Form::Scalar => scalar(packed, run, sums[p]),
+                    Form::Scalar | Form::Sums => scalar(packed, run, sums[p]),
                     _ => limits.narrow4::<SIGNED>(outputs[p]),
                 };
                 let to = run.output.wrapping_add(p.wrapping_mul(run.output_step));

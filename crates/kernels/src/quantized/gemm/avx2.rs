@@ -215,6 +215,13 @@ impl Sums for [__m256i; 2] {
         unsafe {
             match block.form {
                 Form::Scalar => store_scalar(matrix, block, (output, step), &sums),
+                Form::Sums => {
+                    for (r, [low, high]) in sums.into_iter().enumerate() {
+                        let to = output.wrapping_add(step.wrapping_mul(r));
+                        _mm256_storeu_si256(to.cast(), low);
+                        _mm256_storeu_si256(to.wrapping_add(32).cast(), high);
+                    }
+                }
                 Form::Nudged => {
                     store::<true>(matrix, block, &lanes[0], (output, step), &mut sums);
                 }

@@ -178,6 +178,7 @@ impl Sums for __m512i {
                 Form::SignedFloats => in_floats::<R, W, true>(lanes, sums),
                 Form::Plain => in_integers::<R, W, false>(lanes, sums),
                 Form::Nudged => in_integers::<R, W, true>(lanes, sums),
+                Form::Sums => return store_sums::<R, W>((output, step), sums),
                 Form::Scalar => {
                     // A copy in memory: the sums themselves stay in registers.
                     let copy = sums;
@@ -242,6 +243,24 @@ unsafe fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
         }
     });
     sums
+}
+
+/// Stores the sums of all lanes.
+///
+/// # Safety
+/// The caller has AVX-512; as many sums of this many rows may be written.
+#[inline(always)]
+unsafe fn store_sums<const R: usize, const W: usize>(
+    (output, step): (*mut u8, usize),
+    sums: [[__m512i; W]; R],
+) {
+    for_vectors!(W, v, {
+        for r in 0..R {
+            let to = output.wrapping_add(step.wrapping_mul(r)).wrapping_add(64 * v);
+            // SAFETY: the caller's promise.
+            unsafe { _mm512_storeu_si512(to.cast(), sums[r][v]) };
+        }
+    });
 }
 
 /// Narrows to 8 bits, as many rows together as have four vectors, and stores.

@@ -135,6 +135,15 @@ impl Sums for Quarters {
             match block.form {
                 Form::Plain => store::<R, false>(matrix, block, lanes, output, sums),
                 Form::Nudged => store::<R, true>(matrix, block, lanes, output, sums),
+                Form::Sums => {
+                    for (r, row) in sums.into_iter().enumerate() {
+                        for (quarter, sums) in row.into_iter().enumerate() {
+                            let to = output.0.add(r * output.1 + 16 * quarter);
+                            // Sums are anywhere that bytes may be.
+                            vst1q_u8(to, vreinterpretq_u8_s32(sums));
+                        }
+                    }
+                }
                 _ => store_scalar::<R>(matrix, block, output, &sums),
             }
         }

@@ -33,8 +33,11 @@ pub(in crate::quantized) struct Block {
 
 impl Block {
     /// The vector and the lane of the block's channel `index`. Narrowing takes four outputs of each
-    /// vector in turn.
+    /// vector in turn; sums stay in order.
     pub(super) fn place(&self, index: usize) -> (usize, usize) {
+        if self.form == Form::Sums {
+            return (index / LANES, index % LANES);
+        }
         let run = index / 4;
         (run % self.vectors, run / self.vectors * 4 + index % 4)
     }
@@ -72,25 +75,31 @@ pub(in crate::quantized) struct Source<'a, F, G> {
     pub bias: &'a [i32],
 }
 
-impl Matrix {
-    /// Packs weights.
-    ///
-    /// # Errors
-    /// If they are more than may be taken.
-    pub(in crate::quantized) fn new(
+/// What is packed of weights, whatever becomes of sums.
+struct Parts {
+    blocks: Vec<Block>,
+    packed: PackedValues<u8>,
+    /// Vectors of all blocks.
+    lanes: usize,
+    /// By channel.
+    sums: Vec<Sums>,
+    has_least_weight: bool,
+}
+
+impl Parts {
+    fn new(
         variant: Variant,
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
-        activations: Activations,
-        requantization: Requantization,
+        form: Form,
         preparation: &mut Preparation,
     ) -> Result<Self, TooLarge> {
-        let Source { weights, channels, runs, run_bytes, bias, .. } = *source;
+        let Source { weights, channels, runs, run_bytes, .. } = *source;
         let run_steps = run_bytes.div_ceil(DEPTH);
         let sizes = runs.checked_mul(run_steps).and_then(|steps| variant.blocks(channels, steps));
         let too_large = TooLarge::beyond_addresses("packed weights");
         let (mut blocks, bytes, lanes) = sizes.ok_or(too_large)?;
+        blocks.iter_mut().for_each(|block| block.form = form);
         preparation.take::<Block>(blocks.len(), "blocks of channels")?;
-        preparation.take::<ChannelLanes>(lanes, "constants of channels")?;
         let of_run = |channel: usize, run: usize| {
             let from = (source.first)(channel) + (source.run_offset)(run);
             &weights.values[from..from + run_bytes]
@@ -148,6 +157,26 @@ impl Matrix {
                     |run: &[u8]| pace.blocks(run.len(), 1).any(|block| run[block].contains(&least));
                 found[0] = runs.any(contains_least).into();
             })? != [0];
+        Ok(Self { blocks, packed, lanes, sums: sums_of_weights, has_least_weight })
+    }
+}
+
+impl Matrix {
+    /// Packs weights.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
+    pub(in crate::quantized) fn new(
+        variant: Variant,
+        source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+        activations: Activations,
+        requantization: Requantization,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        let Source { weights, runs, run_bytes, bias, .. } = *source;
+        let Parts { mut blocks, packed, lanes, sums: sums_of_weights, has_least_weight } =
+            Parts::new(variant, source, Form::Scalar, preparation)?;
+        preparation.take::<ChannelLanes>(lanes, "constants of channels")?;
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.
         let zero_point =
@@ -199,6 +228,48 @@ impl Matrix {
             input_zero_point: zero_point,
             has_least_weight,
         })
+    }
+
+    /// Packs signed weights of products whose outputs are the sums themselves, of unsigned inputs less
+    /// [`Variant::input_offset`]. Also the sum of each channel's weights.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
+    pub(in crate::quantized) fn of_sums(
+        variant: Variant,
+        source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+        preparation: &mut Preparation,
+    ) -> Result<(Self, Vec<i32>), TooLarge> {
+        let Parts { mut blocks, packed, sums, has_least_weight, .. } =
+            Parts::new(variant, source, Form::Sums, preparation)?;
+        // All begin with the same zeros.
+        blocks.iter_mut().for_each(|block| block.lanes = 0);
+        let vectors = blocks.iter().map(|block| block.vectors).max().unwrap_or(0);
+        let lanes =
+            preparation.filled(ChannelLanes::default(), vectors, "constants of channels")?;
+        let sums = preparation.collected(sums.iter().map(Sums::wrapped), "sums of weights")?;
+        let matrix = Self {
+            variant,
+            common: Common {
+                runs: source.runs,
+                run_bytes: source.run_bytes,
+                is_signed: false,
+                limits: (0, 0),
+            },
+            blocks,
+            weights: Some(packed),
+            lanes,
+            requantization: Requantization {
+                multipliers: Vec::new(),
+                zero_point: 0,
+                min: 0,
+                max: 0,
+            },
+            weight_zero_point: 0,
+            input_zero_point: 0,
+            has_least_weight,
+        };
+        Ok((matrix, sums))
     }
 
     /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
@@ -360,8 +431,9 @@ impl Matrix {
     /// to a multiple of four, can be read. If [`Self::wide_row_bytes`] gives something, it holds instead
     /// the addresses of widened rows, one for each. The weights are the block's, on a line:
     /// [`Self::block_weights`] with all that follow, or what [`Self::pack_at_run_time`] has packed from
-    /// `Block::weights` on. The outputs of the block's channels of the rows can be written, and no one
-    /// else accesses them. (Lanes and row terms are slices, whose lengths are compared.)
+    /// `Block::weights` on. The outputs of the block's channels of the rows can be written, or of
+    /// [`Self::of_sums`] four bytes for each of 16 lanes of its vectors, and no one else accesses them.
+    /// (Lanes and row terms are slices, whose lengths are compared.)
     pub(in crate::quantized) unsafe fn compute_rows(
         &self,
         block: &Block,

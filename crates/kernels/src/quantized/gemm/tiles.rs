@@ -27,7 +27,7 @@ pub(super) trait Sums: Copy {
     ///
     /// # Safety
     /// The block has `W` vectors and at least a channel. Its channels of `R` rows may be written, from
-    /// the first row's address in such steps.
+    /// the first row's address in such steps; of [`Form::Sums`](super::Form::Sums) the sums of all lanes.
     unsafe fn finish<const R: usize, const W: usize, const SIGNED: bool>(
         matrix: &Matrix,
         block: &Block,

@@ -207,7 +207,7 @@ impl Variant {
     }
 
     /// What unsigned inputs are less when the kernel sees them.
-    pub(super) fn input_offset(self) -> i32 {
+    pub(in crate::quantized) fn input_offset(self) -> i32 {
         if self.has_signed_inputs() { 128 } else { 0 }
     }
 

@@ -70,13 +70,15 @@ pub(in crate::quantized) enum Form {
     Nudged,
     /// One by one, by the definition.
     Scalar,
+    /// Not at all: outputs are the sums, of 32 bits, for all lanes, in the order of channels.
+    Sums,
 }
 
 impl Form {
     /// How much more sums begin with, if it is so much for integers.
     pub(in crate::quantized) fn sum_offset(self, of_integers: i32) -> i32 {
         match self {
-            Self::Floats | Self::SignedFloats => 0,
+            Self::Floats | Self::SignedFloats | Self::Sums => 0,
             Self::Plain | Self::Nudged | Self::Scalar => of_integers,
         }
     }
