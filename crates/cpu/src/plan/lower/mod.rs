@@ -3,6 +3,7 @@
 mod conversion;
 mod convolution;
 mod detection;
+mod dynamic;
 mod elementwise;
 mod integers;
 mod logic;
@@ -107,6 +108,9 @@ fn other(
     preparation: &mut Preparation,
 ) -> Option<Draft> {
     match operation {
+        AnyOperation::DynamicFullyConnected(it) => {
+            dynamic::fully_connected(builder, node, it, preparation)
+        }
         AnyOperation::BatchMatmul(it) => matmul::quantized(builder, node, it, preparation),
         AnyOperation::StridedSlice(it) => rearrange::strided_slice(builder, node, it),
         AnyOperation::Tile(it) => rearrange::tile(builder, node, it),
