@@ -103,7 +103,7 @@ fn scale(weights: &Argument<'_>, unit: usize) -> f32 {
     weights.channel_quant().map_or(weights.scale, |quant| quant.scales[unit])
 }
 
-/// Makes integers of a row, in steps of which the result has so many in 1: NaN if the row is not finite.
+/// Makes integers of a row. How many steps are 1: NaN if the row is not finite.
 fn rounded(call: &Call<'_>, row: &[f32], integers: &mut Vec<i32>) -> Result<f64, Fault> {
     let (mut least, mut greatest, mut is_finite) = (0.0_f32, 0.0_f32, true);
     call.each(row, |x| {

@@ -40,7 +40,7 @@ const ELEMENTS_PER_TASK: usize = 16 << 10;
 const TASKS_PER_THREAD: usize = 4;
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
-/// Bytes of rows that meet all weights before the next rows do: so many stay in the second cache.
+/// Bytes of rows that meet all weights before the next rows do, to stay in the second cache.
 const ROWS_BYTES: usize = 256 << 10;
 /// Rows whose sums are in memory at the same time: whole tiles of all kernels.
 const SUM_ROWS: usize = 24;
@@ -383,7 +383,8 @@ impl FullyConnected {
                         self.isa.run(Scaled {
                             sums: &sums[..block.count],
                             step: meaning.step,
-                            zero_point: meaning.zero_point - self.input_offset(),
+                            // Rows that were no longer wanted have any.
+                            zero_point: meaning.zero_point.wrapping_sub(self.input_offset()),
                             weight_sums: &self.weight_sums[range.clone()],
                             scales: &self.scales[range.clone()],
                             bias: &self.bias[range],

@@ -248,7 +248,7 @@ unsafe fn in_integers<const R: usize, const W: usize, const NUDGED: bool>(
 /// Stores the sums of all lanes.
 ///
 /// # Safety
-/// The caller has AVX-512; as many sums of this many rows may be written.
+/// The caller has AVX-512; the sums of all lanes of this many rows may be written.
 #[inline(always)]
 unsafe fn store_sums<const R: usize, const W: usize>(
     (output, step): (*mut u8, usize),
