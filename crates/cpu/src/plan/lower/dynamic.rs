@@ -30,9 +30,10 @@ pub(super) fn fully_connected(
     }
     let sizes = Sizes { rows: rows as usize, inputs: inputs as usize, units: units as usize };
     let numbers = weights.weights(preparation, &builder.scratch)?;
+    let of_all = [weights.operand.scale];
     let scales = match &weights.operand.extra_params {
         ExtraParams::ChannelQuant(quant) => &quant.scales[..],
-        _ => &[weights.operand.scale],
+        _ => &of_all[..],
     };
     let bias = bias.constant_floats()?;
     let epilogue = float_epilogue(Epilogue::Clamp(layer.activation));

@@ -527,7 +527,8 @@ impl Scaled<'_> {
         bias: S::F,
     ) -> S::F {
         let sums = simd.isub(sums, simd.imul(of_weights, simd.isplat(self.zero_point)));
-        let steps = simd.mul(simd.to_f32(sums), simd.splat(self.step));
-        self.epilogue.apply(simd, simd.fma(steps, scale, bias))
+        // In this order nothing overflows that the output does not.
+        let scale = simd.mul(simd.splat(self.step), scale);
+        self.epilogue.apply(simd, simd.fma(simd.to_f32(sums), scale, bias))
     }
 }
