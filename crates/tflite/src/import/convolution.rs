@@ -11,6 +11,7 @@ use crate::schema::{
     Padding,
 };
 use nnhal_hal::{ExtraParams, OperandId, OperandSpec, OperandType, OperationType};
+use nnhal_ops::extension::ExtensionOperation as E;
 
 /// The options that all sliding windows have.
 struct Window {
@@ -292,20 +293,29 @@ impl GraphImporter<'_, '_> {
         if activation == Activation::Tanh && !self.element(output)?.is_float() {
             return Err(Reason::new("the range before a fused TANH is not known"));
         }
-        let mut inputs = self.weighted(operator, units)?;
-        if matches!(self.builder.spec(inputs[1]).extra_params, ExtraParams::ChannelQuant(_)) {
+        let is_dynamic = self.is_dynamic(operator)?;
+        let mut inputs = if is_dynamic {
+            let bias = operator.inputs.get(2).copied().flatten();
+            let input = self.input_tensor(operator, 0)?;
+            let (input, weights) = (self.operand(input)?, self.operand(filter)?);
+            vec![input, weights, self.bias(input, weights, bias, units)?]
+        } else {
+            self.weighted(operator, units)?
+        };
+        let weights = self.builder.spec(inputs[1]);
+        if !is_dynamic && matches!(weights.extra_params, ExtraParams::ChannelQuant(_)) {
             return self.fully_connected_by_channel(operator, &inputs, width, activation);
         }
+        let operation = if is_dynamic {
+            E::DynamicFullyConnected.operation_type()
+        } else {
+            OperationType::FullyConnected
+        };
         inputs.push(self.activation_operand(activation));
         let rows = self.spec(output)?;
         // A matrix that keeps its axes is one already.
         if self.rank(output) == 2 {
-            return self.emit_activated(
-                operator,
-                OperationType::FullyConnected,
-                &inputs,
-                activation,
-            );
+            return self.emit_activated(operator, operation, &inputs, activation);
         }
         // The HAL's result is always a matrix; the file's keeps the input's other axes.
         let count = match self.shape(output) {
@@ -314,8 +324,7 @@ impl GraphImporter<'_, '_> {
         };
         let matrix = OperandSpec { dimensions: vec![count, units], ..rows };
         let computed = self.computed_as(inputs[0], &matrix);
-        let mut result =
-            self.builder.operation(OperationType::FullyConnected, &inputs, computed.clone());
+        let mut result = self.builder.operation(operation, &inputs, computed.clone());
         if activation == Activation::Tanh {
             result = self.builder.operation(OperationType::Tanh, [result], computed.clone());
         }
@@ -323,6 +332,25 @@ impl GraphImporter<'_, '_> {
             result = self.builder.operation(OperationType::Quantize, [result], matrix);
         }
         self.reshape_to(result, output)
+    }
+
+    /// Whether TensorFlow Lite rounds a layer's input to 8 bits while it runs, as XNNPACK and its own kernels do:
+    /// floats beside constant weights of 8 bits with a sign, zero point 0 and a scale for all or for each unit.
+    fn is_dynamic(&self, operator: &Operator<'_>) -> Imported<bool> {
+        let [input, weights] = [0, 1].map(|index| self.input_tensor(operator, index));
+        let (input, weights) = (input?, weights?);
+        if self.element(input)? != Element::Float32
+            || self.element(weights)? != Element::Int8
+            || self.element(self.output_tensor(operator, 0)?)? != Element::Float32
+            || !self.is_constant(weights)
+        {
+            return Ok(false);
+        }
+        let quantization = self.tensor(weights).quantization.as_ref();
+        Ok(quantization.is_some_and(|it| {
+            it.zero_points.iter().all(|zero_point| *zero_point == 0)
+                && (it.scales.len() == 1 || it.dimension == 0)
+        }))
     }
 
     /// The HAL's FULLY_CONNECTED has one scale; with one each it is a convolution of 1 by 1.

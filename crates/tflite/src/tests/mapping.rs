@@ -102,9 +102,19 @@ pub(super) fn dynamic_range_layer() -> Draft {
 }
 
 #[test]
-fn weights_beside_floats_are_dequantized_and_a_missing_bias_is_zero() {
-    let import = import(&dynamic_range_layer());
-    assert_eq!(operations(&import), [O::Dequantize, O::FullyConnected]);
+fn weights_beside_floats_stay_integers_and_a_missing_bias_is_zero() {
+    let layer = E::DynamicFullyConnected.operation_type();
+    assert_eq!(operations(&import(&dynamic_range_layer())), [layer]);
+    let mut by_channel = dynamic_range_layer();
+    by_channel.quantize(1, &[0.5, 0.25], 0, 0);
+    assert_eq!(operations(&import(&by_channel)), [layer]);
+}
+
+#[test]
+fn weights_with_a_zero_point_beside_floats_are_dequantized() {
+    let mut shifted = dynamic_range_layer();
+    shifted.quantize(1, &[0.5], 3, 0);
+    assert_eq!(operations(&import(&shifted)), [O::Dequantize, O::FullyConnected]);
 }
 
 #[test]
