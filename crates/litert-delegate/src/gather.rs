@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::host::{Host, NodeFacts, TensorFacts, TensorScale};
 use crate::params::{self, Missing, Tables};
-use crate::subgraph::{self, Body};
+use crate::subgraph::{self, Body, MOST_NESTED};
 use nnhal::graph::{
     BuiltinOperator, BuiltinOptions2, Constant, DimensionMetadata, DimensionType, Graph,
     Int32Vector, Operator, QuantizationParameters, SparseIndexVector, SparsityParameters, Tensor,
@@ -16,9 +16,6 @@ const LARGE: usize = 128;
 
 /// Subgraphs that the nodes of one graph may run.
 const MOST_SUBGRAPHS: usize = 1024;
-
-/// Subgraphs within each other.
-const MOST_NESTED: usize = 32;
 
 /// Nodes as a graph.
 pub(crate) struct Gathered {
@@ -129,6 +126,12 @@ impl Gathering<'_, '_> {
                 // All its functions give the same for two arguments in any order.
                 options.body_subgraph_index = self
                     .subgraph(options.body_subgraph_index, |body| {
+                        Ok((body.inputs.clone(), body.outputs.clone()))
+                    })?;
+            }
+            Some(BuiltinOptions2::StablehloScatterOptions(options)) => {
+                options.update_computation_subgraph_index = self
+                    .subgraph(options.update_computation_subgraph_index, |body| {
                         Ok((body.inputs.clone(), body.outputs.clone()))
                     })?;
             }

@@ -433,6 +433,13 @@ pub(crate) struct Subgraph<'h> {
     release: unsafe extern "C" fn(*mut abi::Context, c_int) -> c_int,
 }
 
+impl Subgraph<'_> {
+    /// Leaves it as it was shown: someone else, who has it too, closes it.
+    pub(crate) fn stays_open(self) {
+        std::mem::forget(self);
+    }
+}
+
 impl<'h> std::ops::Deref for Subgraph<'h> {
     type Target = Host<'h>;
 
