@@ -8,8 +8,11 @@ and one that dies is a failure.
 import ctypes
 import gc
 import json
+import os
 import pathlib
+import subprocess
 import tempfile
+import time
 
 import numpy as np
 
@@ -128,6 +131,73 @@ def wrong_options_are_errors_that_say_what_there_is():
     for key, value in {"device": "npu", "threads": "many", "priority": "first", "allow_fp16": "maybe",
                        "max_partitions": "-1"}.items():
         fails(lambda: hosts.delegated(FLOAT, **{key: value}), key, value)
+
+
+@test
+def threads_are_as_many_as_the_option_says():
+    def more(threads):
+        before = len(os.listdir("/proc/self/task"))
+        interpreter = hosts.delegated(FLOAT, threads=threads, num_threads=2)
+        interpreter.allocate_tensors()
+        value = image(interpreter)
+        np.testing.assert_allclose(run(interpreter, value), expect(FLOAT, value), atol=1e-6)
+        return len(os.listdir("/proc/self/task")) - before
+
+    # A device keeps its threads, and what takes one for the first time may make others.
+    one = more("1")
+    assert (more("4"), one) == (3, one)
+
+
+@test
+def the_log_says_which_nodes_are_left_and_the_trace_which_are_run():
+    with tempfile.TemporaryDirectory() as folder:
+        trace = pathlib.Path(folder) / "trace.json"
+
+        def work():
+            interpreter = hosts.delegated(islands([1, 1]), device="nnhal-reference", log="info", profile=str(trace))
+            interpreter.allocate_tensors()
+            run(interpreter, image(interpreter))
+
+        text = cases.said_on_stderr(work)
+        assert "node 1 is left to the interpreter: " in text and "2 of 3 nodes are taken, in 2 of 2" in text, text
+        gc.collect()
+        assert "relu" in trace.read_text().lower(), trace.read_text()
+    assert "left to the interpreter" not in cases.said_on_stderr(lambda: hosts.delegated(islands([1, 1]), log="error"))
+
+
+@test
+def a_token_is_the_name_in_the_cache():
+    with tempfile.TemporaryDirectory() as folder:
+        for token in ("a", "b", "a"):
+            interpreter = hosts.delegated(FLOAT, cache_dir=folder, model_token=token)
+            interpreter.allocate_tensors()
+        assert len(list(pathlib.Path(folder).glob("*.nnhal"))) == 2
+
+
+@test
+def the_device_may_be_one_of_another_process():
+    fails(lambda: hosts.delegated(FLOAT, device="unix:/nowhere/nnhal.sock"))
+    program = os.environ.get("NNHAL_PROGRAM")
+    if not program:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        socket = pathlib.Path(folder) / "s"
+        service = subprocess.Popen([program, "service", "--socket", str(socket)], stdout=subprocess.DEVNULL)
+        try:
+            end = time.monotonic() + 60
+            while not socket.exists() and time.monotonic() < end:
+                time.sleep(0.05)
+            interpreter = hosts.delegated(INT8, device=f"unix:{socket}")
+            interpreter.allocate_tensors()
+            assert hosts.partitions(interpreter)[0] == 1
+            value = image(interpreter)
+            np.testing.assert_allclose(run(interpreter, value), expect(INT8, value), atol=1)
+            service.kill()
+            service.wait()
+            fails(interpreter.invoke)
+        finally:
+            service.kill()
+            service.wait()
 
 
 @test

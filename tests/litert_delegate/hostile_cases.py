@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -92,6 +93,20 @@ def on_threads(work, arguments):
     for thread in threads:
         thread.join()
     assert not problems, problems
+
+
+def said_on_stderr(call):
+    """What is written to standard error during a call, by whom ever."""
+    own = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            call()
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
+        file.seek(0)
+        return file.read().decode(errors="replace")
 
 
 def forks_meanwhile(busy, child, count):

@@ -151,6 +151,7 @@ impl Delegate {
         let shared = &self.shared;
         let plan = host.execution_plan()?;
         let device = shared.device(shared.threads(host.recommended_threads()))?;
+        host.copy_constants(shared.is_elsewhere());
         let (supported, refused) = select(host, &plan, &*device)?;
         for (node, why) in &refused {
             tracing::info!("node {node} is left to the interpreter: {why}");

@@ -9,6 +9,7 @@ use nnhal::graph::{
     Int32Vector, Operator, QuantizationParameters, SparseIndexVector, SparsityParameters, Tensor,
 };
 use nnhal::hal::memory::{Loan, Protection};
+use nnhal_litert_common::copy_of;
 use std::collections::HashMap;
 
 /// Constants of at least this many bytes stay in the interpreter's memory.
@@ -70,7 +71,8 @@ pub(crate) fn gather(
         tensors: Vec::new(),
         subgraphs: Vec::new(),
     };
-    let mut known = Known { gathered, described: HashMap::new(), around: vec![host.address()] };
+    let (described, around) = (HashMap::new(), vec![host.address()]);
+    let mut known = Known { gathered, described, around, copies: host.copies() };
     Gathering { host, known: &mut known, tensors: HashMap::new() }.all(nodes, inputs, outputs)?;
     Ok(known.gathered)
 }
@@ -82,6 +84,8 @@ struct Known {
     described: HashMap<(i32, Vec<i32>), i32>,
     /// The subgraphs that are being described, by the addresses of their contexts.
     around: Vec<usize>,
+    /// Whether constants are copied.
+    copies: bool,
 }
 
 /// A subgraph of the interpreter that is described.
@@ -220,7 +224,9 @@ impl Gathering<'_, '_> {
         let added = if !facts.is_constant {
             graph.tensor(table)
         } else if let Some((loan, memory)) = self.host.lend(index, Protection::READ)? {
-            if facts.bytes >= LARGE {
+            if self.known.copies && facts.bytes >= LARGE {
+                graph.constant(table, Constant::Outside(copy_of(&memory)?))
+            } else if facts.bytes >= LARGE {
                 gathered.loans.push(loan);
                 graph.constant(table, Constant::Outside(memory))
             } else {

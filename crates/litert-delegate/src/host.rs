@@ -12,6 +12,7 @@ use crate::error::{Error, Result, host};
 use crate::profiler::{Profiler, Recognized};
 use nnhal::hal::Memory;
 use nnhal::hal::memory::{Loan, Protection};
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -27,6 +28,8 @@ unsafe extern "C" {
 /// An interpreter's subgraph, during one call.
 pub(crate) struct Host<'c> {
     context: NonNull<abi::Context>,
+    /// Whether constants are copied, and not used where they are.
+    copies: Cell<bool>,
     call: PhantomData<&'c mut abi::Context>,
 }
 
@@ -187,7 +190,18 @@ impl Host<'_> {
     /// # Safety
     /// `context` is null, or the context of a host that is calling, and stays so while the value exists.
     pub(crate) unsafe fn new(context: *mut abi::Context) -> Option<Self> {
-        Some(Self { context: NonNull::new(context)?, call: PhantomData })
+        let copies = Cell::new(false);
+        Some(Self { context: NonNull::new(context)?, copies, call: PhantomData })
+    }
+
+    /// From now on constants are copied where `copies`: for a device in another process.
+    pub(crate) fn copy_constants(&self, copies: bool) {
+        self.copies.set(copies);
+    }
+
+    /// Whether constants are copied.
+    pub(crate) fn copies(&self) -> bool {
+        self.copies.get()
     }
 
     fn raw(&self) -> &abi::Context {
