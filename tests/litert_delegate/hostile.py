@@ -10,9 +10,7 @@ import gc
 import json
 import os
 import pathlib
-import subprocess
 import tempfile
-import time
 
 import numpy as np
 
@@ -177,27 +175,16 @@ def a_token_is_the_name_in_the_cache():
 @test
 def the_device_may_be_one_of_another_process():
     fails(lambda: hosts.delegated(FLOAT, device="unix:/nowhere/nnhal.sock"))
-    program = os.environ.get("NNHAL_PROGRAM")
-    if not program:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        socket = pathlib.Path(folder) / "s"
-        service = subprocess.Popen([program, "service", "--socket", str(socket)], stdout=subprocess.DEVNULL)
-        try:
-            end = time.monotonic() + 60
-            while not socket.exists() and time.monotonic() < end:
-                time.sleep(0.05)
-            interpreter = hosts.delegated(INT8, device=f"unix:{socket}")
-            interpreter.allocate_tensors()
-            assert hosts.partitions(interpreter)[0] == 1
-            value = image(interpreter)
-            np.testing.assert_allclose(run(interpreter, value), expect(INT8, value), atol=1)
-            service.kill()
-            service.wait()
-            fails(interpreter.invoke)
-        finally:
-            service.kill()
-            service.wait()
+    with cases.service() as (device, end):
+        if device is None:
+            return
+        interpreter = hosts.delegated(INT8, device=device)
+        interpreter.allocate_tensors()
+        assert hosts.partitions(interpreter)[0] == 1
+        value = image(interpreter)
+        np.testing.assert_allclose(run(interpreter, value), expect(INT8, value), atol=1)
+        end()
+        fails(interpreter.invoke)
 
 
 @test

@@ -2,6 +2,7 @@
 are forked, threads, broken files.
 """
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -107,6 +108,31 @@ def said_on_stderr(call):
             os.close(own)
         file.seek(0)
         return file.read().decode(errors="replace")
+
+
+@contextlib.contextmanager
+def service():
+    """The name of a device of another process, and what ends that; None where NNHAL_PROGRAM names no program."""
+    program = os.environ.get("NNHAL_PROGRAM")
+    if not program:
+        yield None, None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        socket = pathlib.Path(folder) / "socket"
+        process = subprocess.Popen([program, "service", "--socket", str(socket)], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+
+        def end():
+            process.kill()
+            process.wait()
+
+        try:
+            limit = time.monotonic() + 60
+            while not socket.exists() and time.monotonic() < limit:
+                time.sleep(0.05)
+            yield f"unix:{socket}", end
+        finally:
+            end()
 
 
 def forks_meanwhile(busy, child, count):
