@@ -473,5 +473,18 @@ def subgraphs_that_run_each_other_are_left():
             pass    # the host itself refuses it
 
 
+@test
+def loops_that_run_each_other_are_left():
+    """Each WHILE runs the graph of another, the main one or its own; only the host could end that."""
+    T, tensor = flatfile.Table, flatfile.tensor
+    for bodies in ((0, 0), (1, 0), (1, 1), (1, 2, 0), (1, 2, 1), (1, 9), (-1, 0)):
+        graphs = [T(f0=[tensor("x", [2]), tensor("y", [2])], f1=[0], f2=[1], f3=[
+            T(f0=("I", 0), f1=[0], f2=[1], f3=("B", 93), f4=T(f0=("i", body), f1=("i", body)))])
+            for body in bodies]
+        model = flatfile.file(T(f0=("I", 3), f1=[T(f0=("b", 119), f2=("i", 1), f3=("i", 119))], f2=graphs, f4=[T()]))
+        if cases.forked(lambda: hosts.plain(model)) == 0:
+            assert cases.forked(lambda: hosts.delegated(model)) == 0, bodies
+
+
 if __name__ == "__main__":
     cases.main(hosts.HOST)

@@ -209,10 +209,11 @@ impl Host<'_> {
         unsafe { self.context.as_ref() }
     }
 
-    /// Another subgraph, until what is given goes. Only while the host prepares a delegate.
+    /// Another subgraph, until what is given goes: hosts count how often they show it, so that one which is shown already
+    /// stays so. Only while the host prepares a delegate.
     ///
     /// # Errors
-    /// [`Error::Host`]: it is this one, which would be closed for the rest of the call, or there is none.
+    /// [`Error::Host`]: there is none; [`Error::Node`]: it is this one.
     pub(crate) fn subgraph(&self, index: i32) -> Result<Subgraph<'_>> {
         let (acquire, release) =
             (self.raw().acquire_subgraph_context, self.raw().release_subgraph_context);
@@ -224,10 +225,11 @@ impl Host<'_> {
         // SAFETY: the host's context of that subgraph, which exists as long as the interpreter.
         let host = unsafe { Self::new(acquired) }.filter(|_| status == abi::OK);
         let host = host.ok_or_else(|| host_error(index, status))?;
-        if host.address() == self.address() {
+        let subgraph = Subgraph { around: self, index, host, release };
+        if subgraph.address() == self.address() {
             return Err(Error::Node(format!("subgraph {index} is its own")));
         }
-        Ok(Subgraph { around: self, index, host, release })
+        Ok(subgraph)
     }
 
     /// Tells this subgraph from others.
@@ -445,13 +447,6 @@ pub(crate) struct Subgraph<'h> {
     index: i32,
     host: Host<'h>,
     release: unsafe extern "C" fn(*mut abi::Context, c_int) -> c_int,
-}
-
-impl Subgraph<'_> {
-    /// Leaves it as it was shown: someone else, who has it too, closes it.
-    pub(crate) fn stays_open(self) {
-        std::mem::forget(self);
-    }
 }
 
 impl<'h> std::ops::Deref for Subgraph<'h> {

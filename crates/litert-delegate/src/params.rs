@@ -112,6 +112,7 @@ impl UpToEightAxes {
 }
 
 // Where C has each list of axes with its count behind it, which is padded to 8 bytes, as a structure of both is.
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<UpToEightAxes>() == 72);
     assert!(std::mem::offset_of!(StablehloGather, row_axis) == 216);

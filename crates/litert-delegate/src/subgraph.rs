@@ -85,11 +85,9 @@ impl Search {
                 // One that is not there is the interpreter's to complain about.
                 let Ok(subgraph) = host.subgraph(index) else { continue };
                 let address = subgraph.address();
-                if self.around.contains(&address) {
-                    subgraph.stays_open();
-                } else if !is_run {
+                if !is_run {
                     self.found.push(address);
-                } else if self.around.len() < MOST_NESTED {
+                } else if self.around.len() < MOST_NESTED && !self.around.contains(&address) {
                     self.around.push(address);
                     self.of(&subgraph)?;
                     self.around.pop();
