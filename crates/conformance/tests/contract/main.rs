@@ -436,7 +436,7 @@ fn every_breach_is_found() {
             Arc::new(Broken { device: nnhal_reference::device(), breach: *breach });
         for id in *expected {
             // A rule's id begins others: MODEL-1 and MODEL-10.
-            let report = contract::run(&device, id, |_| ());
+            let report = contract::run(&device, *id, |_| ());
             let kept = report.by_requirement().get(id).copied();
             assert_eq!(kept, Some(false), "{breach:?} is not found as {id}\n{report}");
             let found = report.violations().filter(|(outcome, _)| outcome.check.ids.contains(id));
