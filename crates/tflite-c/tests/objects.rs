@@ -1,4 +1,4 @@
-//! Functions that few programs call: arrays, operators, objects that keep a pointer, what is told about tensors, and what
+//! Functions that few programs call: arrays, operators, objects that keep a pointer, what is reported about tensors, and what
 //! this library has no use for.
 
 mod c;
