@@ -9,6 +9,8 @@ Engines (--engines)
   litert          LiteRT interpreter, XNNPACK on (its default)
   litert_builtin  the same without delegates: its own optimized kernels
   litert_ref      its plain reference kernels; slow, not in the default set
+  litert_nnhal    the same with our delegate, the library that NNHAL_DELEGATE names;
+                  not in the default set, see delegate.py
   openvino        reads .tflite itself; LATENCY hint, f32 arithmetic (no bf16)
   onnxruntime     on the model converted by tf2onnx, so NCHW inside
   tflite_runtime  the last tflite-runtime package; needs NumPy 1, so give its
@@ -77,14 +79,22 @@ def random_input(name, shape, dtype):
 class InterpreterEngine:
     """LiteRT's and tflite-runtime's Interpreter, which have one interface."""
 
-    def __init__(self, module, resolver=None):
-        self._make, self._resolver = module.Interpreter, resolver
+    def __init__(self, module, resolver=None, delegate=None):
+        self._module, self._resolver, self._delegate = module, resolver, delegate
 
     def load(self, path, threads):
         extra = {} if self._resolver is None else {
             "experimental_op_resolver_type": self._resolver}
-        self._interpreter = self._make(model_path=path, num_threads=threads, **extra)
+        if self._delegate:
+            extra["experimental_delegates"] = [
+                self._module.load_delegate(self._delegate, {"threads": str(threads)})]
+        self._interpreter = self._module.Interpreter(model_path=path, num_threads=threads, **extra)
         self._interpreter.allocate_tensors()
+
+    def partitions(self):
+        """How many parts of the model a delegate runs."""
+        names = [node["op_name"] for node in self._interpreter._get_ops_details()]
+        return names.count("DELEGATE")
 
     def inputs(self):
         return {d["name"]: random_input(d["name"], tuple(d["shape"]), d["dtype"])
@@ -166,6 +176,9 @@ def make_engine(name):
     if name.startswith("litert"):
         from ai_edge_litert import interpreter
         types = interpreter.OpResolverType
+        if name == "litert_nnhal":
+            return InterpreterEngine(interpreter, types.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+                                     os.environ["NNHAL_DELEGATE"])
         return InterpreterEngine(interpreter, {
             "litert": types.BUILTIN,
             "litert_builtin": types.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
@@ -217,8 +230,9 @@ def worker(name, path, threads):
         ready = time.perf_counter_ns()
         engine.run()
         first = time.perf_counter_ns()
+        partitions = {"partitions": engine.partitions()} if name == "litert_nnhal" else {}
         reply(prepare_us=(prepared - start) / 1e3, first_us=(first - ready) / 1e3,
-              base_rss_kb=base, peak_rss_kb=memory_kb("VmHWM"))
+              base_rss_kb=base, peak_rss_kb=memory_kb("VmHWM"), **partitions)
         for line in sys.stdin:
             command = json.loads(line)
             if "outputs" in command:

@@ -19,7 +19,7 @@ if [ -n "$vectors" ] && [ $suites = sample ]; then
     try vectors 400 kernel_binder /data --paths all --suite $executed
 fi
 if [ $suites = all ]; then
-    try contract 3600 kernel_binder --contract
+    try contract 3600 kernel_binder --contract --check-seconds 300
 fi
 if [ -n "$vectors" ] && [ $suites = all ]; then
     try vectors 7200 kernel_binder /data --suite $executed,compliance,validation,timeout

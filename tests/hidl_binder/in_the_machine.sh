@@ -17,7 +17,7 @@ if [ -n "$vectors" ] && [ $suites = sample ]; then
 fi
 paths="asynchronous burst fenced chained device_memory cached"
 if [ $suites = all ]; then
-    try contract 3600 $judge --contract
+    try contract 3600 $judge --contract --check-seconds 300
 fi
 if [ -n "$vectors" ] && [ $suites = all ]; then
     try vectors 7200 $judge /data --suite $executed,compliance,validation,timeout
@@ -26,6 +26,7 @@ if [ -n "$vectors" ] && [ $suites = all ]; then
     done
     try callbacks 3600 $judge --by-callback /data --suite $executed
 fi
+try overhead 300 hidl-binder-test overhead nnhal-reference
 
 if [ -n "$nnhal" ]; then
     serve() {
@@ -43,7 +44,7 @@ if [ -n "$nnhal" ]; then
         done
     fi
     if [ $suites = all ]; then
-        try program-contract 3600 nnhal conformance --contract --device hidl:offered
+        try program-contract 3600 nnhal conformance --contract --check-seconds 300 --device hidl:offered
     fi
     kill $service
     # What is killed is gone.

@@ -8,6 +8,7 @@ and one that dies is a failure.
 import ctypes
 import gc
 import json
+import os
 import pathlib
 import tempfile
 
@@ -128,6 +129,62 @@ def wrong_options_are_errors_that_say_what_there_is():
     for key, value in {"device": "npu", "threads": "many", "priority": "first", "allow_fp16": "maybe",
                        "max_partitions": "-1"}.items():
         fails(lambda: hosts.delegated(FLOAT, **{key: value}), key, value)
+
+
+@test
+def threads_are_as_many_as_the_option_says():
+    def more(threads):
+        before = len(os.listdir("/proc/self/task"))
+        interpreter = hosts.delegated(FLOAT, threads=threads, num_threads=2)
+        interpreter.allocate_tensors()
+        value = image(interpreter)
+        np.testing.assert_allclose(run(interpreter, value), expect(FLOAT, value), atol=1e-6)
+        return len(os.listdir("/proc/self/task")) - before
+
+    # A device keeps its threads, and what takes one for the first time may make others.
+    one = more("1")
+    assert (more("4"), one) == (3, one)
+
+
+@test
+def the_log_says_which_nodes_are_left_and_the_trace_which_are_run():
+    with tempfile.TemporaryDirectory() as folder:
+        trace = pathlib.Path(folder) / "trace.json"
+
+        def work():
+            interpreter = hosts.delegated(islands([1, 1]), device="nnhal-reference", log="info", profile=str(trace))
+            interpreter.allocate_tensors()
+            run(interpreter, image(interpreter))
+
+        text = cases.said_on_stderr(work)
+        assert "node 1 is left to the interpreter: " in text and "2 of 3 nodes are taken, in 2 of 2" in text, text
+        gc.collect()
+        assert "relu" in trace.read_text().lower(), trace.read_text()
+    assert "left to the interpreter" not in cases.said_on_stderr(lambda: hosts.delegated(islands([1, 1]), log="error"))
+
+
+@test
+def a_token_is_the_name_in_the_cache():
+    with tempfile.TemporaryDirectory() as folder:
+        for token in ("a", "b", "a"):
+            interpreter = hosts.delegated(FLOAT, cache_dir=folder, model_token=token)
+            interpreter.allocate_tensors()
+        assert len(list(pathlib.Path(folder).glob("*.nnhal"))) == 2
+
+
+@test
+def the_device_may_be_one_of_another_process():
+    fails(lambda: hosts.delegated(FLOAT, device="unix:/nowhere/nnhal.sock"))
+    with cases.service() as (device, end):
+        if device is None:
+            return
+        interpreter = hosts.delegated(INT8, device=device)
+        interpreter.allocate_tensors()
+        assert hosts.partitions(interpreter)[0] == 1
+        value = image(interpreter)
+        np.testing.assert_allclose(run(interpreter, value), expect(INT8, value), atol=1)
+        end()
+        fails(interpreter.invoke)
 
 
 @test
@@ -414,6 +471,19 @@ def subgraphs_that_run_each_other_are_left():
             assert hosts.partitions(hosts.delegated(model))[0] == 0
         except ValueError:
             pass    # the host itself refuses it
+
+
+@test
+def loops_that_run_each_other_are_left():
+    """Each WHILE runs the graph of another, the main one or its own; only the host could end that."""
+    T, tensor = flatfile.Table, flatfile.tensor
+    for bodies in ((0, 0), (1, 0), (1, 1), (1, 2, 0), (1, 2, 1), (1, 9), (-1, 0)):
+        graphs = [T(f0=[tensor("x", [2]), tensor("y", [2])], f1=[0], f2=[1], f3=[
+            T(f0=("I", 0), f1=[0], f2=[1], f3=("B", 93), f4=T(f0=("i", body), f1=("i", body)))])
+            for body in bodies]
+        model = flatfile.file(T(f0=("I", 3), f1=[T(f0=("b", 119), f2=("i", 1), f3=("i", 119))], f2=graphs, f4=[T()]))
+        if cases.forked(lambda: hosts.plain(model)) == 0:
+            assert cases.forked(lambda: hosts.delegated(model)) == 0, bodies
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 are forked, threads, broken files.
 """
 
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -92,6 +94,45 @@ def on_threads(work, arguments):
     for thread in threads:
         thread.join()
     assert not problems, problems
+
+
+def said_on_stderr(call):
+    """What is written to standard error during a call, by whom ever."""
+    own = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            call()
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
+        file.seek(0)
+        return file.read().decode(errors="replace")
+
+
+@contextlib.contextmanager
+def service():
+    """The name of a device of another process, and what ends that; None where NNHAL_PROGRAM names no program."""
+    program = os.environ.get("NNHAL_PROGRAM")
+    if not program:
+        yield None, None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        socket = pathlib.Path(folder) / "socket"
+        process = subprocess.Popen([program, "service", "--socket", str(socket)], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+
+        def end():
+            process.kill()
+            process.wait()
+
+        try:
+            limit = time.monotonic() + 60
+            while not socket.exists() and time.monotonic() < limit:
+                time.sleep(0.05)
+            yield f"unix:{socket}", end
+        finally:
+            end()
 
 
 def forks_meanwhile(busy, child, count):

@@ -145,6 +145,24 @@ def wrong_options_are_an_error_that_lists_them():
 
 
 @test
+def the_device_may_be_one_of_another_process():
+    with cases.service() as (device, end):
+        if device is None:
+            return
+        os.environ["NNHAL_LITERT_OPTIONS"] = f"log:debug;device:{device}"
+        with compiled.Log() as log:
+            model = compiled.compiled(INT8, compiled.OURS)
+            for seed in range(2):
+                value = image(np.int8, seed)
+                expected = expect(INT8, value)
+                np.testing.assert_allclose(run(model, value, of=expected)[0], expected[0], atol=1)
+        assert log.operators() == (12, 12) and log.runs() == 2, log.text
+        end()
+        with compiled.Log():
+            fails(lambda: run(model, value, of=expected))
+
+
+@test
 def the_trace_has_the_operations():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "trace.json"

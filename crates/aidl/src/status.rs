@@ -107,8 +107,19 @@ pub(crate) fn error_of(method: &'static str, status: &Status) -> Error {
 
 /// The service cannot be reached.
 pub(crate) fn gone(method: &'static str, why: StatusCode) -> Error {
-    let why = why.to_string();
+    let why = in_words(why);
     Error::new(ErrorStatus::DeviceUnavailable, RemoteFailure::Gone { method, why })
+}
+
+/// What the transport says, with the system's words for the system's errors.
+fn in_words(why: StatusCode) -> String {
+    match why {
+        StatusCode::Errno(code) => {
+            std::io::Error::from_raw_os_error(code.saturating_neg()).to_string()
+        }
+        StatusCode::NameNotFound => "there is none of this name".to_owned(),
+        _ => why.to_string(),
+    }
 }
 
 /// Whether an error says that the service is gone, not that it refused.
@@ -138,6 +149,8 @@ mod tests {
             assert_eq!(error_of("x", &status).status(), ErrorStatus::GeneralFailure);
         }
         let dead = error_of("x", &Status::from(StatusCode::DeadObject));
+        let refused = gone("connect", StatusCode::Errno(-13)).to_string();
+        assert!(refused.contains("Permission denied (os error 13)"), "{refused}");
         assert!(is_gone(&dead) && dead.status() == ErrorStatus::DeviceUnavailable);
     }
 }

@@ -124,6 +124,18 @@ fn devices() -> impl Iterator<Item = (String, Arc<dyn Device>)> {
     })
 }
 
+/// The least of up to five measurements, of which more are made as long as they are longer than `most`: on a busy
+/// machine a thread may wait for a processor, but what is slow is so every time.
+fn least_within(most: Duration, first: Duration, mut again: impl FnMut() -> Duration) -> Duration {
+    let mut least = first;
+    for _ in 0..4 {
+        if least > most {
+            least = least.min(again());
+        }
+    }
+    least
+}
+
 /// Compares with the reference engine, and demands no more than three times as long, and a little.
 fn check(convolution: Convolution) {
     let network = convolution.model();
@@ -143,6 +155,7 @@ fn check(convolution: Convolution) {
             assert!(found == expected, "{name}: {convolution:?}");
         }
         let most = 3 * time_of_reference + Duration::from_millis(300);
+        let time = least_within(most, time, || run(&*device, &network).1);
         assert!(time <= most, "{name}: {time:?}, the reference: {time_of_reference:?}");
     }
 }
@@ -252,21 +265,26 @@ fn a_deadline_is_kept_within_a_kernel() {
                     .prepare_model(&model, HalVersion::LATEST, PrepareOptions::default())
                     .unwrap();
                 let limit = Duration::from_millis(40);
-                let options = ExecutionOptions {
-                    deadline: Some(Deadline::after(limit)),
-                    ..ExecutionOptions::default()
+                let attempt = || {
+                    let options = ExecutionOptions {
+                        deadline: Some(Deadline::after(limit)),
+                        ..ExecutionOptions::default()
+                    };
+                    let started = Instant::now();
+                    let failed = prepared.execute(&request, &options).unwrap_err();
+                    let time = started.elapsed();
+                    assert_eq!(
+                        failed.error.status(),
+                        ErrorStatus::MissedDeadlineTransient,
+                        "{}",
+                        failed.error
+                    );
+                    time
                 };
-                let started = Instant::now();
-                let failed = prepared.execute(&request, &options).unwrap_err();
-                let time = started.elapsed();
-                assert_eq!(
-                    failed.error.status(),
-                    ErrorStatus::MissedDeadlineTransient,
-                    "{}",
-                    failed.error
-                );
                 // Other tests may run beside it.
-                assert!(time < limit + Duration::from_millis(250), "{time:?}: {convolution:?}");
+                let most = limit + Duration::from_millis(250);
+                let time = least_within(most, attempt(), attempt);
+                assert!(time < most, "{time:?}: {convolution:?}");
             }
         }
     }
@@ -320,17 +338,22 @@ fn where_rows_are_taken_from_is_worked_out_until_the_deadline() {
         graph.output(resized);
         let model = ModelBuilder::new().build(graph).unwrap();
         let limit = Duration::from_millis(40);
-        let deadline = Some(Deadline::after(limit));
-        let options = PrepareOptions { deadline, ..PrepareOptions::default() };
-        let started = Instant::now();
-        let prepared = nnhal_cpu::device(Settings::default()).prepare_model(
-            &model,
-            HalVersion::LATEST,
-            options,
-        );
-        let time = started.elapsed();
-        let error = prepared.err().expect("there is not enough time");
-        assert_eq!(error.status(), ErrorStatus::MissedDeadlineTransient, "{time:?}: {error}");
-        assert!(time < limit + Duration::from_millis(250), "{time:?}: {operation:?}");
+        let attempt = || {
+            let deadline = Some(Deadline::after(limit));
+            let options = PrepareOptions { deadline, ..PrepareOptions::default() };
+            let started = Instant::now();
+            let prepared = nnhal_cpu::device(Settings::default()).prepare_model(
+                &model,
+                HalVersion::LATEST,
+                options,
+            );
+            let time = started.elapsed();
+            let error = prepared.err().expect("there is not enough time");
+            assert_eq!(error.status(), ErrorStatus::MissedDeadlineTransient, "{time:?}: {error}");
+            time
+        };
+        let most = limit + Duration::from_millis(250);
+        let time = least_within(most, attempt(), attempt);
+        assert!(time < most, "{time:?}: {operation:?}");
     }
 }

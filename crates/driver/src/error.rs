@@ -97,7 +97,7 @@ pub enum EngineError {
         expected: Shape,
     },
     /// What is held at once would exceed a limit, see [`Ledger`](crate::Ledger).
-    #[error("{user}: {wanted} more bytes beside {live} exceed the {holder}'s limit of {limit}")]
+    #[error("{user}: {wanted} more bytes beside {live} exceed the limit of {limit} for {holder}")]
     MemoryLimit {
         /// What wanted more.
         user: MemoryUse,

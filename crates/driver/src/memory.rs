@@ -17,7 +17,7 @@
 
 use crate::error::{EngineError, MemoryUse};
 use nnhal_hal::Client;
-use nnhal_hal::client::{Held, Holding};
+use nnhal_hal::client::{ClientError, Held, Holding};
 use nnhal_hal::memory::machine_memory;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,6 +63,8 @@ pub enum MemoryHolder {
     Model,
     /// All that is a client's.
     Client,
+    /// All that is of the clients of a [`ClientGroup`](nnhal_hal::client::ClientGroup): those of a service.
+    AllClients,
     /// All models of the process.
     Process,
 }
@@ -70,9 +72,10 @@ pub enum MemoryHolder {
 impl fmt::Display for MemoryHolder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Model => "model",
-            Self::Client => "client",
-            Self::Process => "process",
+            Self::Model => "the model",
+            Self::Client => "the client",
+            Self::AllClients => "all clients together",
+            Self::Process => "the process",
         })
     }
 }
@@ -145,7 +148,23 @@ impl Ledger {
 
     /// Bytes that could be charged now.
     pub fn remaining(&self) -> u64 {
-        self.levels().map(|it| it.limit().saturating_sub(it.live())).min().unwrap_or(0)
+        self.levels().map(Self::remaining_here).min().unwrap_or(0)
+    }
+
+    fn remaining_here(&self) -> u64 {
+        let remaining = self.limit().saturating_sub(self.live());
+        match self.group() {
+            Some(group) => remaining.min(group.limit.saturating_sub(group.live)),
+            None => remaining,
+        }
+    }
+
+    /// What the clients hold together of whom this one's is one, if there is a limit for that.
+    fn group(&self) -> Option<GroupMemory> {
+        let Live::Client(held) = &self.0.live else { return None };
+        let group = held.client().group()?;
+        let (live, limit) = (group.held(Holding::Memory), group.limit(Holding::Memory));
+        Some(GroupMemory { live, limit })
     }
 
     /// This one, and those that count what it counts.
@@ -156,6 +175,17 @@ impl Ledger {
     fn refusal(&self, user: MemoryUse, wanted: u64, live: u64) -> EngineError {
         let Inner { holder, limit, .. } = *self.0;
         EngineError::MemoryLimit { user, wanted, live, holder, limit }
+    }
+
+    /// Why a client, or all of them together, cannot have more.
+    fn client_refusal(&self, user: MemoryUse, wanted: u64, error: &ClientError) -> EngineError {
+        match *error {
+            ClientError::GroupLimit { held, limit, .. } => {
+                GroupMemory { live: held, limit }.refusal(user, wanted)
+            }
+            ClientError::Limit { held, .. } => self.refusal(user, wanted, held),
+            ClientError::Left { .. } => self.refusal(user, wanted, self.live()),
+        }
     }
 
     /// Refuses what could not be charged, or allocated in one piece, now. It is not charged yet.
@@ -171,6 +201,9 @@ impl Ledger {
             let live = level.live();
             if live.saturating_add(wanted) > level.limit() {
                 return Err(level.refusal(user, wanted, live));
+            }
+            if let Some(group) = level.group().filter(|it| !it.has_room(wanted)) {
+                return Err(group.refusal(user, wanted));
             }
         }
         if wanted >= LARGE {
@@ -200,7 +233,7 @@ impl Ledger {
                 added.map_err(|live| self.refusal(user, bytes, live))?;
             }
             Live::Client(held) => {
-                held.grow(bytes).map_err(|_| self.refusal(user, bytes, self.live()))?;
+                held.grow(bytes).map_err(|error| self.client_refusal(user, bytes, &error))?;
             }
         }
         let above = self.0.parent.as_ref().map_or(Ok(()), |parent| parent.add(bytes, user));
@@ -227,6 +260,23 @@ impl Ledger {
         let wanted = bytes;
         vec.try_reserve_exact(length).map_err(|_| EngineError::Allocation { user, wanted })?;
         Ok((vec, charge))
+    }
+}
+
+/// Bytes that the clients of a group hold together, and may hold.
+struct GroupMemory {
+    live: u64,
+    limit: u64,
+}
+
+impl GroupMemory {
+    fn has_room(&self, wanted: u64) -> bool {
+        self.live.checked_add(wanted).is_some_and(|sum| sum <= self.limit)
+    }
+
+    fn refusal(&self, user: MemoryUse, wanted: u64) -> EngineError {
+        let (live, limit, holder) = (self.live, self.limit, MemoryHolder::AllClients);
+        EngineError::MemoryLimit { user, wanted, live, holder, limit }
     }
 }
 
@@ -266,6 +316,7 @@ impl Drop for Charge {
 mod tests {
     use super::*;
     use nnhal_hal::ErrorStatus;
+    use nnhal_hal::client::ClientGroup;
     use proptest::prelude::*;
 
     #[test]
@@ -275,7 +326,7 @@ mod tests {
         let error = ledger.charge(5, MemoryUse::Inputs).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "inputs: 5 more bytes beside 6 exceed the model's limit of 10"
+            "inputs: 5 more bytes beside 6 exceed the limit of 10 for the model"
         );
         assert_eq!(error.status(), ErrorStatus::ResourceExhaustedPersistent);
         drop(charge);
@@ -302,7 +353,7 @@ mod tests {
         let error = other.charge(5, MemoryUse::Constants).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "constants: 5 more bytes beside 6 exceed the process's limit of 10"
+            "constants: 5 more bytes beside 6 exceed the limit of 10 for the process"
         );
         // Another model may give them back.
         assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
@@ -326,7 +377,7 @@ mod tests {
         let error = other.charge(5, MemoryUse::Inputs).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "inputs: 5 more bytes beside 6 exceed the client's limit of 10"
+            "inputs: 5 more bytes beside 6 exceed the limit of 10 for the client"
         );
         assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
         assert_eq!((client.held(Holding::Memory), other.remaining(), one.remaining()), (6, 4, 2));
@@ -336,6 +387,33 @@ mod tests {
         client.leave();
         assert!(other.charge(1, MemoryUse::Inputs).is_ok(), "what goes on may end as it began");
         assert!(Ledger::of_client(&client).charge(1, MemoryUse::Inputs).is_err());
+    }
+
+    #[test]
+    fn what_all_clients_have_together_is_refused_by_their_limit() {
+        let memory = |memory| nnhal_hal::ClientLimits { memory, ..Default::default() };
+        let group = ClientGroup::new(memory(10));
+        let client = |name| Ledger::of_client(&Client::in_group(name, memory(8), &group));
+        let (one, other) = (client("one"), client("other"));
+        let charge = one.charge(6, MemoryUse::Constants).unwrap();
+        assert_eq!((one.remaining(), other.remaining()), (2, 4));
+        let expected =
+            "inputs: 5 more bytes beside 6 exceed the limit of 10 for all clients together";
+        let charged = other.charge(5, MemoryUse::Inputs).unwrap_err();
+        let asked = other.expect_room(5, MemoryUse::Inputs).unwrap_err();
+        for error in [charged, asked] {
+            assert_eq!(error.to_string(), expected);
+            assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient);
+        }
+        assert_eq!(group.held(Holding::Memory), 6, "what was refused does not count");
+        // Its own limit is the client's own matter.
+        let error = one.charge(3, MemoryUse::Inputs).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "inputs: 3 more bytes beside 6 exceed the limit of 8 for the client"
+        );
+        drop(charge);
+        drop(other.charge(8, MemoryUse::Inputs).unwrap());
     }
 
     #[test]

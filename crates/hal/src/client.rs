@@ -294,6 +294,11 @@ impl Client {
         self.0.limits.of(what)
     }
 
+    /// The clients that it is limited together with.
+    pub fn group(&self) -> Option<&ClientGroup> {
+        self.0.group.as_ref()
+    }
+
     fn counter(&self, what: Holding) -> &AtomicU64 {
         &self.0.held[what as usize]
     }
@@ -410,7 +415,7 @@ impl Held {
     /// Counts more.
     ///
     /// # Errors
-    /// [`ClientError::Limit`]; what was held before stays so.
+    /// [`ClientError::Limit`], [`ClientError::GroupLimit`]; what was held before stays so.
     pub fn grow(&self, wanted: u64) -> Result<(), ClientError> {
         let Self { client, what, amount } = self;
         let limit = client.limit(*what);

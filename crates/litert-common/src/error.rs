@@ -12,6 +12,9 @@ pub enum Error {
     /// What the library says.
     #[error("{0}")]
     Library(#[from] nnhal::Error),
+    /// Memory that cannot be read or copied.
+    #[error("{0}")]
+    Memory(#[from] nnhal::hal::memory::MemoryError),
     /// The process was forked after the thing was made.
     #[error(
         "the {what} was made by process {made_in}, and threads of it do not exist in this one, {found}: \

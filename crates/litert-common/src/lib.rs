@@ -33,5 +33,5 @@ pub use error::{Error, Result};
 pub use options::{COMPILED_KEYS, DELEGATE_KEYS, Options};
 pub use registry::Registry;
 pub use select::{Nodes, Refused, TensorState, from_elsewhere, select};
-pub use shared::Shared;
+pub use shared::{Shared, copy_of};
 pub use types::type_code;

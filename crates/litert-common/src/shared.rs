@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::options::Options;
-use nnhal::SessionOptions;
-use nnhal::hal::Device;
+use nnhal::hal::{Device, Memory};
 use nnhal::trace::{TASK_SPANS, Trace};
+use nnhal::{Observer, RunOptions, Runner, SessionOptions};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tracing::Dispatch;
@@ -93,6 +93,42 @@ impl Shared {
         options
     }
 
+    /// Whether the device is in another process, which reaches no memory that a program has lent to this one.
+    pub fn is_elsewhere(&self) -> bool {
+        self.options.device.as_deref().is_some_and(nnhal::devices::is_remote)
+    }
+
+    /// Runs with inputs and outputs in the program's memory; for a device in another process in copies of it.
+    ///
+    /// # Errors
+    /// [`Error::Library`]
+    pub fn run_in(
+        &self,
+        runner: &mut Runner,
+        inputs: &[Option<Memory>],
+        outputs: &[Option<Memory>],
+        observer: Option<&dyn Observer>,
+    ) -> Result<()> {
+        let options = RunOptions::default();
+        if !self.is_elsewhere() {
+            return Ok(runner.run_in(&options, inputs, outputs, observer)?);
+        }
+        let given = inputs.iter().map(|it| it.as_ref().map(copy_of).transpose());
+        let given = given.collect::<Result<Vec<_>>>()?;
+        let taken = outputs.iter().map(|it| {
+            let memory = it.as_ref().map(|memory| Memory::allocate(memory.size()));
+            memory.transpose().map_err(Error::from)
+        });
+        let taken = taken.collect::<Result<Vec<_>>>()?;
+        runner.run_in(&options, &given, &taken, observer)?;
+        for (from, to) in taken.iter().zip(outputs) {
+            if let (Some(from), Some(to)) = (from, to) {
+                to.view()?.write(0, &from.view()?.read_to_vec(0, from.size())?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The device that was asked for, with this number of threads.
     ///
     /// # Errors
@@ -101,4 +137,13 @@ impl Shared {
         let name = self.options.device.as_deref().unwrap_or(nnhal::devices::DEFAULT);
         Ok(nnhal::devices::open(name, NonZeroUsize::new(threads))?)
     }
+}
+
+/// Memory that another process can be given, with the same bytes.
+///
+/// # Errors
+/// [`Error::Memory`]: what was lent was taken back, or there is no memory.
+pub fn copy_of(memory: &Memory) -> Result<Memory> {
+    let bytes = memory.view()?.read_to_vec(0, memory.size())?;
+    Ok(Memory::from_bytes(&bytes)?)
 }

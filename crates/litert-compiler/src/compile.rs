@@ -30,7 +30,8 @@ impl Plugin {
     pub(crate) fn partition(&self, subgraph: Object, chosen: Object) -> Outcome {
         self.shared.check_process()?;
         self.shared.observed(|| {
-            let subgraph = Subgraph::read(&self.context, subgraph)?;
+            let mut subgraph = Subgraph::read(&self.context, subgraph)?;
+            subgraph.copies = self.shared.is_elsewhere();
             subgraph.check_compilable().inspect_err(|why| {
                 tracing::info!("the model is left to LiteRT: {why}");
             })?;

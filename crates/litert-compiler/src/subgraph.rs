@@ -7,7 +7,7 @@ use nnhal::graph::{
 };
 use nnhal::hal::memory::Loan;
 use nnhal_litert_common::compiled::{Failure, Outcome, RankedTensorType, Status};
-use nnhal_litert_common::{Nodes, TensorState, type_code};
+use nnhal_litert_common::{Nodes, TensorState, copy_of, type_code};
 use std::collections::{HashMap, HashSet};
 
 /// Constants of at least this many bytes are read where they are.
@@ -19,6 +19,8 @@ pub(crate) struct Subgraph {
     tensors: Vec<Tensor>,
     /// Whether an input or output has no name.
     has_nameless_ends: bool,
+    /// Whether constants are copied, and not used where they are: for a device in another process.
+    pub(crate) copies: bool,
 }
 
 struct Node {
@@ -65,7 +67,7 @@ impl Subgraph {
         for object in context.all(place::NUM_SUBGRAPH_OPS, place::SUBGRAPH_OP, subgraph)? {
             nodes.push(reading.node(object)?);
         }
-        Ok(Self { nodes, tensors: reading.tensors, has_nameless_ends })
+        Ok(Self { nodes, tensors: reading.tensors, has_nameless_ends, copies: false })
     }
 
     /// Whether a model with this subgraph can be compiled at all. LiteRT writes it anew, and some things it does not write
@@ -412,7 +414,9 @@ impl Gathering<'_> {
             None => self.graph.tensor(table),
             Some(weights) => {
                 let (loan, memory) = weights.lend()?;
-                if weights.size >= LARGE {
+                if weights.size >= LARGE && self.subgraph.copies {
+                    self.graph.constant(table, Constant::Outside(copy_of(&memory)?))
+                } else if weights.size >= LARGE {
                     self.loans.push(loan);
                     self.graph.constant(table, Constant::Outside(memory))
                 } else {
@@ -481,5 +485,111 @@ impl Tensor {
             quantization,
             ..Table::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tensor of floats that is computed, with this shape.
+    fn tensor(shape: Option<&[i32]>) -> Tensor {
+        Tensor {
+            element_type: 1,
+            shape: shape.map(<[i32]>::to_vec),
+            quantization: Quantization::None,
+            weights: None,
+            is_computed: true,
+            is_given: false,
+            is_settled: false,
+        }
+    }
+
+    fn given(shape: &[i32]) -> Tensor {
+        Tensor { is_computed: false, is_given: true, ..tensor(Some(shape)) }
+    }
+
+    fn settled(shape: &[i32]) -> Tensor {
+        Tensor { is_settled: true, ..tensor(Some(shape)) }
+    }
+
+    /// One operator, which computes the last tensor from the others.
+    fn subgraph(operator: B, tensors: Vec<Tensor>) -> Subgraph {
+        let last = number(tensors.len() - 1);
+        let node = Node {
+            object: Object::new(std::ptr::null()),
+            code: operator as i32,
+            inputs: (0..last).collect(),
+            outputs: vec![last],
+            options: Options::None,
+        };
+        Subgraph { nodes: vec![node], tensors, has_nameless_ends: false, copies: false }
+    }
+
+    fn reason<T>(outcome: Outcome<T>) -> String {
+        outcome.err().map(|failure| failure.sentence).unwrap_or_default()
+    }
+
+    #[test]
+    fn models_that_litert_writes_otherwise_are_left_as_a_whole() {
+        let floats = |operator| subgraph(operator, vec![given(&[2, 3]), tensor(Some(&[2, 3]))]);
+        assert_eq!(reason(floats(B::Relu).check_compilable()), "");
+        for operator in [B::CallOnce, B::ReadVariable, B::StablehloScatter, B::StablehloCase] {
+            assert!(reason(floats(operator).check_compilable()).contains(&format!("{operator:?}")));
+        }
+        for shape in [None, Some(&[2, -1][..])] {
+            let open = subgraph(B::Relu, vec![given(&[2, 3]), tensor(shape)]);
+            assert!(reason(open.check_compilable()).contains("the shape of tensor 1"));
+        }
+        let nameless = Subgraph { has_nameless_ends: true, ..floats(B::Relu) };
+        assert!(reason(nameless.check_compilable()).contains("no names"));
+    }
+
+    #[test]
+    fn shapes_that_follow_from_values_are_left_and_from_constants_taken() {
+        let to = || tensor(Some(&[3, 2]));
+        let open = subgraph(B::Reshape, vec![given(&[2, 3]), given(&[2]), to()]);
+        assert!(reason(open.check_compilable()).contains("a Reshape, follows from values"));
+        let constant = subgraph(B::Reshape, vec![given(&[2, 3]), settled(&[2]), to()]);
+        assert_eq!(reason(constant.check_compilable()), "");
+        // The first input of an addition says nothing about shapes.
+        let sum = subgraph(B::Add, vec![given(&[2]), given(&[2]), tensor(Some(&[2]))]);
+        assert_eq!(reason(sum.check_compilable()), "");
+    }
+
+    #[test]
+    fn a_node_alone_says_why_it_is_left() {
+        let judged = |operator| {
+            let floats = vec![given(&[2, 3]), tensor(Some(&[2, 3]))];
+            reason(subgraph(operator, floats).judge_alone(0))
+        };
+        assert_eq!(judged(B::Relu), "");
+        assert!(judged(B::If).contains("subgraphs are run by LiteRT"));
+        assert!(judged(B::AssignVariable).contains("resource variables"));
+        assert!(judged(B::Lstm).contains("which of its inputs are there"));
+        let scalar = subgraph(B::Rank, vec![given(&[]), tensor(Some(&[]))]);
+        assert!(reason(scalar.judge_alone(0)).contains("rank of a scalar"));
+        let missing = Tensor { is_given: false, ..given(&[2]) };
+        let without = subgraph(B::Relu, vec![missing, tensor(Some(&[2]))]);
+        assert!(reason(without.judge_alone(0)).contains("no value"));
+        let newer = Tensor { element_type: 99, ..given(&[2]) };
+        let newer = subgraph(B::Relu, vec![newer, tensor(Some(&[2]))]);
+        assert!(reason(newer.judge_alone(0)).contains("type 99"));
+        let by_blocks = Tensor { quantization: Quantization::Other(3), ..given(&[2]) };
+        let by_blocks = subgraph(B::Relu, vec![by_blocks, tensor(Some(&[2]))]);
+        assert!(reason(by_blocks.judge_alone(0)).contains("kind 3"));
+        assert!(reason(scalar.judge_alone(1)).contains("no node 1"));
+    }
+
+    #[test]
+    fn bytes_of_a_value_follow_from_its_type_and_shape() {
+        let bytes = |element_type, shape: &[i32]| Tensor { element_type, ..given(shape) }.size();
+        assert_eq!(bytes(1, &[2, 3]), Some(24), "float32");
+        assert_eq!(bytes(9, &[2, 3]), Some(6), "int8");
+        assert_eq!(bytes(18, &[3]), Some(2), "int4, two in a byte");
+        assert_eq!(bytes(4, &[]), Some(8), "a scalar of int64");
+        assert_eq!(bytes(5, &[3]), None, "texts");
+        assert_eq!(bytes(1, &[-1]), None);
+        assert_eq!(bytes(1, &[i32::MAX, i32::MAX, i32::MAX]), None, "beyond any memory");
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::host::{Host, Partition};
 use crate::kernel::Kernel;
 use crate::select::worthwhile;
+use crate::subgraph::bodies_looked_at;
 use nnhal_litert_common::{Registry, Shared, select};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,6 +24,32 @@ pub(crate) struct Delegate {
     ready: Mutex<Vec<Ready>>,
     /// Subgraphs that run within kernels, as long as those are there.
     within: Mutex<Vec<Weak<[usize]>>>,
+    /// Subgraphs that interpreters look into, without running them.
+    looked_at: Mutex<LookedAt>,
+}
+
+/// Subgraphs that interpreters look into, by a subgraph that leads to them: the main one comes first. Nothing tells
+/// when an interpreter is deleted. What is kept of one means nothing, but for another that has its subgraphs at the same
+/// addresses; there at most one is left to it that need not be.
+#[derive(Default)]
+struct LookedAt(Vec<(usize, Vec<usize>)>);
+
+/// Subgraphs whose bodies are remembered.
+const MOST_REMEMBERED: usize = 256;
+
+impl LookedAt {
+    /// Takes down what a subgraph leads to; true: it is such a body itself.
+    fn replace(&mut self, subgraph: usize, bodies: Vec<usize>) -> bool {
+        self.0.retain(|it| it.0 != subgraph);
+        let is_one = self.0.iter().any(|it| it.1.contains(&subgraph));
+        if !bodies.is_empty() {
+            if self.0.len() == MOST_REMEMBERED {
+                self.0.remove(0);
+            }
+            self.0.push((subgraph, bodies));
+        }
+        is_one
+    }
 }
 
 struct Ready {
@@ -34,8 +61,12 @@ struct Ready {
 
 impl Delegate {
     pub(crate) fn register(address: usize, shared: Shared) {
-        let delegate =
-            Self { shared: Arc::new(shared), ready: Mutex::default(), within: Mutex::default() };
+        let delegate = Self {
+            shared: Arc::new(shared),
+            ready: Mutex::default(),
+            within: Mutex::default(),
+            looked_at: Mutex::default(),
+        };
         DELEGATES.insert(address, Arc::new(delegate));
     }
 
@@ -70,6 +101,12 @@ impl Delegate {
                 );
                 return Ok(());
             }
+            if delegate.is_looked_at(host)? {
+                tracing::info!(
+                    "a subgraph is left to the interpreter, which looks which operator it has"
+                );
+                return Ok(());
+            }
             let nodes = delegate.choose(host)?;
             if nodes.is_empty() {
                 return Ok(());
@@ -98,6 +135,13 @@ impl Delegate {
         within.iter().filter_map(Weak::upgrade).any(|it| it.contains(&subgraph))
     }
 
+    /// Whether the interpreter looks into this subgraph instead of running it: what it then finds must be its own operator.
+    fn is_looked_at(&self, host: &Host<'_>) -> Result<bool> {
+        let bodies = bodies_looked_at(host)?;
+        let mut all = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(all.replace(host.address(), bodies))
+    }
+
     fn ready(&self) -> std::sync::MutexGuard<'_, Vec<Ready>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,6 +151,7 @@ impl Delegate {
         let shared = &self.shared;
         let plan = host.execution_plan()?;
         let device = shared.device(shared.threads(host.recommended_threads()))?;
+        host.copy_constants(shared.is_elsewhere());
         let (supported, refused) = select(host, &plan, &*device)?;
         for (node, why) in &refused {
             tracing::info!("node {node} is left to the interpreter: {why}");
@@ -189,5 +234,24 @@ pub(crate) fn free(number: usize) {
         }
         drop(kernel);
         shared.save_trace();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_that_are_looked_at_are_known_by_who_leads_to_them() {
+        let mut all = LookedAt::default();
+        assert!(!all.replace(1, vec![10, 11]));
+        assert!(!all.replace(2, vec![12]));
+        assert!(all.replace(10, Vec::new()) && all.replace(12, Vec::new()));
+        assert!(!all.replace(1, vec![11]), "another interpreter, at the same address");
+        assert!(!all.replace(10, Vec::new()) && all.replace(11, Vec::new()));
+        for other in 0..2 * MOST_REMEMBERED {
+            all.replace(1000 + other, vec![9]);
+        }
+        assert_eq!(all.0.len(), MOST_REMEMBERED);
     }
 }

@@ -3,12 +3,13 @@
 use crate::error::{Error, Result};
 use crate::host::{Host, NodeFacts, TensorFacts, TensorScale};
 use crate::params::{self, Missing, Tables};
-use crate::subgraph::{self, Body};
+use crate::subgraph::{self, Body, MOST_NESTED};
 use nnhal::graph::{
     BuiltinOperator, BuiltinOptions2, Constant, DimensionMetadata, DimensionType, Graph,
     Int32Vector, Operator, QuantizationParameters, SparseIndexVector, SparsityParameters, Tensor,
 };
 use nnhal::hal::memory::{Loan, Protection};
+use nnhal_litert_common::copy_of;
 use std::collections::HashMap;
 
 /// Constants of at least this many bytes stay in the interpreter's memory.
@@ -16,9 +17,6 @@ const LARGE: usize = 128;
 
 /// Subgraphs that the nodes of one graph may run.
 const MOST_SUBGRAPHS: usize = 1024;
-
-/// Subgraphs within each other.
-const MOST_NESTED: usize = 32;
 
 /// Nodes as a graph.
 pub(crate) struct Gathered {
@@ -73,7 +71,8 @@ pub(crate) fn gather(
         tensors: Vec::new(),
         subgraphs: Vec::new(),
     };
-    let mut known = Known { gathered, described: HashMap::new(), around: vec![host.address()] };
+    let (described, around) = (HashMap::new(), vec![host.address()]);
+    let mut known = Known { gathered, described, around, copies: host.copies() };
     Gathering { host, known: &mut known, tensors: HashMap::new() }.all(nodes, inputs, outputs)?;
     Ok(known.gathered)
 }
@@ -85,6 +84,8 @@ struct Known {
     described: HashMap<(i32, Vec<i32>), i32>,
     /// The subgraphs that are being described, by the addresses of their contexts.
     around: Vec<usize>,
+    /// Whether constants are copied.
+    copies: bool,
 }
 
 /// A subgraph of the interpreter that is described.
@@ -129,6 +130,12 @@ impl Gathering<'_, '_> {
                 // All its functions give the same for two arguments in any order.
                 options.body_subgraph_index = self
                     .subgraph(options.body_subgraph_index, |body| {
+                        Ok((body.inputs.clone(), body.outputs.clone()))
+                    })?;
+            }
+            Some(BuiltinOptions2::StablehloScatterOptions(options)) => {
+                options.update_computation_subgraph_index = self
+                    .subgraph(options.update_computation_subgraph_index, |body| {
                         Ok((body.inputs.clone(), body.outputs.clone()))
                     })?;
             }
@@ -217,7 +224,9 @@ impl Gathering<'_, '_> {
         let added = if !facts.is_constant {
             graph.tensor(table)
         } else if let Some((loan, memory)) = self.host.lend(index, Protection::READ)? {
-            if facts.bytes >= LARGE {
+            if self.known.copies && facts.bytes >= LARGE {
+                graph.constant(table, Constant::Outside(copy_of(&memory)?))
+            } else if facts.bytes >= LARGE {
                 gathered.loans.push(loan);
                 graph.constant(table, Constant::Outside(memory))
             } else {

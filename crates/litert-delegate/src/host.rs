@@ -12,6 +12,7 @@ use crate::error::{Error, Result, host};
 use crate::profiler::{Profiler, Recognized};
 use nnhal::hal::Memory;
 use nnhal::hal::memory::{Loan, Protection};
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -27,6 +28,8 @@ unsafe extern "C" {
 /// An interpreter's subgraph, during one call.
 pub(crate) struct Host<'c> {
     context: NonNull<abi::Context>,
+    /// Whether constants are copied, and not used where they are.
+    copies: Cell<bool>,
     call: PhantomData<&'c mut abi::Context>,
 }
 
@@ -187,7 +190,18 @@ impl Host<'_> {
     /// # Safety
     /// `context` is null, or the context of a host that is calling, and stays so while the value exists.
     pub(crate) unsafe fn new(context: *mut abi::Context) -> Option<Self> {
-        Some(Self { context: NonNull::new(context)?, call: PhantomData })
+        let copies = Cell::new(false);
+        Some(Self { context: NonNull::new(context)?, copies, call: PhantomData })
+    }
+
+    /// From now on constants are copied where `copies`: for a device in another process.
+    pub(crate) fn copy_constants(&self, copies: bool) {
+        self.copies.set(copies);
+    }
+
+    /// Whether constants are copied.
+    pub(crate) fn copies(&self) -> bool {
+        self.copies.get()
     }
 
     fn raw(&self) -> &abi::Context {
@@ -195,10 +209,11 @@ impl Host<'_> {
         unsafe { self.context.as_ref() }
     }
 
-    /// Another subgraph, until what is given goes. Only while the host prepares a delegate.
+    /// Another subgraph, until what is given goes: hosts count how often they show it, so that one which is shown already
+    /// stays so. Only while the host prepares a delegate.
     ///
     /// # Errors
-    /// [`Error::Host`]: it is this one, which would be closed for the rest of the call, or there is none.
+    /// [`Error::Host`]: there is none; [`Error::Node`]: it is this one.
     pub(crate) fn subgraph(&self, index: i32) -> Result<Subgraph<'_>> {
         let (acquire, release) =
             (self.raw().acquire_subgraph_context, self.raw().release_subgraph_context);
@@ -210,10 +225,11 @@ impl Host<'_> {
         // SAFETY: the host's context of that subgraph, which exists as long as the interpreter.
         let host = unsafe { Self::new(acquired) }.filter(|_| status == abi::OK);
         let host = host.ok_or_else(|| host_error(index, status))?;
-        if host.address() == self.address() {
+        let subgraph = Subgraph { around: self, index, host, release };
+        if subgraph.address() == self.address() {
             return Err(Error::Node(format!("subgraph {index} is its own")));
         }
-        Ok(Subgraph { around: self, index, host, release })
+        Ok(subgraph)
     }
 
     /// Tells this subgraph from others.

@@ -6,7 +6,7 @@ use crate::host::{Host, Partition};
 use crate::profiler::{Recognized, Times};
 use nnhal::hal::Memory;
 use nnhal::hal::memory::{Loan, Protection};
-use nnhal::{Model, Observer, RunOptions, Runner};
+use nnhal::{Model, Observer, Runner};
 use nnhal_litert_common::{Shared, from_elsewhere};
 use std::sync::Arc;
 
@@ -53,6 +53,7 @@ impl Kernel {
             partition.inputs.iter().copied().filter(|it| *it != crate::abi::OPTIONAL_TENSOR);
         let inputs = from_elsewhere(host, &given.collect::<Vec<_>>())?;
         let outputs = partition.outputs.clone();
+        host.copy_constants(shared.is_elsewhere());
         let gathered = gather(host, &partition.nodes, &inputs, &outputs)?;
         let token = shared.options.model_token.as_ref();
         let token = token.map(|token| format!("{token} {:?}", partition.nodes));
@@ -217,7 +218,7 @@ impl Kernel {
         let profiler = host.profiler(&mut self.recognized).filter(|_| variant.has_times);
         let times = profiler.is_some().then(Times::default);
         let observer = times.as_ref().map(|times| times as &dyn Observer);
-        runner.run_in(&RunOptions::default(), &inputs, &outputs, observer)?;
+        self.shared.run_in(runner, &inputs, &outputs, observer)?;
         if let (Some(profiler), Some(times)) = (profiler, times) {
             profiler.add(times);
         }

@@ -21,9 +21,10 @@ use nnhal::graph::{
     OneHotOptions, PackOptions, Padding, Pool2DOptions, ReduceWindowFunction, ReduceWindowOptions,
     ReducerOptions, ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions,
     ReverseSequenceOptions, RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions,
-    SqueezeOptions, StableHloCompositeOptions, StablehloPadOptions, StablehloReduceWindowOptions,
-    StridedSliceOptions, SubOptions, SvdfOptions, TensorType, TransposeConvOptions,
-    UnidirectionalSequenceLstmOptions, UnpackOptions,
+    SqueezeOptions, StableHloCompositeOptions, StablehloGatherOptions, StablehloPadOptions,
+    StablehloReduceWindowOptions, StablehloScatterOptions, StridedSliceOptions, SubOptions,
+    SvdfOptions, TensorType, TransposeConvOptions, UnidirectionalSequenceLstmOptions,
+    UnpackOptions,
 };
 
 macro_rules! structures {
@@ -85,6 +86,16 @@ structures! {
         window: [i64; 8], strides: [i64; 8], base_dilations: [i64; 8], dilations: [i64; 8],
         padding: [i64; 16], body: i32,
     }
+    UpToEightAxes { values: [i64; 8], count: i32 }
+    StablehloGather {
+        offset: UpToEightAxes, collapsed: UpToEightAxes, map: UpToEightAxes, row_axis: i64,
+        sizes: UpToEightAxes, sorted: u8,
+    }
+    StablehloScatter {
+        sorted: u8, window: UpToEightAxes, inserted: UpToEightAxes, map: UpToEightAxes, row_axis: i64,
+        unique: u8, body: i32,
+    }
+    StablehloCase { branches: [i32; 20], count: u32 }
     StablehloComposite { _name: *const u8, decomposition: i32 }
 }
 
@@ -93,6 +104,23 @@ impl UpToEight {
         Some(self.values.get(..usize::try_from(self.count).ok()?)?.to_vec())
     }
 }
+
+impl UpToEightAxes {
+    fn values(&self) -> Option<Vec<i64>> {
+        Some(self.values.get(..usize::try_from(self.count).ok()?)?.to_vec())
+    }
+}
+
+// Where C has each list of axes with its count behind it, which is padded to 8 bytes, as a structure of both is.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    assert!(size_of::<UpToEightAxes>() == 72);
+    assert!(std::mem::offset_of!(StablehloGather, row_axis) == 216);
+    assert!(std::mem::offset_of!(StablehloGather, sizes) == 224);
+    assert!(std::mem::offset_of!(StablehloScatter, window) == 8);
+    assert!(std::mem::offset_of!(StablehloScatter, row_axis) == 224);
+    assert!(std::mem::offset_of!(StablehloScatter, body) == 236);
+};
 
 /// Why a node's options do not become a table.
 #[derive(Debug, PartialEq, Eq)]
@@ -121,7 +149,12 @@ pub(crate) fn options(operator: B, params: &Params<'_>, rank: usize) -> Result<T
         };
     }
     let second = match operator {
-        B::StablehloPad | B::ReduceWindow | B::StablehloReduceWindow | B::StablehloComposite => {
+        B::StablehloPad
+        | B::StablehloGather
+        | B::StablehloScatter
+        | B::ReduceWindow
+        | B::StablehloReduceWindow
+        | B::StablehloComposite => {
             Some(second_table(operator, params, rank).ok_or(Missing::Value)?)
         }
         _ => None,
@@ -143,6 +176,29 @@ fn second_table(operator: B, p: &Params<'_>, rank: usize) -> Option<O2> {
                 edge_padding_low: Some(axes(&it.low, 1)?),
                 edge_padding_high: Some(axes(&it.high, 1)?),
                 interior_padding: Some(axes(&it.interior, 1)?),
+            }))
+        }
+        B::StablehloGather => {
+            let it: StablehloGather = p.read()?;
+            O2::StablehloGatherOptions(Box::new(StablehloGatherOptions {
+                offset_dims: Some(it.offset.values()?),
+                collapsed_slice_dims: Some(it.collapsed.values()?),
+                start_index_map: Some(it.map.values()?),
+                index_vector_dim: it.row_axis,
+                slice_sizes: Some(it.sizes.values()?),
+                indices_are_sorted: it.sorted != 0,
+            }))
+        }
+        B::StablehloScatter => {
+            let it: StablehloScatter = p.read()?;
+            O2::StablehloScatterOptions(Box::new(StablehloScatterOptions {
+                indices_are_sorted: it.sorted != 0,
+                update_window_dims: Some(it.window.values()?),
+                inserted_window_dims: Some(it.inserted.values()?),
+                scatter_dims_to_operand_dims: Some(it.map.values()?),
+                index_vector_dim: it.row_axis,
+                unique_indices: it.unique != 0,
+                update_computation_subgraph_index: it.body,
             }))
         }
         B::StablehloReduceWindow => {
@@ -179,7 +235,42 @@ fn second_table(operator: B, p: &Params<'_>, rank: usize) -> Option<O2> {
 
 /// Whether the options of an operator, as far as they become tables, name a subgraph.
 pub(crate) fn has_subgraph(operator: B) -> bool {
-    matches!(operator, B::StablehloReduceWindow | B::StablehloComposite)
+    matches!(operator, B::StablehloReduceWindow | B::StablehloScatter | B::StablehloComposite)
+}
+
+/// The interpreter's subgraphs that an operator of the interpreter names.
+pub(crate) fn named_subgraphs(operator: B, params: &Params<'_>) -> Named {
+    let two = || params.read::<TwoIntegers>().map(|it| vec![it.first, it.second]);
+    match operator {
+        B::If | B::While => Named::Run(two().unwrap_or_default()),
+        B::CallOnce => {
+            Named::Run(params.read::<Integer>().map(|it| it.value).into_iter().collect())
+        }
+        B::StablehloCase => {
+            let branches = params
+                .read::<StablehloCase>()
+                .and_then(|it| Some(it.branches.get(..usize::try_from(it.count).ok()?)?.to_vec()));
+            Named::Run(branches.unwrap_or_default())
+        }
+        B::StablehloComposite => {
+            let body = params.read::<StablehloComposite>().map(|it| it.decomposition);
+            Named::Run(body.into_iter().collect())
+        }
+        B::StablehloReduceWindow => {
+            Named::Read(params.read::<StablehloReduceWindow>().map(|it| it.body))
+        }
+        B::StablehloScatter => Named::Read(params.read::<StablehloScatter>().map(|it| it.body)),
+        _ => Named::Run(Vec::new()),
+    }
+}
+
+/// What an interpreter does with the subgraphs that an operator names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// It runs them.
+    Run(Vec<i32>),
+    /// It does not run it, but looks which operator it has.
+    Read(Option<i32>),
 }
 
 fn needs_options(operator: B) -> bool {
@@ -195,6 +286,8 @@ fn needs_options(operator: B) -> bool {
             | B::L2Pool2d
             | B::FakeQuant
             | B::StablehloPad
+            | B::StablehloGather
+            | B::StablehloScatter
             | B::ReduceWindow
             | B::StablehloReduceWindow
             | B::StablehloComposite

@@ -1,4 +1,4 @@
-//! [`Body`]: a subgraph that a node runs.
+//! [`Body`]: a subgraph that a node runs; and which ones the interpreter looks into instead.
 //!
 //! A context does not say what the inputs and outputs of its subgraph are. As sets they follow from the nodes, and from
 //! the partition that the host would make of all of them, which counts the subgraph's outputs. Their order is what a
@@ -7,6 +7,15 @@
 use crate::abi::OPTIONAL_TENSOR;
 use crate::error::{Error, Result};
 use crate::host::{Host, Partition, Subgraph, TensorFacts};
+use crate::params::{Named, named_subgraphs};
+use nnhal::graph::BuiltinOperator;
+use std::collections::HashSet;
+
+/// Subgraphs that are searched for one.
+const MOST_SEARCHED: usize = 1024;
+
+/// Subgraphs within each other.
+pub(crate) const MOST_NESTED: usize = 32;
 
 /// A subgraph that a node runs.
 pub(crate) struct Body<'h> {
@@ -21,6 +30,10 @@ pub(crate) struct Body<'h> {
 impl<'h> Body<'h> {
     pub(crate) fn new(host: Subgraph<'h>) -> Result<Self> {
         let plan = host.execution_plan()?;
+        if plan.is_empty() {
+            // Nothing is computed; the functions of operators may be so.
+            return Ok(Self { host, plan, inputs: Vec::new(), outputs: Vec::new() });
+        }
         let mut partitions = host.partitions(&plan)?;
         let (Some(all), true) = (partitions.pop(), partitions.is_empty()) else {
             return Err(Error::Node("a subgraph that it runs is not of one piece".into()));
@@ -33,6 +46,55 @@ impl<'h> Body<'h> {
             }
         }
         Ok(Self { host, plan, inputs, outputs })
+    }
+}
+
+/// Addresses of the subgraphs that the interpreter looks into, as nodes of this one and of those that it runs name
+/// them.
+pub(crate) fn bodies_looked_at(host: &Host<'_>) -> Result<Vec<usize>> {
+    let mut search =
+        Search { seen: HashSet::new(), around: vec![host.address()], found: Vec::new() };
+    search.of(host)?;
+    Ok(search.found)
+}
+
+struct Search {
+    /// Numbers of subgraphs that have been shown.
+    seen: HashSet<i32>,
+    /// The subgraphs that are being searched, by the addresses of their contexts.
+    around: Vec<usize>,
+    found: Vec<usize>,
+}
+
+impl Search {
+    fn of(&mut self, host: &Host<'_>) -> Result<()> {
+        for index in host.execution_plan()? {
+            let node = host.node(index)?;
+            let Ok(operator) = BuiltinOperator::try_from(node.builtin_code) else { continue };
+            if node.is_delegated {
+                continue;
+            }
+            let (named, is_run) = match named_subgraphs(operator, &node.params) {
+                Named::Run(all) => (all, true),
+                Named::Read(body) => (body.into_iter().collect(), false),
+            };
+            for index in named {
+                if self.seen.len() == MOST_SEARCHED || !self.seen.insert(index) {
+                    continue;
+                }
+                // One that is not there is the interpreter's to complain about.
+                let Ok(subgraph) = host.subgraph(index) else { continue };
+                let address = subgraph.address();
+                if !is_run {
+                    self.found.push(address);
+                } else if self.around.len() < MOST_NESTED && !self.around.contains(&address) {
+                    self.around.push(address);
+                    self.of(&subgraph)?;
+                    self.around.pop();
+                }
+            }
+        }
+        Ok(())
     }
 }
 

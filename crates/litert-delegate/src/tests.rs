@@ -138,3 +138,150 @@ fn nodes_that_are_not_there_are_a_status() {
     // SAFETY: it is looked up.
     unsafe { tflite_plugin_destroy_delegate(delegate.cast()) };
 }
+
+/// A host with two subgraphs: the main one has a SCATTER, whose function is the only operator of the other.
+mod two_subgraphs {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    pub(super) static REPLACED: AtomicUsize = AtomicUsize::new(0);
+    static NONE: abi::Array = abi::Array { size: 0 };
+    static ONLY: [c_int; 2] = [1, 0];
+
+    /// Both contexts, and what their functions give out.
+    #[repr(C)]
+    pub(super) struct Interpreter {
+        /// First: a context's `implementation` leads here.
+        pub(super) contexts: [abi::Context; 2],
+        nodes: [abi::Node; 2],
+        registrations: [abi::Registration; 2],
+        partition: abi::DelegateParams,
+        tensors: [abi::Tensor; 3],
+        options: [u8; 256],
+        ends: [[c_int; 3]; 2],
+    }
+
+    unsafe fn of<'i>(context: *mut abi::Context) -> (&'i mut Interpreter, usize) {
+        // SAFETY: the test keeps the interpreter while its functions are called, one at a time.
+        unsafe {
+            let it = (*context).implementation.cast::<Interpreter>();
+            (&mut *it, usize::from(context != (&raw mut (*it).contexts[0])))
+        }
+    }
+
+    unsafe extern "C" fn plan(_: *mut abi::Context, plan: *mut *const abi::Array) -> c_int {
+        // SAFETY: the caller gives where to write.
+        unsafe { *plan = ONLY.as_ptr().cast() };
+        abi::OK
+    }
+
+    unsafe extern "C" fn node(
+        context: *mut abi::Context,
+        _: c_int,
+        node: *mut *const abi::Node,
+        registration: *mut *const abi::Registration,
+    ) -> c_int {
+        // SAFETY: as in `of`; the caller gives where to write.
+        unsafe {
+            let (it, at) = of(context);
+            *node = &raw const it.nodes[at];
+            *registration = &raw const it.registrations[at];
+        }
+        abi::OK
+    }
+
+    unsafe extern "C" fn acquire(
+        context: *mut abi::Context,
+        index: c_int,
+        shown: *mut *mut abi::Context,
+    ) -> c_int {
+        // SAFETY: as in `node`.
+        unsafe {
+            let (it, _) = of(context);
+            let Some(found) = usize::try_from(index).ok().filter(|it| *it < 2) else {
+                return abi::ERROR;
+            };
+            *shown = &raw mut it.contexts[found];
+        }
+        abi::OK
+    }
+
+    unsafe extern "C" fn release(_: *mut abi::Context, _: c_int) -> c_int {
+        abi::OK
+    }
+
+    unsafe extern "C" fn preview(
+        context: *mut abi::Context,
+        _: *const abi::Array,
+        first: *mut *const abi::DelegateParams,
+        count: *mut c_int,
+    ) -> c_int {
+        // SAFETY: as in `node`.
+        unsafe {
+            *first = &raw const of(context).0.partition;
+            *count = 1;
+        }
+        abi::OK
+    }
+
+    unsafe extern "C" fn replace(
+        _: *mut abi::Context,
+        _: abi::Registration,
+        _: *const abi::Array,
+        _: *mut abi::Delegate,
+    ) -> c_int {
+        REPLACED.fetch_add(1, Ordering::Relaxed);
+        abi::OK
+    }
+
+    pub(super) fn interpreter() -> Box<Interpreter> {
+        // SAFETY: integers, and pointers that may be null.
+        let mut it: Box<Interpreter> = Box::new(unsafe { std::mem::zeroed() });
+        let itself = (&raw mut *it).cast();
+        it.ends = [[2, 0, 1], [1, 2, 0]];
+        let (two, one) = (it.ends[0].as_ptr().cast(), it.ends[1].as_ptr().cast());
+        for tensor in &mut it.tensors {
+            (tensor.kind, tensor.dims, tensor.bytes) = (1, &raw const NONE, 4);
+            tensor.allocation_type = 2;
+        }
+        it.registrations[0].builtin_code = 190;
+        it.registrations[1].builtin_code = 163;
+        // `update_computation_subgraph_index` of `TfLiteStablehloScatterParams`
+        it.options[236] = 1;
+        it.nodes[0].builtin_data = it.options.as_ptr().cast();
+        (it.nodes[1].inputs, it.nodes[1].outputs) = (two, one);
+        (it.partition.input_tensors, it.partition.output_tensors) = (two, one);
+        it.partition.nodes_to_replace = ONLY.as_ptr().cast();
+        let tensors = it.tensors.as_mut_ptr();
+        for context in &mut it.contexts {
+            context.implementation = itself;
+            (context.tensors, context.tensors_size) = (tensors, 3);
+            context.get_execution_plan = Some(plan);
+            context.get_node_and_registration = Some(node);
+            context.preview_partitioning = Some(preview);
+            context.replace_node_subsets = Some(replace);
+            context.acquire_subgraph_context = Some(acquire);
+            context.release_subgraph_context = Some(release);
+        }
+        it
+    }
+}
+
+#[test]
+fn a_function_that_the_host_looks_at_is_left_to_it() {
+    use std::sync::atomic::Ordering;
+    let replaced = || two_subgraphs::REPLACED.load(Ordering::Relaxed);
+    let mut interpreter = two_subgraphs::interpreter();
+    let [main, function] = &mut interpreter.contexts;
+    let (main, function) = (&raw mut *main, &raw mut *function);
+    let delegate = create(&[("threads", "1")]).unwrap();
+    assert_eq!(prepare(delegate, function), abi::OK);
+    assert_eq!(replaced(), 1, "an addition by itself is taken");
+    // The SCATTER has no inputs, and stays with the host.
+    assert_eq!(prepare(delegate, main), abi::OK);
+    assert_eq!(replaced(), 1);
+    assert_eq!(prepare(delegate, function), abi::OK);
+    assert_eq!(replaced(), 1, "the host looks which operator it is");
+    // SAFETY: it is looked up.
+    unsafe { tflite_plugin_destroy_delegate(delegate.cast()) };
+}

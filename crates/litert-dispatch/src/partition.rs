@@ -3,9 +3,9 @@
 use crate::runtime::{Access, Buffer, Locked, Runtime};
 use nnhal::hal::Memory;
 use nnhal::hal::memory::Loan;
-use nnhal::{ModelFile, RunOptions, Runner, TensorInfo};
-use nnhal_litert_common::Shared;
+use nnhal::{ModelFile, Runner, TensorInfo};
 use nnhal_litert_common::compiled::{Failure, Outcome, RankedTensorType, Status};
+use nnhal_litert_common::{Shared, copy_of};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -107,6 +107,7 @@ impl Partition {
             Failure::new(Status::InvalidFlatbuffer, format!("partition {name:?}: {error}"))
         };
         let prepare = || {
+            let memory = if device.shared.is_elsewhere() { copy_of(&memory)? } else { memory };
             let file = ModelFile::open(memory).map_err(wrong)?;
             let subgraph = name.parse().map_err(|_| {
                 Failure::argument(format!("partition {name:?}, expected the number of a subgraph"))
@@ -238,7 +239,7 @@ impl Partition {
                 }
             }
             let [inputs, outputs] = &memories;
-            running.runner.run_in(&RunOptions::default(), inputs, outputs, None)?;
+            self.device.shared.run_in(&mut running.runner, inputs, outputs, None)?;
             running.runs += 1;
             tracing::debug!("partition {}: run {}", self.name, running.runs);
             Ok(())

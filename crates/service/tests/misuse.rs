@@ -126,9 +126,12 @@ fn all_clients_together_are_limited() {
     drop(one);
     let (device, server) = start("memory", ClientLimits { memory: memory * 3 / 2, ..all });
     let one = allocate(&*device).unwrap();
-    // The driver says it in its own words, with the limit of the client alone.
     let error = allocate(&*device).err().unwrap();
     assert_eq!(error.status(), ErrorStatus::ResourceExhaustedTransient, "{error}");
+    let limit = format!("limit of {} for all clients together", memory * 3 / 2);
+    assert!(error.to_string().contains(&limit), "{error}");
+    // What was found, not less than the buffer and its model.
+    assert!(error.to_string().contains("more bytes beside"), "{error}");
     assert_eq!(server.status().all.memory, memory);
     drop(one);
     assert!(within(Duration::from_secs(1), || allocate(&*device).is_ok()));

@@ -43,9 +43,10 @@ pub use crate::schema::{
     QuantizationParameters, ReduceWindowFunction, ReduceWindowOptions, ReducerOptions,
     ReshapeOptions, ResizeBilinearOptions, ResizeNearestNeighborOptions, ReverseSequenceOptions,
     RnnOptions, SequenceRnnOptions, SoftmaxOptions, SpaceToDepthOptions, SparseIndexVector,
-    SparsityParameters, SqueezeOptions, StableHloCompositeOptions, StablehloPadOptions,
-    StablehloReduceWindowOptions, StridedSliceOptions, SubOptions, SvdfOptions, Tensor, TensorType,
-    TransposeConvOptions, UnidirectionalSequenceLstmOptions, UnpackOptions,
+    SparsityParameters, SqueezeOptions, StableHloCompositeOptions, StablehloGatherOptions,
+    StablehloPadOptions, StablehloReduceWindowOptions, StablehloScatterOptions,
+    StridedSliceOptions, SubOptions, SvdfOptions, Tensor, TensorType, TransposeConvOptions,
+    UnidirectionalSequenceLstmOptions, UnpackOptions,
 };
 
 /// Where constants outside of the tables begin: the first one here, the next twice as far, and so on. No file

@@ -425,6 +425,52 @@ def stablehlo_scatters():
         "STABLEHLO_ADD", (2, 3, 2, 3), blocks, np.array([[0, 3, 4], [1, 3, -1]], np.int32))
 
 
+def scatter_options(function):
+    return dict(updateWindowDims=[1], insertedWindowDims=[0], scatterDimsToOperandDims=[0], indexVectorDim=1,
+                updateComputationSubgraphIndex=function.number)
+
+
+def addition(file):
+    """The function of a STABLEHLO_SCATTER that adds."""
+    function = file.graph("function")
+    a, b, out = function.input("a", ()), function.input("b", ()), function.tensor("out", ())
+    function.outputs(*function.op("STABLEHLO_ADD", [a, b], [out]))
+    return function
+
+
+def stablehlo_scatter_in_while(file):
+    """The graph of its function comes before the one that has the operator."""
+    main, function, condition, body = file.graph(), addition(file), file.graph("condition"), file.graph("body")
+    ends = []
+    for part in (main, condition, body):
+        ends.append([part.input("i", (), "int32"), part.input("x", (3, 2))])
+    more = condition.tensor("more", (), "bool")
+    condition.outputs(*condition.op("LESS", [ends[1][0], condition.const("limit", np.int32(3))], [more]))
+    i, x = ends[2]
+    next_i, next_x = body.tensor("next_i", (), "int32"), body.tensor("next_x", (3, 2))
+    body.op("ADD", [i, body.const("one", np.int32(1))], [next_i])
+    where = body.const("where", np.array([[2], [0]], np.int32))
+    updates = body.const("updates", draw(random("scatter in while, updates"), (2, 2)))
+    body.op("STABLEHLO_SCATTER", [x, where, updates], [next_x], **scatter_options(function))
+    body.outputs(next_i, next_x)
+    results = [main.tensor("last_i", (), "int32"), main.tensor("y", (3, 2))]
+    main.outputs(*main.op("WHILE", ends[0], results, condSubgraphIndex=condition.number,
+                          bodySubgraphIndex=body.number))
+    return [judge.Run([np.array(0, np.int32), draw(random("scatter in while"), (3, 2))])]
+
+
+def stablehlo_scatter_of_open_shape(file):
+    """The shape of its input is known only when it is computed."""
+    main, function = file.graph(), addition(file)
+    x, shape, updates = main.input("x", (6,)), main.input("shape", (2,), "int32"), main.input("updates", (2, 2))
+    reshaped, y = main.tensor("reshaped", (None, None)), main.tensor("y", (None, None))
+    main.op("RESHAPE", [x, shape], [reshaped])
+    where = main.const("where", np.array([[2], [0]], np.int32))
+    main.outputs(*main.op("STABLEHLO_SCATTER", [reshaped, where, updates], [y], **scatter_options(function)))
+    rng = random("scatter of open shape")
+    return [judge.Run([draw(rng, (6,)), np.array([3, 2], np.int32), draw(rng, (2, 2))])]
+
+
 def stablehlo_gather(shape, indices, result, dtype, **options):
     """STABLEHLO_GATHER, which takes the number of the result's axes from the file."""
     def build(file):
@@ -570,6 +616,8 @@ def all_cases():
     yield model("stablehlo_reduce_window", stablehlo_reduce_window)
     for name, build in (*stablehlo_gathers(), *stablehlo_scatters()):
         yield model(name, build)
+    yield model("stablehlo_scatter_in_while", stablehlo_scatter_in_while)
+    yield model("stablehlo_scatter_of_open_shape", stablehlo_scatter_of_open_shape)
     for name, build in random_cases():
         yield model(name, build)
     yield model("stablehlo_case_one", stablehlo_case(1))

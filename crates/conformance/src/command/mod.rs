@@ -7,7 +7,7 @@ mod junit;
 
 pub use error::CommandError;
 
-use crate::contract;
+use crate::contract::{self, Checks};
 use crate::report::Tally;
 use crate::{Path, Selection, Suite, VectorError, Vectors};
 use clap::Parser;
@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// What a step of the command gives back.
 type Result<T, E = CommandError> = std::result::Result<T, E>;
@@ -36,6 +37,16 @@ pub struct Arguments {
     /// those that cannot be, with the reason; no device is used
     #[arg(long, requires = "contract", conflicts_with = "junit")]
     list: bool,
+    /// With --contract: the longest that a check may take; more than that is a violation. For devices
+    /// that are known to be slow, in an emulator
+    #[arg(
+        long,
+        requires = "contract",
+        value_name = "SECONDS",
+        default_value_t = Checks::TIME_LIMIT.as_secs(),
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
+    )]
+    check_seconds: u64,
     /// Folder with the vectors [default: ../shared/conformance, if it is there]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -234,15 +245,17 @@ fn list_contract(arguments: &Arguments) -> Result<()> {
 
 fn check_contract(arguments: &Arguments, device: &Arc<dyn Device>, known: Known<'_>) -> Result<()> {
     let bar = ProgressBar::new(contract::checks().count() as u64);
-    let (filter, progress) = (&arguments.filter, |_: &contract::CheckOutcome| bar.inc(1));
+    let time_limit = Duration::from_secs(arguments.check_seconds);
+    let chosen = Checks { filter: &arguments.filter, time_limit };
+    let progress = |_: &contract::CheckOutcome| bar.inc(1);
     let report = match (arguments.through, known) {
-        (Some(version), _) => contract::run_through(device, version, filter, progress)
+        (Some(version), _) => contract::run_through(device, version, chosen, progress)
             .map_err(device_error(&**device))?,
         (None, Known::Driver(driver)) => {
-            contract::run_driver(device.name(), driver, filter, progress)
+            contract::run_driver(device.name(), driver, chosen, progress)
                 .map_err(device_error(&**device))?
         }
-        (None, _) => contract::run(device, filter, progress),
+        (None, _) => contract::run(device, chosen, progress),
     };
     bar.finish_and_clear();
     write_junit(arguments, || junit::of_contract(&report))?;

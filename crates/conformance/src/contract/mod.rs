@@ -45,8 +45,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// The longest that a check may take: so long that a device in an emulator is not called one that hangs.
-const TIMEOUT: Duration = Duration::from_secs(300);
+/// Which checks are run, and how long each may take. A text selects by itself, see [`Checks::filter`].
+#[derive(Debug, Clone, Copy)]
+pub struct Checks<'a> {
+    /// Only those whose name, section or requirements contain this.
+    pub filter: &'a str,
+    /// What takes longer is a device that does not answer. More than [`Checks::TIME_LIMIT`] is for devices that are
+    /// known to be slow: those in an emulator.
+    pub time_limit: Duration,
+}
+
+impl Checks<'_> {
+    /// The longest that a check may take where nothing else is said.
+    pub const TIME_LIMIT: Duration = Duration::from_secs(60);
+}
+
+impl<'a> From<&'a str> for Checks<'a> {
+    fn from(filter: &'a str) -> Self {
+        Self { filter, time_limit: Self::TIME_LIMIT }
+    }
+}
 
 /// A check of one or several requirements.
 #[derive(Debug, Clone, Copy)]
@@ -159,15 +177,15 @@ pub fn checked() -> BTreeMap<&'static str, Vec<&'static str>> {
     checked
 }
 
-/// Runs the checks whose name, section or requirements contain `filter`.
-pub fn run(
+/// Runs checks, `""` for all of them.
+pub fn run<'a>(
     device: &Arc<dyn Device>,
-    filter: &str,
+    chosen: impl Into<Checks<'a>>,
     progress: impl Fn(&CheckOutcome),
 ) -> ContractReport {
     let served = nnhal_hidl::serve::Device::new(Arc::clone(device));
     let driver = Driver::new(served, device.version());
-    run_subject(Subject { device: Arc::clone(device), driver }, filter, progress)
+    run_subject(Subject { device: Arc::clone(device), driver }, chosen.into(), progress)
 }
 
 /// Runs the same checks on a device as it is behind the interfaces of a version. What is newer is not
@@ -175,16 +193,16 @@ pub fn run(
 ///
 /// # Errors
 /// If the device does not describe itself as it must; see [`nnhal_hidl::client::through`].
-pub fn run_through(
+pub fn run_through<'a>(
     device: &Arc<dyn Device>,
     version: HalVersion,
-    filter: &str,
+    chosen: impl Into<Checks<'a>>,
     progress: impl Fn(&CheckOutcome),
 ) -> nnhal_hal::Result<ContractReport> {
     let driver = Driver::new(nnhal_hidl::serve::Device::new(Arc::clone(device)), version);
     let options = nnhal_hidl::client::Options::default();
     let device = nnhal_hidl::client::through(Arc::clone(device), version, options)?;
-    Ok(run_subject(Subject { device, driver }, filter, progress))
+    Ok(run_subject(Subject { device, driver }, chosen.into(), progress))
 }
 
 /// Runs the same checks on a driver that implements the interfaces, by the newest version of them
@@ -192,15 +210,15 @@ pub fn run_through(
 ///
 /// # Errors
 /// If the driver does not describe itself as it must; see [`nnhal_hidl::client::from_newest`].
-pub fn run_driver(
+pub fn run_driver<'a>(
     name: &str,
     driver: &Arc<dyn nnhal_hidl::v1_0::IDevice>,
-    filter: &str,
+    chosen: impl Into<Checks<'a>>,
     progress: impl Fn(&CheckOutcome),
 ) -> nnhal_hal::Result<ContractReport> {
     let device = nnhal_hidl::client::from_newest(name, Arc::clone(driver))?;
     let driver = Driver::new(Arc::clone(driver), device.version());
-    Ok(run_subject(Subject { device, driver }, filter, progress))
+    Ok(run_subject(Subject { device, driver }, chosen.into(), progress))
 }
 
 /// What is judged, from both sides.
@@ -209,7 +227,11 @@ struct Subject {
     driver: Driver,
 }
 
-fn run_subject(subject: Subject, filter: &str, progress: impl Fn(&CheckOutcome)) -> ContractReport {
+fn run_subject(
+    subject: Subject,
+    Checks { filter, time_limit }: Checks<'_>,
+    progress: impl Fn(&CheckOutcome),
+) -> ContractReport {
     let subject = Arc::new(subject);
     let mut report = ContractReport::default();
     let chosen = checks().filter(|(section, check)| {
@@ -217,7 +239,8 @@ fn run_subject(subject: Subject, filter: &str, progress: impl Fn(&CheckOutcome))
         named || section.contains(filter) || check.name.contains(filter)
     });
     for (section, check) in chosen {
-        let outcome = CheckOutcome { section, check, result: guarded(&subject, check) };
+        let result = guarded(&subject, check, time_limit);
+        let outcome = CheckOutcome { section, check, result };
         progress(&outcome);
         report.outcomes.push(outcome);
     }
@@ -225,7 +248,11 @@ fn run_subject(subject: Subject, filter: &str, progress: impl Fn(&CheckOutcome))
 }
 
 /// Runs a check on a thread of its own, which is left behind if it hangs.
-fn guarded(subject: &Arc<Subject>, check: Check) -> Result<Verdict, Violation> {
+fn guarded(
+    subject: &Arc<Subject>,
+    check: Check,
+    time_limit: Duration,
+) -> Result<Verdict, Violation> {
     let subject = Arc::clone(subject);
     let (sender, receiver) = mpsc::channel();
     let work = move || {
@@ -238,8 +265,8 @@ fn guarded(subject: &Arc<Subject>, check: Check) -> Result<Verdict, Violation> {
         drop(sender.send(result.unwrap_or_else(|_| Err(Violation("the device panics".into())))));
     };
     std::thread::spawn(work);
-    receiver.recv_timeout(TIMEOUT).unwrap_or_else(|_| {
-        Err(Violation(format!("the device does not answer within {TIMEOUT:?}")))
+    receiver.recv_timeout(time_limit).unwrap_or_else(|_| {
+        Err(Violation(format!("the device does not answer within {time_limit:?}")))
     })
 }
 

@@ -81,7 +81,7 @@ fn every_breach_of_a_driver_is_found_and_every_check_finds_one() {
     for (breach, expected) in BREACHES {
         let driver = broken(HalVersion::V1_3, *breach);
         for id in *expected {
-            let report = contract::run_driver("test-broken", &driver, id, |_| ()).unwrap();
+            let report = contract::run_driver("test-broken", &driver, *id, |_| ()).unwrap();
             let by_interfaces = report.violations().filter(|(outcome, _)| {
                 outcome.section.starts_with("interfaces") && outcome.check.ids.contains(id)
             });

@@ -6,7 +6,7 @@ mod drivers;
 mod listed;
 mod proxy;
 
-use nnhal_conformance::contract::{self, Verdict};
+use nnhal_conformance::contract::{self, Checks, Verdict};
 use nnhal_conformance::mutation::RULES;
 use nnhal_hal::{
     Buffer, BufferDescription, Burst, CacheFilesNeeded, Capabilities, Deadline, Device,
@@ -32,6 +32,7 @@ enum Breach {
     NoSignedTypes,
     OneInterfaceForAll,
     PanicsWhilePreparing,
+    PreparesSlowly,
     MissesFarDeadlines,
     DeadlinesFirst,
     StumblesOverCacheFiles,
@@ -228,6 +229,7 @@ impl Device for Broken {
         options.deadline.iter().try_for_each(late)?;
         match self.breach {
             Breach::PanicsWhilePreparing => panic!("by intent"),
+            Breach::PreparesSlowly => std::thread::sleep(Duration::from_secs(1)),
             Breach::LeaksDescriptors => {
                 for fd in model.pools.iter().flat_map(|pool| pool.parts().0) {
                     std::mem::forget(fd.try_clone());
@@ -434,7 +436,7 @@ fn every_breach_is_found() {
             Arc::new(Broken { device: nnhal_reference::device(), breach: *breach });
         for id in *expected {
             // A rule's id begins others: MODEL-1 and MODEL-10.
-            let report = contract::run(&device, id, |_| ());
+            let report = contract::run(&device, *id, |_| ());
             let kept = report.by_requirement().get(id).copied();
             assert_eq!(kept, Some(false), "{breach:?} is not found as {id}\n{report}");
             let found = report.violations().filter(|(outcome, _)| outcome.check.ids.contains(id));
@@ -451,11 +453,19 @@ fn every_breach_is_found() {
 
 #[test]
 fn a_device_that_hangs_or_panics_is_reported() {
-    let device: Arc<dyn Device> = Arc::new(Broken {
-        device: nnhal_reference::device(),
-        breach: Breach::PanicsWhilePreparing,
-    });
-    let report = contract::run(&device, "EXEC-6", |_| ());
+    let broken = |breach| -> Arc<dyn Device> {
+        Arc::new(Broken { device: nnhal_reference::device(), breach })
+    };
+    let report = contract::run(&broken(Breach::PanicsWhilePreparing), "EXEC-6", |_| ());
     let (_, violation) = report.violations().next().unwrap();
     assert_eq!(violation.0, "the device panics");
+
+    // Who is slow is given more time, if that is asked for.
+    let slow = broken(Breach::PreparesSlowly);
+    let checks = Checks { filter: "EXEC-6", time_limit: Duration::from_millis(100) };
+    let report = contract::run(&slow, checks, |_| ());
+    let (_, violation) = report.violations().next().unwrap();
+    assert_eq!(violation.0, "the device does not answer within 100ms");
+    let checks = Checks { time_limit: Duration::from_secs(60), ..checks };
+    assert_eq!(contract::run(&slow, checks, |_| ()).violations().count(), 0);
 }

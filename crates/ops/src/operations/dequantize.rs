@@ -14,7 +14,6 @@ use crate::call::{Call, Output};
 use crate::error::Fault;
 use crate::operation::Operation;
 use crate::rules::real;
-use crate::rules::slices::Slices;
 use crate::shape::Shape;
 use crate::signature::{Form, Parameter, Row, Signature};
 use OperandType::{
@@ -77,16 +76,14 @@ impl Operation for Dequantize {
         };
         let dimensions = input.dimensions()?;
         let stored = input.integers()?;
-        let mut elements: Vec<f32> = output.collect(&dimensions, std::iter::repeat(0.0))?;
         let axis = usize::try_from(quant.channel_dim).unwrap_or(usize::MAX);
-        for positions in Slices::new(&input.lengths()?, axis).positions() {
-            call.each(positions.zip(quant.scales.iter()), |(position, scale)| {
-                // Stored values have 8 bits.
-                #[allow(clippy::cast_precision_loss)]
-                let stored = stored[position] as f32;
-                elements[position] = stored * scale;
-            })?;
-        }
+        // How many elements of a channel follow each other.
+        let run: usize = input.lengths()?.iter().skip(axis.saturating_add(1)).product();
+        let runs = stored.chunks(run.max(1)).zip(quant.scales.iter().cycle());
+        // Stored values have 8 bits.
+        #[allow(clippy::cast_precision_loss)]
+        let elements = runs.flat_map(|(run, scale)| run.iter().map(move |it| *it as f32 * scale));
+        let elements: Vec<f32> = output.collect(&dimensions, elements)?;
         Ok(vec![output.with_f32s(dimensions, &elements)?])
     }
 }

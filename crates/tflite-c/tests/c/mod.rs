@@ -133,3 +133,9 @@ pub fn write_ints(array: *mut i32, elements: &[i32]) {
     // SAFETY: an array of the library with that number of elements.
     unsafe { std::ptr::copy_nonoverlapping(elements.as_ptr(), array.add(1), elements.len()) }
 }
+
+/// The first element where C says that there are some.
+pub fn first(elements: *const i32) -> i32 {
+    // SAFETY: indexes of the library, of which there is one at least.
+    unsafe { elements.read() }
+}

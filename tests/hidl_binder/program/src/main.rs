@@ -6,6 +6,7 @@
 
 mod faults;
 mod manager;
+mod overhead;
 
 use clap::Parser;
 use nnhal_conformance::command;
@@ -45,6 +46,11 @@ enum Command {
         /// Which; all of them without one.
         #[arg(value_enum)]
         only: Option<faults::Fault>,
+    },
+    /// How long an execution of one operation takes in the process, and by the service.
+    Overhead {
+        /// The service.
+        name: String,
     },
     /// A client that executes what never ends, until it is killed.
     #[command(hide = true)]
@@ -94,6 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             command::run_driver(&judging, &device, &client::driver(&process, &name)?)?;
         }
         Command::Faults { only } => faults::run(&process()?, only)?,
+        Command::Overhead { name } => overhead::run(&process()?, &name)?,
         Command::ExecuteEndlessly { name } => faults::execute_endlessly(&process()?, &name)?,
         Command::Hold { name } => faults::hold(&process()?, &name)?,
     }
