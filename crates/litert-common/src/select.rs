@@ -3,7 +3,7 @@
 use nnhal::graph::Graph;
 use nnhal::hal::memory::Loan;
 use nnhal::hal::{Device, HalVersion, Support};
-use nnhal::tflite::{ImportError, ImportOptions, import_stored};
+use nnhal::tflite::{Import, ImportError, ImportOptions, import_stored, is_dynamic_range};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 
@@ -173,11 +173,24 @@ fn refusals<N: Nodes>(source: &N, nodes: &[i32], device: &dyn Device) -> Result<
     let as_error =
         |source: ImportError| N::Error::from(nnhal::Error::Import { path: None, source });
     let stored = graph.store().map_err(as_error)?;
-    match import_stored(&stored, &ImportOptions::default()) {
-        Ok(import) => {
-            let answers = device.supported_operations(&import.model, HalVersion::LATEST);
-            // An error is of the model as a whole, and comes again when it is prepared.
-            let answers = answers.unwrap_or_default();
+    let import = |dequantizes_weights| {
+        let options = ImportOptions { dequantizes_weights, ..ImportOptions::default() };
+        let import = import_stored(&stored, &options)?;
+        let answers = device.supported_operations(&import.model, HalVersion::LATEST);
+        // An error is of the model as a whole, and comes again when it is prepared.
+        Ok((import, answers.unwrap_or_default()))
+    };
+    let lacks_dynamic_range = |(import, answers): &(Import, Vec<Support>)| {
+        let operations = import.model.main.operations.iter();
+        let refused = answers.iter().zip(operations).filter(|(answer, _)| **answer != Support::Yes);
+        refused.map(|(_, it)| it.operation_type).any(is_dynamic_range)
+    };
+    let judged = match import(false) {
+        Ok(judged) if lacks_dynamic_range(&judged) => import(true),
+        judged => judged,
+    };
+    match judged {
+        Ok((import, answers)) => {
             let unknown =
                 answers.into_iter().zip(&import.operator_origin).filter_map(|(answer, origin)| {
                     match (answer, origin.index) {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::info::TensorInfo;
-use crate::model::{Model, Source, narrow_shapes, read_constant};
+use crate::model::{Imported, Model, Source, narrow_shapes, read_constant};
 use crate::tensor::Tensor;
 use nnhal_hal::Memory;
 use nnhal_tflite::{FileDescription, SubgraphDescription};
@@ -86,6 +86,7 @@ impl ModelFile {
         is_strict: bool,
     ) -> Result<Model> {
         let file = (self.memory.clone().into(), self.path.clone());
-        Model::import(file, None, narrow_shapes(shapes)?, !is_strict, subgraph)
+        let (shapes, may_contradict) = (narrow_shapes(shapes)?, !is_strict);
+        Model::import(file, Imported { shapes, may_contradict, subgraph, ..Imported::default() })
     }
 }

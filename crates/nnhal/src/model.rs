@@ -142,8 +142,7 @@ struct Inner {
     file: Option<(Stored, Option<PathBuf>)>,
     /// Whether floats may be computed with 16 bits.
     relaxed: bool,
-    /// What the caller says names its contents, so that they need not be read for it.
-    token: Option<String>,
+    imported: Imported,
     hal: nnhal_hal::Model,
     inputs: Vec<TensorInfo>,
     outputs: Vec<TensorInfo>,
@@ -159,13 +158,21 @@ struct Inner {
     subgraph_count: usize,
     description: String,
     has_example_shapes: bool,
-    /// The file's subgraph that this is.
-    subgraph: usize,
     /// All signatures of the file.
     file_signatures: Vec<nnhal_tflite::Signature>,
-    /// Of the file, the subgraph, and the shapes that its inputs were given.
+    /// Of the file, and how it was imported.
     hash: OnceLock<[u8; 32]>,
-    shapes: Vec<Option<Vec<u32>>>,
+}
+
+/// What of a file is imported, and how: see [`ImportOptions`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Imported {
+    /// What the caller says names the file's contents, so that they need not be read for it.
+    pub(crate) token: Option<String>,
+    pub(crate) shapes: Vec<Option<Vec<u32>>>,
+    pub(crate) may_contradict: bool,
+    pub(crate) subgraph: usize,
+    pub(crate) dequantizes_weights: bool,
 }
 
 impl Model {
@@ -175,7 +182,7 @@ impl Model {
     /// [`Error::Import`]: it cannot be read, is no model, or has operators that there is nothing for.
     pub fn load<'a>(source: impl Into<Source<'a>>) -> Result<Self> {
         let (memory, path) = source.into().open()?;
-        Self::import((memory.into(), path), None, Vec::new(), false, 0)
+        Self::import((memory.into(), path), Imported::default())
     }
 
     /// Reads the part of a `.tflite` file that one of its signatures names: it may be another subgraph
@@ -190,7 +197,7 @@ impl Model {
             Err(source) => return Err(Error::Import { path: file.1, source }),
         };
         let subgraph = subgraph_of(name, &described.signatures)?;
-        Self::import((file.0.into(), file.1), None, Vec::new(), false, subgraph)
+        Self::import((file.0.into(), file.1), Imported { subgraph, ..Imported::default() })
     }
 
     /// What a `.tflite` file says, whether there is a counterpart for its operators or not.
@@ -213,35 +220,33 @@ impl Model {
     /// As [`Model::load_signature`]; [`Error::NotAFile`].
     pub fn with_signature(&self, name: &str) -> Result<Self> {
         let subgraph = subgraph_of(name, &self.0.file_signatures)?;
-        if subgraph == self.0.subgraph {
+        let Imported { token, dequantizes_weights, .. } = self.0.imported.clone();
+        if subgraph == self.subgraph() {
             return Ok(self.clone());
         }
         let file = self.0.file.clone().ok_or(Error::NotAFile)?;
-        Self::import(file, self.0.token.clone(), Vec::new(), false, subgraph)
+        let imported = Imported { token, subgraph, dequantizes_weights, ..Imported::default() };
+        Self::import(file, imported)
     }
 
     pub(crate) fn import(
         (stored, path): (Stored, Option<PathBuf>),
-        token: Option<String>,
-        shapes: Vec<Option<Vec<u32>>>,
-        may_contradict: bool,
-        subgraph: usize,
+        imported: Imported,
     ) -> Result<Self> {
-        let options = ImportOptions { shapes: &shapes, may_contradict, subgraph };
+        let options = ImportOptions {
+            shapes: &imported.shapes,
+            may_contradict: imported.may_contradict,
+            subgraph: imported.subgraph,
+            dequantizes_weights: imported.dequantizes_weights,
+        };
         let import = match nnhal_tflite::import_stored(&stored, &options) {
             Ok(import) => import,
             Err(source) => return Err(Error::Import { path, source }),
         };
-        Ok(Self::of_import(import, (stored, path), token, shapes, subgraph))
+        Ok(Self::of_import(import, (stored, path), imported))
     }
 
-    fn of_import(
-        import: Import,
-        file: (Stored, Option<PathBuf>),
-        token: Option<String>,
-        shapes: Vec<Option<Vec<u32>>>,
-        subgraph: usize,
-    ) -> Self {
+    fn of_import(import: Import, file: (Stored, Option<PathBuf>), imported: Imported) -> Self {
         let of_caller = |all: &[nnhal_tflite::TensorDescription]| -> Vec<TensorInfo> {
             let own = all.len() - import.states.len();
             all[..own].iter().map(TensorInfo::of_file).collect()
@@ -259,7 +264,7 @@ impl Model {
             };
             names.iter().filter_map(position).collect()
         };
-        let main = import.signatures.iter().filter(|signature| signature.subgraph == subgraph);
+        let main = import.signatures.iter().filter(|it| it.subgraph == imported.subgraph);
         let signatures = main.map(|signature| Signature {
             name: signature.name.clone(),
             inputs: positions(&signature.inputs, &inputs),
@@ -268,7 +273,7 @@ impl Model {
         Self(Arc::new(Inner {
             signatures: signatures.collect(),
             file: Some(file),
-            token,
+            imported,
             relaxed: false,
             tensors: import.tensors.iter().map(TensorInfo::of_file).collect(),
             inputs,
@@ -283,10 +288,8 @@ impl Model {
             subgraph_count: import.subgraph_count,
             description: import.description,
             has_example_shapes: import.has_example_shapes,
-            subgraph,
             file_signatures: import.signatures,
             hash: OnceLock::new(),
-            shapes,
         }))
     }
 
@@ -298,7 +301,7 @@ impl Model {
     /// [`Error::Import`]: it has operators that there is nothing for, or makes no sense.
     pub fn from_graph(graph: Graph, token: Option<String>) -> Result<Self> {
         let stored = graph.store().map_err(|source| Error::Import { path: None, source })?;
-        Self::import((stored, None), token, Vec::new(), false, 0)
+        Self::import((stored, None), Imported { token, ..Imported::default() })
     }
 
     /// A model that was built with [`nnhal_hal::SubgraphBuilder`] and [`nnhal_hal::ModelBuilder`]. Its inputs are
@@ -324,7 +327,7 @@ impl Model {
         };
         Ok(Self(Arc::new(Inner {
             file: None,
-            token: None,
+            imported: Imported::default(),
             relaxed: false,
             inputs: describe("input", &main.inputs)?,
             outputs: describe("output", &main.outputs)?,
@@ -339,10 +342,8 @@ impl Model {
             subgraph_count: 1 + model.referenced.len(),
             description: String::new(),
             has_example_shapes: false,
-            subgraph: 0,
             file_signatures: Vec::new(),
             hash: OnceLock::new(),
-            shapes: Vec::new(),
             hal: model,
         })))
     }
@@ -434,8 +435,35 @@ impl Model {
         is_strict: bool,
     ) -> Result<Self> {
         let file = self.0.file.clone().ok_or(Error::NotAFile)?;
-        let (token, subgraph) = (self.0.token.clone(), self.0.subgraph);
-        Self::import(file, token, narrow_shapes(shapes)?, !is_strict, subgraph)
+        let (shapes, may_contradict) = (narrow_shapes(shapes)?, !is_strict);
+        Self::import(file, Imported { shapes, may_contradict, ..self.0.imported.clone() })
+    }
+
+    /// The same file, of which layers of floats with 8-bit weights (dynamic-range quantization) are computed in
+    /// floats, with weights that are dequantized first: nearer to the model before it was quantized, and slower.
+    /// As it is loaded, their inputs are rounded to 8 bits while they run, as LiteRT does it. A session makes this
+    /// of a model by itself if its device does not have the operation DYNAMIC_FULLY_CONNECTED.
+    ///
+    /// # Errors
+    /// [`Error::NotAFile`]; [`Error::Import`]: it can no longer be read.
+    pub fn with_dequantized_weights(&self) -> Result<Self> {
+        let file = self.0.file.clone().ok_or(Error::NotAFile)?;
+        let imported = Imported { dequantizes_weights: true, ..self.0.imported.clone() };
+        let mut other = Self::import(file, imported)?;
+        let (mine, inner) = (&self.0, Arc::make_mut(&mut other.0));
+        inner.inputs.clone_from(&mine.inputs);
+        inner.outputs.clone_from(&mine.outputs);
+        inner.states.clone_from(&mine.states);
+        Ok(if mine.relaxed { other.relaxed() } else { other })
+    }
+
+    /// Whether there are layers that [`Model::with_dequantized_weights`] has otherwise.
+    pub(crate) fn has_dynamic_range(&self) -> bool {
+        let hal = self.hal();
+        let subgraphs = std::iter::once(&hal.main).chain(&hal.referenced);
+        let mut operations = subgraphs.flat_map(|it| &it.operations);
+        self.0.file.is_some()
+            && operations.any(|it| nnhal_tflite::is_dynamic_range(it.operation_type))
     }
 
     /// Prepares the model on a device.
@@ -474,7 +502,7 @@ impl Model {
 
     /// The file's subgraph that this model is.
     pub fn subgraph(&self) -> usize {
-        self.0.subgraph
+        self.0.imported.subgraph
     }
 
     /// The file's own description.
@@ -634,13 +662,12 @@ impl Model {
             Ok(())
         };
         add(&stored.tables)?;
-        if self.0.token.is_none() {
+        let Imported { token, shapes, subgraph, dequantizes_weights, .. } = &self.0.imported;
+        if token.is_none() {
             stored.outside.iter().try_for_each(add)?;
         }
-        if self.0.token.is_some() || self.0.relaxed {
-            hasher.update(format!("{:?}{}", self.0.token, self.0.relaxed).as_bytes());
-        }
-        hasher.update(format!("{:?}{}", self.0.shapes, self.0.subgraph).as_bytes());
+        let how = (token, self.0.relaxed, shapes, subgraph, dequantizes_weights);
+        hasher.update(format!("{how:?}").as_bytes());
         Ok(*self.0.hash.get_or_init(|| hasher.finalize().into()))
     }
 }

@@ -9,7 +9,8 @@ use crate::shared_weights::{self, Published, Shared};
 use nnhal_driver::OperationPlace;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{Deadline, Device, HalVersion, Operand, PrepareOptions, PreparedModel};
-use nnhal_tflite::OperatorOrigin;
+use nnhal_ops::extension::NAME;
+use nnhal_tflite::{OperatorOrigin, is_dynamic_range};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,6 +38,15 @@ impl Prepared {
             DeviceChoice::Name(name) => devices::open(name, options.threads)?,
             DeviceChoice::Own(device) => Arc::clone(device),
         };
+        match Self::on(&device, model, options) {
+            Err(error) if model.has_dynamic_range() && lacks_dynamic_range(&*device, &error) => {
+                Self::on(&device, &model.with_dequantized_weights()?, options)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn on(device: &Arc<dyn Device>, model: &Model, options: &SessionOptions) -> Result<Self> {
         let begun = Instant::now();
         let deadline = options.prepare_timeout.map(Deadline::after);
         let prepare = |files: PrepareOptions| {
@@ -45,11 +55,11 @@ impl Prepared {
             let all = PrepareOptions { preference, priority, deadline, weights, ..files };
             device
                 .prepare_model(model.hal(), HalVersion::LATEST, all)
-                .map_err(|error| explain(model, &*device, error))
+                .map_err(|error| explain(model, &**device, error))
         };
         let shared = match &options.cache {
             Some(folder) if options.shares_weights && options.weights.is_none() => {
-                shared_weights::prepare(folder, model, &*device, options, deadline, prepare)?
+                shared_weights::prepare(folder, model, &**device, options, deadline, prepare)?
             }
             _ => None,
         };
@@ -59,14 +69,14 @@ impl Prepared {
             }
             None => {
                 let cached = match &options.cache {
-                    Some(folder) => cache::load(folder, model, &*device, options, deadline)?,
+                    Some(folder) => cache::load(folder, model, &**device, options, deadline)?,
                     None => None,
                 };
                 let is_from_cache = cached.is_some();
                 let program = match (cached, &options.cache) {
                     (Some(program), _) => program,
                     (None, Some(folder)) => {
-                        cache::prepare(folder, model, &*device, options, prepare)?
+                        cache::prepare(folder, model, &**device, options, prepare)?
                     }
                     (None, None) => prepare(PrepareOptions::default())?,
                 };
@@ -82,7 +92,7 @@ impl Prepared {
             outputs: operands(&main.outputs),
             model: model.clone(),
             program,
-            device,
+            device: Arc::clone(device),
             options: options.clone(),
             preparing: begun.elapsed(),
             is_from_cache,
@@ -99,6 +109,18 @@ impl Prepared {
     /// An error of the device.
     pub(crate) fn error(&self, source: nnhal_hal::Error) -> Error {
         device_error(&self.model, &*self.device, source)
+    }
+}
+
+/// Whether a device refused a model for its layers of dynamic-range quantization.
+fn lacks_dynamic_range(device: &dyn Device, error: &Error) -> bool {
+    match error {
+        Error::Unsupported { operations, .. } => {
+            operations.iter().any(|it| is_dynamic_range(it.place.operation_type))
+        }
+        // One that knows no extension at all may refuse the model as a whole.
+        Error::Device { .. } => !device.supported_extensions().iter().any(|it| it.name == NAME),
+        _ => false,
     }
 }
 

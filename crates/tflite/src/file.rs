@@ -29,6 +29,8 @@ pub(crate) struct File<'a> {
     pub(crate) is_contradicted: bool,
     /// Whether inputs have another rank than the file says.
     pub(crate) has_other_ranks: bool,
+    /// See [`ImportOptions::dequantizes_weights`].
+    pub(crate) dequantizes_weights: bool,
     /// What the import may still make that the file does not hold itself.
     allowance: Cell<usize>,
     size: usize,
@@ -211,6 +213,7 @@ impl<'a> File<'a> {
             is_reshaped: false,
             is_contradicted: false,
             has_other_ranks: false,
+            dequantizes_weights: false,
             allowance: Cell::new(0),
             size: excerpt.size(),
         })
@@ -227,7 +230,8 @@ impl<'a> File<'a> {
 
     /// Chooses the main subgraph, and gives its inputs other shapes.
     pub(crate) fn choose(&mut self, options: &ImportOptions<'_>) -> Result<(), ImportError> {
-        let ImportOptions { shapes, may_contradict, subgraph } = *options;
+        let ImportOptions { shapes, may_contradict, subgraph, dequantizes_weights } = *options;
+        self.dequantizes_weights = dequantizes_weights;
         let count = self.graphs.len();
         let Some(main) = self.graphs.get_mut(subgraph) else {
             let what = format!("there is no subgraph {subgraph}, only {count}");

@@ -62,8 +62,9 @@ pub use error::{Cause, ImportError, UnsupportedOperator};
 use excerpt::Excerpt;
 use file::File;
 use graph::Stored;
-use nnhal_hal::Memory;
 use nnhal_hal::memory::Protection;
+use nnhal_hal::{Memory, OperationType};
+use nnhal_ops::extension::ExtensionOperation;
 use rustix::fs::{Mode, OFlags};
 use std::fmt;
 use std::ops::Range;
@@ -230,6 +231,12 @@ pub fn builtin_operators() -> impl Iterator<Item = &'static str> {
     schema::operator_names().map(|(_, name)| name)
 }
 
+/// Whether an operation is a layer of dynamic-range quantization: its inputs are rounded to 8 bits while it runs. An
+/// import has none of them with [`ImportOptions::dequantizes_weights`].
+pub fn is_dynamic_range(operation: OperationType) -> bool {
+    ExtensionOperation::of(operation) == Some(ExtensionOperation::DynamicFullyConnected)
+}
+
 /// Which part of a file is imported, and for what inputs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ImportOptions<'a> {
@@ -240,6 +247,9 @@ pub struct ImportOptions<'a> {
     pub may_contradict: bool,
     /// The subgraph that becomes the model: 0, unless a [`Signature`] of another one is meant.
     pub subgraph: usize,
+    /// Whether layers of floats with 8-bit weights are computed in floats, with weights that are dequantized
+    /// first, and not by the extension's operation DYNAMIC_FULLY_CONNECTED, which a device may not have.
+    pub dequantizes_weights: bool,
 }
 
 /// Imports a file that memory holds. Its large constants stay there.

@@ -339,7 +339,8 @@ impl GraphImporter<'_, '_> {
     fn is_dynamic(&self, operator: &Operator<'_>) -> Imported<bool> {
         let [input, weights] = [0, 1].map(|index| self.input_tensor(operator, index));
         let (input, weights) = (input?, weights?);
-        if self.element(input)? != Element::Float32
+        if self.file.dequantizes_weights
+            || self.element(input)? != Element::Float32
             || self.element(weights)? != Element::Int8
             || self.element(self.output_tensor(operator, 0)?)? != Element::Float32
             || !self.is_constant(weights)

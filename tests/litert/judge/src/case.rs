@@ -54,7 +54,7 @@ fn ready(
     subgraph: usize,
 ) -> Result<Ready, Outcome> {
     let file = nnhal_tflite::file_memory(&folder.join("model.tflite"));
-    let options = ImportOptions { shapes, may_contradict: false, subgraph };
+    let options = ImportOptions { shapes, subgraph, ..ImportOptions::default() };
     let import = file.and_then(|file| nnhal_tflite::import_memory(file, &options));
     let import = match import {
         Ok(import) => import,
