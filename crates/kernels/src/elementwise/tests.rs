@@ -27,7 +27,7 @@ fn assert_near(found: f32, expected: f64, context: &str) {
 #[test]
 fn functions_of_one_number() {
     type Function = fn(f64) -> f64;
-    let functions: [(Unary, Function); 18] = [
+    let functions: [(Unary, Function); 19] = [
         (
             Unary::Clamp { low: -1.0, high: 1.0 },
             |x| if x.is_nan() { x } else { x.clamp(-1.0, 1.0) },
@@ -48,6 +48,7 @@ fn functions_of_one_number() {
         (Unary::HardSwish, |x| if x <= -3.0 { 0.0 } else { x * (x + 3.0).min(6.0) / 6.0 }),
         (Unary::Swish, |x| x / (1.0 + (-x).exp())),
         (Unary::Elu { alpha: 0.7 }, |x| if x > 0.0 { x } else { 0.7 * x.exp_m1() }),
+        (Unary::Gelu, |x| x / 2.0 * libm::erfc(-x / std::f64::consts::SQRT_2)),
         (Unary::GeluTanh, |x| {
             let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
             x / 2.0 * (1.0 + inner.tanh())
@@ -77,6 +78,7 @@ fn infinities_through_activations() {
         (Unary::Logistic, [1.0, 0.0, 1.0]),
         (Unary::Tanh, [1.0, -1.0, 1.0]),
         (Unary::Elu { alpha: 1.0 }, [f32::INFINITY, -1.0, f32::MAX]),
+        (Unary::Gelu, [f32::INFINITY, 0.0, f32::MAX]),
         (Unary::Clamp { low: 0.0, high: f32::INFINITY }, [f32::INFINITY, 0.0, f32::MAX]),
     ];
     for (unary, expected) in table {

@@ -52,6 +52,8 @@ pub enum Unary {
         /// The distance of the least result from 0.
         alpha: f32,
     },
+    /// `x / 2 * (1 + erf(x / sqrt(2)))`, within 8 ULP
+    Gelu,
     /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`
     GeluTanh,
 }
@@ -150,6 +152,7 @@ impl Unary {
                     simd.select(simd.lt(zero, x), x, simd.mul(alpha, below))
                 });
             }
+            Self::Gelu => for_each_vector!(simd, input, output, |x| functions::gelu(simd, x)),
             Self::GeluTanh => {
                 // (1 + tanh u) / 2 is the logistic function of 2u, which loses nothing below 0.
                 let (inner, outer) = (simd.splat(0.044_715), simd.splat(1.595_769));

@@ -129,6 +129,40 @@ pub(crate) fn log<S: Simd>(simd: S, x: S::F) -> S::F {
     simd.select(simd.lt(x, simd.splat(f32::INFINITY)), value, simd.add(x, zero))
 }
 
+/// `x` times the share of a standard normal distribution that is below it, `x / 2 * (1 + erf(x / sqrt(2)))`; 8 ULP, and
+/// 0 below about -13.
+#[inline(always)]
+pub(crate) fn gelu<S: Simd>(simd: S, x: S::F) -> S::F {
+    /// Of `e^(t^2 / 2)` times the share above `t`, divided by `r = 1 / (t + 3)`; in powers of `r`.
+    const SCALED_TAIL: [f32; 9] = [
+        0.398_839_74,
+        1.203_621_4,
+        3.000_614_2,
+        10.162_723,
+        -16.424_919,
+        175.811_4,
+        -638.648_6,
+        920.017_8,
+        -493.302_1,
+    ];
+    let one = simd.splat(1.0);
+    let t = simd.min(simd.splat(14.0), simd.abs(x));
+    let r = simd.div(one, simd.add(t, simd.splat(3.0)));
+    let scaled = simd.mul(r, polynomial(simd, r, SCALED_TAIL));
+    // e^(-t^2 / 2) in two factors: of a number of 12 bits, whose square is exact, and of what is left.
+    let rounded = simd.iadd(simd.bits(t), simd.isplat(0x800));
+    let rounded = simd.of_bits(simd.iand(rounded, simd.isplat(!0xFFF)));
+    let half = simd.splat(-0.5);
+    let power = exp_of_negative(simd, simd.mul(half, simd.mul(rounded, rounded)));
+    let left = simd.mul(simd.mul(half, simd.sub(t, rounded)), simd.add(t, rounded));
+    let left = polynomial(simd, left, [1.0, 1.0, 0.5, 1.0 / 6.0]);
+    let tail = simd.mul(scaled, simd.mul(power, left));
+    // The greatest finite number instead of infinity, which times 0 is no number.
+    let below = simd.mul(simd.max(simd.splat(f32::MIN), x), tail);
+    let above = simd.mul(x, simd.sub(one, tail));
+    simd.select(simd.lt(x, simd.splat(0.0)), below, above)
+}
+
 /// `x * relu6(x + 3) / 6`; 0 at minus infinity.
 #[inline(always)]
 pub(crate) fn hard_swish<S: Simd>(simd: S, x: S::F) -> S::F {

@@ -15,9 +15,9 @@ use crate::session::Input;
 use crate::tensor::{Tensor, TensorView};
 use half::f16;
 use nnhal_hal::model::{DataLocation, Subgraph};
-use nnhal_hal::{Model, OperandLifeTime, OperandType, OperationType};
-use nnhal_tflite::State;
-use std::collections::HashMap;
+use nnhal_hal::{ExtraParams, Model, OperandLifeTime, OperandType, OperationType};
+use nnhal_tflite::{State, is_dynamic_range};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// How many of those changes other orders and algorithms amount to, Winograd's transforms included.
@@ -101,7 +101,21 @@ pub(super) fn perturbed(model: &Model) -> Option<Model> {
     let mut is_changed = false;
     let graph = &mut changed.main;
     widen(graph, model, &mut values);
-    for operand in &mut graph.operands {
+    // Weights of 8 bits beside floats move with their scales.
+    let layers = graph.operations.iter().filter(|it| is_dynamic_range(it.operation_type));
+    let layers: HashSet<u32> = layers.filter_map(|it| it.inputs.get(1).copied()).collect();
+    for (index, operand) in (0..).zip(&mut graph.operands) {
+        if layers.contains(&index) {
+            match &mut operand.extra_params {
+                ExtraParams::ChannelQuant(quant) => {
+                    quant.scales =
+                        quant.scales.iter().map(|it| moved(*it, random.bool())).collect();
+                }
+                _ => operand.scale = moved(operand.scale, random.bool()),
+            }
+            is_changed = true;
+            continue;
+        }
         let is_float = operand.operand_type == OperandType::TensorFloat32;
         if !is_float || !operand.lifetime.is_constant() {
             continue;
