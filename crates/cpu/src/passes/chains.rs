@@ -9,7 +9,7 @@ use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::arithmetic::Operator;
 use nnhal_ops::operations::elementwise::Elementwise;
 use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
-use nnhal_ops::operations::{Activation, unary};
+use nnhal_ops::operations::{Activation, Unary as ExtensionUnary};
 use nnhal_ops::rules::activation_range;
 
 /// Most operands of a chain, the value that it begins with included.
@@ -59,7 +59,7 @@ fn chain(graph: &Graph<'_>, node: &Node) -> Option<(Vec<Step>, Vec<ValueId>)> {
             Elementwise::Sin => Unary::Sin,
             Elementwise::Sqrt => Unary::Sqrt,
         }),
-        AnyOperation::Unary(unary::Unary::Gelu) => one(Unary::Gelu),
+        AnyOperation::Unary(ExtensionUnary::Gelu) => one(Unary::Gelu),
         AnyOperation::Arithmetic(arithmetic) => {
             let binary = match arithmetic.operator {
                 Operator::Add => Binary::Add,
