@@ -22,6 +22,11 @@ found it: models of single operators, most of them, whose results were compared 
 and, in lower case letters, of [our extension](extension.md); an operator without an entry there is computed when the
 model is imported. What is refused, and what differs, is below with the reasons.
 
+Weights of 8 bits beside floats (dynamic-range quantization, TensorFlow's `Optimize.DEFAULT` without data) are dequantized when the
+model is prepared, and the operator is computed in floats. FULLY_CONNECTED is computed as LiteRT computes it: each row of its
+input is rounded to 8 bits while it runs ([DYNAMIC_FULLY_CONNECTED](extension.md)). A device that does not have this operation
+gets floats there too, as does whoever asks (`nnhal::Model::with_dequantized_weights`).
+
 MediaPipe's custom operators run too, which LiteRT does not have, so that they have no case: `Convolution2DTransposeBias`,
 `Landmarks2TransformMatrix` (version 2), `TransformTensor`, `TransformTensorBilinear`, `TransformLandmarks`,
 `MaxPoolingWithArgmax2D` and `MaxUnpooling2D`. [`tests/mediapipe`](../tests/mediapipe/compare.py) compares the face mesh with

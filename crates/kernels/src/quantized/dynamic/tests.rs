@@ -1,3 +1,5 @@
+//! Layers against their definition, on all instruction sets.
+
 use super::FullyConnected;
 use crate::fully_connected::Sizes;
 use crate::{Epilogue, InstructionSet, Line, Preparation, SavedWeights, Team};
@@ -5,6 +7,7 @@ use bytemuck::Zeroable;
 use proptest::prelude::*;
 
 /// By the definition.
+#[allow(clippy::cast_possible_truncation)] // To integers of 9 bits, and rounded once.
 fn expected(
     Sizes { inputs, units, .. }: Sizes,
     input: &[f32],
