@@ -4,7 +4,9 @@ use nnhal::graph::{
     BuiltinOperator, BuiltinOptions, Constant, Graph, Operator, QuantizationParameters, Tensor,
     TensorType,
 };
-use nnhal::hal::{self, OperationType as O};
+use nnhal::hal::{
+    self, Device, HalVersion, OperationType as O, PrepareOptions, PreparedModel, Support,
+};
 use nnhal::tflite::is_dynamic_range;
 use nnhal::{Model, Session, SessionOptions};
 use nnhal_driver::{Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace};
@@ -34,9 +36,9 @@ impl Engine for Plain {
         hal::Capabilities::uniform(hal::PerformanceInfo::AS_CPU)
     }
 
-    fn supports(&self, model: &ValidModel, place: OperationPlace) -> hal::Support {
+    fn supports(&self, model: &ValidModel, place: OperationPlace) -> Support {
         match place.operation_type {
-            O::Extension(_) => hal::Support::No("it has no extensions".to_owned()),
+            O::Extension(_) => Support::No("it has no extensions".to_owned()),
             _ => self.0.supports(model, place),
         }
     }
@@ -48,6 +50,53 @@ impl Engine for Plain {
         budget: &Budget,
     ) -> Result<ReferenceProgram, EngineError> {
         self.0.compile(model, options, budget)
+    }
+}
+
+/// The reference device, as an interface from before extensions has it.
+struct Old(Arc<dyn Device>);
+
+impl Old {
+    fn check(model: &hal::Model) -> hal::Result<()> {
+        match model.extension_name_to_prefix.is_empty() {
+            true => Ok(()),
+            false => Err(hal::Error::invalid("extensions came with 1.2")),
+        }
+    }
+}
+
+impl Device for Old {
+    fn name(&self) -> &str {
+        "test-old"
+    }
+
+    fn version_string(&self) -> String {
+        self.0.version_string()
+    }
+
+    fn device_type(&self) -> hal::DeviceType {
+        self.0.device_type()
+    }
+
+    fn capabilities(&self) -> hal::Capabilities {
+        self.0.capabilities()
+    }
+
+    fn supported_operations(
+        &self,
+        model: &hal::Model,
+        version: HalVersion,
+    ) -> hal::Result<Vec<Support>> {
+        Self::check(model).and_then(|()| self.0.supported_operations(model, version))
+    }
+
+    fn prepare_model(
+        &self,
+        model: &hal::Model,
+        version: HalVersion,
+        options: PrepareOptions,
+    ) -> hal::Result<Arc<dyn PreparedModel>> {
+        Self::check(model).and_then(|()| self.0.prepare_model(model, version, options))
     }
 }
 
@@ -117,11 +166,14 @@ fn inputs_are_rounded_where_the_device_can_and_not_where_it_cannot() {
         assert!(is_rounded(&session), "{device}");
         assert_near(&outputs(&session, &[ROW]), &ROUNDED);
     }
-    let session = model.session(plain()).unwrap();
-    assert!(!is_rounded(&session));
-    assert_near(&outputs(&session, &[ROW]), &EXACT);
-    // For other shapes too.
-    assert_near(&outputs(&session, &[ROW, ROW]), &[EXACT, EXACT].concat());
+    let old = SessionOptions::new().on(Arc::new(Old(nnhal_reference::device())));
+    for options in [plain(), old] {
+        let session = model.session(options).unwrap();
+        assert!(!is_rounded(&session));
+        assert_near(&outputs(&session, &[ROW]), &EXACT);
+        // For other shapes too.
+        assert_near(&outputs(&session, &[ROW, ROW]), &[EXACT, EXACT].concat());
+    }
 }
 
 #[test]
