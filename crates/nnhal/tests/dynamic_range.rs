@@ -186,7 +186,7 @@ fn who_asks_for_dequantized_weights_gets_them_for_all_shapes() {
 }
 
 #[test]
-fn a_cache_keeps_both_apart() {
+fn a_cache_keeps_both() {
     let folder = tempfile::tempdir().unwrap();
     let options = || SessionOptions::new().cache_dir(folder.path());
     let (rounded, exact) = (layer(), layer().with_dequantized_weights().unwrap());
