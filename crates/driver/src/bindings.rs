@@ -178,15 +178,25 @@ impl Bindings {
     }
 
     /// Copies inputs that are in files, and allocates memory for outputs that are, so that an engine, which
-    /// holds a slot, does not wait for a file system.
-    pub(crate) fn keep_files_out(&mut self, ledger: &Ledger) -> Result<(), EngineError> {
+    /// holds a slot, does not wait for a file system; as long as the budget lasts.
+    pub(crate) fn keep_files_out(
+        &mut self,
+        ledger: &Ledger,
+        budget: &Budget,
+    ) -> Result<(), EngineError> {
         for input in &mut self.inputs {
             let Some(region) = input.value.as_mut().filter(|region| region.is_slow()) else {
                 continue;
             };
             self.charges.push(ledger.charge(region.length, MemoryUse::Inputs)?);
             let copy = Region::allocate(region.length)?;
-            copy.view.copy_from(0, &region.view, region.offset, region.length)?;
+            let length = region.length;
+            let count = usize::try_from(length).map_err(|_| MemoryError::NoRoom { length })?;
+            for block in budget.blocks(count) {
+                let block = block?;
+                let (start, length) = (block.start as u64, block.len() as u64);
+                copy.view.copy_from(start, &region.view, region.offset + start, length)?;
+            }
             *region = copy;
         }
         for output in &mut self.outputs {

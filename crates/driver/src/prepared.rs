@@ -196,7 +196,7 @@ impl Prepared {
         // From here on every failure is the execution's, also one that never gets a slot.
         let mut execution = Outputs { bindings, hold_values: false };
         let _held = self.0.client.hold(Holding::Executions, 1).map_err(Error::from)?;
-        execution.bindings.keep_files_out(&self.0.memory)?;
+        execution.bindings.keep_files_out(&self.0.memory, &budget)?;
         let budget = budget.take_slot(&self.0.shared.executions).map_err(EngineError::from)?;
         let bindings = &execution.bindings;
         // The client may have left since the request was looked at. It has, for whoever asks, a moment

@@ -4,12 +4,16 @@
 use crate::detection::{Decoding, DetectionPostprocessing, Detections, Rule};
 use crate::fully_connected::{FullyConnected, Sizes, Storage};
 use crate::movement::{Axis, StridedCopy, gather};
+use crate::quantized::batch_matmul::BatchMatmul;
+use crate::quantized::convolution::Convolution;
+use crate::quantized::{Activations, Requantization, Signedness, Weights, dynamic};
 use crate::reduction::{
     ArgExtreme, ByteReduction, Fold, Normalization, Reduce, ReduceBytes, Reduction,
     RowNormalization, arg_extreme, instance_normalization, local_response_normalization,
 };
 use crate::softmax::{QuantizedSoftmax, Softmax};
-use crate::{Epilogue, InstructionSet, Lines, Preparation, Team};
+use crate::{Epilogue, Image, ImageMut, InstructionSet, Lines, Multiplier, Preparation, Team};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Elements of a row.
@@ -194,5 +198,95 @@ fn sums_of_products() {
                 kernel.run(team, &input, None, &mut output, scratch.lines_mut());
             });
         }
+    }
+}
+
+/// Requantization by an eighth.
+fn an_eighth() -> Requantization {
+    let multipliers = vec![Multiplier::from_real(0.125)];
+    Requantization { multipliers, zero_point: 0, min: 0, max: 255 }
+}
+
+const BYTES: Activations = Activations { signedness: Signedness::Unsigned, zero_point: 3 };
+
+#[test]
+fn sums_of_8_bit_products() {
+    let ones = vec![1_u8; LENGTH];
+    for set in InstructionSet::available() {
+        let weights = Weights { values: &ones, signedness: Signedness::Unsigned, zero_point: 2 };
+        let mut preparation = Preparation::new(set, 1);
+        let layer = Convolution::fully_connected(
+            [1, LENGTH, 1],
+            weights,
+            &[0],
+            BYTES,
+            an_eighth(),
+            &mut preparation,
+        )
+        .unwrap();
+        let sizes = [1, LENGTH, 1];
+        let (signedness, zero_points) = (Signedness::Unsigned, [3, 2]);
+        let matrices = BatchMatmul::prepare(
+            1,
+            [[0, 0]],
+            sizes,
+            [false; 2],
+            signedness,
+            zero_points,
+            an_eighth(),
+            &mut preparation,
+        )
+        .unwrap();
+        let sizes = Sizes { rows: 1, inputs: LENGTH, units: 1 };
+        let rounded = dynamic::FullyConnected::prepare(
+            sizes,
+            &ones,
+            &[0.5],
+            &[0.0],
+            Epilogue::NONE,
+            &mut preparation,
+        )
+        .unwrap();
+        drop(preparation);
+        let mut output = [0; 1];
+        asks("8-bit layer", |team| {
+            let input = Image { values: &ones, pixel_stride: LENGTH };
+            let output = ImageMut { values: &mut output, pixel_stride: 1 };
+            layer.run(team, input, output, &mut []);
+        });
+        let mut scratch = Lines::with_bytes(matrices.scratch_bytes());
+        asks("8-bit matrices", |team| {
+            matrices.run(team, &ones, &ones, &mut output, scratch.lines_mut());
+        });
+        let mut scratch = Lines::with_bytes(rounded.scratch_bytes());
+        let (input, mut output) = (vec![0.5; LENGTH], [0.0; 1]);
+        asks("rounded row", |team| {
+            rounded.run(team, &input, &mut output, scratch.lines_mut());
+        });
+    }
+}
+
+#[test]
+fn many_channels_are_prepared_as_long_as_they_are_wanted() {
+    let channels = 1 << 16;
+    for set in InstructionSet::available() {
+        let questions = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::clone(&questions);
+        let is_over = move || asked.fetch_add(1, Ordering::Relaxed) > 0;
+        let mut preparation = Preparation::new(set, 1).until(Arc::new(is_over));
+        let weights =
+            Weights { values: &vec![1; channels], signedness: Signedness::Unsigned, zero_point: 2 };
+        let layer = Convolution::fully_connected(
+            [1, 1, channels],
+            weights,
+            &vec![7; channels],
+            BYTES,
+            an_eighth(),
+            &mut preparation,
+        );
+        assert!(layer.is_ok(), "{set}: it is made, and whoever asked drops it");
+        // The portable kernel has nothing to find out about a channel.
+        let least = if set == InstructionSet::Portable { 0 } else { 2 };
+        assert!(questions.load(Ordering::Relaxed) >= least, "{set}");
     }
 }

@@ -1,11 +1,12 @@
 //! [`Multiplier`]: a real factor in integer arithmetic.
 
 use crate::vector::Simd;
+use bytemuck::Zeroable;
 
 /// A real factor as `mantissa * 2^(exponent - 31)`, by which integers are multiplied as gemmlowp
 /// does it: first the upper half of the doubled product, halves up; then the power of two, halves
 /// away from zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable)]
 pub struct Multiplier {
     /// 0, or from 2^30 to 2^31 - 1.
     pub mantissa: i32,

@@ -4,7 +4,7 @@ use crate::allowance::room_for;
 use crate::lines::{LINE_BYTES, Line, Lines};
 use crate::team::{Pace, Stop};
 use crate::{Allowance, InstructionSet, SavedWeights, TooLarge};
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -275,41 +275,63 @@ impl Preparation {
     }
 
     /// A value for each of this many, which counts against the allowance.
-    pub(crate) fn filled<T: Clone>(
+    pub(crate) fn filled<T: Zeroable + Copy + PartialEq>(
         &mut self,
         value: T,
         count: usize,
         what: &'static str,
     ) -> Result<Vec<T>, TooLarge> {
-        let mut values = self.room(count, what)?;
-        values.resize(count, value);
+        let mut values = self.zeros(count, what)?;
+        // Zeros of the system's are not written, and so take no time.
+        if value != T::zeroed() {
+            for block in self.pace().blocks(count, 1) {
+                values[block].fill(value);
+            }
+        }
         Ok(values)
     }
 
     /// A copy of values, which counts against the allowance.
-    pub(crate) fn copied<T: Clone>(
+    pub(crate) fn copied<T: Zeroable + Copy>(
         &mut self,
         values: &[T],
         what: &'static str,
     ) -> Result<Vec<T>, TooLarge> {
-        let mut copy = self.room(values.len(), what)?;
-        copy.extend_from_slice(values);
+        let mut copy = self.zeros(values.len(), what)?;
+        for block in self.pace().blocks(values.len(), 1) {
+            copy[block.clone()].copy_from_slice(&values[block]);
+        }
         Ok(copy)
     }
 
     /// Values one after the other, which count against the allowance: for what kernels are prepared with
-    /// or keep beside their packed weights.
+    /// or keep beside their packed weights. Once it is too late they are zero.
     ///
     /// # Errors
     /// If they are more than may be taken.
-    pub fn collected<T>(
+    pub fn collected<T: Zeroable>(
         &mut self,
-        values: impl ExactSizeIterator<Item = T>,
+        mut values: impl ExactSizeIterator<Item = T>,
         what: &'static str,
     ) -> Result<Vec<T>, TooLarge> {
-        let mut all = self.room(values.len(), what)?;
-        all.extend(values);
+        let mut all = self.zeros(values.len(), what)?;
+        for block in self.pace().blocks(all.len(), 1) {
+            for (to, value) in all[block].iter_mut().zip(&mut values) {
+                *to = value;
+            }
+        }
         Ok(all)
+    }
+
+    /// Zeros, which count against the allowance.
+    pub(crate) fn zeros<T: Zeroable>(
+        &mut self,
+        count: usize,
+        what: &'static str,
+    ) -> Result<Vec<T>, TooLarge> {
+        self.take::<T>(count, what)?;
+        let denied = |()| TooLarge::no_memory(what, count.saturating_mul(size_of::<T>()));
+        self.remembered(bytemuck::try_zeroed_vec(count).map_err(denied))
     }
 
     /// Room for this many values, which counts against the allowance.
@@ -390,7 +412,7 @@ impl Preparation {
         if self.is_restoring() {
             return Ok(self.pack(count, |_, _| {})?.values().to_vec());
         }
-        let mut values = self.filled(T::zeroed(), count, "what follows from weights")?;
+        let mut values = self.zeros(count, "what follows from weights")?;
         fill(&mut values, &mut self.pace());
         self.pack(count, |packed, _| packed.copy_from_slice(&values))?;
         Ok(values)
@@ -463,6 +485,26 @@ mod tests {
         let refusal = preparation.collected([0_u64; 3].into_iter(), "numbers").unwrap_err();
         assert_eq!((refusal.what, refusal.wanted, refusal.left), ("numbers", Some(24), Some(16)));
         assert_eq!(preparation.take_refusal(), Some(refusal));
+    }
+
+    #[test]
+    fn copies_end_when_they_are_not_wanted_any_more() {
+        let many = vec![5_u32; 1 << 22];
+        let mut preparation = new().until(Arc::new(|| true));
+        let copies = [
+            preparation.copied(&many, "numbers").unwrap(),
+            preparation.collected(many.iter().copied(), "numbers").unwrap(),
+            preparation.filled(5, many.len(), "numbers").unwrap(),
+        ];
+        for copy in copies {
+            let written = copy.iter().take_while(|number| **number == 5).count();
+            assert!((1..many.len() / 2).contains(&written), "{written}");
+            assert!(copy.len() == many.len() && copy[written..].iter().all(|number| *number == 0));
+        }
+        let mut preparation = new();
+        assert!(preparation.copied(&many, "numbers").unwrap() == many);
+        assert!(preparation.collected(many.iter().copied(), "numbers").unwrap() == many);
+        assert!(preparation.filled(5, many.len(), "numbers").unwrap() == many);
     }
 
     #[test]

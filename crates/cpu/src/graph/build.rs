@@ -56,13 +56,13 @@ impl<'source> Graph<'source> {
         source: &'source Source,
         inputs: &[Vec<u32>],
         ledger: &Ledger,
-        budget: &Budget,
+        budget: &'source Budget,
     ) -> Result<Self, NoGraph> {
         let subgraph = &source.subgraph;
         let mut building = Building::new(source, ledger, budget)?;
         building.ids = None;
         let operands = 0..u32::try_from(subgraph.operands.len()).unwrap_or(u32::MAX);
-        building.graph.values = operands.map(|operand| value(source, operand)).collect();
+        building.graph.values = operands.map(|operand| value(source, operand, budget)).collect();
         let graph = &mut building.graph;
         graph.outputs = subgraph.outputs.iter().map(|operand| *operand as usize).collect();
         for (input, (operand, dimensions)) in subgraph.inputs.iter().zip(inputs).enumerate() {
@@ -84,7 +84,7 @@ impl<'source> Graph<'source> {
         dimensions: impl Fn(u32) -> Option<&'a [u32]>,
         last_reads: &[usize],
         ledger: &Ledger,
-        budget: &Budget,
+        budget: &'source Budget,
     ) -> Result<StaticSubgraph<'source>, NoGraph> {
         let operations = &source.subgraph.operations;
         let mut building = Building::new(source, ledger, budget)?;
@@ -152,10 +152,12 @@ pub(crate) fn last_reads(subgraph: &nnhal_hal::Subgraph) -> Vec<usize> {
 }
 
 /// An operand of a subgraph, as far as it is known without any input.
-fn value(source: &Source, index: u32) -> Value<'_> {
+fn value<'source>(source: &'source Source, index: u32, budget: &'source Budget) -> Value<'source> {
     let operand = &source.subgraph.operands[index as usize];
     let (origin, dimensions) = match (source.constant(index), operand.lifetime) {
-        (Some((constant, dimensions)), _) => (Origin::Constant(constant), dimensions),
+        (Some((constant, dimensions)), _) => {
+            (Origin::Constant(constant.within(budget)), dimensions)
+        }
         (None, OperandLifeTime::NoValue | OperandLifeTime::Subgraph) => (Origin::Omitted, &[][..]),
         (None, _) => (Origin::Computed, &[][..]),
     };
@@ -175,7 +177,7 @@ struct Building<'source, 'build> {
     /// By operand its value, for operands that have been asked for; `None` if values are operands.
     ids: Option<HashMap<u32, ValueId>>,
     ledger: &'build Ledger,
-    budget: &'build Budget,
+    budget: &'source Budget,
     /// What is left of [`MOST_FOLDING`].
     folding: u64,
 }
@@ -184,7 +186,7 @@ impl<'source, 'build> Building<'source, 'build> {
     fn new(
         source: &'source Source,
         ledger: &'build Ledger,
-        budget: &'build Budget,
+        budget: &'source Budget,
     ) -> Result<Self, EngineError> {
         let held = ledger.charge(0, MemoryUse::Constants)?;
         let graph = Graph { values: Vec::new(), nodes: Vec::new(), outputs: Vec::new(), held };
@@ -197,7 +199,7 @@ impl<'source, 'build> Building<'source, 'build> {
         let Some(ids) = &mut self.ids else { return operand as usize };
         let values = &mut self.graph.values;
         *ids.entry(operand).or_insert_with(|| {
-            values.push(value(self.source, operand));
+            values.push(value(self.source, operand, self.budget));
             values.len() - 1
         })
     }
@@ -279,7 +281,7 @@ impl<'source, 'build> Building<'source, 'build> {
         all_known: bool,
     ) -> Result<(AnyOperation, Vec<Shape>), Fault> {
         let call = self.call(operation, inputs, |_, constant| {
-            let bytes = if all_known { Some(constant.bytes()) } else { constant.parameter() };
+            let bytes = if all_known { constant.bytes() } else { constant.parameter() };
             bytes.map_or(nnhal_ops::Value::Given, nnhal_ops::Value::Known)
         });
         nnhal_ops::operations::validate(&call)?;
@@ -355,13 +357,16 @@ impl<'source, 'build> Building<'source, 'build> {
         if let ([half], [output]) = (inputs, outputs)
             && self.graph.values[*output].is_widened
         {
-            let halves = bytes_once(&self.graph.values[*half]).into_owned();
+            let Some(halves) = bytes_once(&self.graph.values[*half]) else { return Ok(None) };
+            let halves = halves.into_owned();
             let length = 2 * halves.len();
-            return Ok(Some(vec![Constant::new(ConstantOrigin::Widened(halves), length)]));
+            let widened = Constant::new(ConstantOrigin::Widened(halves), length);
+            return Ok(Some(vec![widened.within(self.budget)]));
         }
         let work = arithmetic(decoded, elements, size / 4);
         let Some(left) = self.folding.checked_sub(work) else { return Ok(None) };
-        let bytes: Vec<_> = values.map(bytes_once).collect();
+        let bytes: Option<Vec<_>> = values.map(bytes_once).collect();
+        let Some(bytes) = bytes else { return Ok(None) };
         let is_over = || self.budget.check_inside().is_err();
         let value = |position: usize, _: &_| nnhal_ops::Value::Known(&bytes[position]);
         let user = MemoryUse::Operation(place);
@@ -378,6 +383,7 @@ impl<'source, 'build> Building<'source, 'build> {
         let constant = |output: Output| {
             let length = output.bytes.len();
             Constant::new(ConstantOrigin::Here(Cow::Owned(output.bytes)), length)
+                .within(self.budget)
         };
         let outputs = outputs.into_iter().map(constant).collect();
         self.folding = left;
@@ -385,9 +391,9 @@ impl<'source, 'build> Building<'source, 'build> {
     }
 }
 
-/// The bytes of a constant; none of what is left out.
-fn bytes_once<'value>(value: &'value Value<'_>) -> Cow<'value, [u8]> {
-    value.as_constant().map_or_else(Cow::default, Constant::bytes_once)
+/// The bytes of a constant; none of what is left out. `None` if there is no memory for them.
+fn bytes_once<'value>(value: &'value Value<'_>) -> Option<Cow<'value, [u8]>> {
+    value.as_constant().map_or_else(|| Some(Cow::default()), Constant::bytes_once)
 }
 
 /// Multiplications and additions of an operation, or elements that it moves: not less than there are,

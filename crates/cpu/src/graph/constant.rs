@@ -2,7 +2,7 @@
 
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
-use nnhal_driver::EngineError;
+use nnhal_driver::{Budget, EngineError, MemoryUse};
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 pub(crate) struct Constant<'source> {
     origin: ConstantOrigin<'source>,
     length: usize,
+    /// Asked while bytes are read.
+    budget: Option<&'source Budget>,
     /// Set when they are wanted for anything but packing; `None` if the origin has them.
     kept: OnceLock<Option<Vec<u8>>>,
     failure: OnceLock<EngineError>,
@@ -35,7 +37,13 @@ pub(crate) enum ConstantOrigin<'source> {
 impl<'source> Constant<'source> {
     /// Of this many bytes.
     pub(crate) fn new(origin: ConstantOrigin<'source>, length: usize) -> Self {
-        Self { origin, length, kept: OnceLock::new(), failure: OnceLock::new() }
+        let (kept, failure) = (OnceLock::new(), OnceLock::new());
+        Self { origin, length, budget: None, kept, failure }
+    }
+
+    /// The same, whose bytes are read as long as a budget lasts.
+    pub(crate) fn within(self, budget: &'source Budget) -> Self {
+        Self { budget: Some(budget), ..self }
     }
 
     /// How many bytes there are.
@@ -43,18 +51,23 @@ impl<'source> Constant<'source> {
         self.length
     }
 
-    /// The bytes, for anything but packing. What cannot be read is zero, and [`Self::failure`].
-    pub(crate) fn bytes(&self) -> &[u8] {
-        self.kept.get_or_init(|| match self.read() {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(bytes) => Some(bytes),
-        });
-        self.kept().unwrap_or_default()
+    /// The bytes, for anything but packing; `None` if there is no memory for them. What cannot be read is
+    /// zero, and [`Self::failure`].
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        if self.kept.get().is_none() {
+            let kept = match self.read()? {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(bytes) => Some(bytes),
+            };
+            // Whoever was first has read the same.
+            let _ = self.kept.set(kept);
+        }
+        self.kept()
     }
 
-    /// The bytes, to be looked at once.
-    pub(crate) fn bytes_once(&self) -> Cow<'_, [u8]> {
-        self.kept().map_or_else(|| self.read(), Cow::Borrowed)
+    /// The bytes, to be looked at once, as [`Self::bytes`] has them.
+    pub(crate) fn bytes_once(&self) -> Option<Cow<'_, [u8]>> {
+        self.kept().map_or_else(|| self.read(), |bytes| Some(Cow::Borrowed(bytes)))
     }
 
     /// The bytes, if they need not be read.
@@ -79,7 +92,7 @@ impl<'source> Constant<'source> {
     pub(crate) fn parameter(&self) -> Option<&[u8]> {
         let is_parameter = self.length <= nnhal_ops::validate::PARAMETER_BYTES as usize
             && matches!(self.origin, ConstantOrigin::Here(_));
-        is_parameter.then(|| self.bytes())
+        is_parameter.then(|| self.bytes()).flatten()
     }
 
     /// Why bytes that were wanted could not be had.
@@ -87,63 +100,94 @@ impl<'source> Constant<'source> {
         self.failure.into_inner()
     }
 
-    fn read(&self) -> Cow<'_, [u8]> {
+    fn read(&self) -> Option<Cow<'_, [u8]>> {
         if let ConstantOrigin::Here(bytes) = &self.origin {
-            return Cow::Borrowed(bytes);
+            return Some(Cow::Borrowed(bytes));
         }
-        let mut bytes = vec![0; self.length];
+        let Ok(mut bytes) = bytemuck::try_zeroed_vec(self.length) else {
+            self.fail_for_memory(self.length);
+            return None;
+        };
         self.read_to(&mut bytes);
-        Cow::Owned(bytes)
+        Some(Cow::Owned(bytes))
     }
 
     /// Copies the bytes, of which there is room for as many as there are. What cannot be read is left
     /// as it is.
     pub(crate) fn read_to(&self, bytes: &mut [u8]) {
-        if let Some(kept) = self.kept() {
-            return bytes.copy_from_slice(kept);
-        }
-        let result = match &self.origin {
-            ConstantOrigin::Here(from) => {
-                bytes.copy_from_slice(from);
+        let result = match (self.kept(), &self.origin) {
+            (Some(from), _) => self.by_blocks(bytes, |to, from_byte| {
+                to.copy_from_slice(&from[from_byte..][..to.len()]);
                 Ok(())
-            }
-            ConstantOrigin::InPool(constant) => read_pool(constant, bytes),
-            ConstantOrigin::Widened(halves) => {
-                let (to, _) = bytes.as_chunks_mut();
+            }),
+            (None, ConstantOrigin::Here(from)) => self.by_blocks(bytes, |to, from_byte| {
+                to.copy_from_slice(&from[from_byte..][..to.len()]);
+                Ok(())
+            }),
+            (None, ConstantOrigin::InPool(constant)) => match constant.in_pool() {
+                None => Ok(()),
+                Some(Err(error)) => Err(error.into()),
+                Some(Ok((view, offset))) => self.by_blocks(bytes, |to, from_byte| {
+                    Ok(view.read(offset + from_byte as u64, to)?)
+                }),
+            },
+            (None, ConstantOrigin::Widened(halves)) => self.by_blocks(bytes, |to, from_byte| {
+                let (to, _) = to.as_chunks_mut();
+                let halves = &halves[from_byte / 2..][..2 * to.len()];
                 for (to, from) in to.iter_mut().zip(widened(halves)) {
                     *to = from.to_le_bytes();
                 }
                 Ok(())
-            }
-            ConstantOrigin::Packed => {
+            }),
+            (None, ConstantOrigin::Packed) => {
                 Err(nnhal_hal::Error::failure("a constant was not saved that is wanted").into())
             }
         };
-        if let Err(error) = result {
-            // The first one is the one to tell.
-            let _ = self.failure.set(error);
-        }
+        result.unwrap_or_else(|error| self.fail(error));
     }
 
-    /// The floats of 16 bits that it is, if it is kept as those.
-    pub(super) fn halves(&self) -> Option<&[u8]> {
-        match &self.origin {
-            ConstantOrigin::Widened(halves) => Some(halves),
-            _ => None,
-        }
+    /// The floats of 32 bits that its floats of 16 bits are, as many as there are. What cannot be read is
+    /// left as it is.
+    pub(crate) fn widen_to(&self, floats: &mut [f32]) {
+        let Some(halves) = self.bytes_once() else { return };
+        let widened = self.by_blocks(floats, |to, first| {
+            widen_to(&halves[2 * first..][..2 * to.len()], to);
+            Ok(())
+        });
+        widened.unwrap_or_else(|error| self.fail(error));
     }
-}
 
-/// Reads a constant that is in a pool.
-fn read_pool(
-    constant: &nnhal_ops::validate::Constant,
-    bytes: &mut [u8],
-) -> Result<(), EngineError> {
-    if let Some(place) = constant.in_pool() {
-        let (view, offset) = place?;
-        view.read(offset, bytes)?;
+    /// Fills memory block by block, as long as there is time; `fill` is given the index of the first
+    /// element.
+    fn by_blocks<T>(
+        &self,
+        all: &mut [T],
+        mut fill: impl FnMut(&mut [T], usize) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        for (index, to) in all.chunks_mut(Budget::BLOCK).enumerate() {
+            if index > 0 {
+                self.check()?;
+            }
+            fill(to, index * Budget::BLOCK)?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Whether there is time left, for loops over its elements.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        Ok(self.budget.map_or(Ok(()), Budget::check_inside)?)
+    }
+
+    /// There is no memory for this many bytes of it.
+    pub(crate) fn fail_for_memory(&self, bytes: usize) {
+        let (user, wanted) = (MemoryUse::Constants, bytes as u64);
+        self.fail(EngineError::Allocation { user, wanted });
+    }
+
+    /// The first failure is the one to tell.
+    fn fail(&self, error: EngineError) {
+        let _ = self.failure.set(error);
+    }
 }
 
 /// Bytes as floats of 32 bits, without a copy where they are aligned as floats are.

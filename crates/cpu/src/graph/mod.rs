@@ -142,7 +142,7 @@ impl Value<'_> {
 
     /// The bytes of a constant, as the model has them.
     pub(crate) fn constant(&self) -> Option<&[u8]> {
-        self.as_constant().map(Constant::bytes)
+        self.as_constant().and_then(Constant::bytes)
     }
 
     /// The elements of a constant that holds floats.
@@ -171,7 +171,7 @@ impl Value<'_> {
     ) -> Option<Weights<'a, u8>> {
         let constant = self.as_constant()?;
         let is_packed = preparation.is_restoring();
-        Some(if is_packed { Weights::NONE } else { Weights::bytes(constant, scratch) })
+        if is_packed { Some(Weights::NONE) } else { Weights::bytes(constant, scratch) }
     }
 
     /// The floats of a constant, to be packed; none of one that has been packed before.
@@ -184,7 +184,7 @@ impl Value<'_> {
         if preparation.is_restoring() {
             return Some(Weights::NONE);
         }
-        Some(Weights::floats(constant, self.is_float16(), scratch))
+        Weights::floats(constant, self.is_float16(), scratch)
     }
 }
 

@@ -1,7 +1,6 @@
 //! [`Weights`]: constants that are looked at once, to be packed.
 
 use super::Constant;
-use super::constant::widen_to;
 use bytemuck::Pod;
 use nnhal_kernels::Lines;
 use std::marker::PhantomData;
@@ -42,11 +41,18 @@ impl Scratch {
         Self { idle: Mutex::default(), at_once }
     }
 
-    fn take(&self, bytes: usize) -> Buffer<'_> {
+    /// For a constant, of which these are the bytes; `None` if the system does not give so much.
+    fn take(&self, constant: &Constant<'_>, bytes: usize) -> Option<Buffer<'_>> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let memory = idle.filter(|memory| memory.bytes() >= bytes);
-        let memory = memory.unwrap_or_else(|| Lines::with_bytes(bytes.max(self.at_once)));
-        Buffer { memory, bytes, home: self }
+        let memory = match idle.filter(|memory| memory.bytes() >= bytes) {
+            Some(memory) => memory,
+            None => {
+                let wanted = bytes.max(self.at_once);
+                let denied = |_| constant.fail_for_memory(wanted);
+                Lines::try_with_bytes(wanted).map_err(denied).ok()?
+            }
+        };
+        Some(Buffer { memory, bytes, home: self })
     }
 }
 
@@ -68,46 +74,46 @@ impl Drop for Buffer<'_> {
 }
 
 impl<'a> Weights<'a, u8> {
-    /// The bytes of a constant.
-    pub(super) fn bytes(constant: &'a Constant<'_>, scratch: &'a Scratch) -> Self {
+    /// The bytes of a constant; `None` if there is no memory for them.
+    pub(super) fn bytes(constant: &'a Constant<'_>, scratch: &'a Scratch) -> Option<Self> {
         let memory = match constant.at_hand() {
             Some(bytes) => Memory::There(bytes),
             None => {
-                let mut buffer = scratch.take(constant.length());
+                let mut buffer = scratch.take(constant, constant.length())?;
                 constant.read_to(buffer.bytes_mut());
                 Memory::Read(buffer)
             }
         };
-        Self(memory, PhantomData)
+        Some(Self(memory, PhantomData))
     }
 }
 
 impl<'a> Weights<'a, f32> {
-    /// The elements of a constant that holds floats, of 16 bits or of 32.
+    /// The elements of a constant that holds floats, of 16 bits or of 32; `None` if there is no memory for
+    /// them.
     pub(super) fn floats(
         constant: &'a Constant<'_>,
         is_float16: bool,
         scratch: &'a Scratch,
-    ) -> Self {
+    ) -> Option<Self> {
         let at_hand = constant.at_hand().filter(|_| !is_float16 && cfg!(target_endian = "little"));
         let aligned = at_hand.filter(|bytes| bytemuck::try_cast_slice::<u8, f32>(bytes).is_ok());
         if let Some(bytes) = aligned {
-            return Self(Memory::There(bytes), PhantomData);
+            return Some(Self(Memory::There(bytes), PhantomData));
         }
         let growth = if is_float16 { 2 } else { 1 };
-        let mut buffer = scratch.take(growth * constant.length());
+        let mut buffer = scratch.take(constant, growth * constant.length())?;
         if is_float16 {
-            let halves = Weights::bytes(constant, scratch);
-            widen_to(&halves, buffer.floats_mut());
-        } else if let Some(halves) = constant.halves() {
-            widen_to(halves, buffer.floats_mut());
+            constant.widen_to(buffer.floats_mut());
         } else {
             constant.read_to(buffer.bytes_mut());
-            for float in buffer.floats_mut() {
-                *float = f32::from_le_bytes(float.to_ne_bytes());
+            if cfg!(target_endian = "big") {
+                for float in buffer.floats_mut() {
+                    *float = f32::from_le_bytes(float.to_ne_bytes());
+                }
             }
         }
-        Self(Memory::Read(buffer), PhantomData)
+        Some(Self(Memory::Read(buffer), PhantomData))
     }
 }
 

@@ -250,14 +250,27 @@ fn transposed_constant<'source>(value: &Value<'_>) -> Option<Constant<'source>> 
     };
     let pixels = height as usize * width as usize;
     let channels = channels as usize;
-    let bytes = constant.bytes();
+    let bytes = constant.bytes()?;
     let size = bytes.len().checked_div(value.elements())?;
-    let mut transposed = Vec::with_capacity(bytes.len());
+    let mut transposed = Vec::new();
+    transposed.try_reserve_exact(bytes.len()).ok()?;
+    let mut unasked = 0;
     for image in bytes.chunks_exact((pixels * channels * size).max(1)) {
         for pixel in 0..pixels {
-            for channel in 0..channels {
-                let at = (channel * pixels + pixel) * size;
-                transposed.extend_from_slice(&image[at..at + size]);
+            for channels in (0..channels)
+                .step_by(Budget::BLOCK)
+                .map(|first| first..channels.min(first + Budget::BLOCK))
+            {
+                unasked += channels.len();
+                if unasked >= Budget::BLOCK {
+                    unasked = 0;
+                    // Whoever made the pass says so.
+                    constant.check().ok()?;
+                }
+                for channel in channels {
+                    let at = (channel * pixels + pixel) * size;
+                    transposed.extend_from_slice(&image[at..at + size]);
+                }
             }
         }
     }

@@ -273,8 +273,7 @@ impl Builder<'_, '_> {
                         let mut lines =
                             lines.map_err(|_| EngineError::Allocation { user, wanted })?;
                         if is_converted {
-                            let floats = value.constant_floats().unwrap_or_default();
-                            lines.elements_mut()[..floats.len()].copy_from_slice(&floats);
+                            constant.widen_to(&mut lines.elements_mut()[..value.elements()]);
                         } else {
                             constant.read_to(&mut lines.elements_mut()[..length]);
                         }

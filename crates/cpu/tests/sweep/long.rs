@@ -8,6 +8,7 @@ use nnhal_hal::{
     DataLocation, HalVersion, Model, Operand, OperandLifeTime, OperandSpec, OperandType,
     OperationType, Request,
 };
+use nnhal_ops::extension::operation_name;
 use nnhal_ops::{AnyOperation, Shape, Signature};
 use std::sync::PoisonError;
 
@@ -144,7 +145,7 @@ fn total_bytes(invocation: &Invocation) -> Option<u64> {
 
 /// A valid call of the operation in the types of one of its rows: blind arguments rarely go together where
 /// many shapes depend on each other.
-fn sampled(signature: &'static Signature, random: &mut Random) -> Option<Invocation> {
+pub(crate) fn sampled(signature: &'static Signature, random: &mut Random) -> Option<Invocation> {
     let sample = samples::draw(signature.operation, &mut random::Random::new(random.next()))?;
     let rows = sample.rows();
     let row = usize::try_from(random.next()).unwrap_or_default() % rows.len();
@@ -278,11 +279,8 @@ fn deadlines_are_kept_inside_of_a_row() {
     let settings = Settings { memory_limit, ..Settings::default() };
     let device = nnhal_cpu::device(settings);
     let (mut complaints, mut tried, mut without) = (Vec::new(), 0, Vec::new());
-    // The models that are made here name no extension.
-    let of_the_interface =
-        |signature: &&Signature| !matches!(signature.operation, OperationType::Extension(_));
-    for signature in signatures().filter(of_the_interface) {
-        let name = signature.operation.to_string();
+    for signature in signatures() {
+        let name = operation_name(signature.operation);
         if only.as_ref().is_some_and(|only| *only != name) {
             continue;
         }

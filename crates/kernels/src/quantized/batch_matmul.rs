@@ -2,6 +2,7 @@
 //! multiplied.
 #![allow(unsafe_code)]
 
+use super::convolution::table::Table;
 use super::gemm::{Block, Matrix, TILE_ROWS, Tile, Variant};
 use super::requantize::ChannelLanes;
 use super::{Activations, Requantization, Signedness};
@@ -106,7 +107,8 @@ impl BatchMatmul {
         }
         assert_eq!(requantization.multipliers.len(), 1, "one multiplier");
         requantization.check(1, signedness);
-        let variant = Variant::of(set).filter(|_| ![batch, rows, inner, columns].contains(&0));
+        let variant =
+            Variant::of(set, inner).filter(|_| ![batch, rows, inner, columns].contains(&0));
         let packed = |variant| -> Result<_, TooLarge> {
             let [x, y] = zero_points.map(|zero_point| Activations { signedness, zero_point });
             let matrix = Matrix::at_run_time(
@@ -276,7 +278,7 @@ impl BatchMatmul {
         let mut row = 0;
         while row < rows {
             let mut addresses = [std::ptr::null(); ROWS];
-            let count = addresses.len().min(rows - row);
+            let count = addresses.len().min(Table::pixels(1, inner)).min(rows - row);
             for (index, address) in addresses.iter_mut().enumerate().take(count) {
                 *address = x[(row + index) * row_bytes..].as_ptr();
             }

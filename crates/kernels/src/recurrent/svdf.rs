@@ -5,6 +5,7 @@
 
 use crate::disjoint::DisjointOutput;
 use crate::fully_connected::{Epilogue, FullyConnected, Sizes, Storage};
+use crate::packing::PackedValues;
 use crate::parts::{Cut, for_each_part};
 use crate::team::{Pace, Team};
 use crate::vector::{Isa, Kernel, Simd, functions};
@@ -33,7 +34,7 @@ pub struct Svdf {
     shape: SvdfShape,
     features: FullyConnected,
     /// `[units, rank, memory]`
-    time_weights: Vec<f32>,
+    time_weights: PackedValues<f32>,
     bias: Vec<f32>,
     /// What outputs are clamped to.
     range: (f32, f32),
@@ -61,7 +62,8 @@ impl Svdf {
     ) -> Result<Self, TooLarge> {
         let SvdfShape { batch, input, units, rank, memory } = shape;
         let filters = units.checked_mul(rank).expect("filters beyond memory");
-        assert_eq!(Some(time_weights.len()), filters.checked_mul(memory), "time weights");
+        let times = filters.checked_mul(memory).expect("time weights beyond memory");
+        preparation.check_count(time_weights.len(), times, "time weights");
         assert!(memory > 0, "nothing is remembered");
         assert!(bias.is_none_or(|bias| bias.len() == units), "not a bias for each unit");
         let sizes = Sizes { rows: batch, inputs: input, units: filters };
@@ -82,7 +84,11 @@ impl Svdf {
             isa: Isa::of(preparation.set()),
             shape,
             features,
-            time_weights: preparation.copied(time_weights, "time weights")?,
+            time_weights: preparation.pack(times, |to: &mut [f32], pace| {
+                for block in pace.blocks(times, 1) {
+                    to[block.clone()].copy_from_slice(&time_weights[block]);
+                }
+            })?,
             bias,
             range,
         };
@@ -92,7 +98,9 @@ impl Svdf {
 
     /// Multiplications and additions.
     pub fn operations(&self) -> u64 {
-        let remembered = 2 * self.shape.batch as u128 * self.time_weights.len() as u128;
+        let SvdfShape { batch, units, rank, memory, .. } = self.shape;
+        let sizes = [2, batch, units, rank, memory].map(|size| size as u128);
+        let remembered = sizes.into_iter().fold(1_u128, u128::saturating_mul);
         u64::try_from(remembered).unwrap_or(u64::MAX).saturating_add(self.features.operations())
     }
 
@@ -117,7 +125,8 @@ impl Svdf {
     ) {
         let SvdfShape { batch, units, rank, memory, .. } = self.shape;
         let rows = batch.checked_mul(units).expect("outputs beyond memory");
-        let remembered = batch.checked_mul(self.time_weights.len());
+        let time_weights = self.time_weights.values();
+        let remembered = batch.checked_mul(time_weights.len());
         assert_eq!(Some(input.len()), batch.checked_mul(self.shape.input), "another input");
         assert_eq!(Some(state.len()), remembered, "another state");
         assert_eq!(Some(state_after.len()), remembered, "room for another state");
@@ -136,6 +145,7 @@ impl Svdf {
             let newest = &newest[rows.start * rank..rows.end * rank];
             self.isa.run(Remember {
                 svdf: self,
+                time_weights,
                 rows,
                 newest,
                 state: &state[at],
@@ -150,6 +160,7 @@ impl Svdf {
 /// Some rows, of which each is a unit of a sequence.
 struct Remember<'a> {
     svdf: &'a Svdf,
+    time_weights: &'a [f32],
     rows: Range<usize>,
     newest: &'a [f32],
     state: &'a [f32],
@@ -163,7 +174,7 @@ impl Kernel for Remember<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { svdf, rows, newest, state, after, output, mut pace } = self;
+        let Self { svdf, time_weights, rows, newest, state, after, output, mut pace } = self;
         let SvdfShape { units, rank, memory, .. } = svdf.shape;
         let by_row = rank * memory;
         if state.is_empty() {
@@ -182,7 +193,7 @@ impl Kernel for Remember<'_> {
         }
         for (index, (row, output)) in rows.zip(&mut *output).enumerate() {
             let unit = row % units;
-            let weights = &svdf.time_weights[unit * by_row..][..by_row];
+            let weights = &time_weights[unit * by_row..][..by_row];
             let (state, newest) =
                 (&state[index * by_row..][..by_row], &newest[index * rank..][..rank]);
             let mut sum = svdf.bias[unit];

@@ -58,7 +58,8 @@ impl Convolution {
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
         requantization.check(shape.output_channels, activations.signedness);
-        let packed = match Variant::of(preparation.set()) {
+        let products = shape.taps().saturating_mul(shape.group_input_channels());
+        let packed = match Variant::of(preparation.set(), products) {
             Some(variant) => Packed::new(
                 shape,
                 weights,

@@ -80,7 +80,7 @@ impl Portable {
         let [top, left] = [(0, y), (1, x)].map(|(axis, at)| at * shape.stride[axis]);
         let signedness = self.activations.signedness;
         for (channel, output) in outputs.iter_mut().enumerate() {
-            if pace.is_over(rows.len() * columns.len() * depth) {
+            if pace.is_over(1) {
                 return;
             }
             let group = channel / shape.group_output_channels();
@@ -93,9 +93,11 @@ impl Portable {
                     let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
                     let tap = (channel * shape.filter[0] + i) * shape.filter[1] + j;
                     let weights = &self.weights.values()[tap * depth..][..depth];
-                    for (&input, &weight) in inputs.iter().zip(weights) {
-                        let input = signedness.value(input) - self.activations.zero_point;
-                        sum = sum.wrapping_add(input * i32::from(weight));
+                    for block in pace.blocks(depth, 1) {
+                        for (&input, &weight) in inputs[block.clone()].iter().zip(&weights[block]) {
+                            let input = signedness.value(input) - self.activations.zero_point;
+                            sum = sum.wrapping_add(input * i32::from(weight));
+                        }
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! [`Packed`]: depthwise convolution by blocks of channels.
 #![allow(unsafe_code)]
 
-use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES};
+use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, WORK_OF_CONSTANTS};
 use super::super::{Activations, Requantization, Signedness, Weights};
 use super::columns::{Columns, ENTRIES};
 use super::variant::{Order, Variant};
@@ -212,9 +212,12 @@ impl Packed {
             }
         })?;
         let zero_point = activations.zero_point + variant.input_offset(activations.signedness);
-        let none = ChannelLanes::default();
-        let mut all_lanes = preparation.filled(none, lanes, "constants of channels")?;
+        let mut all_lanes: Vec<ChannelLanes> = preparation.zeros(lanes, "constants of channels")?;
+        let mut pace = preparation.pace();
         for block in &mut blocks {
+            if pace.is_over(block.channels * WORK_OF_CONSTANTS) {
+                break;
+            }
             let sum = |(facts, bias): (&Facts, &i32)| {
                 let first = bias.wrapping_sub(zero_point.wrapping_mul(facts.sum));
                 let bound = facts

@@ -133,7 +133,7 @@ impl FullyConnected {
             each => preparation.copied(each, "scales of weights")?,
         };
         let bias = preparation.copied(bias, "a bias")?;
-        let variant = Variant::of(set).filter(|_| ![rows, inputs, units].contains(&0));
+        let variant = Variant::of(set, inputs).filter(|_| ![rows, inputs, units].contains(&0));
         let (packed, weight_sums) = match variant {
             Some(variant) => {
                 let weights =

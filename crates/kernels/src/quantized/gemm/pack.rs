@@ -1,7 +1,9 @@
 //! [`Matrix`]: the right side of a product, packed for an instruction set.
 #![allow(unsafe_code)]
 
-use super::super::requantize::{ChannelGroup, ChannelLanes, Form, LANES, Requantization};
+use super::super::requantize::{
+    ChannelGroup, ChannelLanes, Form, LANES, Requantization, WORK_OF_CONSTANTS,
+};
 use super::super::{Activations, Signedness, Sums, Weights};
 use super::{Ahead, Common, DEPTH, Tile, Variant};
 use crate::packing::PackedValues;
@@ -176,27 +178,29 @@ impl Matrix {
         let Source { weights, runs, run_bytes, bias, .. } = *source;
         let Parts { mut blocks, packed, lanes, sums: sums_of_weights, has_least_weight } =
             Parts::new(variant, source, Form::Scalar, preparation)?;
-        preparation.take::<ChannelLanes>(lanes, "constants of channels")?;
+        let mut all_lanes: Vec<ChannelLanes> = preparation.zeros(lanes, "constants of channels")?;
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.
         let zero_point =
             activations.zero_point + activations.signedness.offset() - variant.input_offset();
         let count = i32::try_from(runs * run_bytes % (1 << 31)).unwrap_or(0);
-        let sums: Vec<(i32, i64)> = (sums_of_weights.iter().zip(bias))
-            .map(|(of_weights, bias)| {
-                let constant = zero_point.wrapping_mul(
-                    weight_zero_point.wrapping_mul(count).wrapping_sub(of_weights.wrapped()),
-                );
-                let first = bias.wrapping_add(constant);
-                let bound = of_weights
-                    .magnitude
-                    .saturating_mul(activations.greatest())
-                    .saturating_add(i64::from(*bias).abs());
-                (first, bound)
-            })
-            .collect();
-        let mut all_lanes = Vec::with_capacity(lanes);
+        let sum = |channel: usize| {
+            let (of_weights, bias) = (&sums_of_weights[channel], bias[channel]);
+            let constant = zero_point.wrapping_mul(
+                weight_zero_point.wrapping_mul(count).wrapping_sub(of_weights.wrapped()),
+            );
+            let first = bias.wrapping_add(constant);
+            let bound = of_weights
+                .magnitude
+                .saturating_mul(activations.greatest())
+                .saturating_add(i64::from(bias).abs());
+            (first, bound)
+        };
+        let mut pace = preparation.pace();
         for block in &mut blocks {
+            if pace.is_over(block.channels * WORK_OF_CONSTANTS) {
+                break;
+            }
             let group = ChannelGroup {
                 requantization: &requantization,
                 first: block.channel,
@@ -207,9 +211,9 @@ impl Matrix {
             };
             let shape = *block;
             let (form, lanes) =
-                group.pack(|index| shape.place(index), |index| sums[shape.channel + index]);
+                group.pack(|index| shape.place(index), |index| sum(shape.channel + index));
             block.form = form;
-            all_lanes.extend(lanes);
+            all_lanes[block.lanes..][..block.vectors].copy_from_slice(&lanes);
         }
         let common = Common {
             runs,
@@ -245,8 +249,7 @@ impl Matrix {
         // All begin with the same zeros.
         blocks.iter_mut().for_each(|block| block.lanes = 0);
         let vectors = blocks.iter().map(|block| block.vectors).max().unwrap_or(0);
-        let lanes =
-            preparation.filled(ChannelLanes::default(), vectors, "constants of channels")?;
+        let lanes = preparation.zeros(vectors, "constants of channels")?;
         let sums = preparation.collected(sums.iter().map(Sums::wrapped), "sums of weights")?;
         let matrix = Self {
             variant,

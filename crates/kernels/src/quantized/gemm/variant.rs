@@ -28,17 +28,23 @@ pub(in crate::quantized) enum Variant {
     Neon,
 }
 
+/// Products of a sum, at most: a tile of 64 channels and eight rows then has 2^30 of them, some tens of
+/// milliseconds, and reads 128 or 256 MiB of weights.
+pub(in crate::quantized) const MOST_PRODUCTS: usize = 1 << 21;
+
 /// Computes tiles, as [`tiles::compute`].
 type Compute = unsafe fn(&Matrix, &Block, &Tile<'_>, usize, &mut Ahead);
 
 impl Variant {
-    /// That of an instruction set; none if there is only the portable one.
+    /// That of an instruction set, for sums of this many products; none if there is only the portable
+    /// kernel, or a tile of such sums would take too long without a question whether to go on.
     ///
     /// # Panics
     /// If this processor does not have the instructions.
-    pub(in crate::quantized) fn of(set: InstructionSet) -> Option<Self> {
+    pub(in crate::quantized) fn of(set: InstructionSet, products: usize) -> Option<Self> {
         assert!(set.is_available(), "this processor does not have {set}");
         match set {
+            _ if products > MOST_PRODUCTS => None,
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512Vnni => Some(Self::Vnni),
             #[cfg(target_arch = "x86_64")]

@@ -31,6 +31,9 @@ use bytemuck::{Pod, Zeroable};
 /// Lanes of [`ChannelLanes`].
 pub(in crate::quantized) const LANES: usize = 16;
 
+/// Finding a channel's constants takes as long as this many products, about a microsecond.
+pub(in crate::quantized) const WORK_OF_CONSTANTS: usize = 1 << 10;
+
 /// Constants of 16 output channels.
 #[derive(Debug, Clone, Copy, Default, Zeroable, Pod)]
 #[repr(C, align(64))]

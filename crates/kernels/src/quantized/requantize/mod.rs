@@ -14,7 +14,7 @@ mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub(super) mod neon;
 
-pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, LANES};
+pub(super) use lanes::{ChannelGroup, ChannelLanes, Form, LANES, WORK_OF_CONSTANTS};
 
 use super::Signedness;
 use crate::{Multiplier, Preparation, TooLarge};
@@ -56,8 +56,13 @@ impl Requantization {
             each => {
                 let count = each.len().checked_mul(times);
                 let count = count.ok_or(TooLarge::beyond_addresses(WHAT))?;
-                let mut all = preparation.room(count, WHAT)?;
-                (0..times).for_each(|_| all.extend_from_slice(each));
+                let mut all = preparation.zeros(count, WHAT)?;
+                let mut pace = preparation.pace();
+                for copy in all.chunks_exact_mut(each.len().max(1)) {
+                    for block in pace.blocks(each.len(), 1) {
+                        copy[block.clone()].copy_from_slice(&each[block]);
+                    }
+                }
                 all
             }
         };

@@ -4,6 +4,7 @@ use super::Arguments;
 use crate::graph::{Node, Weights};
 use crate::plan::arena::Operands;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use bytemuck::Pod;
 use nnhal_driver::EngineError;
 use nnhal_kernels::recurrent::integer::{
     Gate8, Gate16, Lstm8, Lstm16, Projection8, Settings8, Settings16, Step8, Step16, StepShape,
@@ -14,6 +15,7 @@ use nnhal_ops::operations::QuantizedLstm;
 use nnhal_ops::operations::quantized_lstm::ARGUMENTS;
 use nnhal_ops::rules::integer_lstm::{Scales, clip_in_steps, exponent_of};
 use nnhal_ops::rules::lstm_arguments::{self, GATES};
+use std::borrow::Cow;
 
 /// Where the arguments of QUANTIZED_16BIT_LSTM stand: those of input gate, forget gate, cell and
 /// output gate follow each other.
@@ -29,14 +31,21 @@ struct Kernel8(Lstm8);
 #[derive(Debug)]
 struct Kernel16(Lstm16);
 
-/// Elements of 16 or 32 bits of a constant; none of one that is left out.
-fn elements<T, const BYTES: usize>(
+/// Elements of 16 or 32 bits of a constant, without a copy where they are aligned; none of one that is left
+/// out.
+fn elements<T: Pod, const BYTES: usize>(
     arguments: Arguments<'_>,
     position: usize,
     of_bytes: impl Fn([u8; BYTES]) -> T,
-) -> Option<Option<Vec<T>>> {
+) -> Option<Option<Cow<'_, [T]>>> {
     let Some(value) = arguments.given(position) else { return Some(None) };
-    let (elements, _) = value.constant()?.as_chunks();
+    let bytes = value.constant()?;
+    if cfg!(target_endian = "little")
+        && let Ok(elements) = bytemuck::try_cast_slice(bytes)
+    {
+        return Some(Some(Cow::Borrowed(elements)));
+    }
+    let (elements, _) = bytes.as_chunks();
     Some(Some(elements.iter().map(|bytes| of_bytes(*bytes)).collect()))
 }
 
@@ -159,10 +168,13 @@ pub(super) fn step_8(
 struct Owned<'a> {
     input: (Weights<'a, u8>, f32),
     recurrent: (Weights<'a, u8>, f32),
-    peephole: Option<(Vec<i16>, f32)>,
-    layer_norm: Option<(Vec<i16>, f32)>,
-    bias: Vec<i32>,
+    peephole: Option<Numbers<'a>>,
+    layer_norm: Option<Numbers<'a>>,
+    bias: Cow<'a, [i32]>,
 }
+
+/// Numbers of units and what a step of them is, as a part of the sum's.
+type Numbers<'a> = (Cow<'a, [i16]>, f32);
 
 fn term<T>(weights: &[T], real: f32) -> Term<'_, T> {
     Term { weights, multiplier: Multiplier::from_real(real.into()) }
@@ -172,7 +184,7 @@ fn matrix<'a>((weights, real): &'a (Weights<'_, u8>, f32)) -> Term<'a, i8> {
     term(bytemuck::cast_slice(weights), *real)
 }
 
-fn vector(vector: &Option<(Vec<i16>, f32)>) -> Option<Term<'_, i16>> {
+fn vector<'a>(vector: &'a Option<Numbers<'_>>) -> Option<Term<'a, i16>> {
     vector.as_ref().map(|(weights, real)| term(&weights[..], *real))
 }
 

@@ -14,6 +14,7 @@ use nnhal_ops::operations::{self, BidirectionalSequenceLstm, UnidirectionalSeque
 use nnhal_ops::operations::{lstm, unidirectional_sequence_lstm};
 use nnhal_ops::rules::lstm_arguments::{self, GATES, LstmArguments};
 use nnhal_ops::rules::lstm_cell;
+use std::borrow::Cow;
 
 /// One direction.
 #[derive(Debug)]
@@ -112,9 +113,9 @@ struct Owned<'a> {
     input: Constants<'a, f32>,
     auxiliary: Option<Constants<'a, f32>>,
     recurrent: Constants<'a, f32>,
-    peephole: Option<Vec<f32>>,
-    layer_norm: Option<Vec<f32>>,
-    bias: Vec<f32>,
+    peephole: Option<Cow<'a, [f32]>>,
+    layer_norm: Option<Cow<'a, [f32]>>,
+    bias: Cow<'a, [f32]>,
 }
 
 impl Owned<'_> {

@@ -12,6 +12,7 @@ use nnhal_kernels::Preparation;
 use nnhal_kernels::recurrent::{Outputs, Sequences, Steps};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::rules::bidirectional::Linking;
+use std::borrow::Cow;
 
 /// The step of a recurrent layer; `None` for what there is no kernel for.
 pub(super) fn lower(
@@ -78,10 +79,10 @@ impl<'a> Arguments<'a> {
     }
 
     /// Floats that are kept as they are; outside and inside as of [`Self::weights`].
-    fn vector(self, position: usize) -> Option<Option<Vec<f32>>> {
+    fn vector(self, position: usize) -> Option<Option<Cow<'a, [f32]>>> {
         match self.given(position) {
             None => Some(None),
-            Some(value) => Some(Some(value.constant_floats()?.into_owned())),
+            Some(value) => value.constant_floats().map(Some),
         }
     }
 

@@ -30,7 +30,8 @@ pub(super) fn lower(
         memory: arguments.length(2, 1).filter(|memory| *memory > 0)?,
     };
     let features = arguments.weights(1, preparation)??;
-    let (times, bias) = (arguments.vector(2)??, arguments.vector(3)?);
+    let times = arguments.weights(2, preparation)??;
+    let bias = arguments.vector(3)?;
     let range = activation_range::real(operation.activation);
     let svdf = Svdf::prepare(shape, &features, &times, bias.as_deref(), range, preparation).ok()?;
     Some(Draft {
