@@ -71,8 +71,9 @@ fn networks() -> Vec<Network> {
         graph.into_model().unwrap()
     };
     let none = |graph: &mut SubgraphBuilder| vec![graph.scalar_i32(0)];
-    let maximum =
-        |constant, output| on_constant(Op::Maximum, float(), constant, |_| vec![], output);
+    let maximum = |constant, output| {
+        on_constant(Op::Maximum, OperandSpec::tensor_float16([1]), constant, |_| vec![], output)
+    };
     let half = WANTED / 2;
     let bytes = |lengths: [u32; 2]| OperandSpec::tensor_quant8_asymm(lengths, 0.5, 3);
     let layer = on_constant(

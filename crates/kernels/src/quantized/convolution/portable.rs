@@ -88,6 +88,9 @@ impl Portable {
             for i in rows.clone() {
                 let in_y = top + i * shape.dilation[0] - shape.padding_before[0];
                 for j in columns.clone() {
+                    if pace.is_over(1) {
+                        return;
+                    }
                     let in_x = left + j * shape.dilation[1] - shape.padding_before[1];
                     let pixel = (batch * shape.input[0] + in_y) * shape.input[1] + in_x;
                     let inputs = &input.values[pixel * input.pixel_stride + group * depth..];
