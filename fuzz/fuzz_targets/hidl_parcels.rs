@@ -10,11 +10,12 @@ use nnhal_hidl::{Handle, HidlMemory, MQDescriptor, v1_0, v1_1, v1_2, v1_3};
 use nnhal_hidl_binder::DeviceStub;
 use nnhal_hidl_binder::wire::Argument;
 use nnhal_hwbinder::parcel::simulate::{Delivered, Nothing};
-use nnhal_hwbinder::{Caller, Object, ParcelError, Reader, Writer};
+use nnhal_hwbinder::{Caller, Object, ParcelError, Writer};
 use std::sync::LazyLock;
 
 static DEVICE: LazyLock<DeviceStub> = LazyLock::new(|| {
-    DeviceStub::new(nnhal_reference::device(), Default::default(), Default::default())
+    let group = nnhal_hal::client::ClientGroup::new(Default::default());
+    DeviceStub::new(nnhal_reference::device(), Default::default(), group, Default::default())
 });
 
 /// Reads a value, and what was written of it again.

@@ -146,10 +146,8 @@ impl<'source> Constant<'source> {
         result.unwrap_or_else(|error| self.fail(error));
     }
 
-    /// The floats of 32 bits that its floats of 16 bits are, as many as there are. What cannot be read is
-    /// left as it is.
-    pub(crate) fn widen_to(&self, floats: &mut [f32]) {
-        let Some(halves) = self.bytes_once() else { return };
+    /// The floats of 32 bits that its floats of 16 bits are, as many as there are, as long as there is time.
+    pub(crate) fn widen_to(&self, halves: &[u8], floats: &mut [f32]) {
         let widened = self.by_blocks(floats, |to, first| {
             widen_to(&halves[2 * first..][..2 * to.len()], to);
             Ok(())

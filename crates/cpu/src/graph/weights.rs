@@ -104,7 +104,7 @@ impl<'a> Weights<'a, f32> {
         let growth = if is_float16 { 2 } else { 1 };
         let mut buffer = scratch.take(constant, growth * constant.length())?;
         if is_float16 {
-            constant.widen_to(buffer.floats_mut());
+            constant.widen_to(&constant.bytes_once()?, buffer.floats_mut());
         } else {
             constant.read_to(buffer.bytes_mut());
             if cfg!(target_endian = "big") {

@@ -273,7 +273,11 @@ impl Builder<'_, '_> {
                         let mut lines =
                             lines.map_err(|_| EngineError::Allocation { user, wanted })?;
                         if is_converted {
-                            constant.widen_to(&mut lines.elements_mut()[..value.elements()]);
+                            // Kept, for a program that is saved.
+                            if let Some(halves) = constant.bytes() {
+                                let floats = &mut lines.elements_mut()[..value.elements()];
+                                constant.widen_to(halves, floats);
+                            }
                         } else {
                             constant.read_to(&mut lines.elements_mut()[..length]);
                         }
