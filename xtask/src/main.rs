@@ -7,6 +7,7 @@ mod dist;
 mod files;
 mod install;
 mod links;
+mod modules;
 mod new_operation;
 mod schema;
 mod unsafe_list;
@@ -60,6 +61,8 @@ enum Command {
     Schema,
     /// Finds relative links in documentation that lead nowhere; fails if there are any.
     Links,
+    /// Finds modules of a crate that import each other in circles; fails if there are others than in .ci/circles.txt.
+    Modules,
     /// Writes the files and entries of a new operation, with failing tests to fill in.
     NewOp {
         /// The name as in the interface, such as HARD_SWISH.
@@ -134,6 +137,7 @@ fn run(root: &Path, command: Command) -> Result<bool, Box<dyn Error>> {
         }
         Command::Unsafe => Ok(print_lines(unsafe_list::check(root)?)),
         Command::Links => Ok(print_lines(links::check(root)?)),
+        Command::Modules => Ok(print_lines(modules::check(root)?)),
         Command::Schema => {
             let (path, code) = schema::generate(root)?;
             std::fs::write(&path, code)?;

@@ -26,7 +26,6 @@
 
 pub mod binder;
 pub mod client;
-mod clock;
 pub mod convert;
 pub mod serve;
 pub mod socket;

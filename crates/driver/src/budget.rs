@@ -1,10 +1,11 @@
 //! [`Budget`]: what preparing or running may take, asked between operations and inside loops.
 
+use crate::interruption::Interruption;
 use crate::memory::Ledger;
 use crate::schedule::{Scheduler, Slot};
 use nnhal_hal::memory::WeightPool;
 use nnhal_hal::time::loop_timeout;
-use nnhal_hal::{Cancellation, Client, Deadline, ErrorStatus, ExecutionOptions, Priority};
+use nnhal_hal::{Cancellation, Client, Deadline, ExecutionOptions, Priority};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,37 +21,6 @@ pub struct Budget {
     weights: Option<WeightPool>,
     is_preparing: bool,
     slot: Option<Arc<Slot>>,
-}
-
-/// Why work was given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Interruption {
-    /// The deadline had passed before the work began.
-    #[error("the deadline had passed before the work began")]
-    TooLateToStart,
-    /// The deadline passed while the work was running.
-    #[error("the deadline passed while the work was running")]
-    DeadlinePassed,
-    /// A WHILE's condition was still true when its time was over (contract: QOS-7).
-    #[error("a WHILE was still going on after {limit:?}")]
-    LoopTimeout {
-        /// For how long it was allowed to run.
-        limit: Duration,
-    },
-    /// No one wants the result any more.
-    #[error("the work was cancelled")]
-    Cancelled,
-}
-
-impl Interruption {
-    /// The status that the client sees (contract: QOS-5).
-    pub fn status(self) -> ErrorStatus {
-        match self {
-            Self::TooLateToStart => ErrorStatus::MissedDeadlinePersistent,
-            Self::DeadlinePassed | Self::LoopTimeout { .. } => ErrorStatus::MissedDeadlineTransient,
-            Self::Cancelled => ErrorStatus::GeneralFailure,
-        }
-    }
 }
 
 impl Default for Budget {

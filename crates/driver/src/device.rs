@@ -1,18 +1,20 @@
 //! [`DriverDevice`]: a [`nnhal_hal::Device`] over any engine.
 
-use crate::budget::{Budget, Interruption};
-use crate::buffers::allocation::allocate;
+use crate::allocation::allocate;
+use crate::budget::Budget;
 use crate::build_name::build;
 use crate::cache::{CacheFiles, CacheKey, Content, Identity, ModelCache, Stored};
 use crate::clients::{Admission, Clients};
 use crate::engine::{CompileOptions, Engine, Program as _};
 use crate::error::EngineError;
 use crate::extension_types::ExtensionTypes;
-use crate::fenced;
 use crate::files::with_copied_pools;
+use crate::guarded::guarded;
 use crate::interface::Interface;
+use crate::interruption::Interruption;
 use crate::memory::Ledger;
 use crate::owner::Owner;
+use crate::prepared::fenced;
 use crate::prepared::{Prepared, Shared};
 use crate::preparing;
 use crate::schedule::Scheduler;
@@ -22,7 +24,6 @@ use nnhal_hal::{
     Extension, HalVersion, Model, PrepareOptions, PreparedModel, Priority, Result, Support,
 };
 use nnhal_ops::ValidModel;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -281,13 +282,4 @@ fn files_of(options: &PrepareOptions) -> CacheFiles<'_> {
 
 fn no_cache() -> Error {
     Error::failure("there is no cache")
-}
-
-/// Does some work and turns a panic into an error, whether the engine's or ours (contract: GEN-8).
-/// Nothing that the driver keeps is changed inside, so nothing can be left half done.
-pub(crate) fn guarded<T, E: From<EngineError>>(
-    work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, E> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|payload| Err(EngineError::panicked(&*payload).into()))
 }

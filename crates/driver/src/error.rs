@@ -1,8 +1,7 @@
 //! [`EngineError`]: what can go wrong while compiling or running.
 
-use crate::bindings::DeliveryError;
-use crate::budget::Interruption;
-use crate::memory::MemoryHolder;
+use crate::delivery_error::DeliveryError;
+use crate::interruption::Interruption;
 use nnhal_hal::model::SubgraphName;
 use nnhal_hal::{ErrorStatus, OperationType};
 use nnhal_ops::extension::operation_name;
@@ -32,6 +31,30 @@ impl fmt::Display for OperationPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.operation_name();
         write!(formatter, "operation {} ({name}) of {}", self.index, self.subgraph)
+    }
+}
+
+/// Whose memory a [`Ledger`](crate::Ledger) counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemoryHolder {
+    /// One prepared model, its executions included.
+    Model,
+    /// All that is a client's.
+    Client,
+    /// All that is of the clients of a [`ClientGroup`](nnhal_hal::client::ClientGroup): those of a service.
+    AllClients,
+    /// All models of the process.
+    Process,
+}
+
+impl fmt::Display for MemoryHolder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Model => "the model",
+            Self::Client => "the client",
+            Self::AllClients => "all clients together",
+            Self::Process => "the process",
+        })
     }
 }
 

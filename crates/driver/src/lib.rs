@@ -16,7 +16,7 @@
 //! | [`schedule`] | who gets a slot to compute: [`Scheduler`] |
 //! | [`interface`] | what requests must fit, and the one place that checks them: [`Interface::bind`] |
 //! | [`bindings`] | the checked arguments: [`BoundInput`], [`BoundOutput`] |
-//! | [`buffers`] | buffers that the driver manages, their roles and states |
+//! | [`buffers`], `allocation` | buffers that the driver manages, their roles and states; the checks of a wish for one |
 //! | [`cache`] | prepared models in cache files: [`ModelCache`](cache::ModelCache) |
 //! | [`constants`] | a model's constants, read once: [`Constants`] |
 //! | [`extension_types`] | the operand types of the engine's extensions: [`ExtensionTypes`] |
@@ -52,6 +52,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod allocation;
 pub mod bindings;
 pub mod budget;
 pub mod buffers;
@@ -59,13 +60,15 @@ mod build_name;
 pub mod cache;
 mod clients;
 pub mod constants;
+mod delivery_error;
 pub mod device;
 pub mod engine;
 pub mod error;
 pub mod extension_types;
-mod fenced;
 mod files;
+mod guarded;
 pub mod interface;
+mod interruption;
 pub mod memory;
 pub mod observer;
 mod owner;
@@ -76,17 +79,19 @@ pub mod schedule;
 pub mod support;
 mod sync;
 
-pub use bindings::{Bindings, BoundInput, BoundOutput, DeliveryError, Destination};
-pub use budget::{Budget, Interruption, LoopClock};
-pub use buffers::{AllocationError, RoleName};
+pub use allocation::{AllocationError, RoleName};
+pub use bindings::{Bindings, BoundInput, BoundOutput, Destination};
+pub use budget::{Budget, LoopClock};
 pub use clients::TooManyClients;
 pub use constants::Constants;
+pub use delivery_error::DeliveryError;
 pub use device::{DriverDevice, ReturnedFences};
 pub use engine::{CompileOptions, Engine, Program, RunContext};
-pub use error::{EngineError, MemoryUse, OperationPlace};
+pub use error::{EngineError, MemoryHolder, MemoryUse, OperationPlace};
 pub use extension_types::{ExtensionObstacle, ExtensionTypes};
 pub use interface::{Interface, RequestError, Subject, UsedFor};
-pub use memory::{Charge, Ledger, MemoryHolder};
+pub use interruption::Interruption;
+pub use memory::{Charge, Ledger};
 pub use observer::{ObservedOutput, Observer, Round};
 pub use planned_step::{PlannedStep, PlannedValue};
 pub use prepared::Prepared;

@@ -15,11 +15,10 @@
 //! # Ok::<(), nnhal_driver::EngineError>(())
 //! ```
 
-use crate::error::{EngineError, MemoryUse};
+use crate::error::{EngineError, MemoryHolder, MemoryUse};
 use nnhal_hal::Client;
 use nnhal_hal::client::{ClientError, Held, Holding};
 use nnhal_hal::memory::machine_memory;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -54,30 +53,6 @@ enum Live {
     Here(AtomicU64),
     /// All that the client holds, of which this is what was charged here.
     Client(Held),
-}
-
-/// Whose memory a [`Ledger`] counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MemoryHolder {
-    /// One prepared model, its executions included.
-    Model,
-    /// All that is a client's.
-    Client,
-    /// All that is of the clients of a [`ClientGroup`](nnhal_hal::client::ClientGroup): those of a service.
-    AllClients,
-    /// All models of the process.
-    Process,
-}
-
-impl fmt::Display for MemoryHolder {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Model => "the model",
-            Self::Client => "the client",
-            Self::AllClients => "all clients together",
-            Self::Process => "the process",
-        })
-    }
 }
 
 /// Bytes that count until this is dropped.

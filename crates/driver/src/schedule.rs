@@ -18,7 +18,7 @@
 //! Keeping to the caller's thread spares an execution two switches between threads, which
 //! cost more than a small model.
 
-use crate::budget::Interruption;
+use crate::interruption::Interruption;
 use crate::sync::{
     Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, SLICE,
     now,

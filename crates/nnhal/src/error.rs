@@ -1,7 +1,6 @@
 //! [`Error`]: everything that can go wrong, in one type.
 
 use crate::data_type::DataType;
-use crate::info::show_shape;
 use nnhal_driver::{EngineError, OperationPlace};
 use nnhal_ops::ValidationError;
 use nnhal_tflite::OperatorOrigin;
@@ -301,4 +300,10 @@ impl fmt::Display for Origin<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// A shape for messages: `[1, ?, 3]`.
+pub(crate) fn show_shape(shape: &[Option<usize>]) -> String {
+    let lengths = shape.iter().map(|it| it.map_or("?".to_owned(), |length| length.to_string()));
+    format!("[{}]", lengths.collect::<Vec<_>>().join(", "))
 }

@@ -116,7 +116,7 @@ pub fn load_bytes(
     }
     let image = decode(bytes).map_err(&wrong)?;
     tensor(&image, info, shape, normalization).ok_or_else(|| {
-        let shape = crate::info::show_shape(shape);
+        let shape = crate::error::show_shape(shape);
         wrong(format!(
             "an image cannot fill an input of shape {shape}; it takes [1, height, width, channels] \
              with 1, 3 or 4 channels"

@@ -119,9 +119,3 @@ pub struct Signature {
     /// By output.
     pub outputs: Vec<(String, usize)>,
 }
-
-/// A shape for messages: `[1, ?, 3]`.
-pub(crate) fn show_shape(shape: &[Option<usize>]) -> String {
-    let lengths = shape.iter().map(|it| it.map_or("?".to_owned(), |length| length.to_string()));
-    format!("[{}]", lengths.collect::<Vec<_>>().join(", "))
-}

@@ -1,7 +1,7 @@
 //! A service's burst as a [`nnhal_hal::Burst`].
 
 use super::prepared::PreparedModel;
-use crate::clock::NONE;
+use crate::convert::clock::NONE;
 use crate::interface::nn::IBurst::IBurst;
 use nnhal_hal::{Execution, ExecutionError, Memory, Request, RequestMemoryPool};
 use rsbinder::Strong;

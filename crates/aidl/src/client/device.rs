@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::descriptors::with_few_pools;
 use super::link::{Connect, Link};
 use super::prepared::{Known, PreparedModel};
-use crate::clock;
+use crate::convert::clock;
 use crate::convert::{
     all_signed, capabilities_from_wire, duplicate, extensions_from_wire, model_to_wire,
     roles_to_wire, to_parcel, unsigned,

@@ -4,7 +4,7 @@ use super::burst::Burst;
 use super::fenced::{launched, timing};
 use super::link::Link;
 use super::reusable::{Key, Plan, Reusables};
-use crate::clock;
+use crate::convert::clock;
 use crate::convert::{request_to_wire, shapes_from_wire, to_parcel};
 use crate::interface::nn;
 use crate::version::Version;

@@ -7,6 +7,7 @@
 //! location has padding, which must be in the pool as the location must; OEM types and operations do
 //! not exist.
 
+pub(crate) mod clock;
 mod memory;
 mod model;
 mod request;

@@ -1,8 +1,8 @@
 //! What a device says of itself, and what executions answer.
 
+use super::clock::NONE;
 use super::model::{operand_type_from_wire, operand_type_to_wire};
 use super::{ConversionError, Result, all_signed, all_unsigned, signed, unsigned};
-use crate::clock::NONE;
 use crate::interface::nn;
 use nn::Capabilities::Capabilities as WireCapabilities;
 use nn::Extension::Extension as WireExtension;
@@ -175,7 +175,7 @@ pub fn timing_from_wire(timing: &WireTiming) -> Result<Timing> {
 /// Times for the wire.
 pub fn timing_to_wire(timing: Timing) -> WireTiming {
     WireTiming {
-        timeOnDeviceNs: crate::clock::duration_on_wire(timing.time_on_device),
-        timeInDriverNs: crate::clock::duration_on_wire(timing.time_in_driver),
+        timeOnDeviceNs: super::clock::duration_on_wire(timing.time_on_device),
+        timeInDriverNs: super::clock::duration_on_wire(timing.time_in_driver),
     }
 }

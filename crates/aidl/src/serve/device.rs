@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::guest::Notified;
 use super::prepared::{Prepared, PreparedModel};
 use super::{Guest, Object, Origin, guarded, version_methods};
-use crate::clock;
+use crate::convert::clock;
 use crate::convert::{
     capabilities_to_wire, duplicates, extensions_to_wire, model_from_wire, roles_from_wire, signed,
 };

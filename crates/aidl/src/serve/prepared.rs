@@ -5,7 +5,7 @@ use super::execution::Reusable;
 use super::fenced::{self, Info};
 use super::guest::Held;
 use super::{Guest, Object, Origin, guarded, version_methods};
-use crate::clock;
+use crate::convert::clock;
 use crate::convert::{request_alone, shapes_to_wire, timing_to_wire};
 use crate::interface::nn;
 use crate::status::Answer;

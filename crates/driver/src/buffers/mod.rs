@@ -2,7 +2,6 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `allocation` | the checks of a wish for a buffer, and its making |
 //! | `tokens` | which token stands for which buffer |
 //! | here | the buffer itself and its states |
 //!
@@ -11,18 +10,16 @@
 //! changes its storage's size, so an execution that still reads an older value of another shape
 //! keeps what it was given (contract: ALLOC-8, CONC-3).
 
-pub(crate) mod allocation;
 pub(crate) mod tokens;
-
-pub use allocation::{AllocationError, RoleName};
 
 use crate::error::MemoryUse;
 use crate::memory::{Charge, Ledger};
 use crate::owner::Owner;
-use nnhal_hal::client::{AtLeaving, Held};
+use nnhal_hal::client::{AtLeaving, Held, Holding};
 use nnhal_hal::memory::MemoryError;
-use nnhal_hal::{Client, Error, Memory, Operand, Result};
+use nnhal_hal::{Buffer, Client, Error, Memory, Operand, Result};
 use nnhal_ops::Shape;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that are copied at a time.
@@ -81,6 +78,25 @@ impl Storage {
         let memory = Memory::allocate(size).map_err(memory_failure)?;
         Ok(Self { memory, _charge: Arc::new(charge) })
     }
+}
+
+/// Makes a buffer, whose value has this many bytes if that is known.
+pub(crate) fn allocate(
+    owner: Owner,
+    client: Client,
+    operand: Operand,
+    shape: Shape,
+    roles: BTreeSet<Role>,
+    size: Option<u64>,
+) -> Result<Arc<dyn Buffer>> {
+    let held = client.hold(Holding::Buffers, 1)?;
+    // What is not known yet is allocated with the first value (contract: ALLOC-7).
+    let storage = size.map(|size| Storage::new(&client, size)).transpose()?;
+    let state = Mutex::new(State { storage, dimensions: None });
+    let roles = roles.into_iter().collect();
+    tokens::register(|token| ManagedBuffer { token, owner, client, operand, shape, roles, state })
+        .map(|buffer| Arc::new(BufferHandle::new(buffer, held)) as Arc<dyn Buffer>)
+        .ok_or_else(|| Error::failure("no token is free"))
 }
 
 /// What a buffer holds.
@@ -209,7 +225,7 @@ impl BufferHandle {
     }
 }
 
-impl nnhal_hal::Buffer for BufferHandle {
+impl Buffer for BufferHandle {
     fn token(&self) -> u32 {
         self.buffer.token
     }

@@ -1,7 +1,7 @@
 //! Requests, refused and accepted, by the rules of section 9 of the contract.
 
 use super::*;
-use crate::bindings::DeliveryError;
+use crate::delivery_error::DeliveryError;
 use nnhal_hal::memory::Protection;
 use nnhal_hal::{
     ErrorStatus, Extension, ExtensionOperandType, ExtensionType, Memory, RequestMemoryPool,

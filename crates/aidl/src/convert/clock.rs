@@ -1,7 +1,7 @@
 //! Deadlines and durations as the interface carries them: nanoseconds, -1 for none, deadlines of
 //! `CLOCK_BOOTTIME`, which goes on while the machine sleeps.
 
-use crate::convert::ConversionError;
+use super::ConversionError;
 use nnhal_hal::Deadline;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

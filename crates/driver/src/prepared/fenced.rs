@@ -4,12 +4,12 @@
 //! slot, computes, and signals. It keeps what it needs: the prepared model, the request's memory, the
 //! fences' descriptors.
 
+use super::Prepared;
 use crate::bindings::Bindings;
-use crate::budget::Interruption;
-use crate::device::guarded;
 use crate::error::EngineError;
+use crate::guarded::guarded;
 use crate::interface::UsedFor;
-use crate::prepared::Prepared;
+use crate::interruption::Interruption;
 use nnhal_hal::background::{Background, Job, Limits, NotRun};
 use nnhal_hal::client::{Held, Holding};
 use nnhal_hal::device::FencedExecutionInfo;

@@ -1,13 +1,12 @@
-//! What a client may wish of a buffer (contract: ALLOC-2 to ALLOC-7).
+//! The checks of a wish for a buffer, and its making (contract: ALLOC-2 to ALLOC-7).
 
-use super::{BufferHandle, Direction, ManagedBuffer, Role, State, Storage, tokens};
+use crate::buffers::{self, Direction, Role};
 use crate::prepared::Prepared;
-use nnhal_hal::client::Holding;
 use nnhal_hal::{Buffer, BufferDescription, BufferRole, Client, Error, Operand, PreparedModel};
 use nnhal_ops::Shape;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// What is wrong with a wish for a buffer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -139,16 +138,8 @@ pub(crate) fn allocate(
             })?)
         }
     };
-    let held = client.hold(Holding::Buffers, 1)?;
-    // What is not known yet is allocated with the first value (contract: ALLOC-7).
-    let storage = size.map(|size| Storage::new(&client, size)).transpose()?;
     let Wish { operand, shape, roles } = wish;
-    let state = Mutex::new(State { storage, dimensions: None });
-    let roles = roles.into_iter().collect();
-    let owner = models[0].owner().clone();
-    tokens::register(|token| ManagedBuffer { token, owner, client, operand, shape, roles, state })
-        .map(|buffer| Arc::new(BufferHandle::new(buffer, held)) as Arc<dyn Buffer>)
-        .ok_or_else(|| Error::failure("no token is free"))
+    buffers::allocate(models[0].owner().clone(), client, operand, shape, roles, size)
 }
 
 /// The client that all of the models belong to, of which there is one at least.

@@ -1,19 +1,21 @@
 //! [`Prepared`]: a [`nnhal_hal::PreparedModel`] over any program.
 
+pub(crate) mod fenced;
+
 use crate::bindings::Bindings;
-use crate::budget::{Budget, Interruption};
+use crate::budget::Budget;
 use crate::clients::{Admission, Clients};
-use crate::device::guarded;
 use crate::engine::{Program, RunContext};
 use crate::error::EngineError;
-use crate::fenced;
-use crate::fenced::Pending;
+use crate::guarded::guarded;
 use crate::interface::{Interface, UsedFor};
+use crate::interruption::Interruption;
 use crate::memory::Ledger;
 use crate::observer::Observer;
 use crate::owner::Owner;
 use crate::planned_step::PlannedStep;
 use crate::schedule::Scheduler;
+use fenced::Pending;
 use nnhal_hal::client::{AtLeaving, Holding};
 use nnhal_hal::{
     Burst, Client, Error, ErrorStatus, Execution, ExecutionError, ExecutionOptions,
