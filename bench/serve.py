@@ -6,7 +6,9 @@ Needs `wrk` (Debian: wrk) and for gRPC `h2load` (Debian: nghttp2-client). All on
 model the engine's own throughput (`nnhal bench --parallel`) is measured before and after each measurement of the
 server, so that other load of the machine meets both. Processor time for each request and each run of the engine is
 measured too: unlike rates it hardly depends on what else the machine does. Requests carry tensors as bytes. The load
-average before each measurement is part of its row. With `--peer PYTHON`, an interpreter that has `uvicorn[standard]` and
+average before each measurement is part of its row. With `--split N` servers and engine alone have the first N
+processors and the load generator has the others, so that it takes nothing from what is compared; without it the
+generator takes its share of all processors, and the rate of a server is lower by that. With `--peer PYTHON`, an interpreter that has `uvicorn[standard]` and
 `ai-edge-litert`, the server of peer_server.py is measured in between.
 """
 
@@ -27,11 +29,11 @@ import urllib.request
 SIZES = {"FP32": 4, "INT8": 1, "UINT8": 1, "INT32": 4, "INT64": 8, "FP16": 2, "INT16": 2, "BOOL": 1, "FP64": 8}
 
 
-def engine(nnhal, model, parallel, threads, seconds):
+def engine(on, nnhal, model, parallel, threads, seconds):
     """Runs per second, and the processor time of each: what a measurement takes beyond one of few runs."""
 
     def measured(*length):
-        command = [nnhal, "bench", model, "--json", "--parallel", str(parallel), "--threads", str(threads), *length]
+        command = [*on, nnhal, "bench", model, "--json", "--parallel", str(parallel), "--threads", str(threads), *length]
         used = children_time()
         found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         return found, children_time() - used
@@ -49,6 +51,14 @@ def children_time():
 def process_time(server):
     fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(") ", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+
+
+def idle(*servers):
+    """Waits until servers have done what clients that are gone have left in their queues."""
+    before = None
+    while (now := [process_time(it) for it in servers if it]) != before:
+        before = now
+        time.sleep(0.2)
 
 
 def varint(number):
@@ -95,8 +105,8 @@ def microseconds(text):
     return float(number) * {"us": 1, "ms": 1e3, "s": 1e6}[unit]
 
 
-def wrk(url, script, concurrency, seconds):
-    command = ["wrk", "-t1", f"-c{concurrency}", f"-d{seconds}s", "--latency", "--timeout", "60s", "-s", script, url]
+def wrk(on, url, script, concurrency, seconds):
+    command = [*on, "wrk", "-t1", f"-c{concurrency}", f"-d{seconds}s", "--latency", "--timeout", "60s", "-s", script, url]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     latency = {name: microseconds(value) for name, value in re.findall(r"^\s+(50|90|99)%\s+(\S+)", text, re.M)}
     errors = "Non-2xx" in text or "Socket errors" in text
@@ -104,22 +114,30 @@ def wrk(url, script, concurrency, seconds):
     return float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]), latency, errors, count
 
 
-def h2load(address, folder, concurrency, seconds):
+def h2load(on, address, folder, concurrency, seconds):
     url = f"http://{address}/inference.GRPCInferenceService/ModelInfer"
-    command = ["h2load", "-t1", f"-c{concurrency}", "-m1", f"-D{seconds}", "-d", folder / "grpc", "-H", "content-type: application/grpc", "-H", "te: trailers", url]
+    command = [*on, "h2load", "-t1", f"-c{concurrency}", "-m1", f"-D{seconds}", "-d", folder / "grpc", "-H", "content-type: application/grpc", "-H", "te: trailers", url]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     failed = not re.search(r" 0 failed, 0 errored", text)
     count = int(re.search(r"(\d+) succeeded", text)[1])
     return float(re.search(r"([\d.]+) req/s", text)[1]), failed, count
 
 
-def peer(arguments, model, instances, threads):
+def split(count):
+    """What puts a command onto the servers' processors, and onto those of the load generator."""
+    if not count:
+        return [], []
+    all_of_them = [str(it) for it in sorted(os.sched_getaffinity(0))]
+    return ["taskset", "-c", ",".join(all_of_them[:count])], ["taskset", "-c", ",".join(all_of_them[count:])]
+
+
+def peer(arguments, on, model, instances, threads):
     """Another server of the same model, and where it listens; it may answer a little later."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     script = pathlib.Path(__file__).with_name("peer_server.py")
-    command = [arguments.peer, script, model, str(port), "--instances", str(instances), "--threads", str(threads)]
+    command = [*on, arguments.peer, script, model, str(port), "--instances", str(instances), "--threads", str(threads)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(600):
         try:
@@ -131,11 +149,12 @@ def peer(arguments, model, instances, threads):
 
 
 def served(arguments, model, instances, threads, folder, rows):
+    on, generator_on = split(arguments.split)
     place = folder / "models" / "model" / "1"
     place.mkdir(parents=True)
     shutil.copy(model, place / "model.tflite")
     (place.parent / "config.toml").write_text(f"instances = {instances}\nthreads = {threads}\n")
-    command = [arguments.nnhal, "serve", "--models", folder / "models", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+    command = [*on, arguments.nnhal, "serve", "--models", folder / "models", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     other_server = None
     try:
@@ -143,29 +162,32 @@ def served(arguments, model, instances, threads, folder, rows):
         with urllib.request.urlopen(f"http://{http}/v2/models/model") as response:
             script = bodies(json.load(response), folder)
         url = f"http://{http}/v2/models/model/infer"
-        wrk(url, script, 2, 1)
+        wrk(generator_on, url, script, 2, 1)
         if arguments.peer:
-            other_server, other_url = peer(arguments, model, instances, threads)
-            wrk(other_url, script, 2, 1)
+            other_server, other_url = peer(arguments, on, model, instances, threads)
+            wrk(generator_on, other_url, script, 2, 1)
         for concurrency in arguments.clients:
             parallel = min(concurrency, instances)
             load = os.getloadavg()[0]
-            before, one = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
+            before, one = engine(on, arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
             start = process_time(server)
-            rate, latency, errors, count = wrk(url, script, concurrency, arguments.seconds)
+            rate, latency, errors, count = wrk(generator_on, url, script, concurrency, arguments.seconds)
+            idle(server)
             middle = process_time(server)
-            grpc_rate, failed, grpc_count = h2load(grpc, folder, concurrency, arguments.seconds)
+            grpc_rate, failed, grpc_count = h2load(generator_on, grpc, folder, concurrency, arguments.seconds)
+            idle(server)
             end = process_time(server)
             if arguments.peer:
                 begin = process_time(other_server)
-                other_rate, other_latency, other_errors, other_count = wrk(other_url, script, concurrency, arguments.seconds)
+                other_rate, other_latency, other_errors, other_count = wrk(generator_on, other_url, script, concurrency, arguments.seconds)
                 other_time = (process_time(other_server) - begin) / max(other_count, 1)
                 errors |= other_errors
-            after, other = engine(arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
+            idle(other_server)
+            after, other = engine(on, arguments.nnhal, model, parallel, threads, arguments.seconds / 2)
             own = (before + after) / 2
             path = pathlib.Path(model)
             row = [path.parent.name if path.stem == "model" else path.stem, f"{instances}×{threads}", concurrency]
-            row += [f"{own:.0f}", f"{rate:.0f}", f"{grpc_rate:.0f}"]
+            row += [f"{own:.0f}", f"{rate:.0f}", f"{rate / own:.2f}", f"{grpc_rate:.0f}", f"{grpc_rate / own:.2f}"]
             times = [(one + other) / 2, (middle - start) / max(count, 1), (end - middle) / max(grpc_count, 1)]
             row += [f"{time:.0f}" for time in times]
             row += [f"{latency[name] / 1000:.2f}" for name in ("50", "90", "99")]
@@ -191,6 +213,7 @@ def main():
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
     parser.add_argument("--instances", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--split", type=int, default=0)
     parser.add_argument("--peer")
     parser.add_argument("--markdown")
     arguments = parser.parse_args()
@@ -198,7 +221,7 @@ def main():
     for model in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
             served(arguments, model, arguments.instances, arguments.threads, pathlib.Path(folder), rows)
-    names = ["model", "instances", "clients", "engine /s", "HTTP /s", "gRPC /s", "engine CPU µs", "HTTP CPU µs", "gRPC CPU µs"]
+    names = ["model", "instances", "clients", "engine /s", "HTTP /s", "of engine", "gRPC /s", "of engine", "engine CPU µs", "HTTP CPU µs", "gRPC CPU µs"]
     names += ["p50 ms", "p90 ms", "p99 ms"]
     if arguments.peer:
         names += ["peer /s", "peer CPU µs", "peer p50 ms"]

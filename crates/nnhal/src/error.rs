@@ -234,6 +234,8 @@ impl Error {
     pub fn status(&self) -> Option<nnhal_hal::ErrorStatus> {
         match self {
             Self::Device { source, .. } | Self::Unsupported { source, .. } => Some(source.status()),
+            #[cfg(feature = "remote")]
+            Self::Remote(nnhal_remote::RemoteError::Device { source, .. }) => Some(source.status()),
             _ => None,
         }
     }

@@ -57,7 +57,7 @@ pub enum Error {
     /// Whoever asked has gone away.
     #[error("the request was cancelled")]
     Cancelled,
-    /// Not now: the server ends, or the model is not loaded.
+    /// Not now: the server ends, the model is not loaded, or its device is gone.
     #[error("{0}")]
     Unavailable(String),
     /// What the protocol has and this server lacks.
@@ -148,6 +148,7 @@ impl From<nnhal::Error> for Error {
             Some(ErrorStatus::MissedDeadlineTransient | ErrorStatus::MissedDeadlinePersistent) => {
                 Self::Timeout("while it was computed")
             }
+            Some(ErrorStatus::DeviceUnavailable) => Self::Unavailable(error.to_string()),
             Some(ErrorStatus::InvalidArgument) => Self::Invalid(error.to_string()),
             Some(_) => Self::Internal(error.to_string()),
             None => match error {

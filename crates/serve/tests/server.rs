@@ -479,12 +479,19 @@ fn the_page_shows_models_and_why_others_are_not_there() {
             "--virtual-time-budget=10000",
         ])
         .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(format!("http://{address}/"))
+        .arg(format!("http://{address}/#profile=digits"))
         .output()
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout);
     assert!(dom.contains("digits 1") && dom.contains("READY"), "{dom}");
     assert!(dom.contains("image FP32 [1, 8, 8, 1]") && dom.contains("<polyline"), "{dom}");
+    assert!(
+        dom.contains("One run takes") && dom.contains("<rect"),
+        "a profile as a picture: {dom}"
+    );
+    for figure in ["rows a second", "latency", "waiting"] {
+        assert!(dom.contains(&format!("aria-label=\"{figure}\"")), "{figure}: {dom}");
+    }
     assert!(dom.contains("&lt;b&gt;wrong") && dom.contains("instances is 0"), "{dom}");
     assert!(!dom.contains("<b>wrong"), "a name is never markup");
     server.end();

@@ -19,6 +19,7 @@ use queue::{Batching, Queue};
 use statistics::Statistics;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -56,6 +57,8 @@ pub struct Served {
     queue: Queue,
     statistics: Statistics,
     metrics: ModelMetrics,
+    /// Set when a run found that the device is gone. What was prepared is gone with it.
+    is_device_gone: AtomicBool,
 }
 
 /// Waits, when dropped, until the workers of a model have ended.
@@ -124,6 +127,7 @@ impl Served {
             queue,
             statistics: Statistics::default(),
             metrics,
+            is_device_gone: AtomicBool::new(false),
             config,
         });
         let mut workers = Workers { served: Arc::clone(&served), threads: Vec::new() };
@@ -141,6 +145,11 @@ impl Served {
     /// Whether requests are put together, or may have several rows.
     pub fn is_batched(&self) -> bool {
         self.config.max_batch_size > 0
+    }
+
+    /// Whether a run found that the device, which is of another process, is gone.
+    pub(crate) fn is_device_gone(&self) -> bool {
+        self.is_device_gone.load(Ordering::Relaxed)
     }
 
     /// Why rows of a batch are run one by one, if they are.

@@ -6,6 +6,7 @@ use super::queue::Computed;
 use super::queue::{Job, Taken};
 use crate::error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Until the queue is closed and empty.
@@ -93,6 +94,9 @@ fn fail(served: &Served, batch: Vec<Job>, error: &Error) {
         // As often as clients like; it says nothing of the model.
         tracing::debug!(model = served.name, version = served.version, "a run was given up");
     } else {
+        if matches!(error, Error::Unavailable(_)) {
+            served.is_device_gone.store(true, Ordering::Relaxed);
+        }
         tracing::warn!(model = served.name, version = served.version, %error, "a run failed");
     }
     for job in batch {

@@ -147,17 +147,20 @@ function section(model) {
   );
   made.append(figures);
   const button = element("button", "Profile a run");
-  button.addEventListener("click", async () => {
-    try {
-      profiles.set(model.name, await ask(`/nnhal/models/${encodeURIComponent(model.name)}/profile`));
-      await look();
-    } catch (error) {
-      complain(error);
-    }
-  });
+  button.addEventListener("click", () => measure(model.name).then(look).catch(complain));
   made.append(button);
   if (profiles.has(model.name)) made.append(profile(profiles.get(model.name)));
   return made;
+}
+
+async function measure(name) {
+  profiles.set(name, await ask(`/nnhal/models/${encodeURIComponent(name)}/profile`));
+}
+
+// A model that the address names is profiled at once: /#profile=NAME.
+async function wanted() {
+  const named = /^#profile=(.+)$/.exec(location.hash);
+  if (named) await measure(decodeURIComponent(named[1]));
 }
 
 function complain(error) {
@@ -188,6 +191,7 @@ document.getElementById("access").addEventListener("submit", (event) => {
   event.preventDefault();
   token = document.getElementById("token").value;
   sessionStorage.setItem("token", token);
-  look().then(() => complain(null), complain);
+  wanted().then(look).then(() => complain(null), complain);
 });
-watch();
+window.addEventListener("hashchange", () => wanted().then(look).catch(complain));
+wanted().then(watch, (error) => watch().then(() => complain(error)));

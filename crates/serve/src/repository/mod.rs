@@ -79,6 +79,8 @@ struct Entry {
 struct Version {
     serving: Option<(Arc<Served>, Workers)>,
     reason: String,
+    /// It could not be prepared because its device was not there.
+    waits_for_device: bool,
 }
 
 /// The models that are served.
@@ -259,9 +261,6 @@ impl Repository {
                 continue;
             }
             let started = self.start(name, *number, &config, folder, overrides);
-            if let Err(error) = &started {
-                tracing::error!(model = name, version = number, %error, "a version cannot be loaded");
-            }
             let mut entries = self.write();
             let entry = entries.entry(name.to_owned()).or_default();
             let version = entry.versions.entry(*number).or_default();
@@ -269,10 +268,17 @@ impl Repository {
                 Ok(serving) => {
                     tracing::info!(model = name, version = number, "loaded");
                     version.reason.clear();
+                    version.waits_for_device = false;
                     retire(version.serving.replace(serving));
                 }
                 Err(error) => {
-                    version.reason = error.to_string();
+                    version.waits_for_device = matches!(error, Error::Unavailable(_));
+                    let reason = error.to_string();
+                    // Of a device that is waited for, it is said once.
+                    if version.reason != reason || !version.waits_for_device {
+                        tracing::error!(model = name, version = number, %error, "a version cannot be loaded");
+                    }
+                    version.reason = reason;
                     first_error.get_or_insert(error);
                 }
             }
@@ -287,7 +293,9 @@ impl Repository {
     fn is_unchanged(&self, name: &str, version: u64, stamps: &Stamps) -> bool {
         let entries = self.read();
         let Some(entry) = entries.get(name) else { return false };
-        let serves = entry.versions.get(&version).is_some_and(|it| it.serving.is_some());
+        let serves = entry.versions.get(&version).is_some_and(|it| {
+            it.serving.as_ref().is_some_and(|(served, _)| !served.is_device_gone())
+        });
         serves
             && !entry.is_unloaded
             && !entry.is_overridden
@@ -350,7 +358,8 @@ impl Repository {
     }
 
     /// Looks every `interval` for what changed on disk, and loads it when it has stayed the same for as
-    /// long. Ends with the repository.
+    /// long; and for models whose device is gone or was not there yet, which are prepared again. Ends with the
+    /// repository.
     pub(crate) fn watch(self: &Arc<Self>, interval: Duration) -> std::io::Result<()> {
         let weak = Arc::downgrade(self);
         let watch = move || {
@@ -375,7 +384,8 @@ impl Repository {
             let now = folder.stamps();
             let is_stable = seen.get(name) == Some(&now);
             let is_new = self.read().get(name).is_none_or(|entry| entry.stamps != now);
-            if is_new && is_stable {
+            let waits = self.read().get(name).is_some_and(Entry::waits_for_device);
+            if is_stable && (is_new || waits) {
                 // What is wrong is in the index and in the log.
                 let _ = self.load(name, Overrides::default());
             }
@@ -402,6 +412,16 @@ impl Repository {
 }
 
 impl Entry {
+    /// Whether preparing it again makes sense though nothing changed on disk. What a request brought is not on disk.
+    fn waits_for_device(&self) -> bool {
+        let waits = |version: &Version| {
+            let is_gone =
+                version.serving.as_ref().is_some_and(|(served, _)| served.is_device_gone());
+            is_gone || version.waits_for_device
+        };
+        !self.is_unloaded && !self.is_overridden && self.versions.values().any(waits)
+    }
+
     fn is_serving(&self) -> bool {
         self.versions.values().any(|version| version.serving.is_some())
     }
