@@ -9,8 +9,9 @@
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
 
+use super::super::requantize::LANES;
 use super::super::requantize::avx2::{Constants, Limits};
-use super::tiles::{Arithmetic, Sums, tiles};
+use super::tiles::{Arithmetic, Sums, Words, requantize_rows, tiles};
 use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
 use std::arch::x86_64::*;
 
@@ -138,6 +139,19 @@ impl Arithmetic for Pairs {
     }
 }
 
+impl Words for Pairs {
+    #[target_feature(enable = "avx2")]
+    unsafe fn requantize<const R: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        sums: &[[i32; LANES]; R],
+        output: (*mut u8, usize),
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { requantize_rows::<Self, R, SIGNED>(matrix, block, sums, output) }
+    }
+}
+
 /// Widens rows of bytes, each with the bits of `flip` inverted, to 16-bit numbers, and enters where each
 /// begins; rows have this many runs, of `padded` bytes each, a multiple of four.
 ///
@@ -185,8 +199,8 @@ pub(super) unsafe fn widen(
 
 impl Sums for [__m256i; 2] {
     #[inline(always)]
-    unsafe fn first(lanes: &ChannelLanes) -> Self {
-        let from = lanes.bias.as_ptr().cast::<__m256i>();
+    unsafe fn load(from: &[i32; LANES]) -> Self {
+        let from = from.as_ptr().cast::<__m256i>();
         // SAFETY: 16 numbers.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
     }

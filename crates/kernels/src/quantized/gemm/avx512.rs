@@ -9,8 +9,9 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
+use super::super::requantize::LANES;
 use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
-use super::tiles::{Arithmetic, Sums, tiles};
+use super::tiles::{self, Arithmetic, Sums, requantize_rows, tiles};
 use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
 use std::arch::x86_64::*;
 
@@ -150,11 +151,108 @@ impl Arithmetic for Pairs {
     }
 }
 
+/// Of rows of 16-bit numbers, without VNNI or, where the sum of products takes one instruction, with it.
+#[derive(Clone, Copy)]
+pub(super) struct Words<const VNNI: bool>;
+
+impl<const VNNI: bool> Arithmetic for Words<VNNI> {
+    type Sums = __m512i;
+    /// Two inputs.
+    type Inputs = __m512i;
+    /// Two of each channel.
+    type Weights = __m512i;
+
+    const ROWS: [usize; 5] = [0, 8, 8, 0, 6];
+
+    const INPUT_BYTES: usize = 2;
+
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    unsafe fn weights(self, from: *const u8) -> __m512i {
+        // SAFETY: the caller's promise: whole lines.
+        unsafe { _mm512_load_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe { _mm512_set1_epi32(two.cast_signed()) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe {
+            if VNNI {
+                _mm512_dpwssd_epi32(sums, inputs, weights)
+            } else {
+                _mm512_add_epi32(sums, _mm512_madd_epi16(inputs, weights))
+            }
+        }
+    }
+
+    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        tile: &Tile<'_>,
+        count: usize,
+        ahead: &mut Ahead,
+    ) {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+        unsafe fn with_vnni<const R: usize, const W: usize>(
+            matrix: &Matrix,
+            block: &Block,
+            tile: &Tile<'_>,
+            count: usize,
+            ahead: &mut Ahead,
+        ) {
+            // SAFETY: the caller's promises.
+            unsafe { tiles::<Words<true>, R, W, false>(matrix, block, tile, count, ahead) }
+        }
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+        unsafe fn without<const R: usize, const W: usize>(
+            matrix: &Matrix,
+            block: &Block,
+            tile: &Tile<'_>,
+            count: usize,
+            ahead: &mut Ahead,
+        ) {
+            // SAFETY: the caller's promises.
+            unsafe { tiles::<Words<false>, R, W, false>(matrix, block, tile, count, ahead) }
+        }
+        // SAFETY: the caller's promises.
+        unsafe {
+            if VNNI {
+                with_vnni::<R, W>(matrix, block, tile, count, ahead);
+            } else {
+                without::<R, W>(matrix, block, tile, count, ahead);
+            }
+        }
+    }
+}
+
+impl<const VNNI: bool> tiles::Words for Words<VNNI> {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn requantize<const R: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        sums: &[[i32; LANES]; R],
+        output: (*mut u8, usize),
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { requantize_rows::<Self, R, SIGNED>(matrix, block, sums, output) }
+    }
+}
+
 impl Sums for __m512i {
     #[inline(always)]
-    unsafe fn first(lanes: &ChannelLanes) -> Self {
+    unsafe fn load(from: &[i32; LANES]) -> Self {
         // SAFETY: 16 numbers.
-        unsafe { _mm512_loadu_si512(lanes.bias.as_ptr().cast()) }
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
 
     #[inline(always)]

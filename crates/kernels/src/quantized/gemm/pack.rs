@@ -14,6 +14,9 @@ const PIECE_STEPS: usize = 64;
 /// Weights of a channel in those steps.
 const PIECE_BYTES: usize = PIECE_STEPS * DEPTH;
 
+/// Weights that [`Matrix::of_words`] asks for at a time, at most.
+pub(in crate::quantized) const WORD_PIECE: usize = 64;
+
 /// Channels that are computed together.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::quantized) struct Block {
@@ -195,22 +198,7 @@ impl Matrix {
                 (first, bound)
             })
             .collect();
-        let mut all_lanes = Vec::with_capacity(lanes);
-        for block in &mut blocks {
-            let group = ChannelGroup {
-                requantization: &requantization,
-                first: block.channel,
-                channels: block.channels,
-                vectors: block.vectors,
-                sum_offset: variant.sum_offset(),
-                with_floats: variant.has_floats(),
-            };
-            let shape = *block;
-            let (form, lanes) =
-                group.pack(|index| shape.place(index), |index| sums[shape.channel + index]);
-            block.form = form;
-            all_lanes.extend(lanes);
-        }
+        let all_lanes = channel_lanes(variant, &mut blocks, lanes, &requantization, &sums);
         let common = Common {
             runs,
             run_bytes,
@@ -240,22 +228,30 @@ impl Matrix {
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         preparation: &mut Preparation,
     ) -> Result<(Self, Vec<i32>), TooLarge> {
-        let Parts { mut blocks, packed, sums, has_least_weight, .. } =
+        let Parts { blocks, packed, sums, has_least_weight, .. } =
             Parts::new(variant, source, Form::Sums, preparation)?;
+        let sums = preparation.collected(sums.iter().map(Sums::wrapped), "sums of weights")?;
+        let sizes = [source.runs, source.run_bytes];
+        let matrix = Self::with_sums(variant, sizes, blocks, packed, preparation)?;
+        Ok((Self { has_least_weight, ..matrix }, sums))
+    }
+
+    /// As [`Self::of_sums`], of weights that are packed.
+    fn with_sums(
+        variant: Variant,
+        [runs, run_bytes]: [usize; 2],
+        mut blocks: Vec<Block>,
+        packed: PackedValues<u8>,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
         // All begin with the same zeros.
         blocks.iter_mut().for_each(|block| block.lanes = 0);
         let vectors = blocks.iter().map(|block| block.vectors).max().unwrap_or(0);
         let lanes =
             preparation.filled(ChannelLanes::default(), vectors, "constants of channels")?;
-        let sums = preparation.collected(sums.iter().map(Sums::wrapped), "sums of weights")?;
-        let matrix = Self {
+        Ok(Self {
             variant,
-            common: Common {
-                runs: source.runs,
-                run_bytes: source.run_bytes,
-                is_signed: false,
-                limits: (0, 0),
-            },
+            common: Common { runs, run_bytes, is_signed: false, limits: (0, 0) },
             blocks,
             weights: Some(packed),
             lanes,
@@ -267,9 +263,126 @@ impl Matrix {
             },
             weight_zero_point: 0,
             input_zero_point: 0,
-            has_least_weight,
-        };
-        Ok((matrix, sums))
+            has_least_weight: false,
+        })
+    }
+
+    /// Packs several matrices of 16-bit weights, whose rows are 16-bit numbers too: in place of bytes that were
+    /// [widened](Self::widen), so that [`Self::compute_rows`] takes the addresses of rows of `depth` numbers, a
+    /// multiple of four. Outputs are the sums, as of [`Self::of_sums`]. [`Self::blocks`] has for each block of
+    /// channels one of each matrix.
+    ///
+    /// `weights` gives a channel's weights from a depth on, of all matrices. No sum of two products may exceed
+    /// 31 bits.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
+    pub(in crate::quantized) fn of_words(
+        variant: Variant,
+        [matrices, channels, depth]: [usize; 3],
+        weights: impl Fn(usize, usize, &mut [[i16; WORD_PIECE]]),
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        const WHAT: &str = "packed weights";
+        assert!(depth.is_multiple_of(DEPTH), "rows of {depth} numbers");
+        let too_large = || TooLarge::beyond_addresses(WHAT);
+        let (each, bytes, _) = variant.blocks(channels, depth / DEPTH).ok_or_else(too_large)?;
+        let bytes = bytes.checked_mul(matrices).ok_or_else(too_large)?;
+        let count = each.len().checked_mul(matrices).ok_or_else(too_large)?;
+        let mut blocks = preparation.room(count, "blocks of channels")?;
+        for block in &each {
+            let size = depth / DEPTH * block.vectors * variant.bytes_per_vector();
+            blocks.extend((0..matrices).map(|matrix| Block {
+                weights: block.weights * matrices + matrix * size,
+                form: Form::Sums,
+                ..*block
+            }));
+        }
+        let mut piece = preparation.filled([0; WORD_PIECE], matrices, "pieces of weights")?;
+        let packed = preparation.pack(bytes, |out: &mut [u8], pace| {
+            for blocks in blocks.chunks_exact(matrices) {
+                let Block { channel, channels, vectors, .. } = blocks[0];
+                let step_bytes = vectors * LANES * DEPTH;
+                for (index, from) in (0..channels)
+                    .flat_map(|index| (0..depth).step_by(WORD_PIECE).map(move |from| (index, from)))
+                {
+                    let numbers = WORD_PIECE.min(depth - from);
+                    if pace.is_over(matrices * numbers) {
+                        return;
+                    }
+                    weights(channel + index, from, &mut piece);
+                    let (vector, lane) = blocks[0].place(index);
+                    let lane = (vector * LANES + lane) * DEPTH;
+                    for (block, piece) in blocks.iter().zip(&piece) {
+                        let start = block.weights + from / 2 * step_bytes;
+                        let steps = out[start..].chunks_exact_mut(step_bytes);
+                        for (pair, step) in piece[..numbers].as_chunks::<2>().0.iter().zip(steps) {
+                            step[lane..lane + DEPTH].copy_from_slice(bytemuck::bytes_of(pair));
+                        }
+                    }
+                }
+            }
+        })?;
+        Self::with_sums(variant, [1, depth], blocks, packed, preparation)
+    }
+
+    /// What turns the sums of products by [`Self::of_words`] into outputs, see [`Self::requantize`]: from what
+    /// is added to each channel's sums, and the greatest magnitude that they can have then.
+    ///
+    /// # Errors
+    /// If it is more than may be taken.
+    pub(in crate::quantized) fn of_outputs(
+        variant: Variant,
+        sums: &[(i32, i64)],
+        signedness: Signedness,
+        requantization: Requantization,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        let vectors = sums.len().div_ceil(LANES);
+        preparation.take::<ChannelLanes>(vectors, "constants of channels")?;
+        let blocks = (0..vectors).map(|index| Block {
+            channel: index * LANES,
+            channels: LANES.min(sums.len() - index * LANES),
+            vectors: 1,
+            weights: 0,
+            lanes: index,
+            form: Form::Scalar,
+        });
+        let mut blocks = preparation.collected(blocks, "blocks of channels")?;
+        let lanes = channel_lanes(variant, &mut blocks, vectors, &requantization, sums);
+        Ok(Self {
+            variant,
+            common: Common {
+                runs: 1,
+                run_bytes: 0,
+                is_signed: signedness == Signedness::Signed,
+                limits: (requantization.min, requantization.max),
+            },
+            blocks,
+            weights: None,
+            lanes,
+            requantization,
+            weight_zero_point: 0,
+            input_zero_point: 0,
+            has_least_weight: false,
+        })
+    }
+
+    /// Requantizes sums of a block of [`Self::of_outputs`], a row each, to which [`ChannelLanes::bias`] was
+    /// added: from 1 to 4 rows, whose outputs begin at an address and are so many bytes from each other.
+    ///
+    /// # Safety
+    /// The outputs of the block's channels of the rows can be written, and no one else accesses them.
+    pub(in crate::quantized) unsafe fn requantize(
+        &self,
+        block: &Block,
+        sums: &[[i32; LANES]],
+        output: (*mut u8, usize),
+    ) {
+        let requantize = self.variant.requantize();
+        // SAFETY: the processor has the instructions, as `Variant::of_words` made sure; the block has one
+        // vector, as all of `of_outputs`; the rest is the caller's promise.
+        unsafe { requantize(self, block, sums, output) }
     }
 
     /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
@@ -574,6 +687,34 @@ impl Matrix {
             *term = total.wrapping_mul(self.weight_zero_point).wrapping_neg();
         }
     }
+}
+
+/// The constants of all channels, which take this many vectors, from what sums begin with and the greatest
+/// magnitude that they can have; and how the blocks are requantized.
+fn channel_lanes(
+    variant: Variant,
+    blocks: &mut [Block],
+    vectors: usize,
+    requantization: &Requantization,
+    sums: &[(i32, i64)],
+) -> Vec<ChannelLanes> {
+    let mut all_lanes = Vec::with_capacity(vectors);
+    for block in blocks {
+        let group = ChannelGroup {
+            requantization,
+            first: block.channel,
+            channels: block.channels,
+            vectors: block.vectors,
+            sum_offset: variant.sum_offset(),
+            with_floats: variant.has_floats(),
+        };
+        let shape = *block;
+        let (form, lanes) =
+            group.pack(|index| shape.place(index), |index| sums[shape.channel + index]);
+        block.form = form;
+        all_lanes.extend(lanes);
+    }
+    all_lanes
 }
 
 /// The sum of bytes, each with the bits of `flip` inverted.

@@ -20,6 +20,12 @@ pub(in crate::quantized) enum Variant {
     /// Products of 16-bit numbers by two, in 256 bits.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// Products of 16-bit numbers by two, in 512 bits, of rows that are such numbers.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Words,
+    /// The same with VNNI.
+    #[cfg(target_arch = "x86_64")]
+    VnniWords,
     /// Products of signed bytes by four, in 128 bits.
     #[cfg(target_arch = "aarch64")]
     Sdot,
@@ -30,6 +36,9 @@ pub(in crate::quantized) enum Variant {
 
 /// Computes tiles, as [`tiles::compute`].
 type Compute = unsafe fn(&Matrix, &Block, &Tile<'_>, usize, &mut Ahead);
+
+/// Requantizes rows of sums, as [`tiles::requantize`].
+type Requantize = unsafe fn(&Matrix, &Block, &[[i32; LANES]], (*mut u8, usize));
 
 impl Variant {
     /// That of an instruction set; none if there is only the portable one.
@@ -55,13 +64,31 @@ impl Variant {
         }
     }
 
+    /// The kernel of an instruction set for products of rows of 16-bit numbers, see [`Matrix::of_words`];
+    /// none where bytes are multiplied so much faster that such products are no use.
+    ///
+    /// # Panics
+    /// If this processor does not have the instructions.
+    pub(in crate::quantized) fn of_words(set: InstructionSet) -> Option<Self> {
+        assert!(set.is_available(), "this processor does not have {set}");
+        match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512Vnni => Some(Self::VnniWords),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512 => Some(Self::Avx512Words),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2 => Some(Self::Avx2),
+            _ => None,
+        }
+    }
+
     /// Its name in reports.
     pub(in crate::quantized) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni => "avx512-vnni",
+            Self::Vnni | Self::VnniWords => "avx512-vnni",
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => "avx512",
+            Self::Avx512 | Self::Avx512Words => "avx512",
             #[cfg(target_arch = "x86_64")]
             Self::AvxVnni => "avx-vnni",
             #[cfg(target_arch = "x86_64")]
@@ -78,13 +105,19 @@ impl Variant {
     pub(super) fn compute(self, has_least_weight: bool) -> Compute {
         match self {
             #[cfg(nnhal_only_avx2)]
-            Self::Vnni | Self::Avx512 | Self::AvxVnni => unreachable!("not compiled"),
+            Self::Vnni | Self::Avx512 | Self::AvxVnni | Self::Avx512Words | Self::VnniWords => {
+                unreachable!("not compiled")
+            }
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Vnni => tiles::compute::<super::avx512::Vnni>,
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Avx512 => tiles::compute::<super::avx512::Pairs>,
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::AvxVnni => tiles::compute::<super::avx2::Vnni>,
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+            Self::Avx512Words => tiles::compute::<super::avx512::Words<false>>,
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+            Self::VnniWords => tiles::compute::<super::avx512::Words<true>>,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => tiles::compute::<super::avx2::Pairs>,
             #[cfg(target_arch = "aarch64")]
@@ -93,6 +126,17 @@ impl Variant {
             Self::Neon if has_least_weight => tiles::compute::<super::neon::Neon<true>>,
             #[cfg(target_arch = "aarch64")]
             Self::Neon => tiles::compute::<super::neon::Neon<false>>,
+        }
+    }
+
+    /// Requantizes rows of sums that are in memory.
+    pub(super) fn requantize(self) -> Requantize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => tiles::requantize::<super::avx2::Pairs>,
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+            Self::Avx512Words | Self::VnniWords => tiles::requantize::<super::avx512::Words<false>>,
+            _ => unreachable!("not of words"),
         }
     }
 
@@ -105,6 +149,8 @@ impl Variant {
             Self::Avx512 => super::avx512::Pairs::ROWS,
             #[cfg(target_arch = "x86_64")]
             Self::AvxVnni => super::avx2::Vnni::ROWS,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Words | Self::VnniWords => super::avx512::Words::<false>::ROWS,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => super::avx2::Pairs::ROWS,
             #[cfg(target_arch = "aarch64")]
@@ -119,6 +165,8 @@ impl Variant {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => super::avx2::Pairs::INPUT_BYTES,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Words | Self::VnniWords => super::avx512::Words::<false>::INPUT_BYTES,
             _ => 1,
         }
     }
@@ -139,7 +187,7 @@ impl Variant {
     pub(super) fn bytes_per_vector(self) -> usize {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 | Self::Avx2 => 2 * DEPTH * LANES,
+            Self::Avx512 | Self::Avx2 | Self::Avx512Words | Self::VnniWords => 2 * DEPTH * LANES,
             #[cfg(target_arch = "x86_64")]
             Self::Vnni | Self::AvxVnni => DEPTH * LANES,
             #[cfg(target_arch = "aarch64")]
@@ -185,6 +233,8 @@ impl Variant {
                 }
             }
             #[cfg(target_arch = "x86_64")]
+            Self::Avx512Words | Self::VnniWords => unreachable!("packed by words"),
+            #[cfg(target_arch = "x86_64")]
             Self::Vnni | Self::AvxVnni => {
                 vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
             }
@@ -229,7 +279,7 @@ impl Variant {
     pub(super) fn has_floats(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx512 => true,
+            Self::Vnni | Self::Avx512 | Self::Avx512Words | Self::VnniWords => true,
             _ => false,
         }
     }
