@@ -2,8 +2,7 @@
 //!
 //! With VNNI, sums of four products of an unsigned and a signed byte: a tile of 6 rows and 64 channels
 //! holds 24 sums in registers, with 4 of weights and one of inputs. Without, sums of two products of
-//! 16-bit numbers: bytes are widened, and of four inputs that are repeated in all lanes, the even ones
-//! are left by a mask and the odd ones by a shift. Weights are packed as 16-bit numbers in that order.
+//! 16-bit numbers, to which inputs and weights are widened before, as with AVX2 alone.
 #![allow(unsafe_code)]
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
@@ -70,75 +69,6 @@ impl Arithmetic for Vnni {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
-        matrix: &Matrix,
-        block: &Block,
-        tile: &Tile<'_>,
-        count: usize,
-        ahead: &mut Ahead,
-    ) {
-        // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
-    }
-}
-
-/// Without VNNI.
-#[derive(Clone, Copy)]
-pub(super) struct Pairs {
-    flip: __m512i,
-    even: __m512i,
-}
-
-impl Arithmetic for Pairs {
-    type Sums = __m512i;
-    type Inputs = [__m512i; 2];
-    type Weights = [__m512i; 2];
-
-    const ROWS: [usize; 5] = [0, 6, 6, 0, 0];
-
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        // SAFETY: the trait's promise.
-        unsafe { Self { flip: _mm512_set1_epi8(i8::MIN), even: _mm512_set1_epi16(0xFF) } }
-    }
-
-    #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> [__m512i; 2] {
-        // SAFETY: the caller's promise: whole lines.
-        unsafe { [_mm512_load_si512(from.cast()), _mm512_load_si512(from.add(64).cast())] }
-    }
-
-    #[inline(always)]
-    unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> [__m512i; 2] {
-        // SAFETY: the trait's promise.
-        unsafe {
-            let mut inputs = _mm512_set1_epi32(four.cast_signed());
-            if SIGNED {
-                inputs = _mm512_xor_si512(inputs, self.flip);
-            }
-            [_mm512_and_si512(inputs, self.even), _mm512_srli_epi16::<8>(inputs)]
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn multiply(
-        self,
-        sums: __m512i,
-        [evens, odds]: [__m512i; 2],
-        [of_evens, of_odds]: [__m512i; 2],
-    ) -> __m512i {
-        // SAFETY: the trait's promise.
-        unsafe {
-            // At most 2 * 255 * 128 each, and their sum is exact in 32 bits.
-            let products = _mm512_add_epi32(
-                _mm512_madd_epi16(evens, of_evens),
-                _mm512_madd_epi16(odds, of_odds),
-            );
-            _mm512_add_epi32(sums, products)
-        }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
         matrix: &Matrix,
         block: &Block,

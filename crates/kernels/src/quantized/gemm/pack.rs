@@ -53,8 +53,7 @@ pub(in crate::quantized) struct Matrix {
     pub common: Common,
     blocks: Vec<Block>,
     /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 and AVX-512 without VNNI
-    /// they have 16 bits: AVX-512 has first the even ones of the four of all lanes, then the odd ones; AVX2
-    /// has first the first two of all lanes, then the others.
+    /// they have 16 bits: first the first two of all lanes of all vectors, then the others.
     weights: Option<PackedValues<u8>>,
     lanes: Vec<ChannelLanes>,
     requantization: Requantization,
@@ -108,11 +107,10 @@ impl Parts {
             &weights.values[from..from + run_bytes]
         };
         let packed = preparation.pack(bytes, |out: &mut [u8], pace| {
-            let vector_bytes = variant.bytes_per_vector();
             let flip = weights.signedness.flip();
             let flips = u32::from_ne_bytes([flip; DEPTH]);
             for block in &blocks {
-                let step_bytes = block.vectors * vector_bytes;
+                let step_bytes = block.vectors * variant.bytes_per_vector();
                 let out = &mut out[block.weights..][..runs * run_steps * step_bytes];
                 for (run, out) in out.chunks_exact_mut(run_steps * step_bytes).enumerate() {
                     for (piece, out) in out.chunks_mut(PIECE_STEPS * step_bytes).enumerate() {
@@ -122,21 +120,20 @@ impl Parts {
                             }
                             let bytes = &of_run(block.channel + index, run)[piece * PIECE_BYTES..];
                             let (vector, lane) = block.place(index);
-                            let mut vectors = out
-                                .chunks_exact_mut(step_bytes)
-                                .map(|out| &mut out[vector * vector_bytes..][..vector_bytes]);
+                            let place = [block.vectors, vector, lane];
+                            let mut steps = out.chunks_exact_mut(step_bytes);
                             let (fours, rest) = bytes.as_chunks();
-                            for (four, out) in fours.iter().zip(&mut vectors) {
+                            for (four, out) in fours.iter().zip(&mut steps) {
                                 let flipped = u32::from_ne_bytes(*four) ^ flips;
-                                variant.put(out, lane, flipped.to_ne_bytes());
+                                variant.put(out, place, flipped.to_ne_bytes());
                             }
-                            if let (false, Some(out)) = (rest.is_empty(), vectors.next()) {
+                            if let (false, Some(out)) = (rest.is_empty(), steps.next()) {
                                 // Behind the last weight of a run zero, whatever stands for zero.
                                 let mut four = [0; DEPTH];
                                 for (to, byte) in four.iter_mut().zip(rest) {
                                     *to = byte ^ flip;
                                 }
-                                variant.put(out, lane, four);
+                                variant.put(out, place, four);
                             }
                         }
                     }
@@ -474,9 +471,9 @@ impl Matrix {
                             }
                         });
                         let (vector, lane) = block.place(index);
-                        let bytes = self.variant.bytes_per_vector();
-                        let at = block.weights + (step * block.vectors + vector) * bytes;
-                        self.variant.put(&mut weights[at..][..bytes], lane, four);
+                        let bytes = block.vectors * self.variant.bytes_per_vector();
+                        let out = &mut weights[block.weights + step * bytes..][..bytes];
+                        self.variant.put(out, [block.vectors, vector, lane], four);
                     }
                 }
             }
@@ -639,7 +636,7 @@ impl Matrix {
         match self.variant {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the caller's promise; the processor has the variant's instructions.
-            Variant::Avx2 => unsafe {
+            Variant::Avx2 | Variant::Avx512 => unsafe {
                 super::avx2::widen((table, table_step), (runs, padded), flip, wide, addresses);
             },
             _ => unreachable!("rows are read as they are"),

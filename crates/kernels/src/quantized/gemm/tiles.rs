@@ -147,6 +147,7 @@ pub(super) trait Arithmetic: Copy {
 }
 
 /// Of rows that may be given as 16-bit numbers, see [`Matrix::of_words`].
+#[cfg(target_arch = "x86_64")]
 pub(super) trait Words: Arithmetic {
     /// Requantizes `R` rows of sums, compiled for the instructions.
     ///
@@ -164,6 +165,7 @@ pub(super) trait Words: Arithmetic {
 ///
 /// # Safety
 /// As of [`Words::requantize`].
+#[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn requantize<A: Words>(
     matrix: &Matrix,
     block: &Block,
@@ -206,6 +208,7 @@ pub(super) unsafe fn requantize<A: Words>(
 ///
 /// # Safety
 /// As of that.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn requantize_rows<A: Words, const R: usize, const SIGNED: bool>(
     matrix: &Matrix,

@@ -41,8 +41,10 @@ const MOST_TILES: usize = 96;
 const LEAST_TILES: usize = 12;
 /// About how many times fewer multiplications there are.
 const OPERATIONS_SAVED: u64 = 3;
-/// So large packed weights are read from memory each time.
-const MOST_WEIGHT_BYTES: usize = 24 << 20;
+/// Packed weights that stay in the second cache.
+const NEAR_WEIGHT_BYTES: usize = 512 << 10;
+/// Larger packed weights would often be read from memory, and take longer than what they save.
+const MOST_WEIGHT_BYTES: usize = 12 << 20;
 
 /// A convolution of a 3x3 filter, packed.
 #[derive(Debug)]
@@ -137,7 +139,10 @@ impl Size {
         let [height, width] = self.grid(shape);
         let tiles = product(&[shape.batch, height, width])?;
         let together = self.together(inputs, tiles);
-        let reading = product(&[weights, tiles.div_ceil(together), costs.of_weight])?;
+        let reading = match 2 * weights {
+            ..=NEAR_WEIGHT_BYTES => 0,
+            _ => product(&[weights, tiles.div_ceil(together), costs.of_weight])?,
+        };
         let [forward, backward] = match self {
             Self::Two => costs.of_two,
             Self::Four => costs.of_four,
@@ -182,15 +187,16 @@ impl Cut {
     }
 }
 
-/// What is not the products, in units of a product of two numbers.
+/// What it takes beside products by the kernel of 16-bit numbers, in units of one of them. From measurements of
+/// convolutions of 16 to 512 channels.
 struct Costs {
     /// To transform an input tile, and a tile of sums back, for each channel.
     of_two: [usize; 2],
     of_four: [usize; 2],
-    /// To read a weight once more.
+    /// To read a weight that is in no near cache.
     of_weight: usize,
-    /// A product by the kernel that computes the convolution otherwise, in 256ths.
-    of_direct: u64,
+    /// A product by the kernel that computes the convolution otherwise, in hundredths.
+    of_direct: u128,
 }
 
 impl Costs {
@@ -198,13 +204,13 @@ impl Costs {
         match variant {
             #[cfg(target_arch = "x86_64")]
             Variant::VnniWords => {
-                Self { of_two: [150, 500], of_four: [400, 1200], of_weight: 12, of_direct: 128 }
+                Self { of_two: [40, 470], of_four: [100, 1250], of_weight: 14, of_direct: 57 }
             }
             #[cfg(target_arch = "x86_64")]
-            Variant::Avx512Words => {
-                Self { of_two: [150, 500], of_four: [400, 1200], of_weight: 12, of_direct: 256 }
+            Variant::Avx512 => {
+                Self { of_two: [20, 250], of_four: [60, 670], of_weight: 5, of_direct: 100 }
             }
-            _ => Self { of_two: [80, 200], of_four: [250, 700], of_weight: 8, of_direct: 256 },
+            _ => Self { of_two: [50, 300], of_four: [180, 800], of_weight: 3, of_direct: 100 },
         }
     }
 }
@@ -243,11 +249,7 @@ fn suits(shape: &Shape) -> bool {
 /// The sizes of tiles that are likely to be faster than the plain product, the fastest first.
 fn sizes(shape: &Shape, variant: Variant) -> Vec<Size> {
     let products = shape.output_pixels() as u128 * shape.filter_values() as u128;
-    let reading = shape.filter_values() as u128
-        * shape.output_pixels().div_ceil(MOST_TILES) as u128
-        * Costs::of(variant).of_weight as u128;
-    let direct = products + reading;
-    let direct = direct.saturating_mul(Costs::of(variant).of_direct.into()) / 256;
+    let direct = products.saturating_mul(Costs::of(variant).of_direct) / 100;
     let mut sizes: Vec<(u64, Size)> = Size::ALL
         .into_iter()
         .filter_map(|size| Some((size.cost(shape, variant)?, size)))
