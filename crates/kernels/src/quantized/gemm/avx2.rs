@@ -126,6 +126,12 @@ impl Arithmetic for Pairs {
         }
     }
 
+    #[inline(always)]
+    unsafe fn fetch(line: *const u8) {
+        // SAFETY: any address may be fetched.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
+    }
+
     #[target_feature(enable = "avx2")]
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
         matrix: &Matrix,

@@ -125,6 +125,12 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
         }
     }
 
+    #[inline(always)]
+    unsafe fn fetch(line: *const u8) {
+        // SAFETY: any address may be fetched.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
+    }
+
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
         matrix: &Matrix,
         block: &Block,
@@ -133,7 +139,7 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
         ahead: &mut Ahead,
     ) {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-        unsafe fn with_vnni<const R: usize, const W: usize>(
+        unsafe fn with_vnni<const R: usize, const W: usize, const SIGNED: bool>(
             matrix: &Matrix,
             block: &Block,
             tile: &Tile<'_>,
@@ -141,10 +147,10 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
             ahead: &mut Ahead,
         ) {
             // SAFETY: the caller's promises.
-            unsafe { tiles::<Words<true>, R, W, false>(matrix, block, tile, count, ahead) }
+            unsafe { tiles::<Words<true>, R, W, SIGNED>(matrix, block, tile, count, ahead) }
         }
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-        unsafe fn without<const R: usize, const W: usize>(
+        unsafe fn without<const R: usize, const W: usize, const SIGNED: bool>(
             matrix: &Matrix,
             block: &Block,
             tile: &Tile<'_>,
@@ -152,14 +158,14 @@ impl<const VNNI: bool> Arithmetic for Words<VNNI> {
             ahead: &mut Ahead,
         ) {
             // SAFETY: the caller's promises.
-            unsafe { tiles::<Words<false>, R, W, false>(matrix, block, tile, count, ahead) }
+            unsafe { tiles::<Words<false>, R, W, SIGNED>(matrix, block, tile, count, ahead) }
         }
         // SAFETY: the caller's promises.
         unsafe {
             if VNNI {
-                with_vnni::<R, W>(matrix, block, tile, count, ahead);
+                with_vnni::<R, W, SIGNED>(matrix, block, tile, count, ahead);
             } else {
-                without::<R, W>(matrix, block, tile, count, ahead);
+                without::<R, W, SIGNED>(matrix, block, tile, count, ahead);
             }
         }
     }

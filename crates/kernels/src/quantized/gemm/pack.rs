@@ -555,8 +555,10 @@ impl Matrix {
             return;
         }
         let (rows, longer) = (all.rows / tiles, all.rows % tiles);
-        let step_bytes = block.vectors * self.variant.bytes_per_vector();
-        let steps = self.common.runs * self.common.run_bytes.div_ceil(DEPTH);
+        // Kernels of 16-bit numbers take two of them in a step.
+        let input_bytes = self.variant.input_bytes();
+        let step_bytes = block.vectors * self.variant.bytes_per_vector() / input_bytes;
+        let steps = self.common.runs * self.common.run_bytes.div_ceil(DEPTH) * input_bytes;
         let mut ahead =
             Ahead { next, tiles: step_bytes / LINE_BYTES, tile_bytes: steps * LINE_BYTES };
         for (first, tiles, rows) in

@@ -208,9 +208,9 @@ impl Costs {
             }
             #[cfg(target_arch = "x86_64")]
             Variant::Avx512 => {
-                Self { of_two: [20, 250], of_four: [60, 670], of_weight: 5, of_direct: 100 }
+                Self { of_two: [20, 250], of_four: [60, 670], of_weight: 8, of_direct: 100 }
             }
-            _ => Self { of_two: [50, 300], of_four: [180, 800], of_weight: 3, of_direct: 100 },
+            _ => Self { of_two: [50, 300], of_four: [180, 800], of_weight: 6, of_direct: 100 },
         }
     }
 }
@@ -439,13 +439,13 @@ impl Winograd {
                 }
                 self.forward(shape, input, tile, &mut wide[index * inputs..]);
             }
-            let blocks = self.products.blocks().chunks_exact(points);
-            for blocks in blocks.take(last_block).skip(first_block) {
+            for first in (first_block..last_block).map(|block| block * points) {
+                let blocks = &self.products.blocks()[first..][..points];
                 for (point, block) in blocks.iter().enumerate() {
                     if pace.is_over(tiles.len() * inputs * block.channels) {
                         return;
                     }
-                    let next = blocks.get(point + 1).unwrap_or(block);
+                    let next = self.products.blocks().get(first + point + 1).unwrap_or(block);
                     self.multiply([block, next], point, tiles.len(), wide, sums);
                 }
                 for (index, tile) in tiles.clone().enumerate() {
