@@ -12,8 +12,8 @@ pub struct Settings {
     /// Which kernels are used.
     pub instruction_set: InstructionSet,
     /// Whether convolutions of 3x3 pixels may be computed by Winograd's transforms where those are
-    /// faster. They round more: by some ten times the error of plain sums of products, which stays
-    /// below 1e-6 of the greatest sum of magnitudes around.
+    /// faster. Those of floats round more: by some ten times the error of plain sums of products, which
+    /// stays below 1e-6 of the greatest sum of magnitudes around. Those of 8-bit numbers are exact.
     pub winograd: bool,
     /// Bytes that each model may take, see [`nnhal_driver::Ledger`].
     pub memory_limit: u64,

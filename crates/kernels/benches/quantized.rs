@@ -2,7 +2,7 @@
 //! share of the most multiplications and additions of 8-bit numbers that a thread can do.
 //!
 //! `cargo bench -p nnhal-kernels --bench quantized -- [--threads N] [--set NAME] [--zero-point N]
-//! [PART OF A NAME]`. With a zero point, weights are unsigned and stand for 0 there.
+//! [--winograd off] [PART OF A NAME]`. With a zero point, weights are unsigned and stand for 0 there.
 #![allow(unsafe_code)]
 #![allow(clippy::print_stdout)] // What it is for.
 #![allow(clippy::cast_precision_loss)] // Times and counts, for people.
@@ -49,9 +49,15 @@ const ROWS: &[Row] = &[
     ("resnet50 5 3x3", 7, [512, 512], 3, 1),
     ("resnet50 5 expand", 7, [512, 2048], 1, 1),
     ("resnet50 5 shortcut", 14, [1024, 2048], 1, 2),
+    ("squeezenet expand 2", 55, [16, 64], 3, 1),
+    ("squeezenet expand 4", 27, [32, 128], 3, 1),
+    ("squeezenet expand 6", 13, [48, 192], 3, 1),
+    ("squeezenet expand 8", 13, [64, 256], 3, 1),
     ("inception_v3 second", 149, [32, 32], 3, 1),
     ("inception_v3 third", 147, [32, 64], 3, 1),
+    ("inception_v3 fifth", 71, [80, 192], 3, 1),
     ("inception_v3 35x35", 35, [96, 96], 3, 1),
+    ("inception_v3 8x8", 8, [448, 384], 3, 1),
     ("inception_v3 17x17 pointwise", 17, [768, 192], 1, 1),
     ("deeplab pointwise", 33, [960, 160], 1, 1),
     ("deeplab last", 33, [256, 21], 1, 1),
@@ -81,6 +87,7 @@ struct Settings {
     set: InstructionSet,
     threads: usize,
     zero_point: Option<i32>,
+    winograd: bool,
     filter: Vec<String>,
     peak: f64,
 }
@@ -90,6 +97,7 @@ fn settings() -> Settings {
         set: InstructionSet::best(),
         threads: 1,
         zero_point: None,
+        winograd: true,
         filter: Vec::new(),
         peak: 0.0,
     };
@@ -100,6 +108,7 @@ fn settings() -> Settings {
             "--threads" => settings.threads = value().parse().expect("a number of threads"),
             "--set" => settings.set = value().parse().expect("an instruction set"),
             "--zero-point" => settings.zero_point = Some(value().parse().expect("a number")),
+            "--winograd" => settings.winograd = value() != "off",
             "--bench" => {}
             _ => settings.filter.push(argument),
         }
@@ -155,22 +164,28 @@ fn main() {
         let weights =
             Weights { values: &weights, signedness, zero_point: settings.zero_point.unwrap_or(0) };
         let taps = shape.taps() * shape.input_channels;
+        let mut preparation = Preparation::new(settings.set, settings.threads);
+        if !settings.winograd {
+            preparation = preparation.without_winograd();
+        }
         let convolution = Convolution::prepare(
             &shape,
             weights,
             &vec![100; shape.output_channels],
             activations,
             requantization(taps, shape.output_channels, signedness),
-            &mut Preparation::new(settings.set, settings.threads),
+            &mut preparation,
         )
         .unwrap();
+        drop(preparation);
+        let kernel = format!("{} {}", convolution.algorithm(), convolution.kernel());
         let input = bytes(shape.input_pixels() * shape.input_channels);
         let input = Lines::from_elements(&input);
         let output_values = shape.output_pixels() * shape.output_channels;
         let mut output = Lines::with_elements::<u8>(output_values);
         let mut scratch = Lines::with_bytes(convolution.scratch_bytes());
         let mut team = Team::new(settings.threads);
-        measure(&settings, name, convolution.kernel(), shape.operations(), || {
+        measure(&settings, name, &kernel, shape.operations(), || {
             convolution.run(
                 &mut team,
                 Image::contiguous(input.elements(), shape.input_channels),
@@ -225,5 +240,5 @@ fn measure(settings: &Settings, name: &str, kernel: &str, operations: u64, mut t
     }
     let rate = operations as f64 / least;
     let share = 100.0 * rate / settings.peak;
-    println!("{name:32} {kernel:12} {:9.1} us {rate:7.1} GOP/s {share:5.1} %", least / 1e3);
+    println!("{name:32} {kernel:20} {:9.1} us {rate:7.1} GOP/s {share:5.1} %", least / 1e3);
 }

@@ -178,8 +178,8 @@ impl Preparation {
         self
     }
 
-    /// The same, in which convolutions of floats are sums of products as they are defined, and not
-    /// computed by Winograd's transforms, which take fewer products and round more.
+    /// The same, in which convolutions are sums of products as they are defined, and not computed by
+    /// Winograd's transforms, which take fewer products and, of floats, round more.
     #[must_use]
     pub fn without_winograd(mut self) -> Self {
         self.allows_winograd = false;

@@ -58,8 +58,8 @@ pub const WINOGRAD: Setting = Setting {
     name: "NNHAL_WINOGRAD",
     values: "`on` or `off`",
     default: "`on`",
-    meaning: "With `off`, convolutions of floats are plain sums of products, which round less and \
-              take longer.",
+    meaning: "With `off`, convolutions are plain sums of products, which take longer; those of floats round less. \
+              Those of 8-bit numbers are the same to the bit.",
     readers: "all",
 };
 

@@ -134,7 +134,8 @@ impl Trial<'_> {
                 return Ok(None);
             }
             let session = self.model.session(threads.options(name))?;
-            let uses = session.plan()?.iter().any(|step| step.kernel.contains("winograd"));
+            // Those of 8-bit numbers are exact.
+            let uses = session.plan()?.iter().any(|step| step.kernel.contains("winograd f32"));
             let options = SessionOptions::new().on(std::sync::Arc::clone(&plain));
             Ok(if uses { Some(self.model.session(options)?) } else { None })
         };

@@ -1,7 +1,7 @@
 //! [`Avx2`]: vectors of 8 numbers.
 #![allow(unsafe_code)]
 
-use super::{Kernel, Simd};
+use super::{Kernel, Simd, WORDS};
 use crate::InstructionSet;
 use std::arch::x86_64::*;
 
@@ -49,6 +49,7 @@ impl Simd for Avx2 {
     type F = __m256;
     type I = __m256i;
     type M = __m256;
+    type W = __m256i;
     const LANES: usize = LANES;
     const REGISTERS: usize = 16;
 
@@ -97,6 +98,11 @@ impl Simd for Avx2 {
             _mm256_sll_epi32(a, _mm_cvtsi32_si128(count.cast_signed()));
         fn shift_right(a: __m256i, count: u32) -> __m256i =
             _mm256_sra_epi32(a, _mm_cvtsi32_si128(count.cast_signed()));
+        fn wsplat(value: i16) -> __m256i = _mm256_set1_epi16(value);
+        fn wadd(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi16(a, b);
+        fn wsub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi16(a, b);
+        fn wshift_left(a: __m256i, count: u32) -> __m256i =
+            _mm256_sll_epi16(a, _mm_cvtsi32_si128(count.cast_signed()));
         fn doubling_high(a: __m256i, b: __m256i) -> __m256i = {
             let half = _mm256_set1_epi64x(1 << 30);
             let even = _mm256_add_epi64(_mm256_mul_epi32(a, b), half);
@@ -194,5 +200,20 @@ impl Simd for Avx2 {
             let words = _mm_packs_epi32(low, high);
             _mm_storel_epi64(to.as_mut_ptr().cast(), _mm_packs_epi16(words, words));
         }
+    }
+    #[inline(always)]
+    fn wload_u8(self, from: &[u8; WORDS]) -> __m256i {
+        // SAFETY: 16 bytes are there; `self` proves the instructions.
+        unsafe { _mm256_cvtepu8_epi16(_mm_loadu_si128(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn wload_i8(self, from: &[i8; WORDS]) -> __m256i {
+        // SAFETY: 16 bytes are there; `self` proves the instructions.
+        unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn wstore(self, value: __m256i, to: &mut [i16; WORDS]) {
+        // SAFETY: 16 elements are there; `self` proves the instruction.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), value) }
     }
 }

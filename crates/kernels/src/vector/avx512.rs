@@ -1,7 +1,7 @@
 //! [`Avx512`]: vectors of 16 numbers.
 #![allow(unsafe_code)]
 
-use super::{Kernel, Simd};
+use super::{Kernel, Simd, WORDS};
 use crate::InstructionSet;
 use std::arch::x86_64::*;
 
@@ -49,6 +49,7 @@ impl Simd for Avx512 {
     type F = __m512;
     type I = __m512i;
     type M = __mmask16;
+    type W = __m256i;
     const LANES: usize = LANES;
     const REGISTERS: usize = 32;
 
@@ -90,6 +91,11 @@ impl Simd for Avx512 {
             _mm512_sll_epi32(a, _mm_cvtsi32_si128(count.cast_signed()));
         fn shift_right(a: __m512i, count: u32) -> __m512i =
             _mm512_sra_epi32(a, _mm_cvtsi32_si128(count.cast_signed()));
+        fn wsplat(value: i16) -> __m256i = _mm256_set1_epi16(value);
+        fn wadd(a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi16(a, b);
+        fn wsub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi16(a, b);
+        fn wshift_left(a: __m256i, count: u32) -> __m256i =
+            _mm256_sll_epi16(a, _mm_cvtsi32_si128(count.cast_signed()));
         fn doubling_high(a: __m512i, b: __m512i) -> __m512i = {
             let half = _mm512_set1_epi64(1 << 30);
             let even = _mm512_add_epi64(_mm512_mul_epi32(a, b), half);
@@ -173,5 +179,20 @@ impl Simd for Avx512 {
         assert!(to.len() >= LANES);
         // SAFETY: 16 bytes are there; `self` proves the instructions.
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(value)) }
+    }
+    #[inline(always)]
+    fn wload_u8(self, from: &[u8; WORDS]) -> __m256i {
+        // SAFETY: 16 bytes are there; `self` proves the instructions.
+        unsafe { _mm256_cvtepu8_epi16(_mm_loadu_si128(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn wload_i8(self, from: &[i8; WORDS]) -> __m256i {
+        // SAFETY: 16 bytes are there; `self` proves the instructions.
+        unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn wstore(self, value: __m256i, to: &mut [i16; WORDS]) {
+        // SAFETY: 16 elements are there; `self` proves the instruction.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), value) }
     }
 }

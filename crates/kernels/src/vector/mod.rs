@@ -21,7 +21,10 @@ mod tests;
 use crate::InstructionSet;
 pub(crate) use portable::Portable;
 
-/// Vectors of [`Self::LANES`] 32-bit numbers.
+/// Numbers of a vector [`Simd::W`].
+pub const WORDS: usize = 16;
+
+/// Vectors of [`Self::LANES`] 32-bit numbers, and of [`WORDS`] 16-bit numbers.
 ///
 /// Slices that are loaded or stored have [`Self::LANES`] elements at least, or the call panics;
 /// those of the `partial` ones have any number, and only what there is is touched.
@@ -32,6 +35,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     type I: Copy;
     /// A truth value for each lane.
     type M: Copy;
+    /// [`WORDS`] numbers of type i16, whatever the lanes.
+    type W: Copy;
     /// How many numbers a vector has.
     const LANES: usize;
     /// How many vectors fit in registers.
@@ -97,6 +102,16 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn store_u8(self, value: Self::I, to: &mut [u8]);
     /// Numbers that are from -128 to 127; of others the result is not defined.
     fn store_i8(self, value: Self::I, to: &mut [i8]);
+
+    fn wsplat(self, value: i16) -> Self::W;
+    fn wload_u8(self, from: &[u8; WORDS]) -> Self::W;
+    fn wload_i8(self, from: &[i8; WORDS]) -> Self::W;
+    fn wstore(self, value: Self::W, to: &mut [i16; WORDS]);
+    /// Wraps, as the next ones.
+    fn wadd(self, a: Self::W, b: Self::W) -> Self::W;
+    fn wsub(self, a: Self::W, b: Self::W) -> Self::W;
+    /// `count` from 0 to 15.
+    fn wshift_left(self, a: Self::W, count: u32) -> Self::W;
 }
 
 /// What is computed in vectors.

@@ -1,7 +1,7 @@
 //! [`Neon`]: vectors of 8 numbers, each in two registers.
 #![allow(unsafe_code)]
 
-use super::{Kernel, Simd};
+use super::{Kernel, Simd, WORDS};
 use std::arch::aarch64::*;
 
 const LANES: usize = 8;
@@ -43,6 +43,7 @@ impl Simd for Neon {
     type F = Floats;
     type I = Integers;
     type M = Mask;
+    type W = int16x8x2_t;
     const LANES: usize = LANES;
     const REGISTERS: usize = 16; // Of two registers each.
 
@@ -74,6 +75,8 @@ impl Simd for Neon {
         int32x4x2_t fn ixor(a: Integers, b: Integers) -> Integers = |a, b| veorq_s32(a, b);
         int32x4x2_t fn imin(a: Integers, b: Integers) -> Integers = |a, b| vminq_s32(a, b);
         int32x4x2_t fn imax(a: Integers, b: Integers) -> Integers = |a, b| vmaxq_s32(a, b);
+        int16x8x2_t fn wadd(a: int16x8x2_t, b: int16x8x2_t) -> int16x8x2_t = |a, b| vaddq_s16(a, b);
+        int16x8x2_t fn wsub(a: int16x8x2_t, b: int16x8x2_t) -> int16x8x2_t = |a, b| vsubq_s16(a, b);
         int32x4x2_t fn doubling_high(a: Integers, b: Integers) -> Integers = |a, b| {
             // Bits 31 to 62 of the rounded products.
             let low = vmull_s32(vget_low_s32(a), vget_low_s32(b));
@@ -93,6 +96,46 @@ impl Simd for Neon {
         // SAFETY: every processor of the target has NEON.
         let value = unsafe { vdupq_n_s32(value) };
         int32x4x2_t(value, value)
+    }
+    #[inline(always)]
+    fn wsplat(self, value: i16) -> int16x8x2_t {
+        // SAFETY: every processor of the target has NEON.
+        let value = unsafe { vdupq_n_s16(value) };
+        int16x8x2_t(value, value)
+    }
+    #[inline(always)]
+    fn wload_u8(self, from: &[u8; WORDS]) -> int16x8x2_t {
+        // SAFETY: 16 bytes are there.
+        unsafe {
+            let bytes = vld1q_u8(from.as_ptr());
+            let (low, high) = (vmovl_u8(vget_low_u8(bytes)), vmovl_high_u8(bytes));
+            int16x8x2_t(vreinterpretq_s16_u16(low), vreinterpretq_s16_u16(high))
+        }
+    }
+    #[inline(always)]
+    fn wload_i8(self, from: &[i8; WORDS]) -> int16x8x2_t {
+        // SAFETY: 16 bytes are there.
+        unsafe {
+            let bytes = vld1q_s8(from.as_ptr());
+            int16x8x2_t(vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes))
+        }
+    }
+    #[inline(always)]
+    fn wstore(self, value: int16x8x2_t, to: &mut [i16; WORDS]) {
+        // SAFETY: 16 elements are there.
+        unsafe {
+            vst1q_s16(to.as_mut_ptr(), value.0);
+            vst1q_s16(to.as_mut_ptr().add(8), value.1);
+        }
+    }
+    #[inline(always)]
+    fn wshift_left(self, a: int16x8x2_t, count: u32) -> int16x8x2_t {
+        // SAFETY: every processor of the target has NEON.
+        unsafe {
+            #[allow(clippy::cast_possible_truncation)] // Up to 15.
+            let count = vdupq_n_s16(count as i16);
+            int16x8x2_t(vshlq_s16(a.0, count), vshlq_s16(a.1, count))
+        }
     }
     #[inline(always)]
     fn load(self, from: &[f32]) -> Floats {

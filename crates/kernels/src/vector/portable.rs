@@ -1,7 +1,7 @@
 //! [`Portable`]: vectors as arrays of 8 numbers, which compilers turn into whatever vectors the
 //! target always has (NEON on 64-bit ARM, SSE2 on x86-64).
 
-use super::Simd;
+use super::{Simd, WORDS};
 use std::array::from_fn;
 
 const LANES: usize = 8;
@@ -37,6 +37,7 @@ impl Simd for Portable {
     type F = Floats;
     type I = Integers;
     type M = [bool; LANES];
+    type W = [i16; WORDS];
     const LANES: usize = LANES;
     const REGISTERS: usize = 8; // Of two registers each, on x86-64.
 
@@ -228,5 +229,33 @@ impl Simd for Portable {
         for (to, value) in to[..LANES].iter_mut().zip(value) {
             *to = value as i8;
         }
+    }
+    #[inline(always)]
+    fn wsplat(self, value: i16) -> [i16; WORDS] {
+        [value; WORDS]
+    }
+    #[inline(always)]
+    fn wload_u8(self, from: &[u8; WORDS]) -> [i16; WORDS] {
+        from.map(i16::from)
+    }
+    #[inline(always)]
+    fn wload_i8(self, from: &[i8; WORDS]) -> [i16; WORDS] {
+        from.map(i16::from)
+    }
+    #[inline(always)]
+    fn wstore(self, value: [i16; WORDS], to: &mut [i16; WORDS]) {
+        *to = value;
+    }
+    #[inline(always)]
+    fn wadd(self, a: [i16; WORDS], b: [i16; WORDS]) -> [i16; WORDS] {
+        from_fn(|lane| a[lane].wrapping_add(b[lane]))
+    }
+    #[inline(always)]
+    fn wsub(self, a: [i16; WORDS], b: [i16; WORDS]) -> [i16; WORDS] {
+        from_fn(|lane| a[lane].wrapping_sub(b[lane]))
+    }
+    #[inline(always)]
+    fn wshift_left(self, a: [i16; WORDS], count: u32) -> [i16; WORDS] {
+        a.map(|a| a << count)
     }
 }

@@ -320,7 +320,7 @@ impl Kernel for QuantizedConvolution {
 
     fn name(&self) -> String {
         let (is_depthwise, algorithm, set) = match &self.kernel {
-            Quantized::Full(kernel) => (false, "gemm", kernel.kernel()),
+            Quantized::Full(kernel) => (false, kernel.algorithm(), kernel.kernel()),
             Quantized::Depthwise(kernel) => (true, "direct", kernel.kernel()),
         };
         let operation = name::convolution(&self.shape, is_depthwise);

@@ -8,6 +8,7 @@ pub(super) mod table;
 #[cfg(test)]
 mod tests;
 mod unpacked;
+mod winograd;
 
 pub use unpacked::UnpackedConvolution;
 
@@ -20,6 +21,7 @@ use crate::team::Stop;
 use crate::{Image, ImageMut, LINE_BYTES, Line, Preparation, Team, TooLarge};
 use packed::Packed;
 use portable::Portable;
+use winograd::Winograd;
 
 /// A convolution with constant weights, prepared for an instruction set. Also the product of a matrix
 /// with constant weights: see [`Convolution::fully_connected`].
@@ -33,6 +35,7 @@ pub struct Convolution {
 enum Kernel {
     Portable(Portable),
     Packed(Box<Packed>),
+    Winograd(Box<Winograd>),
 }
 
 impl Convolution {
@@ -58,6 +61,13 @@ impl Convolution {
         assert_eq!(bias.len(), shape.output_channels, "biases");
         activations.check();
         requantization.check(shape.output_channels, activations.signedness);
+        if preparation.allows_winograd() {
+            let winograd =
+                Winograd::new(shape, weights, bias, activations, &requantization, preparation)?;
+            if let Some(winograd) = winograd {
+                return Ok(Self { shape: *shape, kernel: Kernel::Winograd(Box::new(winograd)) });
+            }
+        }
         let products = shape.taps().saturating_mul(shape.group_input_channels());
         let packed = match Variant::of(preparation.set(), products) {
             Some(variant) => Packed::new(
@@ -126,6 +136,15 @@ impl Convolution {
         match &self.kernel {
             Kernel::Portable(_) => "portable",
             Kernel::Packed(packed) => packed.name(),
+            Kernel::Winograd(winograd) => winograd.name(),
+        }
+    }
+
+    /// The algorithm, for profiles.
+    pub fn algorithm(&self) -> &'static str {
+        match &self.kernel {
+            Kernel::Portable(_) | Kernel::Packed(_) => "gemm",
+            Kernel::Winograd(_) => "winograd",
         }
     }
 
@@ -139,6 +158,7 @@ impl Convolution {
         match &self.kernel {
             Kernel::Portable(_) => Portable::tasks(&self.shape),
             Kernel::Packed(packed) => packed.tasks(),
+            Kernel::Winograd(winograd) => winograd.tasks(),
         }
     }
 
@@ -147,6 +167,7 @@ impl Convolution {
         match &self.kernel {
             Kernel::Portable(_) => 0,
             Kernel::Packed(packed) => packed.task_lines(),
+            Kernel::Winograd(winograd) => winograd.task_lines(),
         }
     }
 
@@ -211,6 +232,9 @@ impl Convolution {
                 Kernel::Portable(portable) => portable.task(&self.shape, input, output, task, stop),
                 Kernel::Packed(packed) => {
                     packed.task(&self.shape, input, output, task, scratch, stop);
+                }
+                Kernel::Winograd(winograd) => {
+                    winograd.task(&self.shape, input, output, task, scratch, stop);
                 }
             }
         }

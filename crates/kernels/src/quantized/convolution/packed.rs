@@ -14,11 +14,11 @@ use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
 
 /// Operations that are worth a task of their own, and those that are worth sharing at all: a
 /// microsecond, of which sharing takes a quarter.
-const OPERATIONS_PER_TASK: u64 = 1_000_000;
+pub(super) const OPERATIONS_PER_TASK: u64 = 1_000_000;
 const OPERATIONS_TO_SHARE: u64 = 700_000;
 
 /// Tasks for each thread, so that all end at about the same time.
-const TASKS_PER_THREAD: usize = 4;
+pub(super) const TASKS_PER_THREAD: usize = 4;
 
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
@@ -51,7 +51,7 @@ pub(super) struct Packed {
 }
 
 /// The number `index` of `pieces` nearly equal parts of `total`, from and to.
-fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) {
+pub(super) fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) {
     // Sizes of images are below 2^63, and there are few pieces; the products are of two factors.
     let (whole, rest) = (total / pieces, total % pieces);
     let begin = |index: usize| whole * index + rest.min(index);

@@ -7,37 +7,50 @@ use proptest::prelude::*;
 
 /// A convolution with everything that it takes.
 #[derive(Debug, Clone)]
-struct Case {
-    shape: Shape,
-    activations: Activations,
-    weights: Vec<u8>,
-    weight_signedness: Signedness,
-    weight_zero_point: i32,
-    bias: Vec<i32>,
-    requantization: Requantization,
-    input: Vec<u8>,
-    gaps: [usize; 2],
+pub(super) struct Case {
+    pub(super) shape: Shape,
+    pub(super) activations: Activations,
+    pub(super) weights: Vec<u8>,
+    pub(super) weight_signedness: Signedness,
+    pub(super) weight_zero_point: i32,
+    pub(super) bias: Vec<i32>,
+    pub(super) requantization: Requantization,
+    pub(super) input: Vec<u8>,
+    pub(super) gaps: [usize; 2],
 }
 
 impl Case {
     /// The output for an instruction set, with what is between pixels.
-    fn output(&self, set: InstructionSet, threads: usize) -> Vec<u8> {
-        let weights = Weights {
-            values: &self.weights,
-            signedness: self.weight_signedness,
-            zero_point: self.weight_zero_point,
-        };
-        let convolution = prepared_twice(set, threads, |preparation| {
+    pub(super) fn output(&self, set: InstructionSet, threads: usize) -> Vec<u8> {
+        self.output_of(set, threads, |preparation| {
             let requantization = self.requantization.clone();
             Convolution::prepare(
                 &self.shape,
-                weights,
+                self.weights(),
                 &self.bias,
                 self.activations,
                 requantization,
                 preparation,
             )
-        });
+        })
+    }
+
+    pub(super) fn weights(&self) -> Weights<'_> {
+        Weights {
+            values: &self.weights,
+            signedness: self.weight_signedness,
+            zero_point: self.weight_zero_point,
+        }
+    }
+
+    /// As [`Self::output`], of what is prepared so.
+    pub(super) fn output_of(
+        &self,
+        set: InstructionSet,
+        threads: usize,
+        prepare: impl Fn(&mut Preparation) -> Result<Convolution, TooLarge>,
+    ) -> Vec<u8> {
+        let convolution = prepared_twice(set, threads, prepare);
         let shape = &self.shape;
         let [input_stride, output_stride] =
             [shape.input_channels + self.gaps[0], shape.output_channels + self.gaps[1]];
@@ -54,7 +67,7 @@ impl Case {
         output
     }
 
-    fn check(&self) {
+    pub(super) fn check(&self) {
         let expected = self.output(InstructionSet::Portable, 1);
         for set in InstructionSet::available().skip(1) {
             for threads in [1, 2] {
@@ -111,7 +124,7 @@ fn case() -> impl Strategy<Value = Case> {
     case_of(prop_oneof![5 => shape, 1 => far_shape()])
 }
 
-fn case_of(shape: impl Strategy<Value = Shape>) -> impl Strategy<Value = Case> {
+pub(super) fn case_of(shape: impl Strategy<Value = Shape>) -> impl Strategy<Value = Case> {
     let exponents = prop_oneof![
         6 => multiplier(-12..=-3), 1 => multiplier(-40..=0), 1 => multiplier(-3..=33),
     ];
@@ -173,7 +186,7 @@ proptest! {
 }
 
 /// `[filter, stride, input, depth, channels]`, padded as SAME.
-fn same([filter, stride, input, depth, channels]: [usize; 5]) -> Shape {
+pub(super) fn same([filter, stride, input, depth, channels]: [usize; 5]) -> Shape {
     let output = input.div_ceil(stride);
     let padding = ((output - 1) * stride + filter).saturating_sub(input) / 2;
     Shape {
@@ -191,7 +204,7 @@ fn same([filter, stride, input, depth, channels]: [usize; 5]) -> Shape {
 }
 
 /// Random numbers with multipliers that use all of the output's range.
-fn typical(shape: Shape, signedness: Signedness, weight_zero_point: i32) -> Case {
+pub(super) fn typical(shape: Shape, signedness: Signedness, weight_zero_point: i32) -> Case {
     let mut random = fastrand::Rng::with_seed(7);
     let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.u8(..)).collect() };
     let (weights, input) =

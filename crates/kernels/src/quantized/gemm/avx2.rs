@@ -9,8 +9,9 @@
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
 
+use super::super::requantize::LANES;
 use super::super::requantize::avx2::{Constants, Limits};
-use super::tiles::{Arithmetic, Sums, tiles};
+use super::tiles::{Arithmetic, Sums, Words, requantize_rows, tiles};
 use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
 use std::arch::x86_64::*;
 
@@ -125,6 +126,12 @@ impl Arithmetic for Pairs {
         }
     }
 
+    #[inline(always)]
+    unsafe fn fetch(line: *const u8) {
+        // SAFETY: any address may be fetched.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
+    }
+
     #[target_feature(enable = "avx2")]
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
         matrix: &Matrix,
@@ -135,6 +142,19 @@ impl Arithmetic for Pairs {
     ) {
         // SAFETY: the caller's promises.
         unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+    }
+}
+
+impl Words for Pairs {
+    #[target_feature(enable = "avx2")]
+    unsafe fn requantize<const R: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        sums: &[[i32; LANES]; R],
+        output: (*mut u8, usize),
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { requantize_rows::<Self, R, SIGNED>(matrix, block, sums, output) }
     }
 }
 
@@ -185,8 +205,8 @@ pub(super) unsafe fn widen(
 
 impl Sums for [__m256i; 2] {
     #[inline(always)]
-    unsafe fn first(lanes: &ChannelLanes) -> Self {
-        let from = lanes.bias.as_ptr().cast::<__m256i>();
+    unsafe fn load(from: &[i32; LANES]) -> Self {
+        let from = from.as_ptr().cast::<__m256i>();
         // SAFETY: 16 numbers.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
     }

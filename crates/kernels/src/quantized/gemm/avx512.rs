@@ -2,15 +2,15 @@
 //!
 //! With VNNI, sums of four products of an unsigned and a signed byte: a tile of 6 rows and 64 channels
 //! holds 24 sums in registers, with 4 of weights and one of inputs. Without, sums of two products of
-//! 16-bit numbers: bytes are widened, and of four inputs that are repeated in all lanes, the even ones
-//! are left by a mask and the odd ones by a shift. Weights are packed as 16-bit numbers in that order.
+//! 16-bit numbers, to which inputs and weights are widened before, as with AVX2 alone.
 #![allow(unsafe_code)]
 // Helpers are inlined into the functions whose registers they work on.
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
+use super::super::requantize::LANES;
 use super::super::requantize::avx512::{Constants, FloatConstants, Limits};
-use super::tiles::{Arithmetic, Sums, tiles};
+use super::tiles::{self, Arithmetic, Sums, requantize_rows, tiles};
 use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
 use std::arch::x86_64::*;
 
@@ -81,63 +81,56 @@ impl Arithmetic for Vnni {
     }
 }
 
-/// Without VNNI.
+/// Of rows of 16-bit numbers, without VNNI or, where the sum of products takes one instruction, with it.
 #[derive(Clone, Copy)]
-pub(super) struct Pairs {
-    flip: __m512i,
-    even: __m512i,
-}
+pub(super) struct Words<const VNNI: bool>;
 
-impl Arithmetic for Pairs {
+impl<const VNNI: bool> Arithmetic for Words<VNNI> {
     type Sums = __m512i;
-    type Inputs = [__m512i; 2];
-    type Weights = [__m512i; 2];
+    /// Two inputs.
+    type Inputs = __m512i;
+    /// Two of each channel.
+    type Weights = __m512i;
 
-    const ROWS: [usize; 5] = [0, 6, 6, 0, 0];
+    const ROWS: [usize; 5] = [0, 8, 8, 0, 6];
+
+    const INPUT_BYTES: usize = 2;
 
     #[inline(always)]
     unsafe fn new() -> Self {
-        // SAFETY: the trait's promise.
-        unsafe { Self { flip: _mm512_set1_epi8(i8::MIN), even: _mm512_set1_epi16(0xFF) } }
+        Self
     }
 
     #[inline(always)]
-    unsafe fn weights(self, from: *const u8) -> [__m512i; 2] {
+    unsafe fn weights(self, from: *const u8) -> __m512i {
         // SAFETY: the caller's promise: whole lines.
-        unsafe { [_mm512_load_si512(from.cast()), _mm512_load_si512(from.add(64).cast())] }
+        unsafe { _mm512_load_si512(from.cast()) }
     }
 
     #[inline(always)]
-    unsafe fn inputs<const SIGNED: bool>(self, four: u32) -> [__m512i; 2] {
+    unsafe fn inputs<const SIGNED: bool>(self, two: u32) -> __m512i {
+        // SAFETY: the trait's promise.
+        unsafe { _mm512_set1_epi32(two.cast_signed()) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(self, sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
         // SAFETY: the trait's promise.
         unsafe {
-            let mut inputs = _mm512_set1_epi32(four.cast_signed());
-            if SIGNED {
-                inputs = _mm512_xor_si512(inputs, self.flip);
+            if VNNI {
+                _mm512_dpwssd_epi32(sums, inputs, weights)
+            } else {
+                _mm512_add_epi32(sums, _mm512_madd_epi16(inputs, weights))
             }
-            [_mm512_and_si512(inputs, self.even), _mm512_srli_epi16::<8>(inputs)]
         }
     }
 
     #[inline(always)]
-    unsafe fn multiply(
-        self,
-        sums: __m512i,
-        [evens, odds]: [__m512i; 2],
-        [of_evens, of_odds]: [__m512i; 2],
-    ) -> __m512i {
-        // SAFETY: the trait's promise.
-        unsafe {
-            // At most 2 * 255 * 128 each, and their sum is exact in 32 bits.
-            let products = _mm512_add_epi32(
-                _mm512_madd_epi16(evens, of_evens),
-                _mm512_madd_epi16(odds, of_odds),
-            );
-            _mm512_add_epi32(sums, products)
-        }
+    unsafe fn fetch(line: *const u8) {
+        // SAFETY: any address may be fetched.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn kernel<const R: usize, const W: usize, const SIGNED: bool>(
         matrix: &Matrix,
         block: &Block,
@@ -145,16 +138,57 @@ impl Arithmetic for Pairs {
         count: usize,
         ahead: &mut Ahead,
     ) {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+        unsafe fn with_vnni<const R: usize, const W: usize, const SIGNED: bool>(
+            matrix: &Matrix,
+            block: &Block,
+            tile: &Tile<'_>,
+            count: usize,
+            ahead: &mut Ahead,
+        ) {
+            // SAFETY: the caller's promises.
+            unsafe { tiles::<Words<true>, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+        }
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+        unsafe fn without<const R: usize, const W: usize, const SIGNED: bool>(
+            matrix: &Matrix,
+            block: &Block,
+            tile: &Tile<'_>,
+            count: usize,
+            ahead: &mut Ahead,
+        ) {
+            // SAFETY: the caller's promises.
+            unsafe { tiles::<Words<false>, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+        }
         // SAFETY: the caller's promises.
-        unsafe { tiles::<Self, R, W, SIGNED>(matrix, block, tile, count, ahead) }
+        unsafe {
+            if VNNI {
+                with_vnni::<R, W, SIGNED>(matrix, block, tile, count, ahead);
+            } else {
+                without::<R, W, SIGNED>(matrix, block, tile, count, ahead);
+            }
+        }
+    }
+}
+
+impl<const VNNI: bool> tiles::Words for Words<VNNI> {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn requantize<const R: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        sums: &[[i32; LANES]; R],
+        output: (*mut u8, usize),
+    ) {
+        // SAFETY: the caller's promises.
+        unsafe { requantize_rows::<Self, R, SIGNED>(matrix, block, sums, output) }
     }
 }
 
 impl Sums for __m512i {
     #[inline(always)]
-    unsafe fn first(lanes: &ChannelLanes) -> Self {
+    unsafe fn load(from: &[i32; LANES]) -> Self {
         // SAFETY: 16 numbers.
-        unsafe { _mm512_loadu_si512(lanes.bias.as_ptr().cast()) }
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
 
     #[inline(always)]

@@ -16,7 +16,7 @@ mod sdot;
 mod tiles;
 mod variant;
 
-pub(super) use pack::{Block, Matrix, Source};
+pub(super) use pack::{Block, Matrix, Source, WORD_PIECE};
 pub(super) use variant::Variant;
 
 use super::requantize::{ChannelLanes, Form};

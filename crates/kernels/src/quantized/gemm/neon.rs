@@ -11,6 +11,7 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
+use super::super::requantize::LANES;
 use super::super::requantize::neon::{Constants, Limits};
 use super::tiles::{Arithmetic, Sums, tiles};
 use super::{Ahead, Block, ChannelLanes, Form, Matrix, Tile};
@@ -109,9 +110,9 @@ fn add<const LEAST: bool>(
 
 impl Sums for Quarters {
     #[inline(always)]
-    unsafe fn first(lanes: &ChannelLanes) -> Self {
+    unsafe fn load(from: &[i32; LANES]) -> Self {
         // SAFETY: every processor of the target has NEON; 16 numbers.
-        unsafe { [0, 4, 8, 12].map(|at| vld1q_s32(lanes.bias.as_ptr().add(at))) }
+        unsafe { [0, 4, 8, 12].map(|at| vld1q_s32(from.as_ptr().add(at))) }
     }
 
     #[inline(always)]

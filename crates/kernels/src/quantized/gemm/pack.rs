@@ -16,6 +16,9 @@ const PIECE_STEPS: usize = 64;
 /// Weights of a channel in those steps.
 const PIECE_BYTES: usize = PIECE_STEPS * DEPTH;
 
+/// Weights that [`Matrix::of_words`] asks for at a time, at most.
+pub(in crate::quantized) const WORD_PIECE: usize = 64;
+
 /// Channels that are computed together.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::quantized) struct Block {
@@ -52,8 +55,7 @@ pub(in crate::quantized) struct Matrix {
     pub common: Common,
     blocks: Vec<Block>,
     /// By block, run, four steps of a run, vector, lane: the four weights. For AVX2 and AVX-512 without VNNI
-    /// they have 16 bits: AVX-512 has first the even ones of the four of all lanes, then the odd ones; AVX2
-    /// has first the first two of all lanes, then the others.
+    /// they have 16 bits: first the first two of all lanes of all vectors, then the others.
     weights: Option<PackedValues<u8>>,
     lanes: Vec<ChannelLanes>,
     requantization: Requantization,
@@ -107,11 +109,10 @@ impl Parts {
             &weights.values[from..from + run_bytes]
         };
         let packed = preparation.pack(bytes, |out: &mut [u8], pace| {
-            let vector_bytes = variant.bytes_per_vector();
             let flip = weights.signedness.flip();
             let flips = u32::from_ne_bytes([flip; DEPTH]);
             for block in &blocks {
-                let step_bytes = block.vectors * vector_bytes;
+                let step_bytes = block.vectors * variant.bytes_per_vector();
                 let out = &mut out[block.weights..][..runs * run_steps * step_bytes];
                 for (run, out) in out.chunks_exact_mut(run_steps * step_bytes).enumerate() {
                     for (piece, out) in out.chunks_mut(PIECE_STEPS * step_bytes).enumerate() {
@@ -121,21 +122,20 @@ impl Parts {
                             }
                             let bytes = &of_run(block.channel + index, run)[piece * PIECE_BYTES..];
                             let (vector, lane) = block.place(index);
-                            let mut vectors = out
-                                .chunks_exact_mut(step_bytes)
-                                .map(|out| &mut out[vector * vector_bytes..][..vector_bytes]);
+                            let place = [block.vectors, vector, lane];
+                            let mut steps = out.chunks_exact_mut(step_bytes);
                             let (fours, rest) = bytes.as_chunks();
-                            for (four, out) in fours.iter().zip(&mut vectors) {
+                            for (four, out) in fours.iter().zip(&mut steps) {
                                 let flipped = u32::from_ne_bytes(*four) ^ flips;
-                                variant.put(out, lane, flipped.to_ne_bytes());
+                                variant.put(out, place, flipped.to_ne_bytes());
                             }
-                            if let (false, Some(out)) = (rest.is_empty(), vectors.next()) {
+                            if let (false, Some(out)) = (rest.is_empty(), steps.next()) {
                                 // Behind the last weight of a run zero, whatever stands for zero.
                                 let mut four = [0; DEPTH];
                                 for (to, byte) in four.iter_mut().zip(rest) {
                                     *to = byte ^ flip;
                                 }
-                                variant.put(out, lane, four);
+                                variant.put(out, place, four);
                             }
                         }
                     }
@@ -178,14 +178,13 @@ impl Matrix {
         let Source { weights, runs, run_bytes, bias, .. } = *source;
         let Parts { mut blocks, packed, lanes, sums: sums_of_weights, has_least_weight } =
             Parts::new(variant, source, Form::Scalar, preparation)?;
-        let mut all_lanes: Vec<ChannelLanes> = preparation.zeros(lanes, "constants of channels")?;
         let weight_zero_point = weights.signed_zero_point();
         // Inputs as the kernel sees them, and their zero point.
         let zero_point =
             activations.zero_point + activations.signedness.offset() - variant.input_offset();
         let count = i32::try_from(runs * run_bytes % (1 << 31)).unwrap_or(0);
         let sum = |channel: usize| {
-            let (of_weights, bias) = (&sums_of_weights[channel], bias[channel]);
+            let (of_weights, bias): (&Sums, i32) = (&sums_of_weights[channel], bias[channel]);
             let constant = zero_point.wrapping_mul(
                 weight_zero_point.wrapping_mul(count).wrapping_sub(of_weights.wrapped()),
             );
@@ -196,25 +195,8 @@ impl Matrix {
                 .saturating_add(i64::from(bias).abs());
             (first, bound)
         };
-        let mut pace = preparation.pace();
-        for block in &mut blocks {
-            if pace.is_over(block.channels * WORK_OF_CONSTANTS) {
-                break;
-            }
-            let group = ChannelGroup {
-                requantization: &requantization,
-                first: block.channel,
-                channels: block.channels,
-                vectors: block.vectors,
-                sum_offset: variant.sum_offset(),
-                with_floats: variant.has_floats(),
-            };
-            let shape = *block;
-            let (form, lanes) =
-                group.pack(|index| shape.place(index), |index| sum(shape.channel + index));
-            block.form = form;
-            all_lanes[block.lanes..][..block.vectors].copy_from_slice(&lanes);
-        }
+        let all_lanes =
+            channel_lanes(variant, &mut blocks, lanes, &requantization, sum, preparation)?;
         let common = Common {
             runs,
             run_bytes,
@@ -244,21 +226,29 @@ impl Matrix {
         source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
         preparation: &mut Preparation,
     ) -> Result<(Self, Vec<i32>), TooLarge> {
-        let Parts { mut blocks, packed, sums, has_least_weight, .. } =
+        let Parts { blocks, packed, sums, has_least_weight, .. } =
             Parts::new(variant, source, Form::Sums, preparation)?;
+        let sums = preparation.collected(sums.iter().map(Sums::wrapped), "sums of weights")?;
+        let sizes = [source.runs, source.run_bytes];
+        let matrix = Self::with_sums(variant, sizes, blocks, packed, preparation)?;
+        Ok((Self { has_least_weight, ..matrix }, sums))
+    }
+
+    /// As [`Self::of_sums`], of weights that are packed.
+    fn with_sums(
+        variant: Variant,
+        [runs, run_bytes]: [usize; 2],
+        mut blocks: Vec<Block>,
+        packed: PackedValues<u8>,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
         // All begin with the same zeros.
         blocks.iter_mut().for_each(|block| block.lanes = 0);
         let vectors = blocks.iter().map(|block| block.vectors).max().unwrap_or(0);
         let lanes = preparation.zeros(vectors, "constants of channels")?;
-        let sums = preparation.collected(sums.iter().map(Sums::wrapped), "sums of weights")?;
-        let matrix = Self {
+        Ok(Self {
             variant,
-            common: Common {
-                runs: source.runs,
-                run_bytes: source.run_bytes,
-                is_signed: false,
-                limits: (0, 0),
-            },
+            common: Common { runs, run_bytes, is_signed: false, limits: (0, 0) },
             blocks,
             weights: Some(packed),
             lanes,
@@ -270,9 +260,127 @@ impl Matrix {
             },
             weight_zero_point: 0,
             input_zero_point: 0,
-            has_least_weight,
-        };
-        Ok((matrix, sums))
+            has_least_weight: false,
+        })
+    }
+
+    /// Packs several matrices of 16-bit weights, whose rows are 16-bit numbers too: in place of bytes that were
+    /// [widened](Self::widen), so that [`Self::compute_rows`] takes the addresses of rows of `depth` numbers, a
+    /// multiple of four. Outputs are the sums, as of [`Self::of_sums`]. [`Self::blocks`] has for each block of
+    /// channels one of each matrix.
+    ///
+    /// `weights` gives a channel's weights from a depth on, of all matrices. No sum of two products may exceed
+    /// 31 bits.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
+    pub(in crate::quantized) fn of_words(
+        variant: Variant,
+        [matrices, channels, depth]: [usize; 3],
+        weights: impl Fn(usize, usize, &mut [[i16; WORD_PIECE]]),
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        const WHAT: &str = "packed weights";
+        assert!(depth.is_multiple_of(DEPTH), "rows of {depth} numbers");
+        let too_large = || TooLarge::beyond_addresses(WHAT);
+        let (each, bytes, _) = variant.blocks(channels, depth / DEPTH).ok_or_else(too_large)?;
+        let bytes = bytes.checked_mul(matrices).ok_or_else(too_large)?;
+        let count = each.len().checked_mul(matrices).ok_or_else(too_large)?;
+        let mut blocks = preparation.room(count, "blocks of channels")?;
+        for block in &each {
+            let size = depth / DEPTH * block.vectors * variant.bytes_per_vector();
+            blocks.extend((0..matrices).map(|matrix| Block {
+                weights: block.weights * matrices + matrix * size,
+                form: Form::Sums,
+                ..*block
+            }));
+        }
+        let mut piece = preparation.filled([0; WORD_PIECE], matrices, "pieces of weights")?;
+        let packed = preparation.pack(bytes, |out: &mut [u8], pace| {
+            for blocks in blocks.chunks_exact(matrices) {
+                let Block { channel, channels, vectors, .. } = blocks[0];
+                let step_bytes = vectors * LANES * DEPTH;
+                for (index, from) in (0..channels)
+                    .flat_map(|index| (0..depth).step_by(WORD_PIECE).map(move |from| (index, from)))
+                {
+                    let numbers = WORD_PIECE.min(depth - from);
+                    if pace.is_over(matrices * numbers) {
+                        return;
+                    }
+                    weights(channel + index, from, &mut piece);
+                    let (vector, lane) = blocks[0].place(index);
+                    let lane = (vector * LANES + lane) * DEPTH;
+                    for (block, piece) in blocks.iter().zip(&piece) {
+                        let start = block.weights + from / 2 * step_bytes;
+                        let steps = out[start..].chunks_exact_mut(step_bytes);
+                        for (pair, step) in piece[..numbers].as_chunks::<2>().0.iter().zip(steps) {
+                            step[lane..lane + DEPTH].copy_from_slice(bytemuck::bytes_of(pair));
+                        }
+                    }
+                }
+            }
+        })?;
+        Self::with_sums(variant, [1, depth], blocks, packed, preparation)
+    }
+
+    /// What turns the sums of products by [`Self::of_words`] into outputs, see [`Self::requantize`]: from what
+    /// is added to each channel's sums, and the greatest magnitude that they can have then.
+    ///
+    /// # Errors
+    /// If it is more than may be taken.
+    pub(in crate::quantized) fn of_outputs(
+        variant: Variant,
+        sums: &[(i32, i64)],
+        signedness: Signedness,
+        requantization: Requantization,
+        preparation: &mut Preparation,
+    ) -> Result<Self, TooLarge> {
+        let vectors = sums.len().div_ceil(LANES);
+        let mut blocks = preparation.room(vectors, "blocks of channels")?;
+        blocks.extend((0..vectors).map(|index| Block {
+            channel: index * LANES,
+            channels: LANES.min(sums.len() - index * LANES),
+            vectors: 1,
+            weights: 0,
+            lanes: index,
+            form: Form::Scalar,
+        }));
+        let sum = |channel: usize| sums[channel];
+        let lanes =
+            channel_lanes(variant, &mut blocks, vectors, &requantization, sum, preparation)?;
+        Ok(Self {
+            variant,
+            common: Common {
+                runs: 1,
+                run_bytes: 0,
+                is_signed: signedness == Signedness::Signed,
+                limits: (requantization.min, requantization.max),
+            },
+            blocks,
+            weights: None,
+            lanes,
+            requantization,
+            weight_zero_point: 0,
+            input_zero_point: 0,
+            has_least_weight: false,
+        })
+    }
+
+    /// Requantizes sums of a block of [`Self::of_outputs`], a row each, to which [`ChannelLanes::bias`] was
+    /// added: from 1 to 4 rows, whose outputs begin at an address and are so many bytes from each other.
+    ///
+    /// # Safety
+    /// The outputs of the block's channels of the rows can be written, and no one else accesses them.
+    pub(in crate::quantized) unsafe fn requantize(
+        &self,
+        block: &Block,
+        sums: &[[i32; LANES]],
+        output: (*mut u8, usize),
+    ) {
+        let requantize = self.variant.requantize();
+        // SAFETY: the processor has the instructions, as `Variant::of_words` made sure; the block has one
+        // vector, as all of `of_outputs`; the rest is the caller's promise.
+        unsafe { requantize(self, block, sums, output) }
     }
 
     /// A matrix `[inner, columns]` that is packed when it is known, by [`Self::pack_at_run_time`]: the
@@ -364,9 +472,9 @@ impl Matrix {
                             }
                         });
                         let (vector, lane) = block.place(index);
-                        let bytes = self.variant.bytes_per_vector();
-                        let at = block.weights + (step * block.vectors + vector) * bytes;
-                        self.variant.put(&mut weights[at..][..bytes], lane, four);
+                        let bytes = block.vectors * self.variant.bytes_per_vector();
+                        let out = &mut weights[block.weights + step * bytes..][..bytes];
+                        self.variant.put(out, [block.vectors, vector, lane], four);
                     }
                 }
             }
@@ -448,8 +556,10 @@ impl Matrix {
             return;
         }
         let (rows, longer) = (all.rows / tiles, all.rows % tiles);
-        let step_bytes = block.vectors * self.variant.bytes_per_vector();
-        let steps = self.common.runs * self.common.run_bytes.div_ceil(DEPTH);
+        // Kernels of 16-bit numbers take two of them in a step.
+        let input_bytes = self.variant.input_bytes();
+        let step_bytes = block.vectors * self.variant.bytes_per_vector() / input_bytes;
+        let steps = self.common.runs * self.common.run_bytes.div_ceil(DEPTH) * input_bytes;
         let mut ahead =
             Ahead { next, tiles: step_bytes / LINE_BYTES, tile_bytes: steps * LINE_BYTES };
         for (first, tiles, rows) in
@@ -529,7 +639,7 @@ impl Matrix {
         match self.variant {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the caller's promise; the processor has the variant's instructions.
-            Variant::Avx2 => unsafe {
+            Variant::Avx2 | Variant::Avx512 => unsafe {
                 super::avx2::widen((table, table_step), (runs, padded), flip, wide, addresses);
             },
             _ => unreachable!("rows are read as they are"),
@@ -577,6 +687,42 @@ impl Matrix {
             *term = total.wrapping_mul(self.weight_zero_point).wrapping_neg();
         }
     }
+}
+
+/// The constants of all channels, which take this many vectors, from what each channel's sums begin with and the greatest
+/// magnitude that they can have; and how the blocks are requantized.
+///
+/// # Errors
+/// If they are more than may be taken.
+fn channel_lanes(
+    variant: Variant,
+    blocks: &mut [Block],
+    vectors: usize,
+    requantization: &Requantization,
+    sum: impl Fn(usize) -> (i32, i64),
+    preparation: &mut Preparation,
+) -> Result<Vec<ChannelLanes>, TooLarge> {
+    let mut all_lanes: Vec<ChannelLanes> = preparation.zeros(vectors, "constants of channels")?;
+    let mut pace = preparation.pace();
+    for block in blocks {
+        if pace.is_over(block.channels * WORK_OF_CONSTANTS) {
+            break;
+        }
+        let group = ChannelGroup {
+            requantization,
+            first: block.channel,
+            channels: block.channels,
+            vectors: block.vectors,
+            sum_offset: variant.sum_offset(),
+            with_floats: variant.has_floats(),
+        };
+        let shape = *block;
+        let (form, lanes) =
+            group.pack(|index| shape.place(index), |index| sum(shape.channel + index));
+        block.form = form;
+        all_lanes[block.lanes..][..block.vectors].copy_from_slice(&lanes);
+    }
+    Ok(all_lanes)
 }
 
 /// The sum of bytes, each with the bits of `flip` inverted.

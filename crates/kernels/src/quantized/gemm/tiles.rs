@@ -9,6 +9,7 @@
 #![allow(clippy::inline_always)]
 #![allow(clippy::needless_range_loop)] // Plain counters are what gets unrolled into registers.
 
+use super::super::requantize::LANES;
 use super::{Ahead, Block, ChannelLanes, DEPTH, Matrix, Tile};
 
 /// 16 sums in registers.
@@ -17,8 +18,8 @@ use super::{Ahead, Block, ChannelLanes, DEPTH, Matrix, Tile};
 /// Whoever calls any of this is compiled for the instructions that it is made of, which the processor
 /// has; for that all is `#[inline(always)]`.
 pub(super) trait Sums: Copy {
-    /// Loads what sums begin with.
-    unsafe fn first(lanes: &ChannelLanes) -> Self;
+    /// Loads sums, or what they begin with.
+    unsafe fn load(from: &[i32; LANES]) -> Self;
 
     /// Adds the same number to all.
     unsafe fn add(self, term: i32) -> Self;
@@ -145,6 +146,87 @@ pub(super) trait Arithmetic: Copy {
     );
 }
 
+/// Of rows that may be given as 16-bit numbers, see [`Matrix::of_words`].
+#[cfg(target_arch = "x86_64")]
+pub(super) trait Words: Arithmetic {
+    /// Requantizes `R` rows of sums, compiled for the instructions.
+    ///
+    /// # Safety
+    /// As of [`Sums::finish`]; the processor has the instructions.
+    unsafe fn requantize<const R: usize, const SIGNED: bool>(
+        matrix: &Matrix,
+        block: &Block,
+        sums: &[[i32; LANES]; R],
+        output: (*mut u8, usize),
+    );
+}
+
+/// Requantizes sums of one vector of channels, a row each: from 1 to 4 of them.
+///
+/// # Safety
+/// As of [`Words::requantize`].
+#[cfg(target_arch = "x86_64")]
+pub(super) unsafe fn requantize<A: Words>(
+    matrix: &Matrix,
+    block: &Block,
+    sums: &[[i32; LANES]],
+    output: (*mut u8, usize),
+) {
+    /// With a constant number of rows.
+    ///
+    /// # Safety
+    /// As of [`requantize`].
+    unsafe fn rows<A: Words, const R: usize>(
+        matrix: &Matrix,
+        block: &Block,
+        sums: &[[i32; LANES]],
+        output: (*mut u8, usize),
+    ) {
+        let sums = sums.try_into().expect("this many rows");
+        // SAFETY: the caller's promise.
+        unsafe {
+            if matrix.common.is_signed {
+                A::requantize::<R, true>(matrix, block, sums, output);
+            } else {
+                A::requantize::<R, false>(matrix, block, sums, output);
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match sums.len() {
+            1 => rows::<A, 1>(matrix, block, sums, output),
+            2 => rows::<A, 2>(matrix, block, sums, output),
+            3 => rows::<A, 3>(matrix, block, sums, output),
+            4 => rows::<A, 4>(matrix, block, sums, output),
+            rows => unreachable!("{rows} rows"),
+        }
+    }
+}
+
+/// As [`Words::requantize`], to be inlined there.
+///
+/// # Safety
+/// As of that.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn requantize_rows<A: Words, const R: usize, const SIGNED: bool>(
+    matrix: &Matrix,
+    block: &Block,
+    sums: &[[i32; LANES]; R],
+    output: (*mut u8, usize),
+) {
+    let lanes = matrix.block_lanes(block).try_into().expect("one vector");
+    // SAFETY: the caller's promises.
+    unsafe {
+        let mut vectors = [[A::Sums::load(&sums[0])]; R];
+        for r in 1..R {
+            vectors[r] = [A::Sums::load(&sums[r])];
+        }
+        A::Sums::finish::<R, 1, SIGNED>(matrix, block, lanes, output, vectors);
+    }
+}
+
 /// What is read on in each step.
 pub(super) struct Streams {
     /// The next step's weights.
@@ -225,9 +307,9 @@ pub(super) unsafe fn tiles<A: Arithmetic, const R: usize, const W: usize, const 
     unsafe {
         let arithmetic = A::new();
         for index in 0..tiles {
-            let mut sums = [[A::Sums::first(&lanes[0]); W]; R];
+            let mut sums = [[A::Sums::load(&lanes[0].bias); W]; R];
             for v in 1..W {
-                let first = A::Sums::first(&lanes[v]);
+                let first = A::Sums::load(&lanes[v].bias);
                 for row in &mut sums {
                     row[v] = first;
                 }

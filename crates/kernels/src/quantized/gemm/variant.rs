@@ -20,6 +20,9 @@ pub(in crate::quantized) enum Variant {
     /// Products of 16-bit numbers by two, in 256 bits.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// Products of 16-bit numbers by two, in 512 bits, with VNNI: only of rows that are such numbers.
+    #[cfg(target_arch = "x86_64")]
+    VnniWords,
     /// Products of signed bytes by four, in 128 bits.
     #[cfg(target_arch = "aarch64")]
     Sdot,
@@ -34,6 +37,9 @@ pub(in crate::quantized) const MOST_PRODUCTS: usize = 1 << 21;
 
 /// Computes tiles, as [`tiles::compute`].
 type Compute = unsafe fn(&Matrix, &Block, &Tile<'_>, usize, &mut Ahead);
+
+/// Requantizes rows of sums, as [`tiles::requantize`].
+type Requantize = unsafe fn(&Matrix, &Block, &[[i32; LANES]], (*mut u8, usize));
 
 impl Variant {
     /// That of an instruction set, for sums of this many products; none if there is only the portable
@@ -61,11 +67,29 @@ impl Variant {
         }
     }
 
+    /// The kernel of an instruction set for products of rows of 16-bit numbers, see [`Matrix::of_words`];
+    /// none where bytes are multiplied so much faster that such products are no use.
+    ///
+    /// # Panics
+    /// If this processor does not have the instructions.
+    pub(in crate::quantized) fn of_words(set: InstructionSet) -> Option<Self> {
+        assert!(set.is_available(), "this processor does not have {set}");
+        match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512Vnni => Some(Self::VnniWords),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512 => Some(Self::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2 => Some(Self::Avx2),
+            _ => None,
+        }
+    }
+
     /// Its name in reports.
     pub(in crate::quantized) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni => "avx512-vnni",
+            Self::Vnni | Self::VnniWords => "avx512-vnni",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
@@ -84,13 +108,17 @@ impl Variant {
     pub(super) fn compute(self, has_least_weight: bool) -> Compute {
         match self {
             #[cfg(nnhal_only_avx2)]
-            Self::Vnni | Self::Avx512 | Self::AvxVnni => unreachable!("not compiled"),
+            Self::Vnni | Self::Avx512 | Self::AvxVnni | Self::Avx512 | Self::VnniWords => {
+                unreachable!("not compiled")
+            }
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::Vnni => tiles::compute::<super::avx512::Vnni>,
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
-            Self::Avx512 => tiles::compute::<super::avx512::Pairs>,
+            Self::Avx512 => tiles::compute::<super::avx512::Words<false>>,
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
             Self::AvxVnni => tiles::compute::<super::avx2::Vnni>,
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+            Self::VnniWords => tiles::compute::<super::avx512::Words<true>>,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => tiles::compute::<super::avx2::Pairs>,
             #[cfg(target_arch = "aarch64")]
@@ -102,15 +130,26 @@ impl Variant {
         }
     }
 
+    /// Requantizes rows of sums that are in memory.
+    pub(super) fn requantize(self) -> Requantize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => tiles::requantize::<super::avx2::Pairs>,
+            #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
+            Self::Avx512 | Self::VnniWords => tiles::requantize::<super::avx512::Words<false>>,
+            _ => unreachable!("not of words"),
+        }
+    }
+
     /// Rows of a tile, at most, by the number of its block's vectors.
     fn rows(self) -> [usize; 5] {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Vnni => super::avx512::Vnni::ROWS,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => super::avx512::Pairs::ROWS,
-            #[cfg(target_arch = "x86_64")]
             Self::AvxVnni => super::avx2::Vnni::ROWS,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 | Self::VnniWords => super::avx512::Words::<false>::ROWS,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => super::avx2::Pairs::ROWS,
             #[cfg(target_arch = "aarch64")]
@@ -125,6 +164,8 @@ impl Variant {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => super::avx2::Pairs::INPUT_BYTES,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 | Self::VnniWords => super::avx512::Words::<false>::INPUT_BYTES,
             _ => 1,
         }
     }
@@ -145,7 +186,7 @@ impl Variant {
     pub(super) fn bytes_per_vector(self) -> usize {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 | Self::Avx2 => 2 * DEPTH * LANES,
+            Self::Avx512 | Self::Avx2 | Self::VnniWords => 2 * DEPTH * LANES,
             #[cfg(target_arch = "x86_64")]
             Self::Vnni | Self::AvxVnni => DEPTH * LANES,
             #[cfg(target_arch = "aarch64")]
@@ -175,33 +216,38 @@ impl Variant {
         Some((blocks, bytes, lanes))
     }
 
-    /// Enters the signed weights of a step, of one lane, into its vector's.
+    /// Enters the signed weights of a step and a lane of one of so many vectors.
     #[inline(always)]
-    pub(super) fn put(self, vector: &mut [u8], lane: usize, weights: [u8; DEPTH]) {
+    pub(super) fn put(
+        self,
+        step: &mut [u8],
+        [vectors, vector, lane]: [usize; 3],
+        weights: [u8; DEPTH],
+    ) {
+        let of_vector = vector * DEPTH * LANES;
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => put_pairs::<LANES>(vector, lane, weights),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => {
+            Self::Avx512 | Self::Avx2 | Self::VnniWords => {
                 for (half, pair) in weights.map(u8::cast_signed).chunks_exact(2).enumerate() {
                     let pair = [i16::from(pair[0]), i16::from(pair[1])];
-                    let place = (half * LANES + lane) * DEPTH;
-                    vector[place..][..2].copy_from_slice(&pair[0].to_le_bytes());
-                    vector[place + 2..][..2].copy_from_slice(&pair[1].to_le_bytes());
+                    let place = ((half * vectors + vector) * LANES + lane) * DEPTH;
+                    step[place..][..2].copy_from_slice(&pair[0].to_le_bytes());
+                    step[place + 2..][..2].copy_from_slice(&pair[1].to_le_bytes());
                 }
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vnni | Self::AvxVnni => {
-                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
+                step[of_vector + lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
             }
             #[cfg(target_arch = "aarch64")]
             Self::Sdot => {
-                vector[lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
+                step[of_vector + lane * DEPTH..][..DEPTH].copy_from_slice(&weights);
             }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => {
                 for (half, pair) in weights.chunks_exact(2).enumerate() {
-                    vector[(half * LANES + lane) * 2..][..2].copy_from_slice(pair);
+                    let place = of_vector + (half * LANES + lane) * 2;
+                    step[place..][..2].copy_from_slice(pair);
                 }
             }
         }
@@ -235,19 +281,8 @@ impl Variant {
     pub(super) fn has_floats(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx512 => true,
+            Self::Vnni | Self::Avx512 | Self::VnniWords => true,
             _ => false,
         }
-    }
-}
-
-/// Enters weights of one of this many lanes as 16-bit numbers: pairs of the even ones of the four, then
-/// pairs of the odd ones.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn put_pairs<const LANES: usize>(vector: &mut [u8], lane: usize, weights: [u8; DEPTH]) {
-    for (k, weight) in weights.map(u8::cast_signed).into_iter().enumerate() {
-        let place = (k % 2 * LANES + lane) * 2 + k / 2;
-        vector[2 * place..][..2].copy_from_slice(&i16::from(weight).to_le_bytes());
     }
 }

@@ -1,0 +1,572 @@
+//! Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3) in whole numbers, exact to the bit: a tile of output
+//! pixels takes 36 products of each pair of channels instead of 144, or 16 instead of 36.
+//!
+//! The input is cut into tiles that overlap by two pixels, which are transformed to 16-bit numbers; for each point
+//! there is a matrix product over the channels, of all tiles with the transformed filter, by the instructions that
+//! multiply 16-bit numbers where there are none for bytes, so that it takes no more for each product; sums are
+//! transformed back, and requantized as all others.
+//!
+//! Nothing is rounded. With `c` the greatest sums of factors of one sign that an input has in a point
+//! ([`Transforms::INPUT_FACTORS`]), transformed inputs are between `-255 c` and `255 c`, at most 17340; and
+//! transformed weights are at most 49 times a weight, 12495. So they fit in 16 bits, and two of their products in
+//! 31. Sums wrap modulo 2^32, and so does the transform back. It gives a multiple of what is wanted: 9 is undone by
+//! its inverse modulo 2^32, and up to 64 by a shift, if the wanted sum is between -2^25 and 2^25 (for the smaller
+//! tile, 4 and 2^29). That is proved for the weights at hand, or the convolution is computed otherwise.
+#![allow(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+mod transform;
+
+use super::super::gemm::{Block, Matrix, Tile, Variant, WORD_PIECE};
+use super::super::requantize::LANES;
+use super::super::{Activations, Requantization, Signedness, Sums, Weights};
+use super::Target;
+use super::packed::{OPERATIONS_PER_TASK, TASKS_PER_THREAD, part};
+use crate::convolution::Shape;
+use crate::packing::product;
+use crate::parts::even_tasks;
+use crate::team::{Pace, Stop};
+use crate::vector::{Isa, WORDS};
+use crate::{Image, LINE_BYTES, Line, Preparation, TooLarge};
+use transform::{
+    Backward, Forward, Four, MOST_OUTPUT, MOST_POINTS, OutputTile, Transforms, Two, filters,
+};
+
+/// Transformed inputs that meet all weights before the next ones do should stay in the second cache, together with
+/// the weights of a block of channels.
+const INPUT_BYTES: usize = 256 << 10;
+/// Tiles whose inputs are transformed together, at most and, where there are that many, at least.
+const MOST_TILES: usize = 96;
+const LEAST_TILES: usize = 12;
+/// About how many times fewer multiplications there are.
+const OPERATIONS_SAVED: u64 = 3;
+/// Packed weights that stay in the second cache.
+const NEAR_WEIGHT_BYTES: usize = 512 << 10;
+/// Larger packed weights would often be read from memory, and take longer than what they save.
+const MOST_WEIGHT_BYTES: usize = 12 << 20;
+
+/// A convolution of a 3x3 filter, packed.
+#[derive(Debug)]
+pub(super) struct Winograd {
+    size: Size,
+    isa: Isa,
+    /// By block of channels and point.
+    products: Matrix,
+    outputs: Matrix,
+    /// A pixel in the padding.
+    padding: Vec<u8>,
+    signedness: Signedness,
+    /// Tiles in a column and in a row.
+    grid: [usize; 2],
+    /// Tiles of all images.
+    tiles: usize,
+    /// Tiles whose inputs are transformed together, at most.
+    together: usize,
+    cut: Cut,
+}
+
+/// Sizes of tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Two,
+    Four,
+}
+
+/// Calls a function with the transforms of a size.
+macro_rules! with_transforms {
+    ($size:expr, $transforms:ident => $value:expr) => {
+        match $size {
+            Size::Two => {
+                let $transforms = Two;
+                $value
+            }
+            Size::Four => {
+                let $transforms = Four;
+                $value
+            }
+        }
+    };
+}
+
+impl Size {
+    const ALL: [Self; 2] = [Self::Four, Self::Two];
+
+    /// Rows and columns of an output tile.
+    fn output(self) -> usize {
+        fn of<T: Transforms>(_: T) -> usize {
+            T::OUTPUT
+        }
+        with_transforms!(self, transforms => of(transforms))
+    }
+
+    /// Rows and columns of an input tile.
+    fn input(self) -> usize {
+        self.output() + 2
+    }
+
+    fn points(self) -> usize {
+        self.input() * self.input()
+    }
+
+    /// Tiles in a column and in a row.
+    fn grid(self, shape: &Shape) -> [usize; 2] {
+        shape.output.map(|size| size.div_ceil(self.output()))
+    }
+
+    /// Whether sums come out exact, of inputs as they are stored, up to this least and greatest one, where all
+    /// outputs of a channel have weights with such sums.
+    fn is_exact(self, sums: &CentredSums, (least, greatest): (i32, i32)) -> bool {
+        fn excess<T: Transforms>(_: T) -> u32 {
+            2 * T::EXCESS[0]
+        }
+        let excess = with_transforms!(self, transforms => excess(transforms));
+        let product = |a: i64, b: i32| a.saturating_mul(b.into());
+        let most = product(sums.positive, greatest).saturating_sub(product(sums.negative, least));
+        let fewest = product(sums.positive, least).saturating_sub(product(sums.negative, greatest));
+        let limit = 1_i64 << (31 - excess);
+        fewest >= -limit && most < limit
+    }
+
+    /// What it takes, in units of a multiplication by the kernel; none if it is not possible.
+    fn cost(self, shape: &Shape, variant: Variant) -> Option<u64> {
+        let costs = Costs::of(variant);
+        let [inputs, outputs] = [shape.input_channels, shape.output_channels];
+        let weights = product(&[self.points(), inputs, outputs])?;
+        if weights.checked_mul(2)? > MOST_WEIGHT_BYTES {
+            return None;
+        }
+        let [height, width] = self.grid(shape);
+        let tiles = product(&[shape.batch, height, width])?;
+        let together = self.together(inputs, tiles);
+        let reading = match 2 * weights {
+            ..=NEAR_WEIGHT_BYTES => 0,
+            _ => product(&[weights, tiles.div_ceil(together), costs.of_weight])?,
+        };
+        let [forward, backward] = match self {
+            Self::Two => costs.of_two,
+            Self::Four => costs.of_four,
+        };
+        let by_tile = product(&[forward, inputs])?.checked_add(product(&[backward, outputs])?)?;
+        let products = product(&[weights, tiles])?;
+        let transforms = product(&[by_tile, tiles])?;
+        u64::try_from(products.checked_add(transforms)?.checked_add(reading)?).ok()
+    }
+
+    /// Tiles whose inputs are transformed together: about the same number each time, if there are so many in all.
+    fn together(self, inputs: usize, tiles: usize) -> usize {
+        let fitting = INPUT_BYTES / (self.points() * inputs * size_of::<i16>()).max(1);
+        let most = fitting.clamp(LEAST_TILES, MOST_TILES);
+        tiles.div_ceil(tiles.div_ceil(most).max(1)).max(1)
+    }
+}
+
+/// Into how many pieces tiles and blocks of channels are cut, each pair of which is a task.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    pieces: usize,
+    block_pieces: usize,
+}
+
+impl Cut {
+    /// For a convolution that would be so many operations if it were computed as it is defined.
+    fn new(operations: u64, tiles: usize, blocks: usize, threads: usize) -> Self {
+        let worth = operations / OPERATIONS_SAVED / OPERATIONS_PER_TASK;
+        let worth = usize::try_from(worth).unwrap_or(usize::MAX);
+        let tasks = even_tasks(worth, threads, TASKS_PER_THREAD);
+        if tasks <= 1 {
+            Self { pieces: 1, block_pieces: 1 }
+        } else if tiles >= threads * LEAST_TILES || blocks < threads {
+            // Weights are read for each piece.
+            let by_thread = (tiles / (2 * LEAST_TILES * threads)).clamp(1, tasks.div_ceil(threads));
+            Self { pieces: (by_thread * threads).min(tasks).min(tiles), block_pieces: 1 }
+        } else {
+            // Inputs are transformed for each piece.
+            Self { pieces: 1, block_pieces: tasks.min(threads) }
+        }
+    }
+}
+
+/// What it takes beside products by the kernel of 16-bit numbers, in units of one of them. From measurements of
+/// convolutions of 16 to 512 channels.
+struct Costs {
+    /// To transform an input tile, and a tile of sums back, for each channel.
+    of_two: [usize; 2],
+    of_four: [usize; 2],
+    /// To read a weight that is in no near cache.
+    of_weight: usize,
+    /// A product by the kernel that computes the convolution otherwise, in hundredths.
+    of_direct: u128,
+}
+
+impl Costs {
+    fn of(variant: Variant) -> Self {
+        match variant {
+            #[cfg(target_arch = "x86_64")]
+            Variant::VnniWords => {
+                Self { of_two: [40, 470], of_four: [100, 1250], of_weight: 14, of_direct: 57 }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Variant::Avx512 => {
+                Self { of_two: [20, 250], of_four: [60, 670], of_weight: 8, of_direct: 100 }
+            }
+            _ => Self { of_two: [50, 300], of_four: [180, 800], of_weight: 6, of_direct: 100 },
+        }
+    }
+}
+
+/// Sums of a channel's weights less their zero point.
+struct CentredSums {
+    /// Of the positive ones.
+    positive: i64,
+    /// Of the magnitudes of the negative ones.
+    negative: i64,
+}
+
+impl CentredSums {
+    /// From those of this many weights.
+    fn new(sums: &Sums, weights: Weights<'_>, count: usize) -> Self {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let sum = sums.sum - i64::from(weights.signed_zero_point()).saturating_mul(count);
+        let negative = (sums.magnitude - sum) / 2;
+        Self { positive: sums.magnitude - negative, negative }
+    }
+}
+
+/// Whether tiles can be cut from such images.
+fn suits(shape: &Shape) -> bool {
+    shape.filter == [3, 3]
+        && shape.stride == [1, 1]
+        && shape.dilation == [1, 1]
+        && shape.groups == 1
+        && shape.input_channels > 0
+        && shape.input_channels.is_multiple_of(WORDS)
+        && shape.output_channels > 0
+        && shape.output_pixels() > 0
+        && !shape.is_mostly_padding()
+}
+
+/// The sizes of tiles that are likely to be faster than the plain product, the fastest first.
+fn sizes(shape: &Shape, variant: Variant) -> Vec<Size> {
+    let products = shape.output_pixels() as u128 * shape.filter_values() as u128;
+    let direct = products.saturating_mul(Costs::of(variant).of_direct) / 100;
+    let mut sizes: Vec<(u64, Size)> = Size::ALL
+        .into_iter()
+        .filter_map(|size| Some((size.cost(shape, variant)?, size)))
+        .filter(|(cost, _)| u128::from(*cost) < direct)
+        .collect();
+    sizes.sort_by_key(|(cost, _)| *cost);
+    sizes.into_iter().map(|(_, size)| size).collect()
+}
+
+impl Winograd {
+    /// None if another way is likely to be faster, or sums could be inexact.
+    ///
+    /// # Errors
+    /// If the packed weights are more than may be taken.
+    pub(super) fn new(
+        shape: &Shape,
+        weights: Weights<'_>,
+        bias: &[i32],
+        activations: Activations,
+        requantization: &Requantization,
+        preparation: &mut Preparation,
+    ) -> Result<Option<Self>, TooLarge> {
+        let Some(variant) = Variant::of_words(preparation.set()) else { return Ok(None) };
+        if !suits(shape) {
+            return Ok(None);
+        }
+        let sizes = sizes(shape, variant);
+        if sizes.is_empty() {
+            return Ok(None);
+        }
+        Self::of_sizes(
+            &sizes,
+            variant,
+            shape,
+            weights,
+            bias,
+            activations,
+            requantization,
+            preparation,
+        )
+    }
+
+    /// For the first of some sizes for which sums are exact.
+    #[allow(clippy::too_many_arguments)] // The sizes, and what a convolution is prepared from.
+    fn of_sizes(
+        sizes: &[Size],
+        variant: Variant,
+        shape: &Shape,
+        weights: Weights<'_>,
+        bias: &[i32],
+        activations: Activations,
+        requantization: &Requantization,
+        preparation: &mut Preparation,
+    ) -> Result<Option<Self>, TooLarge> {
+        let (inputs, outputs) = (shape.input_channels, shape.output_channels);
+        let count = shape.taps() * inputs;
+        let of_channels = preparation.derive(outputs, |all: &mut [Sums], pace| {
+            for (sums, values) in all.iter_mut().zip(weights.values.chunks_exact(count)) {
+                for block in pace.blocks(count, 1) {
+                    sums.add(weights, &values[block]);
+                }
+            }
+        })?;
+        let centred = |sums: &Sums| CentredSums::new(sums, weights, count);
+        let range = activations.signedness.range();
+        let is_exact =
+            |size: &&Size| of_channels.iter().all(|sums| size.is_exact(&centred(sums), range));
+        let Some(&size) = sizes.iter().find(is_exact) else { return Ok(None) };
+        #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
+        let centred_weights = |channel: usize, from: usize, points: &mut [[i16; WORD_PIECE]]| {
+            let mut taps = [[0; WORD_PIECE]; 9];
+            for (tap, taps) in taps.iter_mut().enumerate() {
+                let first = (channel * 9 + tap) * inputs + from;
+                let values = &weights.values[first..][..WORD_PIECE.min(inputs - from)];
+                for (to, byte) in taps.iter_mut().zip(values) {
+                    *to = (weights.signedness.value(*byte) - weights.zero_point) as i16;
+                }
+            }
+            match size {
+                Size::Two => filters::<Two, WORD_PIECE>(&taps, points),
+                Size::Four => filters::<Four, WORD_PIECE>(&taps, points),
+            }
+        };
+        let sizes = [size.points(), outputs, inputs];
+        let products = Matrix::of_words(variant, sizes, centred_weights, preparation)?;
+        let sums = of_channels.iter().zip(bias).map(|(sums, bias)| {
+            let sum = centred(sums);
+            #[allow(clippy::cast_possible_truncation)] // Modulo 2^32, as all sums.
+            let of_weights = (sum.positive - sum.negative) as i32;
+            let first = bias.wrapping_sub(activations.zero_point.wrapping_mul(of_weights));
+            let bound = sums.magnitude.saturating_mul(activations.greatest());
+            (first, bound.saturating_add(i64::from(*bias).abs()))
+        });
+        let sums = preparation.collected(sums, "sums of weights")?;
+        let multipliers = preparation.copied(&requantization.multipliers, "multipliers")?;
+        let requantization = Requantization { multipliers, ..*requantization };
+        let signedness = activations.signedness;
+        let outputs = Matrix::of_outputs(variant, &sums, signedness, requantization, preparation)?;
+        let grid = size.grid(shape);
+        let tiles = shape.batch * grid[0] * grid[1];
+        let zero_point = signedness.byte(activations.zero_point);
+        let blocks = products.blocks().len() / size.points();
+        let cut = Cut::new(shape.operations(), tiles, blocks, preparation.threads());
+        let winograd = Self {
+            size,
+            isa: Isa::of(preparation.set()),
+            products,
+            outputs,
+            padding: preparation.filled(zero_point, inputs, "a pixel of padding")?,
+            signedness,
+            grid,
+            tiles,
+            together: size.together(inputs, tiles.div_ceil(cut.pieces.max(1))),
+            cut,
+        };
+        preparation.check_scratch::<Line>(&[winograd.tasks(), winograd.task_lines()])?;
+        Ok(Some(winograd))
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.outputs.variant.name()
+    }
+
+    pub(super) fn tasks(&self) -> usize {
+        self.cut.pieces * self.cut.block_pieces
+    }
+
+    /// Lines of scratch memory that a task wants.
+    pub(super) fn task_lines(&self) -> usize {
+        self.input_lines() + self.sum_lines()
+    }
+
+    /// Of the transformed inputs.
+    fn input_lines(&self) -> usize {
+        (self.size.points() * self.input_stride() * size_of::<i16>()).div_ceil(LINE_BYTES)
+    }
+
+    /// Of the sums of a block of channels.
+    fn sum_lines(&self) -> usize {
+        let vectors = self.products.blocks().iter().map(|block| block.vectors).max().unwrap_or(0);
+        (self.size.points() * self.sum_stride(vectors) * size_of::<i32>()).div_ceil(LINE_BYTES)
+    }
+
+    /// From one point's transformed inputs to the next one's, in numbers. A line more than they take, so that not
+    /// all points of a tile fall into the same set of a cache.
+    fn input_stride(&self) -> usize {
+        let values = self.together * self.padding.len();
+        values.next_multiple_of(2 * WORDS) + 2 * WORDS
+    }
+
+    /// From one point's sums to the next one's, in numbers.
+    fn sum_stride(&self, vectors: usize) -> usize {
+        (self.together * vectors + 1) * LANES
+    }
+
+    /// Computes the part of a task.
+    ///
+    /// # Safety
+    /// The shape is that which it was made for, the images were checked to have all of its pixels, each task is
+    /// run once, and no one else touches the pixels of the output.
+    pub(super) unsafe fn task(
+        &self,
+        shape: &Shape,
+        input: Image<'_, u8>,
+        output: &Target<'_>,
+        task: usize,
+        scratch: &mut [Line],
+        stop: &Stop,
+    ) {
+        let (piece, block_piece) = (task / self.cut.block_pieces, task % self.cut.block_pieces);
+        let (first, end) = part(self.tiles, self.cut.pieces, piece);
+        let points = self.size.points();
+        let blocks = self.products.blocks().len() / points;
+        let (first_block, last_block) = part(blocks, self.cut.block_pieces, block_piece);
+        let (wide, sums) = scratch.split_at_mut(self.input_lines());
+        let wide: &mut [i16] = bytemuck::cast_slice_mut(wide);
+        let sums: &mut [i32] = bytemuck::cast_slice_mut(sums);
+        let mut pace = Pace::new(stop);
+        let inputs = shape.input_channels;
+        let mut next = first;
+        while next < end {
+            let tiles = next..end.min(next + self.together);
+            next = tiles.end;
+            for (index, tile) in tiles.clone().enumerate() {
+                if pace.is_over(points * inputs) {
+                    return;
+                }
+                self.forward(shape, input, tile, &mut wide[index * inputs..]);
+            }
+            for first in (first_block..last_block).map(|block| block * points) {
+                let blocks = &self.products.blocks()[first..][..points];
+                for (point, block) in blocks.iter().enumerate() {
+                    if pace.is_over(tiles.len() * inputs * block.channels) {
+                        return;
+                    }
+                    let next = self.products.blocks().get(first + point + 1).unwrap_or(block);
+                    self.multiply([block, next], point, tiles.len(), wide, sums);
+                }
+                for (index, tile) in tiles.clone().enumerate() {
+                    if pace.is_over(points * blocks[0].channels) {
+                        return;
+                    }
+                    // SAFETY: the caller's promise for the output.
+                    unsafe { self.backward(shape, &blocks[0], tile, index, sums, output) };
+                }
+            }
+        }
+    }
+
+    /// The image and the first output row and column of a tile.
+    fn place(&self, tile: usize) -> [usize; 3] {
+        let [height, width] = self.grid;
+        let (line, x) = (tile / width, tile % width);
+        [line / height, line % height * self.size.output(), x * self.size.output()]
+    }
+
+    /// Transforms an input tile to where its first point's numbers begin.
+    fn forward(&self, shape: &Shape, input: Image<'_, u8>, tile: usize, to: &mut [i16]) {
+        let [n, y, x] = self.place(tile);
+        let [height, width] = shape.input;
+        let channels = shape.input_channels;
+        let side = self.size.input();
+        let mut pixels = [std::ptr::null(); MOST_POINTS];
+        for (row, pixels) in pixels.chunks_exact_mut(side).take(side).enumerate() {
+            // Of the output pixel this number of rows and columns on, the first tap.
+            let line = shape.input_position(0, y + row, 0).map(|y| (n * height + y) * width);
+            for (column, pixel) in pixels.iter_mut().enumerate() {
+                let place = line.zip(shape.input_position(1, x + column, 0));
+                *pixel = place.map_or(self.padding.as_ptr(), |(line, x)| {
+                    input.values[(line + x) * input.pixel_stride..][..channels].as_ptr()
+                });
+            }
+        }
+        let stride = self.input_stride();
+        assert!((self.size.points() - 1) * stride + channels <= to.len(), "transformed inputs");
+        let forward = Forward {
+            pixels: &pixels[..self.size.points()],
+            channels,
+            is_signed: self.signedness == Signedness::Signed,
+            to: to.as_mut_ptr(),
+            stride,
+        };
+        // SAFETY: each pixel was taken as a slice of its channels, and the padding has as many bytes; the last
+        // point's numbers were seen to be within the slice; `suits` has checked that vectors divide channels.
+        unsafe { with_transforms!(self.size, transforms => forward.run(self.isa, transforms)) };
+    }
+
+    /// The products of some tiles with a point's weights.
+    fn multiply(
+        &self,
+        [block, next]: [&Block; 2],
+        point: usize,
+        tiles: usize,
+        wide: &[i16],
+        sums: &mut [i32],
+    ) {
+        let inputs = self.padding.len();
+        let rows = &wide[point * self.input_stride()..][..tiles * inputs];
+        let mut table = [std::ptr::null(); MOST_TILES];
+        for (address, row) in table.iter_mut().zip(rows.chunks_exact(inputs)) {
+            *address = row.as_ptr().cast();
+        }
+        let row = block.vectors * LANES;
+        let sums = &mut sums[point * self.sum_stride(block.vectors)..][..tiles * row];
+        let tile = Tile {
+            table: table[..tiles].as_ptr(),
+            table_step: 0,
+            rows: tiles,
+            row_terms: None,
+            weights: self.products.block_weights(block),
+            lanes: self.products.block_lanes(block),
+            output: sums.as_mut_ptr().cast(),
+            output_step: row * size_of::<i32>(),
+        };
+        // SAFETY: the block is one of the products'; the table has an address for each row, of as many numbers as
+        // the products are deep; the sums of all rows are in the slice.
+        unsafe { self.products.compute_rows(block, &tile, self.products.block_weights(next)) };
+    }
+
+    /// Transforms the sums of a tile back into the output.
+    ///
+    /// # Safety
+    /// No one else touches the tile's outputs of the block's channels.
+    unsafe fn backward(
+        &self,
+        shape: &Shape,
+        block: &Block,
+        tile: usize,
+        index: usize,
+        sums: &[i32],
+        output: &Target<'_>,
+    ) {
+        let [n, y, x] = self.place(tile);
+        let [height, width] = shape.output;
+        let stride = self.sum_stride(block.vectors);
+        let [rows, columns] = [height - y, width - x].map(|size| size.min(self.size.output()));
+        let step = output.stride();
+        let first_vector = block.channel / LANES;
+        let of_channels = &self.outputs.blocks()[first_vector..][..block.vectors];
+        for (vector, out) in of_channels.iter().enumerate() {
+            let from = &sums[(index * block.vectors + vector) * LANES..];
+            assert!((self.size.points() - 1) * stride + LANES <= from.len(), "sums");
+            let mut values: OutputTile = [[[0; LANES]; MOST_OUTPUT]; MOST_OUTPUT];
+            let bias = &self.outputs.block_lanes(out)[0].bias;
+            let backward = Backward { from: from.as_ptr(), stride, bias, to: &mut values };
+            // SAFETY: the last point's sums were seen to be there.
+            unsafe {
+                with_transforms!(self.size, transforms => backward.run(self.isa, transforms));
+            }
+            for (row, values) in values[..rows].iter().enumerate() {
+                let start = output.start((n * height + y + row) * width + x) + out.channel;
+                let last = start + (columns - 1) * step + out.channels;
+                assert!(last <= output.values.len(), "the output is too small");
+                let to = (output.values.pointer(start), step);
+                // SAFETY: the outputs were seen to exist; that no one else touches them is the caller's promise.
+                unsafe { self.outputs.requantize(out, &values[..columns], to) };
+            }
+        }
+    }
+}
