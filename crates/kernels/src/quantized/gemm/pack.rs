@@ -367,7 +367,7 @@ impl Matrix {
     }
 
     /// Requantizes sums of a block of [`Self::of_outputs`], a row each, to which [`ChannelLanes::bias`] was
-    /// added: from 1 to 4 rows, whose outputs begin at an address and are so many bytes from each other.
+    /// added: from 1 to 4 rows, whose outputs begin at an address and have a distance in bytes.
     ///
     /// # Safety
     /// The outputs of the block's channels of the rows can be written, and no one else accesses them.

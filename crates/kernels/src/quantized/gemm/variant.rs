@@ -216,7 +216,7 @@ impl Variant {
         Some((blocks, bytes, lanes))
     }
 
-    /// Enters the signed weights of a step and a lane of one of so many vectors.
+    /// Enters the signed weights of a step and a lane of one of this many vectors.
     #[inline(always)]
     pub(super) fn put(
         self,

@@ -162,7 +162,7 @@ pub(super) struct Forward<'a> {
 impl Forward<'_> {
     /// # Safety
     /// There are as many addresses as the tile has values. At each there are `channels` bytes, a multiple of
-    /// [`WORDS`]; and at `to + point * stride` for each point as many numbers, which no one else reads or
+    /// [`WORDS`]; and at `to + point * stride` for each point `channels` numbers, which no one else reads or
     /// writes.
     pub(super) unsafe fn run<T: Transforms>(self, isa: Isa, transforms: T) {
         isa.run(Promised(self, transforms));
@@ -222,7 +222,7 @@ unsafe fn forward_tile<S: Simd, T: Transforms, const SIGNED: bool>(simd: S, forw
     }
 }
 
-/// Outputs of a tile in so many channels, before they are requantized.
+/// Outputs of a tile in [`LANES`] channels, before they are requantized.
 pub(super) type OutputTile = [[[i32; LANES]; MOST_OUTPUT]; MOST_OUTPUT];
 
 /// Transforms the products of a tile back, for [`LANES`] channels.
