@@ -153,7 +153,7 @@ impl Size {
         u64::try_from(products.checked_add(transforms)?.checked_add(reading)?).ok()
     }
 
-    /// Tiles whose inputs are transformed together: about the same number each time, if there are so many in all.
+    /// Tiles whose inputs are transformed together: about the same number each time, if there are enough.
     fn together(self, inputs: usize, tiles: usize) -> usize {
         let fitting = INPUT_BYTES / (self.points() * inputs * size_of::<i16>()).max(1);
         let most = fitting.clamp(LEAST_TILES, MOST_TILES);
@@ -169,7 +169,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// For a convolution that would be so many operations if it were computed as it is defined.
+    /// For a convolution of this number of operations, if it were computed as it is defined.
     fn new(operations: u64, tiles: usize, blocks: usize, threads: usize) -> Self {
         let worth = operations / OPERATIONS_SAVED / OPERATIONS_PER_TASK;
         let worth = usize::try_from(worth).unwrap_or(usize::MAX);
@@ -492,7 +492,7 @@ impl Winograd {
             to: to.as_mut_ptr(),
             stride,
         };
-        // SAFETY: each pixel was taken as a slice of its channels, and the padding has as many bytes; the last
+        // SAFETY: each pixel was taken as a slice of its channels, and the padding has a byte for each channel; the last
         // point's numbers were seen to be within the slice; `suits` has checked that vectors divide channels.
         unsafe { with_transforms!(self.size, transforms => forward.run(self.isa, transforms)) };
     }
