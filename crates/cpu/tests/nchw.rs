@@ -85,3 +85,36 @@ fn a_result_that_is_read_in_both_orders_is_transposed_once() {
     graph.output(second);
     assert_eq!(copies(graph), (3, false));
 }
+
+/// `image > than`, which has the shape of the image.
+fn greater(graph: &mut SubgraphBuilder, image: OperandId, than: OperandId) -> OperandId {
+    let truth = OperandSpec::tensor_bool8([1, 4, 8, 8]);
+    graph.operation(Op::Greater, [image, than], truth)
+}
+
+#[test]
+fn a_comparison_and_a_choice_are_made_without_further_copies() {
+    let mut graph = SubgraphBuilder::new();
+    let image = graph.input("image", float(&[1, 3, 8, 8]));
+    let first = convolution(&mut graph, image, [3, 4]);
+    let limits = graph.constant(float(&[4, 1, 1]), &[0.5_f32, 1.0, 1.5, 2.0]);
+    let is_greater = greater(&mut graph, first, limits);
+    let not = OperandSpec::tensor_bool8([1, 4, 8, 8]);
+    let is_less = graph.operation(Op::LogicalNot, [is_greater], not);
+    let bent = graph.operation(Op::Tanh, [first], float(&[1, 4, 8, 8]));
+    let chosen = graph.operation(Op::Select, [is_less, bent, first], float(&[1, 4, 8, 8]));
+    let second = convolution(&mut graph, chosen, [4, 4]);
+    graph.output(second);
+    assert_eq!(copies(graph), (2, false));
+}
+
+#[test]
+fn truth_values_are_transposed_back_once() {
+    let mut graph = SubgraphBuilder::new();
+    let image = graph.input("image", float(&[1, 3, 8, 8]));
+    let first = convolution(&mut graph, image, [3, 4]);
+    let second = convolution(&mut graph, first, [4, 4]);
+    let is_greater = greater(&mut graph, first, second);
+    graph.output(is_greater);
+    assert_eq!(copies(graph), (2, false));
+}

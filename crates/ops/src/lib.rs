@@ -47,6 +47,7 @@
 pub mod call;
 pub mod error;
 pub mod extension;
+mod facts;
 pub mod operation;
 pub mod operations;
 pub mod rules;

@@ -4,16 +4,13 @@
 use super::Readers;
 use crate::graph::{Graph, Node, ValueId, Work};
 use nnhal_hal::FusedActivation;
-use nnhal_kernels::elementwise::{Binary, Step, Unary};
+use nnhal_kernels::elementwise::{Binary, Chain, Step, Unary};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::arithmetic::Operator;
 use nnhal_ops::operations::elementwise::Elementwise;
 use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
 use nnhal_ops::operations::{Activation, Unary as ExtensionUnary};
 use nnhal_ops::rules::activation_range;
-
-/// Most operands of a chain, the value that it begins with included.
-const MOST_OPERANDS: usize = 6;
 
 /// Most steps of a chain. Between two chains an execution asks whether its time is over.
 const MOST_STEPS: usize = 32;
@@ -95,7 +92,7 @@ fn join(graph: &mut Graph<'_>) {
             == graph.values[graph.nodes[next].outputs[0]].dimensions;
         let position = graph.nodes[next].inputs.iter().position(|input| *input == output);
         let count = graph.nodes[index].inputs.len() + graph.nodes[next].inputs.len() - 1;
-        if !is_same || count > MOST_OPERANDS || first.len() + then.len() > MOST_STEPS {
+        if !is_same || count > Chain::MOST_OPERANDS || first.len() + then.len() > MOST_STEPS {
             continue;
         }
         let Some((position, then)) = position.and_then(|at| Some((at, started_with(then, at)?)))

@@ -66,20 +66,11 @@ impl<'source> Rewriting<'_, 'source> {
         if let Some(operation) = image_operation(operation) {
             return in_nhwc(operation, 1, true);
         }
+        let by_element = operation.by_element();
         let mut operation = operation.clone();
-        let (mut images, mut are_outputs_images) = (1, true);
+        let (mut images, mut are_outputs_images) = (by_element.unwrap_or(1), true);
         match &mut operation {
-            AnyOperation::Activation(_)
-            | AnyOperation::HardSwish(_)
-            | AnyOperation::Elu(_)
-            | AnyOperation::Elementwise(_)
-            | AnyOperation::Quantize(_)
-            | AnyOperation::Dequantize(_)
-            | AnyOperation::Cast(_) => {}
-            AnyOperation::Arithmetic(_)
-            | AnyOperation::MaximumMinimum(_)
-            | AnyOperation::Prelu(_)
-            | AnyOperation::Pow(_) => images = 2,
+            _ if by_element.is_some() => {}
             AnyOperation::Concatenation(it) => {
                 images = crate::plan::parts(self.graph, node).len();
                 it.axis = *OF_NCHW.get(it.axis)?;
@@ -115,9 +106,13 @@ impl<'source> Rewriting<'_, 'source> {
             let value = &self.graph.values[*input];
             is_image(input)
                 || is_scalar(value)
-                || (images == 2 && value.is_constant() && value.elements() > 0)
+                || (by_element.is_some() && value.is_constant() && value.elements() > 0)
         });
-        (is_wanted && outputs_fit && fits).then_some(InNhwc {
+        // What becomes wider than elements that are transposed fast is brought back sooner.
+        let is_wide = |value: &ValueId| self.graph.values[*value].element_size() > size_of::<f32>();
+        let mut known = inputs.iter().filter(|input| self.nhwc.contains_key(input));
+        let grows = node.outputs.iter().any(is_wide) && !known.any(is_wide);
+        (is_wanted && outputs_fit && fits && !grows).then_some(InNhwc {
             work: Work::Operation(operation),
             images,
             are_outputs_images,

@@ -4,6 +4,7 @@
 use super::Readers;
 use crate::graph::{Graph, Work};
 use nnhal_hal::OperandType;
+use nnhal_kernels::reduction::ReduceBytes;
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::reduce::Reduction;
 
@@ -36,14 +37,11 @@ fn means(graph: &Graph<'_>, readers: &Readers, first: usize) -> Option<(usize, u
     let is_8_bit =
         matches!(stored, OperandType::TensorQuant8Asymm | OperandType::TensorQuant8AsymmSigned);
     let lengths = &graph.values[from].dimensions;
-    // Of nothing there is no mean; sums of more leave 32 bits.
+    // Of nothing there is no mean.
     let count: usize = reduce.axes.iter().map(|axis| lengths[*axis] as usize).product();
     let can_be = is_8_bit
         && stored == graph.values[to].operand_type()
         && reduce.reduction == Reduction::Mean
-        && (1..MOST_ELEMENTS).contains(&count);
+        && (1..=ReduceBytes::MOST_ELEMENTS).contains(&count);
     can_be.then(|| (mean, last, reduce.axes.clone()))
 }
-
-/// See [`nnhal_kernels::reduction::ReduceBytes`].
-const MOST_ELEMENTS: usize = 1 << 23;

@@ -34,15 +34,9 @@ fn is_8_bit(value: &Value<'_>) -> bool {
 /// What the operation's reference kernel makes of all numbers there are, and which input they come in.
 fn table(graph: &Graph<'_>, node: &Node) -> Option<(usize, [u8; 256])> {
     let Work::Operation(operation) = &node.work else { return None };
-    let at = match operation {
-        AnyOperation::Activation(_)
-        | AnyOperation::HardSwish(_)
-        | AnyOperation::Elementwise(_)
-        | AnyOperation::Elu(_) => 0,
-        AnyOperation::Arithmetic(_)
-        | AnyOperation::MaximumMinimum(_)
-        | AnyOperation::Prelu(_)
-        | AnyOperation::Comparison(_) => beside_a_number(graph, node)?,
+    let at = match operation.by_element()? {
+        1 => 0,
+        2 => beside_a_number(graph, node)?,
         _ => return None,
     };
     let (input, output) = (&graph.values[node.inputs[at]], &graph.values[node.outputs[0]]);

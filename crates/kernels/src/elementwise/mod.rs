@@ -29,7 +29,7 @@ mod tests;
 mod unary;
 
 use crate::InstructionSet;
-use crate::broadcast::{Operand, Walk};
+use crate::broadcast::{MOST_OPERANDS, Operand, Walk};
 use crate::team::Team;
 use crate::vector::{Isa, Kernel, Simd};
 pub use binary::Binary;
@@ -54,10 +54,14 @@ pub struct Chain {
 }
 
 impl Chain {
+    /// Most operands, that which it begins with included.
+    pub const MOST_OPERANDS: usize = MOST_OPERANDS;
+
     /// Steps that begin with the value of operand 0. Shapes are aligned at their last axes.
     ///
     /// # Panics
-    /// If the shapes do not broadcast to a common one, or there are none or more than 6, or a step
+    /// If the shapes do not broadcast to a common one, there are none or more than
+    /// [`MOST_OPERANDS`](Self::MOST_OPERANDS), or a step
     /// names an operand that is not there.
     pub fn prepare(set: InstructionSet, shapes: &[&[usize]], steps: &[Step]) -> Self {
         assert!(!shapes.is_empty(), "a chain begins with an operand");

@@ -11,9 +11,6 @@ use crate::vector::{Byte, Isa, Kernel, Simd, load_bytes_partial};
 /// Elements from which on a second thread is worth waking.
 const ELEMENTS_OF_TASK: usize = 32 * 1024;
 
-/// This many bytes have a sum that fits into 32 bits.
-const MOST_ELEMENTS: usize = 1 << 23;
-
 /// What stored numbers become together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteReduction {
@@ -34,6 +31,9 @@ pub struct ReduceBytes {
 }
 
 impl ReduceBytes {
+    /// Most elements that become one: this many bytes have a sum that fits into 32 bits.
+    pub const MOST_ELEMENTS: usize = 1 << 23;
+
     /// Of a contiguous tensor over the axes whose numbers are given. `None` if nothing would become an
     /// element, or so much that sums leave 32 bits.
     ///
@@ -46,7 +46,7 @@ impl ReduceBytes {
         reduced: &[usize],
     ) -> Option<Self> {
         let axes = Axes::new(lengths, reduced);
-        (1..=MOST_ELEMENTS).contains(&axes.count).then(|| Self {
+        (1..=Self::MOST_ELEMENTS).contains(&axes.count).then(|| Self {
             isa: Isa::of(set),
             reduction,
             axes,
@@ -148,7 +148,7 @@ impl<T: Byte, U, F: Fn(i32) -> U> Part<'_, T, U, F> {
                 let mut all = nothing(WHAT);
                 for number in 0..axes.count / row.length {
                     let start = start + offset(outer, number);
-                    // A row is no longer than `MOST_ELEMENTS`.
+                    // A row is no longer than [`ReduceBytes::MOST_ELEMENTS`].
                     if pace.is_over(row.length) {
                         break;
                     }

@@ -14,9 +14,6 @@ use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
 use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
 use nnhal_ops::rules::requantize::quantize;
 
-/// Most operands of a chain.
-const MOST_OPERANDS: usize = 6;
-
 fn lengths(value: &Value<'_>) -> Vec<usize> {
     value.dimensions.iter().map(|length| *length as usize).collect()
 }
@@ -78,7 +75,7 @@ pub(super) fn chain(builder: &Builder<'_, '_>, node: &Node, steps: &[Step]) -> O
 impl Kernel for FloatChain {
     fn run(&self, operands: Operands<'_>, run: &mut Run<'_>) -> Result<(), EngineError> {
         let (inputs, [output], _) = operands.split();
-        let mut slices = [&[][..]; MOST_OPERANDS];
+        let mut slices = [&[][..]; Chain::MOST_OPERANDS];
         for (index, slice) in slices[..self.operands].iter_mut().enumerate() {
             *slice = inputs.floats(index);
         }
