@@ -5,8 +5,9 @@
 //!
 //! let options = Options::new("models").http("127.0.0.1:8000".parse()?).grpc("127.0.0.1:8001".parse()?);
 //! let server = Server::start(options)?;
+//! let signals = server.signals()?;
 //! println!("http://{}", server.http_address().expect("it was asked for"));
-//! server.run_until_signal()?;
+//! server.run_until_signal(signals);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -43,6 +44,6 @@ pub use request::{
     Data, InferRequest, InferResponse, InputTensor, OutputData, OutputTensor, Parameter,
     Parameters, WantedOutput,
 };
-pub use server::Server;
+pub use server::{Server, Signals};
 pub use shared_memory::{RegionStatus, Slice};
 pub use telemetry::{LogFormat, Telemetry, start as start_telemetry};

@@ -13,8 +13,9 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -22,6 +23,9 @@ use tokio::task::JoinHandle;
 const MOST_THREADS: usize = 4;
 /// Threads for what takes its time: much JSON, loading.
 const MOST_BLOCKING: usize = 8;
+/// Connections that the system takes before they are accepted: with fewer, a client of a burst tries again a second
+/// later. The system has a limit of its own (`net.core.somaxconn`).
+const BACKLOG: u32 = 4096;
 /// Descriptors that are kept for other things than connections.
 const KEPT_DESCRIPTORS: usize = 128;
 
@@ -35,6 +39,13 @@ pub struct Server {
     http: Option<SocketAddr>,
     grpc: Option<SocketAddr>,
     shutdown_timeout: Duration,
+}
+
+/// SIGTERM and SIGINT, kept for [`Server::run_until_signal`].
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
 impl Server {
@@ -119,24 +130,28 @@ impl Server {
         self.grpc
     }
 
-    /// Serves until the process is asked to end (SIGTERM, SIGINT), then ends in order.
+    /// From here on SIGTERM and SIGINT do not end the process, but are kept for [`Self::run_until_signal`]. To be called
+    /// before others are told that the server is there, so that whoever ends it at once ends it in order.
     ///
     /// # Errors
     /// Signals cannot be waited for.
-    pub fn run_until_signal(self) -> Result<(), StartError> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let waited = self.runtime.block_on(async {
-            let mut terminate = signal(SignalKind::terminate())?;
-            let mut interrupt = signal(SignalKind::interrupt())?;
+    pub fn signals(&self) -> Result<Signals, StartError> {
+        let _entered = self.runtime.enter();
+        let failed = |source| StartError::System { what: "signals", source };
+        let terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        Ok(Signals { terminate, interrupt })
+    }
+
+    /// Serves until the process is asked to end, then ends in order.
+    pub fn run_until_signal(self, mut signals: Signals) {
+        self.runtime.block_on(async {
             tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                _ = signals.terminate.recv() => {}
+                _ = signals.interrupt.recv() => {}
             }
-            Ok(())
         });
-        waited.map_err(|source| StartError::System { what: "signals", source })?;
         self.end();
-        Ok(())
     }
 
     /// Takes no more connections, answers what is in progress, and ends; what takes longer than
@@ -171,7 +186,11 @@ fn runtime() -> Result<Runtime, StartError> {
 
 fn listen(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let listen = async {
-        let listener = TcpListener::bind(address).await?;
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // As others do: a server that starts again need not wait for old connections of its address.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
         Ok((listener, address))
     };

@@ -107,10 +107,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let _telemetry =
         nnhal_serve::start_telemetry(wanted.as_deref(), format).map_err(CliError::from)?;
     let server = Server::start(arguments.options()).map_err(CliError::from)?;
+    let signals = server.signals().map_err(CliError::from)?;
     for (name, address) in [("http", server.http_address()), ("grpc", server.grpc_address())] {
         if let Some(address) = address {
             print(&format!("{name} {address}\n"))?;
         }
     }
-    Ok(server.run_until_signal()?)
+    server.run_until_signal(signals);
+    Ok(())
 }
