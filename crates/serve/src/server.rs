@@ -131,7 +131,7 @@ impl Server {
     }
 
     /// From here on SIGTERM and SIGINT do not end the process, but are kept for [`Self::run_until_signal`]. To be called
-    /// before others are told that the server is there, so that whoever ends it at once ends it in order.
+    /// before others learn that the server is there, so that whoever ends it at once ends it in order.
     ///
     /// # Errors
     /// Signals cannot be waited for.
