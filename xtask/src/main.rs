@@ -61,7 +61,7 @@ enum Command {
     Schema,
     /// Finds relative links in documentation that lead nowhere; fails if there are any.
     Links,
-    /// Finds modules of a crate that import each other in circles; fails if there are others than in .ci/circles.txt.
+    /// Finds modules of a crate that import each other in cycles; fails if there are others than in .ci/cycles.txt.
     Modules,
     /// Writes the files and entries of a new operation, with failing tests to fill in.
     NewOp {

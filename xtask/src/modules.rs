@@ -1,4 +1,4 @@
-//! Modules of a crate that import each other in circles.
+//! Modules of a crate that import each other in cycles.
 //!
 //! A module imports another one of the same parent if code of its files, or of its children's, names an item that a file of
 //! the other one defines: in `use`, in a path, or inside of a macro's arguments. Re-exports are followed to the file that
@@ -58,30 +58,30 @@ struct Crate {
 }
 
 /// Groups that there still are: a line each, with the modules' files in order.
-const KNOWN: &str = ".ci/circles.txt";
+const KNOWN: &str = ".ci/cycles.txt";
 
 /// Modules of one parent that import each other.
-struct Circle {
+struct Cycle {
     /// Their files, from the repository's root.
     modules: Vec<String>,
     /// Which file names what of another one.
     imports: Vec<String>,
 }
 
-/// What the list of known circles does not say, and what it says that is no longer true.
+/// What the list of known cycles does not say, and what it says that is no longer true.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let list = files::read(&root.join(KNOWN))?;
     let lines = list.lines().map(str::trim);
     let known = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    Ok(compare(known, &circles(root)?))
+    Ok(compare(known, &cycles(root)?))
 }
 
-fn compare(mut known: BTreeSet<&str>, circles: &[Circle]) -> Vec<String> {
+fn compare(mut known: BTreeSet<&str>, cycles: &[Cycle]) -> Vec<String> {
     let mut differences = Vec::new();
-    for circle in circles {
-        let modules = circle.modules.join(" ");
+    for cycle in cycles {
+        let modules = cycle.modules.join(" ");
         if !known.remove(modules.as_str()) {
-            let imports = circle.imports.join("\n    ");
+            let imports = cycle.imports.join("\n    ");
             differences.push(format!("these import each other: {modules}\n    {imports}"));
         }
     }
@@ -89,8 +89,8 @@ fn compare(mut known: BTreeSet<&str>, circles: &[Circle]) -> Vec<String> {
     differences
 }
 
-/// The circles in every crate below `crates`.
-fn circles(root: &Path) -> Result<Vec<Circle>, Box<dyn Error>> {
+/// The cycles in every crate below `crates`.
+fn cycles(root: &Path) -> Result<Vec<Cycle>, Box<dyn Error>> {
     let mut found = Vec::new();
     let mut crates = std::fs::read_dir(root.join("crates"))?
         .map(|entry| entry.map(|entry| entry.path()))
@@ -100,7 +100,7 @@ fn circles(root: &Path) -> Result<Vec<Circle>, Box<dyn Error>> {
         let source = folder.join("src");
         for start in ["lib.rs", "main.rs"].map(|name| source.join(name)) {
             if start.is_file() {
-                found.extend(Crate::read(&start)?.circles(root));
+                found.extend(Crate::read(&start)?.cycles(root));
             }
         }
     }
@@ -306,7 +306,7 @@ impl Crate {
     }
 
     /// Groups of modules of one parent that import each other, files of their children included.
-    fn circles(&self, root: &Path) -> Vec<Circle> {
+    fn cycles(&self, root: &Path) -> Vec<Cycle> {
         let places: Vec<_> = (0..self.files.len()).map(|file| self.place(file)).collect();
         // By parent: which children import which, and the imports that show it.
         let mut parents: BTreeMap<File, BTreeMap<(File, File), Vec<String>>> = BTreeMap::new();
@@ -322,7 +322,7 @@ impl Crate {
         parents.values().flat_map(|imports| self.groups(imports, root)).collect()
     }
 
-    fn groups(&self, imports: &BTreeMap<(File, File), Vec<String>>, root: &Path) -> Vec<Circle> {
+    fn groups(&self, imports: &BTreeMap<(File, File), Vec<String>>, root: &Path) -> Vec<Cycle> {
         let nodes: BTreeSet<File> = imports.keys().flat_map(|&(from, to)| [from, to]).collect();
         let reached_from = |start: File| {
             let mut reached = BTreeSet::new();
@@ -352,7 +352,7 @@ impl Crate {
             let within =
                 imports.iter().filter(|((a, b), _)| group.contains(a) && group.contains(b));
             let imports = within.flat_map(|(_, lines)| lines).cloned().collect();
-            groups.push(Circle { modules, imports });
+            groups.push(Cycle { modules, imports });
         }
         groups
     }
@@ -527,15 +527,15 @@ fn defined(item: &syn::Item) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The circles of a crate with these files.
-    fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    /// The cycles of a crate with these files.
+    fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {
             files::write(&folder.path().join("crates/a/src").join(path), text).unwrap();
         }
-        let circles = circles(folder.path()).unwrap();
+        let cycles = cycles(folder.path()).unwrap();
         let name = |path: String| path.trim_start_matches("crates/a/src/").to_owned();
-        circles.into_iter().map(|it| it.modules.into_iter().map(name).collect()).collect()
+        cycles.into_iter().map(|it| it.modules.into_iter().map(name).collect()).collect()
     }
 
     #[test]
@@ -551,15 +551,15 @@ mod tests {
             "use super::a as other; pub struct B; fn f(_: &[other::A]) {}",
             "use crate::a::*; pub struct B; fn f(_: A) {}",
         ] {
-            assert_eq!(circles_of(&[library, a, ("b.rs", back), c]), [["a.rs", "b.rs"]], "{back}");
+            assert_eq!(cycles_of(&[library, a, ("b.rs", back), c]), [["a.rs", "b.rs"]], "{back}");
         }
         let none = ("b.rs", "pub struct B;");
-        assert_eq!(circles_of(&[library, a, none, c]), Vec::<Vec<String>>::new());
+        assert_eq!(cycles_of(&[library, a, none, c]), Vec::<Vec<String>>::new());
     }
 
     #[test]
     fn files_of_children_and_re_exports_count() {
-        let found = circles_of(&[
+        let found = cycles_of(&[
             ("lib.rs", "pub mod a; pub mod b; pub use b::B;"),
             ("a/mod.rs", "mod inner; pub use inner::A;"),
             ("a/inner.rs", "pub struct A(crate::B);"),
@@ -570,7 +570,7 @@ mod tests {
 
     #[test]
     fn parents_tests_and_other_crates_do_not_count() {
-        let found = circles_of(&[
+        let found = cycles_of(&[
             ("lib.rs", "mod a; mod b; pub struct Shared(a::A);"),
             ("a.rs", "use crate::{Shared, b::B}; pub struct A(B); fn f(_: Shared) {}"),
             (
@@ -583,12 +583,12 @@ mod tests {
 
     #[test]
     fn the_list_and_the_code_agree_in_both_directions() {
-        let circle = |modules: &[&str]| Circle {
+        let cycle = |modules: &[&str]| Cycle {
             modules: modules.iter().map(|&name| name.to_owned()).collect(),
             imports: vec!["a.rs names crate::b::B".to_owned()],
         };
-        assert!(compare(["a.rs b.rs"].into(), &[circle(&["a.rs", "b.rs"])]).is_empty());
-        let found = compare(["a.rs b.rs"].into(), &[circle(&["a.rs", "b.rs", "c.rs"])]);
+        assert!(compare(["a.rs b.rs"].into(), &[cycle(&["a.rs", "b.rs"])]).is_empty());
+        let found = compare(["a.rs b.rs"].into(), &[cycle(&["a.rs", "b.rs", "c.rs"])]);
         assert_eq!(found.len(), 2);
         assert!(found[0].contains("a.rs names crate::b::B"), "{found:?}");
         assert!(found[1].contains("not true any more: a.rs b.rs"), "{found:?}");

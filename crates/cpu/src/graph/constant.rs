@@ -115,15 +115,15 @@ impl<'source> Constant<'source> {
     /// Copies the bytes, of which there is room for as many as there are. What cannot be read is left
     /// as it is.
     pub(crate) fn read_to(&self, bytes: &mut [u8]) {
+        let copy = |to: &mut [u8], from: &[u8]| {
+            self.by_blocks(to, |to, first| {
+                to.copy_from_slice(&from[first..][..to.len()]);
+                Ok(())
+            })
+        };
         let result = match (self.kept(), &self.origin) {
-            (Some(from), _) => self.by_blocks(bytes, |to, from_byte| {
-                to.copy_from_slice(&from[from_byte..][..to.len()]);
-                Ok(())
-            }),
-            (None, ConstantOrigin::Here(from)) => self.by_blocks(bytes, |to, from_byte| {
-                to.copy_from_slice(&from[from_byte..][..to.len()]);
-                Ok(())
-            }),
+            (Some(from), _) => copy(bytes, from),
+            (None, ConstantOrigin::Here(from)) => copy(bytes, from),
             (None, ConstantOrigin::InPool(constant)) => match constant.in_pool() {
                 None => Ok(()),
                 Some(Err(error)) => Err(error.into()),

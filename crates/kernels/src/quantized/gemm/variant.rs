@@ -108,7 +108,7 @@ impl Variant {
     pub(super) fn compute(self, has_least_weight: bool) -> Compute {
         match self {
             #[cfg(nnhal_only_avx2)]
-            Self::Vnni | Self::Avx512 | Self::AvxVnni | Self::Avx512 | Self::VnniWords => {
+            Self::Vnni | Self::Avx512 | Self::AvxVnni | Self::VnniWords => {
                 unreachable!("not compiled")
             }
             #[cfg(all(target_arch = "x86_64", not(nnhal_only_avx2)))]
@@ -224,6 +224,8 @@ impl Variant {
         [vectors, vector, lane]: [usize; 3],
         weights: [u8; DEPTH],
     ) {
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = vectors; // Only 16-bit weights are ordered by halves first.
         let of_vector = vector * DEPTH * LANES;
         match self {
             #[cfg(target_arch = "x86_64")]
