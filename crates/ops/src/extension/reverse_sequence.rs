@@ -59,17 +59,17 @@ impl Operation for ReverseSequence {
         self.output_shapes(call)?;
         let dimensions = input.dimensions()?;
         let lengths = input.lengths()?;
-        let reversed: Vec<usize> = given
-            .i32s()?
-            .into_iter()
-            .map(|length| {
-                let most = lengths[self.sequence];
-                usize::try_from(length)
-                    .ok()
-                    .filter(|it| *it <= most)
-                    .ok_or_else(|| given.wrong("value", length, format!("0 to {most}")))
-            })
-            .collect::<Result<_, _>>()?;
+        let most = lengths[self.sequence];
+        let given_lengths = given.i32s()?;
+        let mut reversed: Vec<usize> = call.room(given_lengths.len())?;
+        let mut wrong = None;
+        call.each(given_lengths, |length| match usize::try_from(length) {
+            Ok(count) if count <= most => reversed.push(count),
+            _ => wrong = wrong.or(Some(length)),
+        })?;
+        if let Some(length) = wrong {
+            return Err(given.wrong("value", length, format!("0 to {most}")));
+        }
         let mut elements = Elements::to(output, &dimensions)?;
         if !dimensions.contains(&0) {
             // The axes behind both stay together.

@@ -60,6 +60,10 @@ impl Portable {
         let [height, width] = shape.output;
         let (batch, y) = (task / height, task % height);
         for x in 0..width {
+            // Once it is too late, a long row's other pixels take their time too.
+            if pace.is_over(1) {
+                return;
+            }
             let start = output.start(task * width + x);
             // SAFETY: the pixels of different tasks are different.
             let outputs = unsafe { output.values.slice(start, shape.output_channels) };
