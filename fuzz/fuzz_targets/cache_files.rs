@@ -8,7 +8,8 @@
 #![no_main]
 
 use nnhal_driver::cache::{
-    CODE_CONTEXT, CacheError, CacheFiles, CacheKey, Content, FORMAT, Identity, ModelCache,
+    CHUNK_CONTEXT, CODE_CONTEXT, CacheError, CacheFiles, CacheKey, Content, FORMAT, Identity,
+    ModelCache,
 };
 use nnhal_hal::RequestBuilder;
 use libfuzzer_sys::fuzz_target;
@@ -37,7 +38,13 @@ fn sealed(content: &[u8], description: &[u8]) -> Vec<u8> {
     file.extend([0; 32]);
     let key = blake3::derive_key(CODE_CONTEXT, &KEY);
     let mut hasher = blake3::Hasher::new_keyed(&key);
-    hasher.update(&file).update(content).update(&description);
+    hasher.update(&file);
+    if !content.is_empty() {
+        // At most one chunk, as the length has two bytes.
+        let key = blake3::derive_key(CHUNK_CONTEXT, &KEY);
+        hasher.update(blake3::keyed_hash(&key, content).as_bytes());
+    }
+    hasher.update(&description);
     file.extend(blake3::keyed_hash(&key, &file).as_bytes());
     file.extend(content);
     file.extend(description);

@@ -476,12 +476,13 @@ mod tests {
             .collect()
     }
 
-    /// Keeps the processor busy.
-    fn compute(duration: Duration) {
+    /// Keeps the processor busy. Returns how long that took, which is more if others had the processor meanwhile.
+    fn compute(duration: Duration) -> Duration {
         let begin = std::time::Instant::now();
         while begin.elapsed() < duration {
             std::hint::spin_loop();
         }
+        begin.elapsed()
     }
 
     #[test]
@@ -529,8 +530,8 @@ mod tests {
                 while !over.load(Ordering::Relaxed) {
                     let slot = slot_of(scheduler, client, Priority::Medium);
                     for _ in 0..parts {
-                        compute(Duration::from_micros(part));
-                        used[index].fetch_add(part, Ordering::Relaxed);
+                        let taken = compute(Duration::from_micros(part)).as_micros();
+                        used[index].fetch_add(taken.try_into().unwrap(), Ordering::Relaxed);
                         slot.let_others_pass(None, None).unwrap();
                     }
                 }
@@ -542,7 +543,11 @@ mod tests {
             crowd(scope, 6, run(0, 300, 1));
             crowd(scope, 1, run(1, 500, 100));
             crowd(scope, 2, run(2, 100, 1));
-            thread::sleep(Duration::from_millis(1500));
+            // Much more than a time slice of each, however little of the machine others leave to this test.
+            let all = || used.iter().map(|it| it.load(Ordering::Relaxed)).sum::<u64>();
+            while all() < 3_000_000 {
+                thread::sleep(Duration::from_millis(10));
+            }
             over.store(true, Ordering::Relaxed);
         });
         let used = used.map(AtomicU64::into_inner);

@@ -19,9 +19,10 @@
 //! | 96 | 32 | the keyed code of the 96 bytes before, so that a long file of a stranger is not read |
 //! | 128 | `c` | the content: the engine's own bytes, or the model's constants |
 //! | `128 + c` | `d` | the description: who saved it, and how the content is to be read |
-//! | `128 + c + d` | 32 | the keyed code of header, content and description |
+//! | `128 + c + d` | 32 | the keyed code of the header, the codes of the content's chunks, and the description |
 //!
-//! Numbers are little endian. The description is in the format of
+//! Each MiB of the content is a chunk with a keyed code, under a key of its own; these codes are not in the file. Threads
+//! read and check chunks side by side. Numbers are little endian. The description is in the format of
 //! [postcard](https://docs.rs/postcard); only what a holder of the key wrote gets that far.
 //!
 //! What is loaded must have been saved under the same token, by the same version of the same driver
@@ -60,6 +61,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod code;
 mod described;
 mod description;
 mod error;
@@ -68,17 +70,19 @@ mod identity;
 mod key;
 mod sealed;
 
+pub use code::{CHUNK_CONTEXT, CODE_CONTEXT};
 pub use described::DescribedSubgraph;
 pub use error::{CacheError, FileKind};
 pub use files::CacheFiles;
 pub use identity::Identity;
 pub use key::{CacheKey, KEY_LENGTH, KeyError};
-pub use sealed::{CODE_CONTEXT, FORMAT, LENGTH_LIMIT};
+pub use sealed::{FORMAT, LENGTH_LIMIT};
 
 use crate::engine::CompileOptions;
 use crate::extension_types::ExtensionTypes;
 use crate::interface::Interface;
 use bytes::Bytes;
+use code::CodeKeys;
 use description::{Description, Parts};
 use nnhal_hal::{CacheFilesNeeded, Extension, Model};
 use nnhal_ops::ValidModel;
@@ -87,7 +91,7 @@ use std::fmt;
 /// What a device needs to save and load compilations. Cloning is cheap enough to do it per call.
 #[derive(Clone)]
 pub struct ModelCache {
-    code_key: [u8; KEY_LENGTH],
+    keys: CodeKeys,
     identity: Identity,
 }
 
@@ -120,7 +124,7 @@ impl ModelCache {
 
     /// Files are authenticated with a key that is made from this one.
     pub fn new(key: &CacheKey, identity: Identity) -> Self {
-        Self { code_key: sealed::code_key(key), identity }
+        Self { keys: CodeKeys::new(key), identity }
     }
 
     /// The cache of a device on this machine, with the key of its state directory
@@ -167,7 +171,7 @@ impl ModelCache {
             }
         };
         let description = description.to_bytes(&self.identity)?;
-        sealed::write(&file, &self.code_key, files.token, content, &description)
+        sealed::write(&file, &self.keys, files.token, content, &description)
     }
 
     /// Checks all of what [`ModelCache::load`] would load but the model inside, if it is one: that the
@@ -181,7 +185,7 @@ impl ModelCache {
 
     fn open(&self, files: CacheFiles<'_>) -> Result<(Bytes, CompileOptions, Parts), CacheError> {
         let file = files.only_model_file()?;
-        let (content, description) = sealed::read(&file, &self.code_key, files.token)?;
+        let (content, description) = sealed::read(&file, &self.keys, files.token)?;
         let (options, parts) =
             Description::from_bytes(&description, &self.identity)?.into_parts()?;
         Ok((content, options, parts))

@@ -1,25 +1,21 @@
 //! The file: a header, two parts, and the keyed code of it all. See the [table](super).
 
+use super::code::CodeKeys;
 use super::error::CacheError;
-use super::key::{CacheKey, KEY_LENGTH};
-use blake3::Hasher;
+use blake3::Hash;
 use bytes::Bytes;
 use nnhal_hal::CacheToken;
 use nnhal_hal::memory::{map_sealed, zeros_in_huge_pages};
-use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The number of this format. Whatever changes the layout or the description counts it up.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// Most bytes that a cache file may have: 1 GiB, more than the constants of any model that runs on
 /// such a device. It bounds what a file with holes can make us read.
 pub const LENGTH_LIMIT: u64 = 1 << 30;
-
-/// What the key of the code is derived for, in [`blake3::derive_key`].
-pub const CODE_CONTEXT: &str = "nnhal 2026-11-21 code of a model cache file";
 
 const MAGIC: [u8; 8] = *b"nnhalc\r\n";
 /// With zeros behind what it says, so that the content begins on a cache line: a file that is mapped
@@ -30,11 +26,6 @@ const CODE_LENGTH: usize = blake3::OUT_LEN;
 const CONTENT_AT: u64 = (HEADER_LENGTH + CODE_LENGTH) as u64;
 /// What a file has besides its parts.
 const FRAME_LENGTH: u64 = CONTENT_AT + CODE_LENGTH as u64;
-
-/// The key that files are authenticated with: good for nothing else (and nothing else for this).
-pub(super) fn code_key(key: &CacheKey) -> [u8; KEY_LENGTH] {
-    blake3::derive_key(CODE_CONTEXT, key.bytes())
-}
 
 /// What comes first in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +89,7 @@ fn field<const N: usize>(bytes: &[u8; HEADER_LENGTH], offset: usize) -> [u8; N] 
 /// Replaces what the file holds. If that fails the file is left empty, as far as the system lets it.
 pub(super) fn write(
     file: &File,
-    code_key: &[u8; KEY_LENGTH],
+    keys: &CodeKeys,
     token: &CacheToken,
     content: &[u8],
     description: &[u8],
@@ -115,8 +106,8 @@ pub(super) fn write(
         return Err(CacheError::TooLong { found, limit: LENGTH_LIMIT });
     }
     let header = header.to_bytes(length);
-    let header_code = blake3::keyed_hash(code_key, &header);
-    let code = code(code_key, &header, content, description);
+    let header_code = keys.of_header(&header);
+    let code = keys.of_file(&header, &keys.of_chunks(content), description);
     let truncate = || file.set_len(0).map_err(CacheError::system("ftruncate"));
     truncate()?;
     let parts: [&[u8]; 5] =
@@ -137,17 +128,17 @@ pub(super) fn write(
 /// one can change the file: then they are the file's own pages, which other processes may have too.
 pub(super) fn read(
     file: &File,
-    code_key: &[u8; KEY_LENGTH],
+    keys: &CodeKeys,
     token: &CacheToken,
 ) -> Result<(Bytes, Bytes), CacheError> {
     let length = file.metadata().map_err(CacheError::system("fstat"))?.len();
     match map_sealed(file) {
         Some(memory) if memory.as_ref().len() as u64 == length => {
-            read_mapped(&Bytes::from_owner(memory), code_key, token)
+            read_mapped(&Bytes::from_owner(memory), keys, token)
         }
         _ => {
             let read_at = |bytes: &mut [u8], position| file.read_exact_at(bytes, position);
-            read_parts(length, read_at, code_key, token)
+            read_parts(length, read_at, keys, token)
         }
     }
 }
@@ -155,52 +146,57 @@ pub(super) fn read(
 /// The same of memory that no one changes.
 fn read_mapped(
     file: &Bytes,
-    code_key: &[u8; KEY_LENGTH],
+    keys: &CodeKeys,
     token: &CacheToken,
 ) -> Result<(Bytes, Bytes), CacheError> {
+    let range = |position: u64, length: u64| -> Option<_> {
+        let start = usize::try_from(position).ok()?;
+        let end = start.checked_add(usize::try_from(length).ok()?)?;
+        (end <= file.len()).then_some(start..end)
+    };
     let read_at = |bytes: &mut [u8], position| -> io::Result<()> {
-        let from = usize::try_from(position).ok().and_then(|at| file.get(at..));
-        let from = from.and_then(|from| from.get(..bytes.len()));
-        bytes.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
+        let from = range(position, bytes.len() as u64).ok_or(io::ErrorKind::UnexpectedEof)?;
+        bytes.copy_from_slice(&file[from]);
         Ok(())
     };
-    let part = |position, length| {
-        let range = |start: u64| -> Option<_> {
-            let start = usize::try_from(start).ok()?;
-            let end = start.checked_add(usize::try_from(length).ok()?)?;
-            (end <= file.len()).then_some(start..end)
-        };
-        range(position).map(|range| file.slice(range)).ok_or(CacheError::NoRoom { length })
+    let content = |position, length| {
+        let content = range(position, length).ok_or(CacheError::NoRoom { length })?;
+        let content = file.slice(content);
+        let codes = keys.of_chunks(&content);
+        Ok((content, codes))
     };
-    parts(file.len() as u64, read_at, part, code_key, token)
+    parts(file.len() as u64, read_at, content, keys, token)
 }
 
-/// The same of `length` bytes that `read_at` copies to a place from a position on.
+/// The same of `length` bytes that `read_at` copies to a place from a position on, on several threads if there are
+/// many.
 ///
 /// Every byte is read once, and no more memory is taken than there are bytes.
 pub(super) fn read_parts(
     length: u64,
-    read_at: impl FnMut(&mut [u8], u64) -> io::Result<()>,
-    code_key: &[u8; KEY_LENGTH],
+    read_at: impl Fn(&mut [u8], u64) -> io::Result<()> + Sync,
+    keys: &CodeKeys,
     token: &CacheToken,
 ) -> Result<(Bytes, Bytes), CacheError> {
-    let read_at = RefCell::new(read_at);
-    let read = |bytes: &mut [u8], position: u64| (read_at.borrow_mut())(bytes, position);
-    let part = |position, length| {
+    let content = |position, length| {
         let mut pages = zeros_in_huge_pages(length).map_err(|_| CacheError::NoRoom { length })?;
         let wanted = usize::try_from(length).unwrap_or(pages.len());
-        read(&mut pages[..wanted], position).map_err(CacheError::system("pread"))?;
-        Ok(Bytes::from_owner(pages).slice(..wanted))
+        let fill = |chunk: &mut [u8], at| read_at(chunk, position + at as u64);
+        let codes = keys
+            .of_chunks_to_fill(&mut pages[..wanted], fill)
+            .map_err(CacheError::system("pread"))?;
+        Ok((Bytes::from_owner(pages).slice(..wanted), codes))
     };
-    parts(length, read, part, code_key, token)
+    parts(length, &read_at, content, keys, token)
 }
 
-/// Content and description of `length` bytes, of which `read_at` copies few and `part` gives many.
+/// Content and description of `length` bytes, of which `read_at` copies few, and `content` gives many with the codes
+/// of their chunks.
 fn parts(
     length: u64,
     read_at: impl Fn(&mut [u8], u64) -> io::Result<()>,
-    part: impl Fn(u64, u64) -> Result<Bytes, CacheError>,
-    code_key: &[u8; KEY_LENGTH],
+    content: impl Fn(u64, u64) -> Result<(Bytes, Vec<Hash>), CacheError>,
+    keys: &CodeKeys,
     token: &CacheToken,
 ) -> Result<(Bytes, Bytes), CacheError> {
     let read_at =
@@ -218,28 +214,29 @@ fn parts(
     let mut found = [0; CODE_LENGTH];
     read_at(&mut found, HEADER_LENGTH as u64)?;
     // These comparisons take the same time wherever they differ.
-    if blake3::keyed_hash(code_key, &header_bytes) != found {
+    if keys.of_header(&header_bytes) != found {
         return Err(CacheError::Altered);
     }
-    let content = part(CONTENT_AT, header.content_length)?;
-    let description =
-        part(CONTENT_AT + header.content_length, u64::from(header.description_length))?;
+    let (content, chunks) = content(CONTENT_AT, header.content_length)?;
+    let mut description = zeroed(header.description_length)?;
+    read_at(&mut description, CONTENT_AT + header.content_length)?;
     read_at(&mut found, length - CODE_LENGTH as u64)?;
-    if code(code_key, &header_bytes, &content, &description) != found {
+    if keys.of_file(&header_bytes, &chunks, &description) != found {
         return Err(CacheError::Altered);
     }
     if header.token != *token {
         return Err(CacheError::Token);
     }
-    Ok((content, description))
+    Ok((content, description.into()))
 }
 
-/// The keyed code of all that a file holds.
-fn code(
-    code_key: &[u8; KEY_LENGTH],
-    header: &[u8; HEADER_LENGTH],
-    content: &[u8],
-    description: &[u8],
-) -> blake3::Hash {
-    Hasher::new_keyed(code_key).update(header).update(content).update(description).finalize()
+fn zeroed(length: u32) -> Result<Vec<u8>, CacheError> {
+    let no_room = CacheError::NoRoom { length: length.into() };
+    let Ok(wanted) = usize::try_from(length) else { return Err(no_room) };
+    let mut bytes = Vec::new();
+    if bytes.try_reserve_exact(wanted).is_err() {
+        return Err(no_room);
+    }
+    bytes.resize(wanted, 0);
+    Ok(bytes)
 }

@@ -10,7 +10,8 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use tempfile::{TempDir, tempdir};
 
@@ -39,7 +40,7 @@ fn model() -> ValidModel {
 fn load_sealed(content: &[u8], description: &[u8]) -> Result<Stored, CacheError> {
     let cache = cache();
     let file = tempfile::tempfile().unwrap();
-    sealed::write(&file, &cache.code_key, &TOKEN, content, description).unwrap();
+    sealed::write(&file, &cache.keys, &TOKEN, content, description).unwrap();
     let model = [file.into()];
     cache.load(CacheFiles { model: &model, data: &[], token: &TOKEN }, &[])
 }
@@ -118,7 +119,7 @@ fn cache_9_lengths_that_do_not_add_up_are_refused_before_anything_is_read() {
     // A file with holes costs nothing to make.
     file.set_len(1 << 40).unwrap();
     assert!(matches!(load(&file), CacheError::TooLong { found, .. } if found == 1 << 40));
-    sealed::write(&file, &cache.code_key, &TOKEN, &[1; 9], &describe(&cache.identity)).unwrap();
+    sealed::write(&file, &cache.keys, &TOKEN, &[1; 9], &describe(&cache.identity)).unwrap();
     let length = file.metadata().unwrap().len();
     file.write_all_at(&u64::MAX.to_le_bytes(), 16).unwrap();
     let error = load(&file);
@@ -130,34 +131,41 @@ fn cache_9_lengths_that_do_not_add_up_are_refused_before_anything_is_read() {
 #[test]
 fn cache_13_every_byte_is_read_once() {
     let (cache, file) = (cache(), tempfile::tempfile().unwrap());
-    let (content, description) = (vec![1; 10_000], describe(&cache.identity));
-    sealed::write(&file, &cache.code_key, &TOKEN, &content, &description).unwrap();
+    // Many chunks, so that threads read side by side, and the last one not a whole one.
+    let content: Vec<u8> = (0..=250).cycle().take(20 * code::CHUNK + 9).collect();
+    let description = describe(&cache.identity);
+    sealed::write(&file, &cache.keys, &TOKEN, &content, &description).unwrap();
     let length = file.metadata().unwrap().len();
-    let mut reads = vec![0; usize::try_from(length).unwrap()];
+    let reads = Mutex::new(Vec::new());
     let read_at = |bytes: &mut [u8], position| {
-        let start = usize::try_from(position).unwrap();
-        reads[start..start + bytes.len()].iter_mut().for_each(|count| *count += 1);
+        reads.lock().unwrap().push((position, bytes.len() as u64));
         file.read_exact_at(bytes, position)
     };
-    let read = sealed::read_parts(length, read_at, &cache.code_key, &TOKEN).unwrap();
+    let read = sealed::read_parts(length, read_at, &cache.keys, &TOKEN).unwrap();
     assert_eq!(read, (content.into(), description.into()));
-    assert!(reads.iter().all(|count| *count == 1));
+    let mut reads = reads.into_inner().unwrap();
+    reads.sort_unstable();
+    let end = reads.into_iter().fold(0, |end, (position, length)| {
+        assert_eq!(position, end);
+        end + length
+    });
+    assert_eq!(end, length);
 }
 
 #[test]
 fn of_a_strangers_file_little_is_read() {
     let (cache, file) = (cache(), tempfile::tempfile().unwrap());
-    sealed::write(&file, &[9; KEY_LENGTH], &TOKEN, &[1; 10_000], &describe(&cache.identity))
-        .unwrap();
+    let strangers = CodeKeys::new(&CacheKey::new([9; KEY_LENGTH]));
+    sealed::write(&file, &strangers, &TOKEN, &[1; 10_000], &describe(&cache.identity)).unwrap();
     let length = file.metadata().unwrap().len();
-    let mut count = 0;
+    let count = AtomicUsize::new(0);
     let read_at = |bytes: &mut [u8], position| {
-        count += bytes.len();
+        count.fetch_add(bytes.len(), Relaxed);
         file.read_exact_at(bytes, position)
     };
-    let read = sealed::read_parts(length, read_at, &cache.code_key, &TOKEN);
+    let read = sealed::read_parts(length, read_at, &cache.keys, &TOKEN);
     assert!(matches!(read, Err(CacheError::Altered)));
-    assert_eq!(count, 128, "the header and its code");
+    assert_eq!(count.into_inner(), 128, "the header and its code");
 }
 
 #[test]
@@ -166,7 +174,7 @@ fn what_is_saved_has_a_limit() {
     let long = usize::try_from(LENGTH_LIMIT).unwrap() - 159;
     // Zeros that no one touches take no memory.
     let content = vec![0; long];
-    let error = sealed::write(&file, &[0; KEY_LENGTH], &TOKEN, &content, &[]).unwrap_err();
+    let error = sealed::write(&file, &cache().keys, &TOKEN, &content, &[]).unwrap_err();
     assert!(matches!(error, CacheError::TooLong { found, limit } if found == limit + 1));
     assert_eq!(file.metadata().unwrap().len(), 0);
 }
