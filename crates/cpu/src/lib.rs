@@ -6,6 +6,7 @@
 //! | `graph` | a subgraph with all shapes known and constants at hand, to be rewritten |
 //! | `passes` | rewriting: fusing, merging, removing |
 //! | `plan` | steps with their kernels, memory, execution |
+//! | `why` | why a step runs the reference kernel |
 //!
 //! What has no fast kernel runs by the reference kernel of its operation, as a step of the same
 //! plan. What cannot be planned, because control flow or data decide about shapes, runs on the
@@ -29,6 +30,7 @@ mod program;
 mod saved;
 mod settings;
 mod static_subgraphs;
+mod why;
 
 pub use engine::CpuEngine;
 pub use nnhal_kernels::InstructionSet;

@@ -35,7 +35,13 @@ fn kernels(model: &Model) -> Vec<String> {
     };
     let engine = CpuEngine::new(Settings::default());
     let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();
-    program.plan().into_iter().map(|step| step.kernel).collect()
+    let steps = program.plan();
+    for step in &steps {
+        let is_reference = step.kernel == "reference";
+        let says_why = step.why_reference.as_ref().is_some_and(|why| !why.is_empty());
+        assert_eq!(is_reference, says_why, "{step:?}");
+    }
+    steps.into_iter().map(|step| step.kernel).collect()
 }
 
 /// Whether a name ends in a type, and perhaps an instruction set behind it.

@@ -2,7 +2,8 @@
 //!
 //! Every operation is drawn a number of times in the types of every row of its signature, with all
 //! arguments but the first constant. What is not computed by fast kernels alone must
-//! stand in `reference_steps.txt`, and nothing else: what has got a fast kernel is taken out of it.
+//! stand in `reference_steps.txt` with the reasons that its steps give, and nothing else: what has got a
+//! fast kernel is taken out of it.
 
 #[path = "../../reference/tests/calls/mod.rs"]
 mod calls;
@@ -32,8 +33,21 @@ enum Execution {
     Interpreted,
 }
 
-/// How a model of one operation runs.
-fn way(engine: &CpuEngine, sample: &Sample, row: &Row, random: &mut Random) -> Execution {
+/// How models of a case run.
+#[derive(Debug, Default)]
+struct Ways {
+    counts: BTreeMap<Execution, u32>,
+    /// Why reference kernels ran.
+    reasons: BTreeSet<String>,
+}
+
+/// How a model of one operation runs, and why its reference kernel does.
+fn way(
+    engine: &CpuEngine,
+    sample: &Sample,
+    row: &Row,
+    random: &mut Random,
+) -> (Execution, BTreeSet<String>) {
     let call = sample.typed(row);
     let (model, _) = alone(&call, Shapes::OfInputs, Constants::AllButFirst, random).unwrap();
     let model = nnhal_ops::validate(&model, HalVersion::LATEST).unwrap();
@@ -43,19 +57,23 @@ fn way(engine: &CpuEngine, sample: &Sample, row: &Row, random: &mut Random) -> E
     };
     let program = engine.compile(&model, &options, &Budget::unlimited()).unwrap();
     let steps = program.plan();
-    if steps.iter().any(|step| step.kernel == "reference") {
+    let reasons: BTreeSet<String> =
+        steps.iter().filter_map(|step| step.why_reference.clone()).collect();
+    let execution = if steps.iter().any(|step| step.kernel == "reference") {
         Execution::Reference
     } else if steps.is_empty() && program.save().is_none() {
         Execution::Interpreted
     } else {
         Execution::Fast
-    }
+    };
+    assert_eq!(execution == Execution::Reference, !reasons.is_empty(), "{steps:?}");
+    (execution, reasons)
 }
 
 /// By what a line begins with, how often a model runs which way.
-fn survey(operation: OperationType) -> BTreeMap<String, BTreeMap<Execution, u32>> {
+fn survey(operation: OperationType) -> BTreeMap<String, Ways> {
     let engine = CpuEngine::new(Settings::default());
-    let mut ways: BTreeMap<String, BTreeMap<Execution, u32>> = BTreeMap::new();
+    let mut all: BTreeMap<String, Ways> = BTreeMap::new();
     for seed in 0..SAMPLES {
         let mut random = Random::new(seed);
         let sample = samples::draw(operation, &mut random).expect("a sample");
@@ -73,12 +91,14 @@ fn survey(operation: OperationType) -> BTreeMap<String, BTreeMap<Execution, u32>
                     _ => operation.to_string(),
                 };
                 let case = format!("{name}{layout} {}", types.join(" "));
-                let way = way(&engine, sample, row, &mut random);
-                *ways.entry(case).or_default().entry(way).or_default() += 1;
+                let (execution, reasons) = way(&engine, sample, row, &mut random);
+                let ways = all.entry(case).or_default();
+                *ways.counts.entry(execution).or_default() += 1;
+                ways.reasons.extend(reasons);
             }
         }
     }
-    ways
+    all
 }
 
 fn short(name: &str) -> String {
@@ -86,15 +106,19 @@ fn short(name: &str) -> String {
 }
 
 /// What stands in the list about a case; nothing of one that is always fast.
-fn line(case: &str, ways: &BTreeMap<Execution, u32>) -> Option<String> {
-    let (worst, count) = ways.last_key_value()?;
-    let how_often = if *count == ways.values().sum() { "always" } else { "sometimes" };
+fn line(case: &str, ways: &Ways) -> Option<String> {
+    let (worst, count) = ways.counts.last_key_value()?;
+    let how_often = if *count == ways.counts.values().sum() { "always" } else { "sometimes" };
     let what = match worst {
         Execution::Fast => return None,
         Execution::Reference => "reference",
         Execution::Interpreted => "interpreted",
     };
-    Some(format!("{case}: {how_often} {what}"))
+    let mut line = format!("{case}: {how_often} {what}");
+    for reason in &ways.reasons {
+        line += &format!("; {reason}");
+    }
+    Some(line)
 }
 
 #[test]

@@ -29,6 +29,9 @@ pub struct PlannedStep {
     pub scratch: Range<u64>,
     /// Which of the program's plans it is a step of: each has memory of its own.
     pub plan: usize,
+    /// Of a step that runs the reference kernel of its operation, which is slow: why no fast kernel does,
+    /// as a part of a sentence. `None` of others.
+    pub why_reference: Option<String>,
 }
 
 /// A value in the memory of an execution.

@@ -1,23 +1,30 @@
 //! [`Graph`]: a subgraph with all shapes known and constants at hand, to be rewritten.
 
+mod argument;
 mod build;
 mod constant;
 mod source;
 mod weights;
 mod work;
 
+pub(crate) use argument::Argument;
 pub(crate) use build::{NoGraph, StaticSubgraph, last_reads};
 pub(crate) use constant::{Constant, ConstantOrigin};
 pub(crate) use source::{SavedConstant, Source, declared};
 pub(crate) use weights::{Scratch, Weights};
 pub(crate) use work::{
-    Convolution, Epilogue, MaskedSoftmax, Matmul, Normalization, TransposedConvolution, Work,
+    Bytes, Convolution, Elements, Epilogue, MaskedSoftmax, Matmul, Normalization, RequantizedMean,
+    TransposedConvolution, Work,
 };
 
 use nnhal_driver::{Charge, OperationPlace};
-use nnhal_hal::{Operand, OperandType};
-use nnhal_kernels::Preparation;
+use nnhal_hal::{FusedActivation, Operand, OperandType, OperationType};
+use nnhal_kernels::quantized::{Activations, Signedness};
+use nnhal_kernels::quantized_elementwise::Quantization;
+use nnhal_kernels::{Preparation, TooLarge};
 use nnhal_ops::extension::element_size;
+use nnhal_ops::rules::activation_range;
+use nnhal_ops::{ArgumentSource, Call};
 use std::borrow::Cow;
 
 /// Index of a value in its graph.
@@ -96,6 +103,50 @@ impl Value<'_> {
         self.is_float16() || self.is_widened
     }
 
+    /// Whether numbers of 8 bits with a zero point are signed; `None` of other types.
+    pub(crate) fn is_signed(&self) -> Option<bool> {
+        match self.operand_type() {
+            OperandType::TensorQuant8Asymm => Some(false),
+            OperandType::TensorQuant8AsymmSigned => Some(true),
+            _ => None,
+        }
+    }
+
+    /// How numbers of 8 bits are read by products; `None` if they have not 8 bits.
+    pub(crate) fn activations(&self) -> Option<Activations> {
+        let signedness = match self.operand_type() {
+            OperandType::TensorQuant8Asymm => Signedness::Unsigned,
+            OperandType::TensorQuant8AsymmSigned
+            | OperandType::TensorQuant8Symm
+            | OperandType::TensorQuant8SymmPerChannel => Signedness::Signed,
+            _ => return None,
+        };
+        Some(Activations { signedness, zero_point: self.operand.zero_point })
+    }
+
+    /// How a value is stored.
+    pub(crate) fn quantization(&self) -> Quantization {
+        Quantization { scale: self.operand.scale, zero_point: self.operand.zero_point }
+    }
+
+    /// The stored numbers that an activation clamps a quantized output to; `None` of other types.
+    pub(crate) fn stored_range(&self, activation: FusedActivation) -> Option<(i32, i32)> {
+        let source = ArgumentSource {
+            operand: &self.operand,
+            shape: nnhal_ops::Shape::UNKNOWN,
+            value: nnhal_ops::Value::NotKnown,
+        };
+        // The type of operation does not matter.
+        let call = Call::new(OperationType::Conv2d, [], [source]);
+        self.operand_type().quantized_range()?;
+        Some(activation_range::stored(activation, call.output(0)))
+    }
+
+    /// The lengths.
+    pub(crate) fn lengths(&self) -> Vec<usize> {
+        self.dimensions.iter().map(|length| *length as usize).collect()
+    }
+
     /// Number of elements.
     pub(crate) fn elements(&self) -> usize {
         self.checked_elements().unwrap_or(usize::MAX)
@@ -138,6 +189,12 @@ impl Value<'_> {
 
     pub(crate) fn is_constant(&self) -> bool {
         self.as_constant().is_some()
+    }
+
+    /// What is wrong where the bytes of a constant are not there.
+    pub(crate) fn unreadable(&self) -> TooLarge {
+        let wanted = self.as_constant().map(Constant::length);
+        TooLarge { what: "a constant", wanted, left: None }
     }
 
     /// The bytes of a constant, as the model has them.
@@ -186,6 +243,13 @@ impl Value<'_> {
         }
         Weights::floats(constant, self.is_float16(), scratch)
     }
+}
+
+/// The values that a CONCATENATION joins; its last input is the axis.
+pub(crate) fn parts<'node>(graph: &Graph<'_>, node: &'node Node) -> &'node [ValueId] {
+    let is_axis = |id: &ValueId| graph.values[*id].operand_type().is_scalar();
+    let count = node.inputs.iter().position(is_axis).unwrap_or(node.inputs.len());
+    &node.inputs[..count]
 }
 
 impl Graph<'_> {

@@ -4,6 +4,7 @@ use nnhal_hal::FusedActivation;
 use nnhal_kernels::batch_matmul::Layout;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::elementwise::Step;
+use nnhal_kernels::quantized::Activations;
 use nnhal_kernels::transposed_convolution;
 use nnhal_ops::AnyOperation;
 
@@ -15,7 +16,8 @@ pub(crate) enum Work {
     /// Nothing: the output's bytes are the input's, under other lengths.
     View,
     /// CONV_2D, GROUPED_CONV_2D or DEPTHWISE_CONV_2D of NHWC images, or FULLY_CONNECTED, and what
-    /// could be merged into it. Inputs: image, filter, bias, and the residual, if it has one. To FULLY_CONNECTED every row of the input is a pixel.
+    /// could be merged into it. Inputs: image, filter, bias, and the residual, if it has one. To
+    /// FULLY_CONNECTED every row of the input is a pixel.
     Convolution(Convolution),
     /// TRANSPOSE_CONV_2D of NHWC images with a constant filter and bias. Inputs: image, filter, bias.
     TransposedConvolution(TransposedConvolution),
@@ -31,9 +33,9 @@ pub(crate) enum Work {
     /// SOFTMAX along the last axis, of floats that are adjusted first. Inputs: the scores, and a mask,
     /// if there is one.
     Softmax(MaskedSoftmax),
-    /// The mean over these axes of 8-bit numbers, stored with another scale or zero point: what they
-    /// stand for is summed up.
-    RequantizedMean(Vec<usize>),
+    /// The mean over axes of 8-bit numbers, stored with another scale or zero point: what they stand for
+    /// is summed up.
+    RequantizedMean(RequantizedMean),
     /// A function of 8 bits, element by element: by the stored input's bits the stored output's.
     Table(Box<[u8; 256]>),
 }
@@ -44,17 +46,45 @@ pub(crate) struct Convolution {
     pub(crate) shape: Shape,
     /// The layout of the filter: `[1, height, width, depth_out]`, or `[depth_out, height, width, depth]`.
     pub(crate) is_depthwise: bool,
-    /// Whether a tensor of the output's shape is added to the result, before the activation. Floats
-    /// only.
-    pub(crate) has_residual: bool,
-    pub(crate) epilogue: Epilogue,
+    pub(crate) elements: Elements,
+}
+
+/// What is multiplied and added in a convolution, and what becomes of the sums.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Elements {
+    Floats {
+        epilogue: Epilogue,
+        /// Whether a tensor of the output's shape is added to the result, before the epilogue.
+        has_residual: bool,
+    },
+    Bytes(Bytes),
+}
+
+/// Numbers of 8 bits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bytes {
+    pub(crate) input: Activations,
+    pub(crate) weights: Activations,
+    /// What stored results are clamped to.
+    pub(crate) range: (i32, i32),
 }
 
 /// See [`Work::TransposedConvolution`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TransposedConvolution {
     pub(crate) shape: transposed_convolution::Shape,
-    pub(crate) epilogue: Epilogue,
+    /// Never with a residual.
+    pub(crate) elements: Elements,
+}
+
+/// See [`Work::RequantizedMean`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RequantizedMean {
+    /// [`ReduceBytes`](nnhal_kernels::reduction::ReduceBytes) takes as many elements as they have.
+    pub(crate) axes: Vec<usize>,
+    pub(crate) is_signed: bool,
+    /// Of stored results.
+    pub(crate) range: (i32, i32),
 }
 
 /// See [`Work::Normalization`].

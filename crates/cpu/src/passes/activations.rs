@@ -1,8 +1,7 @@
 //! An activation that is alone in reading a result becomes the epilogue of what computes it.
 
 use super::Readers;
-use crate::graph::{Epilogue, Graph, Work};
-use nnhal_hal::FusedActivation;
+use crate::graph::{Convolution, Elements, Epilogue, Graph, TransposedConvolution, Work};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::Activation;
 
@@ -32,9 +31,13 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
 
 /// The epilogue of a node that can have one.
 fn epilogue(graph: &Graph<'_>, index: usize) -> Option<Epilogue> {
+    let of_elements = |elements| match elements {
+        Elements::Floats { epilogue, .. } => Some(epilogue),
+        Elements::Bytes(_) => None,
+    };
     match &graph.nodes[index].work {
-        Work::Convolution(convolution) => Some(convolution.epilogue),
-        Work::TransposedConvolution(convolution) => Some(convolution.epilogue),
+        Work::Convolution(convolution) => of_elements(convolution.elements),
+        Work::TransposedConvolution(convolution) => of_elements(convolution.elements),
         Work::Operation(AnyOperation::Arithmetic(arithmetic)) => {
             Some(Epilogue::Clamp(arithmetic.activation))
         }
@@ -44,12 +47,18 @@ fn epilogue(graph: &Graph<'_>, index: usize) -> Option<Epilogue> {
 
 /// Makes `activation` the epilogue of a node, if it has no other and can have this one.
 fn set_epilogue(work: &mut Work, present: Epilogue, activation: Epilogue) -> bool {
-    if present != Epilogue::Clamp(FusedActivation::None) {
+    if present != Epilogue::NONE {
         return false;
     }
     match (work, activation) {
-        (Work::Convolution(convolution), _) => convolution.epilogue = activation,
-        (Work::TransposedConvolution(convolution), _) => convolution.epilogue = activation,
+        (
+            Work::Convolution(Convolution { elements: Elements::Floats { epilogue, .. }, .. })
+            | Work::TransposedConvolution(TransposedConvolution {
+                elements: Elements::Floats { epilogue, .. },
+                ..
+            }),
+            _,
+        ) => *epilogue = activation,
         (Work::Operation(AnyOperation::Arithmetic(arithmetic)), Epilogue::Clamp(activation)) => {
             arithmetic.activation = activation;
         }

@@ -3,6 +3,7 @@
 
 use super::Readers;
 use crate::graph::{Graph, Node, ValueId, Work};
+use crate::why::Why;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::elementwise::{Binary, Chain, Step, Unary};
 use nnhal_ops::AnyOperation;
@@ -17,7 +18,7 @@ const MOST_STEPS: usize = 32;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for index in 0..graph.nodes.len() {
-        if let Some((steps, inputs)) = chain(graph, &graph.nodes[index]) {
+        if let Ok((steps, inputs)) = chain(graph, &graph.nodes[index]) {
             let node = &mut graph.nodes[index];
             node.work = Work::Chain(steps);
             node.inputs = inputs;
@@ -26,22 +27,28 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     join(graph);
 }
 
-/// The steps of an operation, and the values that they use.
-fn chain(graph: &Graph<'_>, node: &Node) -> Option<(Vec<Step>, Vec<ValueId>)> {
-    let Work::Operation(operation) = &node.work else { return None };
-    let output = *node.outputs.first()?;
-    if !graph.values[output].is_float() || !graph.values[*node.inputs.first()?].is_float() {
-        return None;
+/// The steps of an operation, and the values that they use; or why it has none.
+pub(super) fn chain(graph: &Graph<'_>, node: &Node) -> Result<(Vec<Step>, Vec<ValueId>), Why> {
+    let Work::Operation(operation) = &node.work else { return Err(Why::Operation) };
+    if operation.by_element().is_none() {
+        return Err(Why::Operation);
     }
-    let one = |unary| Some((vec![Step::Unary(unary)], vec![node.inputs[0]]));
+    for argument in [graph.output(node, 0), graph.input(node, 0)] {
+        if !argument.is_float() {
+            return Err(argument.of_other_type("floats"));
+        }
+    }
+    let one = |unary| Ok((vec![Step::Unary(unary)], vec![node.inputs[0]]));
     let two = |binary, activation: FusedActivation| {
         let mut steps = vec![Step::Binary(binary, 1)];
         steps.extend(clamp(activation).map(Step::Unary));
-        Some((steps, vec![node.inputs[0], node.inputs[1]]))
+        Ok((steps, vec![node.inputs[0], node.inputs[1]]))
     };
     let none = FusedActivation::None;
     match operation {
-        AnyOperation::Activation(Activation::Clamp(activation)) => one(clamp(*activation)?),
+        AnyOperation::Activation(Activation::Clamp(activation)) => {
+            one(clamp(*activation).ok_or(Why::Operation)?)
+        }
         AnyOperation::Activation(Activation::Tanh) => one(Unary::Tanh),
         AnyOperation::Activation(Activation::Logistic) => one(Unary::Logistic),
         AnyOperation::HardSwish(_) => one(Unary::HardSwish),
@@ -70,7 +77,7 @@ fn chain(graph: &Graph<'_>, node: &Node) -> Option<(Vec<Step>, Vec<ValueId>)> {
         AnyOperation::MaximumMinimum(MaximumMinimum::Minimum) => two(Binary::Minimum, none),
         AnyOperation::Prelu(_) => two(Binary::Prelu, none),
         AnyOperation::Pow(_) => two(Binary::Pow, none),
-        _ => None,
+        _ => Err(Why::Operation),
     }
 }
 

@@ -1,18 +1,21 @@
 //! Operations that are convolutions, and FULLY_CONNECTED, become [`Work::Convolution`], or
 //! [`Work::TransposedConvolution`] where their weights are constants.
 
-use crate::graph::{Convolution, Epilogue, Graph, Node, TransposedConvolution, Value, Work};
+use crate::graph::{
+    Argument, Bytes, Convolution, Elements, Epilogue, Graph, Node, TransposedConvolution, Work,
+};
+use crate::why::Why;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::transposed_convolution;
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::TransposeConv2d;
 use nnhal_ops::rules::layout::Layout;
-use nnhal_ops::rules::padding::Window2d;
+use nnhal_ops::rules::padding::Window;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for index in 0..graph.nodes.len() {
-        if let Some(work) = rewritten(graph, &graph.nodes[index]) {
+        if let Ok(work) = rewritten(graph, &graph.nodes[index]) {
             let node = &mut graph.nodes[index];
             node.work = work;
             node.inputs.truncate(3);
@@ -20,48 +23,41 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     }
 }
 
-fn rewritten(graph: &Graph<'_>, node: &Node) -> Option<Work> {
-    let Work::Operation(operation) = &node.work else { return None };
-    let value = |position: usize| &graph.values[node.inputs[position]];
-    let has_constant_weights = || [1, 2].into_iter().all(|position| value(position).is_constant());
-    let (window, groups, activation) = match operation {
-        AnyOperation::FullyConnected(connected) => {
-            return finished(connected_shape(value(0), value(1))?, false, connected.activation);
-        }
-        AnyOperation::Conv2d(it) if it.layout == Layout::Nhwc => (it.window, 1, it.activation),
-        AnyOperation::GroupedConv2d(it) if it.layout == Layout::Nhwc => {
-            (it.window, it.groups as usize, it.activation)
-        }
-        AnyOperation::DepthwiseConv2d(it) if it.layout == Layout::Nhwc => {
-            (it.window, channels(value(0)).max(1), it.activation)
-        }
-        AnyOperation::TransposeConv2d(it)
-            if it.layout == Layout::Nhwc && has_constant_weights() =>
-        {
-            return transposed(value(0), value(1), &graph.values[node.outputs[0]], it);
-        }
-        _ => return None,
+/// What a node becomes, or why it stays an operation.
+pub(super) fn rewritten(graph: &Graph<'_>, node: &Node) -> Result<Work, Why> {
+    let Work::Operation(operation) = &node.work else { return Err(Why::Operation) };
+    let in_nhwc = |layout: Layout| match layout {
+        Layout::Nhwc => Ok(()),
+        Layout::Nchw => Err(Why::ChannelsFirst),
     };
-    let is_depthwise = matches!(operation, AnyOperation::DepthwiseConv2d(_));
-    let output = &graph.values[node.outputs[0]];
-    convolution(value(0), value(1), output, window, groups, is_depthwise, activation)
-}
-
-fn convolution(
-    input: &Value<'_>,
-    filter: &Value<'_>,
-    output: &Value<'_>,
-    window: Window2d,
-    groups: usize,
-    is_depthwise: bool,
-    activation: FusedActivation,
-) -> Option<Work> {
-    let [batch, height, width, input_channels] = lengths(input)?;
-    let [_, out_height, out_width, output_channels] = lengths(output)?;
-    let [_, filter_height, filter_width, _] = lengths(filter)?;
-    let before = |window: &nnhal_ops::rules::padding::Window, length: usize, taps: usize| {
-        let (before, _) = window.padding(u32::try_from(length).ok()?, u32::try_from(taps).ok()?);
-        usize::try_from(before).ok()
+    let (layout, window, activation) = match operation {
+        AnyOperation::FullyConnected(it) => {
+            let shape = connected_shape(graph, node)?;
+            return finished(graph, node, shape, false, it.activation);
+        }
+        AnyOperation::TransposeConv2d(it) => {
+            in_nhwc(it.layout)?;
+            return transposed(graph, node, it);
+        }
+        AnyOperation::Conv2d(it) => (it.layout, it.window, it.activation),
+        AnyOperation::GroupedConv2d(it) => (it.layout, it.window, it.activation),
+        AnyOperation::DepthwiseConv2d(it) => (it.layout, it.window, it.activation),
+        _ => return Err(Why::Operation),
+    };
+    in_nhwc(layout)?;
+    let (input, output) = (graph.input(node, 0).image()?, graph.output(node, 0).image()?);
+    let [batch, height, width, input_channels] = input;
+    let [_, out_height, out_width, output_channels] = output;
+    let [_, filter_height, filter_width, _] = graph.input(node, 1).image()?;
+    let [of_image, of_filter] = [0, 1]
+        .map(|position| graph.input(node, position))
+        .map(|it| [1, 2].map(|at| it.dimensions[at]));
+    let before =
+        |axis: usize, window: &Window| size(window.padding(of_image[axis], of_filter[axis]).0);
+    let groups = match operation {
+        AnyOperation::GroupedConv2d(it) => it.groups as usize,
+        AnyOperation::DepthwiseConv2d(_) => input_channels.max(1),
+        _ => 1,
     };
     let shape = Shape {
         batch,
@@ -72,28 +68,27 @@ fn convolution(
         filter: [filter_height, filter_width],
         stride: [window.height.stride as usize, window.width.stride as usize],
         dilation: [window.height.dilation as usize, window.width.dilation as usize],
-        padding_before: [
-            before(&window.height, height, filter_height)?,
-            before(&window.width, width, filter_width)?,
-        ],
+        padding_before: [before(0, &window.height), before(1, &window.width)],
         groups,
     };
-    finished(shape, is_depthwise, activation)
+    let is_depthwise = matches!(operation, AnyOperation::DepthwiseConv2d(_));
+    finished(graph, node, shape, is_depthwise, activation)
 }
 
-fn transposed(
-    input: &Value<'_>,
-    filter: &Value<'_>,
-    output: &Value<'_>,
-    operation: &TransposeConv2d,
-) -> Option<Work> {
-    let [batch, height, width, input_channels] = lengths(input)?;
-    let [_, out_height, out_width, output_channels] = lengths(output)?;
-    let [_, filter_height, filter_width, _] = lengths(filter)?;
+/// Elements before an image. More than there can be are no valid shape.
+fn size(elements: u64) -> usize {
+    usize::try_from(elements).unwrap_or(usize::MAX)
+}
+
+fn transposed(graph: &Graph<'_>, node: &Node, operation: &TransposeConv2d) -> Result<Work, Why> {
+    for constant in [graph.input(node, 1), graph.input(node, 2)] {
+        constant.expect_constant()?;
+    }
+    let [batch, height, width, input_channels] = graph.input(node, 0).image()?;
+    let [_, out_height, out_width, output_channels] = graph.output(node, 0).image()?;
+    let filter = graph.input(node, 1);
+    let [_, filter_height, filter_width, _] = filter.image()?;
     let spreads = [&operation.height, &operation.width];
-    let before = |axis: usize, taps: usize| {
-        usize::try_from(spreads[axis].before(u32::try_from(taps).ok()?)).ok()
-    };
     let shape = transposed_convolution::Shape {
         batch,
         input: [height, width],
@@ -102,19 +97,46 @@ fn transposed(
         output_channels,
         filter: [filter_height, filter_width],
         stride: spreads.map(|spread| spread.stride as usize),
-        padding_before: [before(0, filter_height)?, before(1, filter_width)?],
+        padding_before: [0, 1].map(|axis| size(spreads[axis].before(filter.dimensions[1 + axis]))),
     };
-    let epilogue = Epilogue::Clamp(operation.activation);
-    let work = TransposedConvolution { shape, epilogue };
-    shape.is_valid().then_some(Work::TransposedConvolution(work))
+    let elements = elements(graph, node, operation.activation)?;
+    if !shape.is_valid() {
+        return Err(beyond_memory());
+    }
+    Ok(Work::TransposedConvolution(TransposedConvolution { shape, elements }))
+}
+
+/// What is multiplied, if there are kernels for it.
+fn elements(graph: &Graph<'_>, node: &Node, activation: FusedActivation) -> Result<Elements, Why> {
+    let expected = "floats or 8-bit integers";
+    let [input, weights] = [0, 1].map(|position| graph.input(node, position));
+    let output = graph.output(node, 0);
+    if output.is_float() {
+        let epilogue = Epilogue::Clamp(activation);
+        return Ok(Elements::Floats { epilogue, has_residual: false });
+    }
+    let stored =
+        |argument: Argument<'_>| argument.activations().ok_or(argument.of_other_type(expected));
+    Ok(Elements::Bytes(Bytes {
+        input: stored(input)?,
+        weights: stored(weights)?,
+        range: output.stored_range(activation, expected)?,
+    }))
+}
+
+/// Numbers near the limits of 32 bits are left to the reference kernel.
+fn beyond_memory() -> Why {
+    let found = "more elements than memory can have".to_owned();
+    Why::Form { what: "size of an argument", found, expected: "fewer" }
 }
 
 /// The sizes of FULLY_CONNECTED as those of a convolution: every row of the input is a pixel.
-fn connected_shape(input: &Value<'_>, weights: &Value<'_>) -> Option<Shape> {
-    let [units, inputs] = weights.dimensions[..] else { return None };
+fn connected_shape(graph: &Graph<'_>, node: &Node) -> Result<Shape, Why> {
+    let [input, weights] = [0, 1].map(|position| graph.input(node, position));
+    let [units, inputs] = weights.dimensions[..] else { return Err(weights.of_other_rank("2")) };
     let (units, inputs) = (units as usize, inputs as usize);
-    let rows = input.elements().checked_div(inputs)?;
-    Some(Shape {
+    let rows = input.elements().checked_div(inputs).ok_or_else(|| weights.empty())?;
+    Ok(Shape {
         batch: 1,
         input: [rows, 1],
         input_channels: inputs,
@@ -128,23 +150,21 @@ fn connected_shape(input: &Value<'_>, weights: &Value<'_>) -> Option<Shape> {
     })
 }
 
-fn finished(shape: Shape, is_depthwise: bool, activation: FusedActivation) -> Option<Work> {
-    let epilogue = Epilogue::Clamp(activation);
-    // Numbers near the limits of 32 bits are left to the reference kernel, and what is mostly padding,
-    // over which it passes.
-    (shape.is_valid() && !shape.is_mostly_padding()).then_some(Work::Convolution(Convolution {
-        shape,
-        is_depthwise,
-        has_residual: false,
-        epilogue,
-    }))
-}
-
-fn lengths(value: &Value<'_>) -> Option<[usize; 4]> {
-    let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
-    lengths.try_into().ok()
-}
-
-fn channels(value: &Value<'_>) -> usize {
-    value.dimensions.last().map_or(0, |length| *length as usize)
+fn finished(
+    graph: &Graph<'_>,
+    node: &Node,
+    shape: Shape,
+    is_depthwise: bool,
+    activation: FusedActivation,
+) -> Result<Work, Why> {
+    let elements = elements(graph, node, activation)?;
+    if !shape.is_valid() {
+        return Err(beyond_memory());
+    }
+    if shape.is_mostly_padding() {
+        // The reference kernel passes over it.
+        let found = "mostly over padding".to_owned();
+        return Err(Why::Form { what: "the filter", found, expected: "mostly over images" });
+    }
+    Ok(Work::Convolution(Convolution { shape, is_depthwise, elements }))
 }

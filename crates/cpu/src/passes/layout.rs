@@ -2,7 +2,7 @@
 //! disappear as can: what is computed of a result element by element, or along single axes, is
 //! computed in NHWC too, and an image is only brought back to NCHW when somebody wants it so.
 
-use crate::graph::{Constant, ConstantOrigin, Graph, Node, Origin, Value, ValueId, Work};
+use crate::graph::{Constant, ConstantOrigin, Graph, Node, Origin, Value, ValueId, Work, parts};
 use nnhal_driver::{Budget, EngineError, MemoryUse, OperationPlace};
 use nnhal_hal::Operand;
 use nnhal_ops::AnyOperation;
@@ -72,7 +72,7 @@ impl<'source> Rewriting<'_, 'source> {
         match &mut operation {
             _ if by_element.is_some() => {}
             AnyOperation::Concatenation(it) => {
-                images = crate::plan::parts(self.graph, node).len();
+                images = parts(self.graph, node).len();
                 it.axis = *OF_NCHW.get(it.axis)?;
             }
             AnyOperation::Split(it) => it.axis = *OF_NCHW.get(it.axis)?,

@@ -2,7 +2,8 @@
 //! reads and writes through what only moves elements: transpositions, views, splits, slices.
 
 use super::{Readers, producers};
-use crate::graph::{Epilogue, Graph, Matmul, ValueId, Work};
+use crate::graph::{Epilogue, Graph, Matmul, Node, ValueId, Work};
+use crate::why::Why;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::batch_matmul::Layout;
 use nnhal_ops::AnyOperation;
@@ -35,6 +36,30 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
     }
     super::remove_absorbed(graph);
     remove_unread_moves(graph);
+}
+
+/// Why a BATCH_MATMUL of floats stays one, if something but the pass itself is the reason.
+pub(super) fn why_left(graph: &Graph<'_>, node: &Node) -> Option<Why> {
+    let [x, output] = [graph.input(node, 0), graph.output(node, 0)];
+    for argument in [output, x] {
+        if argument.elements() == 0 {
+            return Some(argument.empty());
+        }
+    }
+    let products = |node: &Node| match &node.work {
+        Work::Matmul(matmul) => matmul.left.starts.len(),
+        Work::Operation(AnyOperation::BatchMatmul(_)) => {
+            let lengths = lengths(graph, node.outputs[0]);
+            lengths.iter().rev().skip(2).fold(1, |product: usize, it| product.saturating_mul(*it))
+        }
+        _ => 0,
+    };
+    let found = graph.nodes.iter().map(products).fold(0, usize::saturating_add);
+    (found > MOST_PRODUCTS).then_some(Why::Limit {
+        what: "products of matrices in the model",
+        found: found as u64,
+        most: MOST_PRODUCTS as u64,
+    })
 }
 
 /// Where values come from.

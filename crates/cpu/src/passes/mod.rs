@@ -14,8 +14,10 @@ mod softmax;
 mod tables;
 mod views;
 
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, Node, ValueId};
+use crate::why::Why;
 use nnhal_driver::{Budget, EngineError};
+use nnhal_ops::AnyOperation;
 
 /// All of them, in an order in which each finds what the ones before have made. Each takes a time
 /// that grows with the graph as the graph does, so that it is enough to ask the budget between them.
@@ -45,6 +47,29 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
         span(name, graph.nodes.len()).in_scope(|| pass(graph));
     }
     Ok(())
+}
+
+/// Why an operation is left whose kernels compute what passes make of it, or that has none.
+pub(crate) fn why_left(graph: &Graph<'_>, node: &Node, operation: &AnyOperation) -> Why {
+    let off = |pass: &'static str| Why::SwitchedOff { pass };
+    match operation {
+        AnyOperation::Reshape(_) | AnyOperation::Squeeze(_) | AnyOperation::ExpandDims(_) => {
+            off("views")
+        }
+        AnyOperation::Conv2d(_)
+        | AnyOperation::DepthwiseConv2d(_)
+        | AnyOperation::FullyConnected(_)
+        | AnyOperation::GroupedConv2d(_)
+        | AnyOperation::TransposeConv2d(_) => {
+            convolutions::rewritten(graph, node).err().unwrap_or(off("convolutions"))
+        }
+        AnyOperation::BatchMatmul(_) => matmul::why_left(graph, node).unwrap_or(off("matmul")),
+        _ if operation.by_element().is_none() => Why::Operation,
+        _ if graph.output(node, 0).is_float() => {
+            chains::chain(graph, node).err().unwrap_or(off("chains"))
+        }
+        _ => tables::table(graph, node).err().unwrap_or(off("tables")),
+    }
 }
 
 /// Who reads values.

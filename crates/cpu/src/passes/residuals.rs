@@ -2,7 +2,7 @@
 //! the convolution's end.
 
 use super::Readers;
-use crate::graph::{Epilogue, Graph, Value, Work};
+use crate::graph::{Elements, Epilogue, Graph, Value, Work};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::arithmetic::Operator;
 
@@ -32,7 +32,8 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
             .filter_map(|(own, other)| {
                 let index = producer[operands[own]]?;
                 let Work::Convolution(convolution) = &graph.nodes[index].work else { return None };
-                let is_free = convolution.epilogue == Epilogue::NONE && !convolution.has_residual;
+                let free = Elements::Floats { epilogue: Epilogue::NONE, has_residual: false };
+                let is_free = convolution.elements == free;
                 let is_alone = readers.only_reader(operands[own]) == Some(addition);
                 let is_late = producer[operands[other]].is_none_or(|other| other < index);
                 (is_free && is_alone && is_late).then_some((index, operands[other]))
@@ -40,8 +41,7 @@ pub(crate) fn run(graph: &mut Graph<'_>) {
             .max();
         let Some((index, other)) = candidate else { continue };
         if let Work::Convolution(convolution) = &mut graph.nodes[index].work {
-            convolution.has_residual = true;
-            convolution.epilogue = epilogue;
+            convolution.elements = Elements::Floats { epilogue, has_residual: true };
         }
         graph.nodes[index].inputs.push(other);
         for value in super::absorb(graph, index, addition) {

@@ -3,6 +3,7 @@
 
 use super::Readers;
 use crate::graph::{Graph, Node, Value, Work};
+use crate::why::Why;
 use nnhal_hal::OperandType;
 use nnhal_kernels::elementwise::Chain;
 use nnhal_kernels::{InstructionSet, Team};
@@ -11,7 +12,7 @@ use nnhal_ops::{AnyOperation, ArgumentSource, Call, Shape};
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for index in 0..graph.nodes.len() {
-        if let Some((input, table)) = table(graph, &graph.nodes[index]) {
+        if let Ok((input, table)) = table(graph, &graph.nodes[index]) {
             let node = &mut graph.nodes[index];
             node.work = Work::Table(Box::new(table));
             node.inputs = vec![node.inputs[input]];
@@ -31,19 +32,32 @@ fn is_8_bit(value: &Value<'_>) -> bool {
     )
 }
 
-/// What the operation's reference kernel makes of all numbers there are, and which input they come in.
-fn table(graph: &Graph<'_>, node: &Node) -> Option<(usize, [u8; 256])> {
-    let Work::Operation(operation) = &node.work else { return None };
-    let at = match operation.by_element()? {
-        1 => 0,
-        2 => beside_a_number(graph, node)?,
-        _ => return None,
+/// What the operation's reference kernel makes of all numbers there are, and which input they come in; or
+/// why there is no table.
+pub(super) fn table(graph: &Graph<'_>, node: &Node) -> Result<(usize, [u8; 256]), Why> {
+    let Work::Operation(operation) = &node.work else { return Err(Why::Operation) };
+    let candidates = match operation.by_element() {
+        Some(count @ (1 | 2)) => 0..count,
+        _ => return Err(Why::Operation),
     };
-    let (input, output) = (&graph.values[node.inputs[at]], &graph.values[node.outputs[0]]);
+    let output = graph.output(node, 0);
     let is_truth = output.operand_type() == OperandType::TensorBool8;
-    if !is_8_bit(input) || !is_8_bit(output) && !is_truth {
-        return None;
+    for argument in candidates.map(|position| graph.input(node, position)) {
+        if !is_8_bit(&argument) {
+            return Err(argument.of_other_type("8-bit integers"));
+        }
     }
+    if !is_8_bit(&output) && !is_truth {
+        return Err(output.of_other_type("8-bit integers or TENSOR_BOOL8"));
+    }
+    let at = match operation.by_element() {
+        Some(1) => 0,
+        _ => beside_a_number(graph, node).ok_or_else(|| Why::Form {
+            what: "one of the operands",
+            found: "not a constant of one element".to_owned(),
+            expected: "such a constant",
+        })?,
+    };
     let all: Vec<u8> = (0..=u8::MAX).collect();
     let argument = |id: &usize, dimensions: &[u32], value| ArgumentSource {
         operand: &graph.values[*id].operand,
@@ -63,8 +77,9 @@ fn table(graph: &Graph<'_>, node: &Node) -> Option<(usize, [u8; 256])> {
     }
     let outputs = node.outputs.iter().map(|id| argument(id, &[256], nnhal_ops::Value::NotKnown));
     let call = Call::new(node.place.operation_type, inputs, outputs);
-    let results = operation.reference(&call).ok()?;
-    Some((at, results.first()?.bytes.as_slice().try_into().ok()?))
+    let results = operation.reference(&call).map_err(|_| Why::Operation)?;
+    let table = results.first().and_then(|it| it.bytes.as_slice().try_into().ok());
+    Ok((at, table.ok_or(Why::Operation)?))
 }
 
 /// Which of two operands is computed, where the other is a constant of one element, which changes

@@ -1,6 +1,7 @@
 //! [`Kernel`]: what a step does.
 
 use super::arena::Operands;
+use crate::why::Why;
 use nnhal_driver::{Budget, EngineError, Ledger};
 use nnhal_kernels::{Team, for_each_slice};
 use std::fmt;
@@ -26,6 +27,11 @@ pub(crate) trait Kernel: fmt::Debug + Send + Sync {
     /// Whether those are of numbers of 8 bits.
     fn is_8_bit(&self) -> bool {
         false
+    }
+
+    /// Why it is the reference kernel, if it is.
+    fn why(&self) -> Option<&Why> {
+        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`Layout`]: which values share a buffer, so that nothing needs to be copied from one to another.
 
 use super::memory::BufferId;
-use crate::graph::{Graph, Node, Origin, ValueId, Work};
+use crate::graph::{Graph, Node, Origin, ValueId, Work, parts};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::rules::layout as images;
 
@@ -135,13 +135,6 @@ fn is_written_once(
         }
     }
     matches!(graph.values[value].origin, Origin::Computed) && producers[value].is_some()
-}
-
-/// The values that a CONCATENATION joins; its last input is the axis.
-pub(crate) fn parts<'node>(graph: &Graph<'_>, node: &'node Node) -> &'node [ValueId] {
-    let is_axis = |id: &ValueId| graph.values[*id].operand_type().is_scalar();
-    let count = node.inputs.iter().position(is_axis).unwrap_or(node.inputs.len());
-    &node.inputs[..count]
 }
 
 /// Whether a node's kernel can leave gaps between the rows of its output.

@@ -12,10 +12,9 @@ mod origins;
 
 pub(crate) use execution::{Endpoints, OutputBytes, Workspace};
 pub(crate) use kernel::{ELEMENTS_BY_THREAD, Kernel, Run};
-pub(crate) use layout::parts;
 pub(crate) use origins::{KeptBytes, Origins};
 
-use crate::graph::{Graph, Origin, Scratch, ValueId};
+use crate::graph::{Graph, Node, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
@@ -152,6 +151,7 @@ impl Plan {
                 writes: step.writes(),
                 scratch: as_offsets(&step.scratch),
                 plan: 0,
+                why_reference: step.kernel.why().map(ToString::to_string),
             })
             .collect()
     }
@@ -214,6 +214,22 @@ pub(crate) struct Draft {
     pub(crate) kernel: Box<dyn Kernel>,
     pub(crate) inputs: Vec<Operand>,
     pub(crate) outputs: Vec<ValueId>,
+}
+
+impl Draft {
+    /// A step that computes all outputs of a node of these values.
+    pub(crate) fn new(
+        node: &Node,
+        kernel: impl Kernel + 'static,
+        inputs: impl IntoIterator<Item = ValueId>,
+    ) -> Self {
+        Self {
+            place: node.place,
+            kernel: Box::new(kernel),
+            inputs: inputs.into_iter().map(Operand::Value).collect(),
+            outputs: node.outputs.clone(),
+        }
+    }
 }
 
 /// An input of a step to be.

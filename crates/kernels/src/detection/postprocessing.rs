@@ -88,6 +88,10 @@ impl Image<'_> {
 }
 
 impl DetectionPostprocessing {
+    /// Comparisons of boxes that this is meant for, at most: a fraction of a second, in which nothing stops
+    /// them.
+    pub const MOST_COMPARISONS: u64 = 1 << 27;
+
     /// For how many detections of an image there is room.
     pub fn room(&self) -> usize {
         match self.rule {

@@ -46,6 +46,9 @@ struct Cells {
 }
 
 impl RoiAlign {
+    /// Weights of cells that a thread shall keep at most.
+    pub const MOST_WEIGHTS: u64 = 1 << 20;
+
     /// Words of 32 bits that each thread needs: weights of the rows of a bin, and of the columns of all
     /// bins with where they begin and end.
     fn words_of_thread(&self) -> usize {

@@ -96,6 +96,10 @@ impl StridedCopy {
         Self::prepare(&axes, 0, start.fold(0, usize::wrapping_add))
     }
 
+    /// Axes of what [`Self::mirror_pad`] is meant for, at most: each may be cut into three spans, and every
+    /// combination of them is a copy.
+    pub const MOST_MIRRORED_AXES: usize = 6;
+
     /// MIRROR_PAD of a contiguous tensor: by axis how many elements go before and behind it, and how many
     /// of those at its ends are not repeated. Copies that together write the output once.
     ///

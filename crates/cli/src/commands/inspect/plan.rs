@@ -29,6 +29,8 @@ struct Row {
     microseconds: Option<f64>,
     /// Of the most additions and multiplications that the plan's threads can do.
     share_of_peak: Option<f64>,
+    /// Of a step on the reference kernel: why no fast one computes it.
+    why_reference: Option<String>,
 }
 
 /// How to print a plan.
@@ -62,6 +64,7 @@ pub fn print(session: &Session, how: &How) -> Result<()> {
         dimensions: step.dimensions,
         arithmetic: step.arithmetic,
         bytes: step.bytes,
+        why_reference: step.why_reference,
     };
     let rows: Vec<Row> = profile.steps.into_iter().map(row).collect();
     if how.is_json {
@@ -112,6 +115,9 @@ fn text(rows: &[Row]) -> String {
             }
         }
         text += "\n";
+        if let Some(why) = &row.why_reference {
+            text += &format!("     on the reference kernel: {why}\n");
+        }
     }
     text += &format!("{} steps", rows.len());
     let estimated: f64 = rows.iter().filter_map(|row| row.estimated_microseconds).sum();

@@ -1,9 +1,10 @@
 //! From one type to another.
 
 use super::softmax::around;
-use crate::graph::{Node, Value};
+use crate::graph::{Argument, Node};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, ELEMENTS_BY_THREAD, Kernel, Operand, Run, name};
+use crate::plan::{Builder, Draft, ELEMENTS_BY_THREAD, Kernel, Run, name};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::{ExtraParams, OperandType};
 use nnhal_kernels::quantized_elementwise::{Quantization, dequantize, quantize};
@@ -24,26 +25,20 @@ enum Direction {
     FromFloat,
 }
 
-pub(super) fn quantizing(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
-    let stored = &builder.graph.values[node.outputs[0]];
-    draft(builder, node, stored, Direction::FromFloat)
+pub(super) fn quantizing(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
+    draft(builder, node, builder.graph.output(node, 0), Direction::FromFloat)
 }
 
 pub(super) fn dequantizing(
     builder: &Builder<'_, '_>,
     node: &Node,
     preparation: &mut Preparation,
-) -> Option<Draft> {
-    let stored = &builder.graph.values[node.inputs[0]];
+) -> Result<Draft, Why> {
+    let stored = builder.graph.input(node, 0);
     if let ExtraParams::ChannelQuant(quant) = &stored.operand.extra_params {
-        let sizes = around(stored, usize::try_from(quant.channel_dim).ok()?)?;
-        let scales = preparation.collected(quant.scales.iter().copied(), "scales of channels");
-        return Some(Draft {
-            place: node.place,
-            kernel: Box::new(ByChannel { sizes, scales: scales.ok()? }),
-            inputs: vec![Operand::Value(node.inputs[0])],
-            outputs: node.outputs.clone(),
-        });
+        let sizes = around(&stored, quant.channel_dim as usize);
+        let scales = preparation.collected(quant.scales.iter().copied(), "scales of channels")?;
+        return Ok(Draft::new(node, ByChannel { sizes, scales }, [node.inputs[0]]));
     }
     draft(builder, node, stored, Direction::ToFloat)
 }
@@ -51,23 +46,18 @@ pub(super) fn dequantizing(
 fn draft(
     builder: &Builder<'_, '_>,
     node: &Node,
-    stored: &Value<'_>,
+    stored: Argument<'_>,
     direction: Direction,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let is_signed = match stored.operand_type() {
         OperandType::TensorQuant8Asymm => false,
         OperandType::TensorQuant8AsymmSigned | OperandType::TensorQuant8Symm => true,
-        _ => return None,
+        _ => return Err(stored.of_other_type("8-bit integers")),
     };
-    let quantization =
-        Quantization { scale: stored.operand.scale, zero_point: stored.operand.zero_point };
+    let quantization = stored.quantization();
     let set = builder.settings.instruction_set;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Conversion { set, quantization, direction, is_signed }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    let kernel = Conversion { set, quantization, direction, is_signed };
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 impl Kernel for Conversion {

@@ -2,14 +2,14 @@
 
 use crate::graph::{self, Convolution, Node, ValueId};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
+use crate::plan::{Builder, Draft, Kernel, Run, name};
 use nnhal_driver::EngineError;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::convolution::{Filter, Shape, UnpackedConvolution};
 use nnhal_kernels::depthwise::DepthwiseConvolution;
 use nnhal_kernels::fully_connected::{FullyConnected, Sizes, Storage};
 use nnhal_kernels::transposed_convolution::{self, TransposedConvolution};
-use nnhal_kernels::{Epilogue, Image, ImageMut, Preparation};
+use nnhal_kernels::{Epilogue, Image, ImageMut, Preparation, TooLarge};
 use nnhal_ops::rules::activation_range;
 
 /// The epilogue of a kernel for floats.
@@ -66,57 +66,54 @@ pub(super) fn lower(
     builder: &Builder<'_, '_>,
     node: &Node,
     convolution: &Convolution,
+    epilogue: graph::Epilogue,
     preparation: &mut Preparation,
-) -> Option<Draft> {
-    let Convolution { shape, epilogue, .. } = convolution;
+) -> Result<Draft, TooLarge> {
+    let Convolution { shape, is_depthwise, .. } = convolution;
     let graph = builder.graph;
     let value = |position: usize| &graph.values[node.inputs[position]];
     let strides = Strides::of(builder, node, shape);
+    let epilogue = float_epilogue(epilogue);
     if !value(1).is_constant() || !value(2).is_constant() {
-        return unpacked(node, convolution, strides, preparation);
+        let kernel = UnpackedConvolution::prepare(
+            shape,
+            strides.input,
+            *is_depthwise,
+            epilogue,
+            preparation,
+        )?;
+        let kernel = FloatUnpacked { kernel, is_depthwise: *is_depthwise, strides };
+        return Ok(Draft::new(node, kernel, node.inputs.iter().copied()));
     }
-    let filter = value(1).weight_floats(preparation, &builder.scratch)?;
-    let bias = value(2).constant_floats()?;
-    let epilogue = float_epilogue(*epilogue);
+    let weights = value(1).weight_floats(preparation, &builder.scratch);
+    let filter = weights.ok_or_else(|| value(1).unreadable())?;
+    let bias = value(2).constant_floats().ok_or_else(|| value(2).unreadable())?;
     let is_row = shape.output_pixels() == 1 && shape.is_matrix_product() && shape.groups == 1;
-    let kernel = if convolution.is_depthwise {
-        Float::Depthwise(
-            DepthwiseConvolution::prepare(
-                shape,
-                strides.input,
-                &filter,
-                &bias,
-                epilogue,
-                preparation,
-            )
-            .ok()?,
-        )
+    let kernel = if *is_depthwise {
+        Float::Depthwise(DepthwiseConvolution::prepare(
+            shape,
+            strides.input,
+            &filter,
+            &bias,
+            epilogue,
+            preparation,
+        )?)
     } else if is_row {
         let sizes = Sizes { rows: 1, inputs: shape.input_channels, units: shape.output_channels };
         let storage = if value(1).fits_float16() { Storage::Half } else { Storage::Full };
-        Float::Row(
-            FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, preparation).ok()?,
-        )
+        Float::Row(FullyConnected::prepare(sizes, &filter, &bias, storage, epilogue, preparation)?)
     } else {
-        Float::Full(
-            nnhal_kernels::convolution::Convolution::prepare(
-                shape,
-                strides.input,
-                &filter,
-                &bias,
-                epilogue,
-                preparation,
-            )
-            .ok()?,
-        )
+        Float::Full(nnhal_kernels::convolution::Convolution::prepare(
+            shape,
+            strides.input,
+            &filter,
+            &bias,
+            epilogue,
+            preparation,
+        )?)
     };
-    let residual = node.inputs.get(3).map(|residual| Operand::Value(*residual));
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(FloatConvolution { kernel, shape: *shape, strides }),
-        inputs: [Operand::Value(node.inputs[0])].into_iter().chain(residual).collect(),
-        outputs: node.outputs.clone(),
-    })
+    let inputs = [node.inputs[0]].into_iter().chain(node.inputs.get(3).copied());
+    Ok(Draft::new(node, FloatConvolution { kernel, shape: *shape, strides }, inputs))
 }
 
 /// A convolution of floats whose filter or bias is no constant.
@@ -125,25 +122,6 @@ struct FloatUnpacked {
     kernel: UnpackedConvolution,
     is_depthwise: bool,
     strides: Strides,
-}
-
-fn unpacked(
-    node: &Node,
-    convolution: &Convolution,
-    strides: Strides,
-    preparation: &mut Preparation,
-) -> Option<Draft> {
-    let Convolution { shape, is_depthwise, epilogue, .. } = convolution;
-    let epilogue = float_epilogue(*epilogue);
-    let kernel =
-        UnpackedConvolution::prepare(shape, strides.input, *is_depthwise, epilogue, preparation)
-            .ok()?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(FloatUnpacked { kernel, is_depthwise: *is_depthwise, strides }),
-        inputs: node.inputs.iter().map(|input| Operand::Value(*input)).collect(),
-        outputs: node.outputs.clone(),
-    })
 }
 
 impl Kernel for FloatUnpacked {
@@ -187,23 +165,19 @@ pub(super) fn transposed(
     builder: &Builder<'_, '_>,
     node: &Node,
     convolution: &graph::TransposedConvolution,
+    epilogue: graph::Epilogue,
     preparation: &mut Preparation,
-) -> Option<Draft> {
-    let graph::TransposedConvolution { shape, epilogue } = convolution;
+) -> Result<Draft, TooLarge> {
+    let graph::TransposedConvolution { shape, .. } = convolution;
     let value = |position: usize| &builder.graph.values[node.inputs[position]];
     let strides = transposed_strides(builder, node, shape);
-    let filter = value(1).weight_floats(preparation, &builder.scratch)?;
-    let bias = value(2).constant_floats()?;
-    let epilogue = float_epilogue(*epilogue);
+    let weights = value(1).weight_floats(preparation, &builder.scratch);
+    let filter = weights.ok_or_else(|| value(1).unreadable())?;
+    let bias = value(2).constant_floats().ok_or_else(|| value(2).unreadable())?;
+    let epilogue = float_epilogue(epilogue);
     let kernel =
-        TransposedConvolution::prepare(shape, strides, &filter, &bias, epilogue, preparation)
-            .ok()?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(FloatTransposed { kernel, strides }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+        TransposedConvolution::prepare(shape, strides, &filter, &bias, epilogue, preparation)?;
+    Ok(Draft::new(node, FloatTransposed { kernel, strides }, [node.inputs[0]]))
 }
 
 /// Elements from one pixel to the next, of input and output.

@@ -2,16 +2,14 @@
 
 use crate::graph::Node;
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::{EngineError, OperationPlace};
 use nnhal_kernels::detection::{self, Decoding, Detections, NoSuchRegion, Rule};
 use nnhal_ops::operations::detection_postprocessing::{DetectionPostprocessing, Suppression};
 use nnhal_ops::operations::roi_align::RoiAlign;
 use nnhal_ops::rules::layout::Layout;
 use nnhal_ops::{OperationError, Subject};
-
-/// Comparisons of boxes at most: a fraction of a second.
-const MOST_COMPARISONS: u64 = 1 << 27;
 
 /// `DETECTION_POSTPROCESSING`.
 #[derive(Debug)]
@@ -21,10 +19,12 @@ pub(super) fn postprocessing(
     builder: &Builder<'_, '_>,
     node: &Node,
     it: &DetectionPostprocessing,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let [batch, anchors, classes] = values[node.inputs[0]].dimensions[..] else { return None };
-    let numbers = *values[node.inputs[1]].dimensions.last()?;
+) -> Result<Draft, Why> {
+    let [scores, boxes] = [0, 1].map(|position| builder.graph.input(node, position));
+    let [batch, anchors, classes] = scores.dimensions[..] else {
+        return Err(scores.of_other_rank("3"));
+    };
+    let numbers = *boxes.dimensions.last().ok_or_else(|| boxes.of_other_rank("3"))?;
     // Comparisons of boxes, which nothing interrupts.
     let (suppressions, kept) = match it.suppression {
         Suppression::Regular { class_limit } => (classes, class_limit),
@@ -34,8 +34,12 @@ pub(super) fn postprocessing(
     let suppressions = u64::from(suppressions) * u64::from(batch);
     let comparisons = of_a_suppression.saturating_mul(suppressions);
     // Without images, the other lengths may be anything.
-    if batch == 0 || comparisons > MOST_COMPARISONS {
-        return None;
+    if batch == 0 {
+        return Err(scores.empty());
+    }
+    let most = detection::DetectionPostprocessing::MOST_COMPARISONS;
+    if comparisons > most {
+        return Err(Why::Limit { what: "comparisons of boxes", found: comparisons, most });
     }
     let rule = match it.suppression {
         Suppression::Regular { class_limit } => Rule::Regular { class_limit: class_limit as usize },
@@ -54,12 +58,7 @@ pub(super) fn postprocessing(
         first_label: i32::from(it.background_has_label),
         threads: builder.settings.threads.get(),
     };
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Postprocessing(kernel)),
-        inputs: node.inputs[..3].iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    Ok(Draft::new(node, Postprocessing(kernel), node.inputs[..3].iter().copied()))
 }
 
 impl Kernel for Postprocessing {
@@ -85,9 +84,6 @@ impl Kernel for Postprocessing {
     }
 }
 
-/// Weights of cells that a thread keeps at most.
-const MOST_WEIGHTS: u64 = 1 << 20;
-
 /// ROI_ALIGN.
 #[derive(Debug)]
 struct Alignment {
@@ -96,39 +92,38 @@ struct Alignment {
 }
 
 /// Of NHWC images of floats.
-pub(super) fn roi_align(builder: &Builder<'_, '_>, node: &Node, it: &RoiAlign) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let images = &values[node.inputs[0]];
-    let [batch, height, width, channels] = images.dimensions[..] else { return None };
-    if !images.is_float() || it.grid.layout != Layout::Nhwc {
-        return None;
+pub(super) fn roi_align(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    it: &RoiAlign,
+) -> Result<Draft, Why> {
+    let [images, regions] = [0, 1].map(|position| builder.graph.input(node, position));
+    let sizes @ [_, height, width, _] = images.image()?;
+    if !images.is_float() {
+        return Err(images.of_other_type("floats"));
+    }
+    if it.grid.layout != Layout::Nhwc {
+        return Err(Why::ChannelsFirst);
     }
     // Without images or regions, lengths may be anything.
-    let weights = u64::from(it.grid.bins[1]) * (u64::from(width) + 2);
-    if weights + u64::from(height) > MOST_WEIGHTS {
-        return None;
+    let weights = u64::from(it.grid.bins[1]) * (width as u64 + 2) + height as u64;
+    let most = detection::RoiAlign::MOST_WEIGHTS;
+    if weights > most {
+        return Err(Why::Limit { what: "weights of cells", found: weights, most });
     }
     // Coordinate and stride were both rounded.
-    let epsilon = if values[node.inputs[1]].is_float16() {
-        half::f16::EPSILON.to_f32()
-    } else {
-        f32::EPSILON
-    };
+    let epsilon = if regions.is_float16() { half::f16::EPSILON.to_f32() } else { f32::EPSILON };
     let kernel = detection::RoiAlign {
         set: builder.settings.instruction_set,
-        sizes: [batch, height, width, channels].map(|length| length as usize),
+        sizes,
         bins: it.grid.bins.map(|bins| bins as usize),
         samples: it.samples,
         strides: it.grid.strides,
         rounding: 2.0 * f64::from(epsilon),
         threads: builder.settings.threads.get(),
     };
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Alignment { place: node.place, kernel }),
-        inputs: node.inputs[..3].iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    let kernel = Alignment { place: node.place, kernel };
+    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
 }
 
 impl Kernel for Alignment {

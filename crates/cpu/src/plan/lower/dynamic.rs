@@ -3,7 +3,8 @@
 use super::convolution::float_epilogue;
 use crate::graph::{Epilogue, Node};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::ExtraParams;
 use nnhal_kernels::Preparation;
@@ -20,14 +21,16 @@ pub(super) fn fully_connected(
     node: &Node,
     layer: &DynamicFullyConnected,
     preparation: &mut Preparation,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let [weights, bias] = [1, 2].map(|position| &values[node.inputs[position]]);
-    let [units, inputs] = weights.dimensions[..] else { return None };
-    let [rows, _] = values[node.outputs[0]].dimensions[..] else { return None };
-    if rows == 0 || !bias.is_constant() {
-        return None;
+) -> Result<Draft, Why> {
+    let [weights, bias] = [1, 2].map(|position| builder.graph.input(node, position));
+    let output = builder.graph.output(node, 0);
+    let [units, inputs] = weights.dimensions[..] else { return Err(weights.of_other_rank("2")) };
+    let [rows, _] = output.dimensions[..] else { return Err(output.of_other_rank("2")) };
+    if rows == 0 {
+        return Err(output.empty());
     }
+    // Before weights are packed in vain.
+    let bias = bias.floats()?;
     let sizes = Sizes { rows: rows as usize, inputs: inputs as usize, units: units as usize };
     let numbers = weights.weights(preparation, &builder.scratch)?;
     let of_all = [weights.operand.scale];
@@ -35,16 +38,9 @@ pub(super) fn fully_connected(
         ExtraParams::ChannelQuant(quant) => &quant.scales[..],
         _ => &of_all[..],
     };
-    let bias = bias.constant_floats()?;
     let epilogue = float_epilogue(Epilogue::Clamp(layer.activation));
-    let kernel =
-        FullyConnected::prepare(sizes, &numbers, scales, &bias, epilogue, preparation).ok()?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Layer(kernel)),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    let kernel = FullyConnected::prepare(sizes, &numbers, scales, &bias, epilogue, preparation)?;
+    Ok(Draft::new(node, Layer(kernel), [node.inputs[0]]))
 }
 
 impl Kernel for Layer {

@@ -1,48 +1,27 @@
 //! What is computed element by element.
 
-use crate::graph::{Node, Value, ValueId};
+use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
+use crate::plan::{Builder, Draft, Kernel, Run, name};
+use crate::why::Why;
 use nnhal_driver::EngineError;
-use nnhal_hal::OperandType;
 use nnhal_kernels::elementwise::{Chain, Step};
 use nnhal_kernels::quantized_elementwise::{
-    Choice, Quantization, QuantizedPrelu, QuantizedProduct, QuantizedSum, RecodedPairs, Sign,
-    Table, TableMap,
+    Choice, QuantizedPrelu, QuantizedProduct, QuantizedSum, RecodedPairs, Sign, Table, TableMap,
 };
 use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
 use nnhal_ops::operations::maximum_minimum::MaximumMinimum;
 use nnhal_ops::rules::requantize::quantize;
 
-fn lengths(value: &Value<'_>) -> Vec<usize> {
-    value.dimensions.iter().map(|length| *length as usize).collect()
-}
-
-fn draft(node: &Node, kernel: Box<dyn Kernel>, inputs: &[ValueId]) -> Option<Draft> {
-    let inputs = inputs.iter().map(|id| Operand::Value(*id)).collect();
-    Some(Draft { place: node.place, kernel, inputs, outputs: node.outputs.clone() })
-}
-
-/// How a value is stored.
-pub(super) fn quantization(value: &Value<'_>) -> Quantization {
-    Quantization { scale: value.operand.scale, zero_point: value.operand.zero_point }
-}
-
-/// Whether a value of 8 bits with a zero point is signed; `None` of other types.
-pub(super) fn is_signed(value: &Value<'_>) -> Option<bool> {
-    match value.operand_type() {
-        OperandType::TensorQuant8Asymm => Some(false),
-        OperandType::TensorQuant8AsymmSigned => Some(true),
-        _ => None,
-    }
-}
+/// What the kernels of this module, [`super::integers`] and chains take together.
+const FLOATS_OR_INTEGERS: &str = "floats, TENSOR_INT32 or 8-bit integers";
 
 /// By the bits of a stored number of `from` those of the number that stands for the same in `to`; `None`
 /// if all stay what they are. Both have 8 bits and are signed alike.
 pub(super) fn recoding(from: &Value<'_>, to: &Value<'_>) -> Option<Table> {
     let (least, greatest) = from.operand_type().quantized_range()?;
     let range = to.operand_type().quantized_range()?;
-    let (from, to) = (quantization(from), quantization(to));
+    let (from, to) = (from.quantization(), to.quantization());
     let mut table = Table([0; 256]);
     let mut is_other = false;
     for stored in least..=greatest {
@@ -63,13 +42,13 @@ struct FloatChain {
     steps: usize,
 }
 
-pub(super) fn chain(builder: &Builder<'_, '_>, node: &Node, steps: &[Step]) -> Option<Draft> {
+pub(super) fn chain(builder: &Builder<'_, '_>, node: &Node, steps: &[Step]) -> Draft {
     let values = &builder.graph.values;
-    let shapes: Vec<Vec<usize>> = node.inputs.iter().map(|id| lengths(&values[*id])).collect();
+    let shapes: Vec<Vec<usize>> = node.inputs.iter().map(|id| values[*id].lengths()).collect();
     let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
     let chain = Chain::prepare(builder.settings.instruction_set, &shapes, steps);
     let kernel = FloatChain { chain, operands: shapes.len(), steps: steps.len() };
-    draft(node, Box::new(kernel), &node.inputs)
+    Draft::new(node, kernel, node.inputs.iter().copied())
 }
 
 impl Kernel for FloatChain {
@@ -96,9 +75,9 @@ impl Kernel for FloatChain {
 #[derive(Debug)]
 struct TableKernel(TableMap);
 
-pub(super) fn table(builder: &Builder<'_, '_>, node: &Node, table: &[u8; 256]) -> Option<Draft> {
+pub(super) fn table(builder: &Builder<'_, '_>, node: &Node, table: &[u8; 256]) -> Draft {
     let map = TableMap::prepare(builder.settings.instruction_set, Table(*table));
-    draft(node, Box::new(TableKernel(map)), &node.inputs)
+    Draft::new(node, TableKernel(map), node.inputs.iter().copied())
 }
 
 impl Kernel for TableKernel {
@@ -126,15 +105,14 @@ pub(super) fn arithmetic(
     builder: &Builder<'_, '_>,
     node: &Node,
     arithmetic: &Arithmetic,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (a, b, output) =
-        (&values[node.inputs[0]], &values[node.inputs[1]], &values[node.outputs[0]]);
+) -> Result<Draft, Why> {
+    let [a, b] = [0, 1].map(|position| builder.graph.input(node, position));
+    let output = builder.graph.output(node, 0);
     let set = builder.settings.instruction_set;
-    let shapes = [&*lengths(a), &*lengths(b)];
-    let (inputs, to) = ([quantization(a), quantization(b)], quantization(output));
-    let range = super::stored_range(output, arithmetic.activation)?;
-    let is_signed = is_signed(output)?;
+    let shapes = [&*a.lengths(), &*b.lengths()];
+    let (inputs, to) = ([a, b].map(|it| it.quantization()), output.quantization());
+    let is_signed = output.is_signed(FLOATS_OR_INTEGERS)?;
+    let range = output.stored_range(arithmetic.activation, FLOATS_OR_INTEGERS)?;
     let sign = match arithmetic.operator {
         Operator::Sub => Sign::Minus,
         _ => Sign::Plus,
@@ -152,9 +130,9 @@ pub(super) fn arithmetic(
         (Operator::Mul, true) => QuantizedArithmetic::SignedProduct(QuantizedProduct::prepare(
             set, shapes, inputs, to, range,
         )),
-        (Operator::Div, _) => return None,
+        (Operator::Div, _) => return Err(output.of_other_type("floats or TENSOR_INT32")),
     };
-    draft(node, Box::new(kernel), &node.inputs[..2])
+    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
 }
 
 impl Kernel for QuantizedArithmetic {
@@ -197,19 +175,19 @@ pub(super) fn extreme(
     builder: &Builder<'_, '_>,
     node: &Node,
     which: MaximumMinimum,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (a, b) = (&values[node.inputs[0]], &values[node.inputs[1]]);
-    let output = &values[node.outputs[0]];
-    let is_signed = is_signed(output)?;
+) -> Result<Draft, Why> {
+    let [a, b] = [0, 1].map(|position| builder.graph.input(node, position));
+    let output = builder.graph.output(node, 0);
+    let is_signed = output.is_signed(FLOATS_OR_INTEGERS)?;
     let choice = match which {
         MaximumMinimum::Maximum => Choice::Greater,
         MaximumMinimum::Minimum => Choice::Lesser,
     };
     let set = builder.settings.instruction_set;
-    let tables = [a, b].map(|it| recoding(it, output).map(|table| TableMap::prepare(set, table)));
-    let pairs = RecodedPairs::prepare(set, [&lengths(a), &lengths(b)], tables, choice);
-    draft(node, Box::new(Extreme { pairs, which, is_signed }), &node.inputs[..2])
+    let tables = [a, b].map(|it| recoding(&it, &output).map(|table| TableMap::prepare(set, table)));
+    let pairs = RecodedPairs::prepare(set, [&a.lengths(), &b.lengths()], tables, choice);
+    let kernel = Extreme { pairs, which, is_signed };
+    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
 }
 
 impl Kernel for Extreme {
@@ -241,19 +219,18 @@ enum Prelu {
     Signed(QuantizedPrelu<i8>),
 }
 
-pub(super) fn prelu(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (input, alpha) = (&values[node.inputs[0]], &values[node.inputs[1]]);
-    let output = &values[node.outputs[0]];
+pub(super) fn prelu(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
+    let [input, alpha] = [0, 1].map(|position| builder.graph.input(node, position));
+    let output = builder.graph.output(node, 0);
     let set = builder.settings.instruction_set;
-    let shapes = [&*lengths(input), &*lengths(alpha)];
-    let (inputs, to) = ([quantization(input), quantization(alpha)], quantization(output));
-    let kernel = if is_signed(output)? {
+    let shapes = [&*input.lengths(), &*alpha.lengths()];
+    let (inputs, to) = ([input, alpha].map(|it| it.quantization()), output.quantization());
+    let kernel = if output.is_signed("floats or 8-bit integers")? {
         Prelu::Signed(QuantizedPrelu::prepare(set, shapes, inputs, to))
     } else {
         Prelu::Unsigned(QuantizedPrelu::prepare(set, shapes, inputs, to))
     };
-    draft(node, Box::new(kernel), &node.inputs[..2])
+    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
 }
 
 impl Kernel for Prelu {

@@ -1,11 +1,10 @@
-//! Integers of 32 bits, element by element.
+//! Integers of 32 bits (`TENSOR_INT32`), element by element.
 
-use super::movement::lengths;
 use crate::graph::Node;
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
-use nnhal_hal::OperandType;
 use nnhal_kernels::elementwise::Pairs;
 use nnhal_ops::operations::arithmetic::{Arithmetic, Operator};
 use nnhal_ops::operations::elementwise::Elementwise;
@@ -28,11 +27,7 @@ enum Function {
     Minimum,
 }
 
-pub(super) fn arithmetic(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    arithmetic: &Arithmetic,
-) -> Option<Draft> {
+pub(super) fn arithmetic(builder: &Builder<'_, '_>, node: &Node, arithmetic: &Arithmetic) -> Draft {
     let function = match arithmetic.operator {
         Operator::Add => Function::Add,
         Operator::Sub => Function::Sub,
@@ -42,11 +37,7 @@ pub(super) fn arithmetic(
     paired(builder, node, function)
 }
 
-pub(super) fn extreme(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    which: MaximumMinimum,
-) -> Option<Draft> {
+pub(super) fn extreme(builder: &Builder<'_, '_>, node: &Node, which: MaximumMinimum) -> Draft {
     let function = match which {
         MaximumMinimum::Maximum => Function::Maximum,
         MaximumMinimum::Minimum => Function::Minimum,
@@ -54,20 +45,11 @@ pub(super) fn extreme(
     paired(builder, node, function)
 }
 
-fn is_int32(builder: &Builder<'_, '_>, node: &Node) -> bool {
-    builder.graph.values[node.outputs[0]].operand_type() == OperandType::TensorInt32
-}
-
-fn paired(builder: &Builder<'_, '_>, node: &Node, function: Function) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (a, b) = (&values[node.inputs[0]], &values[node.inputs[1]]);
-    let pairs = || Pairs::prepare(builder.settings.instruction_set, [&lengths(a), &lengths(b)]);
-    is_int32(builder, node).then(|| Draft {
-        place: node.place,
-        kernel: Box::new(IntegerPairs { pairs: pairs(), function }),
-        inputs: node.inputs[..2].iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+fn paired(builder: &Builder<'_, '_>, node: &Node, function: Function) -> Draft {
+    let shapes = [0, 1].map(|position| builder.graph.input(node, position).lengths());
+    let shapes = shapes.each_ref().map(Vec::as_slice);
+    let pairs = Pairs::prepare(builder.settings.instruction_set, shapes);
+    Draft::new(node, IntegerPairs { pairs, function }, node.inputs[..2].iter().copied())
 }
 
 /// As the operation has it: towards minus infinity, 0 for a divisor of 0, and wrapped. Quotients of
@@ -122,18 +104,13 @@ pub(super) fn elementwise(
     builder: &Builder<'_, '_>,
     node: &Node,
     function: Elementwise,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let function = match function {
         Elementwise::Abs => Sign::Abs,
         Elementwise::Neg => Sign::Neg,
-        _ => return None,
+        _ => return Err(builder.graph.output(node, 0).of_other_type("floats")),
     };
-    is_int32(builder, node).then(|| Draft {
-        place: node.place,
-        kernel: Box::new(function),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    Ok(Draft::new(node, function, [node.inputs[0]]))
 }
 
 impl Kernel for Sign {

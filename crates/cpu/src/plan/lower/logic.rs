@@ -1,10 +1,10 @@
 //! Comparisons, truth values, choices by them, and casts.
 
-use super::elementwise::{quantization, recoding};
-use super::movement::lengths;
-use crate::graph::Node;
+use super::elementwise::recoding;
+use crate::graph::{Argument, Node};
 use crate::plan::arena::{Inputs, Operands};
-use crate::plan::{Builder, Draft, ELEMENTS_BY_THREAD, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, ELEMENTS_BY_THREAD, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
 use nnhal_kernels::InstructionSet;
@@ -43,14 +43,15 @@ enum Elements {
 }
 
 impl Elements {
-    fn of(value: &crate::graph::Value<'_>) -> Option<Self> {
-        Some(match value.operand_type() {
-            _ if value.is_float() => Self::Float,
+    fn of(argument: Argument<'_>) -> Result<Self, Why> {
+        let expected = "floats, TENSOR_INT32, 8-bit integers or TENSOR_BOOL8";
+        Ok(match argument.operand_type() {
+            _ if argument.is_float() => Self::Float,
             OperandType::TensorInt32 => Self::Int32,
             OperandType::TensorQuant8Asymm => Self::Unsigned,
             OperandType::TensorQuant8AsymmSigned => Self::Signed,
             OperandType::TensorBool8 => Self::Bool,
-            _ => return None,
+            _ => return Err(argument.of_other_type(expected)),
         })
     }
 
@@ -69,37 +70,31 @@ pub(super) fn comparison(
     builder: &Builder<'_, '_>,
     node: &Node,
     comparison: Comparison,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     paired(builder, node, Function::Compare(comparison))
 }
 
-pub(super) fn logical(builder: &Builder<'_, '_>, node: &Node, logical: Logical) -> Option<Draft> {
+pub(super) fn logical(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    logical: Logical,
+) -> Result<Draft, Why> {
     match logical {
         Logical::And => paired(builder, node, Function::And),
         Logical::Or => paired(builder, node, Function::Or),
-        Logical::Not => Some(Draft {
-            place: node.place,
-            kernel: Box::new(Not),
-            inputs: vec![Operand::Value(node.inputs[0])],
-            outputs: node.outputs.clone(),
-        }),
+        Logical::Not => Ok(Draft::new(node, Not, [node.inputs[0]])),
     }
 }
 
-fn paired(builder: &Builder<'_, '_>, node: &Node, function: Function) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (a, b) = (&values[node.inputs[0]], &values[node.inputs[1]]);
+fn paired(builder: &Builder<'_, '_>, node: &Node, function: Function) -> Result<Draft, Why> {
+    let [a, b] = [0, 1].map(|position| builder.graph.input(node, position));
     let elements = Elements::of(a)?;
     let quantizations = (matches!(elements, Elements::Unsigned | Elements::Signed)
         && a.operand.quantized_as() != b.operand.quantized_as())
-    .then(|| [a, b].map(quantization));
-    let pairs = Pairs::prepare(builder.settings.instruction_set, [&lengths(a), &lengths(b)]);
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Paired { pairs, function, elements, quantizations }),
-        inputs: node.inputs[..2].iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    .then(|| [a, b].map(|it| it.quantization()));
+    let pairs = Pairs::prepare(builder.settings.instruction_set, [&a.lengths(), &b.lengths()]);
+    let kernel = Paired { pairs, function, elements, quantizations };
+    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
 }
 
 impl Paired {
@@ -239,26 +234,22 @@ struct Choice {
     elements: usize,
 }
 
-pub(super) fn select(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+pub(super) fn select(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
     let values = &builder.graph.values;
-    let output = &values[node.outputs[0]];
+    let output = builder.graph.output(node, 0);
     let element_size = output.element_size();
+    if !matches!(element_size, 1 | 4) {
+        return Err(output.of_other_type("elements of 1 or 4 bytes"));
+    }
     let set = builder.settings.instruction_set;
     let table = |id: usize| {
-        let table = (element_size == 1).then(|| recoding(&values[id], output)).flatten();
+        let table = (element_size == 1).then(|| recoding(&values[id], &output)).flatten();
         table.map(|table| TableMap::prepare(set, table))
     };
     let tables = [table(node.inputs[1]), table(node.inputs[2])];
     let elements = output.elements();
-    if !matches!(element_size, 1 | 4) {
-        return None;
-    }
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Choice { element_size, tables, elements }),
-        inputs: node.inputs[..3].iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    let kernel = Choice { element_size, tables, elements };
+    Ok(Draft::new(node, kernel, node.inputs[..3].iter().copied()))
 }
 
 impl Kernel for Choice {
@@ -328,10 +319,12 @@ enum Cast {
     ByteToInt32,
 }
 
-pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+/// What is cast to what.
+const CAST: &str = "floats, TENSOR_INT32 or TENSOR_QUANT8_ASYMM";
+
+pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
     use OperandType::{TensorFloat16, TensorFloat32, TensorInt32, TensorQuant8Asymm};
-    let values = &builder.graph.values;
-    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+    let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
     let set = builder.settings.instruction_set;
     let kernel = match (input.operand_type(), output.operand_type()) {
         (from, to) if from == to => Cast::Copy,
@@ -344,14 +337,12 @@ pub(super) fn cast(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
         (TensorInt32, TensorQuant8Asymm) => Cast::Int32ToByte,
         (TensorQuant8Asymm, TensorFloat32 | TensorFloat16) => Cast::ByteToFloat,
         (TensorQuant8Asymm, TensorInt32) => Cast::ByteToInt32,
-        _ => return None,
+        (TensorFloat32 | TensorFloat16 | TensorInt32 | TensorQuant8Asymm, _) => {
+            return Err(output.of_other_type(CAST));
+        }
+        _ => return Err(input.of_other_type(CAST)),
     };
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(kernel),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 impl Kernel for Cast {

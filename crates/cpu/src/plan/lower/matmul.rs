@@ -1,9 +1,10 @@
 //! Products of two matrices that are known only when the plan runs.
 
 use super::convolution::float_epilogue;
-use crate::graph::{Matmul, Node, Value};
+use crate::graph::{Argument, Matmul, Node};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::Preparation;
@@ -15,7 +16,7 @@ use nnhal_ops::rules::broadcast;
 #[derive(Debug)]
 struct Product(batch_matmul::BatchMatmul);
 
-pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> Option<Draft> {
+pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> Draft {
     let Matmul { sizes, left, right, output, epilogue } = matmul.clone();
     let output = output.unwrap_or_else(|| {
         let [rows, columns, _] = sizes;
@@ -28,12 +29,7 @@ pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, matmul: &Matmul) -> 
     let layouts = [left, right, output];
     let product =
         batch_matmul::BatchMatmul::prepare(sizes, layouts, float_epilogue(epilogue), set, threads);
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Product(product)),
-        inputs: node.inputs.iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    Draft::new(node, Product(product), node.inputs.iter().copied())
 }
 
 /// Of 8-bit numbers.
@@ -49,49 +45,55 @@ pub(super) fn quantized(
     node: &Node,
     matmul: &BatchMatmul,
     preparation: &mut Preparation,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let [x, y] = [0, 1].map(|position| &values[node.inputs[position]]);
-    let output = &values[node.outputs[0]];
-    let (batch, [rows, columns]) = output.dimensions.split_last_chunk::<2>()?;
-    let (of_x, [upper, lower]) = x.dimensions.split_last_chunk::<2>()?;
-    let (of_y, _) = y.dimensions.split_last_chunk::<2>()?;
-    let inner = if matmul.transpose_x { upper } else { lower };
-    let signedness = super::quantized::signedness(output)?;
-    let element = super::quantized::element(signedness);
-    let is_same = |value: &Value<'_>| value.operand_type() == output.operand_type();
-    if !is_same(x) || !is_same(y) || output.elements() == 0 {
-        return None;
+) -> Result<Draft, Why> {
+    let expected = "floats or 8-bit integers";
+    let [x, y] = [0, 1].map(|position| builder.graph.input(node, position));
+    let output = builder.graph.output(node, 0);
+    /// The axes before a matrix, and its rows and columns.
+    fn matrices(argument: Argument<'_>) -> Result<(Vec<u32>, [u32; 2]), Why> {
+        let parts = argument.dimensions.split_last_chunk::<2>();
+        let (batch, matrix) = parts.ok_or_else(|| argument.of_other_rank("2 or more"))?;
+        Ok((batch.to_vec(), *matrix))
     }
-    let (min, max) = super::stored_range(output, FusedActivation::None)?;
+    let (batch, [rows, columns]) = matrices(output)?;
+    let (of_x, [upper, lower]) = matrices(x)?;
+    let (of_y, _) = matrices(y)?;
+    let inner = if matmul.transpose_x { upper } else { lower };
+    let signedness = output.activations().ok_or_else(|| output.of_other_type(expected))?.signedness;
+    let element = super::quantized::element(signedness);
+    for input in [x, y] {
+        if input.operand_type() != output.operand_type() {
+            return Err(input.of_other_type("that of the output"));
+        }
+    }
+    if output.elements() == 0 {
+        return Err(output.empty());
+    }
+    let (min, max) = output.stored_range(FusedActivation::None, expected)?;
     let requantization = Requantization {
-        multipliers: super::quantized::multipliers([x, y, output], preparation)?,
+        multipliers: super::quantized::multipliers([&x, &y, &output], preparation)?,
         zero_point: output.operand.zero_point,
         min,
         max,
     };
     let lengths =
         |lengths: &[u32]| -> Vec<usize> { lengths.iter().map(|it| *it as usize).collect() };
-    let batch = lengths(batch);
-    let x_of_product = broadcast::positions(&lengths(of_x), &batch);
-    let y_of_product = broadcast::positions(&lengths(of_y), &batch);
+    let batch = lengths(&batch);
+    let x_of_product = broadcast::positions(&lengths(&of_x), &batch);
+    let y_of_product = broadcast::positions(&lengths(&of_y), &batch);
     let product = quantized::BatchMatmul::prepare(
-        batch.iter().try_fold(1, |count: usize, length| count.checked_mul(*length))?,
+        // Of an output that has a place in memory.
+        batch.iter().fold(1, |count: usize, length| count.saturating_mul(*length)),
         x_of_product.zip(y_of_product).map(|(x, y)| [x, y]),
-        [rows, inner, columns].map(|length| *length as usize),
+        [rows, inner, columns].map(|length| length as usize),
         [matmul.transpose_x, matmul.transpose_y],
         signedness,
-        [x, y].map(|value| value.operand.zero_point),
+        [x, y].map(|input| input.operand.zero_point),
         requantization,
         preparation,
-    )
-    .ok()?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(QuantizedProduct { product, element }),
-        inputs: node.inputs[..2].iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    )?;
+    let kernel = QuantizedProduct { product, element };
+    Ok(Draft::new(node, kernel, node.inputs[..2].iter().copied()))
 }
 
 impl Kernel for QuantizedProduct {

@@ -1,9 +1,10 @@
 //! What only moves elements.
 
-use super::elementwise::{is_signed, recoding};
-use crate::graph::{Node, Value};
+use super::elementwise::recoding;
+use crate::graph::{Argument, Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use half::f16;
 use nnhal_driver::EngineError;
 use nnhal_kernels::movement::StridedCopy;
@@ -21,65 +22,57 @@ pub(super) struct Copies {
     pub(super) fill: Vec<u8>,
 }
 
-/// Each axis may be cut into three spans.
-const MOST_MIRRORED_AXES: usize = 6;
-
-pub(super) fn lengths(value: &Value<'_>) -> Vec<usize> {
-    value.dimensions.iter().map(|length| *length as usize).collect()
+/// The size of an argument's elements, if there is a copy for those.
+pub(super) fn copied_size(argument: Argument<'_>) -> Result<usize, Why> {
+    let size = argument.element_size();
+    let has_copy = matches!(size, 1 | 2 | 4);
+    has_copy.then_some(size).ok_or_else(|| argument.of_other_type("elements of 1, 2 or 4 bytes"))
 }
 
-pub(super) fn draft(node: &Node, inputs: &[usize], output: usize, kernel: Copies) -> Draft {
-    Draft {
-        place: node.place,
-        kernel: Box::new(kernel),
-        inputs: inputs.iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: vec![output],
-    }
-}
-
-/// Whether there is a copy for elements of this size.
-pub(super) fn is_copied(size: usize) -> bool {
-    matches!(size, 1 | 2 | 4)
+/// A single copy.
+fn one(node: &Node, copy: StridedCopy, element_size: usize, fill: Vec<u8>) -> Draft {
+    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill };
+    Draft::new(node, kernel, [node.inputs[0]])
 }
 
 pub(super) fn transpose(
     builder: &Builder<'_, '_>,
     node: &Node,
     transpose: &Transpose,
-) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
-    let copy = StridedCopy::transpose(&lengths(input), &transpose.permutation);
-    let element_size = input.element_size();
-    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill: Vec::new() };
-    is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
+) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
+    let element_size = copied_size(input)?;
+    let copy = StridedCopy::transpose(&input.lengths(), &transpose.permutation);
+    Ok(one(node, copy, element_size, Vec::new()))
 }
 
 /// A step for each part, so that there may be any number.
-pub(super) fn split(builder: &Builder<'_, '_>, node: &Node, split: &Split) -> Option<Vec<Draft>> {
-    let input = &builder.graph.values[node.inputs[0]];
-    let whole = lengths(input);
-    let element_size = input.element_size();
+pub(super) fn split(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    split: &Split,
+) -> Result<Vec<Draft>, Why> {
+    let input = builder.graph.input(node, 0);
+    let whole = input.lengths();
+    let element_size = copied_size(input)?;
     let mut begin = vec![0; whole.len()];
     let mut drafts = Vec::new();
     for output in &node.outputs {
-        let part = lengths(&builder.graph.values[*output]);
+        let part = builder.graph.values[*output].lengths();
         let copy = StridedCopy::slice(&whole, &begin, &vec![1; whole.len()], &part);
         begin[split.axis] += part[split.axis];
-        let kernel = Copies { pieces: vec![(0, copy)], element_size, fill: Vec::new() };
-        drafts.push(draft(node, &node.inputs[..1], *output, kernel));
+        drafts.push(Draft { outputs: vec![*output], ..one(node, copy, element_size, Vec::new()) });
     }
-    is_copied(element_size).then_some(drafts)
+    Ok(drafts)
 }
 
-pub(super) fn slice(builder: &Builder<'_, '_>, node: &Node, slice: &Slice) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+pub(super) fn slice(builder: &Builder<'_, '_>, node: &Node, slice: &Slice) -> Result<Draft, Why> {
+    let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
+    let element_size = copied_size(input)?;
     let begin: Vec<usize> = slice.begins.iter().map(|begin| *begin as usize).collect();
     let steps = vec![1; begin.len()];
-    let copy = StridedCopy::slice(&lengths(input), &begin, &steps, &lengths(output));
-    let element_size = input.element_size();
-    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill: Vec::new() };
-    is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
+    let copy = StridedCopy::slice(&input.lengths(), &begin, &steps, &output.lengths());
+    Ok(one(node, copy, element_size, Vec::new()))
 }
 
 /// A CONCATENATION whose parts are not where they are to be, or not stored as they are to be.
@@ -88,10 +81,18 @@ pub(super) fn concatenation(
     node: &Node,
     axis: usize,
     parts: &[usize],
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let values = &builder.graph.values;
-    let output = &values[node.outputs[0]];
-    let whole = lengths(output);
+    let output = builder.graph.output(node, 0);
+    let whole = output.lengths();
+    let element_size = copied_size(output)?;
+    if builder.row_stride(node.outputs[0]).is_some() {
+        return Err(Why::Form {
+            what: "output",
+            found: "with a row stride".to_owned(),
+            expected: "contiguous",
+        });
+    }
     let mut at = vec![0; whole.len()];
     let mut pieces = Vec::with_capacity(parts.len());
     // Bytes of the greatest part that is looked up in a table.
@@ -101,33 +102,25 @@ pub(super) fn concatenation(
         let value = &values[*part];
         let mut table = None;
         if !value.is_float() && value.operand.quantized_as() != output.operand.quantized_as() {
-            is_signed(output)?;
-            table = recoding(value, output);
+            output.is_signed("floats or 8-bit integers, where parts are stored in another way")?;
+            table = recoding(value, &output);
         }
         if table.is_some() {
             recoded = recoded.max(value.elements());
         }
         let set = builder.settings.instruction_set;
         tables.push(table.map(|table| TableMap::prepare(set, table)));
-        let part = lengths(value);
+        let part = value.lengths();
         pieces.push((index, StridedCopy::piece(&part, &whole, &at)));
         at[axis] += part[axis];
     }
-    let element_size = output.element_size();
-    if !is_copied(element_size) || builder.row_stride(node.outputs[0]).is_some() {
-        return None;
-    }
+    let parts = parts.iter().copied();
     if recoded > 0 {
         let pieces = pieces.into_iter().map(|(_, copy)| copy).zip(tables).collect();
-        return Some(Draft {
-            place: node.place,
-            kernel: Box::new(RecodedParts { pieces, recoded }),
-            inputs: parts.iter().map(|id| Operand::Value(*id)).collect(),
-            outputs: node.outputs.clone(),
-        });
+        return Ok(Draft::new(node, RecodedParts { pieces, recoded }, parts));
     }
     let kernel = Copies { pieces, element_size, fill: Vec::new() };
-    Some(draft(node, parts, node.outputs[0], kernel))
+    Ok(Draft::new(node, kernel, parts))
 }
 
 /// Parts of 8-bit numbers, each of which may be stored in another way than the whole.
@@ -162,18 +155,20 @@ impl Kernel for RecodedParts {
     }
 }
 
-pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+pub(super) fn pad(builder: &Builder<'_, '_>, node: &Node, pad: &Pad) -> Result<Draft, Why> {
+    let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
+    let element_size = copied_size(output)?;
     let at: Vec<usize> = pad.borders.iter().map(|border| border.before as usize).collect();
-    let copy = StridedCopy::piece(&lengths(input), &lengths(output), &at);
-    let element_size = output.element_size();
-    let fill = kept_element(output, &pad.element);
+    let copy = StridedCopy::piece(&input.lengths(), &output.lengths(), &at);
+    let fill = kept_element(&output, &pad.element);
     if fill.len() != element_size {
-        return None;
+        return Err(Why::Form {
+            what: "bytes of the padding",
+            found: fill.len().to_string(),
+            expected: "those of an element",
+        });
     }
-    let kernel = Copies { pieces: vec![(0, copy)], element_size, fill };
-    is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
+    Ok(one(node, copy, element_size, fill))
 }
 
 /// An element of the model's type as it is kept while a plan runs.
@@ -184,38 +179,42 @@ fn kept_element(value: &Value<'_>, element: &[u8]) -> Vec<u8> {
     }
 }
 
-pub(super) fn mirror_pad(builder: &Builder<'_, '_>, node: &Node, pad: &MirrorPad) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
-    let element_size = input.element_size();
-    if pad.borders.len() > MOST_MIRRORED_AXES || !is_copied(element_size) {
-        return None;
+pub(super) fn mirror_pad(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    pad: &MirrorPad,
+) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
+    let element_size = copied_size(input)?;
+    let (axes, most) = (pad.borders.len(), StridedCopy::MOST_MIRRORED_AXES);
+    if axes > most {
+        let (found, most) = (axes as u64, most as u64);
+        return Err(Why::Limit { what: "axes", found, most });
     }
     let borders = pad.borders.iter().map(|it| [it.before, it.after].map(|it| it as usize));
     let skipped = match pad.mode {
         Mode::Reflect => 1,
         Mode::Symmetric => 0,
     };
-    let copies = StridedCopy::mirror_pad(&lengths(input), &borders.collect::<Vec<_>>(), skipped);
+    let copies = StridedCopy::mirror_pad(&input.lengths(), &borders.collect::<Vec<_>>(), skipped);
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
     let kernel = Copies { pieces, element_size, fill: Vec::new() };
-    Some(draft(node, &node.inputs[..1], node.outputs[0], kernel))
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 /// A tensor of one element, again and again, that is too large to be a constant.
-pub(super) fn fill(builder: &Builder<'_, '_>, node: &Node, fill: &Fill) -> Option<Draft> {
+pub(super) fn fill(builder: &Builder<'_, '_>, node: &Node, fill: &Fill) -> Draft {
     let output = &builder.graph.values[node.outputs[0]];
     let element_size = output.element_size();
     let fill = kept_element(output, &fill.element);
-    let kernel = Copies { pieces: Vec::new(), element_size, fill };
-    Some(draft(node, &[], node.outputs[0], kernel))
+    Draft::new(node, Copies { pieces: Vec::new(), element_size, fill }, [])
 }
 
 /// How many axes a value has, which is known before it is.
-pub(super) fn rank(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+pub(super) fn rank(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let rank = builder.graph.values[node.inputs[0]].dimensions.len();
-    let fill = i32::try_from(rank).ok()?.to_ne_bytes().to_vec();
-    let kernel = Copies { pieces: Vec::new(), element_size: fill.len(), fill };
-    Some(draft(node, &[], node.outputs[0], kernel))
+    let fill = i32::try_from(rank).unwrap_or(i32::MAX).to_ne_bytes().to_vec();
+    Draft::new(node, Copies { pieces: Vec::new(), element_size: fill.len(), fill }, [])
 }
 
 impl Kernel for Copies {

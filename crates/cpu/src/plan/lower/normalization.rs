@@ -1,10 +1,10 @@
 //! Normalizations of floats.
 
-use super::elementwise::is_signed;
 use super::softmax::around;
 use crate::graph::{Node, Normalization};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
+use crate::plan::{Builder, Draft, Kernel, Run, name};
+use crate::why::Why;
 use nnhal_driver::{Budget, EngineError};
 use nnhal_kernels::movement::StridedCopy;
 use nnhal_kernels::reduction::{
@@ -24,42 +24,33 @@ struct Layer {
     has_offset: bool,
 }
 
-pub(super) fn lower(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    normalization: Normalization,
-) -> Option<Draft> {
+pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node, normalization: Normalization) -> Draft {
     let Normalization { epsilon, has_scale, has_offset } = normalization;
     let input = &builder.graph.values[node.inputs[0]];
-    let length = *input.dimensions.last()? as usize;
+    let length = input.dimensions.last().map_or(1, |length| *length as usize);
     let rows = input.elements().checked_div(length).unwrap_or(0);
     let set = builder.settings.instruction_set;
     let kind = reduction::Normalization::Layer { epsilon };
     let kernel = RowNormalization::prepare(set, kind, rows, length);
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Layer { kernel, has_scale, has_offset }),
-        inputs: node.inputs.iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    Draft::new(node, Layer { kernel, has_scale, has_offset }, node.inputs.iter().copied())
 }
 
 pub(super) fn l2(
     builder: &Builder<'_, '_>,
     node: &Node,
     normalization: &L2Normalization,
-) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
+) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
     if !input.is_float() {
         return quantized_l2(builder, node, normalization.axis);
     }
-    let sizes = around(input, normalization.axis)?;
+    let sizes = around(&input, normalization.axis);
     let [outer, length, inner] = sizes;
     // As the operation has it.
     let kind = reduction::Normalization::L2 { least: 1e-6 };
     let set = builder.settings.instruction_set;
     let kernel = RowNormalization::prepare(set, kind, outer * inner, length);
-    draft(node, Along::new(sizes, OfRows::L2(kernel)))
+    Ok(draft(node, Along::new(sizes, OfRows::L2(kernel))))
 }
 
 /// INSTANCE_NORMALIZATION of NHWC images of floats.
@@ -67,43 +58,31 @@ pub(super) fn instance(
     builder: &Builder<'_, '_>,
     node: &Node,
     normalization: &InstanceNormalization,
-) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
-    let [batch, height, width, channels] = input.dimensions[..] else { return None };
+) -> Result<Draft, Why> {
+    let [batch, height, width, channels] = builder.graph.input(node, 0).image()?;
     if normalization.layout != layout::Layout::Nhwc {
-        return None;
+        return Err(Why::ChannelsFirst);
     }
-    let pixels = height as usize * width as usize;
+    let pixels = height * width;
     let InstanceNormalization { gamma, beta, epsilon, .. } = *normalization;
-    draft(
-        node,
-        Instance {
-            sizes: [batch as usize, pixels, channels as usize],
-            numbers: [gamma, beta, epsilon],
-        },
-    )
+    let (sizes, numbers) = ([batch, pixels, channels], [gamma, beta, epsilon]);
+    Ok(draft(node, Instance { sizes, numbers }))
 }
 
 pub(super) fn local_response(
     builder: &Builder<'_, '_>,
     node: &Node,
     normalization: &LocalResponseNormalization,
-) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
-    let sizes = around(input, normalization.axis)?;
+) -> Draft {
+    let sizes = around(&builder.graph.values[node.inputs[0]], normalization.axis);
     let LocalResponseNormalization { radius, bias, alpha, beta, .. } = *normalization;
     let numbers = [bias, alpha, beta];
     let kernel = OfRows::LocalResponse { length: sizes[1], radius: radius as usize, numbers };
     draft(node, Along::new(sizes, kernel))
 }
 
-fn draft(node: &Node, kernel: impl Kernel + 'static) -> Option<Draft> {
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(kernel),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+fn draft(node: &Node, kernel: impl Kernel + 'static) -> Draft {
+    Draft::new(node, kernel, [node.inputs[0]])
 }
 
 /// INSTANCE_NORMALIZATION: batch, pixels and channels; gamma, beta and epsilon.
@@ -206,12 +185,11 @@ struct QuantizedL2 {
     is_signed: bool,
 }
 
-fn quantized_l2(builder: &Builder<'_, '_>, node: &Node, axis: usize) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+fn quantized_l2(builder: &Builder<'_, '_>, node: &Node, axis: usize) -> Result<Draft, Why> {
+    let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
     let zero_points = [input.operand.zero_point, output.operand.zero_point];
-    let (sizes, is_signed) = (around(input, axis)?, is_signed(input)?);
-    draft(node, QuantizedL2 { sizes, zero_points, is_signed })
+    let is_signed = input.is_signed("floats or 8-bit integers")?;
+    Ok(draft(node, QuantizedL2 { sizes: around(&input, axis), zero_points, is_signed }))
 }
 
 impl QuantizedL2 {

@@ -1,8 +1,9 @@
 //! Pooling, and means over images.
 
-use crate::graph::{Node, Value};
+use crate::graph::Node;
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
+use crate::plan::{Builder, Draft, Kernel, Run, name};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::{FusedActivation, OperandType};
 use nnhal_kernels::pooling::{FloatPooling, QuantizedPooling, Reduction, Shape};
@@ -11,6 +12,7 @@ use nnhal_ops::operations::pooling;
 use nnhal_ops::operations::reduce;
 use nnhal_ops::rules::activation_range;
 use nnhal_ops::rules::layout::Layout;
+use nnhal_ops::rules::padding::Window;
 
 /// A pooling of numbers of some type.
 #[derive(Debug)]
@@ -34,19 +36,18 @@ pub(super) fn pooling(
     builder: &Builder<'_, '_>,
     node: &Node,
     pooling: &pooling::Pooling,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+) -> Result<Draft, Why> {
+    let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
     let ([batch, height, width, channels], [_, out_height, out_width, _]) =
-        (lengths(input)?, lengths(output)?);
+        (input.image()?, output.image()?);
     if pooling.layout != Layout::Nhwc {
-        return None;
+        return Err(Why::ChannelsFirst);
     }
     let window = &pooling.window;
-    let (high, wide) = (
-        window.height.padding(u32::try_from(height).ok()?, pooling.filter[0]),
-        window.width.padding(u32::try_from(width).ok()?, pooling.filter[1]),
-    );
+    let before = |axis: usize, window: &Window| {
+        let (before, _) = window.padding(input.dimensions[1 + axis], pooling.filter[axis]);
+        usize::try_from(before).unwrap_or(usize::MAX)
+    };
     let shape = Shape {
         batch,
         input: [height, width],
@@ -54,7 +55,7 @@ pub(super) fn pooling(
         channels,
         filter: pooling.filter.map(|length| length as usize),
         stride: [window.height.stride as usize, window.width.stride as usize],
-        padding_before: [usize::try_from(high.0).ok()?, usize::try_from(wide.0).ok()?],
+        padding_before: [before(0, &window.height), before(1, &window.width)],
     };
     let reduction = match pooling.reduction {
         pooling::Reduction::Average => Reduction::Average,
@@ -64,25 +65,23 @@ pub(super) fn pooling(
     draft(builder, node, shape, reduction, pooling.activation)
 }
 
-/// A mean over height and width of images.
+/// A mean over height and width of images; `None` of what is another reduction.
 pub(super) fn mean(
     builder: &Builder<'_, '_>,
     node: &Node,
     reduce: &reduce::Reduce,
 ) -> Option<Draft> {
     let input = &builder.graph.values[node.inputs[0]];
-    if reduce.reduction != reduce::Reduction::Mean || reduce.axes != [1, 2] {
-        return None;
-    }
-    let [batch, height, width, channels] = lengths(input)?;
-    if height == 0 || width == 0 {
+    let is_mean = reduce.reduction == reduce::Reduction::Mean && reduce.axes == [1, 2];
+    let [batch, height, width, channels] = input.lengths().try_into().ok()?;
+    if !is_mean || height == 0 || width == 0 {
         return None;
     }
     let shape = Shape::global(batch, [height, width], channels);
     let (set, zero_point) = (builder.settings.instruction_set, input.operand.zero_point);
     let pooling = match input.operand_type() {
         _ if input.is_float() => {
-            return draft(builder, node, shape, Reduction::Average, FusedActivation::None);
+            return draft(builder, node, shape, Reduction::Average, FusedActivation::None).ok();
         }
         OperandType::TensorQuant8Asymm => {
             Typed::Unsigned(QuantizedPooling::prepare_mean(set, shape, zero_point))
@@ -101,26 +100,27 @@ fn draft(
     shape: Shape,
     reduction: Reduction,
     activation: FusedActivation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let set = builder.settings.instruction_set;
-    let output = &builder.graph.values[node.outputs[0]];
+    let output = builder.graph.output(node, 0);
+    let expected = "floats or 8-bit integers";
     let pooling = if output.is_float() {
         let range = activation_range::real(activation);
         Typed::Float(FloatPooling::prepare(set, shape, reduction, range))
     } else {
-        let range = super::stored_range(output, activation)?;
+        let range = output.stored_range(activation, expected)?;
         match output.operand_type() {
-            _ if reduction == Reduction::L2 => return None,
+            _ if reduction == Reduction::L2 => return Err(output.of_other_type("floats")),
             OperandType::TensorQuant8Asymm => {
                 Typed::Unsigned(QuantizedPooling::prepare(set, shape, reduction, range))
             }
             OperandType::TensorQuant8AsymmSigned => {
                 Typed::Signed(QuantizedPooling::prepare(set, shape, reduction, range))
             }
-            _ => return None,
+            _ => return Err(output.of_other_type(expected)),
         }
     };
-    Some(finished(builder, node, shape, pooling, reduction))
+    Ok(finished(builder, node, shape, pooling, reduction))
 }
 
 fn finished(
@@ -137,23 +137,9 @@ fn finished(
     };
     let stride = |value| builder.row_stride(value).unwrap_or(shape.channels);
     let (input_stride, output_stride) = (stride(node.inputs[0]), stride(node.outputs[0]));
-    Draft {
-        place: node.place,
-        kernel: Box::new(PoolingKernel {
-            pooling,
-            operation,
-            filter: shape.filter,
-            input_stride,
-            output_stride,
-        }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    }
-}
-
-fn lengths(value: &Value<'_>) -> Option<[usize; 4]> {
-    let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
-    lengths.try_into().ok()
+    let filter = shape.filter;
+    let kernel = PoolingKernel { pooling, operation, filter, input_stride, output_stride };
+    Draft::new(node, kernel, [node.inputs[0]])
 }
 
 impl Kernel for PoolingKernel {

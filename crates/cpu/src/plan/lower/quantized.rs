@@ -1,17 +1,17 @@
 //! Convolutions of 8-bit numbers.
 
 use super::convolution::{Strides, transposed_strides};
-use crate::graph::{self, Epilogue, Node, Value};
+use crate::graph::{self, Bytes, Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
+use crate::plan::{Builder, Draft, Kernel, Run, name};
 use nnhal_driver::EngineError;
-use nnhal_hal::{ExtraParams, OperandType};
+use nnhal_hal::ExtraParams;
 use nnhal_kernels::convolution::Shape;
 use nnhal_kernels::quantized::convolution::{Convolution, UnpackedConvolution};
 use nnhal_kernels::quantized::depthwise::Depthwise;
 use nnhal_kernels::quantized::transposed_convolution::TransposedConvolution;
 use nnhal_kernels::quantized::{Activations, Requantization, Signedness, Weights};
-use nnhal_kernels::{Image, ImageMut, Multiplier, Preparation};
+use nnhal_kernels::{Image, ImageMut, Multiplier, Preparation, TooLarge};
 use nnhal_ops::rules::requantize;
 
 /// A convolution of 8-bit numbers.
@@ -30,73 +30,40 @@ enum Quantized {
     Depthwise(Box<Depthwise>),
 }
 
-/// Whether numbers of this type are signed; `None` if they have not 8 bits.
-pub(super) fn signedness(value: &Value<'_>) -> Option<Signedness> {
-    match value.operand_type() {
-        OperandType::TensorQuant8Asymm => Some(Signedness::Unsigned),
-        OperandType::TensorQuant8AsymmSigned
-        | OperandType::TensorQuant8Symm
-        | OperandType::TensorQuant8SymmPerChannel => Some(Signedness::Signed),
-        _ => None,
-    }
-}
-
 /// The type of elements, in names.
 pub(super) fn element(signedness: Signedness) -> &'static str {
     name::quantized(signedness == Signedness::Signed)
 }
 
-/// What `kernels` wants to know beside the sizes.
-struct Parts<'a> {
-    weights: Weights<'a>,
-    bias: Vec<i32>,
-    activations: Activations,
-    requantization: Requantization,
+/// Weights as kernels want them.
+fn weights(bytes: Bytes, values: &[u8]) -> Weights<'_> {
+    let Activations { signedness, zero_point } = bytes.weights;
+    Weights { values, signedness, zero_point }
 }
 
-/// The parts of a node whose inputs are input, weights with these numbers, and bias.
-fn parts<'a>(
+/// The constant bias of a node whose inputs are input, weights and bias.
+fn bias(
     builder: &Builder<'_, '_>,
     node: &Node,
-    epilogue: Epilogue,
-    numbers: &'a [u8],
     preparation: &mut Preparation,
-) -> Option<Parts<'a>> {
-    let values = &builder.graph.values;
-    let [input, weights, bias] = [0, 1, 2].map(|position| &values[node.inputs[position]]);
-    let (bias, _) = bias.constant()?.as_chunks();
-    Some(Parts {
-        weights: Weights {
-            values: numbers,
-            signedness: signedness(weights)?,
-            zero_point: weights.operand.zero_point,
-        },
-        bias: preparation
-            .collected(bias.iter().map(|bias| i32::from_le_bytes(*bias)), "a bias")
-            .ok()?,
-        activations: activations(input)?,
-        requantization: requantization(builder, node, epilogue, preparation)?,
-    })
-}
-
-/// What numbers stand for.
-fn activations(value: &Value<'_>) -> Option<Activations> {
-    Some(Activations { signedness: signedness(value)?, zero_point: value.operand.zero_point })
+) -> Result<Vec<i32>, TooLarge> {
+    let bias = &builder.graph.values[node.inputs[2]];
+    let (bias, _) = bias.constant().ok_or_else(|| bias.unreadable())?.as_chunks();
+    preparation.collected(bias.iter().map(|bias| i32::from_le_bytes(*bias)), "a bias")
 }
 
 /// How sums of products of a node's first two inputs become its output.
 fn requantization(
     builder: &Builder<'_, '_>,
     node: &Node,
-    epilogue: Epilogue,
+    bytes: Bytes,
     preparation: &mut Preparation,
-) -> Option<Requantization> {
-    let Epilogue::Clamp(activation) = epilogue else { return None };
+) -> Result<Requantization, TooLarge> {
     let values = &builder.graph.values;
     let [input, weights] = [0, 1].map(|position| &values[node.inputs[position]]);
     let output = &values[node.outputs[0]];
-    let (min, max) = super::stored_range(output, activation)?;
-    Some(Requantization {
+    let (min, max) = bytes.range;
+    Ok(Requantization {
         multipliers: multipliers([input, weights, output], preparation)?,
         zero_point: output.operand.zero_point,
         min,
@@ -105,12 +72,10 @@ fn requantization(
 }
 
 /// As [`nnhal_ops::rules::convolution::Requantizer::new`] has them.
-///
-/// `None` if they are more than may be taken, which the preparation remembers.
 pub(super) fn multipliers(
     [input, weights, output]: [&Value<'_>; 3],
     preparation: &mut Preparation,
-) -> Option<Vec<Multiplier>> {
+) -> Result<Vec<Multiplier>, TooLarge> {
     let (input, output) = (input.operand.scale, f64::from(output.operand.scale));
     let multiplier = |product: f64| {
         let exact = requantize::Multiplier::from_real(product / output);
@@ -120,9 +85,9 @@ pub(super) fn multipliers(
         ExtraParams::ChannelQuant(quant) => {
             let scales = quant.scales.iter();
             let each = scales.map(|scale| multiplier(f64::from(input) * f64::from(*scale)));
-            preparation.collected(each, "multipliers of channels").ok()
+            preparation.collected(each, "multipliers of channels")
         }
-        _ => Some(vec![multiplier(f64::from(input * weights.operand.scale))]),
+        _ => Ok(vec![multiplier(f64::from(input * weights.operand.scale))]),
     }
 }
 
@@ -130,40 +95,45 @@ pub(super) fn lower(
     builder: &Builder<'_, '_>,
     node: &Node,
     convolution: &graph::Convolution,
+    bytes: Bytes,
     preparation: &mut Preparation,
-) -> Option<Draft> {
-    let graph::Convolution { shape, epilogue, .. } = convolution;
-    let is_constant = |position: usize| builder.graph.values[node.inputs[position]].is_constant();
-    if !is_constant(1) || !is_constant(2) {
-        return unpacked(builder, node, convolution, preparation);
+) -> Result<Draft, TooLarge> {
+    let graph::Convolution { shape, is_depthwise, .. } = convolution;
+    let filter = &builder.graph.values[node.inputs[1]];
+    let strides = Strides::of(builder, node, shape);
+    let element = element(bytes.input.signedness);
+    if !filter.is_constant() || !builder.graph.values[node.inputs[2]].is_constant() {
+        let requantization = requantization(builder, node, bytes, preparation)?;
+        let Bytes { input, weights, .. } = bytes;
+        let kernel = UnpackedConvolution::prepare(
+            shape,
+            *is_depthwise,
+            weights,
+            input,
+            requantization,
+            preparation,
+        )?;
+        let kernel = QuantizedUnpacked { kernel, is_depthwise: *is_depthwise, element, strides };
+        return Ok(Draft::new(node, kernel, node.inputs.iter().copied()));
     }
-    let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
-    let parts = parts(builder, node, *epilogue, &numbers, preparation)?;
-    let Parts { weights, bias, activations, requantization } = parts;
+    let numbers = filter.weights(preparation, &builder.scratch);
+    let numbers = numbers.ok_or_else(|| filter.unreadable())?;
+    let bias = bias(builder, node, preparation)?;
+    let requantization = requantization(builder, node, bytes, preparation)?;
+    let weights = weights(bytes, &numbers);
     /// Both have the same arguments.
     macro_rules! prepared {
         ($Kernel:ident) => {
-            $Kernel::prepare(shape, weights, &bias, activations, requantization, preparation)
-                .ok()?
+            $Kernel::prepare(shape, weights, &bias, bytes.input, requantization, preparation)?
         };
     }
-    let kernel = if convolution.is_depthwise {
+    let kernel = if *is_depthwise {
         Quantized::Depthwise(Box::new(prepared!(Depthwise)))
     } else {
         Quantized::Full(Box::new(prepared!(Convolution)))
     };
-    let strides = Strides::of(builder, node, shape);
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(QuantizedConvolution {
-            kernel,
-            element: element(activations.signedness),
-            shape: *shape,
-            strides,
-        }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    let kernel = QuantizedConvolution { kernel, element, shape: *shape, strides };
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 /// A convolution of 8-bit numbers whose weights or biases are no constants.
@@ -173,38 +143,6 @@ struct QuantizedUnpacked {
     is_depthwise: bool,
     element: &'static str,
     strides: Strides,
-}
-
-fn unpacked(
-    builder: &Builder<'_, '_>,
-    node: &Node,
-    convolution: &graph::Convolution,
-    preparation: &mut Preparation,
-) -> Option<Draft> {
-    let graph::Convolution { shape, is_depthwise, epilogue, .. } = convolution;
-    let value = |position: usize| &builder.graph.values[node.inputs[position]];
-    let element = element(signedness(value(0))?);
-    let kernel = UnpackedConvolution::prepare(
-        shape,
-        *is_depthwise,
-        activations(value(1))?,
-        activations(value(0))?,
-        requantization(builder, node, *epilogue, preparation)?,
-        preparation,
-    )
-    .ok()?;
-    let strides = Strides::of(builder, node, shape);
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(QuantizedUnpacked {
-            kernel,
-            is_depthwise: *is_depthwise,
-            element,
-            strides,
-        }),
-        inputs: node.inputs.iter().map(|input| Operand::Value(*input)).collect(),
-        outputs: node.outputs.clone(),
-    })
 }
 
 impl Kernel for QuantizedUnpacked {
@@ -249,32 +187,27 @@ pub(super) fn transposed(
     builder: &Builder<'_, '_>,
     node: &Node,
     convolution: &graph::TransposedConvolution,
+    bytes: Bytes,
     preparation: &mut Preparation,
-) -> Option<Draft> {
-    let graph::TransposedConvolution { shape, epilogue } = convolution;
-    let numbers = builder.graph.values[node.inputs[1]].weights(preparation, &builder.scratch)?;
-    let parts = parts(builder, node, *epilogue, &numbers, preparation)?;
+) -> Result<Draft, TooLarge> {
+    let graph::TransposedConvolution { shape, .. } = convolution;
+    let filter = &builder.graph.values[node.inputs[1]];
+    let numbers = filter.weights(preparation, &builder.scratch);
+    let numbers = numbers.ok_or_else(|| filter.unreadable())?;
+    let bias = bias(builder, node, preparation)?;
+    let requantization = requantization(builder, node, bytes, preparation)?;
     let strides = transposed_strides(builder, node, shape);
     let kernel = TransposedConvolution::prepare(
         shape,
         strides[1],
-        parts.weights,
-        &parts.bias,
-        parts.activations,
-        &parts.requantization,
+        weights(bytes, &numbers),
+        &bias,
+        bytes.input,
+        &requantization,
         preparation,
-    )
-    .ok()?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(QuantizedTransposed {
-            kernel,
-            element: element(parts.activations.signedness),
-            strides,
-        }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    )?;
+    let kernel = QuantizedTransposed { kernel, element: element(bytes.input.signedness), strides };
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 impl Kernel for QuantizedTransposed {

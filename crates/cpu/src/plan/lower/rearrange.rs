@@ -1,8 +1,9 @@
 //! What only moves elements, in ways of its own.
 
-use super::movement::{Copies, draft, is_copied, lengths};
-use crate::graph::{Node, Value};
+use super::movement::{Copies, copied_size};
+use crate::graph::{Argument, Node, Value};
 use crate::plan::{Builder, Draft};
+use crate::why::Why;
 use nnhal_kernels::movement::{Axis, StridedCopy};
 use nnhal_ops::operations::{
     BatchSpace, ChannelShuffle, DepthSpace, Pack, Reverse, StridedSlice, Tile, batch_space,
@@ -18,16 +19,15 @@ fn one_input(
     node: &Node,
     copies: Vec<StridedCopy>,
     fill: Vec<u8>,
-) -> Option<Draft> {
-    let element_size = builder.graph.values[node.outputs[0]].element_size();
+) -> Result<Draft, Why> {
+    let element_size = copied_size(builder.graph.output(node, 0))?;
     let pieces = copies.into_iter().map(|copy| (0, copy)).collect();
-    let kernel = Copies { pieces, element_size, fill };
-    is_copied(element_size).then(|| draft(node, &node.inputs[..1], node.outputs[0], kernel))
+    Ok(Draft::new(node, Copies { pieces, element_size, fill }, [node.inputs[0]]))
 }
 
 /// Lengths and strides of a contiguous value, from the first axis to the last.
 fn axes(value: &Value<'_>) -> Vec<(usize, usize)> {
-    let lengths = lengths(value);
+    let lengths = value.lengths();
     let after = |axis: usize| lengths[axis + 1..].iter().product();
     (0..lengths.len()).map(|axis| (lengths[axis], after(axis))).collect()
 }
@@ -36,24 +36,25 @@ pub(super) fn strided_slice(
     builder: &Builder<'_, '_>,
     node: &Node,
     slice: &StridedSlice,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let input = &builder.graph.values[node.inputs[0]];
     let (mut begins, mut steps, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for (span, length) in slice.axes.iter().zip(&input.dimensions) {
         let (first, count) = span.on(*length);
         begins.push(usize::try_from(first).unwrap_or(0));
-        steps.push(isize::try_from(span.stride).ok()?);
+        // They have 32 bits.
+        steps.push(isize::try_from(span.stride).unwrap_or(isize::MAX));
         counts.push(count as usize);
     }
     let copy = if counts.contains(&0) {
         Vec::new()
     } else {
-        vec![StridedCopy::slice(&lengths(input), &begins, &steps, &counts)]
+        vec![StridedCopy::slice(&input.lengths(), &begins, &steps, &counts)]
     };
     one_input(builder, node, copy, Vec::new())
 }
 
-pub(super) fn tile(builder: &Builder<'_, '_>, node: &Node, tile: &Tile) -> Option<Draft> {
+pub(super) fn tile(builder: &Builder<'_, '_>, node: &Node, tile: &Tile) -> Result<Draft, Why> {
     let values = &builder.graph.values;
     let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
     let both = axes(input).into_iter().zip(axes(output)).zip(&tile.multiples);
@@ -67,9 +68,13 @@ pub(super) fn tile(builder: &Builder<'_, '_>, node: &Node, tile: &Tile) -> Optio
     one_input(builder, node, vec![StridedCopy::prepare(&axes, 0, 0)], Vec::new())
 }
 
-pub(super) fn reverse(builder: &Builder<'_, '_>, node: &Node, reverse: &Reverse) -> Option<Draft> {
+pub(super) fn reverse(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    reverse: &Reverse,
+) -> Result<Draft, Why> {
     let input = &builder.graph.values[node.inputs[0]];
-    let lengths = lengths(input);
+    let lengths = input.lengths();
     let last = |axis: usize| if axis == reverse.axis { lengths[axis].saturating_sub(1) } else { 0 };
     let begins: Vec<usize> = (0..lengths.len()).map(last).collect();
     let step = |axis: usize| if axis == reverse.axis { -1 } else { 1 };
@@ -82,7 +87,7 @@ pub(super) fn channel_shuffle(
     builder: &Builder<'_, '_>,
     node: &Node,
     shuffle: &ChannelShuffle,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let input = &builder.graph.values[node.inputs[0]];
     let groups = shuffle.groups as usize;
     let axes: Vec<Axis> = axes(input)
@@ -105,11 +110,10 @@ pub(super) fn channel_shuffle(
     one_input(builder, node, vec![StridedCopy::prepare(&axes, 0, 0)], Vec::new())
 }
 
-pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let output = &values[node.outputs[0]];
-    let whole = lengths(output);
-    let parts = node.inputs.get(1..)?;
+pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Result<Draft, Why> {
+    let output = builder.graph.output(node, 0);
+    let whole = output.lengths();
+    let parts = &node.inputs[1..];
     let mut part = whole.clone();
     part[pack.axis] = 1;
     let pieces = (0..parts.len())
@@ -119,16 +123,16 @@ pub(super) fn pack(builder: &Builder<'_, '_>, node: &Node, pack: &Pack) -> Optio
             (index, StridedCopy::piece(&part, &whole, &at))
         })
         .collect();
-    let element_size = output.element_size();
+    let element_size = copied_size(output)?;
     let kernel = Copies { pieces, element_size, fill: Vec::new() };
-    is_copied(element_size).then(|| draft(node, parts, node.outputs[0], kernel))
+    Ok(Draft::new(node, kernel, parts.iter().copied()))
 }
 
 pub(super) fn depth_space(
     builder: &Builder<'_, '_>,
     node: &Node,
     it: &DepthSpace,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let widens = it.direction == depth_space::Direction::DepthToSpace;
     blocks(builder, node, &it.blocks, widens, [0, 0])
 }
@@ -137,7 +141,7 @@ pub(super) fn batch_space(
     builder: &Builder<'_, '_>,
     node: &Node,
     it: &BatchSpace,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let widens = it.direction == batch_space::Direction::BatchToSpace;
     blocks(builder, node, &it.blocks, widens, it.borders.map(|border| border.before as usize))
 }
@@ -150,17 +154,18 @@ fn blocks(
     blocks: &Blocks,
     widens: bool,
     before: [usize; 2],
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+) -> Result<Draft, Why> {
+    let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
     let (wide, stacked) = if widens { (output, input) } else { (input, output) };
-    let image = |value: &Value<'_>| -> Option<[(usize, usize); 4]> {
-        Some(blocks.layout.to_nhwc(axes(value).try_into().ok()?))
+    let image = |argument: Argument<'_>| -> Result<[(usize, usize); 4], Why> {
+        let axes = axes(&argument).try_into();
+        Ok(blocks.layout.to_nhwc(axes.map_err(|_| argument.of_other_rank("4"))?))
     };
     let (wide, stacked) = (image(wide)?, image(stacked)?);
     let size = blocks.size.map(|length| length as usize);
     if size[0] * size[1] > MOST_PLACES {
-        return None;
+        let (found, most) = ((size[0] * size[1]) as u64, MOST_PLACES as u64);
+        return Err(Why::Limit { what: "elements of a block", found, most });
     }
     let stacking = match blocks.stacking {
         Stacking::Batch => 0,
@@ -205,7 +210,7 @@ fn blocks(
     }
     let is_whole =
         widens || stacked[1].0 * size[0] == wide[1].0 && stacked[2].0 * size[1] == wide[2].0;
-    let fill = if is_whole { Vec::new() } else { zero(output) };
+    let fill = if is_whole { Vec::new() } else { zero(&output) };
     one_input(builder, node, copies, fill)
 }
 

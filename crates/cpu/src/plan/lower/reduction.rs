@@ -1,14 +1,14 @@
 //! Reductions over any axes.
 
-use super::elementwise::{is_signed, quantization};
-use crate::graph::Node;
+use crate::graph::{Node, RequantizedMean};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run, name};
+use crate::plan::{Builder, Draft, Kernel, Run, name};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
-use nnhal_kernels::Team;
 use nnhal_kernels::quantized_elementwise::Quantization;
 use nnhal_kernels::reduction::{ByteReduction, Fold, Reduce, ReduceBytes, Reduction};
+use nnhal_kernels::{Team, TooLarge};
 use nnhal_ops::operations::reduce;
 use nnhal_ops::rules::requantize::quantize;
 
@@ -22,8 +22,8 @@ pub(super) fn lower(
     builder: &Builder<'_, '_>,
     node: &Node,
     reduce: &reduce::Reduce,
-) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
+) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
     if !input.is_float() {
         return folded(builder, node, reduce);
     }
@@ -34,15 +34,9 @@ pub(super) fn lower(
         reduce::Reduction::Min => Reduction::Min,
         _ => return folded(builder, node, reduce),
     };
-    let lengths: Vec<usize> = input.dimensions.iter().map(|length| *length as usize).collect();
     let set = builder.settings.instruction_set;
-    let reduce = Reduce::prepare(set, reduction, &lengths, &reduce.axes);
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(ReduceKernel { reduce, reduction }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    let reduce = Reduce::prepare(set, reduction, &input.lengths(), &reduce.axes);
+    Ok(Draft::new(node, ReduceKernel { reduce, reduction }, [node.inputs[0]]))
 }
 
 /// A reduction whose elements are taken one after the other.
@@ -67,8 +61,8 @@ enum OfBytes {
     Mean { zero_point: i32 },
 }
 
-fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
+fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
     let kind = match (reduce.reduction, input.operand_type()) {
         (reduce::Reduction::Prod, _) if input.is_float() => Kind::Product,
         (reduce::Reduction::All, OperandType::TensorBool8) => Kind::All,
@@ -82,10 +76,16 @@ fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Op
                 reduce::Reduction::Max => OfBytes::Max,
                 reduce::Reduction::Min => OfBytes::Min,
                 reduce::Reduction::Mean => OfBytes::Mean { zero_point: input.operand.zero_point },
-                _ => return None,
+                _ => return Err(input.of_other_type("floats")),
             },
         },
-        _ => return None,
+        (reduce::Reduction::All | reduce::Reduction::Any, _) => {
+            return Err(input.of_other_type("TENSOR_BOOL8"));
+        }
+        (reduce::Reduction::Sum | reduce::Reduction::Prod, _) => {
+            return Err(input.of_other_type("floats"));
+        }
+        _ => return Err(input.of_other_type("floats or 8-bit integers")),
     };
     if let Kind::Byte { is_signed, kind } = kind {
         let kind = match kind {
@@ -94,21 +94,15 @@ fn folded(builder: &Builder<'_, '_>, node: &Node, reduce: &reduce::Reduce) -> Op
             OfBytes::Mean { zero_point } => Epilogue::Mean { zero_point },
         };
         if let Some(draft) = bytes(builder, node, &reduce.axes, is_signed, kind) {
-            return Some(draft);
+            return Ok(draft);
         }
     }
-    let lengths = super::movement::lengths(input);
-    let fold = Fold::prepare(&lengths, &reduce.axes);
     // What becomes of nothing is left to the reference kernel.
     if input.elements() == 0 {
-        return None;
+        return Err(input.empty());
     }
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Folded { fold, kind }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    let fold = Fold::prepare(&input.lengths(), &reduce.axes);
+    Ok(Draft::new(node, Folded { fold, kind }, [node.inputs[0]]))
 }
 
 /// A reduction of bytes in vectors.
@@ -134,6 +128,7 @@ enum Epilogue {
     },
 }
 
+/// `None` if it is of more bytes than the kernel takes, or of none.
 fn bytes(
     builder: &Builder<'_, '_>,
     node: &Node,
@@ -147,28 +142,24 @@ fn bytes(
         Epilogue::Mean { .. } | Epilogue::RequantizedMean { .. } => ByteReduction::Sum,
     };
     let set = builder.settings.instruction_set;
-    let lengths = super::movement::lengths(input);
-    let reduce = ReduceBytes::prepare(set, reduction, &lengths, axes)?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Bytes { reduce, is_signed, epilogue }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    let reduce = ReduceBytes::prepare(set, reduction, &input.lengths(), axes)?;
+    Some(Draft::new(node, Bytes { reduce, is_signed, epilogue }, [node.inputs[0]]))
 }
 
 /// See [`crate::graph::Work::RequantizedMean`].
 pub(super) fn requantized_mean(
     builder: &Builder<'_, '_>,
     node: &Node,
-    axes: &[usize],
-) -> Option<Draft> {
+    mean: &RequantizedMean,
+) -> Result<Draft, TooLarge> {
     let values = &builder.graph.values;
-    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
-    let range = output.operand_type().quantized_range()?;
-    let (from, to) = (quantization(input), quantization(output));
-    let epilogue = Epilogue::RequantizedMean { from, to, range };
-    bytes(builder, node, axes, is_signed(input)?, epilogue)
+    let RequantizedMean { axes, is_signed, range } = mean;
+    let (from, to) =
+        (values[node.inputs[0]].quantization(), values[node.outputs[0]].quantization());
+    let epilogue = Epilogue::RequantizedMean { from, to, range: *range };
+    // The pass has counted them.
+    let refusal = TooLarge { what: "a sum of bytes", wanted: None, left: None };
+    bytes(builder, node, axes, *is_signed, epilogue).ok_or(refusal)
 }
 
 impl Kernel for Bytes {

@@ -1,9 +1,10 @@
 //! Steps that run the reference kernel of their operation.
 
-use crate::graph::{Node, Value, Work};
+use crate::graph::{Node, Value};
 use crate::plan::arena::Operands;
 use crate::plan::execution::narrowed_until;
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::why::Why;
 use half::f16;
 use nnhal_driver::{EngineError, MemoryUse, OperationPlace};
 use nnhal_ops::{AnyOperation, ArgumentSource, Call, Fault, Shape};
@@ -16,6 +17,8 @@ struct ReferenceKernel {
     operation: AnyOperation,
     inputs: Vec<Described>,
     outputs: Vec<Described>,
+    /// Why it runs, and no fast kernel.
+    why: Why,
 }
 
 /// What the reference kernel knows of an operand.
@@ -51,23 +54,25 @@ impl Described {
     }
 }
 
-pub(super) fn lower(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, EngineError> {
-    let Work::Operation(operation) = &node.work else {
-        let operation = node.place.operation_type;
-        return Err(EngineError::operation(node.place, Fault::NotImplemented { operation }));
-    };
+pub(super) fn lower(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    operation: &AnyOperation,
+    why: Why,
+) -> Draft {
     let described = |id: &usize| Described::new(&builder.graph.values[*id]);
-    Ok(Draft {
+    Draft {
         place: node.place,
         kernel: Box::new(ReferenceKernel {
             place: node.place,
             operation: operation.clone(),
             inputs: node.inputs.iter().map(described).collect(),
             outputs: node.outputs.iter().map(described).collect(),
+            why,
         }),
         inputs: node.inputs.iter().map(|id| Operand::Raw(*id)).collect(),
         outputs: node.outputs.clone(),
-    })
+    }
 }
 
 impl Kernel for ReferenceKernel {
@@ -133,5 +138,9 @@ impl Kernel for ReferenceKernel {
 
     fn name(&self) -> String {
         "reference".to_owned()
+    }
+
+    fn why(&self) -> Option<&Why> {
+        Some(&self.why)
     }
 }

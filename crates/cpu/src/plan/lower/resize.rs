@@ -1,8 +1,9 @@
 //! RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
 
-use crate::graph::{Node, Value};
+use crate::graph::Node;
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
 use nnhal_kernels::resize::{Place, Resize};
@@ -29,37 +30,29 @@ pub(super) fn lower(
     node: &Node,
     resize: &resize::Resize,
     preparation: &mut Preparation,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let (input, output) = (&values[node.inputs[0]], &values[node.outputs[0]]);
+) -> Result<Draft, Why> {
+    let (input, output) = (builder.graph.input(node, 0), builder.graph.output(node, 0));
     let ([batch, height, width, channels], [_, out_height, out_width, _]) =
-        (lengths(input)?, lengths(output)?);
-    if resize.layout != Layout::Nhwc || height == 0 || width == 0 {
-        return None;
+        (input.image()?, output.image()?);
+    if resize.layout != Layout::Nhwc {
+        return Err(Why::ChannelsFirst);
+    }
+    if height == 0 || width == 0 {
+        return Err(input.empty());
     }
     let elements = match input.operand_type() {
         _ if input.is_float() => Elements::Float,
         OperandType::TensorQuant8Asymm => Elements::Unsigned,
         OperandType::TensorQuant8AsymmSigned => Elements::Signed,
-        _ => return None,
+        _ => return Err(input.of_other_type("floats or 8-bit integers")),
     };
     let (input, output) = ([height, width], [out_height, out_width]);
     let place = |axis: usize, index| {
         let it = resize.place(index, input[axis], output[axis]);
         Place { lower: it.lower, upper: it.upper, weight: it.weight }
     };
-    let resize = Resize::prepare(preparation, batch, [input, output], channels, place).ok()?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(ResizeKernel { resize, channels, elements }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
-}
-
-fn lengths(value: &Value<'_>) -> Option<[usize; 4]> {
-    let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
-    lengths.try_into().ok()
+    let resize = Resize::prepare(preparation, batch, [input, output], channels, place)?;
+    Ok(Draft::new(node, ResizeKernel { resize, channels, elements }, [node.inputs[0]]))
 }
 
 impl Kernel for ResizeKernel {

@@ -1,9 +1,11 @@
 //! Rows chosen by number, and elements chosen by their size.
 
+use super::movement::copied_size;
 use super::softmax::around;
-use crate::graph::{Node, Value};
+use crate::graph::{Argument, Node};
 use crate::plan::arena::{Inputs, Operands};
 use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::why::Why;
 use nnhal_driver::{Budget, EngineError, OperationPlace};
 use nnhal_hal::OperandType;
 use nnhal_kernels::movement::{NoSuchRow, gather};
@@ -30,11 +32,11 @@ struct Rows {
     narrow: Option<(usize, InstructionSet)>,
 }
 
-pub(super) fn gathering(builder: &Builder<'_, '_>, node: &Node, it: &Gather) -> Option<Draft> {
+pub(super) fn gathering(builder: &Builder<'_, '_>, node: &Node, it: &Gather) -> Result<Draft, Why> {
     chosen(builder, node, 0, (2, "indices"), it.axis)
 }
 
-pub(super) fn embedding_lookup(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+pub(super) fn embedding_lookup(builder: &Builder<'_, '_>, node: &Node) -> Result<Draft, Why> {
     chosen(builder, node, 1, (0, "lookups"), 0)
 }
 
@@ -44,19 +46,15 @@ fn chosen(
     table: usize,
     numbers: (usize, &'static str),
     axis: usize,
-) -> Option<Draft> {
-    let values = &builder.graph.values;
-    let of_table = &values[node.inputs[table]];
+) -> Result<Draft, Why> {
+    let of_table = builder.graph.input(node, table);
     let is_narrow = of_table.is_float16() && of_table.is_constant();
-    let element_size = if is_narrow { size_of::<u16>() } else { of_table.element_size() };
-    if !super::movement::is_copied(element_size) {
-        return None;
-    }
-    let chosen = values[node.outputs[0]].elements();
+    let element_size = if is_narrow { size_of::<u16>() } else { copied_size(of_table)? };
+    let chosen = builder.graph.output(node, 0).elements();
     let narrow = is_narrow.then_some((chosen, builder.settings.instruction_set));
-    let sizes = around(of_table, axis)?;
+    let sizes = around(&of_table, axis);
     let of_table = if is_narrow { Operand::Raw } else { Operand::Value };
-    Some(Draft {
+    Ok(Draft {
         place: node.place,
         kernel: Box::new(Rows { place: node.place, sizes, element_size, numbers, narrow }),
         inputs: vec![of_table(node.inputs[table]), Operand::Value(node.inputs[numbers.0])],
@@ -117,16 +115,12 @@ struct Keyed {
     row_bytes: usize,
 }
 
-pub(super) fn hashtable_lookup(builder: &Builder<'_, '_>, node: &Node) -> Option<Draft> {
+pub(super) fn hashtable_lookup(builder: &Builder<'_, '_>, node: &Node) -> Draft {
     let table = &builder.graph.values[node.inputs[2]];
-    let [_, _, row] = around(table, 0)?;
+    let [_, _, row] = around(table, 0);
     let row_bytes = row * table.element_size();
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Keyed { place: node.place, row_bytes }),
-        inputs: node.inputs[..3].iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    let kernel = Keyed { place: node.place, row_bytes };
+    Draft::new(node, kernel, node.inputs[..3].iter().copied())
 }
 
 impl Kernel for Keyed {
@@ -184,13 +178,13 @@ enum Compared {
 }
 
 impl Compared {
-    fn of(value: &Value<'_>) -> Option<Self> {
-        Some(match value.operand_type() {
-            _ if value.is_float() => Self::Float,
+    fn of(argument: Argument<'_>) -> Result<Self, Why> {
+        Ok(match argument.operand_type() {
+            _ if argument.is_float() => Self::Float,
             OperandType::TensorInt32 => Self::Int32,
             OperandType::TensorQuant8Asymm => Self::Unsigned,
             OperandType::TensorQuant8AsymmSigned => Self::Signed,
-            _ => return None,
+            _ => return Err(argument.of_other_type("floats, TENSOR_INT32 or 8-bit integers")),
         })
     }
 
@@ -212,23 +206,22 @@ struct Extremes {
     elements: Compared,
 }
 
-pub(super) fn extremes(builder: &Builder<'_, '_>, node: &Node, it: &ArgMinMax) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
+pub(super) fn extremes(
+    builder: &Builder<'_, '_>,
+    node: &Node,
+    it: &ArgMinMax,
+) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
     let which = match it.extreme {
         Extreme::Max => ArgExtreme::Max,
         Extreme::Min => ArgExtreme::Min,
     };
-    let (sizes, elements) = (around(input, it.axis)?, Compared::of(input)?);
+    let (sizes, elements) = (around(&input, it.axis), Compared::of(input)?);
     // Of no elements there is no extreme.
     if sizes[1] == 0 {
-        return None;
+        return Err(input.empty());
     }
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Extremes { which, sizes, elements }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    Ok(Draft::new(node, Extremes { which, sizes, elements }, [node.inputs[0]]))
 }
 
 impl Kernel for Extremes {
@@ -273,24 +266,18 @@ struct Greatest {
     first_before_last: bool,
 }
 
-pub(super) fn greatest(builder: &Builder<'_, '_>, node: &Node, it: &TopKV2) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
-    let (length, count) = (*input.dimensions.last()? as usize, it.k as usize);
+pub(super) fn greatest(builder: &Builder<'_, '_>, node: &Node, it: &TopKV2) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
     let elements = Compared::of(input)?;
+    let length = *input.dimensions.last().ok_or_else(|| input.of_other_rank("1 or more"))?;
+    let (length, count) = (length as usize, it.k as usize);
     if count == 0 || count > length {
-        return None;
+        let expected = "1 or more, as many as a row has at most";
+        return Err(Why::Form { what: "number of elements", found: it.k.to_string(), expected });
     }
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Greatest {
-            length,
-            count,
-            elements,
-            first_before_last: it.first_before_last,
-        }),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    let first_before_last = it.first_before_last;
+    let kernel = Greatest { length, count, elements, first_before_last };
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 impl Greatest {

@@ -2,7 +2,8 @@
 
 use crate::graph::{MaskedSoftmax, Node, Value};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::OperandType;
 use nnhal_kernels::softmax::{Adjustment, QuantizedSoftmax, Softmax};
@@ -21,30 +22,25 @@ pub(super) fn lower(
     beta: f32,
     axis: usize,
     is_logarithm: bool,
-) -> Option<Draft> {
-    let input = &builder.graph.values[node.inputs[0]];
-    let sizes = around(input, axis)?;
+) -> Result<Draft, Why> {
+    let input = builder.graph.input(node, 0);
+    let sizes = around(&input, axis);
     let set = builder.settings.instruction_set;
     let scale = input.operand.scale;
     let kernel = match input.operand_type() {
         _ if input.is_float() => {
             SoftmaxKernel::Float(Softmax::prepare(set, sizes, beta, is_logarithm))
         }
-        _ if is_logarithm => return None,
+        _ if is_logarithm => return Err(input.of_other_type("floats")),
         OperandType::TensorQuant8Asymm => {
             SoftmaxKernel::Unsigned(QuantizedSoftmax::prepare(sizes, scale, beta))
         }
         OperandType::TensorQuant8AsymmSigned => {
             SoftmaxKernel::Signed(QuantizedSoftmax::prepare(sizes, scale, beta))
         }
-        _ => return None,
+        _ => return Err(input.of_other_type("floats or 8-bit integers")),
     };
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(kernel),
-        inputs: vec![Operand::Value(node.inputs[0])],
-        outputs: node.outputs.clone(),
-    })
+    Ok(Draft::new(node, kernel, [node.inputs[0]]))
 }
 
 /// Along the last axis, of floats. Inputs: the scores, and a mask that broadcasts, if there is one.
@@ -52,10 +48,10 @@ pub(super) fn masked(
     builder: &Builder<'_, '_>,
     node: &Node,
     MaskedSoftmax { beta, factor }: MaskedSoftmax,
-) -> Option<Draft> {
+) -> Draft {
     let value = |id: &usize| &builder.graph.values[*id];
     let scores = value(&node.inputs[0]);
-    let (_, outer) = scores.dimensions.split_last()?;
+    let outer = scores.dimensions.split_last().map_or(&[][..], |(_, outer)| outer);
     let mask = node.inputs.get(1).map(|mask| {
         let mask = &value(mask).dimensions;
         // From the last axis to the first.
@@ -76,22 +72,18 @@ pub(super) fn masked(
         axes.reverse();
         axes
     });
-    let sizes = around(scores, outer.len())?;
+    let sizes = around(scores, outer.len());
     let softmax = Softmax::prepare(builder.settings.instruction_set, sizes, beta, false);
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(SoftmaxKernel::Float(softmax.adjusted(Adjustment { factor, mask }))),
-        inputs: node.inputs.iter().map(|id| Operand::Value(*id)).collect(),
-        outputs: node.outputs.clone(),
-    })
+    let kernel = SoftmaxKernel::Float(softmax.adjusted(Adjustment { factor, mask }));
+    Draft::new(node, kernel, node.inputs.iter().copied())
 }
 
-/// Elements before an axis, along it, and behind it.
-pub(super) fn around(value: &Value<'_>, axis: usize) -> Option<[usize; 3]> {
-    let lengths: Vec<usize> = value.dimensions.iter().map(|length| *length as usize).collect();
-    let (before, rest) = lengths.split_at_checked(axis)?;
-    let (along, behind) = rest.split_first()?;
-    Some([before.iter().product(), *along, behind.iter().product()])
+/// Elements before an axis, along it, and behind it. An axis that there is not has a length of 1.
+pub(super) fn around(value: &Value<'_>, axis: usize) -> [usize; 3] {
+    let lengths = value.lengths();
+    let (before, rest) = lengths.split_at(axis.min(lengths.len()));
+    let (along, behind) = rest.split_first().unwrap_or((&1, &[]));
+    [before.iter().product(), *along, behind.iter().product()]
 }
 
 impl Kernel for SoftmaxKernel {

@@ -32,6 +32,7 @@ struct Step {
     #[serde(rename = "type")]
     operation_type: String,
     kernel: String,
+    why_reference: Option<String>,
     shape: String,
     us: Option<f64>,
     arithmetic: u64,
@@ -79,6 +80,7 @@ impl Device {
             place: step.place.to_string(),
             operation_type: step.place.operation_name(),
             kernel: shortened(&step.kernel),
+            why_reference: step.why_reference.clone(),
             shape: step.dimensions.iter().map(u32::to_string).collect::<Vec<_>>().join("×"),
             us: time.map(microseconds),
             arithmetic: step.arithmetic,

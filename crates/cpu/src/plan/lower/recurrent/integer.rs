@@ -1,9 +1,10 @@
 //! LSTMs of integers: one step each.
 
 use super::Arguments;
-use crate::graph::{Node, Weights};
+use crate::graph::{Argument, Node, Weights};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use bytemuck::Pod;
 use nnhal_driver::EngineError;
 use nnhal_kernels::recurrent::integer::{
@@ -37,16 +38,16 @@ fn elements<T: Pod, const BYTES: usize>(
     arguments: Arguments<'_>,
     position: usize,
     of_bytes: impl Fn([u8; BYTES]) -> T,
-) -> Option<Option<Cow<'_, [T]>>> {
-    let Some(value) = arguments.given(position) else { return Some(None) };
-    let bytes = value.constant()?;
+) -> Result<Option<Cow<'_, [T]>>, Why> {
+    let Some(value) = arguments.given(position) else { return Ok(None) };
+    let bytes = value.bytes()?;
     if cfg!(target_endian = "little")
         && let Ok(elements) = bytemuck::try_cast_slice(bytes)
     {
-        return Some(Some(Cow::Borrowed(elements)));
+        return Ok(Some(Cow::Borrowed(elements)));
     }
     let (elements, _) = bytes.as_chunks();
-    Some(Some(elements.iter().map(|bytes| of_bytes(*bytes)).collect()))
+    Ok(Some(elements.iter().map(|bytes| of_bytes(*bytes)).collect()))
 }
 
 /// Bytes to be packed; none of what is left out.
@@ -54,15 +55,13 @@ fn bytes<'a>(
     arguments: Arguments<'a>,
     position: usize,
     preparation: &Preparation,
-) -> Option<Option<Weights<'a, u8>>> {
-    match arguments.given(position) {
-        None => Some(None),
-        Some(value) => value.weights(preparation, arguments.scratch).map(Some),
-    }
+) -> Result<Option<Weights<'a, u8>>, Why> {
+    let of = |value: Argument<'a>| value.weights(preparation, arguments.scratch);
+    arguments.given(position).map(of).transpose()
 }
 
-fn scale(arguments: Arguments<'_>, position: usize) -> Option<f32> {
-    Some(arguments.value(position)?.operand.scale)
+fn scale(arguments: Arguments<'_>, position: usize) -> Result<f32, Why> {
+    Ok(arguments.value(position)?.operand.scale)
 }
 
 /// An LSTM whose cell has 16 bits and whose weights have a zero point.
@@ -70,41 +69,39 @@ pub(super) fn step_16(
     builder: &Builder<'_, '_>,
     node: &Node,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
     let units = arguments.length(OUTPUT, 1)?;
     let shape = StepShape {
-        batch: arguments.length(0, 0).filter(|batch| *batch > 0)?,
+        batch: arguments.length_above_0(0, 0)?,
         input: arguments.length(0, 1)?,
         units,
         output: units,
     };
-    let gate = |gate: usize| {
-        Some((
-            bytes(arguments, WEIGHTS + gate, preparation)??,
-            bytes(arguments, RECURRENT + gate, preparation)??,
-            elements(arguments, BIAS + gate, i32::from_le_bytes)??,
-        ))
+    let gate = |gate: usize| -> Result<_, Why> {
+        let weights =
+            |position: usize| arguments.wanted(position, bytes(arguments, position, preparation)?);
+        let bias = elements(arguments, BIAS + gate, i32::from_le_bytes)?;
+        let bias = arguments.wanted(BIAS + gate, bias)?;
+        Ok((weights(WEIGHTS + gate)?, weights(RECURRENT + gate)?, bias))
     };
     let gates = [gate(0)?, gate(1)?, gate(2)?, gate(3)?];
     let settings = Settings16 {
-        zero_point: u8::try_from(arguments.value(WEIGHTS)?.operand.zero_point).ok()?,
+        zero_point: zero_point(arguments, WEIGHTS)?,
         multiplier: Multiplier::from_real(f64::from(scale(arguments, BIAS)?) * 4096.0),
     };
     // Each bias has a scale of its own, if only by a little.
     for gate in 1..4 {
         let multiplier = Multiplier::from_real(f64::from(scale(arguments, BIAS + gate)?) * 4096.0);
-        (multiplier == settings.multiplier).then_some(())?;
+        if multiplier != settings.multiplier {
+            let found = "that of another gate".to_owned();
+            return Err(Why::Form { what: "scale of a gate's bias", found, expected: "the same" });
+        }
     }
     let borrowed =
         gates.each_ref().map(|(input, recurrent, bias)| Gate16 { input, recurrent, bias });
-    let lstm = Lstm16::prepare(shape, borrowed, settings, preparation).ok()?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Kernel16(lstm)),
-        inputs: [0, CELL, OUTPUT].map(|position| Operand::Value(node.inputs[position])).to_vec(),
-        outputs: node.outputs.clone(),
-    })
+    let lstm = Lstm16::prepare(shape, borrowed, settings, preparation)?;
+    Ok(Draft::new(node, Kernel16(lstm), [0, CELL, OUTPUT].map(|position| node.inputs[position])))
 }
 
 /// An LSTM of signed numbers of 8 bits.
@@ -113,19 +110,21 @@ pub(super) fn step_8(
     node: &Node,
     operation: &QuantizedLstm,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
     let scales = &operation.scales;
     let [output_at, cell_at] = [ARGUMENTS.output_state(), ARGUMENTS.cell_state()];
     let shape = StepShape {
-        batch: arguments.length(0, 0).filter(|batch| *batch > 0)?,
+        batch: arguments.length_above_0(0, 0)?,
         input: arguments.length(0, 1)?,
         units: arguments.length(cell_at, 1)?,
         output: arguments.length(output_at, 1)?,
     };
     let gate = |gate| Owned::read(arguments, gate, scales, preparation);
-    let [input, forget, cell, output] = GATES.map(gate);
-    let (input, forget, cell, output) = (input?, forget??, cell??, output??);
+    let wanted = |name| arguments.wanted(ARGUMENTS.input_weights(name), gate(name)?);
+    let [of_input, of_forget, of_cell, of_output] = GATES;
+    let input = gate(of_input)?;
+    let (forget, cell, output) = (wanted(of_forget)?, wanted(of_cell)?, wanted(of_output)?);
     let projection = bytes(arguments, ARGUMENTS.projection(), preparation)?;
     let bias = elements(arguments, ARGUMENTS.projection_bias(), i32::from_le_bytes)?;
     let output_scale = scale(arguments, output_at)?;
@@ -140,28 +139,39 @@ pub(super) fn step_8(
             bias: bias.as_deref(),
         }),
     };
-    let zero_point =
-        |position: usize| i8::try_from(arguments.value(position)?.operand.zero_point).ok();
     let cell_scale = scale(arguments, cell_at)?;
     #[allow(clippy::cast_possible_truncation)] // The rounding that is wanted.
     let hidden = (2_f64.powi(-15) / f64::from(scales.hidden) * 2_f64.powi(-15)) as f32;
     let settings = Settings8 {
-        input_zero_point: zero_point(0)?,
-        output_zero_point: zero_point(output_at)?,
+        input_zero_point: zero_point(arguments, 0)?,
+        output_zero_point: zero_point(arguments, output_at)?,
         hidden_zero_point: scales.hidden_zero_point,
         hidden: Multiplier::from_real(hidden.into()),
-        cell_exponent: exponent_of(cell_scale)?,
+        cell_exponent: exponent(cell_scale)?,
         cell_clip: clip_in_steps(scales.cell_clip, cell_scale, i16::MAX.into()),
         projection_clip: clip_in_steps(scales.projection_clip, output_scale, i8::MAX.into()),
     };
-    let lstm = Lstm8::prepare(shape, &weights, settings, preparation).ok()?;
-    let inputs = [0, output_at, cell_at];
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(Kernel8(lstm)),
-        inputs: inputs.map(|position| Operand::Value(node.inputs[position])).to_vec(),
-        outputs: node.outputs.clone(),
-    })
+    let lstm = Lstm8::prepare(shape, &weights, settings, preparation)?;
+    let inputs = [0, output_at, cell_at].map(|position| node.inputs[position]);
+    Ok(Draft::new(node, Kernel8(lstm), inputs))
+}
+
+/// The zero point of an argument, within the range of its type.
+fn zero_point<T: TryFrom<i32>>(arguments: Arguments<'_>, position: usize) -> Result<T, Why> {
+    let found = arguments.value(position)?.operand.zero_point;
+    let expected = "within the range of the type";
+    let wrong = |_| Why::Form { what: "zero point", found: found.to_string(), expected };
+    T::try_from(found).map_err(wrong)
+}
+
+/// The power of two that a scale is.
+fn exponent(scale: f32) -> Result<i32, Why> {
+    let wrong = || Why::Form {
+        what: "scale of the cell state",
+        found: scale.to_string(),
+        expected: "a power of two",
+    };
+    exponent_of(scale).ok_or_else(wrong)
 }
 
 /// The weights of a gate.
@@ -194,31 +204,32 @@ impl<'a> Owned<'a> {
         gate: lstm_arguments::Gate,
         scales: &Scales,
         preparation: &Preparation,
-    ) -> Option<Option<Self>> {
+    ) -> Result<Option<Self>, Why> {
         let to = scales.gates[gate as usize];
         let weights = |position: usize| bytes(arguments, position, preparation);
         let [input, recurrent] = [ARGUMENTS.input_weights(gate), ARGUMENTS.recurrent_weights(gate)];
-        let Some(input_weights) = weights(input)? else { return Some(None) };
-        let real = |position: usize, numbers: usize| {
-            Some(scale(arguments, position)? * scale(arguments, numbers)? / to)
+        let Some(input_weights) = weights(input)? else { return Ok(None) };
+        let real = |position: usize, numbers: usize| -> Result<f32, Why> {
+            Ok(scale(arguments, position)? * scale(arguments, numbers)? / to)
         };
         // The exponent stands for the scale, which may be a little off.
-        let cell_scale = 2_f64.powi(exponent_of(scale(arguments, ARGUMENTS.cell_state())?)?);
-        let vector = |position: usize, real: &dyn Fn(f32) -> f32| {
+        let cell_scale = 2_f64.powi(exponent(scale(arguments, ARGUMENTS.cell_state())?)?);
+        let vector = |position: usize, real: &dyn Fn(f32) -> f32| -> Result<_, Why> {
             let Some(numbers) = elements(arguments, position, i16::from_le_bytes)? else {
-                return Some(None);
+                return Ok(None);
             };
-            Some(Some((numbers, real(scale(arguments, position)?))))
+            Ok(Some((numbers, real(scale(arguments, position)?))))
         };
         #[allow(clippy::cast_possible_truncation)] // The rounding that is wanted.
         let of_cell = |scale: f32| (cell_scale * f64::from(scale) / f64::from(to)) as f32;
-        let peephole = ARGUMENTS.peephole(gate);
-        Some(Some(Self {
+        let (peephole, bias) = (ARGUMENTS.peephole(gate), ARGUMENTS.bias(gate));
+        let recurrent_weights = arguments.wanted(recurrent, weights(recurrent)?)?;
+        Ok(Some(Self {
             input: (input_weights, real(input, 0)?),
-            recurrent: (weights(recurrent)??, real(recurrent, ARGUMENTS.output_state())?),
-            peephole: peephole.map_or(Some(None), |position| vector(position, &of_cell))?,
+            recurrent: (recurrent_weights, real(recurrent, ARGUMENTS.output_state())?),
+            peephole: peephole.map_or(Ok(None), |position| vector(position, &of_cell))?,
             layer_norm: vector(ARGUMENTS.layer_norm(gate), &|scale| scale)?,
-            bias: elements(arguments, ARGUMENTS.bias(gate), i32::from_le_bytes)??,
+            bias: arguments.wanted(bias, elements(arguments, bias, i32::from_le_bytes)?)?,
         }))
     }
 

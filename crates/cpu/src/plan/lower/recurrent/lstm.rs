@@ -3,7 +3,8 @@
 use super::{Arguments, Both, states, written_floats};
 use crate::graph::{Node, Weights as Constants};
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_kernels::Preparation;
 use nnhal_kernels::recurrent::{
@@ -49,11 +50,11 @@ pub(super) fn single_step(
     node: &Node,
     operation: &operations::Lstm,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
     let cell = Cell { at: lstm::ARGUMENTS, sequences: arguments.single_step()? };
     let lstm = cell.prepare(arguments, &operation.settings, preparation)?;
-    Some(cell.draft(arguments, lstm, Form::SingleStep))
+    Ok(cell.draft(arguments, lstm, Form::SingleStep))
 }
 
 pub(super) fn sequence(
@@ -61,12 +62,12 @@ pub(super) fn sequence(
     node: &Node,
     operation: &UnidirectionalSequenceLstm,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
     let sequences = arguments.sequences(operation.is_time_major)?;
     let cell = Cell { at: unidirectional_sequence_lstm::ARGUMENTS, sequences };
     let lstm = cell.prepare(arguments, &operation.settings, preparation)?;
-    Some(cell.draft(arguments, lstm, Form::Sequence { gives_states: node.outputs.len() > 1 }))
+    Ok(cell.draft(arguments, lstm, Form::Sequence { gives_states: node.outputs.len() > 1 }))
 }
 
 pub(super) fn both_directions(
@@ -74,9 +75,9 @@ pub(super) fn both_directions(
     node: &Node,
     operation: &BidirectionalSequenceLstm,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
-    let weights = FORWARD.auxiliary_weights(lstm_arguments::Gate::Forget)?;
+    let weights = FORWARD.auxiliary_weights(lstm_arguments::Gate::Forget);
     let both = Both {
         linking: arguments.linking(AUXILIARY_INPUT, weights),
         is_merged: operation.is_merged,
@@ -88,17 +89,13 @@ pub(super) fn both_directions(
         cells.map(|cell| cell.prepare(arguments, &operation.settings, preparation));
     let states = cells.map(|cell| cell.states());
     let positions = [0, AUXILIARY_INPUT].into_iter().chain(states.into_iter().flatten());
-    Some(Draft {
-        place: node.place,
-        inputs: positions.map(|position| Operand::Value(node.inputs[position])).collect(),
-        outputs: node.outputs.clone(),
-        kernel: Box::new(BothKernel {
-            lstms: [first?, second?],
-            both,
-            states: arguments.elements(states.as_flattened()),
-            gives_states: node.outputs.len() > 2,
-        }),
-    })
+    let kernel = BothKernel {
+        lstms: [first?, second?],
+        both,
+        states: arguments.elements(states.as_flattened()),
+        gives_states: node.outputs.len() > 2,
+    };
+    Ok(Draft::new(node, kernel, positions.map(|position| node.inputs[position])))
 }
 
 /// A cell of a layer.
@@ -142,22 +139,26 @@ impl Cell {
         arguments: Arguments<'_>,
         settings: &lstm_cell::Settings,
         preparation: &mut Preparation,
-    ) -> Option<Lstm> {
+    ) -> Result<Lstm, Why> {
         let at = self.at;
         let weights = |position: usize| arguments.weights(position, preparation);
-        let gate = |gate: lstm_arguments::Gate| -> Option<Option<Owned<'_>>> {
-            let Some(input) = weights(at.input_weights(gate))? else { return Some(None) };
-            Some(Some(Owned {
+        let gate = |gate: lstm_arguments::Gate| -> Result<Option<Owned<'_>>, Why> {
+            let Some(input) = weights(at.input_weights(gate))? else { return Ok(None) };
+            let (recurrent, bias) = (at.recurrent_weights(gate), at.bias(gate));
+            Ok(Some(Owned {
                 input,
-                auxiliary: at.auxiliary_weights(gate).map_or(Some(None), weights)?,
-                recurrent: weights(at.recurrent_weights(gate))??,
-                peephole: at.peephole(gate).map_or(Some(None), |it| arguments.vector(it))?,
+                auxiliary: at.auxiliary_weights(gate).map_or(Ok(None), weights)?,
+                recurrent: arguments.wanted(recurrent, weights(recurrent)?)?,
+                peephole: at.peephole(gate).map_or(Ok(None), |it| arguments.vector(it))?,
                 layer_norm: arguments.vector(at.layer_norm(gate))?,
-                bias: arguments.vector(at.bias(gate))??,
+                bias: arguments.wanted(bias, arguments.vector(bias)?)?,
             }))
         };
-        let [input, forget, cell, output] = GATES.map(gate);
-        let (input, forget, cell, output) = (input?, forget??, cell??, output??);
+        let wanted =
+            |name: lstm_arguments::Gate| arguments.wanted(at.input_weights(name), gate(name)?);
+        let [of_input, of_forget, of_cell, of_output] = GATES;
+        let input = gate(of_input)?;
+        let (forget, cell, output) = (wanted(of_forget)?, wanted(of_cell)?, wanted(of_output)?);
         let projection = weights(at.projection())?;
         let projection_bias = arguments.vector(at.projection_bias())?;
         let all = Weights {
@@ -171,7 +172,7 @@ impl Cell {
         let shape = Shape {
             sequences: self.sequences,
             input: arguments.length(at.input_weights(lstm_arguments::Gate::Forget), 1)?,
-            auxiliary: of_auxiliary.and_then(|it| arguments.length(it, 1)).unwrap_or(0),
+            auxiliary: of_auxiliary.map_or(0, |it| arguments.length(it, 1).unwrap_or(0)),
             units: arguments.length(at.cell_state(), 1)?,
             output: arguments.length(at.output_state(), 1)?,
         };
@@ -186,19 +187,15 @@ impl Cell {
             cell_clip: settings.cell_clip,
             projection_clip: settings.projection_clip,
         };
-        Lstm::prepare(shape, &all, settings, preparation).ok()
+        Ok(Lstm::prepare(shape, &all, settings, preparation)?)
     }
 
     /// The step of one direction.
     fn draft(self, arguments: Arguments<'_>, lstm: Lstm, form: Form) -> Draft {
         let node = arguments.node;
         let [output, cell] = self.states();
-        Draft {
-            place: node.place,
-            inputs: [0, output, cell].map(|it| Operand::Value(node.inputs[it])).to_vec(),
-            outputs: node.outputs.clone(),
-            kernel: Box::new(OneKernel { lstm, states: arguments.elements(&self.states()), form }),
-        }
+        let kernel = OneKernel { lstm, states: arguments.elements(&self.states()), form };
+        Draft::new(node, kernel, [0, output, cell].map(|it| node.inputs[it]))
     }
 }
 

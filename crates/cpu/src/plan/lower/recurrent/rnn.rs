@@ -3,7 +3,8 @@
 use super::{Arguments, Both, states, written_floats};
 use crate::graph::Node;
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::Preparation;
@@ -47,11 +48,11 @@ pub(super) fn single_step(
     node: &Node,
     operation: &operations::Rnn,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
     let cell = Cell { at: rnn::ARGUMENTS, sequences: arguments.single_step()? };
     let rnn = cell.prepare(arguments, operation.activation, preparation)?;
-    Some(cell.draft(arguments, rnn, Form::SingleStep))
+    Ok(cell.draft(arguments, rnn, Form::SingleStep))
 }
 
 pub(super) fn sequence(
@@ -59,12 +60,12 @@ pub(super) fn sequence(
     node: &Node,
     operation: &UnidirectionalSequenceRnn,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
     let sequences = arguments.sequences(operation.is_time_major)?;
     let cell = Cell { at: unidirectional_sequence_rnn::ARGUMENTS, sequences };
     let rnn = cell.prepare(arguments, operation.activation, preparation)?;
-    Some(cell.draft(arguments, rnn, Form::Sequence { gives_state: node.outputs.len() > 1 }))
+    Ok(cell.draft(arguments, rnn, Form::Sequence { gives_state: node.outputs.len() > 1 }))
 }
 
 pub(super) fn both_directions(
@@ -72,9 +73,9 @@ pub(super) fn both_directions(
     node: &Node,
     operation: &BidirectionalSequenceRnn,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
-    let linking = arguments.linking(AUXILIARY_INPUT, FORWARD.auxiliary?);
+    let linking = arguments.linking(AUXILIARY_INPUT, FORWARD.auxiliary);
     let sequences = arguments.sequences(operation.is_time_major)?;
     let backward = Sequences { is_backward: true, ..sequences };
     let cells = [Cell { at: FORWARD, sequences }, Cell { at: BACKWARD, sequences: backward }];
@@ -82,17 +83,13 @@ pub(super) fn both_directions(
         cells.map(|cell| cell.prepare(arguments, operation.activation, preparation));
     let positions = [0, AUXILIARY_INPUT, FORWARD.state(), BACKWARD.state()];
     let steps = if operation.is_merged { 1 } else { 2 };
-    Some(Draft {
-        place: node.place,
-        inputs: positions.map(|position| Operand::Value(node.inputs[position])).to_vec(),
-        outputs: node.outputs.clone(),
-        kernel: Box::new(BothKernel {
-            rnns: [first?, second?],
-            both: Both { linking, is_merged: operation.is_merged },
-            states: arguments.elements(&positions[2..]),
-            gives_states: node.outputs.len() > steps,
-        }),
-    })
+    let kernel = BothKernel {
+        rnns: [first?, second?],
+        both: Both { linking, is_merged: operation.is_merged },
+        states: arguments.elements(&positions[2..]),
+        gives_states: node.outputs.len() > steps,
+    };
+    Ok(Draft::new(node, kernel, positions.map(|position| node.inputs[position])))
 }
 
 /// A cell of a layer.
@@ -108,12 +105,13 @@ impl Cell {
         arguments: Arguments<'_>,
         activation: FusedActivation,
         preparation: &mut Preparation,
-    ) -> Option<Rnn> {
+    ) -> Result<Rnn, Why> {
         let at = self.at;
         let weights = |position: usize| arguments.weights(position, preparation);
-        let (input, recurrent) = (weights(at.weights)??, weights(at.weights + 1)??);
-        let auxiliary = at.auxiliary.map_or(Some(None), weights)?;
-        let bias = arguments.vector(at.weights + 2)??;
+        let wanted = |position: usize| arguments.wanted(position, weights(position)?);
+        let (input, recurrent) = (wanted(at.weights)?, wanted(at.weights + 1)?);
+        let auxiliary = at.auxiliary.map_or(Ok(None), weights)?;
+        let bias = arguments.wanted(at.weights + 2, arguments.vector(at.weights + 2)?)?;
         let all = RnnWeights {
             input: &input,
             auxiliary: auxiliary.as_deref(),
@@ -123,22 +121,18 @@ impl Cell {
         let shape = RnnShape {
             sequences: self.sequences,
             input: arguments.length(at.weights, 1)?,
-            auxiliary: at.auxiliary.and_then(|it| arguments.length(it, 1)).unwrap_or(0),
+            auxiliary: at.auxiliary.map_or(0, |it| arguments.length(it, 1).unwrap_or(0)),
             units: arguments.length(at.weights, 0)?,
         };
-        Rnn::prepare(shape, &all, activation_range::real(activation), preparation).ok()
+        Ok(Rnn::prepare(shape, &all, activation_range::real(activation), preparation)?)
     }
 
     /// The step of one direction.
     fn draft(self, arguments: Arguments<'_>, rnn: Rnn, form: Form) -> Draft {
         let node = arguments.node;
         let state = self.at.state();
-        Draft {
-            place: node.place,
-            inputs: [0, state].map(|it| Operand::Value(node.inputs[it])).to_vec(),
-            outputs: node.outputs.clone(),
-            kernel: Box::new(OneKernel { rnn, states: arguments.elements(&[state]), form }),
-        }
+        let kernel = OneKernel { rnn, states: arguments.elements(&[state]), form };
+        Draft::new(node, kernel, [0, state].map(|it| node.inputs[it]))
     }
 }
 

@@ -3,7 +3,8 @@
 use super::Arguments;
 use crate::graph::Node;
 use crate::plan::arena::Operands;
-use crate::plan::{Builder, Draft, Kernel, Operand, Run};
+use crate::plan::{Builder, Draft, Kernel, Run};
+use crate::why::Why;
 use nnhal_driver::EngineError;
 use nnhal_kernels::Preparation;
 use nnhal_kernels::recurrent::{Svdf, SvdfShape};
@@ -18,28 +19,23 @@ pub(super) fn lower(
     node: &Node,
     operation: &operations::Svdf,
     preparation: &mut Preparation,
-) -> Option<Draft> {
+) -> Result<Draft, Why> {
     let arguments = Arguments::of(builder, node);
-    let batch = arguments.length(0, 0).filter(|batch| *batch > 0)?;
+    let batch = arguments.length_above_0(0, 0)?;
     let rank = operation.rank as usize;
     let shape = SvdfShape {
         batch,
         input: arguments.length(1, 1)?,
         units: arguments.length(1, 0)? / rank,
         rank,
-        memory: arguments.length(2, 1).filter(|memory| *memory > 0)?,
+        memory: arguments.length_above_0(2, 1)?,
     };
-    let features = arguments.weights(1, preparation)??;
-    let times = arguments.weights(2, preparation)??;
+    let features = arguments.wanted(1, arguments.weights(1, preparation)?)?;
+    let times = arguments.wanted(2, arguments.weights(2, preparation)?)?;
     let bias = arguments.vector(3)?;
     let range = activation_range::real(operation.activation);
-    let svdf = Svdf::prepare(shape, &features, &times, bias.as_deref(), range, preparation).ok()?;
-    Some(Draft {
-        place: node.place,
-        kernel: Box::new(SvdfKernel(svdf)),
-        inputs: [0, 4].map(|position| Operand::Value(node.inputs[position])).to_vec(),
-        outputs: node.outputs.clone(),
-    })
+    let svdf = Svdf::prepare(shape, &features, &times, bias.as_deref(), range, preparation)?;
+    Ok(Draft::new(node, SvdfKernel(svdf), [0, 4].map(|position| node.inputs[position])))
 }
 
 impl Kernel for SvdfKernel {

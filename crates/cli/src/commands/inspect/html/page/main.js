@@ -68,7 +68,7 @@ function showStep(device, index) {
     const value = (it) => [it.tensor === null ? "" : data.graphs[0]?.tensors[it.tensor]?.name, `${size(it.bytes[1] - it.bytes[0])} at ${size(it.bytes[0])}`].filter(Boolean).join(": ");
     showDetail(step.kernel, [
         facts([
-            ["device", device.name], ["operation", step.place], ["computes", operators], ["result", step.shape], ["time", time(step.us) + share],
+            ["device", device.name], ["operation", step.place], ["not fast", step.why_reference], ["computes", operators], ["result", step.shape], ["time", time(step.us) + share],
             ["arithmetic", step.arithmetic ? `${(step.arithmetic / 1e6).toFixed(2)} million additions and multiplications` : ""],
             ["speed", step.arithmetic && step.us ? `${(step.arithmetic / step.us / 1e3).toFixed(1)} Gop/s` : ""],
             ["bytes", step.bytes ? size(step.bytes) : ""], ["packed weights", step.weight_bytes ? size(step.weight_bytes) : ""],
