@@ -236,6 +236,47 @@ fn a_plan_is_notified_step_by_step_with_times_if_wanted() {
 }
 
 #[test]
+fn graphs_are_written_before_and_after_every_pass_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = nnhal();
+    command.args(["inspect", "--json", "--dump-passes"]).arg(folder.path());
+    let files = json_of(command.arg(asset("digits_float32.tflite")));
+    let files = files["files"].as_array().unwrap();
+    assert_eq!(files.len(), 2 * 16, "the model and 15 passes");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let model = read("00-model.txt");
+    assert!(model.contains("= CONV_2D(input %"), "{model}");
+    let convolutions = read("04-convolutions.txt");
+    assert!(convolutions.contains("= convolution 3x3"), "{convolutions}");
+    assert!(!convolutions.contains("= CONV_2D("), "{convolutions}");
+    let dot = read("15-tables.dot");
+    assert!(dot.starts_with("digraph {\n") && dot.ends_with("}\n"), "{dot}");
+    assert!(dot.contains(" -> o0"), "{dot}");
+}
+
+#[test]
+fn passes_that_are_switched_off_leave_reference_kernels_and_say_so() {
+    let mut command = nnhal();
+    command.args(["inspect", "--plan"]).arg(asset("digits_float32.tflite"));
+    let (code, stdout, _) = outcome(command.env("NNHAL_PASSES_OFF", "convolutions"));
+    assert_eq!(code, 0);
+    assert!(
+        stdout.contains("     on the reference kernel: pass convolutions is switched off\n"),
+        "{stdout}"
+    );
+    let plan = json_of(command.arg("--json"));
+    let steps = plan["steps"].as_array().unwrap();
+    let is_slow = |step: &&Value| step["kernel"] == "reference";
+    assert!(steps.iter().filter(is_slow).count() > 0, "{plan}");
+    for step in steps {
+        assert_eq!(step["kernel"] == "reference", step["why_reference"].is_string(), "{step}");
+    }
+    let (code, _, stderr) = outcome(command.env("NNHAL_PASSES_OFF", "convolution"));
+    assert_eq!(code, 3);
+    assert!(stderr.contains("there is no pass \\\"convolution\\\""), "{stderr}");
+}
+
+#[test]
 fn both_devices_read_the_same_digit() {
     for devices in ["nnhal-reference,nnhal-cpu", "nnhal-cpu,nnhal-reference"] {
         let mut command = nnhal();

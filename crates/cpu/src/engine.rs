@@ -3,13 +3,13 @@
 use crate::DEVICE_NAME;
 use crate::program::CpuProgram;
 use crate::settings::Settings;
+use crate::teams::Teams;
 use bytes::Bytes;
 use nnhal_driver::{Budget, CompileOptions, Engine, EngineError, OperationPlace};
 use nnhal_hal::{Capabilities, DeviceType, Extension, PerformanceInfo, Support};
-use nnhal_kernels::Team;
 use nnhal_ops::ValidModel;
 use nnhal_reference::ReferenceEngine;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The engine behind `nnhal-cpu`.
 #[derive(Debug)]
@@ -17,43 +17,6 @@ pub struct CpuEngine {
     settings: Settings,
     reference: ReferenceEngine,
     teams: Arc<Teams>,
-}
-
-/// Teams of threads, for executions to borrow.
-#[derive(Debug)]
-pub(crate) struct Teams {
-    threads: usize,
-    idle: Mutex<Vec<Team>>,
-}
-
-impl Teams {
-    fn new(threads: usize) -> Self {
-        Self { threads, idle: Mutex::default() }
-    }
-
-    /// A team that no one else uses.
-    pub(crate) fn borrow(&self) -> Team {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| Team::new(self.threads))
-    }
-
-    /// Takes a team back.
-    pub(crate) fn give_back(&self, team: Team) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(team);
-    }
-
-    /// A team for planning. While a model is prepared that is a new one: its threads inherit the lower
-    /// priority of the thread that starts them, with which nothing is to be executed.
-    pub(crate) fn borrow_for(&self, budget: &Budget) -> Team {
-        if budget.is_preparing() { Team::new(self.threads) } else { self.borrow() }
-    }
-
-    /// Takes it back, if others may have it.
-    pub(crate) fn give_back_after(&self, budget: &Budget, team: Team) {
-        if !budget.is_preparing() {
-            self.give_back(team);
-        }
-    }
 }
 
 impl CpuEngine {

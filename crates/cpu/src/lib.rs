@@ -22,6 +22,7 @@
 //! assert!(device.version_string().contains("portable"));
 //! ```
 
+mod dump;
 mod engine;
 mod graph;
 mod passes;
@@ -30,12 +31,15 @@ mod program;
 mod saved;
 mod settings;
 mod static_subgraphs;
+mod teams;
 mod why;
 
+pub use dump::{GraphDump, dump_passes};
 pub use engine::CpuEngine;
 pub use nnhal_kernels::InstructionSet;
 pub use nnhal_kernels::TASK_SPANS;
 pub use nnhal_kernels::peak;
+pub use passes::{NoSuchPass, Passes, passes_table};
 pub use program::CpuProgram;
 pub use settings::Settings;
 

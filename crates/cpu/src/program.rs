@@ -1,11 +1,11 @@
 //! [`CpuProgram`]
 
-use crate::engine::Teams;
 use crate::graph::{Graph, NoGraph, Source, declared};
 use crate::plan::{Origins, Plan, Workspace};
 use crate::saved::{self, Saved};
 use crate::settings::Settings;
 use crate::static_subgraphs::StaticSubgraphs;
+use crate::teams::Teams;
 use bytes::Bytes;
 use nnhal_driver::{Bindings, Budget, EngineError, Ledger, PlannedStep, Program, RunContext};
 use nnhal_hal::Subgraph;

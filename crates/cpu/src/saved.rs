@@ -29,6 +29,8 @@ struct Header {
     instruction_set: String,
     threads: u32,
     winograd: bool,
+    /// Those that do not run.
+    passes_off: String,
     subgraph: DescribedSubgraph,
     /// Lengths by input.
     inputs: Vec<Vec<u32>>,
@@ -75,6 +77,7 @@ pub(crate) fn write(
         instruction_set: settings.instruction_set.to_string(),
         threads: threads(settings),
         winograd: settings.winograd,
+        passes_off: settings.passes.to_string(),
         subgraph: DescribedSubgraph::of(subgraph),
         inputs: inputs.to_vec(),
         constants: origins
@@ -119,13 +122,17 @@ pub(crate) fn read(bytes: &Bytes, settings: &Settings) -> Result<Saved, EngineEr
     let length = length.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
     let header = take(&mut rest, size(length)?)?;
     let header: Header = postcard::from_bytes(&header).map_err(nnhal_hal::Error::failure)?;
-    let made_for = |build: &str, set: &str, threads: u32, winograd: bool| {
+    let made_for = |build: &str, set: &str, threads: u32, winograd: bool, passes_off: &str| {
         let with = if winograd { "with" } else { "without" };
-        format!("a program of build {build} for {set}, {threads} threads, {with} Winograd")
+        let passes = if passes_off.is_empty() { "none" } else { passes_off };
+        format!(
+            "a program of build {build} for {set}, {threads} threads, {with} Winograd, passes off: {passes}"
+        )
     };
-    let found = made_for(&header.build, &header.instruction_set, header.threads, header.winograd);
-    let set = settings.instruction_set.to_string();
-    let expected = made_for(BUILD, &set, threads(settings), settings.winograd);
+    let Header { build, instruction_set: set, winograd, passes_off, .. } = &header;
+    let found = made_for(build, set, header.threads, *winograd, passes_off);
+    let (set, passes_off) = (settings.instruction_set.to_string(), settings.passes.to_string());
+    let expected = made_for(BUILD, &set, threads(settings), settings.winograd, &passes_off);
     if found != expected {
         return Err(nnhal_hal::Error::failure(format!("{found}, not {expected}")).into());
     }

@@ -1,7 +1,8 @@
 //! [`Settings`]
 
+use crate::passes::{NoSuchPass, Passes};
 use nnhal_kernels::InstructionSet;
-use nnhal_settings::{INSTRUCTION_SET, SettingError, WINOGRAD};
+use nnhal_settings::{INSTRUCTION_SET, PASSES_OFF, SettingError, WINOGRAD};
 use std::num::NonZeroUsize;
 
 /// What an embedder can choose.
@@ -15,6 +16,8 @@ pub struct Settings {
     /// faster. Those of floats round more: by some ten times the error of plain sums of products, which
     /// stays below 1e-6 of the greatest sum of magnitudes around. Those of 8-bit numbers are exact.
     pub winograd: bool,
+    /// Which rewritings of a model's graph run, before kernels are chosen.
+    pub passes: Passes,
     /// Bytes that each model may take, see [`nnhal_driver::Ledger`].
     pub memory_limit: u64,
 }
@@ -27,6 +30,7 @@ impl Default for Settings {
             threads: nnhal_settings::processors(),
             instruction_set: InstructionSet::best(),
             winograd: true,
+            passes: Passes::ALL,
             memory_limit: nnhal_driver::memory::default_model_limit(),
         })
     }
@@ -35,10 +39,11 @@ impl Default for Settings {
 impl Settings {
     /// As many threads as the process may use processors, the fastest kernels that this processor
     /// runs, the memory limit of the reference engine; unless environment variables say otherwise:
-    /// [`THREADS`](nnhal_settings::THREADS), [`INSTRUCTION_SET`] and [`WINOGRAD`].
+    /// [`THREADS`](nnhal_settings::THREADS), [`INSTRUCTION_SET`], [`WINOGRAD`] and [`PASSES_OFF`].
     ///
     /// # Errors
-    /// A variable makes no sense, or names an instruction set that this processor does not have.
+    /// A variable makes no sense, or names an instruction set that this processor does not have, or a pass
+    /// that there is not.
     pub fn from_environment() -> Result<Self, SettingError> {
         let instruction_set = INSTRUCTION_SET.parse(|name| {
             let set: InstructionSet = name.parse().map_err(|_| None)?;
@@ -48,10 +53,13 @@ impl Settings {
             let all: Vec<_> = InstructionSet::available().map(|it| it.to_string()).collect();
             Err(Some(format!("this processor has {}", all.join(", "))))
         })?;
+        let no_such = |unknown: NoSuchPass| Some(unknown.to_string());
+        let passes = PASSES_OFF.parse(|names| names.parse().map_err(no_such))?;
         Ok(Self {
             threads: nnhal_settings::threads()?,
             instruction_set: instruction_set.unwrap_or_else(InstructionSet::best),
             winograd: WINOGRAD.is_on()?.unwrap_or(true),
+            passes: passes.unwrap_or(Passes::ALL),
             memory_limit: nnhal_driver::memory::default_model_limit(),
         })
     }

@@ -4,10 +4,10 @@
 //! shapes that are known when it is reached, and a plan for those is kept for the next time: for the
 //! next round of a loop, or the next request.
 
-use crate::engine::Teams;
 use crate::graph::{self, Graph, NoGraph, Source};
 use crate::plan::{ELEMENTS_BY_THREAD, Endpoints, OutputBytes, Plan, Workspace};
 use crate::settings::Settings;
+use crate::teams::Teams;
 use nnhal_driver::{Budget, Constants, EngineError, Ledger, MemoryHolder, PlannedStep, RunContext};
 use nnhal_hal::model::SubgraphName;
 use nnhal_kernels::{Team, for_each_slice};

@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn every_reason_is_a_sentence_with_what_was_found_and_expected() {
-        let subject = Subject::Input(1, "filter");
+        let subject = || Subject::Input(1, "filter");
         let of_type = Why::Type {
-            subject,
+            subject: subject(),
             found: OperandType::TensorInt32,
             expected: "floats or 8-bit integers",
         };
-        let rank = Why::Rank { subject, found: 3, expected: "4" };
+        let rank = Why::Rank { subject: subject(), found: 3, expected: "4" };
         let limit = Why::Limit { what: "comparisons of boxes", found: 9, most: 5 };
         let form = Why::Form { what: "scale", found: "2".to_owned(), expected: "1" };
         let refusal = TooLarge { what: "weights", wanted: Some(9), left: Some(5) };
@@ -85,10 +85,10 @@ mod tests {
                 of_type,
                 "type of input 1 (filter) is TENSOR_INT32, expected floats or 8-bit integers",
             ),
-            (Why::NotConstant { subject }, "input 1 (filter) is not constant"),
+            (Why::NotConstant { subject: subject() }, "input 1 (filter) is not constant"),
             (Why::ChannelsFirst, "layout of images is NCHW, expected NHWC"),
             (rank, "rank of input 1 (filter) is 3, expected 4"),
-            (Why::Empty { subject }, "a length of input 1 (filter) is 0"),
+            (Why::Empty { subject: subject() }, "a length of input 1 (filter) is 0"),
             (limit, "number of comparisons of boxes is 9, expected 5 at most"),
             (form, "scale is 2, expected 1"),
             (Why::SwitchedOff { pass: "chains" }, "pass chains is switched off"),

@@ -3,7 +3,7 @@
 mod support;
 
 use bytes::Bytes;
-use nnhal_cpu::{CpuEngine, CpuProgram, Settings};
+use nnhal_cpu::{CpuEngine, CpuProgram, Passes, Settings};
 use nnhal_driver::{Budget, CompileOptions, Engine, Program};
 use nnhal_hal::{
     ExecutionPreference, HalVersion, Model, OperandSpec, OperationType, Priority, SubgraphBuilder,
@@ -131,4 +131,18 @@ fn half_of_a_program_is_an_error() {
         let error = restore(2, saved[..length].to_vec()).unwrap_err();
         assert!(!error.is_empty());
     }
+}
+
+#[test]
+fn a_program_that_was_prepared_with_other_passes_is_refused() {
+    let passes = Passes::ALL.without("chains").unwrap();
+    let program = compile(Numbers::Float32, false);
+    let saved = Bytes::from(program.save().expect("all shapes are known"));
+    let threads = NonZeroUsize::new(2).unwrap();
+    let other = CpuEngine::new(Settings { passes, ..Settings::default() }.with_threads(threads));
+    let refused = other.restore(saved, &OPTIONS, &Budget::unlimited());
+    let error = refused.map(|_| ()).map_err(|error| nnhal_hal::Error::from(error).to_string());
+    let error = error.unwrap_err();
+    assert!(error.contains("passes off: none, not"), "{error}");
+    assert!(error.ends_with("passes off: chains"), "{error}");
 }

@@ -170,3 +170,21 @@ fn an_integer_operation_that_only_tables_compute_says_what_is_missing() {
         "one of the operands is not a constant of one element, expected such a constant"
     );
 }
+
+#[test]
+fn a_pass_that_is_switched_off_is_named() {
+    let mut graph = SubgraphBuilder::new();
+    let mut x = graph.input("x", floats(&[2, 3]));
+    let lengths = graph.constant(OperandSpec::tensor_int32([2]), &[3, 2]);
+    x = graph.operation(OperationType::Reshape, [x, lengths], floats(&[3, 2]));
+    x = graph.operation(OperationType::Tanh, [x], floats(&[3, 2]));
+    graph.output(x);
+    let model = graph.into_model().unwrap();
+    let reasons_without = |off: &str| {
+        reasons(Settings { passes: off.parse().unwrap(), ..Settings::default() }, &model)
+    };
+    assert!(reasons_without("").is_empty());
+    assert_eq!(reasons_without("views"), ["pass views is switched off"]);
+    assert_eq!(reasons_without("chains"), ["pass chains is switched off"]);
+    assert_eq!(reasons_without("views,chains").len(), 2);
+}

@@ -19,6 +19,7 @@
 //! | [`simplify`] | leaving out arguments that hold their default |
 //! | [`mod@validate`] | [`Model`](nnhal_hal::Model) to [`ValidModel`] |
 //! | [`error`] | [`OperationError`]: what is wrong with an operation |
+//! | [`facts`] | what is true of an operation whatever it computes: [`AnyOperation::by_element`] and others |
 //!
 //! ```
 //! use nnhal_hal::{HalVersion, OperandSpec, OperationType, SubgraphBuilder};
@@ -47,7 +48,7 @@
 pub mod call;
 pub mod error;
 pub mod extension;
-mod facts;
+pub mod facts;
 pub mod operation;
 pub mod operations;
 pub mod rules;

@@ -63,6 +63,17 @@ pub const WINOGRAD: Setting = Setting {
     readers: "all",
 };
 
+/// Which rewritings of models do not run.
+pub const PASSES_OFF: Setting = Setting {
+    name: "NNHAL_PASSES_OFF",
+    values: "names of passes, separated by commas, as `chains,tables`; or `all`",
+    default: "all run",
+    meaning: "The passes, which rewrite a model's graph into one of less work, that `nnhal-cpu` leaves out, to \
+              find the one that a result or a time depends on. [Its README](../crates/cpu/README.md) lists \
+              them.",
+    readers: "all",
+};
+
 /// Which devices the C library offers.
 pub const DEVICES: Setting = Setting {
     name: "NNHAL_DEVICES",
@@ -128,10 +139,11 @@ pub const LITERT_OPTIONS: Setting = Setting {
 };
 
 /// All of them.
-pub const ALL: [&Setting; 9] = [
+pub const ALL: [&Setting; 10] = [
     &THREADS,
     &INSTRUCTION_SET,
     &WINOGRAD,
+    &PASSES_OFF,
     &DEVICES,
     &NNAPI_REFERENCE,
     &HWBINDER,

@@ -3,6 +3,7 @@
 mod alternatives;
 mod file;
 mod html;
+mod passes;
 mod plan;
 
 use super::{dimensions, print, print_json};
@@ -22,6 +23,7 @@ Examples:
   nnhal inspect assets/digits/digits_int8.tflite
   nnhal inspect mobilenet.tflite --profile --threads 2
   nnhal inspect mobilenet.tflite --alternatives
+  nnhal inspect mobilenet.tflite --dump-passes passes
   nnhal inspect mobilenet.tflite --html page.html --devices nnhal-reference,nnhal-cpu")]
 pub struct Arguments {
     #[command(flatten)]
@@ -37,6 +39,9 @@ pub struct Arguments {
     /// runs: those of other instruction sets, and none of Winograd's
     #[arg(long)]
     alternatives: bool,
+    /// Write there the graph of nnhal-cpu, and what each of its passes makes of it, as text and for Graphviz
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "profile", "alternatives", "html"])]
+    dump_passes: Option<PathBuf>,
     /// Write a page for browsers there: the graph of the file and of the plan side by side, the time
     /// of every step, memory over time, all tensors; it needs nothing but itself
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "profile", "alternatives"])]
@@ -122,7 +127,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let model = match arguments.model.load_described(&file) {
         // What is wrong with it is what is shown.
         Err(CliError::Library(Error::Import { source, .. }))
-            if !(arguments.alternatives || arguments.plan || arguments.profile) =>
+            if !(arguments.alternatives
+                || arguments.plan
+                || arguments.profile
+                || arguments.dump_passes.is_some()) =>
         {
             let refused = file::Refused::of(&source);
             let report =
@@ -132,6 +140,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         model => model?,
     };
     let threads = arguments.session.threads;
+    if let Some(folder) = &arguments.dump_passes {
+        return passes::dump(&model, threads.wanted(), folder, arguments.json);
+    }
     if arguments.alternatives {
         return alternatives::print(&model, threads.wanted(), arguments.json);
     }

@@ -3,6 +3,7 @@
 mod argument;
 mod build;
 mod constant;
+mod dump;
 mod source;
 mod weights;
 mod work;
@@ -250,6 +251,17 @@ pub(crate) fn parts<'node>(graph: &Graph<'_>, node: &'node Node) -> &'node [Valu
     let is_axis = |id: &ValueId| graph.values[*id].operand_type().is_scalar();
     let count = node.inputs.iter().position(is_axis).unwrap_or(node.inputs.len());
     &node.inputs[..count]
+}
+
+/// By value, the node that computes it.
+pub(crate) fn producers(graph: &Graph<'_>) -> Vec<Option<usize>> {
+    let mut producers = vec![None; graph.values.len()];
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for output in &node.outputs {
+            producers[*output] = Some(index);
+        }
+    }
+    producers
 }
 
 impl Graph<'_> {

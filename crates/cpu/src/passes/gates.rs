@@ -4,9 +4,9 @@
 //! The gate is a function of a polynomial of `x`; what is computed from it has the form `p + q * gate`,
 //! with polynomials p and q of `x`. So the order of products and sums does not matter.
 
+use super::Readers;
 use super::normalization::is_closed;
-use super::{Readers, producers};
-use crate::graph::{Graph, Node, ValueId, Work};
+use crate::graph::{Graph, Node, ValueId, Work, producers};
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::elementwise::{Step, Unary};
 use nnhal_ops::AnyOperation;

@@ -6,6 +6,7 @@ use crate::graph::{Constant, ConstantOrigin, Graph, Node, Origin, Value, ValueId
 use nnhal_driver::{Budget, EngineError, MemoryUse, OperationPlace};
 use nnhal_hal::Operand;
 use nnhal_ops::AnyOperation;
+use nnhal_ops::facts::NamedAxes;
 use nnhal_ops::operations::Transpose;
 use nnhal_ops::rules::layout::Layout;
 use std::borrow::Cow;
@@ -69,34 +70,28 @@ impl<'source> Rewriting<'_, 'source> {
         let by_element = operation.by_element();
         let mut operation = operation.clone();
         let (mut images, mut are_outputs_images) = (by_element.unwrap_or(1), true);
-        match &mut operation {
+        if let AnyOperation::Concatenation(_) = &operation {
+            images = parts(self.graph, node).len();
+        }
+        match operation.named_axes() {
             _ if by_element.is_some() => {}
-            AnyOperation::Concatenation(it) => {
-                images = parts(self.graph, node).len();
-                it.axis = *OF_NCHW.get(it.axis)?;
+            NamedAxes::Along(axis) => *axis = *OF_NCHW.get(*axis)?,
+            NamedAxes::Borders(borders) if borders.len() == 4 => {
+                *borders = OF_NHWC.map(|axis| borders[axis]).to_vec();
             }
-            AnyOperation::Split(it) => it.axis = *OF_NCHW.get(it.axis)?,
-            AnyOperation::Softmax(it) => it.axis = *OF_NCHW.get(it.axis)?,
-            AnyOperation::LogSoftmax(it) => it.axis = *OF_NCHW.get(it.axis)?,
-            AnyOperation::Pad(it) if it.borders.len() == 4 => {
-                it.borders = OF_NHWC.map(|axis| it.borders[axis]).to_vec();
-            }
-            AnyOperation::MirrorPad(it) if it.borders.len() == 4 => {
-                it.borders = OF_NHWC.map(|axis| it.borders[axis]).to_vec();
-            }
-            AnyOperation::Reduce(it) => {
-                let stays = |axis| !it.axes.contains(&axis);
-                are_outputs_images = it.keep_dims;
+            NamedAxes::Reduced { axes, keep_dims } => {
+                let stays = |axis| !axes.contains(&axis);
+                are_outputs_images = keep_dims;
                 // Otherwise the axes that are left would have another order.
-                if !it.keep_dims && stays(1) && (stays(2) || stays(3)) {
+                if !keep_dims && stays(1) && (stays(2) || stays(3)) {
                     return None;
                 }
-                for axis in &mut it.axes {
+                for axis in axes.iter_mut() {
                     *axis = *OF_NCHW.get(*axis)?;
                 }
-                it.axes.sort_unstable();
+                axes.sort_unstable();
             }
-            _ => return None,
+            NamedAxes::Borders(_) | NamedAxes::Others => return None,
         }
         let inputs = node.inputs.get(..images)?;
         let is_wanted = inputs.iter().any(|input| self.nhwc.contains_key(input));

@@ -1,8 +1,8 @@
 //! Products of two matrices that are known only when the plan runs become [`Work::Matmul`], which
 //! reads and writes through what only moves elements: transpositions, views, splits, slices.
 
-use super::{Readers, producers};
-use crate::graph::{Epilogue, Graph, Matmul, Node, ValueId, Work};
+use super::Readers;
+use crate::graph::{Epilogue, Graph, Matmul, Node, ValueId, Work, producers};
 use crate::why::Why;
 use nnhal_hal::FusedActivation;
 use nnhal_kernels::batch_matmul::Layout;
@@ -314,13 +314,11 @@ fn remove_unread_moves(graph: &mut Graph<'_>) {
     let mut reads = graph.reads();
     let mut is_kept = vec![true; graph.nodes.len()];
     for (index, node) in graph.nodes.iter().enumerate().rev() {
-        let is_move = matches!(
-            node.work,
-            Work::View
-                | Work::Operation(
-                    AnyOperation::Transpose(_) | AnyOperation::Split(_) | AnyOperation::Slice(_)
-                )
-        );
+        let is_move = match &node.work {
+            Work::View => true,
+            Work::Operation(operation) => operation.movement().is_some(),
+            _ => false,
+        };
         if is_move && node.outputs.iter().all(|output| reads[*output] == 0) {
             is_kept[index] = false;
             for input in &node.inputs {

@@ -5,6 +5,7 @@ mod chains;
 mod convolutions;
 mod gates;
 mod layout;
+mod list;
 mod matmul;
 mod means;
 mod normalization;
@@ -14,37 +15,35 @@ mod softmax;
 mod tables;
 mod views;
 
+pub use list::{NoSuchPass, Passes, passes_table};
+
 use crate::graph::{Graph, Node, ValueId};
 use crate::why::Why;
+use list::{PASSES, Pass, Run};
 use nnhal_driver::{Budget, EngineError};
 use nnhal_ops::AnyOperation;
+use nnhal_ops::facts::Movement;
 
-/// All of them, in an order in which each finds what the ones before have made. Each takes a time
-/// that grows with the graph as the graph does, so that it is enough to ask the budget between them.
-pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineError> {
-    type Pass = fn(&mut Graph<'_>);
-    const AFTER_LAYOUT: [(&str, Pass); 13] = [
-        ("means", means::run),
-        ("convolutions", convolutions::run),
-        ("views into readers", views::absorb),
-        ("gates", gates::run),
-        ("matmul", matmul::run),
-        ("normalization", normalization::run),
-        ("padding", padding::run),
-        ("activations", activations::run),
-        ("residuals", residuals::run),
-        ("activations of sums", activations::run),
-        ("chains", chains::run),
-        ("softmax", softmax::run),
-        ("tables", tables::run),
-    ];
-    let span = |name, nodes| tracing::debug_span!("pass", name, nodes);
-    span("views", graph.nodes.len()).in_scope(|| views::run(graph));
-    // It may copy constants.
-    span("layout", graph.nodes.len()).in_scope(|| layout::run(graph, budget))?;
-    for (name, pass) in AFTER_LAYOUT {
+/// Runs those that shall, in the order of the table, and gives the graph that each leaves to `after`, with
+/// its number from 1 on. It is enough to ask the budget between them.
+pub(crate) fn run(
+    graph: &mut Graph<'_>,
+    passes: Passes,
+    budget: &Budget,
+    mut after: impl FnMut(usize, &Pass, &Graph<'_>),
+) -> Result<(), EngineError> {
+    for (number, pass) in (1..).zip(&PASSES) {
+        if !passes.contains(pass.name) {
+            continue;
+        }
         budget.check()?;
-        span(name, graph.nodes.len()).in_scope(|| pass(graph));
+        let _span =
+            tracing::debug_span!("pass", name = pass.name, nodes = graph.nodes.len()).entered();
+        match pass.run {
+            Run::Short(run) => run(graph),
+            Run::Long(run) => run(graph, budget)?,
+        }
+        after(number, pass, graph);
     }
     Ok(())
 }
@@ -53,9 +52,6 @@ pub(crate) fn run(graph: &mut Graph<'_>, budget: &Budget) -> Result<(), EngineEr
 pub(crate) fn why_left(graph: &Graph<'_>, node: &Node, operation: &AnyOperation) -> Why {
     let off = |pass: &'static str| Why::SwitchedOff { pass };
     match operation {
-        AnyOperation::Reshape(_) | AnyOperation::Squeeze(_) | AnyOperation::ExpandDims(_) => {
-            off("views")
-        }
         AnyOperation::Conv2d(_)
         | AnyOperation::DepthwiseConv2d(_)
         | AnyOperation::FullyConnected(_)
@@ -64,6 +60,7 @@ pub(crate) fn why_left(graph: &Graph<'_>, node: &Node, operation: &AnyOperation)
             convolutions::rewritten(graph, node).err().unwrap_or(off("convolutions"))
         }
         AnyOperation::BatchMatmul(_) => matmul::why_left(graph, node).unwrap_or(off("matmul")),
+        _ if operation.movement() == Some(Movement::InOrder) => off("views"),
         _ if operation.by_element().is_none() => Why::Operation,
         _ if graph.output(node, 0).is_float() => {
             chains::chain(graph, node).err().unwrap_or(off("chains"))
@@ -118,17 +115,6 @@ impl Readers {
             _ => None,
         }
     }
-}
-
-/// By value, the node that computes it.
-fn producers(graph: &Graph<'_>) -> Vec<Option<usize>> {
-    let mut producers = vec![None; graph.values.len()];
-    for (index, node) in graph.nodes.iter().enumerate() {
-        for output in &node.outputs {
-            producers[*output] = Some(index);
-        }
-    }
-    producers
 }
 
 /// The node `index` computes what `absorbed` did; gives its outputs. The nodes between must not

@@ -9,8 +9,8 @@
 //!
 //! and `d` once or several times, `f` as RSQRT or as a division by SQRT.
 
-use super::{Readers, producers};
-use crate::graph::{Graph, Node, Normalization, ValueId, Work};
+use super::Readers;
+use crate::graph::{Graph, Node, Normalization, ValueId, Work, producers};
 use nnhal_hal::FusedActivation;
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::arithmetic::Operator;

@@ -2,13 +2,13 @@
 //! the convolution's end.
 
 use super::Readers;
-use crate::graph::{Elements, Epilogue, Graph, Value, Work};
+use crate::graph::{Elements, Epilogue, Graph, Value, Work, producers};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::operations::arithmetic::Operator;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     let readers = Readers::of(graph);
-    let mut producer = super::producers(graph);
+    let mut producer = producers(graph);
     for addition in 0..graph.nodes.len() {
         let node = &graph.nodes[addition];
         let Work::Operation(AnyOperation::Arithmetic(arithmetic)) = &node.work else { continue };

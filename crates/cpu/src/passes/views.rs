@@ -2,13 +2,12 @@
 
 use super::Readers;
 use crate::graph::{Graph, Work};
-use nnhal_ops::AnyOperation;
+use nnhal_ops::facts::Movement;
 
 pub(crate) fn run(graph: &mut Graph<'_>) {
     for node in &mut graph.nodes {
-        if let Work::Operation(
-            AnyOperation::Reshape(_) | AnyOperation::Squeeze(_) | AnyOperation::ExpandDims(_),
-        ) = &node.work
+        if let Work::Operation(operation) = &node.work
+            && operation.movement() == Some(Movement::InOrder)
         {
             // The other inputs are lengths and axes, which are settled.
             node.work = Work::View;

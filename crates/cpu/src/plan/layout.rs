@@ -1,9 +1,11 @@
 //! [`Layout`]: which values share a buffer, so that nothing needs to be copied from one to another.
 
-use super::memory::BufferId;
 use crate::graph::{Graph, Node, Origin, ValueId, Work, parts};
 use nnhal_ops::AnyOperation;
 use nnhal_ops::rules::layout as images;
+
+/// Index of a buffer: a piece of the arena that belongs to values, or to a step's scratch memory.
+pub(crate) type BufferId = usize;
 
 /// Which buffer each value is in, and how.
 #[derive(Debug)]

@@ -1,14 +1,11 @@
 //! Where buffers are in the arena.
 
-use super::layout::Layout;
+use super::layout::{BufferId, Layout};
 use crate::graph::{Graph, Origin, ValueId};
 use nnhal_kernels::LINE_BYTES;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::ops::Range;
-
-/// Index of a buffer: a piece of the arena that belongs to values, or to a step's scratch memory.
-pub(crate) type BufferId = usize;
 
 /// The arena.
 #[derive(Debug, Default)]

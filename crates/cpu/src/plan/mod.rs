@@ -18,9 +18,8 @@ use crate::graph::{Graph, Node, Origin, Scratch, ValueId};
 use crate::passes;
 use crate::settings::Settings;
 use bytes::Bytes;
-use layout::Layout;
+use layout::{BufferId, Layout};
 use lowering::Lowered;
-use memory::BufferId;
 use nnhal_driver::{Budget, Charge, EngineError, Ledger, MemoryUse, OperationPlace};
 use nnhal_driver::{PlannedStep, PlannedValue};
 use nnhal_hal::OperandType;
@@ -113,7 +112,7 @@ impl Plan {
         saved: Option<&[Bytes]>,
     ) -> Result<(Self, Origins), EngineError> {
         let operands = graph.values.len();
-        passes::run(&mut graph, budget)?;
+        passes::run(&mut graph, settings.passes, budget, |_, _, _| ())?;
         budget.check()?;
         let layout = Layout::new(&graph);
         let builder = Builder {

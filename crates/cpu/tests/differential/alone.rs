@@ -80,3 +80,30 @@ fn wide_recurrent_layers_are_as_by_reference() {
         }
     }
 }
+
+/// Without the pass that would have rewritten it, an operation runs as it is.
+#[test]
+fn every_operation_alone_is_as_by_reference_with_passes_switched_off() {
+    let check = |call: &Call, random: &mut Random| {
+        let (shapes, constants) = (Shapes::OfInputs, Constants::AllButFirst);
+        let (model, request) = alone(call, shapes, constants, random)?;
+        let expected = execute(devices::reference(), &model, &request)?;
+        let tolerances = vec![tolerance(call.operation); call.outputs.len()];
+        for candidate in devices::with_passes_off() {
+            let about = |error: String| format!("{}: {error}", candidate.name);
+            let found = execute(&*candidate.device, &model, &request).map_err(about)?;
+            compare(&call.outputs, &expected, &found, &tolerances).map_err(about)?;
+        }
+        Ok(())
+    };
+    each_sample(1, samples::operations(), |sample, random| {
+        let channels_first = sample.channels_first();
+        for sample in [Some(sample), channels_first.as_ref()].into_iter().flatten() {
+            for row in sample.rows() {
+                let outcome: Result<(), String> = check(&sample.typed(row), random);
+                outcome.map_err(|error| format!("{:?}: {error}", row.types))?;
+            }
+        }
+        Ok(())
+    });
+}

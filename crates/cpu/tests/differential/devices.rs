@@ -1,6 +1,6 @@
 //! The devices that are compared.
 
-use nnhal_cpu::{CpuEngine, CpuProgram, Settings};
+use nnhal_cpu::{CpuEngine, CpuProgram, Passes, Settings};
 use nnhal_driver::{
     Budget, CompileOptions, DriverDevice, Engine, EngineError, OperationPlace, Program,
 };
@@ -37,6 +37,28 @@ pub fn candidates() -> &'static [Candidate] {
             device: Arc::new(DriverDevice::new(Restoring(CpuEngine::new(Settings::default())))),
         }])
         .collect()
+    });
+    &CANDIDATES
+}
+
+/// The fast engine without each pass, with each pass alone, and without any, on one thread.
+pub fn with_passes_off() -> &'static [Candidate] {
+    static CANDIDATES: LazyLock<Vec<Candidate>> = LazyLock::new(|| {
+        let candidate = |name: String, passes: Passes| {
+            let settings = Settings { passes, ..Settings::default() };
+            let settings = settings.with_threads(NonZeroUsize::MIN);
+            Candidate { name, device: nnhal_cpu::device(settings) }
+        };
+        let known = "a name of the table";
+        let without = |name: &str| {
+            candidate(format!("without {name}"), Passes::ALL.without(name).expect(known))
+        };
+        let alone =
+            |name: &str| candidate(format!("{name} alone"), Passes::NONE.with(name).expect(known));
+        Passes::names()
+            .flat_map(|name| [without(name), alone(name)])
+            .chain([candidate("without passes".to_owned(), Passes::NONE)])
+            .collect()
     });
     &CANDIDATES
 }

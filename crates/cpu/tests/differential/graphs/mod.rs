@@ -13,7 +13,7 @@ use crate::calls::config;
 use crate::calls::model::execute;
 use crate::calls::random::Random;
 use crate::compare::compare;
-use crate::devices;
+use crate::devices::{self, Candidate};
 use builder::{Finished, GraphBuilder, Kind, Said};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -38,11 +38,11 @@ fn draw(kind: Kind, seed: u64, most_layers: u32) -> Result<Finished, String> {
     builder.finish()
 }
 
-fn check(graph: &Finished) -> Result<(), String> {
+fn check(graph: &Finished, candidates: &[Candidate]) -> Result<(), String> {
     let Finished { model, request, specs, tolerances, story } = graph;
     let with_story = |error: String| format!("{error}\n{story}");
     let expected = execute(devices::reference(), model, request).map_err(with_story)?;
-    for candidate in devices::candidates() {
+    for candidate in candidates {
         let about = |error: String| with_story(format!("{}: {error}", candidate.name));
         let found = execute(&*candidate.device, model, request).map_err(about)?;
         compare(specs, &expected, &found, tolerances).map_err(about)?;
@@ -51,24 +51,24 @@ fn check(graph: &Finished) -> Result<(), String> {
 }
 
 /// What goes wrong with the graph of a seed, described by as few layers as show it.
-fn check_seed(kind: Kind, seed: u64) -> Result<(), String> {
-    let whole = draw(kind, seed, MOST_LAYERS).and_then(|graph| check(&graph));
+fn check_seed(kind: Kind, seed: u64, candidates: &[Candidate]) -> Result<(), String> {
+    let whole = draw(kind, seed, MOST_LAYERS).and_then(|graph| check(&graph, candidates));
     let Err(error) = whole else { return Ok(()) };
     let shorter = (1..MOST_LAYERS)
-        .find_map(|layers| draw(kind, seed, layers).and_then(|it| check(&it)).err());
+        .find_map(|layers| draw(kind, seed, layers).and_then(|it| check(&it, candidates)).err());
     Err(format!("seed {seed}: {}", shorter.unwrap_or(error)))
 }
 
-fn check_all(kind: Kind) {
+fn check_all(kind: Kind, cases: u32, candidates: &[Candidate]) {
     let seed = std::env::var("NNHAL_TEST_SEED").ok().and_then(|it| it.parse().ok());
     if let Some(seed) = seed {
-        if let Err(error) = check_seed(kind, seed) {
+        if let Err(error) = check_seed(kind, seed, candidates) {
             panic!("{error}");
         }
         return;
     }
-    let outcome = TestRunner::new(config(60))
-        .run(&any::<u64>(), |seed| check_seed(kind, seed).map_err(TestCaseError::fail));
+    let outcome = TestRunner::new(config(cases))
+        .run(&any::<u64>(), |seed| check_seed(kind, seed, candidates).map_err(TestCaseError::fail));
     if let Err(failure) = outcome {
         panic!("{kind:?}: {failure}");
     }
@@ -76,20 +76,28 @@ fn check_all(kind: Kind) {
 
 #[test]
 fn graphs_of_float32_are_as_by_reference() {
-    check_all(Kind::Float32);
+    check_all(Kind::Float32, 60, devices::candidates());
 }
 
 #[test]
 fn graphs_of_float16_are_as_by_reference() {
-    check_all(Kind::Float16);
+    check_all(Kind::Float16, 60, devices::candidates());
 }
 
 #[test]
 fn graphs_of_unsigned_bytes_are_as_by_reference() {
-    check_all(Kind::Unsigned);
+    check_all(Kind::Unsigned, 60, devices::candidates());
 }
 
 #[test]
 fn graphs_of_signed_bytes_are_as_by_reference() {
-    check_all(Kind::Signed);
+    check_all(Kind::Signed, 60, devices::candidates());
+}
+
+/// What a pass leaves undone, others and kernels must take as it is.
+#[test]
+fn graphs_with_passes_switched_off_are_as_by_reference() {
+    for kind in [Kind::Float32, Kind::Float16, Kind::Unsigned, Kind::Signed] {
+        check_all(kind, 16, devices::with_passes_off());
+    }
 }
