@@ -48,6 +48,7 @@ fn a_setting_that_makes_no_sense_is_an_error_that_says_what_is_possible() {
         ("NNHAL_INSTRUCTION_SET", "mmx", "`portable`"),
         ("NNHAL_THREADS", "many", "a number from 1 to 1024"),
         ("NNHAL_WINOGRAD", "maybe", "`on` or `off`"),
+        ("NNHAL_PASSES_OFF", "views,vews", "names of passes"),
         ("NNHAL_LOG", "loud", "`trace`"),
         ("NNHAL_ABORT_ON_MISUSE", "perhaps", "`1` or `0`"),
     ] {
@@ -75,6 +76,7 @@ fn settings_are_taken() {
         ("NNHAL_INSTRUCTION_SET", "portable", works),
         ("NNHAL_THREADS", "3", works),
         ("NNHAL_WINOGRAD", "off", works),
+        ("NNHAL_PASSES_OFF", "views, chains", works),
     ] {
         let (answers, said) = ask(variable, value);
         assert!(answers.contains(answer), "{variable}={value}: {answers}");

@@ -3,9 +3,10 @@
 use nnhal_cpu::{CpuEngine, Settings};
 use nnhal_driver::{Budget, CompileOptions, Engine, Program};
 use nnhal_hal::{
-    ExecutionPreference, HalVersion, OperandId, OperandSpec, OperationType as Op, Priority,
-    SubgraphBuilder,
+    Device, ExecutionOptions, ExecutionPreference, HalVersion, OperandId, OperandSpec,
+    OperationType as Op, PrepareOptions, Priority, RequestBuilder, SubgraphBuilder,
 };
+use std::sync::Arc;
 
 fn float(dimensions: &[u32]) -> OperandSpec {
     OperandSpec::tensor_float32(dimensions)
@@ -117,4 +118,47 @@ fn truth_values_are_transposed_back_once() {
     let is_greater = greater(&mut graph, first, second);
     graph.output(is_greater);
     assert_eq!(copies(graph), (2, false));
+}
+
+/// Operations along an axis, between two convolutions.
+fn along_axes() -> SubgraphBuilder {
+    let mut graph = SubgraphBuilder::new();
+    let image = graph.input("image", float(&[1, 3, 8, 8]));
+    let mut x = convolution(&mut graph, image, [3, 4]);
+    let spec = || float(&[1, 4, 8, 8]);
+    let [one, two] = [1, 2].map(|number| graph.scalar_i32(number));
+    x = graph.operation(Op::L2Normalization, [x, one], spec());
+    x = graph.operation(Op::ChannelShuffle, [x, two, one], spec());
+    let columns = graph.constant(OperandSpec::tensor_int32([1]), &[3]);
+    x = graph.operation(Op::Reverse, [x, columns], spec());
+    let [bias, alpha, beta] = [1.0, 0.5, 0.75].map(|number| graph.scalar_f32(number));
+    let inputs = [x, one, bias, alpha, beta, one];
+    x = graph.operation(Op::LocalResponseNormalization, inputs, spec());
+    x = convolution(&mut graph, x, [4, 4]);
+    graph.output(x);
+    graph
+}
+
+#[test]
+fn operations_along_an_axis_are_computed_along_where_it_is_in_nhwc() {
+    assert_eq!(copies(along_axes()), (4, false), "two of them reorder elements themselves");
+    let model = along_axes().into_model().unwrap();
+    let numbers: Vec<f32> = (0..3 * 64_u8).map(|it| f32::from(it % 23) - 9.0).collect();
+    let output = |device: Arc<dyn Device>| -> Vec<f32> {
+        let options = PrepareOptions::default();
+        let prepared = device.prepare_model(&model, HalVersion::LATEST, options).unwrap();
+        let mut request = RequestBuilder::new();
+        request.input(&numbers.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>());
+        request.output(4 * 64 * 4);
+        let request = request.build().unwrap();
+        prepared.execute(&request, &ExecutionOptions::default()).map_err(|it| it.error).unwrap();
+        let bytes = RequestBuilder::read_output(&request, 0).unwrap();
+        bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect()
+    };
+    let expected = output(nnhal_reference::device());
+    let found = output(nnhal_cpu::device(Settings::default()));
+    assert_ne!(expected[0], expected[1]);
+    for (at, (expected, found)) in expected.iter().zip(&found).enumerate() {
+        assert!((expected - found).abs() < 1e-4, "element {at} is {found}, not {expected}");
+    }
 }

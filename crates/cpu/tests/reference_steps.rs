@@ -35,7 +35,7 @@ enum Execution {
 
 /// How models of a case run.
 #[derive(Debug, Default)]
-struct Ways {
+struct Runs {
     counts: BTreeMap<Execution, u32>,
     /// Why reference kernels ran.
     reasons: BTreeSet<String>,
@@ -71,9 +71,9 @@ fn way(
 }
 
 /// By what a line begins with, how often a model runs which way.
-fn survey(operation: OperationType) -> BTreeMap<String, Ways> {
+fn survey(operation: OperationType) -> BTreeMap<String, Runs> {
     let engine = CpuEngine::new(Settings::default());
-    let mut all: BTreeMap<String, Ways> = BTreeMap::new();
+    let mut all: BTreeMap<String, Runs> = BTreeMap::new();
     for seed in 0..SAMPLES {
         let mut random = Random::new(seed);
         let sample = samples::draw(operation, &mut random).expect("a sample");
@@ -92,9 +92,9 @@ fn survey(operation: OperationType) -> BTreeMap<String, Ways> {
                 };
                 let case = format!("{name}{layout} {}", types.join(" "));
                 let (execution, reasons) = way(&engine, sample, row, &mut random);
-                let ways = all.entry(case).or_default();
-                *ways.counts.entry(execution).or_default() += 1;
-                ways.reasons.extend(reasons);
+                let runs = all.entry(case).or_default();
+                *runs.counts.entry(execution).or_default() += 1;
+                runs.reasons.extend(reasons);
             }
         }
     }
@@ -106,16 +106,16 @@ fn short(name: &str) -> String {
 }
 
 /// What stands in the list about a case; nothing of one that is always fast.
-fn line(case: &str, ways: &Ways) -> Option<String> {
-    let (worst, count) = ways.counts.last_key_value()?;
-    let how_often = if *count == ways.counts.values().sum() { "always" } else { "sometimes" };
+fn line(case: &str, runs: &Runs) -> Option<String> {
+    let (worst, count) = runs.counts.last_key_value()?;
+    let how_often = if *count == runs.counts.values().sum() { "always" } else { "sometimes" };
     let what = match worst {
         Execution::Fast => return None,
         Execution::Reference => "reference",
         Execution::Interpreted => "interpreted",
     };
     let mut line = format!("{case}: {how_often} {what}");
-    for reason in &ways.reasons {
+    for reason in &runs.reasons {
         line += &format!("; {reason}");
     }
     Some(line)
@@ -124,7 +124,7 @@ fn line(case: &str, ways: &Ways) -> Option<String> {
 #[test]
 fn what_has_no_fast_kernel_is_known() {
     let cases = samples::operations().flat_map(survey);
-    let found: BTreeSet<String> = cases.filter_map(|(case, ways)| line(&case, &ways)).collect();
+    let found: BTreeSet<String> = cases.filter_map(|(case, runs)| line(&case, &runs)).collect();
     let known: BTreeSet<String> = KNOWN.lines().map(str::to_owned).collect();
     let list = |lines: Vec<&String>| lines.into_iter().cloned().collect::<Vec<_>>().join("\n");
     let (new, gone) =

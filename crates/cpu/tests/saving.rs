@@ -121,7 +121,7 @@ fn a_program_whose_shapes_the_request_decides_is_not_saved() {
 fn a_program_is_for_as_many_threads_as_it_was_saved_for() {
     let saved = compile(Numbers::Float32, false).save().unwrap();
     let error = restore(1, saved).unwrap_err();
-    assert!(error.contains("2 threads, with Winograd, not a program"), "{error}");
+    assert!(error.contains("2 threads, with Winograd, passes off: none, not a program"), "{error}");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use nnhal_cpu::{CpuEngine, Settings};
 use nnhal_driver::{Budget, CompileOptions, Engine, Program};
 use nnhal_hal::{
-    ExecutionPreference, HalVersion, Model, OperandSpec, OperationType, Priority, SubgraphBuilder,
+    ExecutionPreference, HalVersion, Model, ModelBuilder, OperandSpec, OperationType, Priority,
+    SubgraphBuilder,
 };
+use nnhal_ops::extension::{self, ExtensionOperation};
 
 fn floats(dimensions: &[u32]) -> OperandSpec {
     OperandSpec::tensor_float32(dimensions)
@@ -30,7 +32,9 @@ fn reasons(settings: Settings, model: &Model) -> Vec<String> {
 fn reason(build: impl FnOnce(&mut SubgraphBuilder)) -> String {
     let mut graph = SubgraphBuilder::new();
     build(&mut graph);
-    let reasons = reasons(Settings::default(), &graph.into_model().unwrap());
+    let mut model = ModelBuilder::new();
+    model.extension(extension::NAME, extension::PREFIX);
+    let reasons = reasons(Settings::default(), &model.build(graph).unwrap());
     assert_eq!(reasons.len(), 1, "{reasons:?}");
     reasons.concat()
 }
@@ -158,11 +162,8 @@ fn a_form_is_given_with_what_kernels_take() {
 fn an_integer_operation_that_only_tables_compute_says_what_is_missing() {
     let why = reason(|graph| {
         let [x, y] = ["x", "y"].map(|name| graph.input(name, signed(&[2, 2])));
-        let power = graph.operation(
-            nnhal_ops::extension::ExtensionOperation::Pow.operation_type(),
-            [x, y],
-            signed(&[2, 2]),
-        );
+        let power =
+            graph.operation(ExtensionOperation::Pow.operation_type(), [x, y], signed(&[2, 2]));
         graph.output(power);
     });
     assert_eq!(
