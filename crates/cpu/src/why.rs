@@ -27,8 +27,8 @@ pub(crate) enum Why {
     Form { what: &'static str, found: String, expected: &'static str },
     /// A pass makes of the operation what a fast kernel computes, and does not run.
     SwitchedOff { pass: &'static str },
-    /// A kernel, or the weights that it packs, would take more memory than there is. No step has this
-    /// reason: the model is refused.
+    /// A kernel, or the weights that it packs, would take more memory than there is, or than can be
+    /// addressed. Of the former no plan is made.
     Memory(TooLarge),
 }
 

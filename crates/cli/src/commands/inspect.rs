@@ -29,7 +29,8 @@ pub struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
     /// Print the device's plan instead: every step of an execution with its kernel, and how long it
-    /// takes at least, going by what this processor can compute and move
+    /// takes at least, going by what this processor can compute and move; of a step on the reference kernel
+    /// of its operation, which is slow, also why
     #[arg(long)]
     plan: bool,
     /// Print the plan with the time of every step, the median of many runs

