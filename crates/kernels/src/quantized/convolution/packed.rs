@@ -2,7 +2,9 @@
 //! the windows.
 #![allow(unsafe_code)]
 
-use super::super::gemm::{Matrix, Source, TILE_ROWS, Tile, Variant};
+#[cfg(target_arch = "x86_64")]
+use super::super::gemm::ByteMatrix;
+use super::super::gemm::{Common, Matrix, Source, TILE_ROWS, Tile, Variant};
 use super::super::{Activations, Requantization, Weights};
 use super::Target;
 use super::stage::Stage;
@@ -20,6 +22,9 @@ const OPERATIONS_TO_SHARE: u64 = 700_000;
 /// Tasks for each thread, so that all end at about the same time.
 pub(super) const TASKS_PER_THREAD: usize = 4;
 
+/// Pixels whose rows are read in place together, at most.
+const ROW_PIXELS: usize = 96;
+
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 
@@ -30,8 +35,7 @@ const WIDE_BYTES: usize = 224 << 10;
 /// A convolution for one of the fast kernels.
 #[derive(Debug)]
 pub(super) struct Packed {
-    /// By group.
-    matrices: Vec<Matrix>,
+    products: Products,
     /// If windows are read from copies.
     stage: Option<Stage>,
     /// Offsets of the runs of a window in a copy.
@@ -46,8 +50,47 @@ pub(super) struct Packed {
     blocks: usize,
     /// Pixels of a table, at most.
     table_pixels: usize,
-    /// Lines of widened rows.
-    wide_lines: usize,
+    /// Lines for rows as the products want them, and for sums.
+    row_lines: usize,
+}
+
+/// How windows are multiplied by weights.
+#[derive(Debug)]
+enum Products {
+    /// By group.
+    Rows(Vec<Matrix>),
+    /// Without groups.
+    #[cfg(target_arch = "x86_64")]
+    Bytes(Box<ByteMatrix>),
+}
+
+impl Products {
+    /// What is the same for all groups.
+    fn common(&self) -> Common {
+        match self {
+            Self::Rows(matrices) => matrices[0].common,
+            #[cfg(target_arch = "x86_64")]
+            Self::Bytes(matrix) => matrix.common,
+        }
+    }
+
+    /// Blocks of a group's channels.
+    fn blocks(&self) -> usize {
+        match self {
+            Self::Rows(matrices) => matrices[0].blocks().len(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Bytes(matrix) => matrix.blocks(),
+        }
+    }
+
+    /// Rows that are worth a task of their own.
+    fn least_rows(&self) -> usize {
+        match self {
+            Self::Rows(_) => 2 * TILE_ROWS,
+            #[cfg(target_arch = "x86_64")]
+            Self::Bytes(_) => ByteMatrix::TASK_ROWS,
+        }
+    }
 }
 
 /// The number `index` of `pieces` nearly equal parts of `total`, from and to.
@@ -102,39 +145,56 @@ impl Packed {
             return Ok(None);
         };
         let group_channels = shape.group_output_channels();
-        let matrices: Vec<_> = (0..shape.groups)
-            .map(|group| {
-                let first = group * group_channels;
-                let source = Source {
-                    weights,
-                    channels: group_channels,
-                    runs,
-                    run_bytes,
-                    first: |channel| (first + channel) * runs * run_bytes,
-                    run_offset: |run| run * run_bytes,
-                    bias: &bias[first..][..group_channels],
-                };
+        let source = |group: usize| Source {
+            weights,
+            channels: group_channels,
+            runs,
+            run_bytes,
+            first: move |channel| (group * group_channels + channel) * runs * run_bytes,
+            run_offset: move |run| run * run_bytes,
+            bias: &bias[group * group_channels..][..group_channels],
+        };
+        #[cfg(target_arch = "x86_64")]
+        let bytes = if shape.groups == 1 {
+            let (source, rows) = (source(0), shape.output_pixels());
+            ByteMatrix::new(&source, rows, activations, requantization, preparation)?
+                .map(|matrix| Products::Bytes(Box::new(matrix)))
+        } else {
+            None
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let bytes = None;
+        let products = if let Some(products) = bytes {
+            products
+        } else {
+            let matrix = |group: usize| {
                 // Not all of them for each group: there may be one group for each channel.
                 let multipliers = match &requantization.multipliers[..] {
                     [one] => vec![*one],
                     each => {
-                        let each = &each[first..][..group_channels];
+                        let each = &each[group * group_channels..][..group_channels];
                         preparation.copied(each, "multipliers of channels")?
                     }
                 };
                 let requantization = Requantization { multipliers, ..*requantization };
-                Matrix::new(variant, &source, activations, requantization, preparation)
-            })
-            .collect::<Result<_, _>>()?;
-        let Some(first) = matrices.first() else { return Ok(None) };
-        let blocks = shape.groups * first.blocks().len();
+                Matrix::new(variant, &source(group), activations, requantization, preparation)
+            };
+            let matrices: Vec<_> = (0..shape.groups).map(matrix).collect::<Result<_, _>>()?;
+            if matrices.is_empty() {
+                return Ok(None);
+            }
+            Products::Rows(matrices)
+        };
+        let blocks = shape.groups * products.blocks();
         let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
-        let (pieces, block_pieces) = cut(shape, rows, blocks, is_staged, preparation.threads());
+        let least = if is_staged { 1 } else { products.least_rows() };
+        let (pieces, block_pieces) = cut(shape, rows, blocks, least, preparation.threads());
         let zero_point = activations.signedness.byte(activations.zero_point);
         let padding = preparation.filled(zero_point, depth.max(1), "a run of padding")?;
-        let (table_pixels, wide_lines) = wide_rows(shape, first, runs);
+        let together = if is_staged { shape.output[1] } else { rows.div_ceil(pieces.max(1)) };
+        let (table_pixels, row_lines) = row_lines(shape, &products, runs, together);
         let packed = Self {
-            matrices,
+            products,
             stage,
             run_offsets,
             padding,
@@ -142,14 +202,24 @@ impl Packed {
             block_pieces,
             blocks,
             table_pixels,
-            wide_lines,
+            row_lines,
         };
         preparation.check_scratch::<Line>(&[pieces, block_pieces, packed.task_lines()])?;
         Ok(Some(packed))
     }
 
     pub(super) fn name(&self) -> &'static str {
-        self.matrices.first().map_or("none", |matrix| matrix.variant.name())
+        match &self.products {
+            Products::Rows(matrices) => matrices[0].variant.name(),
+            #[cfg(target_arch = "x86_64")]
+            Products::Bytes(matrix) => matrix.name(),
+        }
+    }
+
+    /// Whether bytes are multiplied, and not 16-bit numbers, where products of bytes saturate.
+    #[cfg(all(test, target_arch = "x86_64"))]
+    pub(super) fn multiplies_bytes(&self) -> bool {
+        matches!(self.products, Products::Bytes(_))
     }
 
     pub(super) fn tasks(&self) -> usize {
@@ -158,7 +228,7 @@ impl Packed {
 
     /// Lines of scratch memory that a task wants.
     pub(super) fn task_lines(&self) -> usize {
-        self.stage_lines() + self.wide_lines
+        self.stage_lines() + self.row_lines
     }
 
     /// Lines of a copy of rows of the input.
@@ -190,24 +260,33 @@ impl Packed {
             stop,
             blocks: part(self.blocks, self.block_pieces, block_piece),
         };
-        let (copy, wide) = scratch.split_at_mut(self.stage_lines());
-        let wide = bytemuck::cast_slice_mut(wide);
+        let (copy, rows) = scratch.split_at_mut(self.stage_lines());
         match &self.stage {
             None => {
                 let (first, end) = part(shape.output_pixels(), self.pieces, piece);
-                work.run_direct(first, end, wide);
+                work.run_direct(first, end, rows);
             }
             Some(stage) => {
-                let rows = part(shape.batch * shape.output[0], self.pieces, piece);
-                work.run_staged(stage, rows, bytemuck::cast_slice_mut(copy), wide);
+                let lines = part(shape.batch * shape.output[0], self.pieces, piece);
+                work.run_staged(stage, lines, bytemuck::cast_slice_mut(copy), rows);
             }
         }
     }
 }
 
-/// Pixels of a table, at most, and lines that their widened rows take.
-fn wide_rows(shape: &Shape, matrix: &Matrix, runs: usize) -> (usize, usize) {
-    let pixels = Table::pixels(runs, matrix.common.run_bytes);
+/// Pixels of a table, at most, and lines that their rows take as the products want them; this many pixels
+/// are computed one after the other.
+fn row_lines(shape: &Shape, products: &Products, runs: usize, together: usize) -> (usize, usize) {
+    let pixels = Table::pixels(runs, products.common().run_bytes);
+    let matrix = match products {
+        Products::Rows(matrices) => &matrices[0],
+        #[cfg(target_arch = "x86_64")]
+        Products::Bytes(matrix) => {
+            let pixels = ByteMatrix::rows_together(together, pixels);
+            return (pixels, matrix.scratch_lines(pixels));
+        }
+    };
+    let pixels = pixels.min(ROW_PIXELS);
     let (Some(row_bytes), Some(block)) = (matrix.wide_row_bytes(), matrix.blocks().first()) else {
         return (pixels, 0);
     };
@@ -219,12 +298,12 @@ fn wide_rows(shape: &Shape, matrix: &Matrix, runs: usize) -> (usize, usize) {
     (pixels, (pixels * row_bytes).div_ceil(LINE_BYTES))
 }
 
-/// Into how many pieces rows and blocks are cut.
+/// Into how many pieces rows and blocks are cut; so many rows, or one if windows are read from copies, are worth a piece.
 fn cut(
     shape: &Shape,
     rows: usize,
     blocks: usize,
-    is_staged: bool,
+    least_rows: usize,
     threads: usize,
 ) -> (usize, usize) {
     if threads <= 1 || rows == 0 {
@@ -234,9 +313,9 @@ fn cut(
     let worth = usize::try_from(worth).unwrap_or(usize::MAX);
     let least = if shape.operations() < OPERATIONS_TO_SHARE { 1 } else { threads };
     let tasks = even_tasks(worth.max(least), threads, TASKS_PER_THREAD);
-    let row_pieces = if is_staged { rows } else { rows.div_ceil(2 * TILE_ROWS) };
+    let row_pieces = rows.div_ceil(least_rows);
     let are_blocks_even = blocks.is_multiple_of(threads) || blocks >= 4 * threads;
-    if !is_staged && rows <= FEW_ROWS && are_blocks_even {
+    if least_rows > 1 && rows <= FEW_ROWS && are_blocks_even {
         let block_pieces = tasks.min(blocks);
         (tasks.div_ceil(block_pieces).min(row_pieces), block_pieces)
     } else {
@@ -268,7 +347,7 @@ impl Work<'_> {
     }
 
     /// Output pixels from `first` to before `end`, read in place.
-    fn run_direct(&self, first: usize, end: usize, wide: &mut [u16]) {
+    fn run_direct(&self, first: usize, end: usize, rows: &mut [Line]) {
         let mut table = Table::new();
         let pixels = self.convolution.table_pixels;
         let mut next = first;
@@ -288,7 +367,7 @@ impl Work<'_> {
                 // SAFETY: the table has the addresses of all taps: inside of the image, whose size was
                 // checked, or of the padding, which is as long as a run. That is the group's channels of
                 // a pixel: without a copy their number is a multiple of four.
-                unsafe { self.compute(&table, group, blocks, (first, count), wide, &mut pace) };
+                unsafe { self.compute(&table, group, blocks, (first, count), rows, &mut pace) };
             }
         }
     }
@@ -299,7 +378,7 @@ impl Work<'_> {
         stage: &Stage,
         (first, end): (usize, usize),
         copy: &mut [u8],
-        wide: &mut [u16],
+        memory: &mut [Line],
     ) {
         let shape = self.shape;
         let mut table = Table::new();
@@ -316,7 +395,7 @@ impl Work<'_> {
                 return;
             }
             let run_offsets = &self.convolution.run_offsets;
-            let run_bytes = self.convolution.matrices[0].common.run_bytes;
+            let run_bytes = self.convolution.products.common().run_bytes;
             let read = stage.end(shape, rows, run_offsets, run_bytes);
             assert!(read <= copy.len() as u128, "runs end {read} bytes into a copy");
             for index in 0..rows {
@@ -333,7 +412,7 @@ impl Work<'_> {
                         // addresses as `fill_regular` entered, one for each run of each pixel.
                         unsafe {
                             let first = (row + index) * width + x;
-                            self.compute(&table, group, blocks, (first, count), wide, &mut pace);
+                            self.compute(&table, group, blocks, (first, count), memory, &mut pace);
                         }
                     }
                 }
@@ -354,10 +433,23 @@ impl Work<'_> {
         group: usize,
         blocks: (usize, usize),
         (first, count): (usize, usize),
-        wide: &mut [u16],
+        memory: &mut [Line],
         pace: &mut Pace<'_>,
     ) {
-        let matrix = &self.convolution.matrices[group];
+        let matrix = match &self.convolution.products {
+            Products::Rows(matrices) => &matrices[group],
+            #[cfg(target_arch = "x86_64")]
+            Products::Bytes(matrix) => {
+                let (start, step) = (self.output.start(first), self.output.stride());
+                // The last byte that is written is in the output, which was checked to be so large.
+                let last = start + (count - 1) * step + self.shape.output_channels;
+                assert!(last <= self.output.values.len(), "the output is too small");
+                let output = (self.output.values.pointer(start), step);
+                // SAFETY: the caller's promise for the table and that no one else touches the outputs.
+                unsafe { matrix.compute(table.start(), count, blocks, output, memory, pace) };
+                return;
+            }
+        };
         let mut terms = [0_i32; PIXELS];
         if matrix.needs_row_terms() {
             // SAFETY: the caller's promise.
@@ -372,6 +464,7 @@ impl Work<'_> {
             if pace.is_over(inputs) {
                 return;
             }
+            let wide = bytemuck::cast_slice_mut(memory);
             // SAFETY: the caller's promise.
             unsafe { matrix.widen(table.start(), count, wide, &mut wide_rows[..count]) };
             (start_of_rows, table_step) = (wide_rows.as_ptr(), 0);

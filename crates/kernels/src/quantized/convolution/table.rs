@@ -6,7 +6,7 @@ use crate::convolution::Shape;
 pub(in crate::quantized) const ENTRIES: usize = 1024;
 
 /// Output pixels of a table, at most.
-pub(in crate::quantized) const PIXELS: usize = 96;
+pub(in crate::quantized) const PIXELS: usize = 112;
 
 /// Inputs of the pixels of a table, unless a single one has more: with a block of channels some
 /// milliseconds of products.

@@ -185,6 +185,108 @@ proptest! {
     }
 }
 
+impl Case {
+    /// With weights most of which are small, as real ones are, which AVX2 multiplies as bytes; some are as large as can be.
+    fn with_mostly_small_weights(mut self, seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (min, max) = self.weight_signedness.range();
+        let greatest = random.i32(3..45);
+        for weight in &mut self.weights {
+            let centred = match random.u8(..) {
+                0..4 => *[min, max, -127, 127].get(usize::from(random.u8(..4))).unwrap_or(&0),
+                4..8 => random.i32(min..=max),
+                _ => random.i32(-greatest..=greatest),
+            };
+            let stored = (self.weight_zero_point + centred).clamp(min, max);
+            *weight = self.weight_signedness.byte(stored);
+        }
+        self
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 400 }))]
+    #[test]
+    fn all_instruction_sets_agree_with_weights_that_are_mostly_small(case in case(), seed: u64) {
+        case.with_mostly_small_weights(seed).check();
+    }
+}
+
+/// Whether an instruction set multiplies bytes where it could multiply 16-bit numbers.
+#[cfg(target_arch = "x86_64")]
+fn multiplies_bytes(case: &Case, set: InstructionSet) -> bool {
+    let convolution = Convolution::prepare(
+        &case.shape,
+        case.weights(),
+        &case.bias,
+        case.activations,
+        case.requantization.clone(),
+        &mut Preparation::new(set, 1),
+    );
+    matches!(convolution.unwrap().kernel, Kernel::Packed(packed) if packed.multiplies_bytes())
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn products_of_bytes_agree() {
+    let sets = || InstructionSet::available().filter(|set| *set == InstructionSet::Avx2);
+    assert!(sets().count() == 1, "this processor has no AVX2");
+    for (index, sizes) in [
+        [1, 1, 14, 64, 96],
+        [1, 1, 7, 512, 70],
+        [1, 2, 15, 20, 33],
+        [3, 2, 37, 3, 32],
+        [3, 2, 21, 24, 48],
+        [5, 1, 9, 24, 17],
+        [7, 2, 40, 3, 64],
+        [1, 1, 4, 2000, 5],
+        [1, 1, 11, 1003, 40],
+        [1, 1, 12, 18, 50],
+        [13, 1, 16, 4, 9],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (signedness, weight_zero_point) in
+            [(Signedness::Signed, 0), (Signedness::Unsigned, 121), (Signedness::Unsigned, 0)]
+        {
+            let case = typical(same(sizes), signedness, weight_zero_point);
+            let case = case.with_mostly_small_weights(index as u64);
+            for set in sets() {
+                assert!(multiplies_bytes(&case, set), "{sizes:?} {signedness:?}");
+            }
+            case.check();
+        }
+    }
+}
+
+/// Sums of 16 bits as great and as small as they can be, and all of them.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn products_of_bytes_agree_at_the_limits_of_16_bits() {
+    for (signedness, inputs) in
+        [(Signedness::Unsigned, [0xFF, 0xFF, 0]), (Signedness::Signed, [0x7F, 0x7F, 0x80])]
+    {
+        for (magnitude, depth) in [31, 63, 42, 25].into_iter().zip([64, 36, 130, 500]) {
+            let mut case = typical(same([1, 1, 6, depth, 40]), signedness, 0);
+            case.weight_signedness = Signedness::Signed;
+            let mut random = fastrand::Rng::with_seed(depth as u64);
+            for signs in [[1, 1], [-1, -1], [1, -1]] {
+                case.weights
+                    .fill_with(|| Signedness::Signed.byte(magnitude * signs[random.usize(..2)]));
+                case.input.fill_with(|| inputs[random.usize(..3)]);
+                for multiplier in &mut case.requantization.multipliers {
+                    *multiplier = Multiplier::from_real(0.5_f64.powi(random.i32(8..16)));
+                }
+                assert!(multiplies_bytes(&case, InstructionSet::Avx2));
+                case.check();
+                case.input.fill(inputs[0]);
+                case.check();
+            }
+        }
+    }
+}
+
 /// `[filter, stride, input, depth, channels]`, padded as SAME.
 pub(super) fn same([filter, stride, input, depth, channels]: [usize; 5]) -> Shape {
     let output = input.div_ceil(stride);

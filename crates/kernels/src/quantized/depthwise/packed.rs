@@ -163,7 +163,7 @@ impl Packed {
         })?;
         let fits = |facts: &Facts| facts.least >= -128 && facts.greatest <= 127;
         let are_bytes = facts.iter().all(fits);
-        let variant = variant.for_all(are_bytes);
+        let variant = variant.for_all(are_bytes, shape.filter);
         // The one weight that is not the sum of two signed bytes; only zero point 0 can make it.
         if variant.takes_bytes() && facts.iter().any(|facts| facts.greatest == 255) {
             return Ok(None);

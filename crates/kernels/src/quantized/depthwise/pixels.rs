@@ -130,6 +130,7 @@ pub(super) unsafe fn compute<A: Arithmetic>(packed: &Packed, run: &Run<'_>) {
         (Order::Rows, _) => of_order::<A, ROWS>(packed, run),
         (Order::Columns3, 1) => of_order::<A, COLUMNS_3_1>(packed, run),
         (Order::Columns3, _) => of_order::<A, COLUMNS_3_2>(packed, run),
+        (Order::Pairs3, _) => unreachable!("has kernels of its own"),
         (Order::Columns5, 1) => of_order::<A, COLUMNS_5_1>(packed, run),
         (Order::Columns5, _) => of_order::<A, COLUMNS_5_2>(packed, run),
     };

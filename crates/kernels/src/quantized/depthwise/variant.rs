@@ -21,6 +21,9 @@ pub(super) enum Variant {
     /// Four taps at a time, by two as 16-bit numbers, in 32 lanes.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// Two taps at a time of filters of 3x3, by weights that are sums of 16 times a part and another, in 32 lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx2Nibbles,
     /// A tap at a time as 16-bit numbers, in 16 lanes.
     #[cfg(target_arch = "aarch64")]
     Neon,
@@ -38,6 +41,9 @@ enum Layout {
     /// odd two.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Pairs,
+    /// As [`nibbles::put`](super::nibbles::put) enters them.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    Nibbles,
     /// By tap, of which a step has two: 16-bit numbers.
     #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     Taps,
@@ -63,13 +69,15 @@ impl Variant {
         }
     }
 
-    /// What is used instead if not all weights are bytes. 256 bits have no kernels for sums of two
-    /// bytes: those for 16-bit numbers are not much slower.
+    /// What is used instead for such a filter, or if not all weights are bytes. 256 bits have no kernels for sums of
+    /// two bytes: those for 16-bit numbers are not much slower.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
-    pub(super) fn for_all(self, are_bytes: bool) -> Self {
+    pub(super) fn for_all(self, are_bytes: bool, filter: [usize; 2]) -> Self {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::AvxVnni if !are_bytes => Self::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 if are_bytes && filter == [3, 3] => Self::Avx2Nibbles,
             _ => self,
         }
     }
@@ -84,7 +92,7 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::AvxVnni => "avx-vnni",
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => "avx2",
+            Self::Avx2 | Self::Avx2Nibbles => "avx2",
             #[cfg(target_arch = "aarch64")]
             Self::Neon => "neon",
             #[cfg(target_arch = "aarch64")]
@@ -111,6 +119,8 @@ impl Variant {
                 Self::AvxVnni => super::pixels::compute::<super::avx2::Vnni>(packed, run),
                 #[cfg(target_arch = "x86_64")]
                 Self::Avx2 => super::pixels::compute::<super::avx2::Pairs>(packed, run),
+                #[cfg(target_arch = "x86_64")]
+                Self::Avx2Nibbles => super::nibbles::compute(packed, run),
                 #[cfg(target_arch = "aarch64")]
                 Self::Neon => super::neon::compute(packed, run),
                 #[cfg(target_arch = "aarch64")]
@@ -125,7 +135,7 @@ impl Variant {
             #[cfg(target_arch = "x86_64")]
             Self::Vnni | Self::Avx512 => 64,
             #[cfg(target_arch = "x86_64")]
-            Self::AvxVnni | Self::Avx2 => 32,
+            Self::AvxVnni | Self::Avx2 | Self::Avx2Nibbles => 32,
             #[cfg(target_arch = "aarch64")]
             Self::Neon | Self::Sdot => 16,
         }
@@ -151,6 +161,8 @@ impl Variant {
             Self::Vnni | Self::AvxVnni => Layout::Bytes,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 | Self::Avx2 => Layout::Pairs,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2Nibbles => Layout::Nibbles,
             #[cfg(target_arch = "aarch64")]
             Self::Neon => Layout::Taps,
             #[cfg(target_arch = "aarch64")]
@@ -162,7 +174,7 @@ impl Variant {
     pub(super) fn taps(self) -> usize {
         match self.layout() {
             Layout::Bytes | Layout::Pairs => 4,
-            Layout::Taps => 2,
+            Layout::Taps | Layout::Nibbles => 2,
         }
     }
 
@@ -174,7 +186,7 @@ impl Variant {
     /// Bytes of the weights of a step, without second parts.
     pub(super) fn step_bytes(self) -> usize {
         let bytes = match self.layout() {
-            Layout::Bytes | Layout::Taps => 4,
+            Layout::Bytes | Layout::Taps | Layout::Nibbles => 4,
             Layout::Pairs => 8,
         };
         self.lanes() * bytes
@@ -204,6 +216,10 @@ impl Variant {
                     }
                 }
             }
+            #[cfg(target_arch = "x86_64")]
+            Layout::Nibbles => super::nibbles::put(block, [step, place], sum, weight),
+            #[cfg(not(target_arch = "x86_64"))]
+            Layout::Nibbles => unreachable!("no such variant"),
             Layout::Pairs => {
                 let sums = self.lanes() / 4;
                 let vector = first + sum / sums * sums * 8;
@@ -228,7 +244,9 @@ impl Variant {
         match self {
             // They are made unsigned.
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni | Self::Avx512 | Self::AvxVnni | Self::Avx2 => signedness.offset(),
+            Self::Vnni | Self::Avx512 | Self::AvxVnni | Self::Avx2 | Self::Avx2Nibbles => {
+                signedness.offset()
+            }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => {
                 let _ = signedness;
@@ -252,6 +270,7 @@ impl Variant {
             return Order::Rows;
         }
         match (self.layout(), shape.filter, shape.stride[1], shape.dilation[1]) {
+            (Layout::Nibbles, ..) => Order::Pairs3,
             (Layout::Bytes | Layout::Pairs, [3, 3], 1 | 2, 1) => Order::Columns3,
             (Layout::Bytes | Layout::Pairs, [5, 5], 1 | 2, 1) => Order::Columns5,
             _ => Order::Rows,
@@ -266,6 +285,8 @@ pub(super) enum Order {
     Rows,
     /// The three of a column of a 3x3 filter, which neighbouring output pixels share.
     Columns3,
+    /// Two of a 3x3 filter, see [`nibbles`](super::nibbles).
+    Pairs3,
     /// The upper four of a column of a 5x5 filter; then the first four of the last row; then the last
     /// tap as part of the four input pixels that the next output pixel sees first, where it is the
     /// last of them, or the first if the stride is 2.
@@ -279,6 +300,10 @@ impl Order {
         match self {
             Self::Rows => [tap / together, tap % together],
             Self::Columns3 => [j, i],
+            #[cfg(target_arch = "x86_64")]
+            Self::Pairs3 => super::nibbles::place(i, j),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Pairs3 => unreachable!("no such variant"),
             Self::Columns5 if i < 4 => [j, i],
             Self::Columns5 if j < 4 => [5, j],
             Self::Columns5 => [6, if shape.stride[1] == 1 { 3 } else { 0 }],

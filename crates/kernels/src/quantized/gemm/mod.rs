@@ -8,6 +8,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod bytes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod pack;
@@ -16,6 +18,8 @@ mod sdot;
 mod tiles;
 mod variant;
 
+#[cfg(target_arch = "x86_64")]
+pub(super) use bytes::ByteMatrix;
 pub(super) use pack::{Block, Matrix, Source, WORD_PIECE};
 pub(super) use variant::Variant;
 

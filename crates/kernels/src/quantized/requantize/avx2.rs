@@ -47,11 +47,13 @@ impl Constants {
     }
 }
 
-/// What 8-bit outputs are clamped to, in lanes of 16 bits.
+/// What 8-bit outputs are clamped to, in lanes of 8 bits.
 #[derive(Clone, Copy)]
 pub(in crate::quantized) struct Limits {
     min: __m256i,
     max: __m256i,
+    /// Whether both are numbers of signed bytes; otherwise of unsigned ones.
+    are_signed: bool,
 }
 
 impl Limits {
@@ -60,16 +62,27 @@ impl Limits {
     #[target_feature(enable = "avx2")]
     #[allow(clippy::cast_possible_truncation)] // Outputs have 8 bits.
     pub(in crate::quantized) fn new(min: i32, max: i32) -> Self {
-        Self { min: _mm256_set1_epi16(min as i16), max: _mm256_set1_epi16(max as i16) }
+        Self {
+            min: _mm256_set1_epi8(min as i8),
+            max: _mm256_set1_epi8(max as i8),
+            are_signed: max <= i32::from(i8::MAX),
+        }
     }
 
     /// 32 outputs: four of each vector, then the next four of each.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::quantized) fn narrow4(&self, parts: [__m256i; 4]) -> __m256i {
-        let low = self.lower_bytes(_mm256_packs_epi32(parts[0], parts[1]));
-        let high = self.lower_bytes(_mm256_packs_epi32(parts[2], parts[3]));
-        _mm256_packus_epi16(low, high)
+        let low = _mm256_packs_epi32(parts[0], parts[1]);
+        let high = _mm256_packs_epi32(parts[2], parts[3]);
+        // What bytes cannot hold is beyond the limits too.
+        if self.are_signed {
+            let bytes = _mm256_packs_epi16(low, high);
+            _mm256_min_epi8(_mm256_max_epi8(bytes, self.min), self.max)
+        } else {
+            let bytes = _mm256_packus_epi16(low, high);
+            _mm256_min_epu8(_mm256_max_epu8(bytes, self.min), self.max)
+        }
     }
 
     /// 16 outputs of a row, then those of another.
@@ -79,13 +92,5 @@ impl Limits {
         let bytes = self.narrow4([rows[0][0], rows[0][1], rows[1][0], rows[1][1]]);
         // By four: the first and the third of both rows, then the others.
         _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
-    }
-
-    /// Clamped words, of which only the lower bytes are left, whatever their sign.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn lower_bytes(&self, words: __m256i) -> __m256i {
-        let words = _mm256_min_epi16(_mm256_max_epi16(words, self.min), self.max);
-        _mm256_and_si256(words, _mm256_set1_epi16(0xFF))
     }
 }

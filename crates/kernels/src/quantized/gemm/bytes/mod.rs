@@ -1,0 +1,519 @@
+//! [`ByteMatrix`]: a matrix whose products are those of bytes, on processors that only have an instruction for them
+//! that saturates: `vpmaddubsw` adds two products of an unsigned and a signed byte in 16 bits.
+//!
+//! Preparing cuts the products of each channel into chunks of which it proves that their sums fit in 16 bits
+//! ([`chunks`]); how they are cut differs from channel to channel. So lanes are not channels here, but rows:
+//! these are turned, so that the same four inputs of 8 rows are a vector, and four weights of one channel are
+//! repeated in all lanes. A chunk takes a multiplication and an addition for each step and vector, and one of each more to
+//! add its sums to those of 32 bits.
+#![allow(unsafe_code)]
+
+mod avx2;
+mod chunks;
+
+use super::super::requantize::{Form, LANES, Requantization};
+use super::super::{Activations, Signedness, Sums};
+use super::{Common, DEPTH, Matrix, Source, Variant};
+use crate::packing::PackedValues;
+use crate::team::Pace;
+use crate::{InstructionSet, LINE_BYTES, Line, Preparation, TooLarge};
+use bytemuck::{Pod, Zeroable};
+use chunks::{Chunks, MOST_STEPS, Step};
+
+/// Rows of a vector.
+const VECTOR_ROWS: usize = 8;
+/// Vectors of a panel: their sums of 16 and of 32 bits are in registers.
+const VECTORS: usize = 7;
+/// Rows that are turned into a panel, at most.
+const PANEL_ROWS: usize = VECTORS * VECTOR_ROWS;
+/// From four inputs of a panel's rows to the next four.
+const STEP_BYTES: usize = PANEL_ROWS * DEPTH;
+/// Panels that are computed with the same weights, at most.
+const PANELS: usize = 2;
+/// Rows that are computed together, at most.
+const MOST_ROWS: usize = PANELS * PANEL_ROWS;
+/// Steps of a panel that are multiplied by all channels of a block before the next ones are, so that they stay in the
+/// first cache.
+const PIECE_STEPS: usize = 112;
+/// Channels that are computed together.
+const BLOCK: usize = 32;
+/// Fewer rows do not fill vectors, and their weights are read once, wherever they are.
+const LEAST_ROWS: usize = 12;
+/// Weights that are packed so, at most: the search for chunks takes some time.
+const MOST_WEIGHTS: usize = 16 << 20;
+/// Bytes of a step in memory: four weights and where their inputs are.
+const PACKED_STEP: usize = DEPTH + size_of::<u16>();
+/// Channels that are looked at to choose the size of chunks.
+const SAMPLES: usize = 8;
+
+/// Where a channel's chunks are, of one piece.
+#[derive(Debug, Clone, Copy, Zeroable, Pod)]
+#[repr(C)]
+struct Entry {
+    /// In bytes.
+    start: u32,
+    chunks: u16,
+    /// Of its block.
+    channel: u16,
+}
+
+/// How a channel is requantized, see [`super::super::requantize::ChannelLanes`].
+#[derive(Debug, Clone, Copy, Zeroable, Pod)]
+#[repr(C)]
+struct Lane {
+    rounding: u64,
+    doubled: u32,
+    shift: u32,
+    /// The product's upper half with the rounding is greater than this where it is not negative itself.
+    negative: i32,
+    bias: i32,
+}
+
+/// A packed matrix with what turns sums into outputs.
+#[derive(Debug)]
+pub(in crate::quantized) struct ByteMatrix {
+    pub common: Common,
+    channels: usize,
+    /// Of a row.
+    steps: usize,
+    /// Steps of a chunk.
+    size: usize,
+    /// By piece, and as entries say: the weights of all steps of a chunk, and behind them where each finds its
+    /// inputs in the piece of a panel, in bytes.
+    packed: PackedValues<u8>,
+    /// By piece, block and the number of chunks.
+    entries: Vec<Entry>,
+    /// Of each channel, of whole groups of 16.
+    lanes: Vec<Lane>,
+    /// For its requantization.
+    outputs: Matrix,
+}
+
+/// What is known of packed weights before they are there.
+#[derive(Debug, Clone, Copy, Zeroable, Pod)]
+#[repr(C)]
+struct Size {
+    /// Steps of a chunk; 0 if the weights are not packed so.
+    steps: u64,
+    bytes: u64,
+}
+
+/// The weights of some fours of inputs of a channel, less their zero point.
+fn fours<'a>(
+    source: &'a Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+    channel: usize,
+    steps: std::ops::Range<usize>,
+) -> impl Iterator<Item = [i16; DEPTH]> + 'a {
+    let run_steps = source.run_bytes.div_ceil(DEPTH);
+    let first = (source.first)(channel);
+    steps.map(move |step| {
+        let (run, at) = (step / run_steps, step % run_steps * DEPTH);
+        let start = first + (source.run_offset)(run) + at;
+        let mut four = [0; DEPTH];
+        for (index, weight) in four.iter_mut().enumerate().take(source.run_bytes - at) {
+            #[allow(clippy::cast_possible_truncation)] // Differences of 8-bit numbers.
+            let centred = source.weights.centred(start + index) as i16;
+            *weight = centred;
+        }
+        four
+    })
+}
+
+/// Pieces of a row of this many steps.
+fn pieces(steps: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let count = steps.div_ceil(PIECE_STEPS).max(1);
+    let each = steps.div_ceil(count);
+    (0..count).map(move |piece| piece * each..steps.min((piece + 1) * each))
+}
+
+/// What a chunk takes in instructions, for each vector.
+fn cost(size: usize) -> usize {
+    2 * size + 1
+}
+
+/// What four inputs take with products of 16-bit numbers.
+const COST_OF_WORDS: usize = 4;
+
+impl ByteMatrix {
+    /// Rows that are worth a task of their own.
+    pub(in crate::quantized) const TASK_ROWS: usize = PANEL_ROWS;
+
+    /// Packs weights. None if this takes no less than products of 16-bit numbers, or the instruction set has none of
+    /// these.
+    ///
+    /// # Errors
+    /// If they are more than may be taken.
+    pub(in crate::quantized) fn new(
+        source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+        rows: usize,
+        activations: Activations,
+        requantization: &Requantization,
+        preparation: &mut Preparation,
+    ) -> Result<Option<Self>, TooLarge> {
+        let Source { channels, runs, run_bytes, .. } = *source;
+        let steps = runs * run_bytes.div_ceil(DEPTH);
+        let weights = steps.checked_mul(DEPTH * channels);
+        let is_possible = preparation.set() == InstructionSet::Avx2
+            && rows >= LEAST_ROWS
+            && weights.is_some_and(|weights| (1..=MOST_WEIGHTS).contains(&weights));
+        if !is_possible {
+            return Ok(None);
+        }
+        // Both are found in one go, and kept.
+        let mut packed = Vec::new();
+        let mut counts: Vec<u16> = Vec::new();
+        let size = preparation.derive(1, |size: &mut [Size], pace| {
+            size[0].steps = choose_size(source, steps) as u64;
+            let size_of_chunks = usize::try_from(size[0].steps).unwrap_or(0);
+            if size_of_chunks == 0 {
+                return;
+            }
+            let most = COST_OF_WORDS * steps * channels;
+            if !pack(source, steps, size_of_chunks, most, (&mut packed, &mut counts), pace) {
+                size[0].steps = 0;
+            }
+            size[0].bytes = packed.len() as u64;
+        })?[0];
+        let [size_of_chunks, bytes] =
+            [size.steps, size.bytes].map(|it| usize::try_from(it).unwrap_or(0));
+        if !(1..=MOST_STEPS).contains(&size_of_chunks) {
+            return Ok(None);
+        }
+        let piece_count = pieces(steps).count();
+        let counts = preparation.derive(piece_count * channels, |to: &mut [u16], _| {
+            to.iter_mut().zip(&counts).for_each(|(to, count)| *to = *count);
+        })?;
+        let packed = preparation.pack(bytes, |to: &mut [u8], _| {
+            let length = to.len().min(packed.len());
+            to[..length].copy_from_slice(&packed[..length]);
+        })?;
+        let entries = entries(&counts, channels, size_of_chunks, bytes, preparation)?;
+        let (lanes, outputs) = lanes(source, activations, requantization, preparation)?;
+        let common = Common {
+            runs,
+            run_bytes,
+            is_signed: activations.signedness == Signedness::Signed,
+            limits: (requantization.min, requantization.max),
+        };
+        Ok(Some(Self {
+            common,
+            channels,
+            steps,
+            size: size_of_chunks,
+            packed,
+            entries,
+            lanes,
+            outputs,
+        }))
+    }
+
+    pub(in crate::quantized) fn name(&self) -> &'static str {
+        Variant::name(self.outputs.variant)
+    }
+
+    /// Blocks of channels.
+    pub(in crate::quantized) fn blocks(&self) -> usize {
+        self.channels.div_ceil(BLOCK)
+    }
+
+    /// Rows to compute together, at most as many as given, of this many: about the same number each time, in whole
+    /// vectors if that is possible.
+    pub(in crate::quantized) fn rows_together(rows: usize, most: usize) -> usize {
+        let most = most.min(MOST_ROWS);
+        let each = rows.div_ceil(rows.div_ceil(most).max(1)).max(1);
+        each.next_multiple_of(VECTOR_ROWS).min(most)
+    }
+
+    /// Lines of scratch memory that computing this many rows takes.
+    pub(in crate::quantized) fn scratch_lines(&self, rows: usize) -> usize {
+        let panels = rows.div_ceil(PANEL_ROWS);
+        let used = self.sums_start(panels) + panels * BLOCK * PANEL_ROWS * size_of::<i32>();
+        // Wherever a step says that its inputs are, they can be read: so nothing of it needs to be checked.
+        let last_panel = panels.saturating_sub(1) * self.panel_bytes();
+        let last_piece = pieces(self.steps).last().map_or(0, |piece| piece.start * STEP_BYTES);
+        let reached = last_panel + last_piece + usize::from(u16::MAX) + STEP_BYTES;
+        used.max(reached).div_ceil(LINE_BYTES)
+    }
+
+    fn panel_bytes(&self) -> usize {
+        self.steps * STEP_BYTES
+    }
+
+    /// Where sums begin, behind all panels.
+    fn sums_start(&self, panels: usize) -> usize {
+        panels * self.panel_bytes()
+    }
+
+    /// Computes the outputs of up to [`MOST_ROWS`] rows in the channels of some blocks, `blocks.0` to before
+    /// `blocks.1`; those of the first row begin at an address, and those of the next one a number of bytes behind.
+    ///
+    /// # Safety
+    /// The table holds the addresses of all runs of all rows, `runs * rows` of them, and behind each as many bytes as a run has,
+    /// rounded up to a multiple of four, can be read. The outputs of all channels of these blocks can be written, and no
+    /// one else accesses them.
+    ///
+    /// # Panics
+    /// If there are too many rows, or the scratch memory is smaller than [`Self::scratch_lines`].
+    pub(in crate::quantized) unsafe fn compute(
+        &self,
+        table: *const *const u8,
+        rows: usize,
+        blocks: (usize, usize),
+        output: (*mut u8, usize),
+        scratch: &mut [Line],
+        pace: &mut Pace<'_>,
+    ) {
+        assert!(rows <= MOST_ROWS && scratch.len() >= self.scratch_lines(rows), "scratch memory");
+        let vectors = rows.div_ceil(VECTOR_ROWS);
+        let panels = vectors.div_ceil(VECTORS);
+        if panels == 0 || pace.is_over(rows * self.steps) {
+            return;
+        }
+        let panel_vectors = vectors.div_ceil(panels);
+        let panel_rows = panel_vectors * VECTOR_ROWS;
+        let scratch: *mut u8 = scratch.as_mut_ptr().cast();
+        let sums: *mut i32 = scratch.wrapping_add(self.sums_start(panels)).cast();
+        let Common { runs, run_bytes, is_signed, .. } = self.common;
+        let padded = run_bytes.next_multiple_of(DEPTH);
+        // From row and panel.
+        let of_panels = || {
+            (0..panels).map(move |panel| {
+                let first = panel * panel_rows;
+                (panel, first, panel_rows.min(rows - first))
+            })
+        };
+        for (panel, first, count) in of_panels() {
+            let to = scratch.wrapping_add(panel * self.panel_bytes());
+            for run in 0..runs {
+                for vector in 0..count.div_ceil(VECTOR_ROWS) {
+                    let row = |index: usize| (vector * VECTOR_ROWS + index).min(count - 1);
+                    // SAFETY: of the table, which has an address for each run and row.
+                    let from = std::array::from_fn(|index| unsafe {
+                        *table.add(run * rows + first + row(index))
+                    });
+                    let step = run * (padded / DEPTH);
+                    let to = to.wrapping_add(step * STEP_BYTES + vector * VECTOR_ROWS * DEPTH);
+                    // SAFETY: the processor has AVX2, as the instruction set says that this was made for. Behind each address
+                    // these bytes can be read. The steps of the run are of the panel, which is in the scratch memory.
+                    unsafe { avx2::turn(from, padded, is_signed, to) };
+                }
+            }
+        }
+        for block in blocks.0..blocks.1 {
+            let first_channel = block * BLOCK;
+            let channels = BLOCK.min(self.channels - first_channel);
+            if pace.is_over(rows * self.steps * DEPTH * channels) {
+                return;
+            }
+            let lanes = &self.lanes[first_channel..][..channels.next_multiple_of(LANES)];
+            let of_panel = |panel: usize| sums.wrapping_add(panel * BLOCK * PANEL_ROWS);
+            for (index, piece) in pieces(self.steps).enumerate() {
+                let entries = &self.entries[index * self.channels + first_channel..][..channels];
+                for (panel, _, count) in of_panels() {
+                    let from = panel * self.panel_bytes() + piece.start * STEP_BYTES;
+                    let work = avx2::Work {
+                        panel: scratch.wrapping_add(from),
+                        packed: self.packed.values().as_ptr(),
+                        entries,
+                        lanes: if index == 0 { Some(lanes) } else { None },
+                        sums: of_panel(panel),
+                    };
+                    // SAFETY: the processor has AVX2. Entries have been compared with the packed weights; wherever a step
+                    // finds its inputs is in the scratch memory, as `scratch_lines` says; there are sums for
+                    // all channels of a block of each panel.
+                    unsafe { avx2::multiply(count.div_ceil(VECTOR_ROWS), self.size, &work) };
+                }
+            }
+            for (panel, first, count) in of_panels() {
+                for group in 0..channels.div_ceil(LANES) {
+                    let channel = first_channel + group * LANES;
+                    let sums = of_panel(panel).wrapping_add(group * LANES * PANEL_ROWS);
+                    let to = (output.0.wrapping_add(first * output.1 + channel), output.1);
+                    // SAFETY: the caller's promise for the outputs; sums of all channels were written.
+                    unsafe { self.finish(channel / LANES, sums, count, to) };
+                }
+            }
+        }
+    }
+
+    /// Requantizes the sums of up to 16 channels and stores the outputs of this many rows.
+    ///
+    /// # Safety
+    /// There are sums of all channels; the outputs can be written, and no one else accesses them.
+    unsafe fn finish(
+        &self,
+        group: usize,
+        sums: *const i32,
+        rows: usize,
+        (output, step): (*mut u8, usize),
+    ) {
+        let block = &self.outputs.blocks()[group];
+        if block.form == Form::Scalar {
+            for channel in 0..block.channels {
+                for row in 0..rows {
+                    // SAFETY: the caller's promises.
+                    unsafe {
+                        let sum = *sums.add(channel * PANEL_ROWS + row);
+                        *output.add(row * step + channel) =
+                            self.outputs.output(block, channel, sum);
+                    }
+                }
+            }
+            return;
+        }
+        let work = avx2::Outputs {
+            sums,
+            rows,
+            channels: block.channels,
+            lanes: self.lanes[block.channel..][..LANES].try_into().expect("16 channels"),
+            limits: self.common.limits,
+            output,
+            step,
+        };
+        // SAFETY: the processor has AVX2; the caller's promises.
+        unsafe {
+            match block.form {
+                Form::Nudged => avx2::finish::<true>(&work),
+                _ => avx2::finish::<false>(&work),
+            }
+        }
+    }
+}
+
+/// Steps of a chunk that take least, from some channels; 0 if that is no less than with products of 16-bit numbers.
+fn choose_size(
+    source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+    steps: usize,
+) -> usize {
+    let mut chunks = Chunks::default();
+    let Some(piece) = pieces(steps).next() else { return 0 };
+    let channels = || (0..source.channels).step_by(source.channels.div_ceil(SAMPLES));
+    let words = COST_OF_WORDS * piece.len() * channels().count();
+    let costs = (1..=MOST_STEPS).map(|size| {
+        let of_channel = |channel| {
+            chunks.fill(size, fours(source, channel, piece.clone())).len() / size * cost(size)
+        };
+        (channels().map(of_channel).sum::<usize>(), size)
+    });
+    costs.min().filter(|(cost, _)| *cost < words).map_or(0, |(_, size)| size)
+}
+
+/// Packs the chunks of all pieces and channels, and counts them; false if they take more than `most`.
+fn pack(
+    source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+    steps: usize,
+    size: usize,
+    most: usize,
+    (packed, counts): (&mut Vec<u8>, &mut Vec<u16>),
+    pace: &mut Pace<'_>,
+) -> bool {
+    let mut chunks = Chunks::default();
+    let mut all = 0;
+    for piece in pieces(steps) {
+        for channel in 0..source.channels {
+            // The search takes longer than as many multiplications.
+            if pace.is_over(64 * piece.len() * DEPTH) {
+                return false;
+            }
+            let steps = chunks.fill(size, fours(source, channel, piece.clone()));
+            counts.push(u16::try_from(steps.len() / size).unwrap_or(u16::MAX));
+            all += steps.len() / size * cost(size);
+            for chunk in steps.chunks_exact(size) {
+                for Step { weights, .. } in chunk {
+                    packed.extend(weights.map(i8::cast_unsigned));
+                }
+                for Step { place, .. } in chunk {
+                    let bytes = usize::from(*place) * STEP_BYTES;
+                    packed.extend(u16::try_from(bytes).unwrap_or(0).to_le_bytes());
+                }
+            }
+            if all > most {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Where the chunks of each channel are: the channels of a block ordered by how many they have, which is easier to
+/// foresee.
+fn entries(
+    counts: &[u16],
+    channels: usize,
+    size: usize,
+    bytes: usize,
+    preparation: &mut Preparation,
+) -> Result<Vec<Entry>, TooLarge> {
+    let mut start = 0_u64;
+    let of_counts = counts.iter().enumerate().map(|(index, &chunks)| {
+        let entry = Entry {
+            start: u32::try_from(start).unwrap_or(u32::MAX),
+            chunks,
+            channel: u16::try_from(index % channels % BLOCK).unwrap_or(0),
+        };
+        start += (usize::from(chunks) * size * PACKED_STEP) as u64;
+        entry
+    });
+    let mut entries = preparation.collected(of_counts, "where weights are")?;
+    assert!(start <= bytes as u64, "chunks of {start} bytes in {bytes}");
+    for of_piece in entries.chunks_mut(channels.max(1)) {
+        for of_block in of_piece.chunks_mut(BLOCK) {
+            of_block.sort_unstable_by_key(|entry| (entry.chunks, entry.channel));
+        }
+    }
+    Ok(entries)
+}
+
+/// The constants of all channels.
+fn lanes(
+    source: &Source<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
+    activations: Activations,
+    requantization: &Requantization,
+    preparation: &mut Preparation,
+) -> Result<(Vec<Lane>, Matrix), TooLarge> {
+    let Source { weights, channels, runs, run_bytes, bias, .. } = *source;
+    let of_channels = preparation.derive(channels, |all: &mut [Sums], pace| {
+        for (channel, sums) in all.iter_mut().enumerate() {
+            for run in 0..runs {
+                let from = (source.first)(channel) + (source.run_offset)(run);
+                for block in pace.blocks(run_bytes, 1) {
+                    sums.add(weights, &weights.values[from..][..run_bytes][block]);
+                }
+            }
+        }
+    })?;
+    let count = i64::try_from(runs * run_bytes).unwrap_or(i64::MAX);
+    let zero_point = activations.zero_point + activations.signedness.offset();
+    let sums = of_channels.iter().zip(bias).map(|(sums, bias)| {
+        let centred = sums.sum - i64::from(weights.signed_zero_point()).saturating_mul(count);
+        #[allow(clippy::cast_possible_truncation)] // Modulo 2^32, as all sums.
+        let first = bias.wrapping_sub(zero_point.wrapping_mul(centred as i32));
+        let bound = sums.magnitude.saturating_mul(activations.greatest());
+        (first, bound.saturating_add(i64::from(*bias).abs()))
+    });
+    let sums = preparation.collected(sums, "sums of weights")?;
+    let multipliers = preparation.copied(&requantization.multipliers, "multipliers")?;
+    let requantization = Requantization { multipliers, ..*requantization };
+    let Some(variant) = Variant::of_words(preparation.set()) else {
+        unreachable!("an instruction set with products of 16-bit numbers")
+    };
+    let outputs =
+        Matrix::of_outputs(variant, &sums, activations.signedness, requantization, preparation)?;
+    let lanes = (0..channels.next_multiple_of(LANES)).map(|channel| {
+        let block = &outputs.blocks()[channel / LANES];
+        let (lanes, lane) = (&outputs.block_lanes(block)[0], channel % LANES);
+        let of_parity = if lane % 2 == 0 { &lanes.rounding_even } else { &lanes.rounding_odd };
+        let (rounding, doubled) = (of_parity[lane / 2], lanes.doubled[lane]);
+        #[allow(clippy::cast_possible_truncation)] // The upper half.
+        let upper = (rounding >> 32) as u32;
+        Lane {
+            rounding,
+            doubled,
+            shift: lanes.shift[lane],
+            negative: upper.wrapping_add(doubled / 2).wrapping_sub(1).cast_signed(),
+            bias: lanes.bias[lane],
+        }
+    });
+    let lanes = preparation.collected(lanes, "constants of channels")?;
+    Ok((lanes, outputs))
+}
