@@ -20,6 +20,9 @@ const OPERATIONS_TO_SHARE: u64 = 700_000;
 /// Tasks for each thread, so that all end at about the same time.
 pub(super) const TASKS_PER_THREAD: usize = 4;
 
+/// Groups that are prepared from one question whether to go on to the next.
+const GROUPS_BETWEEN: usize = 256;
+
 /// Few enough rows that the weights, which all of them share, are better cut than the rows.
 const FEW_ROWS: usize = 96;
 
@@ -59,8 +62,8 @@ pub(super) fn part(total: usize, pieces: usize, index: usize) -> (usize, usize) 
 }
 
 impl Packed {
-    /// None if the window is so large that the table of its taps would not fit, or there are that many
-    /// groups, or copies of rows would be so large, that it is not worth it.
+    /// None if the window is so large that the table of its taps would not fit, or copies of rows would be so
+    /// large that it is not worth it; or once it is too late.
     ///
     /// # Errors
     /// If the packed weights are more than may be taken.
@@ -102,30 +105,31 @@ impl Packed {
             return Ok(None);
         };
         let group_channels = shape.group_output_channels();
-        let matrices: Vec<_> = (0..shape.groups)
-            .map(|group| {
-                let first = group * group_channels;
-                let source = Source {
-                    weights,
-                    channels: group_channels,
-                    runs,
-                    run_bytes,
-                    first: |channel| (first + channel) * runs * run_bytes,
-                    run_offset: |run| run * run_bytes,
-                    bias: &bias[first..][..group_channels],
-                };
-                // Not all of them for each group: there may be one group for each channel.
-                let multipliers = match &requantization.multipliers[..] {
-                    [one] => vec![*one],
-                    each => {
-                        let each = &each[first..][..group_channels];
-                        preparation.copied(each, "multipliers of channels")?
-                    }
-                };
-                let requantization = Requantization { multipliers, ..*requantization };
-                Matrix::new(variant, &source, activations, requantization, preparation)
-            })
-            .collect::<Result<_, _>>()?;
+        let mut matrices = preparation.room(shape.groups, "groups")?;
+        for group in 0..shape.groups {
+            // Of few channels a matrix is made without a question.
+            if group.is_multiple_of(GROUPS_BETWEEN) && preparation.is_over() {
+                return Ok(None);
+            }
+            let first = group * group_channels;
+            let source = Source {
+                weights,
+                channels: group_channels,
+                runs,
+                run_bytes,
+                first: |channel| (first + channel) * runs * run_bytes,
+                run_offset: |run| run * run_bytes,
+                bias: &bias[first..][..group_channels],
+            };
+            // Not all of them for each group: there may be one group for each channel.
+            let multipliers = match &requantization.multipliers[..] {
+                one @ [_] => one,
+                each => &each[first..][..group_channels],
+            };
+            let multipliers = preparation.copied(multipliers, "multipliers of channels")?;
+            let requantization = Requantization { multipliers, ..*requantization };
+            matrices.push(Matrix::new(variant, &source, activations, requantization, preparation)?);
+        }
         let Some(first) = matrices.first() else { return Ok(None) };
         let blocks = shape.groups * first.blocks().len();
         let rows = if is_staged { shape.batch * shape.output[0] } else { shape.output_pixels() };
